@@ -1,0 +1,59 @@
+"""Write requirements.lock from pyproject.toml; for maintainers, who have `uv` on their path.
+
+One file, two parts: what the service runs on and is built with, then what development adds. Both
+come from one resolution, so a package has the same version in either. The file holds versions and
+hashes for every system and no address: where packages come from is the installer's business.
+"""
+
+import subprocess
+import tomllib
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parent.parent
+MARKER = "# --- development ---"
+COMPILE = [
+    *("uv", "pip", "compile", "--quiet", "pyproject.toml", "-"),
+    *("--universal", "--python-version", "3.11"),
+    *("--fork-strategy", "fewest"),  # one version for every Python: the one that is tested
+    *("--generate-hashes", "--no-header", "--no-annotate"),
+    *("--no-emit-index-url", "--no-emit-find-links"),
+]
+
+
+def main() -> None:
+    project = tomllib.loads((TOP / "pyproject.toml").read_text())
+    build = project["build-system"]["requires"]  # the project itself is installed without isolation
+    everything = resolve(build, "--extra", "dev")
+    versions = [pin.split("\\")[0].strip() for pin in everything]  # markers kept, hashes not
+    constraints = TOP / ".constraints.txt"
+    try:
+        constraints.write_text("\n".join(versions))
+        runtime = resolve(build, "--constraints", constraints.name)
+    finally:
+        constraints.unlink(missing_ok=True)
+    development = [pin for pin in everything if pin not in runtime]
+    lines = ["".join(runtime), f"{MARKER}\n", "".join(development)]
+    (TOP / "requirements.lock").write_text("".join(lines))
+
+
+def resolve(build: list[str], *options: str) -> list[str]:
+    """The pins, each one text: the requirement's line and its hashes' lines."""
+    done = subprocess.run(  # noqa: S603
+        [*COMPILE, *options],
+        cwd=TOP,
+        input="\n".join(build),
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    pins: list[str] = []
+    for line in done.stdout.splitlines(keepends=True):
+        if line.startswith(" "):
+            pins[-1] += line
+        else:
+            pins.append(line)
+    return pins
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Bursar: a privacy-budget accountant service."""

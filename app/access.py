@@ -1,0 +1,52 @@
+"""Who is asking, and what each role may do."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from app.errors import NotPermitted
+
+
+class Role(StrEnum):
+    ADMIN = "admin"  # registers, grants, reads the ledger; never asks
+    ANALYST = "analyst"  # asks, and sees what is their own
+    VIEWER = "viewer"  # only looks: budgets and ledger, for dashboards
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """A person or program that showed a valid key."""
+
+    analyst_id: str
+    name: str
+    role: Role
+    key_id: str
+
+    def must_be(self, *roles: Role) -> None:
+        if self.role not in roles:
+            allowed = " or ".join(roles)
+            raise NotPermitted(f"This needs the role {allowed}; this key has {self.role}.")
+
+
+@dataclass(frozen=True, slots=True)
+class Analyst:
+    """A registered person or program, of any role; never deleted, so a name never comes back."""
+
+    id: str
+    name: str
+    role: Role
+    enabled: bool
+    created_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """An API key as it may be shown again: never the secret, of which only a hash is kept."""
+
+    id: str
+    prefix: str
+    created_at: int
+    expires_at: int | None
+    revoked_at: int | None
+
+    def valid_at(self, now: int) -> bool:
+        return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)

@@ -1,0 +1,39 @@
+"""Loss in whole units: epsilon in 1e-12 (pico), delta in 1e-18 (atto), each in 64 bits.
+
+What an analyst pays rounds up and what an account may spend rounds down, so no rounding ever
+favours spending. Decimal text and JSON numbers are read exactly; no float is ever added up.
+"""
+
+import math
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+
+PICO = 10**12
+ATTO = 10**18
+UNITS_MAX = 2**63 - 1
+_EXACT = Context(prec=60)
+
+
+def cost_units(value: Decimal, unit: int) -> int:
+    """Units that pay for `value`: rounded up."""
+    return int(_EXACT.multiply(value, Decimal(unit)).to_integral_value(ROUND_CEILING))
+
+
+def limit_units(value: Decimal, unit: int) -> int:
+    """Units that `value` allows: rounded down."""
+    return int(_EXACT.multiply(value, Decimal(unit)).to_integral_value(ROUND_FLOOR))
+
+
+def exact_decimal(units: int, unit: int) -> str:
+    """The decimal text of so many units, exact, without an exponent."""
+    text = f"{Decimal(units).scaleb(-int(math.log10(unit))):f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def wire(name: str, units: int, unit: int) -> dict[str, float | str]:
+    """A JSON number, with the exact decimal text beside it where the number is not exact."""
+    exact = exact_decimal(units, unit)
+    number = float(Fraction(units, unit))
+    if Decimal(repr(number)) == Decimal(exact):
+        return {name: number}
+    return {name: number, f"{name}_exact": exact}

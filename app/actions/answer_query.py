@@ -1,0 +1,178 @@
+"""Answer a question: plan, charge, ask the engine, store, and only then speak.
+
+The order is the promise. Nothing before the charge reads data; nothing after it changes the price;
+what is sent is what was stored, read back after its commit.
+"""
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from app.access import Principal, Role
+from app.datasets import Dataset
+from app.errors import (
+    EngineError,
+    EngineUnavailable,
+    QuestionForfeited,
+    QuestionVoided,
+    StillRunning,
+)
+from app.faults import reach
+from app.interfaces import Catalogue, Engine, Engines, Ledger
+from app.ledger.protocol import (
+    Charged,
+    ChargeOrder,
+    ForfeitOrder,
+    RecordOrder,
+    Settled,
+    Stale,
+    State,
+    VoidOrder,
+)
+from app.mechanisms.laplace import Noise
+from app.names import folded, new_id
+from app.planning.answer import answer_text
+from app.planning.plan import Plan, Planner
+from app.planning.question import Question
+from app.queries.statistics import Exact
+
+FORFEITED = (
+    "The question was charged but could not be answered. It never will be under this "
+    "Idempotency-Key, and what was charged stays charged."
+)
+VOIDED = (
+    "The data could not be opened, so nothing was read and the charge was given back. Ask again "
+    "with a new Idempotency-Key."
+)
+STALE_TRIES = 5
+INLINE_GROUPS_MAX = 16
+
+
+@dataclass(frozen=True, slots=True)
+class AskedOnce:
+    """One request: who asks what, under which key, with which body."""
+
+    principal: Principal
+    question: Question
+    text: str  # canonical text of the body
+    body_hash: str
+    request_key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A stored answer: these very bytes are what every delivery sends."""
+
+    text: str
+    replayed: bool
+    reused: bool
+
+
+@dataclass(slots=True)
+class AnswerQuery:
+    ledger: Ledger
+    catalogue: Catalogue
+    engines: Engines
+    noise: Noise
+    planner: Planner
+    threads: ThreadPoolExecutor
+    lease_seconds: float
+
+    async def __call__(self, asked: AskedOnce) -> Reply:
+        asked.principal.must_be(Role.ANALYST)
+        reach("F1")
+        for _ in range(STALE_TRIES):
+            dataset = await self.catalogue.dataset(asked.question.dataset)
+            order, plan = self._order(asked, dataset)
+            outcome = await self.ledger.submit(order)
+            if not isinstance(outcome, Stale):
+                break
+            self.catalogue.forget(outcome.catalogue)
+        else:
+            raise StillRunning("People or datasets keep changing.", retry_after_seconds=1)
+        if isinstance(outcome, Settled):
+            return self._reply(outcome)
+        return await self._run(order, plan, dataset, outcome)
+
+    def _order(self, asked: AskedOnce, dataset: Dataset) -> tuple[ChargeOrder, Plan]:
+        plan = self.planner.plan(asked.question, dataset)
+        principal = asked.principal
+        order = ChargeOrder(
+            charge_id=new_id("q"),
+            analyst_id=principal.analyst_id,
+            holder=folded(principal.name),
+            actor=principal.name,
+            request_key=asked.request_key,
+            body_hash=asked.body_hash,
+            dataset_id=dataset.id,
+            dataset_name=dataset.name,
+            version_id=dataset.version.id,
+            book_id=dataset.book_id,
+            plan_digest=plan.digest,
+            loss=plan.loss,
+            question=asked.text,
+            record=plan.record,
+            fresh=asked.question.fresh,
+            closed=dataset.closed,
+            catalogue=self.catalogue.number,
+            lease_seconds=self.lease_seconds,
+        )
+        return order, plan
+
+    async def _run(
+        self, order: ChargeOrder, plan: Plan, dataset: Dataset, charge: Charged
+    ) -> Reply:
+        """Ask the engine under a durable charge; only the current attempt may settle it."""
+        reach("F4")
+        engine = self.engines.engine(dataset.source.engine)
+        try:
+            answer = await self._draw(engine, plan, dataset, charge)
+        except EngineUnavailable:
+            void = VoidOrder(
+                charge.charge_id,
+                charge.attempt,
+                order.book_id,
+                order.holder,
+                order.loss,
+                reason="the data could not be opened; none was read",
+            )
+            return self._reply(await self.ledger.submit(void))
+        except (EngineError, ArithmeticError, ValueError):
+            forfeit = ForfeitOrder(charge.charge_id, charge.attempt)
+            return self._reply(await self.ledger.submit(forfeit))
+        record = RecordOrder(charge.charge_id, charge.attempt, answer)
+        return self._reply(await self.ledger.submit(record))
+
+    async def _draw(self, engine: Engine, plan: Plan, dataset: Dataset, charge: Charged) -> str:
+        """What is at hand and small is drawn here; anything else in a thread."""
+        if plan.release.tally.group_count() <= INLINE_GROUPS_MAX:
+            exact = engine.cached(dataset, plan.release.tally)
+            if exact is not None:
+                reach("F5")
+                return self._noisy(plan, charge, exact)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self.threads, self._ask, engine, plan, dataset, charge)
+
+    def _ask(self, engine: Engine, plan: Plan, dataset: Dataset, charge: Charged) -> str:
+        engine.prepare(dataset)
+        reach("F5")
+        return self._noisy(plan, charge, engine.exact(dataset, plan.release.tally))
+
+    def _noisy(self, plan: Plan, charge: Charged, exact: Exact) -> str:
+        reach("F6")
+        answer = plan.answer(exact, self.noise)
+        reach("F7")
+        return answer_text(charge, plan, answer)
+
+    def _reply(self, outcome: object) -> Reply:
+        assert isinstance(outcome, Settled)
+        match outcome.state:
+            case State.ANSWERED:
+                assert outcome.answer is not None
+                return Reply(outcome.answer, outcome.replayed, outcome.reused)
+            case State.FORFEITED:
+                raise QuestionForfeited(FORFEITED, id=outcome.charge_id, retryable=False)
+            case State.VOIDED:
+                raise QuestionVoided(VOIDED, id=outcome.charge_id, retryable=False)
+            case State.CHARGED:  # another attempt has taken over and is not done
+                raise StillRunning("Another attempt is answering.", retry_after_seconds=1)

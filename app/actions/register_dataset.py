@@ -1,0 +1,58 @@
+"""Register a dataset: its card is public, its rows are looked at only to know them again."""
+
+from dataclasses import dataclass
+
+from app.access import Principal, Role
+from app.datasets import Card, ColumnPerson, Dataset, Source, Version
+from app.errors import Invalid
+from app.interfaces import Datasets, Engines
+from app.mechanisms.sampling import secret_text
+from app.names import check_name, new_id
+
+
+@dataclass(slots=True)
+class RegisterDataset:
+    datasets: Datasets
+    engines: Engines
+
+    def __call__(
+        self,
+        principal: Principal,
+        *,
+        name: str,
+        description: str,
+        source: Source,
+        card: Card,
+        reason: str | None,
+        request: str | None,
+        body: str,
+    ) -> Dataset:
+        principal.must_be(Role.ADMIN)
+        if (earlier := self.datasets.remembered(request, body)) is not None:
+            return earlier
+        shown = check_name(name, "/name", forbidden="/")
+        for index, column in enumerate(card.columns):
+            check_name(column.name, f"/columns/{index}/name")
+        if isinstance(card.person, ColumnPerson):
+            check_name(card.person.column, "/person/column")
+        if card.cells is not None and isinstance(card.person, ColumnPerson):
+            raise Invalid.field(
+                "/cells", "cells need one row a person: someone with several rows may be in two"
+            )
+        engine = self.engines.engine(source.engine)
+        inspection = engine.inspect(source, card)
+        dataset = Dataset(
+            id=new_id("d"),
+            name=shown,
+            description=description,
+            book_id="",  # the store knows whether these rows have a book
+            card=card,
+            source=source,
+            version=Version(new_id("v"), 1, inspection.digest, secret_text(32)),
+            closed=False,
+            created_at=0,
+        )
+        engine.prepare(dataset)
+        return self.datasets.register(
+            principal.name, dataset, inspection, reason=reason, request=request, body=body
+        )

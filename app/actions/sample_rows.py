@@ -1,0 +1,50 @@
+"""Make up rows from a card alone, to develop against for free: no value comes from the data."""
+
+import datetime
+from typing import Any, Protocol
+
+from app.datasets import (
+    BooleanColumn,
+    Card,
+    CategoryColumn,
+    Column,
+    ColumnPerson,
+    DateColumn,
+    IntegerColumn,
+    NumberColumn,
+)
+
+
+class Choice(Protocol):
+    def below(self, bound: int) -> int: ...
+
+
+def sample_rows(card: Card, count: int, choice: Choice) -> list[dict[str, Any]]:
+    """So many rows, each value drawn evenly from what the card allows."""
+    rows: list[dict[str, Any]] = []
+    person = 0
+    while len(rows) < count:
+        person += 1
+        rows_of_person = 1 + choice.below(min(card.person.rows_max, count))
+        for _ in range(rows_of_person):
+            row = {column.name: _value(column, choice) for column in card.columns}
+            if isinstance(card.person, ColumnPerson):
+                row = {card.person.column: person, **row}
+            rows.append(row)
+    return rows[:count]
+
+
+def _value(column: Column, choice: Choice) -> Any:
+    match column:
+        case IntegerColumn():
+            return column.low + choice.below(column.high - column.low + 1)
+        case NumberColumn():
+            part = choice.below(1 << 20) / (1 << 20)
+            return round(column.low + (column.high - column.low) * part, 6)
+        case CategoryColumn():
+            return column.values[choice.below(len(column.values))]
+        case BooleanColumn():
+            return bool(choice.below(2))
+        case DateColumn():
+            days = (column.high - column.low).days
+            return (column.low + datetime.timedelta(choice.below(days + 1))).isoformat()

@@ -1,0 +1,236 @@
+"""People and their keys, for administrators."""
+
+import datetime
+import json
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Query, Response
+from pydantic import BaseModel, Field
+
+from app.access import Analyst, Key, Role
+from app.api.body import Parsed, body
+from app.api.openapi import documented, problems
+from app.api.principal import Admin, Given
+from app.api.wire import CursorIn, Limit, Reason, WireRequest, cursor_place, cursor_text, iso
+from app.errors import Invalid
+from app.names import check_name
+
+router = APIRouter(tags=["people"])
+
+RoleIn = Annotated[Role, Field(strict=False)]
+
+
+class AnalystRequest(WireRequest):
+    name: Annotated[str, Field(min_length=1, max_length=200)]
+    role: RoleIn = Role.ANALYST
+    reason: Reason = None
+
+
+class AnalystChange(WireRequest):
+    role: RoleIn | None = None
+    enabled: bool | None = None
+    reason: Reason = None
+
+
+class KeyRequest(WireRequest):
+    """When the key stops working; left out, it works until it is revoked."""
+
+    expires_at: Annotated[str, Field(max_length=40)] | None = None
+    expires_in_days: Annotated[int, Field(ge=1, le=3660)] | None = None
+    reason: Reason = None
+
+
+class KeyResponse(BaseModel):
+    id: str
+    prefix: str
+    created_at: str
+    expires_at: str | None
+    revoked_at: str | None
+
+
+class KeyIssuedResponse(KeyResponse):
+    """`key` is shown this once; null if this very request was made before."""
+
+    key: str | None
+
+
+class AnalystResponse(BaseModel):
+    name: str
+    role: Role
+    enabled: bool
+    created_at: str
+    keys: list[KeyResponse]
+
+
+class AnalystsResponse(BaseModel):
+    items: list[AnalystResponse]
+    next_cursor: str | None
+
+
+@router.post(
+    "/v1/analysts",
+    **documented(
+        "create_analyst",
+        "Register a person or program",
+        AnalystResponse,
+        status=201,
+        request=AnalystRequest,
+        example={"name": "analyst-1", "role": "analyst"},
+        extra_problems=problems(409),
+    ),
+)
+def create(
+    given: Given,
+    principal: Admin,
+    parsed: Annotated[Parsed[AnalystRequest], Depends(body(AnalystRequest))],
+) -> Response:
+    """Names are compared after NFKC normalisation and case folding; a name never comes back."""
+    wanted = parsed.value
+    name = check_name(wanted.name, "/name", forbidden="/*:")
+    analyst = given.people.create(
+        principal.name,
+        name,
+        wanted.role,
+        wanted.reason,
+        parsed.request_key and f"{principal.analyst_id}/{parsed.request_key}",
+        parsed.hash,
+    )
+    return _response(_shown(analyst, given.people.keys(analyst.id)), status=201)
+
+
+@router.get("/v1/analysts", **documented("list_analysts", "People", AnalystsResponse))
+def list_analysts(
+    given: Given, principal: Admin, limit: Limit = 50, cursor: CursorIn = None
+) -> Response:
+    (after,) = cursor_place(cursor, str) or ("",)
+    found = given.people.all(after=after, limit=limit)
+    following = cursor_text(found[-1].id) if len(found) == limit else None
+    items = [_shown(analyst, given.people.keys(analyst.id)) for analyst in found]
+    return _response({"items": items, "next_cursor": following})
+
+
+@router.get(
+    "/v1/analysts/{name}",
+    **documented("get_analyst", "One person", AnalystResponse, extra_problems=problems(404)),
+)
+def get_analyst(given: Given, principal: Admin, name: str) -> Response:
+    analyst = given.people.find(name)
+    return _response(_shown(analyst, given.people.keys(analyst.id)))
+
+
+@router.patch(
+    "/v1/analysts/{name}",
+    **documented(
+        "change_analyst",
+        "Change role, enable or disable",
+        AnalystResponse,
+        request=AnalystChange,
+        example={"enabled": False, "reason": "left the project"},
+        extra_problems=problems(404, 409),
+    ),
+)
+def change(
+    given: Given,
+    principal: Admin,
+    name: str,
+    parsed: Annotated[Parsed[AnalystChange], Depends(body(AnalystChange))],
+) -> Response:
+    wanted = parsed.value
+    analyst = given.people.alter(
+        principal.name, name, role=wanted.role, enabled=wanted.enabled, reason=wanted.reason
+    )
+    return _response(_shown(analyst, given.people.keys(analyst.id)))
+
+
+@router.post(
+    "/v1/analysts/{name}/keys",
+    **documented(
+        "issue_key",
+        "Issue a key, shown once",
+        KeyIssuedResponse,
+        status=201,
+        request=KeyRequest | None,
+        example={"expires_in_days": 90},
+        extra_problems=problems(404),
+    ),
+)
+def issue_key(
+    given: Given,
+    principal: Admin,
+    name: str,
+    parsed: Annotated[Parsed[KeyRequest | None], Depends(body(KeyRequest | None, empty=True))],
+) -> Response:
+    """256 random bits, of which only a hash is kept. The body may be left out."""
+    wanted = parsed.value or KeyRequest()
+    key, secret = given.people.issue_key(
+        principal.name,
+        name,
+        expires_at=_expiry(wanted),
+        reason=wanted.reason,
+        request=parsed.request_key and f"{principal.analyst_id}/{parsed.request_key}",
+        body=parsed.hash,
+    )
+    return _response({**_key(key), "key": secret}, status=201)
+
+
+@router.delete(
+    "/v1/keys/{id}",
+    **documented("revoke_key", "Revoke a key", None, status=204, extra_problems=problems(404)),
+)
+def revoke_key(
+    given: Given,
+    principal: Admin,
+    id: str,  # noqa: A002  # in the path
+    reason: Annotated[str | None, Query(max_length=1000)] = None,
+) -> Response:
+    """The next request with it is refused, in every process. Revoking again changes nothing."""
+    given.people.revoke_key(principal.name, id, reason)
+    return Response(status_code=204)
+
+
+def _expiry(wanted: KeyRequest) -> int | None:
+    now = datetime.datetime.now(datetime.UTC)
+    if wanted.expires_at is not None and wanted.expires_in_days is not None:
+        raise Invalid.field("/expires_at", "give expires_at or expires_in_days, not both")
+    if wanted.expires_in_days is not None:
+        moment = now + datetime.timedelta(days=wanted.expires_in_days)
+    elif wanted.expires_at is not None:
+        try:
+            moment = datetime.datetime.fromisoformat(wanted.expires_at)
+            if moment.tzinfo is None:
+                raise ValueError
+            later = moment > now
+        except (ValueError, OverflowError):
+            raise Invalid.field(
+                "/expires_at", "a time with its zone, such as 2027-01-31T12:00:00Z"
+            ) from None
+        if not later:
+            raise Invalid.field("/expires_at", "a time to come")
+    else:
+        return None
+    return int(moment.timestamp() * 1_000_000)
+
+
+def _key(key: Key) -> dict[str, Any]:
+    return {
+        "id": key.id,
+        "prefix": key.prefix,
+        "created_at": iso(key.created_at),
+        "expires_at": iso(key.expires_at),
+        "revoked_at": iso(key.revoked_at),
+    }
+
+
+def _shown(analyst: Analyst, keys: list[Key]) -> dict[str, Any]:
+    return {
+        "name": analyst.name,
+        "role": analyst.role.value,
+        "enabled": analyst.enabled,
+        "created_at": iso(analyst.created_at),
+        "keys": [_key(key) for key in keys],
+    }
+
+
+def _response(content: Any, status: int = 200) -> Response:
+    text = json.dumps(content, ensure_ascii=False)
+    return Response(text, status_code=status, media_type="application/json")

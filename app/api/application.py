@@ -1,0 +1,68 @@
+"""The ASGI application: routes, problems, headers, and the interface description."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from app.api import analysts, budgets, datasets, health, ledger, queries
+from app.api.openapi import install_openapi
+from app.api.problems import install_problems
+from app.api.services import Services
+
+DESCRIPTION = (
+    "Bursar holds private datasets and a ledger. Every question is priced from public facts, "
+    "charged to the ledger, and only then answered, with noise."
+)
+HEADERS = [
+    (b"cache-control", b"no-store"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+]
+
+
+class SafeHeaders:
+    """Adds the headers that every response carries."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_safely(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", []), *HEADERS]
+            await send(message)
+
+        await self._app(scope, receive, send_safely if scope["type"] == "http" else send)
+
+
+def make_application(
+    open_services: Callable[[], AbstractAsyncContextManager[Services]], *, body_bytes_max: int
+) -> FastAPI:
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        async with open_services() as services:
+            app.state.services = services
+            yield
+
+    options: dict[str, Any] = {"telemetry": {"logs": False}}
+    app = FastAPI(
+        title="Bursar",
+        version="0.1.0",
+        description=DESCRIPTION,
+        lifespan=lifespan,
+        docs_url=None,  # the framework's page loads a script from elsewhere
+        redoc_url=None,
+        **options,
+    )
+    app.state.body_bytes_max = body_bytes_max
+    for resource in (queries, datasets, analysts, budgets, ledger, health):
+        app.include_router(resource.router)
+    install_problems(app)
+    install_openapi(app)
+    app.add_middleware(SafeHeaders)
+    return app

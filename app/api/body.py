@@ -1,0 +1,177 @@
+"""Reading request bodies strictly: one meaning for every byte, or a problem response.
+
+JSON with a key twice, NaN or Infinity, a number beyond a float, text that is no UTF-8 or holds NUL
+is refused. Numbers keep their text, so that a loss is read exactly.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from fastapi import Request
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
+
+from app.errors import FieldError, Invalid, Malformed, TooLarge
+from app.ledger.chain import canonical
+
+T = TypeVar("T")
+NAME_SHOWN_MAX = 60
+REQUEST_KEY_MAX = 255
+
+
+class ExactFloat(float):
+    """A float that remembers how it was written."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed(Generic[T]):
+    """A valid body, its canonical text and hash, and the caller's Idempotency-Key."""
+
+    value: T
+    text: str
+    hash: str
+    request_key: str | None
+
+
+def body(
+    model: Any, *, empty: bool = False
+) -> Callable[[Request], Coroutine[Any, Any, Parsed[Any]]]:
+    """A dependency that reads and validates the body as this model; `empty` allows none."""
+    adapter = TypeAdapter(model)
+
+    async def read(request: Request) -> Parsed[Any]:
+        raw = await read_bytes(request)
+        return parse(raw or b"null" if empty else raw, adapter, request_key(request))
+
+    return read
+
+
+def parse(raw: bytes, adapter: TypeAdapter[T], key: str | None) -> Parsed[T]:
+    data = strict_json(raw)
+    try:
+        value = adapter.validate_python(data)
+    except ValidationError as error:
+        raise invalid(error.errors(include_input=False, include_url=False), data) from None
+    text = canonical(data)
+    return Parsed(value, text, hashlib.sha256(text.encode()).hexdigest(), key)
+
+
+async def read_bytes(request: Request) -> bytes:
+    limit: int = request.app.state.body_bytes_max
+    declared = request.headers.get("content-length", "")
+    if declared.isdecimal() and len(declared) < 20 and int(declared) > limit:
+        raise TooLarge(f"A body has at most {limit} bytes.")
+    chunks = []
+    size = 0
+    async for chunk in request.stream():
+        size += len(chunk)
+        if size > limit:
+            raise TooLarge(f"A body has at most {limit} bytes.")
+        chunks.append(chunk)
+    return b"".join(chunks)
+
+
+def request_key(request: Request) -> str | None:
+    key = request.headers.get("idempotency-key")
+    if key is None:
+        return None
+    if not 0 < len(key) <= REQUEST_KEY_MAX or not key.isascii() or not key.isprintable():
+        raise Invalid.field("Idempotency-Key", f"1 to {REQUEST_KEY_MAX} printable ASCII characters")
+    return key
+
+
+def strict_json(raw: bytes) -> Any:
+    try:
+        text = raw.decode("utf-8")
+        data = json.loads(
+            text, object_pairs_hook=_object, parse_constant=_constant, parse_float=_float
+        )
+        if "\\u" in text:  # only an escape can bring in what UTF-8 cannot
+            canonical(data).encode("utf-8")
+            if "\\u0000" in text.lower() and "\x00" in _strings(data):
+                raise Malformed("Text holds no NUL character.")
+        return data
+    except Malformed:
+        raise
+    except (ValueError, RecursionError):
+        raise Malformed("The body is not valid JSON in UTF-8.") from None
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        raise Malformed("An object in the body has the same key twice.")
+    return result
+
+
+def _constant(_: str) -> Any:
+    raise Malformed("NaN and Infinity are not JSON numbers.")
+
+
+def _float(text: str) -> ExactFloat:
+    number = ExactFloat(text)
+    if number in (float("inf"), float("-inf")):
+        raise Malformed("A number in the body is too large.")
+    number.text = text
+    return number
+
+
+def _strings(data: Any) -> str:
+    if isinstance(data, str):
+        return data
+    if isinstance(data, dict):
+        return "".join(k + _strings(v) for k, v in data.items())
+    return "".join(map(_strings, data)) if isinstance(data, list) else ""
+
+
+# Validation errors: where and which rule, never the value
+
+
+def invalid(errors: list[ErrorDetails], data: Any) -> Invalid:
+    rules: dict[str, list[str]] = {}
+    for error in errors[:50]:
+        pointer = _pointer(error, data)
+        rule = _rule(error)
+        if rule not in rules.setdefault(pointer, []):
+            rules[pointer].append(rule)
+    fields = [FieldError(pointer, "; or ".join(each)) for pointer, each in rules.items()]
+    first = fields[0]
+    return Invalid(f"{first.pointer or 'The body'}: {first.rule}", *fields)
+
+
+def _pointer(error: ErrorDetails, data: Any) -> str:
+    """The location in the body; names of union members, which pydantic adds, are left out."""
+    parts: list[str] = []
+    here = data
+    location = error["loc"]
+    for index, part in enumerate(location):
+        inside = isinstance(part, int) and isinstance(here, list) and part < len(here)
+        if inside or (isinstance(here, dict) and part in here):
+            here = here[part]
+        elif not (index == len(location) - 1 and error["type"] == "missing"):
+            continue
+        shown = str(part)[:NAME_SHOWN_MAX]
+        parts.append(shown.replace("~", "~0").replace("/", "~1"))
+    return "".join(f"/{part}" for part in parts)
+
+
+def _rule(error: ErrorDetails) -> str:
+    match error["type"]:
+        case "missing":
+            return "this field is needed"
+        case "extra_forbidden":
+            return "there is no such field"
+        case "union_tag_invalid":
+            return f"one of {error['ctx']['expected_tags']}"
+        case "union_tag_not_found":
+            return f"an object with {error['ctx']['discriminator']}"
+        case "value_error":
+            return str(error["ctx"]["error"])
+        case _:
+            message = error["msg"]
+            return message[0].lower() + message[1:]

@@ -1,0 +1,220 @@
+"""Datasets: register, look at the public card, made-up rows, describe, close and reopen."""
+
+import json
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Depends, Query, Response
+from pydantic import BaseModel, Field
+
+from app.access import Principal, Role
+from app.actions.sample_rows import sample_rows
+from app.api.body import Parsed, body
+from app.api.openapi import documented, problems
+from app.api.principal import Admin, Anyone, Given
+from app.api.services import Services
+from app.api.wire import CursorIn, Limit, Reason, WireRequest, cursor_place, cursor_text, iso
+from app.datasets import Card, Cells, Column, Dataset, Neighbours, Person, Source
+from app.errors import NotFound
+from app.names import folded
+
+router = APIRouter(tags=["datasets"])
+
+Description = Annotated[str, Field(max_length=10_000)]
+
+EXAMPLE = {
+    "name": "census",
+    "description": "Made-up persons like those of a census",
+    "source": {"engine": "duckdb", "path": "census.parquet"},
+    "person": {"kind": "row"},
+    "neighbours": "add_remove",
+    "columns": [
+        {"name": "age", "type": "integer", "low": 0, "high": 120},
+        {"name": "income", "type": "number", "low": 0, "high": 200000},
+        {"name": "region", "type": "category", "values": ["north", "south", "east", "west"]},
+        {"name": "smoker", "type": "boolean"},
+        {"name": "seen", "type": "date", "low": "2020-01-01", "high": "2025-12-31"},
+    ],
+    "cells": {"column": "region"},
+}
+
+
+class SourceRequest(WireRequest):
+    """A CSV or Parquet file in one of the folders of BURSAR_DATA_ROOTS."""
+
+    engine: Literal["duckdb"] = "duckdb"
+    path: Annotated[str, Field(min_length=1, max_length=1000)]
+
+
+class DatasetRequest(Card):
+    """A dataset's name and source, and its public card."""
+
+    name: Annotated[str, Field(min_length=1, max_length=200)]
+    description: Description = ""
+    source: SourceRequest
+    reason: Reason = None
+
+
+class DatasetChange(WireRequest):
+    """What may change: the description, and whether questions are answered."""
+
+    description: Description | None = None
+    status: Literal["open", "closed"] | None = None
+    reason: Reason = None
+
+
+class DatasetResponse(BaseModel):
+    """The public card; source and fingerprint only for administrators."""
+
+    name: str
+    description: str
+    person: Person
+    neighbours: Neighbours
+    rows: int | None
+    columns: list[Annotated[Column, Field(discriminator="type")]]
+    cells: Cells | None
+    version: int
+    status: str
+    registered_at: str
+    source: dict[str, str] | None = None
+    fingerprint: str | None = None
+
+
+class DatasetsResponse(BaseModel):
+    items: list[DatasetResponse]
+    next_cursor: str | None
+
+
+class SampleResponse(BaseModel):
+    """Made-up rows: drawn from the card, not from the data."""
+
+    made_up: Literal[True]
+    rows: list[dict[str, Any]]
+
+
+@router.post(
+    "/v1/datasets",
+    **documented(
+        "register_dataset",
+        "Register a dataset",
+        DatasetResponse,
+        status=201,
+        request=DatasetRequest,
+        example=EXAMPLE,
+        extra_problems=problems(409),
+    ),
+)
+def register(
+    given: Given,
+    principal: Admin,
+    parsed: Annotated[Parsed[DatasetRequest], Depends(body(DatasetRequest))],
+) -> Response:
+    """The card is checked against the file's column names and types, never against its values. The
+    same rows or the same file under another name share the loss of the first."""
+    wanted = parsed.value
+    fields = {name: getattr(wanted, name) for name in Card.model_fields}
+    dataset = given.register_dataset(
+        principal,
+        name=wanted.name,
+        description=wanted.description,
+        source=Source(wanted.source.engine, wanted.source.path),
+        card=Card.model_construct(**fields),
+        reason=wanted.reason,
+        request=parsed.request_key and f"{principal.analyst_id}/{parsed.request_key}",
+        body=parsed.hash,
+    )
+    headers = {"Location": f"/v1/datasets/{dataset.name}"} if dataset.name.isascii() else None
+    return _response(_shown(given, principal, dataset), status=201, headers=headers)
+
+
+@router.get("/v1/datasets", **documented("list_datasets", "Datasets", DatasetsResponse))
+def list_datasets(
+    given: Given, principal: Anyone, limit: Limit = 50, cursor: CursorIn = None
+) -> Response:
+    """Those you have a budget on; administrators and viewers see all."""
+    holder = folded(principal.name) if principal.role is Role.ANALYST else None
+    (after,) = cursor_place(cursor, str) or ("",)
+    found = given.datasets.all(holder=holder, after=after, limit=limit)
+    following = cursor_text(found[-1].id) if len(found) == limit else None
+    items = [_shown(given, principal, dataset) for dataset in found]
+    return _response({"items": items, "next_cursor": following})
+
+
+@router.get(
+    "/v1/datasets/{dataset}",
+    **documented("get_dataset", "The public card", DatasetResponse, extra_problems=problems(404)),
+)
+def get_dataset(given: Given, principal: Anyone, dataset: str) -> Response:
+    return _response(_shown(given, principal, visible(given, principal, dataset)))
+
+
+@router.get(
+    "/v1/datasets/{dataset}/sample",
+    **documented("sample_dataset", "Made-up rows", SampleResponse, extra_problems=problems(404)),
+)
+def sample(
+    given: Given,
+    principal: Anyone,
+    dataset: str,
+    rows: Annotated[int, Query(ge=1, le=1000)] = 20,
+) -> Response:
+    """Rows drawn from the public card alone, to develop against for free."""
+    found = visible(given, principal, dataset)
+    return _response({"made_up": True, "rows": sample_rows(found.card, rows, given.choice)})
+
+
+@router.patch(
+    "/v1/datasets/{dataset}",
+    **documented(
+        "change_dataset",
+        "Describe, close or reopen",
+        DatasetResponse,
+        request=DatasetChange,
+        example={"status": "closed", "reason": "replaced by the census of 2026"},
+        extra_problems=problems(404),
+    ),
+)
+def change(
+    given: Given,
+    principal: Admin,
+    dataset: str,
+    parsed: Annotated[Parsed[DatasetChange], Depends(body(DatasetChange))],
+) -> Response:
+    wanted = parsed.value
+    changed = given.datasets.alter(
+        principal.name,
+        dataset,
+        description=wanted.description,
+        closed=None if wanted.status is None else wanted.status == "closed",
+        reason=wanted.reason,
+    )
+    return _response(_shown(given, principal, changed))
+
+
+def visible(given: Services, principal: Principal, name: str) -> Dataset:
+    """The dataset, if this caller may know of it; otherwise as if there were none."""
+    dataset = given.datasets.find(name)
+    if principal.role is Role.ANALYST and not given.datasets.granted(
+        dataset.book_id, folded(principal.name)
+    ):
+        raise NotFound("There is no dataset of this name.")
+    return dataset
+
+
+def _shown(given: Services, principal: Principal, dataset: Dataset) -> dict[str, Any]:
+    shown = {
+        "name": dataset.name,
+        "description": dataset.description,
+        **json.loads(dataset.card.model_dump_json()),
+        "version": dataset.version.number,
+        "status": "closed" if dataset.closed else "open",
+        "registered_at": iso(dataset.created_at),
+    }
+    if principal.role is Role.ADMIN:
+        shown["source"] = {"engine": dataset.source.engine, "path": dataset.source.path}
+        shown["fingerprint"] = given.datasets.fingerprint(dataset)
+    return shown
+
+
+def _response(content: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    text = json.dumps(content, ensure_ascii=False)
+    return Response(text, status_code=status, headers=headers, media_type="application/json")

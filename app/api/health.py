@@ -1,0 +1,37 @@
+"""Is the process alive, and could it take a charge now?"""
+
+from typing import Literal
+
+from fastapi import APIRouter, Response
+from pydantic import BaseModel
+
+from app.api.openapi import documented, problems
+from app.api.principal import Given
+
+router = APIRouter(tags=["health"])
+
+
+class HealthResponse(BaseModel):
+    status: Literal["ok"]
+
+
+@router.get(
+    "/healthz", **documented("healthz", "The process is alive", HealthResponse, public=True)
+)
+async def healthz() -> Response:
+    return Response('{"status":"ok"}', media_type="application/json")
+
+
+@router.get(
+    "/readyz",
+    **documented(
+        "readyz",
+        "The ledger is there, current and writable",
+        HealthResponse,
+        public=True,
+        extra_problems=problems(503),
+    ),
+)
+def readyz(given: Given) -> Response:
+    given.readiness.check()
+    return Response('{"status":"ok"}', media_type="application/json")

@@ -1,0 +1,130 @@
+"""The ledger: its entries, an export anyone can verify, and verification."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Response
+from fastapi.responses import StreamingResponse
+from pydantic import BaseModel
+
+from app.api.openapi import documented, problems
+from app.api.principal import Admin, Auditor, Given
+from app.api.services import Services
+from app.api.wire import CursorIn, Limit, cursor_place, cursor_text, iso
+from app.ledger.chain import SYSTEM_BOOK, Entry
+from app.ledger.verify import to_line, verify
+
+router = APIRouter(tags=["ledger"])
+
+DatasetIn = Annotated[
+    str | None,
+    Query(max_length=200, description="Only the book of this dataset; `system` for people."),
+]
+
+
+class EntryResponse(BaseModel):
+    """One entry; `hash` is the SHA-256 of the hash before it, a line feed, and `text`."""
+
+    book: str
+    seq: int
+    at: str
+    kind: str
+    actor: str
+    body: dict[str, Any]
+    text: str
+    hash: str
+
+
+class EntriesResponse(BaseModel):
+    items: list[EntryResponse]
+    next_cursor: str | None
+
+
+class FindingResponse(BaseModel):
+    book: str
+    seq: int | None
+    account: str | None
+    problem: str
+
+
+class VerifyResponse(BaseModel):
+    sound: bool
+    entries: int
+    books: int
+    accounts: int
+    findings: list[FindingResponse]
+
+
+@router.get(
+    "/v1/ledger",
+    **documented("list_entries", "Entries", EntriesResponse, extra_problems=problems(404)),
+)
+def list_entries(
+    given: Given,
+    principal: Auditor,
+    dataset: DatasetIn = None,
+    limit: Limit = 100,
+    cursor: CursorIn = None,
+) -> Response:
+    """Oldest first. With `dataset` the order is the chain's own and has no gaps, so that a cursor
+    can follow it for ever."""
+    after = cursor_place(cursor, int, str, int) or (0, "", 0)
+    found = given.history.entries(book_id=_book(given, dataset), after=after, limit=limit)
+    last = found[-1] if found else None
+    following = None
+    if last is not None and len(found) == limit:
+        following = cursor_text(last.at, last.book_id, last.seq)
+    return _response({"items": [_shown(entry) for entry in found], "next_cursor": following})
+
+
+@router.get(
+    "/v1/ledger/export",
+    response_class=StreamingResponse,
+    **documented("export_ledger", "Everything, as NDJSON", None, extra_problems=problems(404)),
+)
+def export(given: Given, principal: Auditor, dataset: DatasetIn = None) -> Response:
+    """Entries with their hash chain, then books and accounts as they stood at the same instant:
+    enough to verify every total without us (`bursard verify --file`)."""
+    book = _book(given, dataset)
+
+    def lines() -> Iterator[str]:
+        for item in given.history.snapshot(book):
+            yield to_line(item) + "\n"
+
+    return StreamingResponse(lines(), media_type="application/x-ndjson")
+
+
+@router.get(
+    "/v1/ledger/verify",
+    **documented("verify_ledger", "Recompute everything", VerifyResponse),
+)
+def verify_ledger(given: Given, principal: Admin) -> Response:
+    """Every chain and every total recomputed from the entries; what disagrees is named."""
+    report = verify(given.history.snapshot(None))
+    return _response({"sound": report.sound, **asdict(report)})
+
+
+def _book(given: Services, dataset: str | None) -> str | None:
+    if dataset is None or dataset == SYSTEM_BOOK:
+        return dataset
+    return given.datasets.find(dataset).book_id
+
+
+def _shown(entry: Entry) -> dict[str, Any]:
+    said = json.loads(entry.text)
+    return {
+        "book": entry.book_id,
+        "seq": entry.seq,
+        "at": iso(entry.at),
+        "kind": entry.kind,
+        "actor": said["actor"],
+        "body": said["body"],
+        "text": entry.text,
+        "hash": entry.hash,
+    }
+
+
+def _response(content: Any) -> Response:
+    return Response(json.dumps(content, ensure_ascii=False), media_type="application/json")

@@ -1,0 +1,105 @@
+"""The interface description: stable operation ids, examples, and the problems each route can give.
+
+Bodies are read by `api/body.py`, not by the framework, so their schemas are added here.
+"""
+
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from pydantic import TypeAdapter
+
+from app.api.problems import MEDIA_TYPE, TITLES
+
+REF = "#/components/schemas/{model}"
+PROBLEM = {
+    "type": "object",
+    "required": ["type", "title", "status", "detail"],
+    "properties": {
+        "type": {"type": "string", "examples": ["/problems/budget-exhausted"]},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string"},
+        "errors": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {"pointer": {"type": "string"}, "rule": {"type": "string"}},
+            },
+        },
+    },
+}
+
+
+def problems(*statuses: int) -> tuple[int, ...]:
+    return statuses
+
+
+def documented(
+    operation_id: str,
+    summary: str,
+    response: Any,
+    *,
+    status: int = 200,
+    request: Any = None,
+    example: Any = None,
+    extra_problems: tuple[int, ...] = (),
+    public: bool = False,
+) -> dict[str, Any]:
+    """Arguments of a route decorator."""
+    expected = set(extra_problems) | (set() if public else {401, 403, 503}) | {422}
+    if request is not None:
+        expected |= {400, 413}
+    responses: dict[int | str, dict[str, Any]] = {
+        code: {
+            "description": TITLES[code],
+            "content": {MEDIA_TYPE: {"schema": {"$ref": REF.format(model="Problem")}}},
+        }
+        for code in sorted(expected)
+    }
+    extra: dict[str, Any] = {} if public else {"security": [{"key": []}]}
+    if request is not None:
+        extra["x-request"] = TypeAdapter(request)
+        extra["x-example"] = example
+    return {
+        "operation_id": operation_id,
+        "summary": summary,
+        "response_model": response,
+        "status_code": status,
+        "responses": responses,
+        "openapi_extra": extra,
+    }
+
+
+def install_openapi(app: FastAPI) -> None:
+    def openapi() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            app.openapi_schema = _describe(app)
+        return app.openapi_schema
+
+    app.openapi = openapi  # type: ignore[method-assign]  # the framework's own way to replace it
+
+
+def _describe(app: FastAPI) -> dict[str, Any]:
+    schema = get_openapi(
+        title=app.title, version=app.version, description=app.description, routes=app.routes
+    )
+    components = schema.setdefault("components", {})
+    schemas = components.setdefault("schemas", {})
+    schemas["Problem"] = PROBLEM
+    schemas.pop("HTTPValidationError", None)
+    schemas.pop("ValidationError", None)
+    components["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
+    for path in schema["paths"].values():
+        for operation in path.values():
+            adapter = operation.pop("x-request", None)
+            example = operation.pop("x-example", None)
+            if adapter is None:
+                continue
+            described = adapter.json_schema(ref_template=REF, by_alias=True)
+            schemas.update(described.pop("$defs", {}))
+            operation["requestBody"] = {
+                "required": True,
+                "content": {"application/json": {"schema": described, "example": example}},
+            }
+    return schema

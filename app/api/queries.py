@@ -1,0 +1,264 @@
+"""Questions: ask, preview, look back."""
+
+import asyncio
+import json
+import math
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Request, Response
+from pydantic import BaseModel, Field, TypeAdapter
+from starlette.types import Receive, Scope, Send
+from typing_extensions import override
+
+from app.access import Role
+from app.actions.answer_query import AskedOnce, Reply
+from app.api.body import Parsed, body, parse, read_bytes, request_key
+from app.api.openapi import documented, problems
+from app.api.principal import Anyone, AnyoneHot, Given, current_hot
+from app.api.services import Services, services
+from app.api.wire import CursorIn, Limit, LossResponse, cursor_place, cursor_text, iso
+from app.errors import QuestionForfeited
+from app.faults import ARMED, reach
+from app.ledger.protocol import State
+from app.ledger.records import Asked
+from app.names import new_id
+from app.planning.question import Question
+
+router = APIRouter(tags=["queries"])
+
+PREVIEWS_MAX = 100
+Questions = Annotated[list[Question], Field(min_length=1, max_length=PREVIEWS_MAX)]
+QUESTION = TypeAdapter(Question)
+
+EXAMPLE = {
+    "dataset": "census",
+    "query": {
+        "kind": "count",
+        "where": {
+            "all": [
+                {"column": "age", "op": ">=", "value": 18},
+                {"column": "region", "op": "in", "value": ["north", "west"]},
+            ]
+        },
+    },
+    "privacy": {"epsilon": 0.1},
+}
+
+
+class AccountCharged(BaseModel):
+    holder: str
+    spent: LossResponse | None
+    remaining: LossResponse | None
+
+
+class ChargedResponse(LossResponse):
+    cells: list[str] | None
+    accounts: list[AccountCharged]
+
+
+class Receipt(BaseModel):
+    """Where the charge stands in the ledger, and the hash of the chain there."""
+
+    entry: int
+    hash: str
+
+
+class AnswerResponse(BaseModel):
+    """A noisy answer; the same bytes for every delivery."""
+
+    id: str
+    status: str
+    value: Any
+    mechanism: dict[str, Any]
+    interval: dict[str, Any] | None
+    charged: ChargedResponse
+    theorem: str
+    receipt: Receipt
+
+
+class PreviewResponse(BaseModel):
+    dataset: str
+    kind: str
+    price: LossResponse
+    mechanism: dict[str, Any]
+    theorem: str
+    expected_error: dict[str, Any]
+    groups: int
+    fits: bool
+    refusal: dict[str, Any] | None
+    remaining_after: LossResponse
+    largest_epsilon: float
+    largest_epsilon_exact: str | None = None
+
+
+class PreviewListResponse(BaseModel):
+    """Previews in order; `stops_at` is the first that would be refused."""
+
+    items: list[PreviewResponse]
+    fits: bool
+    stops_at: int | None
+
+
+class HistoryItem(BaseModel):
+    id: str
+    analyst: str
+    dataset: str
+    status: str
+    question: dict[str, Any]
+    price: LossResponse
+    reused_from: str | None
+    asked_at: str
+    settled_at: str | None
+    answer: dict[str, Any] | None
+    receipt: Receipt
+
+
+class HistoryResponse(BaseModel):
+    items: list[HistoryItem]
+    next_cursor: str | None
+
+
+class StoredResponse(Response):
+    """Sends stored bytes; passes the last fault points on the way."""
+
+    media_type = "application/json"
+
+    @override
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        reach("F10")
+        if ARMED == "F11":
+            await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+            half = self.body[: len(self.body) // 2]
+            await send({"type": "http.response.body", "body": half, "more_body": True})
+            await asyncio.sleep(0.05)
+            reach("F11")
+            rest = self.body[len(half) :]
+            await send({"type": "http.response.body", "body": rest, "more_body": False})
+            return
+        await super().__call__(scope, receive, send)
+        reach("F12")
+
+
+@router.post(
+    "/v1/queries",
+    **documented(
+        "ask",
+        "Plan, charge, answer",
+        AnswerResponse,
+        request=Question,
+        example=EXAMPLE,
+        extra_problems=problems(402, 403, 409, 423, 503),
+    ),
+)
+async def ask(request: Request) -> Response:
+    """Ask one question. It is priced from public facts, charged to your account and to everybody's
+    together, and only then answered. Send an `Idempotency-Key`: the same key with the same body
+    gives the same bytes again and costs nothing. The same question again, under any key, returns
+    the stored answer free of charge, unless `fresh` is true."""
+    loop = asyncio.get_running_loop()
+    started = loop.time()
+    given = services(request)
+    principal = await current_hot(request)
+    parsed = parse(await read_bytes(request), QUESTION, request_key(request))
+    key = parsed.request_key or new_id("auto")
+    asked = AskedOnce(principal, parsed.value, parsed.text, parsed.hash, key)
+    try:
+        reply = await given.answer_query(asked)
+    except QuestionForfeited:
+        await _wait_for_grid(given, started)
+        raise
+    if not (reply.replayed or reply.reused):
+        await _wait_for_grid(given, started)
+    return StoredResponse(reply.text, headers=_headers(reply, key))
+
+
+async def _wait_for_grid(given: Services, started: float) -> None:
+    """What depends on data leaves on a fixed time grid, so that its time tells nothing finer."""
+    grid = given.release_grid_seconds
+    if grid > 0:
+        now = asyncio.get_running_loop().time()
+        await asyncio.sleep(started + math.ceil((now - started) / grid) * grid - now)
+
+
+def _headers(reply: Reply, key: str) -> dict[str, str]:
+    headers = {"Idempotency-Key": key}
+    if reply.replayed:
+        headers["Idempotent-Replayed"] = "true"
+    if reply.reused:
+        headers["Bursar-Reused"] = "true"
+    return headers
+
+
+@router.post(
+    "/v1/queries/preview",
+    **documented(
+        "preview",
+        "Price one question or a list, for free",
+        PreviewResponse | PreviewListResponse,
+        request=Question | Questions,
+        example=EXAMPLE,
+        extra_problems=problems(403, 503),
+    ),
+)
+async def preview(
+    given: Given,
+    principal: AnyoneHot,
+    parsed: Annotated[Parsed[Question | list[Question]], Depends(body(Question | Questions))],
+) -> Response:
+    """What a question would cost and how noisy it would be; reads no data, charges nothing. A list
+    is priced in order, each question after the ones before it were paid."""
+    listed = isinstance(parsed.value, list)
+    questions = parsed.value if isinstance(parsed.value, list) else [parsed.value]
+    previews = await given.preview_queries(principal, questions, listed=listed)
+    if not listed:
+        return _json(previews[0])
+    stops_at = next((i for i, each in enumerate(previews) if not each["fits"]), None)
+    return _json({"items": previews, "fits": stops_at is None, "stops_at": stops_at})
+
+
+@router.get("/v1/queries", **documented("list_queries", "Questions asked", HistoryResponse))
+def list_queries(
+    given: Given, principal: Anyone, limit: Limit = 50, cursor: CursorIn = None
+) -> Response:
+    """Your questions, newest first; an administrator sees everybody's."""
+    principal.must_be(Role.ANALYST, Role.ADMIN)
+    own = principal.analyst_id if principal.role is Role.ANALYST else None
+    (after,) = cursor_place(cursor, str) or (None,)
+    rows = given.history.asked(analyst_id=own, after=after, limit=limit)
+    following = cursor_text(rows[-1].id) if len(rows) == limit else None
+    return _json({"items": [_item(row) for row in rows], "next_cursor": following})
+
+
+@router.get(
+    "/v1/queries/{id}",
+    **documented("get_query", "One question", HistoryItem, extra_problems=problems(404)),
+)
+def get_query(given: Given, principal: Anyone, id: str) -> Response:  # noqa: A002  # in the path
+    principal.must_be(Role.ANALYST, Role.ADMIN)
+    own = principal.analyst_id if principal.role is Role.ANALYST else None
+    return _json(_item(given.history.one(id, analyst_id=own)))
+
+
+def _item(asked: Asked) -> dict[str, Any]:
+    charged = json.loads(asked.charged)
+    status = "running" if asked.state is State.CHARGED else asked.state.value
+    return {
+        "id": asked.id,
+        "analyst": asked.analyst,
+        "dataset": asked.dataset,
+        "status": status,
+        "question": json.loads(asked.question),
+        "price": {k: v for k, v in charged["charged"].items() if k.startswith(("epsilon", "delta"))}
+        if asked.reused_from is None
+        else {"epsilon": 0.0, "delta": 0.0},
+        "reused_from": asked.reused_from,
+        "asked_at": iso(asked.created_at),
+        "settled_at": iso(asked.settled_at),
+        "answer": None if asked.answer is None else json.loads(asked.answer),
+        "receipt": charged["receipt"],
+    }
+
+
+def _json(content: Any) -> Response:
+    text = json.dumps(content, ensure_ascii=False, allow_nan=False)
+    return Response(text, media_type="application/json")

@@ -1,0 +1,41 @@
+"""What the routes are given: actions and stores, put together in `main.py`."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from fastapi import Request
+
+from app.actions.answer_query import AnswerQuery
+from app.actions.grant_budget import GrantBudget
+from app.actions.preview_queries import PreviewQueries
+from app.actions.register_dataset import RegisterDataset
+from app.actions.sample_rows import Choice
+from app.interfaces import Budgets, Catalogue, Datasets, History, Ledger, People
+
+
+class Readiness(Protocol):
+    def check(self) -> None:
+        """Raises StoreUnavailable if a charge could not be taken now."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    answer_query: AnswerQuery
+    preview_queries: PreviewQueries
+    register_dataset: RegisterDataset
+    grant_budget: GrantBudget
+    ledger: Ledger
+    catalogue: Catalogue
+    people: People
+    datasets: Datasets
+    budgets: Budgets
+    history: History
+    choice: Choice
+    readiness: Readiness
+    release_grid_seconds: float
+
+
+def services(request: Request) -> Services:
+    found: Services = request.app.state.services
+    return found

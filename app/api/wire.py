@@ -1,0 +1,64 @@
+"""Shapes that several resources share on the wire: losses, times, pages and their cursors."""
+
+import base64
+import datetime
+import json
+from typing import Annotated, Any
+
+from fastapi import Query
+from pydantic import BaseModel, ConfigDict, Field
+
+from app.errors import Invalid
+
+LIMIT_MAX = 200
+Limit = Annotated[int, Query(ge=1, le=LIMIT_MAX, description="How many at most.")]
+CursorIn = Annotated[
+    str | None,
+    Query(max_length=1000, description="`next_cursor` of the page before; opaque."),
+]
+Reason = Annotated[str, Field(max_length=1000)] | None
+
+
+class WireRequest(BaseModel):
+    """Requests know their fields, and no others."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class LossResponse(BaseModel):
+    """Numbers, with the exact decimal text beside one that is not exact as a number."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    epsilon: float
+    delta: float
+    epsilon_exact: str | None = None
+    delta_exact: str | None = None
+
+
+def iso(microseconds: int | None) -> str | None:
+    if microseconds is None:
+        return None
+    moment = datetime.datetime.fromtimestamp(microseconds / 1_000_000, datetime.UTC)
+    return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def cursor_text(*place: str | int) -> str:
+    return base64.urlsafe_b64encode(json.dumps(place).encode()).decode().rstrip("=")
+
+
+def cursor_place(cursor: str | None, *kinds: type) -> tuple[Any, ...] | None:
+    if cursor is None:
+        return None
+    try:
+        padded = cursor + "=" * (-len(cursor) % 4)
+        place = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
+        if isinstance(place, list) and [type(part) for part in place] == list(kinds):
+            whole = [part for part in place if isinstance(part, int)]
+            texts = [part for part in place if isinstance(part, str)]
+            if all(abs(part) < 2**63 for part in whole) and "\x00" not in "".join(texts):
+                "".join(texts).encode()
+                return tuple(place)
+    except (ValueError, RecursionError):
+        pass
+    raise Invalid.field("/cursor", "a cursor as a page before gave it")

@@ -1,0 +1,170 @@
+"""The operator's commands, beside the ledger: serve, demo, migrate, keys, verify, export."""
+
+import os
+import socket
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from app.errors import AppError
+from app.settings import Settings, SettingsError
+
+cli = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+keys_cli = typer.Typer(no_args_is_help=True, help="Issue, list and revoke API keys.")
+cli.add_typer(keys_cli, name="keys")
+
+OPERATOR = "operator"
+
+
+def _stores(settings: Settings) -> Any:
+    from app.main import Stores  # engines and drivers load only in the commands that use them
+
+    return Stores(settings)
+
+
+@cli.command()
+def serve() -> None:
+    """Serve the HTTP interface; settings come from the environment (docs/reference.md)."""
+    settings = Settings.from_environment()
+    made = _stores(settings).get_ready(settings)
+    if made is not None:
+        path = settings.home / "admin.key"
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w") as file:
+            file.write(made + "\n")
+        print(f"First administrator's key, shown this once (also in {path}):\n{made}", flush=True)
+    if settings.release_grid_ms == 0:
+        print("BURSAR_RELEASE_GRID_MS is 0: how long an answer takes may tell about data.")
+    listen(settings)
+
+
+def listen(settings: Settings) -> None:
+    import uvicorn
+    from uvicorn.supervisors import Multiprocess
+
+    # Named with its protocol number: otherwise asyncio does not turn off Nagle's algorithm on a
+    # socket that several workers share, and each reply on a kept connection waits some 45 ms.
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((settings.host, settings.port))
+    except OSError as error:
+        raise SettingsError(
+            f"Cannot listen on {settings.host}:{settings.port}: {error.strerror}."
+        ) from None
+    listener.listen(2048)
+    listener.set_inheritable(True)
+    host, port = listener.getsockname()[:2]
+    print(f"Bursar serves on http://{host}:{port}", flush=True)
+    config = uvicorn.Config(
+        "app.main:application",
+        factory=True,
+        workers=settings.workers,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=10,
+    )
+    server = uvicorn.Server(config)
+    if settings.workers == 1:
+        server.run(sockets=[listener])
+    else:
+        Multiprocess(config, sockets=[listener]).run()
+
+
+@cli.command()
+def demo() -> None:
+    """Make a ledger with two demo datasets and four keys, print a question to paste, and serve."""
+    from app.demo.populate import populate
+
+    os.environ.setdefault("BURSAR_HOME", ".bursar-demo")
+    settings = Settings.from_environment()
+    print(populate(settings, _stores(settings)), flush=True)
+    listen(settings)
+
+
+@cli.command()
+def migrate() -> None:
+    """Bring the ledger's schema to this program's."""
+    from app.store.administration import install
+    from app.store.migrate import migrate as bring
+
+    settings = Settings.from_environment()
+    database = _stores(settings).database
+    bring(database)
+    install(database)
+    print("The ledger's schema is current.")
+
+
+@cli.command()
+def verify(
+    file: Annotated[Path | None, typer.Option(help="An export to verify, instead.")] = None,
+) -> None:
+    """Recompute every chain and total; ends with 1 if anything disagrees."""
+    from app.ledger.verify import from_lines
+    from app.ledger.verify import verify as check
+
+    if file is None:
+        report = check(_stores(Settings.from_environment()).history.snapshot(None))
+    else:
+        with file.open(encoding="utf-8") as lines:
+            report = check(from_lines(lines))
+    for finding in report.findings:
+        where = finding.account or finding.seq or ""
+        print(f"{finding.book} {where}: {finding.problem}")
+    verdict = "sound" if report.sound else f"{len(report.findings)} findings"
+    print(f"{report.entries} entries, {report.books} books, {report.accounts} accounts: {verdict}")
+    if not report.sound:
+        raise typer.Exit(1)
+
+
+@cli.command()
+def export() -> None:
+    """Write the whole ledger as NDJSON to standard output."""
+    from app.ledger.verify import to_line
+
+    for item in _stores(Settings.from_environment()).history.snapshot(None):
+        print(to_line(item))
+
+
+@keys_cli.command("issue")
+def issue(
+    name: str, days: Annotated[int | None, typer.Option(help="Works for so many days.")] = None
+) -> None:
+    """Issue a key for a registered person, shown once; how an administrator gets back in."""
+    import time
+
+    expires = None if days is None else time.time_ns() // 1000 + days * 86_400_000_000
+    _, secret = _stores(Settings.from_environment()).people.issue_key(
+        OPERATOR, name, expires_at=expires, reason="issued by the operator", request=None, body=""
+    )
+    print(secret)
+
+
+@keys_cli.command("list")
+def list_keys(name: str) -> None:
+    """List a person's keys by prefix."""
+    people = _stores(Settings.from_environment()).people
+    for key in people.keys(people.find(name).id):
+        state = "revoked" if key.revoked_at else "issued"
+        print(f"{key.id}  {key.prefix}...  {state}")
+
+
+@keys_cli.command("revoke")
+def revoke(key_id: str) -> None:
+    """Revoke a key; it stops working at once."""
+    _stores(Settings.from_environment()).people.revoke_key(OPERATOR, key_id, "by the operator")
+    print(f"{key_id} is revoked.")
+
+
+def main() -> None:
+    """Run; what the operator can mend is said in one line, without a traceback."""
+    try:
+        cli()
+    except SettingsError as error:
+        sys.exit(str(error))
+    except AppError as error:
+        sys.exit(error.detail)

@@ -1,0 +1,274 @@
+"""What is publicly declared about a dataset: its card.
+
+Everything a price may depend on is here, and nothing here was read from a row. Values are made to
+fit the card when a version of the data is prepared (`engines/prepare.py`), so that a question meets
+a table in which every value is in bounds, in the list, or missing.
+"""
+
+import datetime
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from app.names import folded
+
+COLUMNS_MAX = 500
+CATEGORIES_MAX = 100_000
+ROWS_MAX = 1 << 40
+GRID_BITS = 40  # a bound of a `number` column is near 2^40 steps of its grid
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class _Column(_Frozen):
+    name: Annotated[str, Field(min_length=1, max_length=100)]
+    description: Annotated[str, Field(max_length=1000)] | None = None
+
+
+class IntegerColumn(_Column):
+    """Whole numbers between two bounds."""
+
+    type: Literal["integer"]
+    low: Annotated[int, Field(ge=-(1 << 53), le=1 << 53)]
+    high: Annotated[int, Field(ge=-(1 << 53), le=1 << 53)]
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.low >= self.high:
+            raise ValueError("low must be less than high")
+        return self
+
+    @property
+    def grid_exponent(self) -> int:
+        return 0
+
+    @property
+    def steps(self) -> tuple[int, int]:
+        return self.low, self.high
+
+
+class NumberColumn(_Column):
+    """Real numbers between two bounds, held as whole steps of a power-of-two grid."""
+
+    type: Literal["number"]
+    low: Annotated[float, Field(ge=-1e15, le=1e15, allow_inf_nan=False)]
+    high: Annotated[float, Field(ge=-1e15, le=1e15, allow_inf_nan=False)]
+
+    @field_validator("low", "high", mode="before")
+    @classmethod
+    def _whole_numbers_too(cls, value: object) -> object:
+        return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.low >= self.high:
+            raise ValueError("low must be less than high")
+        if max(abs(self.low), abs(self.high)) < 1e-9:
+            raise ValueError("one bound must be at least 1e-9 away from zero")
+        return self
+
+    @property
+    def grid_exponent(self) -> int:
+        """k: the grid is 2^-k, so that the larger bound is about 2^40 steps."""
+        return GRID_BITS - math.frexp(max(abs(self.low), abs(self.high)))[1]
+
+    @property
+    def steps(self) -> tuple[int, int]:
+        """The bounds in whole steps; multiplying by a power of two and flooring are exact."""
+        k = self.grid_exponent
+        return math.floor(math.ldexp(self.low, k)), math.floor(math.ldexp(self.high, k))
+
+
+class CategoryColumn(_Column):
+    """One of a public list of texts."""
+
+    type: Literal["category"]
+    values: Annotated[tuple[str, ...], Field(min_length=1, max_length=CATEGORIES_MAX)]
+
+    @field_validator("values", mode="before")
+    @classmethod
+    def _from_json_list(cls, value: object) -> object:
+        return tuple(value) if isinstance(value, list) else value
+
+    @field_validator("values")
+    @classmethod
+    def _distinct(cls, values: tuple[str, ...]) -> tuple[str, ...]:
+        if len(set(values)) != len(values):
+            raise ValueError("each category is listed once")
+        if any(len(value) > 200 for value in values):
+            raise ValueError("a category has at most 200 characters")
+        return values
+
+
+class BooleanColumn(_Column):
+    type: Literal["boolean"]
+
+
+class DateColumn(_Column):
+    """Days between two bounds."""
+
+    type: Literal["date"]
+    low: datetime.date
+    high: datetime.date
+
+    @field_validator("low", "high", mode="before")
+    @classmethod
+    def _from_text(cls, value: object) -> object:
+        return day(value) if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.low >= self.high:
+            raise ValueError("low must be before high")
+        return self
+
+
+Column = IntegerColumn | NumberColumn | CategoryColumn | BooleanColumn | DateColumn
+
+
+def day(text: str) -> datetime.date:
+    """A date written YYYY-MM-DD, and no other way."""
+    if len(text) != 10:
+        raise ValueError("a date is written YYYY-MM-DD")
+    try:
+        return datetime.date.fromisoformat(text)
+    except ValueError:
+        raise ValueError("a date is written YYYY-MM-DD") from None
+
+
+class RowPerson(_Frozen):
+    """Each row is one person."""
+
+    kind: Literal["row"]
+
+    @property
+    def rows_max(self) -> int:
+        return 1
+
+
+class ColumnPerson(_Frozen):
+    """Rows that share an identifier are one person, of whom at most `rows_max` rows are kept."""
+
+    kind: Literal["column"]
+    column: Annotated[str, Field(min_length=1, max_length=100)]
+    rows_max: Annotated[int, Field(ge=1, le=100_000)]
+
+
+Person = Annotated[RowPerson | ColumnPerson, Field(discriminator="kind")]
+Neighbours = Literal["add_remove", "replace_one"]
+
+
+class Cells(_Frozen):
+    """A public partition of the persons: a category's values, or the intervals between edges."""
+
+    column: str
+    edges: tuple[float, ...] | None = None
+
+    @field_validator("edges", mode="before")
+    @classmethod
+    def _from_json_list(cls, value: object) -> object:
+        if not isinstance(value, list):
+            return value
+        return tuple(float(edge) if type(edge) is int else edge for edge in value)
+
+
+class Card(_Frozen):
+    """The public description a dataset is registered with."""
+
+    person: Person
+    neighbours: Neighbours
+    rows: Annotated[int, Field(ge=1, le=ROWS_MAX)] | None = None
+    columns: Annotated[
+        tuple[Annotated[Column, Field(discriminator="type")], ...],
+        Field(min_length=1, max_length=COLUMNS_MAX),
+    ]
+    cells: Cells | None = None
+
+    @field_validator("columns", mode="before")
+    @classmethod
+    def _from_json_list(cls, value: object) -> object:
+        return tuple(value) if isinstance(value, list) else value
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        names = [folded(column.name) for column in self.columns]
+        if len(set(names)) != len(names):
+            raise ValueError("each column is declared once (letter case does not count)")
+        if self.neighbours == "replace_one" and self.rows is None:
+            raise ValueError("replace_one needs the public number of rows")
+        if self.neighbours == "add_remove" and self.rows is not None:
+            raise ValueError("under add_remove the number of rows is private: leave rows out")
+        if isinstance(self.person, ColumnPerson) and folded(self.person.column) in names:
+            raise ValueError("the person column is not among the columns that may be asked about")
+        if self.cells is not None:
+            column = self.column(self.cells.column)
+            if column is None:
+                raise ValueError("cells name a declared column")
+            if not cells_fit(column, self.cells):
+                raise ValueError(
+                    "cells are a category's values, a boolean, or increasing edges from low to high"
+                )
+        return self
+
+    @cached_property
+    def _by_name(self) -> dict[str, Column]:
+        return {column.name: column for column in self.columns}
+
+    def column(self, name: str) -> Column | None:
+        return self._by_name.get(name)
+
+
+def cells_fit(column: Column, cells: Cells) -> bool:
+    match column:
+        case CategoryColumn() | BooleanColumn():
+            return cells.edges is None
+        case IntegerColumn() | NumberColumn():
+            edges = cells.edges
+            return (
+                edges is not None
+                and len(edges) >= 2
+                and all(low < high for low, high in pairwise(edges))
+                and edges[0] <= column.low
+                and edges[-1] >= column.high
+            )
+        case DateColumn():
+            return False
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where the rows are: an engine and what it needs to find them."""
+
+    engine: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One immutable state of a dataset's rows."""
+
+    id: str
+    number: int
+    digest: str  # SHA-256 of the source's bytes
+    seed: str  # which rows of a person with too many are kept; secret, the same on every server
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """A registered dataset as the service uses it."""
+
+    id: str
+    name: str
+    description: str
+    book_id: str  # the loss book: shared by every name for the same data
+    card: Card
+    source: Source
+    version: Version
+    closed: bool
+    created_at: int  # microseconds since 1970

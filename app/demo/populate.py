@@ -1,0 +1,113 @@
+"""Fill a ledger for the demo: two datasets, four keys, budgets; and say what to paste.
+
+Keys are kept in a file beside the ledger, readable by its owner only, so that the demo can be
+started again; a real server shows a key once and keeps only its hash.
+"""
+
+import json
+import os
+import shutil
+from decimal import Decimal
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Any
+
+from app.access import Principal, Role
+from app.datasets import Card, Source
+from app.demo import census
+from app.demo.cards import CENSUS, RAND_HIE
+from app.main import Stores
+from app.settings import Settings
+
+PEOPLE = {"viewer": Role.VIEWER, "analyst-1": Role.ANALYST, "analyst-2": Role.ANALYST}
+BUDGETS = {"*": Decimal(10), "analyst-1": Decimal(3), "analyst-2": Decimal(3)}
+
+
+def populate(settings: Settings, stores: Stores) -> str:
+    """Make what is not there yet; the text to show."""
+    made = stores.get_ready(settings)
+    path = settings.home / "demo-keys.json"
+    if not path.exists():
+        admin_key = settings.admin_key or made
+        if admin_key is None:
+            return "This ledger was not made by the demo; serving it as it is."
+        keys = {"admin": admin_key} | _fill(settings, stores)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            json.dump(keys, file)
+    keys = json.loads(path.read_text(encoding="utf-8"))
+    return _message(settings, keys)
+
+
+def _fill(settings: Settings, stores: Stores) -> dict[str, str]:
+    root = settings.data_roots[0]
+    root.mkdir(parents=True, exist_ok=True)
+    census.write(root / "census.parquet")
+    with as_file(files("app.demo") / "rand_hie.parquet") as shipped:
+        shutil.copyfile(shipped, root / "rand_hie.parquet")
+    operator = Principal("", "demo", Role.ADMIN, "")
+    for description in (CENSUS, RAND_HIE):
+        _register(stores, operator, root, description)
+    keys = {}
+    for name, role in PEOPLE.items():
+        stores.people.create("demo", name, role, "demo", None, "")
+        _, secret = stores.people.issue_key(
+            "demo", name, expires_at=None, reason="demo", request=None, body=""
+        )
+        assert secret is not None
+        keys[name] = secret
+    for description in (CENSUS, RAND_HIE):
+        for holder, epsilon in BUDGETS.items():
+            stores.grant_budget(
+                operator,
+                dataset=description["name"],
+                holder=holder,
+                currency="pure",
+                epsilon=epsilon,
+                delta=Decimal(0),
+                expected_version=None,
+                must_be_new=True,
+                reason="demo",
+            )
+    return keys
+
+
+def _register(stores: Stores, operator: Principal, root: Path, given: dict[str, Any]) -> None:
+    card = {k: v for k, v in given.items() if k not in ("name", "description", "source")}
+    stores.register_dataset(
+        operator,
+        name=given["name"],
+        description=given["description"],
+        source=Source("duckdb", given["source"]["path"]),
+        card=Card.model_validate(card),
+        reason="demo",
+        request=None,
+        body="",
+    )
+
+
+def _message(settings: Settings, keys: dict[str, str]) -> str:
+    url = f"http://{settings.host}:{settings.port}"
+    lines = [f"  {name:10} {key}" for name, key in keys.items()]
+    question = {
+        "dataset": CENSUS["name"],
+        "query": {
+            "kind": "count",
+            "where": {"all": [{"column": "age", "op": ">=", "value": 65}]},
+        },
+        "privacy": {"epsilon": 0.1},
+    }
+    return "\n".join(
+        [
+            f"Demo keys (delete the folder {os.path.relpath(settings.home)} to start anew):",
+            *lines,
+            "",
+            "How many are 65 or older? Paste:",
+            "",
+            f"curl -s {url}/v1/queries \\",
+            f"  -H 'Authorization: Bearer {keys['analyst-1']}' \\",
+            "  -H 'Content-Type: application/json' -H 'Idempotency-Key: my-first-question' \\",
+            f"  -d '{json.dumps(question)}'",
+            "",
+        ]
+    )

@@ -1,0 +1,134 @@
+"""The SELECT that makes every value fit the card: in bounds, in the list, or NULL.
+
+Each value becomes what it is by itself, and each person's rows are chosen by that person's rows
+alone: nothing here lets one person's row change another's. Only generated names and the numbers
+and dates of the card are written into the text; a card's texts are joined from tables.
+"""
+
+import datetime
+
+from app.datasets import (
+    BooleanColumn,
+    Card,
+    CategoryColumn,
+    Column,
+    ColumnPerson,
+    DateColumn,
+    IntegerColumn,
+    NumberColumn,
+)
+from app.engines.sources import SourceTable
+
+_WHOLE_TEXT = r"^([+-]?[0-9]+)(\.0*)?$"  # "3" and "3.0" are whole, "3.7" and "1e3" are missing
+
+
+def category_table(i: int) -> str:
+    """The temporary table (value, code) of category column i."""
+    return f"categories{i}"
+
+
+def cleaned_rows(card: Card, table: SourceTable) -> str:
+    """One SELECT over the source: parameters are its path and, for persons, the version's seed."""
+    read, clamped, stepped, joins = [], [], [], []
+    stored: list[str] = []
+    for i, column in enumerate(card.columns):
+        position = table.position(column.name)
+        assert position is not None, "the card was checked against the file"
+        if isinstance(column, CategoryColumn):
+            read.append(f"{category_table(i)}.code AS v{i}")
+            match = f"CAST(k{position} AS VARCHAR) = {category_table(i)}.value"
+            joins.append(f"LEFT JOIN {category_table(i)} ON {match}")
+        else:
+            read.append(f"{_read(column, f'k{position}', table.types[position])} AS v{i}")
+        clamped.append(f"{_clamp(column, f'v{i}')} AS c{i}")
+        stored.append(f"c{i}")
+        if isinstance(column, NumberColumn):
+            factor = _double(2.0**column.grid_exponent)
+            stepped.append(f"CAST(floor(c{i} * {factor}) AS BIGINT) AS s{i}")
+            stored.append(f"s{i}")
+    if isinstance(card.person, ColumnPerson):
+        position = table.position(card.person.column)
+        assert position is not None, "the card was checked against the file"
+        read.append(f"NULLIF(CAST(k{position} AS VARCHAR), '') AS person")
+        clamped.append("person")
+    rows = f"SELECT {', '.join(read)} FROM {table.relation} {' '.join(joins)}"  # noqa: S608
+    rows = f"SELECT {', '.join(clamped)} FROM ({rows})"  # noqa: S608 - generated names
+    rows = f"SELECT {', '.join(['*', *stepped])} FROM ({rows})"  # noqa: S608 - generated names
+    if isinstance(card.person, ColumnPerson):
+        rows = _bounded(card, rows, card.person.rows_max, stored)
+    return f"SELECT {', '.join(stored)} FROM ({rows})"  # noqa: S608 - generated names
+
+
+def _bounded(card: Card, rows: str, rows_max: int, stored: list[str]) -> str:
+    """At most rows_max rows of each person.
+
+    The choice is by a seeded hash of what the row says, then by every stored column, so that rows
+    still tied are rows no question can tell apart, and every server keeps the same ones. Doubles
+    enter the hash as their whole steps, because the text of a double is the engine's own.
+    """
+    hashed = [
+        f"s{i}" if isinstance(column, NumberColumn) else f"c{i}"
+        for i, column in enumerate(card.columns)
+    ]
+    texts = ", '|', ".join(f"coalesce(CAST({name} AS VARCHAR), '~')" for name in hashed)
+    order = ", ".join(f"{name} NULLS LAST" for name in stored)
+    ranked = (
+        "row_number() OVER (PARTITION BY person ORDER BY "
+        f"md5(concat(CAST(? AS VARCHAR), '|', {texts}, '|', person)), {order}) AS place"
+    )
+    ranked = f"SELECT *, {ranked} FROM ({rows}) WHERE person IS NOT NULL"  # noqa: S608
+    return f"SELECT * FROM ({ranked}) WHERE place <= {rows_max:d}"  # noqa: S608 - generated names
+
+
+def _read(column: Column, name: str, stored_type: str) -> str:
+    """The value in its declared type, or NULL."""
+    if stored_type == "VARCHAR":
+        # Not only for the spaces: DuckDB 2.0 moves a TRY_CAST of a bare CSV column into the reader,
+        # where it becomes a CAST, and one bad field fails the whole file.
+        name = f"trim({name})"
+    match column:
+        case IntegerColumn():
+            if stored_type == "VARCHAR":
+                name = f"regexp_extract({name}, '{_WHOLE_TEXT}', 1)"
+            return f"TRY_CAST({name} AS HUGEINT)"
+        case NumberColumn():
+            return f"TRY_CAST({name} AS DOUBLE)"
+        case BooleanColumn():
+            if stored_type == "BOOLEAN":
+                return name
+            text = f"lower(CAST({name} AS VARCHAR))"
+            return (
+                f"CASE WHEN {text} IN ('true', 't', '1', 'yes') THEN true "
+                f"WHEN {text} IN ('false', 'f', '0', 'no') THEN false END"
+            )
+        case DateColumn():
+            return f"TRY_CAST({name} AS DATE)"
+        case CategoryColumn():
+            raise AssertionError("categories are joined")
+
+
+def _clamp(column: Column, name: str) -> str:
+    """The value in its bounds. NaN is tested first: it compares above everything."""
+    match column:
+        case IntegerColumn():
+            return f"CAST({_between(name, f'{column.low:d}', f'{column.high:d}')} AS BIGINT)"
+        case NumberColumn():
+            inside = _between(name, _double(column.low), _double(column.high))
+            return f"CASE WHEN isnan({name}) THEN NULL ELSE {inside} END"
+        case DateColumn():
+            return _between(name, _date(column.low), _date(column.high))
+        case CategoryColumn() | BooleanColumn():
+            return name
+
+
+def _between(name: str, low: str, high: str) -> str:
+    return f"CASE WHEN {name} < {low} THEN {low} WHEN {name} > {high} THEN {high} ELSE {name} END"
+
+
+def _double(value: float) -> str:
+    # From text, which is read exactly; a bare literal would be a DECIMAL.
+    return f"CAST('{value!r}' AS DOUBLE)"
+
+
+def _date(value: datetime.date) -> str:
+    return f"DATE '{value.isoformat()}'"

@@ -1,0 +1,139 @@
+"""Conditions as SQL over a prepared version: two-valued, so that negation is plain NOT.
+
+A comparison is rendered as "present AND compared", which is false for a missing value and never
+NULL. Values are bound in the stored column's own type: an integer column is compared with whole
+numbers only, worked out here, so that no engine decides how 17 compares with 17.5.
+"""
+
+import datetime
+import math
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Date,
+    Double,
+    Integer,
+    and_,
+    bindparam,
+    cast,
+    column,
+    false,
+    not_,
+    or_,
+    true,
+)
+from sqlalchemy.sql.elements import ColumnClause, ColumnElement
+from sqlalchemy.types import TypeEngine
+
+from app.datasets import BooleanColumn, CategoryColumn, DateColumn, IntegerColumn, NumberColumn
+from app.engines.layout import Layout
+from app.queries.statistics import (
+    AllOf,
+    AnyOf,
+    Compare,
+    ComparisonSign,
+    Condition,
+    IsMissing,
+    Negation,
+    OneOf,
+    Scalar,
+)
+
+_BEYOND = 1 << 62  # outside every integer column (2^53) and inside BIGINT
+
+
+def condition_sql(condition: Condition, layout: Layout) -> ColumnElement[bool]:
+    """True or false for every row."""
+    match condition:
+        case Compare():
+            return _compare(condition, layout)
+        case OneOf():
+            return _one_of(condition, layout)
+        case IsMissing():
+            return stored_column(layout, condition.column).is_(None)
+        case AllOf():
+            return and_(true(), *(condition_sql(part, layout) for part in condition.parts))
+        case AnyOf():
+            return or_(false(), *(condition_sql(part, layout) for part in condition.parts))
+        case Negation():
+            return not_(condition_sql(condition.part, layout).self_group())
+
+
+def stored_column(layout: Layout, name: str) -> ColumnClause[Any]:
+    return column(layout.value(name), stored_type(layout, name))
+
+
+def stored_type(layout: Layout, name: str) -> TypeEngine[Any]:
+    match layout.column(name):
+        case IntegerColumn():
+            return BigInteger()
+        case NumberColumn():
+            return Double()
+        case CategoryColumn():
+            return Integer()
+        case BooleanColumn():
+            return Boolean()
+        case DateColumn():
+            return Date()
+
+
+def _compare(condition: Compare, layout: Layout) -> ColumnElement[bool]:
+    stored = stored_column(layout, condition.column)
+    sign = condition.sign
+    value: Scalar | None = condition.value
+    if isinstance(layout.column(condition.column), IntegerColumn):
+        sign, value = _whole_comparison(sign, condition.value)
+    else:
+        value = _stored_value(layout, condition.column, condition.value)
+    if value is None:  # no stored value equals it
+        return stored.is_not(None) if sign == "!=" else false()
+    bound = cast(bindparam(None, value, unique=True), stored.type)
+    compared: ColumnElement[bool] = {
+        "==": stored.__eq__,
+        "!=": stored.__ne__,
+        "<": stored.__lt__,
+        "<=": stored.__le__,
+        ">": stored.__gt__,
+        ">=": stored.__ge__,
+    }[sign](bound)
+    return and_(stored.is_not(None), compared)
+
+
+def _whole_comparison(sign: ComparisonSign, value: Scalar) -> tuple[ComparisonSign, int | None]:
+    """The same comparison of a whole number, with a whole number."""
+    assert isinstance(value, int | float)
+    if sign in ("==", "!="):
+        return sign, int(value) if value == math.floor(value) and abs(value) < _BEYOND else None
+    # x < 17.5 and x >= 17.5 turn at 18; x <= 17.5 and x > 17.5 turn at 17.
+    bound = math.ceil(value) if sign in ("<", ">=") else math.floor(value)
+    return sign, max(-_BEYOND, min(_BEYOND, bound))
+
+
+def _one_of(condition: OneOf, layout: Layout) -> ColumnElement[bool]:
+    stored = stored_column(layout, condition.column)
+    values = [_stored_value(layout, condition.column, value) for value in condition.values]
+    wanted = list(dict.fromkeys(value for value in values if value is not None))
+    if not wanted:
+        return false()
+    return and_(stored.is_not(None), stored.in_(wanted))
+
+
+def _stored_value(layout: Layout, name: str, value: Scalar) -> Scalar | None:
+    """The value as it is stored, or None if it is stored nowhere."""
+    match layout.column(name):
+        case IntegerColumn():
+            return _whole_comparison("==", value)[1]
+        case NumberColumn():
+            assert isinstance(value, int | float)
+            return float(value)
+        case CategoryColumn():
+            assert isinstance(value, str)
+            return layout.codes(name).get(value)
+        case BooleanColumn():
+            assert isinstance(value, bool)
+            return value
+        case DateColumn():
+            assert isinstance(value, datetime.date)
+            return value

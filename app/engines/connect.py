@@ -1,0 +1,70 @@
+"""Hardened DuckDB connections: what SQL could reach is decided here, before any SQL runs.
+
+No connection installs or loads extensions, sees Python variables, or changes its settings. One
+that ingests may read its one source file; one that answers questions reads only its own database.
+"""
+
+import os
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+
+# Two DuckDB instances must not share a directory for temporary files, and two servers may share a
+# home and a process number (containers), so each process adds letters of its own.
+_PROCESS = f"{os.getpid()}-{secrets.token_hex(4)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one connection may use, and the only directory in which it may spill."""
+
+    home: Path
+    memory_limit: str
+    threads: int
+    temporary_size_max: str = "8GB"
+
+
+def connect_to_ingest(database: str, source: Path, limits: Limits) -> duckdb.DuckDBPyConnection:
+    """A connection that writes `database` (or :memory:) and reads `source`, and nothing else."""
+    name = "inspect" if database == ":memory:" else Path(database).stem
+    settings = _settings(f"{name}-{secrets.token_hex(4)}", limits)
+    connection = duckdb.connect(database, config=settings)
+    try:
+        # The order matters: the list of paths can only be given while external access is open.
+        connection.execute("SET TimeZone = 'UTC'")
+        connection.execute(f"SET allowed_paths = [{_quoted(str(source))}]")
+        connection.execute("SET enable_external_access = false")
+        connection.execute("SET lock_configuration = true")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def connect_to_ask(database: Path, limits: Limits) -> duckdb.DuckDBPyConnection:
+    """A connection that reads one prepared version, and nothing else."""
+    # All settings are given at once: a second connection of this process to the same file joins
+    # the first one's locked instance, and would be refused any SET.
+    settings = _settings(database.stem, limits)
+    settings |= {"enable_external_access": "false", "lock_configuration": "true"}
+    return duckdb.connect(str(database), read_only=True, config=settings)
+
+
+def _settings(purpose: str, limits: Limits) -> dict[str, str | bool | int | float | list[str]]:
+    return {
+        "allow_community_extensions": "false",
+        "autoinstall_known_extensions": "false",
+        "autoload_known_extensions": "false",
+        "python_enable_replacements": "false",
+        "preserve_insertion_order": "false",
+        "memory_limit": limits.memory_limit,
+        "threads": str(limits.threads),
+        "temp_directory": str(limits.home / "tmp" / f"{purpose}-{_PROCESS}"),
+        "max_temp_directory_size": limits.temporary_size_max,
+    }
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

@@ -1,0 +1,139 @@
+"""The DuckDB engine: exact statistics of CSV and Parquet files, inside this process.
+
+A registered file is prepared once into an immutable database (`prepare.py`); questions read only
+that. No text of the driver leaves this file, because drivers quote cells: failures are raised
+after the driver's exception has been let go, so that not even a traceback holds it.
+"""
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import duckdb
+
+from app.datasets import Card, Dataset, Source
+from app.engines.connect import Limits, connect_to_ingest
+from app.engines.fingerprint import content_hash
+from app.engines.fitting import check_fit
+from app.engines.memo import Memo
+from app.engines.paths import resolve_source
+from app.engines.prepare import prepare_version, version_path
+from app.engines.sources import Unreadable, file_digest, file_state, open_table
+from app.engines.sql import Rendered, render
+from app.engines.versions import OpenVersions
+from app.engines.watchdog import WATCHDOG
+from app.errors import EngineFailed, EngineUnavailable, Invalid
+from app.interfaces import Inspection
+from app.queries.statistics import Exact, Tally
+
+T = TypeVar("T")
+
+
+class DuckDBEngine:
+    """Implements `interfaces.Engine`. Safe to call from many threads."""
+
+    def __init__(
+        self,
+        *,
+        home: Path,
+        data_roots: tuple[Path, ...],
+        memory_limit: str = "1GB",
+        threads: int = 2,
+        timeout_seconds: float = 30.0,
+        open_versions_max: int = 16,
+        memo_size: int = 4096,
+    ) -> None:
+        self._limits = Limits(home.resolve(), memory_limit, threads)
+        self._data_roots = data_roots
+        self._timeout_seconds = timeout_seconds
+        self._versions = OpenVersions(self._limits, open_versions_max)
+        self._memo = Memo(memo_size)
+        (self._limits.home / "tmp").mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def inspect(self, source: Source, card: Card) -> Inspection:
+        path = resolve_source(source.path, self._data_roots)
+        return _readable(lambda: self._inspect(path, card))
+
+    def prepare(self, dataset: Dataset) -> None:
+        if not version_path(self._limits.home, dataset.version.id).exists():
+            _readable(lambda: self._prepare(dataset))
+
+    def exact(self, dataset: Dataset, tally: Tally) -> Exact:
+        key = (dataset.version.id, tally)
+        result = self._memo.get(key)
+        if result is None:
+            result = self._ask(dataset, tally)
+            if result is None:
+                raise EngineFailed("The question could not be answered.")
+            self._memo.put(key, result)
+        return result
+
+    def cached(self, dataset: Dataset, tally: Tally) -> Exact | None:
+        """The result if it is at hand; reads no row and waits for nothing."""
+        return self._memo.get((dataset.version.id, tally))
+
+    def close(self) -> None:
+        """Close every version that is not in use; the engine opens them again when asked."""
+        self._versions.close()
+
+    def _inspect(self, path: Path, card: Card) -> Inspection:
+        state = file_state(path)
+        digest = file_digest(path)
+        with connect_to_ingest(":memory:", path, self._limits) as connection:
+            table = open_table(connection, path)
+            check_fit(card, table)
+            content = content_hash(connection, table)
+        if file_state(path) != state:
+            raise EngineUnavailable("The source changed while it was read.")
+        return Inspection(digest=digest, content=content, place=str(path))
+
+    def _prepare(self, dataset: Dataset) -> None:
+        try:
+            path = resolve_source(dataset.source.path, self._data_roots)
+        except Invalid:  # it was there when it was registered
+            raise EngineUnavailable("The source is gone.") from None
+        prepare_version(dataset, path, self._limits)
+
+    def _ask(self, dataset: Dataset, tally: Tally) -> Exact | None:
+        """The result, or None for whatever went wrong."""
+        try:
+            with self._versions.cursor(dataset) as (cursor, layout):
+                rendered = render(layout, tally)
+                with WATCHDOG.watch(cursor, self._timeout_seconds):
+                    rows = cursor.execute(rendered.text, rendered.parameters).fetchall()
+            return _arranged(rows, rendered, len(tally.aggregates))
+        except Exception:  # noqa: BLE001 - whatever its class, its text may quote a cell
+            return None
+
+
+def _arranged(rows: list[tuple[int, ...]], rendered: Rendered, aggregate_count: int) -> Exact:
+    """Rows of places and numbers as one list of numbers for each aggregate, absent groups zero."""
+    results = [[0] * math.prod(rendered.group_counts) for _ in range(aggregate_count)]
+    grouping_count = len(rendered.group_counts)
+    for row in rows:
+        place = 0
+        for number, places, count in zip(
+            row[:grouping_count], rendered.places, rendered.group_counts, strict=True
+        ):
+            if number not in places:  # a value that is in none of the groups asked for
+                break
+            place = place * count + places[number]
+        else:
+            for result, number in zip(results, row[grouping_count:], strict=True):
+                if type(number) is not int:
+                    raise TypeError("an exact statistic is a whole number")
+                result[place] = number
+    return tuple(tuple(result) for result in results)
+
+
+def _readable(work: Callable[[], T]) -> T:
+    """What the work returns; whatever keeps it from reading the source becomes one error."""
+    unreadable: str
+    try:
+        return work()
+    except (Invalid, EngineUnavailable):
+        raise
+    except (duckdb.Error, OSError, Unreadable, ValueError, RuntimeError, MemoryError):
+        unreadable = "The source cannot be read as the CSV or Parquet file it should be."
+    raise EngineUnavailable(unreadable)

@@ -1,0 +1,47 @@
+"""A hash of a file's rows that survives another order, other column names and another format.
+
+Each column is hashed as a multiset of canonical texts (the sum of the MD5 of every value), and the
+column hashes are sorted and hashed with the number of rows. So the same table as CSV or Parquet,
+with rows or columns in another order, with columns renamed, gives the same fingerprint.
+
+It catches the same data under another name. It cannot catch data that was changed on purpose or by
+chance: one added, dropped or altered column, row or cell gives another fingerprint. And it errs on
+one side only in this: columns with equal values paired into other rows look the same.
+"""
+
+import hashlib
+
+import duckdb
+
+from app.engines.sources import SourceTable
+
+
+def content_hash(connection: duckdb.DuckDBPyConnection, table: SourceTable) -> str:
+    """Reads the whole file once. Raises duckdb.Error for a file that cannot be read to its end."""
+    positions = range(len(table.names))
+    texts = ", ".join(
+        f"NULLIF(trim(CAST(k{i} AS VARCHAR)), '') AS x{i}, TRY_CAST(x{i} AS DOUBLE) AS d{i}"
+        for i in positions
+    )
+    canonical = ", ".join(f"{_canonical(i)} AS t{i}" for i in positions)
+    sums = ", ".join(
+        f"count(t{i}), sum(md5_number_lower(t{i})), sum(md5_number_upper(t{i}))" for i in positions
+    )
+    text = f"SELECT {texts} FROM {table.relation}"  # noqa: S608 - generated names
+    text = f"SELECT {canonical} FROM ({text})"  # noqa: S608 - generated names
+    text = f"SELECT count(*), {sums} FROM ({text})"  # noqa: S608 - generated names
+    row = connection.execute(text, [str(table.path)]).fetchone()
+    assert row is not None, "an aggregate without groups has one row"
+    row_count, *parts = row
+    columns = sorted(
+        f"{parts[3 * i]}:{parts[3 * i + 1] or 0}:{parts[3 * i + 2] or 0}" for i in positions
+    )
+    return hashlib.sha256("\n".join([f"rows:{row_count}", *columns]).encode()).hexdigest()
+
+
+def _canonical(i: int) -> str:
+    """One text for 1, 1.0 and '1.00'; one for a day, with or without its midnight."""
+    number = f"CASE WHEN d{i} = 0 THEN '0' ELSE CAST(d{i} AS VARCHAR) END"
+    moment = f"CAST(TRY_CAST(x{i} AS TIMESTAMP) AS VARCHAR)"
+    truth = f"CASE WHEN lower(x{i}) IN ('true', 'false') THEN lower(x{i}) ELSE x{i} END"
+    return f"CASE WHEN d{i} IS NOT NULL THEN {number} ELSE coalesce({moment}, {truth}) END"

@@ -1,0 +1,109 @@
+"""Makes the immutable prepared version of a dataset: one DuckDB file with one table of clean rows.
+
+Written aside, flushed and renamed, under a lock that dies with its process: a version is either
+there and whole, or not there. Preparing what is prepared does nothing.
+"""
+
+import fcntl
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import duckdb
+
+from app.datasets import CategoryColumn, ColumnPerson, Dataset
+from app.engines.cleaning import category_table, cleaned_rows
+from app.engines.connect import Limits, connect_to_ingest
+from app.engines.fitting import check_fit
+from app.engines.layout import TABLE
+from app.engines.sources import file_digest, file_state, open_table
+from app.errors import EngineUnavailable
+
+_VERSION_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
+
+
+def version_path(home: Path, version_id: str) -> Path:
+    if not _VERSION_ID.fullmatch(version_id):
+        raise EngineUnavailable("The version's identifier is not one.")
+    return home / "versions" / f"{version_id}.duckdb"
+
+
+def prepare_version(dataset: Dataset, source: Path, limits: Limits) -> None:
+    """Build the version unless it is there.
+
+    Raises EngineUnavailable if the source is not the registered file, and whatever duckdb raises
+    if it cannot be read.
+    """
+    final = version_path(limits.home, dataset.version.id)
+    if final.exists():
+        return
+    for directory in (final.parent, limits.home / "tmp"):
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with _locked(final.with_suffix(".lock")):
+        if final.exists():
+            return
+        building = final.with_suffix(".building")
+        _remove(building)  # what a process that was killed left behind
+        try:
+            _build(dataset, source, building, limits)
+            _flush(building)
+            os.rename(building, final)
+            _flush(final.parent)
+        finally:
+            _remove(building)
+
+
+def _build(dataset: Dataset, source: Path, building: Path, limits: Limits) -> None:
+    state = file_state(source)
+    if file_digest(source) != dataset.version.digest:
+        raise EngineUnavailable("The source is not the file that was registered.")
+    card = dataset.card
+    with connect_to_ingest(str(building), source, limits) as connection:
+        table = open_table(connection, source)
+        check_fit(card, table)
+        _write_categories(connection, dataset)
+        parameters = [str(source)]
+        if isinstance(card.person, ColumnPerson):
+            # Parameters stand in the order of the text, where the seed comes first.
+            parameters.insert(0, dataset.version.seed)
+        connection.execute(f'CREATE TABLE "{TABLE}" AS {cleaned_rows(card, table)}', parameters)
+    if file_state(source) != state:
+        raise EngineUnavailable("The source is not the file that was registered.")
+
+
+def _write_categories(connection: duckdb.DuckDBPyConnection, dataset: Dataset) -> None:
+    for i, column in enumerate(dataset.card.columns):
+        if isinstance(column, CategoryColumn):
+            name = category_table(i)
+            connection.execute(f"CREATE TEMP TABLE {name} (value VARCHAR, code INTEGER)")
+            connection.execute(
+                f"INSERT INTO {name} SELECT unnest(CAST(? AS VARCHAR[])), "
+                "unnest(range(CAST(? AS INTEGER)))",
+                [list(column.values), len(column.values)],
+            )
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Only one process and thread at a time; the lock is released when its holder dies."""
+    descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _flush(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _remove(building: Path) -> None:
+    building.unlink(missing_ok=True)
+    building.with_name(building.name + ".wal").unlink(missing_ok=True)

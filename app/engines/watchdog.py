@@ -1,0 +1,67 @@
+"""One thread for the whole process that interrupts overdue cursors.
+
+An interruption can come a moment before the statement starts and be lost, so an overdue cursor is
+interrupted again and again until its question ends. A cursor is interrupted only while its question
+is being watched, so that the next question on it is never hit by mistake.
+"""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Condition, Thread
+from typing import Protocol
+
+AGAIN_SECONDS = 0.02
+
+
+class Interruptible(Protocol):
+    def interrupt(self) -> None: ...
+
+
+class Watchdog:
+    def __init__(self) -> None:
+        self._changed = Condition()
+        self._due: dict[int, tuple[float, Interruptible]] = {}
+        self._wakes_at = float("inf")
+        self._next = 0
+        self._thread: Thread | None = None
+
+    @contextmanager
+    def watch(self, cursor: Interruptible, timeout_seconds: float) -> Iterator[None]:
+        """Inside, the cursor is interrupted once the time is over."""
+        deadline = time.monotonic() + timeout_seconds
+        with self._changed:
+            if self._thread is None or not self._thread.is_alive():  # also after a fork
+                self._thread = Thread(target=self._run, name="engine-watchdog", daemon=True)
+                self._thread.start()
+            self._next += 1
+            number = self._next
+            self._due[number] = (deadline, cursor)
+            if deadline < self._wakes_at:  # else it wakes in time by itself, and waking is dear
+                self._changed.notify()
+        try:
+            yield
+        finally:
+            with self._changed:
+                del self._due[number]
+
+    def _run(self) -> None:
+        with self._changed:
+            while True:
+                now = time.monotonic()
+                self._wakes_at = self._interrupt_overdue(now)
+                idle = self._wakes_at == float("inf")
+                self._changed.wait(None if idle else self._wakes_at - now)
+
+    def _interrupt_overdue(self, now: float) -> float:
+        """When to look again. A method, so that no cursor is held while the thread sleeps."""
+        wakes_at = float("inf")
+        for deadline, cursor in self._due.values():
+            if deadline <= now:
+                cursor.interrupt()
+                deadline = now + AGAIN_SECONDS
+            wakes_at = min(wakes_at, deadline)
+        return wakes_at
+
+
+WATCHDOG = Watchdog()

@@ -1,0 +1,181 @@
+"""What actions and routes need from outside, as Protocols; `main.py` fills them with adapters."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from app.access import Analyst, Key, Principal, Role
+from app.accounting.loss import Loss
+from app.datasets import Card, Dataset, Source
+from app.ledger.account import Account
+from app.ledger.chain import Entry
+from app.ledger.protocol import Order, Outcome
+from app.ledger.records import Asked, Budget
+from app.ledger.verify import Line
+from app.queries.statistics import Exact, Tally
+
+# The data
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """What registration learns of a source: nothing that a question could be answered from."""
+
+    digest: str  # SHA-256 of the source's bytes: has the file changed since?
+    content: str  # SHA-256 of the rows as a multiset: is it the same data in another file?
+    place: str  # where the source really is, however it was written
+
+
+class Engine(Protocol):
+    """Exact statistics over one kind of data source. Synchronous; called from a thread."""
+
+    def inspect(self, source: Source, card: Card) -> Inspection:
+        """Check the card against names and types, never against values.
+
+        Raises Invalid for a card that does not fit, EngineUnavailable for a source that cannot be
+        read.
+        """
+        ...
+
+    def prepare(self, dataset: Dataset) -> None:
+        """Make the dataset's version ready to be asked; quick if it is ready.
+
+        Raises EngineUnavailable if the source is gone or is not the one that was registered. No
+        question has read a row when it does.
+        """
+        ...
+
+    def exact(self, dataset: Dataset, tally: Tally) -> Exact:
+        """The tally of the prepared version. Raises EngineFailed, always the same, never why."""
+        ...
+
+    def cached(self, dataset: Dataset, tally: Tally) -> Exact | None:
+        """The tally if it is at hand, without waiting: versions never change."""
+        ...
+
+
+class Engines(Protocol):
+    def engine(self, name: str) -> Engine:
+        """Raises Invalid for an engine that does not exist."""
+        ...
+
+
+# The ledger, for the hot routes
+
+
+class Ledger(Protocol):
+    """Orders are committed in batches, and outcomes are told once they are durable."""
+
+    async def submit(self, order: Order) -> Outcome: ...
+
+    async def accounts(self, book_id: str, holders: list[str]) -> dict[str, Account]: ...
+
+
+class Catalogue(Protocol):
+    """People and datasets, kept in memory under a number that charges are checked against."""
+
+    @property
+    def number(self) -> int: ...
+
+    def forget(self, number: int) -> None: ...
+
+    async def principal(self, token: str | None) -> Principal: ...
+
+    async def dataset(self, name: str) -> Dataset: ...
+
+
+# The ledger, for administration; plain blocking calls
+
+
+class People(Protocol):
+    def find(self, name: str) -> Analyst: ...
+
+    def all(self, *, after: str, limit: int) -> list[Analyst]: ...
+
+    def keys(self, analyst_id: str) -> list[Key]: ...
+
+    def principal(self, token: str) -> Principal | None: ...
+
+    def create(
+        self, actor: str, name: str, role: Role, reason: str | None, request: str | None, body: str
+    ) -> Analyst: ...
+
+    def alter(
+        self, actor: str, name: str, *, role: Role | None, enabled: bool | None, reason: str | None
+    ) -> Analyst: ...
+
+    def issue_key(
+        self,
+        actor: str,
+        name: str,
+        *,
+        expires_at: int | None,
+        reason: str | None,
+        request: str | None,
+        body: str,
+    ) -> tuple[Key, str | None]: ...
+
+    def revoke_key(self, actor: str, key_id: str, reason: str | None) -> None: ...
+
+
+class Datasets(Protocol):
+    def find(self, name: str) -> Dataset: ...
+
+    def all(self, *, holder: str | None, after: str, limit: int) -> list[Dataset]: ...
+
+    def fingerprint(self, dataset: Dataset) -> str: ...
+
+    def granted(self, book_id: str, holder: str) -> bool: ...
+
+    def remembered(self, request: str | None, body: str) -> Dataset | None: ...
+
+    def register(
+        self,
+        actor: str,
+        dataset: Dataset,
+        inspection: Inspection,
+        *,
+        reason: str | None,
+        request: str | None,
+        body: str,
+    ) -> Dataset: ...
+
+    def alter(
+        self,
+        actor: str,
+        name: str,
+        *,
+        description: str | None,
+        closed: bool | None,
+        reason: str | None,
+    ) -> Dataset: ...
+
+
+class Budgets(Protocol):
+    def all(self, *, holder: str | None, after: str, limit: int) -> list[tuple[str, Budget]]: ...
+
+    def grant(
+        self,
+        actor: str,
+        dataset: Dataset,
+        holder: str,
+        shown: str,
+        *,
+        currency: str,
+        limit: Loss,
+        expected_version: int | None,
+        must_be_new: bool,
+        reason: str | None,
+    ) -> tuple[Account, bool]: ...
+
+
+class History(Protocol):
+    def entries(
+        self, *, book_id: str | None, after: tuple[int, str, int], limit: int
+    ) -> list[Entry]: ...
+
+    def snapshot(self, book_id: str | None) -> Iterator[Line]: ...
+
+    def asked(self, *, analyst_id: str | None, after: str | None, limit: int) -> list[Asked]: ...
+
+    def one(self, charge_id: str, *, analyst_id: str | None) -> Asked: ...

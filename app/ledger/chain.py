@@ -1,0 +1,60 @@
+"""The hash chain of a book: each entry's hash covers its own text and the hash before it.
+
+The text that is hashed is the text that is stored and exported, byte for byte; it is never made
+again from columns or from a JSON type that a database may reorder.
+"""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Any
+
+FIRST_PREVIOUS = "0" * 64
+SYSTEM_BOOK = "system"  # people and keys: changes that belong to no dataset
+
+
+def canonical(value: Any) -> str:
+    """One text for one value: sorted keys, no spaces."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def link(previous: str, text: str) -> str:
+    return hashlib.sha256(f"{previous}\n{text}".encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of a book. Kinds are never renamed or given a new meaning."""
+
+    book_id: str
+    seq: int
+    at: int  # microseconds since 1970, never going back within a book
+    kind: str
+    text: str
+    hash: str
+
+
+@dataclass(slots=True)
+class Book:
+    """The end of a chain, to which entries are appended under the book's lock."""
+
+    id: str
+    seq: int
+    head: str
+    last_at: int
+
+    def append(self, *, kind: str, actor: str, at: int, body: dict[str, Any]) -> Entry:
+        self.seq += 1
+        self.last_at = max(self.last_at, at)
+        text = canonical(
+            {
+                "book": self.id,
+                "seq": self.seq,
+                "at": self.last_at,
+                "kind": kind,
+                "actor": actor,
+                "body": body,
+            }
+        )
+        self.head = link(self.head, text)
+        return Entry(self.id, self.seq, self.last_at, kind, text, self.head)

@@ -1,0 +1,116 @@
+"""What is handed to the ledger's writer, and what it hands back: the charge protocol as data.
+
+States of a charge: charged(attempt) -> answered | forfeited | voided. Taking over an abandoned
+attempt raises the attempt; only the holder of the current one may store, forfeit or void.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from app.accounting.loss import Loss
+
+
+class State(StrEnum):
+    CHARGED = "charged"
+    ANSWERED = "answered"
+    FORFEITED = "forfeited"
+    VOIDED = "voided"
+
+
+ATTEMPTS_MAX = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ChargeOrder:
+    """Pay for one plan in every account it touches, or in none."""
+
+    charge_id: str
+    analyst_id: str
+    holder: str  # the analyst's account, beside the one of everybody
+    actor: str
+    request_key: str
+    body_hash: str
+    dataset_id: str
+    dataset_name: str
+    version_id: str
+    book_id: str
+    plan_digest: str
+    loss: Loss
+    question: str  # canonical text of the question
+    record: dict[str, Any]  # mechanism and parameters, for the entry
+    fresh: bool
+    closed: bool  # the dataset is: only what is stored may be told
+    catalogue: int  # the state of people and datasets that this order was planned on
+    lease_seconds: float
+
+    @property
+    def request(self) -> str:
+        return f"{self.analyst_id}/{self.request_key}"
+
+    @property
+    def reuse_key(self) -> str:
+        return f"{self.analyst_id}/{self.version_id}/{self.plan_digest}"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordOrder:
+    """Store the answer, if the attempt is still current."""
+
+    charge_id: str
+    attempt: int
+    answer: str
+
+
+@dataclass(frozen=True, slots=True)
+class ForfeitOrder:
+    """The engine was asked and failed: the charge stays, and there will be no answer."""
+
+    charge_id: str
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class VoidOrder:
+    """The engine was never asked: give the charge back, as a new entry."""
+
+    charge_id: str
+    attempt: int
+    book_id: str
+    holder: str
+    loss: Loss
+    reason: str
+
+
+Order = ChargeOrder | RecordOrder | ForfeitOrder | VoidOrder
+
+
+@dataclass(frozen=True, slots=True)
+class Charged:
+    """The charge is durable and this caller holds the attempt: the engine may be asked."""
+
+    charge_id: str
+    attempt: int
+    version_id: str
+    charged: str  # canonical text of the `charged` and `receipt` members of the answer
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """The charge is in a final state, read back from the store after the commit."""
+
+    charge_id: str
+    state: State
+    answer: str | None
+    replayed: bool = False
+    reused: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Stale:
+    """People or datasets have changed since the order was planned: plan again."""
+
+    catalogue: int
+
+
+Outcome = Charged | Settled | Stale

@@ -1,0 +1,32 @@
+"""What the ledger shows of itself: budgets under a dataset's name, and questions asked."""
+
+from dataclasses import dataclass
+
+from app.ledger.account import Account
+from app.ledger.protocol import State
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """An account under the name of a dataset it covers."""
+
+    dataset: str
+    account: Account
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One question of the history."""
+
+    id: str
+    analyst: str
+    dataset: str
+    state: State
+    question: str
+    charged: str
+    answer: str | None
+    reused_from: str | None
+    epsilon: int
+    delta: int
+    created_at: int
+    settled_at: int | None

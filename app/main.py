@@ -1,0 +1,136 @@
+"""The composition root: the only file that sees every room."""
+
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from fastapi import FastAPI
+
+from app.actions.answer_query import AnswerQuery
+from app.actions.grant_budget import GrantBudget
+from app.actions.preview_queries import PreviewQueries
+from app.actions.register_dataset import RegisterDataset
+from app.api.application import make_application
+from app.api.services import Services
+from app.engines import ENGINES, load_engine
+from app.errors import Invalid, StoreUnavailable
+from app.interfaces import Engine
+from app.mechanisms.sampling import SystemNoise
+from app.planning.plan import Planner
+from app.settings import Settings
+from app.store.administration import Administration, install
+from app.store.budgets import Budgets
+from app.store.catalogue import Catalogue
+from app.store.connect import Database
+from app.store.datasets import Datasets
+from app.store.history import History
+from app.store.migrate import check_current, migrate
+from app.store.people import People
+from app.store.writer import Writer
+
+ENGINE_THREADS = 8
+
+
+class LoadedEngines:
+    """Engines, each loaded when a dataset first needs it."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._loaded: dict[str, Engine] = {}
+
+    def engine(self, name: str) -> Engine:
+        if name not in ENGINES:
+            raise Invalid.field("/source/engine", f"one of {', '.join(ENGINES)}")
+        if name not in self._loaded:
+            self._loaded[name] = load_engine(
+                name,
+                home=self._settings.home,
+                data_roots=self._settings.data_roots,
+                memory_limit=self._settings.engine_memory,
+                threads=self._settings.engine_threads,
+                timeout_seconds=self._settings.engine_timeout_seconds,
+            )
+        return self._loaded[name]
+
+
+class Stores:
+    """The ledger's parts that work without an event loop, as the operator's commands use them."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.database = Database(settings.database_url)
+        administration = Administration(self.database)
+        self.people = People(self.database, administration)
+        self.datasets = Datasets(self.database, administration)
+        self.budgets = Budgets(self.database, administration)
+        self.history = History(self.database)
+        self.engines = LoadedEngines(settings)
+        self.register_dataset = RegisterDataset(self.datasets, self.engines)
+        self.grant_budget = GrantBudget(self.budgets, self.datasets, self.people)
+
+    def get_ready(self, settings: Settings) -> str | None:
+        """Migrate the embedded ledger, refuse an unsafe or outdated one; the first administrator's
+        key if one was made here."""
+        if settings.embedded:
+            migrate(self.database)
+        check_current(self.database)
+        self.database.check_safe()
+        install(self.database)
+        made = self.people.first_admin(settings.admin_key)
+        return None if settings.admin_key else made
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """Could a charge be taken now?"""
+
+    database: Database
+
+    def check(self) -> None:
+        try:
+            check_current(self.database)
+            with self.database.writing():
+                pass
+        except StoreUnavailable:
+            raise
+        except Exception:  # noqa: BLE001  # whatever the driver says stops here
+            raise StoreUnavailable("The ledger cannot be reached.") from None
+
+
+def application(settings: Settings | None = None) -> FastAPI:
+    """One worker process's application; uvicorn calls it by name."""
+    given = settings or Settings.from_environment()
+
+    @asynccontextmanager
+    async def open_services() -> AsyncIterator[Services]:
+        stores = Stores(given)
+        writer = Writer(stores.database)
+        writer.start()
+        catalogue = Catalogue(writer)
+        noise = SystemNoise()
+        planner = Planner()
+        threads = ThreadPoolExecutor(ENGINE_THREADS, thread_name_prefix="engine")
+        try:
+            yield Services(
+                answer_query=AnswerQuery(
+                    writer, catalogue, stores.engines, noise, planner, threads, given.lease_seconds
+                ),
+                preview_queries=PreviewQueries(writer, catalogue, planner),
+                register_dataset=stores.register_dataset,
+                grant_budget=stores.grant_budget,
+                ledger=writer,
+                catalogue=catalogue,
+                people=stores.people,
+                datasets=stores.datasets,
+                budgets=stores.budgets,
+                history=stores.history,
+                choice=noise,
+                readiness=Ready(stores.database),
+                release_grid_seconds=given.release_grid_ms / 1000,
+            )
+        finally:
+            threads.shutdown(wait=True)
+            writer.stop()
+            stores.database.engine.dispose()
+
+    return make_application(open_services, body_bytes_max=given.body_bytes_max)

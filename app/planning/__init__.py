@@ -1,0 +1,1 @@
+"""From a question and a card to a plan, without reading data."""

@@ -1,0 +1,96 @@
+"""The plan of a question: priced from public facts, before any row is read."""
+
+import hashlib
+import json
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Any
+
+from app.accounting.loss import Loss
+from app.accounting.rounding import PICO, cost_units
+from app.datasets import Card, Dataset
+from app.errors import Invalid
+from app.mechanisms import MECHANISMS, laplace
+from app.mechanisms.laplace import LaplaceRelease, Noise
+from app.planning.question import Question
+from app.queries.figures import Figure
+from app.queries.statistics import Exact
+
+SCALE_STEPS_MIN = 1e-3  # below, P(Z = 0) rounds to one
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A question with its mechanism and price, on one version of a dataset."""
+
+    question: Question
+    card: Card
+    release: LaplaceRelease
+    digest: str  # the same for the same query, mechanism and price
+    record: dict[str, Any]  # what the ledger's entry says of it
+
+    @property
+    def loss(self) -> Loss:
+        return self.release.loss
+
+    def answer(self, exact: Exact, noise: Noise) -> dict[str, Any]:
+        """Value and interval as the analyst will read them; everything in it is released."""
+        noisy = self.release.draw(exact, noise, confidence=self.question.confidence)
+        figures = self.question.query.figures(noisy, self.card)
+        if not self.release.tally.groups:
+            return {"value": figures[0].value, "interval": self._interval(figures[0])}
+        labels = self.release.tally.group_labels()
+        return {
+            "value": [
+                {"group": label, "value": each.value, "interval": self._interval(each)}
+                for label, each in zip(labels, figures, strict=True)
+            ],
+            "interval": None,
+        }
+
+    def _interval(self, figure: Figure) -> dict[str, Any]:
+        return {
+            "low": figure.low,
+            "high": figure.high,
+            "confidence": self.question.confidence,
+            "covers": "noise",
+        }
+
+
+class Planner:
+    """Makes plans, and keeps the latest: the same question on the same card is the same plan.
+
+    A registered card never changes, so the dataset's identifier stands for it.
+    """
+
+    def __init__(self, plans_max: int = 2048) -> None:
+        self._plans: OrderedDict[tuple[str, Question], Plan] = OrderedDict()
+        self._plans_max = plans_max
+        self._lock = threading.Lock()
+
+    def plan(self, question: Question, dataset: Dataset) -> Plan:
+        """Price a question. Raises Invalid, naming the field, for one the card does not allow."""
+        key = dataset.id, question
+        with self._lock:
+            found = self._plans.get(key)
+        if found is None:
+            found = make_plan(question, dataset.card)
+            with self._lock:
+                self._plans[key] = found
+                if len(self._plans) > self._plans_max:
+                    self._plans.popitem(last=False)
+        return found
+
+
+def make_plan(question: Question, card: Card) -> Plan:
+    shape = question.query.shape(card)
+    kind = question.mechanism.kind if question.mechanism else laplace.KIND
+    release = MECHANISMS[kind](shape, epsilon=cost_units(question.privacy.epsilon, PICO))
+    if any(part.scale < SCALE_STEPS_MIN for part in release.parts):
+        raise Invalid.field("/privacy/epsilon", "so large that there would be no noise at all")
+    asked = question.model_dump(mode="json", by_alias=True, include={"query", "confidence"})
+    text = json.dumps([asked, kind, release.loss.epsilon, release.loss.delta], sort_keys=True)
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    record = {"query": question.query.kind, **release.record()}
+    return Plan(question, card, release, digest, record)

@@ -1,0 +1,211 @@
+"""Filters as analysts send them: data, never text pasted into SQL.
+
+A filter is checked here against the card, column by column, and becomes a Condition whose values
+have the column's own type. Every message names the field and the rule, and repeats no value.
+"""
+
+import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator
+
+from app.datasets import (
+    BooleanColumn,
+    Card,
+    CategoryColumn,
+    Column,
+    DateColumn,
+    IntegerColumn,
+    NumberColumn,
+    day,
+)
+from app.errors import Invalid
+from app.queries.statistics import (
+    AllOf,
+    AnyOf,
+    Compare,
+    Condition,
+    IsMissing,
+    Negation,
+    OneOf,
+    Scalar,
+)
+
+NODES_MAX = 200
+DEPTH_MAX = 20
+LIST_MAX = 10_000
+
+WireScalar = bool | int | float | str
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+def _tuple(value: object) -> object:
+    return tuple(value) if isinstance(value, list) else value
+
+
+class Comparison(_Frozen):
+    """One declared column against a value: `==, !=, <, <=, >, >=`, `in`, `between`, `is_null`."""
+
+    column: str
+    op: Literal["==", "!=", "<", "<=", ">", ">=", "in", "between", "is_null"]
+    value: WireScalar | Annotated[tuple[WireScalar, ...], Field(max_length=LIST_MAX)] | None = None
+
+    @field_validator("value", mode="before")
+    @classmethod
+    def _list(cls, value: object) -> object:
+        return _tuple(value)
+
+
+class AllParts(_Frozen):
+    """Every part holds; of no parts, always."""
+
+    all: Annotated[tuple["Filter", ...], Field(max_length=NODES_MAX)]
+    _list = field_validator("all", mode="before")(_tuple)
+
+
+class AnyParts(_Frozen):
+    """Some part holds; of no parts, never."""
+
+    any: Annotated[tuple["Filter", ...], Field(max_length=NODES_MAX)]
+    _list = field_validator("any", mode="before")(_tuple)
+
+
+class Not(_Frozen):
+    """The part does not hold; a comparison with a missing value does not, so its `not` does."""
+
+    not_: Annotated["Filter", Field(alias="not")]
+
+
+def _shape(value: Any) -> str:
+    for shape in ("all", "any", "not"):
+        if isinstance(value, dict) and shape in value:
+            return shape
+    shapes: dict[type, str] = {AllParts: "all", AnyParts: "any", Not: "not"}
+    return shapes.get(type(value), "comparison")
+
+
+Node = AllParts | AnyParts | Not | Comparison
+Filter = Annotated[
+    Annotated[AllParts, Tag("all")]
+    | Annotated[AnyParts, Tag("any")]
+    | Annotated[Not, Tag("not")]
+    | Annotated[Comparison, Tag("comparison")],
+    Discriminator(_shape),
+]
+
+for model in (AllParts, AnyParts, Not):
+    model.model_rebuild()
+
+
+def resolve(node: Node | None, card: Card, at: str) -> Condition | None:
+    """The filter as a Condition over the card's columns; `at` is where it stands in the body."""
+    if node is None:
+        return None
+    if _size(node, 1) > NODES_MAX:
+        raise Invalid.field(at, f"a filter has at most {NODES_MAX} parts")
+    return _resolve(node, card, at)
+
+
+def _size(node: Node, depth: int) -> int:
+    if depth > DEPTH_MAX:
+        return NODES_MAX + 1
+    match node:
+        case AllParts():
+            return 1 + sum(_size(part, depth + 1) for part in node.all)
+        case AnyParts():
+            return 1 + sum(_size(part, depth + 1) for part in node.any)
+        case Not():
+            return 1 + _size(node.not_, depth + 1)
+        case Comparison():
+            return 1
+
+
+def _resolve(node: Node, card: Card, at: str) -> Condition:
+    match node:
+        case AllParts():
+            return AllOf(
+                tuple(_resolve(part, card, f"{at}/all/{i}") for i, part in enumerate(node.all))
+            )
+        case AnyParts():
+            return AnyOf(
+                tuple(_resolve(part, card, f"{at}/any/{i}") for i, part in enumerate(node.any))
+            )
+        case Not():
+            return Negation(_resolve(node.not_, card, f"{at}/not"))
+        case Comparison():
+            return _comparison(node, card, at)
+
+
+def _comparison(node: Comparison, card: Card, at: str) -> Condition:
+    column = declared(card, node.column, f"{at}/column")
+    value_at = f"{at}/value"
+    match node.op:
+        case "is_null":
+            if node.value is False:
+                return Negation(IsMissing(column.name))
+            if node.value not in (None, True):
+                raise Invalid.field(value_at, "is_null takes no value, or true, or false")
+            return IsMissing(column.name)
+        case "in":
+            if not isinstance(node.value, tuple):
+                raise Invalid.field(value_at, "in takes a list of values")
+            return OneOf(
+                column.name,
+                tuple(_typed(column, v, f"{value_at}/{i}") for i, v in enumerate(node.value)),
+            )
+        case "between":
+            if not isinstance(node.value, tuple) or len(node.value) != 2:
+                raise Invalid.field(value_at, "between takes two values: [from, to], both included")
+            _must_be_ordered(column, at)
+            low, high = (_typed(column, v, f"{value_at}/{i}") for i, v in enumerate(node.value))
+            return AllOf((Compare(column.name, ">=", low), Compare(column.name, "<=", high)))
+        case sign:
+            if node.value is None or isinstance(node.value, tuple):
+                raise Invalid.field(value_at, f"{sign} takes one value")
+            if sign not in ("==", "!="):
+                _must_be_ordered(column, at)
+            return Compare(column.name, sign, _typed(column, node.value, value_at))
+
+
+def _must_be_ordered(column: Column, at: str) -> None:
+    if isinstance(column, CategoryColumn | BooleanColumn):
+        raise Invalid.field(f"{at}/op", f"a {column.type} column has no order: use ==, != or in")
+
+
+def _typed(column: Column, value: WireScalar, at: str) -> Scalar:
+    match column:
+        case IntegerColumn() | NumberColumn():
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise Invalid.field(at, f"a {column.type} column is compared with a number")
+            if not abs(value) <= 1e18:
+                raise Invalid.field(at, "a number between -1e18 and 1e18")
+            return value
+        case CategoryColumn():
+            if not isinstance(value, str) or value not in column.values:
+                raise Invalid.field(at, "one of the categories on the dataset's card")
+            return value
+        case BooleanColumn():
+            if not isinstance(value, bool):
+                raise Invalid.field(at, "true or false")
+            return value
+        case DateColumn():
+            return typed_day(value, at)
+
+
+def typed_day(value: object, at: str) -> datetime.date:
+    try:
+        if isinstance(value, str):
+            return day(value)
+    except ValueError:
+        pass
+    raise Invalid.field(at, "a date written YYYY-MM-DD")
+
+
+def declared(card: Card, name: str, at: str) -> Column:
+    column = card.column(name)
+    if column is None:
+        raise Invalid.field(at, "a column that the dataset's card declares")
+    return column

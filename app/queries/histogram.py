@@ -1,0 +1,57 @@
+"""How many rows are in each public bin of one column.
+
+Bins are a category's values, false and true, or the intervals between given edges. A row whose
+value is missing is in no bin, nor is one outside the edges; every bin is present, empty or not.
+"""
+
+from fractions import Fraction
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, field_validator
+
+from app.datasets import Card
+from app.errors import Invalid
+from app.queries.figures import Figure, Noisy, figure
+from app.queries.filters import Filter, resolve
+from app.queries.groups import GROUPS_MAX, Edges, resolve_group
+from app.queries.measures import Measure, sensitivity_l1
+from app.queries.shape import AT, Shape
+from app.queries.statistics import Rows, Tally
+
+
+class Histogram(BaseModel):
+    """`{"kind": "histogram", "column": ..., "edges": [...], "where": ...}`"""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    kind: Literal["histogram"]
+    column: str
+    edges: Edges | None = None
+    where: Filter | None = None
+
+    @field_validator("edges", mode="before")
+    @classmethod
+    def _list(cls, value: object) -> object:
+        return tuple(value) if isinstance(value, list) else value
+
+    def shape(self, card: Card) -> Shape:
+        if card.column(self.column) is None:
+            raise Invalid.field(f"{AT}/column", "a column that the dataset's card declares")
+        bins = resolve_group(self.column, self.edges, card, AT)
+        if len(bins.labels()) > GROUPS_MAX:
+            raise Invalid.field(f"{AT}/edges", f"at most {GROUPS_MAX} bins")
+        return Shape(
+            tally=Tally(resolve(self.where, card, f"{AT}/where"), (bins,), (Rows(),)),
+            measures=(
+                Measure(
+                    "count",
+                    ((1, 0),),
+                    sensitivity_l1(card, low=1, high=1, grouped=True),
+                    Fraction(1),
+                    0,
+                ),
+            ),
+        )
+
+    def figures(self, noisy: tuple[tuple[Noisy, ...], ...], card: Card) -> list[Figure]:
+        return [figure(each, 0) for each in noisy[0]]

@@ -1,0 +1,72 @@
+"""The mean of a column's values that are not missing: one question, one charge, two measures.
+
+Released are T = sum of (x - c) over the values, c the middle of the bounds, and N = how many values
+there are; the mean is c + T / N, which is post-processing. One row moves T by at most h, half the
+width of the bounds, and N by at most 1, and both by 0 if it does not count or its value is missing.
+
+Each measure takes half of the loss: noise of scale 2mh/epsilon on T and 2m/epsilon on N, where m is
+the rows a person may have. In units of epsilon a row that appears or vanishes costs at most
+(h/2h + 1/2)/m = 1/m, and one whose value changes costs at most (2h/2h + 0)/m = 1/m; so m rows cost
+at most epsilon under add_remove, and under replace_one without groups. With groups a replaced row
+may leave one group and enter another, which is twice the first: both sensitivities are doubled.
+
+An empty selection gives c plus noise, clamped to the bounds, as every mean is.
+"""
+
+from fractions import Fraction
+from typing import Literal
+
+from app.datasets import Card
+from app.queries.figures import Figure, Noisy
+from app.queries.measures import Measure
+from app.queries.shape import Selection, Shape, numeric
+from app.queries.statistics import Total, Values
+
+
+class Mean(Selection):
+    """`{"kind": "mean", "column": ..., "where": ..., "group_by": [...]}`"""
+
+    kind: Literal["mean"]
+    column: str
+
+    def shape(self, card: Card) -> Shape:
+        column = numeric(card, self.column)
+        low, high = column.steps
+        centre = (low + high) // 2
+        groups = self.resolved_groups(card)
+        rows = card.person.rows_max
+        if groups and card.neighbours == "replace_one":
+            rows *= 2
+        half = Fraction(1, 2)
+        reach = max(high - centre, centre - low)
+        total_terms = ((1, 0), (-centre, 1))
+        return Shape(
+            tally=self.tally(card, groups, Total(column.name), Values(column.name)),
+            measures=(
+                Measure("centred_sum", total_terms, rows * reach, half, column.grid_exponent),
+                Measure("count", ((1, 1),), rows, half, 0),
+            ),
+        )
+
+    def figures(self, noisy: tuple[tuple[Noisy, ...], ...], card: Card) -> list[Figure]:
+        column = numeric(card, self.column)
+        low, high = column.steps
+        centre = (low + high) // 2
+        step = 1 / Fraction(2) ** column.grid_exponent
+
+        def mean(total: int, count: int) -> float:
+            steps = centre + Fraction(total, max(count, 1))
+            return float(min(max(steps, Fraction(low)), Fraction(high)) * step)
+
+        def interval(total: Noisy, count: Noisy) -> tuple[float, float]:
+            # T / N over the box of both intervals has its extremes in the corners once N >= 1; if
+            # N = 0 is possible there may be no mean at all, and the bounds are all one can say.
+            if count.low < 1:
+                return float(low * step), float(high * step)
+            corners = [mean(t, n) for t in (total.low, total.high) for n in (count.low, count.high)]
+            return min(corners), max(corners)
+
+        figures = []
+        for total, count in zip(*noisy, strict=True):
+            figures.append(Figure(mean(total.steps, count.steps), *interval(total, count)))
+        return figures

@@ -1,0 +1,126 @@
+"""The small vocabulary of exact statistics that engines render.
+
+A query is asked of an engine as one Tally: which rows, in which public groups, counted or added up
+how. What comes back is whole numbers, one for each aggregate and group; noise comes later and
+elsewhere. Conditions are two-valued: a comparison with a missing value is false, and `Negation`
+turns it into true.
+"""
+
+import datetime
+from dataclasses import dataclass
+from itertools import pairwise, product
+from typing import Any, Literal
+
+Scalar = bool | int | float | str | datetime.date
+ComparisonSign = Literal["==", "!=", "<", "<=", ">", ">="]
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    column: str
+    sign: ComparisonSign
+    value: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    column: str
+    values: tuple[Scalar, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class IsMissing:
+    column: str
+
+
+@dataclass(frozen=True, slots=True)
+class AllOf:
+    parts: tuple["Condition", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    parts: tuple["Condition", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Negation:
+    part: "Condition"
+
+
+Condition = Compare | OneOf | IsMissing | AllOf | AnyOf | Negation
+
+
+@dataclass(frozen=True, slots=True)
+class ByValues:
+    """One group for each public value, in the card's order; other rows are in no group."""
+
+    column: str
+    values: tuple[str, ...] | tuple[bool, ...]
+
+    def labels(self) -> list[Any]:
+        return list(self.values)
+
+
+@dataclass(frozen=True, slots=True)
+class ByEdges:
+    """One group for each interval [edge, next edge); the last one holds its upper edge too."""
+
+    column: str
+    edges: tuple[float, ...] | tuple[datetime.date, ...]
+
+    def labels(self) -> list[Any]:
+        plain = [e.isoformat() if isinstance(e, datetime.date) else e for e in self.edges]
+        return [{"from": low, "to": high} for low, high in pairwise(plain)]
+
+
+Grouping = ByValues | ByEdges
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """How many rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """How many rows in which the column is not missing."""
+
+    column: str
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """The sum of the column in whole steps of its grid; a missing value adds nothing."""
+
+    column: str
+
+
+Aggregate = Rows | Values | Total
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Aggregates over the rows that meet a condition, for each public group.
+
+    The groups are the product of the groupings, the last one turning fastest; with none there is
+    one group, the whole selection. A group with no rows counts zero and is present all the same.
+    """
+
+    where: Condition | None
+    groups: tuple[Grouping, ...]
+    aggregates: tuple[Aggregate, ...]
+
+    def group_count(self) -> int:
+        count = 1
+        for grouping in self.groups:
+            count *= len(grouping.labels())
+        return count
+
+    def group_labels(self) -> list[dict[str, Any]]:
+        names = [grouping.column for grouping in self.groups]
+        labels = [grouping.labels() for grouping in self.groups]
+        return [dict(zip(names, combined, strict=True)) for combined in product(*labels)]
+
+
+Exact = tuple[tuple[int, ...], ...]  # for each aggregate, one whole number for each group

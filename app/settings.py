@@ -1,0 +1,75 @@
+"""The environment, read once into one frozen object."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+
+class SettingsError(Exception):
+    """A setting that cannot be used; names the variable."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    home: Path
+    database_url: str
+    host: str
+    port: int
+    workers: int
+    data_roots: tuple[Path, ...]
+    admin_key: str | None
+    release_grid_ms: int
+    lease_seconds: float
+    engine_timeout_seconds: float
+    engine_memory: str
+    engine_threads: int
+    body_bytes_max: int
+
+    @property
+    def embedded(self) -> bool:
+        """The ledger is the SQLite file in the home folder, ours to migrate."""
+        return self.database_url == embedded_url(self.home)
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> "Settings":
+        get = environment.get
+        home = Path(get("BURSAR_HOME", ".bursar")).absolute()
+        roots = get("BURSAR_DATA_ROOTS") or str(home / "data")
+        return cls(
+            home=home,
+            database_url=get("BURSAR_DATABASE_URL") or embedded_url(home),
+            host=get("BURSAR_HOST", "127.0.0.1"),
+            port=_whole(environment, "BURSAR_PORT", 8000, 0, 65535),
+            workers=_whole(environment, "BURSAR_WORKERS", 1, 1, 64),
+            data_roots=tuple(Path(root).absolute() for root in roots.split(os.pathsep) if root),
+            admin_key=get("BURSAR_ADMIN_KEY") or None,
+            release_grid_ms=_whole(environment, "BURSAR_RELEASE_GRID_MS", 100, 0, 60_000),
+            lease_seconds=_real(environment, "BURSAR_LEASE_SECONDS", 60.0),
+            engine_timeout_seconds=_real(environment, "BURSAR_ENGINE_TIMEOUT_SECONDS", 30.0),
+            engine_memory=get("BURSAR_ENGINE_MEMORY", "1GB"),
+            engine_threads=_whole(environment, "BURSAR_ENGINE_THREADS", 2, 1, 256),
+            body_bytes_max=_whole(environment, "BURSAR_BODY_BYTES_MAX", 4 << 20, 1024, 64 << 20),
+        )
+
+
+def embedded_url(home: Path) -> str:
+    return f"sqlite:///{home / 'ledger.db'}"
+
+
+def _whole(environment: Mapping[str, str], name: str, default: int, low: int, high: int) -> int:
+    text = environment.get(name) or str(default)
+    if not text.isdecimal() or not low <= int(text) <= high:
+        raise SettingsError(f"{name} must be a whole number from {low} to {high}.")
+    return int(text)
+
+
+def _real(environment: Mapping[str, str], name: str, default: float) -> float:
+    text = environment.get(name) or str(default)
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0.0 < value <= 86_400.0:
+        raise SettingsError(f"{name} must be a number of seconds above 0 and up to 86400.")
+    return value

@@ -1,0 +1,1 @@
+"""SQL: the ledger, people and registered datasets, on SQLite or PostgreSQL."""

@@ -1,0 +1,117 @@
+"""Administrative changes: one transaction each, an entry in a book, known to every process."""
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, insert, select, update
+from sqlalchemy.exc import DBAPIError, IntegrityError
+
+from app.errors import Conflict, IdempotencyConflict, StoreUnavailable
+from app.ledger.chain import FIRST_PREVIOUS, SYSTEM_BOOK, Book, Entry
+from app.mechanisms.sampling import secret_text
+from app.store import tables
+from app.store.connect import Database
+from app.store.hot import now_microseconds
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A transaction under way."""
+
+    connection: Connection
+    now: int
+
+    def append(self, book_id: str, *, kind: str, actor: str, body: dict[str, Any]) -> Entry:
+        books, entries = tables.books, tables.entries
+        row = self.connection.execute(
+            select(books).where(books.c.id == book_id).with_for_update()
+        ).one()
+        book = Book(row.id, row.seq, row.head, row.last_at)
+        entry = book.append(kind=kind, actor=actor, at=self.now, body=body)
+        self.connection.execute(
+            insert(entries).values(
+                book_id=book.id,
+                seq=entry.seq,
+                at=entry.at,
+                kind=kind,
+                text=entry.text,
+                hash=entry.hash,
+            )
+        )
+        self.connection.execute(
+            update(books)
+            .where(books.c.id == book.id)
+            .values(seq=book.seq, head=book.head, last_at=book.last_at)
+        )
+        return entry
+
+    def open_book(self, book_id: str) -> None:
+        self.connection.execute(
+            insert(tables.books).values(id=book_id, seq=0, head=FIRST_PREVIOUS, last_at=0)
+        )
+
+    def remembered(self, request: str | None, body_hash: str) -> str | None:
+        """The reply to the same request made before; another body under the key is refused."""
+        if request is None:
+            return None
+        requests = tables.requests
+        row = self.connection.execute(
+            select(requests).where(requests.c.request == request)
+        ).one_or_none()
+        if row is not None and row.body_hash != body_hash:
+            raise IdempotencyConflict("This Idempotency-Key was used with another body.")
+        return None if row is None else row.reply
+
+    def remember(self, request: str | None, body_hash: str, reply: str) -> None:
+        if request is not None:
+            self.connection.execute(
+                insert(tables.requests).values(
+                    request=request, body_hash=body_hash, reply=reply, created_at=self.now
+                )
+            )
+
+
+class Administration:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    @contextmanager
+    def change(self, *, catalogue: bool = True) -> Iterator[Change]:
+        """A change; `catalogue` says whether people or datasets change, which every process hears
+        of by the number it raises (and which makes such changes wait for one another)."""
+        installation = tables.installation
+        with store_errors(), self._database.writing() as connection:
+            if catalogue:
+                connection.execute(
+                    update(installation).values(catalogue=installation.c.catalogue + 1)
+                )
+            yield Change(connection, now_microseconds())
+
+
+@contextmanager
+def store_errors() -> Iterator[None]:
+    """Driver text stops here."""
+    try:
+        yield
+    except IntegrityError:
+        raise Conflict("Somebody else made the same change first; look again.") from None
+    except DBAPIError:
+        raise StoreUnavailable("The ledger cannot be reached; try again.") from None
+
+
+def install(database: Database) -> None:
+    """The one row and the one book that every ledger has; nothing if they are there."""
+    with database.writing() as connection:
+        if connection.execute(select(tables.installation.c.id)).first() is None:
+            connection.execute(
+                insert(tables.installation).values(id=1, secret=secret_text(32), catalogue=1)
+            )
+            Change(connection, 0).open_book(SYSTEM_BOOK)
+
+
+def key_hash(token: str) -> str:
+    """Keys have 256 random bits, so one plain hash hides them; it is also how they are found."""
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()

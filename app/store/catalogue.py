@@ -1,0 +1,98 @@
+"""People and datasets as the hot routes see them: kept in memory, never older than a charge allows.
+
+What is kept carries the catalogue number it was read under. A charge names that number, and the
+writer refuses it as stale if anything has changed since; so a revoked key, a disabled analyst or a
+closed dataset stops the very next charge in every process.
+"""
+
+from types import SimpleNamespace
+
+from app.access import Key, Principal, Role
+from app.datasets import Dataset
+from app.errors import NoGrant, NotAuthenticated
+from app.names import folded
+from app.store.administration import key_hash
+from app.store.datasets import dataset_from
+from app.store.hot import HotConnection, now_microseconds
+from app.store.statements import Statements
+from app.store.writer import Writer
+
+KEPT_MAX = 10_000
+NOT_AUTHENTICATED = "Send a valid key: `Authorization: Bearer <key>`."
+
+
+class Catalogue:
+    """Used from one event loop."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+        self.number = 0
+        self._principals: dict[str, tuple[Principal, Key]] = {}
+        self._datasets: dict[str, Dataset] = {}
+
+    def forget(self, number: int) -> None:
+        """A newer state is known to exist."""
+        if number != self.number:
+            self.number = number
+            self._principals.clear()
+            self._datasets.clear()
+
+    async def principal(self, token: str | None) -> Principal:
+        if token is None:
+            raise NotAuthenticated(NOT_AUTHENTICATED)
+        hashed = key_hash(token)
+        found = self._principals.get(hashed)
+        if found is None:
+            number, found = await self._writer.look(
+                lambda hot, sql: _read_principal(hot, sql, hashed)
+            )
+            self.forget(number)
+            if found is not None and len(self._principals) < KEPT_MAX:
+                self._principals[hashed] = found
+        if found is None or not found[1].valid_at(now_microseconds()):
+            raise NotAuthenticated(NOT_AUTHENTICATED)
+        return found[0]
+
+    async def dataset(self, name: str) -> Dataset:
+        dataset = self._datasets.get(name)
+        if dataset is None:
+            key = folded(name)
+            number, dataset = await self._writer.look(lambda hot, sql: _read_dataset(hot, sql, key))
+            self.forget(number)
+            if dataset is not None and len(self._datasets) < KEPT_MAX:
+                self._datasets[name] = dataset
+        if dataset is None:
+            raise NoGrant("There is no dataset of this name on which you have a budget.")
+        return dataset
+
+
+def _read_principal(
+    hot: HotConnection, sql: Statements, hashed: str
+) -> tuple[int, tuple[Principal, Key] | None]:
+    clock, rows = hot.read([(sql.clock, ()), (sql.principal, (hashed,))])
+    if not rows or not rows[0][8]:
+        return clock[0][0], None
+    key_id, analyst_id, prefix, created, expires, revoked, name, role, _ = rows[0]
+    principal = Principal(analyst_id, name, Role(role), key_id)
+    return clock[0][0], (principal, Key(key_id, prefix, created, expires, revoked))
+
+
+def _read_dataset(hot: HotConnection, sql: Statements, key: str) -> tuple[int, Dataset | None]:
+    clock, rows = hot.read([(sql.clock, ()), (sql.dataset, (key,))])
+    if not rows:
+        return clock[0][0], None
+    names = [
+        "id",
+        "name",
+        "description",
+        "book_id",
+        "card",
+        "source",
+        "version_id",
+        "closed",
+        "created_at",
+        "number",
+        "digest",
+        "seed",
+    ]
+    return clock[0][0], dataset_from(SimpleNamespace(**dict(zip(names, rows[0], strict=True))))

@@ -1,0 +1,134 @@
+"""Connections to the ledger: safe settings or no start, and one lock around every SQLite write.
+
+SQLite: write-ahead log with synchronous FULL, which from 3.51.3 on is safe with several writers;
+`BEGIN IMMEDIATE` for every transaction that writes; and a file lock that waits, because SQLite's
+own busy timeout starves writers. PostgreSQL: settings that could lose a committed charge are
+refused.
+"""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.engine import URL, make_url
+
+from app.errors import StoreUnavailable
+from app.store import sqlite_driver
+
+SQLITE_MIN = (3, 51, 3)
+LOCK_TIMEOUT_MS = 10_000
+IDLE_IN_TRANSACTION_MS = 10_000
+
+
+class FileLock:
+    """An exclusive lock between processes and threads; each acquisition opens the file anew."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
+
+
+class Database:
+    """One ledger database: an engine, and how to begin a transaction on it."""
+
+    def __init__(self, url: str) -> None:
+        parsed = make_url(url)
+        self.is_sqlite = parsed.get_backend_name() == "sqlite"
+        if self.is_sqlite:
+            self.url: URL = parsed.set(drivername="sqlite+apsw")
+            path = Path(parsed.database or "")
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self.write_lock: FileLock | None = FileLock(path.with_name(path.name + ".lock"))
+            self.engine: Engine = create_engine(self.url)
+        else:
+            self.url = parsed.set(drivername="postgresql+psycopg")
+            self.write_lock = None
+            self.engine = create_engine(self.url, pool_size=5, max_overflow=10, pool_pre_ping=True)
+        event.listen(self.engine, "connect", self._prepare)
+
+    def _prepare(self, connection: Any, _record: Any) -> None:
+        if self.is_sqlite:
+            prepare_sqlite(connection)
+        else:
+            with connection.cursor() as cursor:
+                cursor.execute(
+                    f"SET lock_timeout = {LOCK_TIMEOUT_MS};"
+                    f"SET idle_in_transaction_session_timeout = {IDLE_IN_TRANSACTION_MS};"
+                    "SET synchronous_commit = on"
+                )
+            connection.commit()
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A consistent snapshot."""
+        with self.engine.connect() as connection:
+            if self.is_sqlite:
+                driver = connection.connection.driver_connection
+                assert isinstance(driver, sqlite_driver.Connection)
+                driver.begin(write=False)
+            else:
+                connection = connection.execution_options(isolation_level="REPEATABLE READ")
+            yield connection
+            connection.rollback()
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """A transaction that commits durably at the end, or leaves nothing."""
+        if self.write_lock is None:
+            with self.engine.begin() as connection:
+                yield connection
+            return
+        with self.write_lock.held(), self.engine.connect() as connection:
+            driver = connection.connection.driver_connection
+            assert isinstance(driver, sqlite_driver.Connection)
+            driver.begin(write=True)
+            with connection.begin():
+                yield connection
+
+    def check_safe(self) -> None:
+        """Refuse storage that could lose an acknowledged charge."""
+        with self.engine.connect() as connection:
+            if self.is_sqlite:
+                mode = connection.exec_driver_sql("PRAGMA journal_mode").scalar()
+                synchronous = connection.exec_driver_sql("PRAGMA synchronous").scalar()
+                if (mode, synchronous) != ("wal", 2):
+                    raise StoreUnavailable(
+                        "The ledger's SQLite is not in WAL with synchronous FULL."
+                    )
+                return
+            for name, safe in (
+                ("fsync", "on"),
+                ("full_page_writes", "on"),
+                ("synchronous_commit", "on"),
+                ("data_sync_retry", "off"),
+                ("transaction_read_only", "off"),
+            ):
+                if connection.exec_driver_sql(f"SHOW {name}").scalar() != safe:
+                    raise StoreUnavailable(f"The ledger's PostgreSQL must have {name} = {safe}.")
+            if connection.exec_driver_sql("SELECT pg_is_in_recovery()").scalar():
+                raise StoreUnavailable("The ledger's PostgreSQL is a standby; name the primary.")
+
+
+def prepare_sqlite(connection: sqlite_driver.Connection) -> None:
+    if sqlite_driver.sqlite_version_info < SQLITE_MIN:
+        raise StoreUnavailable("SQLite must be 3.51.3 or newer: install the locked apsw.")
+    cursor = connection.cursor()
+    for pragma in (
+        "busy_timeout = 10000",
+        "journal_mode = WAL",
+        "synchronous = FULL",
+        "foreign_keys = ON",
+    ):
+        cursor.execute(f"PRAGMA {pragma}")

@@ -1,0 +1,246 @@
+"""Registered datasets, their versions, and the books of loss they share."""
+
+import hashlib
+import hmac
+import json
+from dataclasses import asdict, replace
+from typing import Any
+
+from sqlalchemy import Connection, Select, insert, select, update
+
+from app.datasets import Card, Dataset, Source, Version
+from app.errors import Conflict, NotFound
+from app.interfaces import Inspection
+from app.ledger.chain import canonical
+from app.names import folded, new_id
+from app.store import tables
+from app.store.administration import Administration, Change, store_errors
+from app.store.connect import Database
+
+UNKNOWN_DATASET = "There is no dataset of this name."
+
+
+class Datasets:
+    def __init__(self, database: Database, administration: Administration) -> None:
+        self._database = database
+        self._administration = administration
+
+    # Looking
+
+    def find(self, name: str) -> Dataset:
+        with store_errors(), self._database.reading() as connection:
+            return _find(connection, name)
+
+    def all(self, *, holder: str | None, after: str, limit: int) -> list[Dataset]:
+        """All datasets, or those on which the holder has a budget."""
+        statement = _select().where(tables.datasets.c.id > after)
+        if holder is not None:
+            granted = select(tables.accounts.c.book_id).where(tables.accounts.c.holder == holder)
+            statement = statement.where(tables.datasets.c.book_id.in_(granted))
+        with store_errors(), self._database.reading() as connection:
+            rows = connection.execute(statement.order_by(tables.datasets.c.id).limit(limit)).all()
+        return [dataset_from(row) for row in rows]
+
+    def fingerprint(self, dataset: Dataset) -> str:
+        with store_errors(), self._database.reading() as connection:
+            return str(
+                connection.execute(
+                    select(tables.versions.c.fingerprint).where(
+                        tables.versions.c.id == dataset.version.id
+                    )
+                ).scalar_one()
+            )
+
+    def granted(self, book_id: str, holder: str) -> bool:
+        accounts = tables.accounts
+        with store_errors(), self._database.reading() as connection:
+            found = connection.execute(
+                select(accounts.c.id).where(
+                    accounts.c.book_id == book_id, accounts.c.holder == holder
+                )
+            ).first()
+        return found is not None
+
+    # Changing
+
+    def remembered(self, request: str | None, body: str) -> Dataset | None:
+        with self._administration.change(catalogue=False) as change:
+            name = change.remembered(request, body)
+            return None if name is None else _find(change.connection, name)
+
+    def register(
+        self,
+        actor: str,
+        dataset: Dataset,
+        inspection: Inspection,
+        *,
+        reason: str | None,
+        request: str | None,
+        body: str,
+    ) -> Dataset:
+        """Store a new dataset; the same rows, or the same place, meet the book they have."""
+        with self._administration.change() as change:
+            if (earlier := change.remembered(request, body)) is not None:
+                return _find(change.connection, earlier)
+            table = tables.datasets
+            taken = change.connection.execute(
+                select(table.c.id).where(table.c.folded == folded(dataset.name))
+            ).first()
+            if taken is not None:
+                raise Conflict("A dataset of this name is registered.")
+            marks = self._marks(change, inspection)
+            stored = replace(dataset, book_id=self._book(change, dataset.card, marks))
+            self._insert(change, stored, marks[0])
+            change.append(
+                stored.book_id,
+                kind="dataset_registered",
+                actor=actor,
+                body={
+                    "dataset": stored.name,
+                    "before": None,
+                    "after": {
+                        "card": json.loads(stored.card.model_dump_json()),
+                        "source": asdict(stored.source),
+                        "version": stored.version.id,
+                        "fingerprint": marks[0],
+                    },
+                    "reason": reason,
+                },
+            )
+            change.remember(request, body, stored.name)
+            return stored
+
+    def _marks(self, change: Change, inspection: Inspection) -> tuple[str, str]:
+        """Keyed, so that nobody who sees a fingerprint can try guesses of the data against it."""
+        secret: str = change.connection.execute(select(tables.installation.c.secret)).scalar_one()
+
+        def mark(text: str) -> str:
+            return hmac.new(secret.encode(), text.encode(), hashlib.sha256).hexdigest()
+
+        return mark(f"content {inspection.content}"), mark(f"place {inspection.place}")
+
+    def _book(self, change: Change, card: Card, marks: tuple[str, str]) -> str:
+        known = tables.fingerprints
+        rows = change.connection.execute(
+            select(known.c.book_id).where(known.c.fingerprint.in_(marks)).distinct()
+        ).all()
+        if len(rows) > 1:
+            raise Conflict("This file's place and its rows belong to two different datasets' loss.")
+        if rows:
+            book_id: str = rows[0].book_id
+            self._must_agree(change, book_id, card)
+        else:
+            book_id = new_id("b")
+            change.open_book(book_id)
+        for mark in marks:
+            if not change.connection.execute(
+                select(known.c.fingerprint).where(known.c.fingerprint == mark)
+            ).first():
+                change.connection.execute(insert(known).values(fingerprint=mark, book_id=book_id))
+        return book_id
+
+    def _must_agree(self, change: Change, book_id: str, card: Card) -> None:
+        """One book, one unit and relation: losses under two of them cannot be added up."""
+        rows = change.connection.execute(
+            select(tables.datasets.c.card).where(tables.datasets.c.book_id == book_id)
+        ).all()
+        for row in rows:
+            other = Card.model_validate_json(row.card)
+            if (other.person, other.neighbours) != (card.person, card.neighbours):
+                raise Conflict(
+                    "These data are registered under another name with another person or "
+                    "neighbouring relation; their losses could not be added up."
+                )
+
+    def _insert(self, change: Change, dataset: Dataset, fingerprint: str) -> None:
+        change.connection.execute(
+            insert(tables.datasets).values(
+                id=dataset.id,
+                name=dataset.name,
+                folded=folded(dataset.name),
+                description=dataset.description,
+                book_id=dataset.book_id,
+                card=dataset.card.model_dump_json(),
+                source=canonical(asdict(dataset.source)),
+                version_id=dataset.version.id,
+                closed=0,
+                created_at=change.now,
+            )
+        )
+        version = dataset.version
+        change.connection.execute(
+            insert(tables.versions).values(
+                id=version.id,
+                dataset_id=dataset.id,
+                number=version.number,
+                digest=version.digest,
+                fingerprint=fingerprint,
+                seed=version.seed,
+                created_at=change.now,
+            )
+        )
+
+    def alter(
+        self,
+        actor: str,
+        name: str,
+        *,
+        description: str | None,
+        closed: bool | None,
+        reason: str | None,
+    ) -> Dataset:
+        with self._administration.change() as change:
+            before = _find(change.connection, name)
+            after = replace(
+                before,
+                description=before.description if description is None else description,
+                closed=before.closed if closed is None else closed,
+            )
+            table = tables.datasets
+            change.connection.execute(
+                update(table)
+                .where(table.c.id == before.id)
+                .values(description=after.description, closed=int(after.closed))
+            )
+            change.append(
+                before.book_id,
+                kind="dataset_changed",
+                actor=actor,
+                body={
+                    "dataset": before.name,
+                    "before": {"description": before.description, "closed": before.closed},
+                    "after": {"description": after.description, "closed": after.closed},
+                    "reason": reason,
+                },
+            )
+            return after
+
+
+def _select() -> Select[Any]:
+    datasets, versions = tables.datasets, tables.versions
+    return select(datasets, versions.c.number, versions.c.digest, versions.c.seed).join(
+        versions, versions.c.id == datasets.c.version_id
+    )
+
+
+def _find(connection: Connection, name: str) -> Dataset:
+    row = connection.execute(
+        _select().where(tables.datasets.c.folded == folded(name))
+    ).one_or_none()
+    if row is None:
+        raise NotFound(UNKNOWN_DATASET)
+    return dataset_from(row)
+
+
+def dataset_from(row: Any) -> Dataset:
+    return Dataset(
+        id=row.id,
+        name=row.name,
+        description=row.description,
+        book_id=row.book_id,
+        card=Card.model_validate_json(row.card),
+        source=Source(**json.loads(row.source)),
+        version=Version(row.version_id, row.number, row.digest, row.seed),
+        closed=bool(row.closed),
+        created_at=row.created_at,
+    )

@@ -1,0 +1,117 @@
+"""What has happened: entries of the books, and the questions that were asked."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from sqlalchemy import Select, select, tuple_
+
+from app.errors import NotFound
+from app.ledger.chain import Book, Entry
+from app.ledger.protocol import State
+from app.ledger.records import Asked
+from app.ledger.verify import Line
+from app.store import tables
+from app.store.administration import store_errors
+from app.store.budgets import account_from
+from app.store.connect import Database
+
+CHUNK = 1000
+
+
+class History:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def entries(
+        self, *, book_id: str | None, after: tuple[int, str, int], limit: int
+    ) -> list[Entry]:
+        """Entries in the order of time; within one book that is the order of the chain."""
+        table = tables.entries
+        if book_id is None:
+            place = tuple_(table.c.at, table.c.book_id, table.c.seq)
+            statement = select(table).where(place > tuple_(*after))
+            statement = statement.order_by(table.c.at, table.c.book_id, table.c.seq)
+        else:
+            statement = select(table).where(table.c.book_id == book_id, table.c.seq > after[2])
+            statement = statement.order_by(table.c.seq)
+        with store_errors(), self._database.reading() as connection:
+            rows = connection.execute(statement.limit(limit)).all()
+        return [entry_from(row) for row in rows]
+
+    def snapshot(self, book_id: str | None) -> Iterator[Line]:
+        """All entries, then books and accounts, all as they stood at one instant."""
+        with store_errors(), self._database.reading() as connection:
+            entries, accounts = tables.entries, tables.accounts
+            after = ("", 0)
+            while True:
+                statement = select(entries).where(
+                    tuple_(entries.c.book_id, entries.c.seq) > tuple_(*after)
+                )
+                if book_id is not None:
+                    statement = statement.where(entries.c.book_id == book_id)
+                rows = connection.execute(
+                    statement.order_by(entries.c.book_id, entries.c.seq).limit(CHUNK)
+                ).all()
+                yield from map(entry_from, rows)
+                if len(rows) < CHUNK:
+                    break
+                after = rows[-1].book_id, rows[-1].seq
+            all_books = select(tables.books).order_by(tables.books.c.id)
+            all_accounts = select(accounts).order_by(accounts.c.id)
+            if book_id is not None:
+                all_books = all_books.where(tables.books.c.id == book_id)
+                all_accounts = all_accounts.where(accounts.c.book_id == book_id)
+            for row in connection.execute(all_books).all():
+                yield Book(row.id, row.seq, row.head, row.last_at)
+            for row in connection.execute(all_accounts).all():
+                yield account_from(row)
+
+    def asked(self, *, analyst_id: str | None, after: str | None, limit: int) -> list[Asked]:
+        """Questions, newest first."""
+        statement = _asked().order_by(tables.charges.c.id.desc()).limit(limit)
+        if analyst_id is not None:
+            statement = statement.where(tables.charges.c.analyst_id == analyst_id)
+        if after is not None:
+            statement = statement.where(tables.charges.c.id < after)
+        with store_errors(), self._database.reading() as connection:
+            return [_asked_from(row) for row in connection.execute(statement).all()]
+
+    def one(self, charge_id: str, *, analyst_id: str | None) -> Asked:
+        statement = _asked().where(tables.charges.c.id == charge_id)
+        if analyst_id is not None:
+            statement = statement.where(tables.charges.c.analyst_id == analyst_id)
+        with store_errors(), self._database.reading() as connection:
+            row = connection.execute(statement).one_or_none()
+        if row is None:
+            raise NotFound("There is no question of this id.")
+        return _asked_from(row)
+
+
+def _asked() -> Select[Any]:
+    charges, analysts, datasets = tables.charges, tables.analysts, tables.datasets
+    return (
+        select(charges, analysts.c.name.label("analyst"), datasets.c.name.label("dataset"))
+        .join(analysts, analysts.c.id == charges.c.analyst_id)
+        .join(datasets, datasets.c.id == charges.c.dataset_id)
+    )
+
+
+def _asked_from(row: Any) -> Asked:
+    return Asked(
+        row.id,
+        row.analyst,
+        row.dataset,
+        State(row.state),
+        row.question,
+        row.charged,
+        row.answer,
+        row.reused_from,
+        row.epsilon,
+        row.delta,
+        row.created_at,
+        row.settled_at,
+    )
+
+
+def entry_from(row: Any) -> Entry:
+    return Entry(row.book_id, row.seq, row.at, row.kind, row.text, row.hash)

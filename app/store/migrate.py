@@ -1,0 +1,41 @@
+"""Bring a ledger to the schema this program expects, or say that it is not there."""
+
+from pathlib import Path
+from typing import Any
+
+from app.errors import StoreUnavailable
+from app.store.connect import Database
+
+MIGRATIONS = Path(__file__).parents[2] / "migrations"
+
+
+def _config() -> Any:
+    from alembic.config import Config  # 0.8 s to import: only where it is needed
+
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    return config
+
+
+def migrate(database: Database) -> None:
+    from alembic import command
+
+    with database.writing() as connection:
+        config = _config()
+        config.attributes["connection"] = connection
+        command.upgrade(config, "head")
+
+
+def check_current(database: Database) -> None:
+    """Refuse a ledger with another schema than this program's."""
+    from alembic.runtime.migration import MigrationContext
+    from alembic.script import ScriptDirectory
+
+    head = ScriptDirectory.from_config(_config()).get_current_head()
+    with database.reading() as connection:
+        found = MigrationContext.configure(connection).get_current_revision()
+    if found != head:
+        raise StoreUnavailable(
+            f"The ledger's schema is {found or 'empty'}, this program needs {head}: "
+            "run `bursard migrate`."
+        )

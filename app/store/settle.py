@@ -1,0 +1,330 @@
+"""One batch of orders: locks and reads, decisions one by one in order, writes and one commit.
+
+Every order is decided against the running totals as the orders before it left them. A refused one
+changes nothing and leaves the others alone. Lock order: request keys, accounts, books, each by id.
+Running a batch again after an unknown commit is safe: orders find what they did the first time.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from app.errors import AppError, DatasetClosed, IdempotencyConflict, NoGrant, StillRunning
+from app.faults import reach
+from app.ledger.account import EVERYBODY, Account, account_id
+from app.ledger.chain import Book, Entry, canonical
+from app.ledger.protocol import (
+    ATTEMPTS_MAX,
+    Charged,
+    ChargeOrder,
+    ForfeitOrder,
+    Order,
+    Outcome,
+    RecordOrder,
+    Settled,
+    Stale,
+    State,
+    VoidOrder,
+)
+from app.store.budgets import account_from_tuple
+from app.store.hot import HotConnection, Read, Write, now_microseconds
+from app.store.statements import Statements
+
+Result = Outcome | AppError
+
+
+def settle(orders: Sequence[Order], hot: HotConnection, sql: Statements) -> list[Result]:
+    batch = _Batch(orders, sql)
+    batch.load(hot.begin_and_read(batch.reads()))
+    try:
+        results: list[Result] = [batch.decide(order) for order in orders]
+        if batch.charged:
+            reach("F2")
+        if batch.recorded:
+            reach("F8")
+        stored = hot.write_and_commit(batch.writes(), batch.reads_after())
+    except BaseException:
+        hot.rollback()
+        raise
+    if batch.charged:
+        reach("F3")
+    if batch.recorded:
+        reach("F9")
+    return batch.conclude(results, stored)
+
+
+class _Batch:
+    """The state of one transaction while its orders are decided."""
+
+    def __init__(self, orders: Sequence[Order], sql: Statements) -> None:
+        self._sql = sql
+        self._charge_orders = [o for o in orders if isinstance(o, ChargeOrder)]
+        self._settle_orders = [o for o in orders if not isinstance(o, ChargeOrder)]
+        self._catalogue = 0
+        self._now = 0
+        self._by_request: dict[str, dict[str, Any]] = {}
+        self._by_id: dict[str, tuple[State, int]] = {}
+        self._reusable: dict[str, tuple[str, str, str]] = {}
+        self._accounts: dict[str, Account] = {}
+        self._books: dict[str, Book] = {}
+        self._touched: set[str] = set()
+        self._entries: list[Entry] = []
+        self._new_charges: list[tuple[Any, ...]] = []
+        self._settlements: list[tuple[Any, ...]] = []
+        self._take_overs: list[tuple[Any, ...]] = []
+        self._stored_ids: list[str] = [o.charge_id for o in self._settle_orders]
+        self.charged = False
+        self.recorded = False
+
+    # Reading, under locks
+
+    def reads(self) -> list[Read]:
+        sql, charges = self._sql, self._charge_orders
+        paying: list[ChargeOrder | VoidOrder] = [*charges]
+        paying += [o for o in self._settle_orders if isinstance(o, VoidOrder)]
+        accounts: set[str] = set()
+        books: set[str] = set()
+        for order in paying:
+            accounts |= {account_id(order.book_id, h) for h in (order.holder, EVERYBODY)}
+            books.add(order.book_id)
+        return [
+            (sql.clock, ()),
+            (sql.charges_by_request, sql.many([o.request for o in charges])),
+            (sql.charges_by_id, sql.many(self._stored_ids)),
+            (sql.answers_to_reuse, sql.many([o.reuse_key for o in charges if not o.fresh])),
+            (sql.accounts, sql.many(sorted(accounts))),
+            (sql.books, sql.many(sorted(books))),
+        ]
+
+    def load(self, rows: list[list[Any]]) -> None:
+        clock, by_request, by_id, reusable, accounts, books = rows
+        self._catalogue, database_now = clock[0]
+        self._now = database_now or now_microseconds()
+        names = [
+            "request",
+            "id",
+            "body_hash",
+            "state",
+            "attempt",
+            "lease_until",
+            "version_id",
+            "charged",
+            "answer",
+        ]
+        for row in by_request:
+            self._by_request[row[0]] = dict(zip(names, row, strict=True))
+        self._by_id = {row[0]: (State(row[1]), row[2]) for row in by_id}
+        self._reusable = {row[0]: row[1:] for row in reusable if row[1] is not None}
+        self._accounts = {account.id: account for account in map(account_from_tuple, accounts)}
+        self._books = {row[0]: Book(*row) for row in books}
+
+    # Deciding
+
+    def decide(self, order: Order) -> Result:
+        try:
+            match order:
+                case ChargeOrder():
+                    return self._charge(order)
+                case RecordOrder():
+                    self._settle(order.charge_id, order.attempt, State.ANSWERED, order.answer)
+                    self.recorded = True
+                case ForfeitOrder():
+                    self._settle(order.charge_id, order.attempt, State.FORFEITED, None)
+                case VoidOrder():
+                    self._void(order)
+            return Settled(order.charge_id, State.CHARGED, None)  # concluded after the commit
+        except AppError as refusal:
+            return refusal
+
+    def _charge(self, order: ChargeOrder) -> Result:
+        earlier = self._by_request.get(order.request)
+        if earlier is not None:
+            return self._again(order, earlier)
+        if order.catalogue != self._catalogue:
+            return Stale(self._catalogue)
+        if not order.fresh and order.reuse_key in self._reusable:
+            return self._reuse(order, *self._reusable[order.reuse_key])
+        if order.closed:
+            raise DatasetClosed("This dataset is closed: nothing new is answered about it.")
+        own_id, all_id = (account_id(order.book_id, h) for h in (order.holder, EVERYBODY))
+        own, everybody = self._accounts.get(own_id), self._accounts.get(all_id)
+        if own is None or everybody is None:
+            raise NoGrant("There is no dataset of this name on which you have a budget.")
+        paid = [own.admit(order.loss), everybody.admit(order.loss)]
+        for account in paid:
+            self._accounts[account.id] = account
+            self._touched.add(account.id)
+        entry = self._append(
+            order.book_id,
+            kind="charge",
+            actor=order.actor,
+            body={
+                "charge": order.charge_id,
+                "dataset": order.dataset_name,
+                "version": order.version_id,
+                "plan": order.plan_digest,
+                "accounts": [a.holder for a in paid],
+                "epsilon": order.loss.epsilon,
+                "delta": order.loss.delta,
+                **order.record,
+            },
+        )
+        # Only the asker's own balance is told: what everybody has left would show what others ask.
+        charged = canonical(
+            {
+                "charged": {
+                    **order.loss.wire(),
+                    "cells": None,
+                    "accounts": [
+                        {
+                            "holder": paid[0].shown,
+                            "spent": paid[0].spent.wire(),
+                            "remaining": paid[0].remaining.wire(),
+                        },
+                        {"holder": EVERYBODY, "spent": None, "remaining": None},
+                    ],
+                },
+                "composition": paid[0].rule.theorem,
+                "receipt": {"entry": entry.seq, "hash": entry.hash},
+            }
+        )
+        self._insert(order, State.CHARGED, charged, None, None)
+        self.charged = True
+        return Charged(order.charge_id, 1, order.version_id, charged)
+
+    def _again(self, order: ChargeOrder, earlier: dict[str, Any]) -> Result:
+        if earlier["body_hash"] != order.body_hash:
+            raise IdempotencyConflict("This Idempotency-Key was used with another body.")
+        state, charge_id, attempt = State(earlier["state"]), earlier["id"], earlier["attempt"]
+        if state is not State.CHARGED:
+            return Settled(charge_id, state, earlier["answer"], replayed=True)
+        if charge_id == order.charge_id:  # our own, from a commit whose outcome was unknown
+            return Charged(charge_id, attempt, earlier["version_id"], earlier["charged"])
+        if earlier["lease_until"] > self._now:
+            wait = max(1, -(-(earlier["lease_until"] - self._now) // 1_000_000))
+            raise StillRunning(
+                "The first attempt at this question is still running.", retry_after_seconds=wait
+            )
+        if attempt >= ATTEMPTS_MAX:
+            earlier["state"] = State.FORFEITED
+            self._settlements.append((State.FORFEITED.value, None, self._now, charge_id, attempt))
+            return Settled(charge_id, State.FORFEITED, None)
+        earlier["attempt"] = attempt + 1
+        earlier["lease_until"] = self._lease(order)
+        self._take_overs.append((attempt + 1, earlier["lease_until"], charge_id))
+        return Charged(charge_id, attempt + 1, earlier["version_id"], earlier["charged"])
+
+    def _reuse(self, order: ChargeOrder, charge_id: str, answer: str, charged: str) -> Result:
+        self._insert(order, State.ANSWERED, charged, answer, charge_id)
+        return Settled(charge_id, State.ANSWERED, answer, reused=True)
+
+    def _settle(self, charge_id: str, attempt: int, state: State, answer: str | None) -> bool:
+        if self._by_id.get(charge_id) != (State.CHARGED, attempt):
+            return False  # taken over, or settled before: this attempt may store nothing
+        self._by_id[charge_id] = (state, attempt)
+        self._settlements.append((state.value, answer, self._now, charge_id, attempt))
+        return True
+
+    def _void(self, order: VoidOrder) -> None:
+        if not self._settle(order.charge_id, order.attempt, State.VOIDED, None):
+            return
+        for holder in (order.holder, EVERYBODY):
+            account = self._accounts[account_id(order.book_id, holder)].give_back(order.loss)
+            self._accounts[account.id] = account
+            self._touched.add(account.id)
+        self._append(
+            order.book_id,
+            kind="void",
+            actor="bursar",
+            body={
+                "charge": order.charge_id,
+                "accounts": [order.holder, EVERYBODY],
+                "epsilon": order.loss.epsilon,
+                "delta": order.loss.delta,
+                "reason": order.reason,
+            },
+        )
+
+    # Writing
+
+    def _lease(self, order: ChargeOrder) -> int:
+        return self._now + int(order.lease_seconds * 1_000_000)
+
+    def _append(self, book_id: str, *, kind: str, actor: str, body: dict[str, Any]) -> Entry:
+        entry = self._books[book_id].append(kind=kind, actor=actor, at=self._now, body=body)
+        self._entries.append(entry)
+        return entry
+
+    def _insert(
+        self,
+        order: ChargeOrder,
+        state: State,
+        charged: str,
+        answer: str | None,
+        reused_from: str | None,
+    ) -> None:
+        free = reused_from is not None
+        row = (
+            order.charge_id,
+            order.analyst_id,
+            order.request,
+            order.body_hash,
+            order.reuse_key,
+            order.dataset_id,
+            order.version_id,
+            state.value,
+            1,
+            self._lease(order),
+            0 if free else order.loss.epsilon,
+            0 if free else order.loss.delta,
+            order.question,
+            charged,
+            answer,
+            reused_from,
+            self._now,
+            self._now if answer is not None else None,
+        )
+        self._new_charges.append(row)
+        self._by_request[order.request] = {
+            "id": order.charge_id,
+            "body_hash": order.body_hash,
+            "state": state,
+            "attempt": 1,
+            "lease_until": self._lease(order),
+            "version_id": order.version_id,
+            "charged": charged,
+            "answer": answer,
+        }
+
+    def writes(self) -> list[Write]:
+        sql = self._sql
+        accounts = [
+            (a.spent.epsilon, a.spent.delta, a.version, self._now, a.id)
+            for a in (self._accounts[each] for each in sorted(self._touched))
+        ]
+        entries = [(e.book_id, e.seq, e.at, e.kind, e.text, e.hash) for e in self._entries]
+        changed = {entry.book_id for entry in self._entries}
+        books = [(b.seq, b.head, b.last_at, b.id) for b in self._books.values() if b.id in changed]
+        pairs = [
+            (sql.insert_charge, self._new_charges),
+            (sql.settle_charge, self._settlements),
+            (sql.take_over, self._take_overs),
+            (sql.update_account, accounts),
+            (sql.insert_entry, entries),
+            (sql.update_book, books),
+        ]
+        return [(statement, rows) for statement, rows in pairs if rows]
+
+    def reads_after(self) -> list[Read]:
+        if not self._stored_ids:
+            return []
+        return [(self._sql.stored, self._sql.many(self._stored_ids))]
+
+    def conclude(self, results: list[Result], stored: list[list[Any]]) -> list[Result]:
+        """Settled orders are told what the store holds now, read after the commit."""
+        found = {row[0]: (State(row[1]), row[2]) for row in stored[0]} if stored else {}
+        return [
+            Settled(result.charge_id, *found[result.charge_id])
+            if isinstance(result, Settled) and result.charge_id in found and not result.replayed
+            else result
+            for result in results
+        ]

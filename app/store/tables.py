@@ -1,0 +1,193 @@
+"""The tables. Rows never leave `store/`; amounts are whole 64-bit units (accounting/rounding)."""
+
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    Column,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+    text,
+)
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+BIG = BigInteger().with_variant(Integer, "sqlite")
+
+# One row. `catalogue` rises with every change of people, keys or datasets, so that a process can
+# keep what it has read of them and still never charge on an outdated state.
+installation = Table(
+    "installation",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("secret", Text, nullable=False),
+    Column("catalogue", BIG, nullable=False),
+    CheckConstraint("id = 1", name="one_row"),
+    sqlite_strict=True,
+)
+
+analysts = Table(
+    "analysts",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("folded", Text, nullable=False, unique=True),
+    Column("role", Text, nullable=False),
+    Column("enabled", Integer, nullable=False),
+    Column("created_at", BIG, nullable=False),
+    CheckConstraint("role IN ('admin', 'analyst', 'viewer')", name="role"),
+    sqlite_strict=True,
+)
+
+keys = Table(
+    "keys",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("analyst_id", Text, ForeignKey("analysts.id"), nullable=False, index=True),
+    Column("prefix", Text, nullable=False),
+    Column("hash", Text, nullable=False, unique=True),
+    Column("created_at", BIG, nullable=False),
+    Column("expires_at", BIG),
+    Column("revoked_at", BIG),
+    sqlite_strict=True,
+)
+
+# A book is one body of data whatever it is called: its chain of entries and its accounts.
+books = Table(
+    "books",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("seq", BIG, nullable=False),
+    Column("head", Text, nullable=False),
+    Column("last_at", BIG, nullable=False),
+    sqlite_strict=True,
+)
+
+fingerprints = Table(
+    "fingerprints",
+    metadata,
+    Column("fingerprint", Text, primary_key=True),
+    Column("book_id", Text, ForeignKey("books.id"), nullable=False),
+    sqlite_strict=True,
+)
+
+datasets = Table(
+    "datasets",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("folded", Text, nullable=False, unique=True),
+    Column("description", Text, nullable=False),
+    Column("book_id", Text, ForeignKey("books.id"), nullable=False, index=True),
+    Column("card", Text, nullable=False),
+    Column("source", Text, nullable=False),
+    Column("version_id", Text, nullable=False),
+    Column("closed", Integer, nullable=False),
+    Column("created_at", BIG, nullable=False),
+    sqlite_strict=True,
+)
+
+versions = Table(
+    "versions",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("dataset_id", Text, ForeignKey("datasets.id"), nullable=False, index=True),
+    Column("number", Integer, nullable=False),
+    Column("digest", Text, nullable=False),
+    Column("fingerprint", Text, nullable=False),
+    Column("seed", Text, nullable=False),
+    Column("created_at", BIG, nullable=False),
+    sqlite_strict=True,
+)
+
+accounts = Table(
+    "accounts",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("book_id", Text, ForeignKey("books.id"), nullable=False, index=True),
+    Column("holder", Text, nullable=False, index=True),
+    Column("shown", Text, nullable=False),
+    Column("currency", Text, nullable=False),
+    Column("epsilon_limit", BIG, nullable=False),
+    Column("delta_limit", BIG, nullable=False),
+    Column("epsilon_spent", BIG, nullable=False),
+    Column("delta_spent", BIG, nullable=False),
+    Column("version", BIG, nullable=False),
+    Column("updated_at", BIG, nullable=False),
+    CheckConstraint("epsilon_limit >= 0 AND delta_limit >= 0", name="limits"),
+    CheckConstraint("epsilon_spent >= 0 AND delta_spent >= 0", name="spends"),
+    sqlite_strict=True,
+)
+
+charges = Table(
+    "charges",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("analyst_id", Text, ForeignKey("analysts.id"), nullable=False),
+    Column("request", Text, nullable=False, unique=True),
+    Column("body_hash", Text, nullable=False),
+    Column("reuse_key", Text, nullable=False),
+    Column("dataset_id", Text, ForeignKey("datasets.id"), nullable=False),
+    Column("version_id", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("lease_until", BIG, nullable=False),
+    Column("epsilon", BIG, nullable=False),
+    Column("delta", BIG, nullable=False),
+    Column("question", Text, nullable=False),
+    Column("charged", Text, nullable=False),
+    Column("answer", Text),
+    Column("reused_from", Text),
+    Column("created_at", BIG, nullable=False),
+    Column("settled_at", BIG),
+    CheckConstraint(
+        "state IN ('charged', 'answered', 'forfeited', 'voided')",
+        name="state",
+    ),
+    CheckConstraint("(state = 'answered') = (answer IS NOT NULL)", name="answered"),
+    CheckConstraint("epsilon >= 0 AND delta >= 0", name="loss"),
+    Index("ix_charges_history", "analyst_id", "id"),
+    Index(
+        "ix_charges_reuse",
+        "reuse_key",
+        "id",
+        sqlite_where=text("state = 'answered'"),
+        postgresql_where=text("state = 'answered'"),
+    ),
+    sqlite_strict=True,
+)
+
+entries = Table(
+    "entries",
+    metadata,
+    Column("book_id", Text, ForeignKey("books.id"), primary_key=True),
+    Column("seq", BIG, primary_key=True, autoincrement=False),
+    Column("at", BIG, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("hash", Text, nullable=False),
+    Index("ix_entries_time", "at", "book_id", "seq"),
+    sqlite_strict=True,
+)
+
+# Replies to administrative requests, so that a repeated one with the same key changes nothing.
+requests = Table(
+    "requests",
+    metadata,
+    Column("request", Text, primary_key=True),
+    Column("body_hash", Text, nullable=False),
+    Column("reply", Text, nullable=False),
+    Column("created_at", BIG, nullable=False),
+    sqlite_strict=True,
+)

@@ -1,0 +1,32 @@
+"""Alembic environment: one chain of migrations, valid on SQLite and PostgreSQL.
+
+The service hands over a connection that is already inside the ledger's write transaction, so that
+a migration that fails half way leaves nothing on either store.
+"""
+
+from alembic import context
+
+from app.settings import Settings
+from app.store.connect import Database
+from app.store.tables import metadata
+
+given = context.config.attributes.get("connection")
+
+
+def run(connection: object) -> None:
+    context.configure(
+        connection=connection,  # type: ignore[arg-type]  # alembic names no type for it
+        target_metadata=metadata,
+        render_as_batch=True,
+        transactional_ddl=True,
+        compare_type=True,
+    )
+    with context.begin_transaction():
+        context.run_migrations()
+
+
+if given is not None:
+    run(given)
+else:
+    with Database(Settings.from_environment().database_url).writing() as own:
+        run(own)

@@ -1,0 +1,70 @@
+from importlib import resources
+
+import duckdb
+import pytest
+
+from app.datasets import (
+    BooleanColumn,
+    Card,
+    CategoryColumn,
+    Column,
+    DateColumn,
+    IntegerColumn,
+    NumberColumn,
+)
+from app.demo.cards import CENSUS, RAND_HIE
+
+CARDS = pytest.mark.parametrize("card", [CENSUS, RAND_HIE], ids=["census", "rand-hie"])
+
+
+@CARDS
+def test_a_card_is_one_the_service_accepts(card: dict[str, object]) -> None:
+    assert read(card).columns
+
+
+@CARDS
+def test_a_card_says_what_it_is_and_where_its_rows_are(card: dict[str, object]) -> None:
+    assert isinstance(card["name"], str)
+    assert isinstance(card["description"], str)
+    source = card["source"]
+    assert isinstance(source, dict)
+    assert source["engine"] == "duckdb"
+    assert str(source["path"]).endswith(".parquet")
+
+
+def test_the_census_is_parted_by_region_and_has_every_type_of_column() -> None:
+    card = read(CENSUS)
+    assert card.cells is not None
+    assert card.cells.column == "region"
+    kinds = {type(column) for column in card.columns}
+    assert kinds == {IntegerColumn, NumberColumn, CategoryColumn, BooleanColumn, DateColumn}
+
+
+def test_the_study_has_every_declared_column_and_types_that_fit() -> None:
+    file = resources.files("app.demo") / "rand_hie.parquet"
+    with resources.as_file(file) as path:
+        rows = duckdb.read_parquet(str(path))
+        types = dict(zip(rows.columns, map(str, rows.types), strict=True))
+    card = read(RAND_HIE)
+    assert set(types) == {column.name for column in card.columns} | {"person"}
+    for column in card.columns:
+        assert types[column.name] in fitting(column), column.name
+
+
+def fitting(column: Column) -> set[str]:
+    match column:
+        case IntegerColumn():
+            return {"TINYINT", "SMALLINT", "INTEGER", "BIGINT"}
+        case NumberColumn():
+            return {"DOUBLE"}
+        case CategoryColumn():
+            return {"VARCHAR"}
+        case BooleanColumn():
+            return {"BOOLEAN"}
+        case DateColumn():
+            return {"DATE"}
+
+
+def read(card: dict[str, object]) -> Card:
+    apart = {"name", "description", "source"}
+    return Card.model_validate({key: value for key, value in card.items() if key not in apart})

@@ -1,0 +1,124 @@
+"""What a tally means, in plain Python: slow, exact, and written without looking at the SQL."""
+
+import math
+import operator
+from fractions import Fraction
+from typing import Any
+
+from app.datasets import (
+    BooleanColumn,
+    Card,
+    CategoryColumn,
+    Column,
+    DateColumn,
+    IntegerColumn,
+    NumberColumn,
+)
+from app.queries.statistics import (
+    AllOf,
+    AnyOf,
+    ByEdges,
+    Compare,
+    Condition,
+    Exact,
+    IsMissing,
+    Negation,
+    OneOf,
+    Rows,
+    Tally,
+    Total,
+    Values,
+)
+
+SIGNS = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+def fitted(column: Column, value: Any) -> Any:
+    """The value as the card has it."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return None
+    match column:
+        case IntegerColumn() | NumberColumn() | DateColumn():
+            return min(max(value, column.low), column.high)
+        case CategoryColumn():
+            return value if value in column.values else None
+        case BooleanColumn():
+            return value
+
+
+def holds(condition: Condition | None, row: dict[str, Any]) -> bool:
+    match condition:
+        case None:
+            return True
+        case Compare():
+            value = row[condition.column]
+            return value is not None and bool(SIGNS[condition.sign](value, condition.value))
+        case OneOf():
+            value = row[condition.column]
+            return value is not None and value in condition.values
+        case IsMissing():
+            return row[condition.column] is None
+        case AllOf():
+            return all(holds(part, row) for part in condition.parts)
+        case AnyOf():
+            return any(holds(part, row) for part in condition.parts)
+        case Negation():
+            return not holds(condition.part, row)
+
+
+def groups_of(tally: Tally, row: dict[str, Any]) -> int | None:
+    place = 0
+    for grouping in tally.groups:
+        value = row[grouping.column]
+        if isinstance(grouping, ByEdges):
+            edges: list[Any] = list(grouping.edges)
+            last = len(edges) - 2
+            inside = [
+                i
+                for i in range(last + 1)
+                if value is not None
+                and (edges[i] <= value < edges[i + 1] or (i == last and value == edges[-1]))
+            ]
+            count = last + 1
+        else:
+            inside = [i for i, label in enumerate(grouping.values) if value == label]
+            count = len(grouping.values)
+        if not inside:
+            return None
+        place = place * count + inside[0]
+    return place
+
+
+def steps(column: Column, value: Any) -> int:
+    assert isinstance(column, IntegerColumn | NumberColumn)
+    if isinstance(column, IntegerColumn):
+        return int(value)
+    return math.floor(Fraction(value) * Fraction(2) ** column.grid_exponent)
+
+
+def reference(card: Card, rows: list[dict[str, Any]], tally: Tally) -> Exact:
+    results = [[0] * tally.group_count() for _ in tally.aggregates]
+    for raw in rows:
+        row = {column.name: fitted(column, raw[column.name]) for column in card.columns}
+        place = groups_of(tally, row)
+        if place is None or not holds(tally.where, row):
+            continue
+        for result, aggregate in zip(results, tally.aggregates, strict=True):
+            match aggregate:
+                case Rows():
+                    result[place] += 1
+                case Values():
+                    result[place] += row[aggregate.column] is not None
+                case Total():
+                    column = card.column(aggregate.column)
+                    assert column is not None
+                    if row[column.name] is not None:
+                        result[place] += steps(column, row[column.name])
+    return tuple(tuple(result) for result in results)

@@ -1,0 +1,307 @@
+import os
+import pickle
+import stat
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.datasets import Card, Dataset, Source
+from app.engines.connect import Limits, connect_to_ask
+from app.engines.prepare import version_path
+from app.errors import EngineUnavailable, Invalid
+from app.queries.statistics import ByValues, Compare, Rows, Tally, Total, Values
+from tests.engines.tables import Room, card_with, write_csv, write_parquet
+
+COUNT = Tally(None, (), (Rows(),))
+
+
+def card_of(*columns: dict[str, Any], **changes: Any) -> Card:
+    declared = {"person": {"kind": "row"}, "neighbours": "add_remove", "columns": list(columns)}
+    return Card.model_validate(declared | changes)
+
+
+def stored(room: Room, dataset: Dataset) -> list[tuple[Any, ...]]:
+    limits = Limits(room.home, "256MB", 1)
+    with connect_to_ask(version_path(room.home, dataset.version.id), limits) as connection:
+        return connection.execute("SELECT * FROM rows").fetchall()
+
+
+def stored_texts(room: Room, column: dict[str, Any], texts: list[str]) -> list[Any]:
+    rows = [{"x": text, "i": i} for i, text in enumerate(texts)]
+    write_csv(room.data / "texts.csv", rows)
+    order = {"name": "i", "type": "integer", "low": 0, "high": 10_000}
+    dataset = room.prepared("texts.csv", card_of(order, {"name": "x"} | column))
+    return [row[1] for row in sorted(stored(room, dataset))]
+
+
+def test_text_becomes_a_whole_number_only_if_it_is_one(room: Room) -> None:
+    texts = ["3", " 4 ", "+5", "-5", "3.0", "3.7", "1e3", "x", "", "9" * 30, "9" * 60, "0x1", "1_0"]
+    found = stored_texts(room, {"type": "integer", "low": -2, "high": 50}, texts)
+    assert found == [3, 4, 5, -2, 3, None, None, None, None, 50, None, None, None]
+
+
+def test_not_a_number_is_missing_and_infinities_are_clamped(room: Room) -> None:
+    texts = ["nan", "NaN", "inf", "-inf", "-Infinity", "1e999", "2.5", "x", "", "-1e-320"]
+    found = stored_texts(room, {"type": "number", "low": -1, "high": 3}, texts)
+    assert found == [None, None, 3.0, -1.0, -1.0, 3.0, 2.5, None, None, -1e-320]
+
+
+def test_booleans_are_read_from_their_usual_texts(room: Room) -> None:
+    texts = ["true", "FALSE", "t", "F", "1", "0", "Yes", "no", "2", "ja", ""]
+    found = stored_texts(room, {"type": "boolean"}, texts)
+    assert found == [True, False, True, False, True, False, True, False, None, None, None]
+
+
+def test_dates_are_read_from_days_and_timestamps_and_clamped(room: Room) -> None:
+    texts = [
+        "2020-05-05",
+        "2020-05-05 23:59:59",
+        "1900-01-01",
+        "2999-01-01",
+        "05/05/2020",
+        "infinity",
+    ]
+    column = {"type": "date", "low": "2000-01-01", "high": "2030-12-31"}
+    found = stored_texts(room, column, texts)
+    days = [None if day is None else day.isoformat() for day in found]
+    expected = ["2020-05-05", "2020-05-05", "2000-01-01", "2030-12-31", None, "2030-12-31"]
+    assert days == expected
+
+
+def test_a_category_is_compared_exactly_and_held_as_its_place(room: Room) -> None:
+    column = {"type": "category", "values": ["b", "a", "Ä", "1"]}
+    found = stored_texts(room, column, ["a", "A", " a", "Ä", "A\u0308", "1", "1.0", "b", ""])
+    assert found == [1, None, None, 2, None, 3, None, 0, None]
+
+
+def test_parquet_numbers_and_booleans_may_be_categories(room: Room) -> None:
+    rows = [{"code": 1, "flag": True}, {"code": 22, "flag": False}, {"code": 3, "flag": None}]
+    write_parquet(room.data / "t.parquet", rows, {"code": "SMALLINT", "flag": "BOOLEAN"})
+    card = card_of(
+        {"name": "code", "type": "category", "values": ["22", "1"]},
+        {"name": "flag", "type": "category", "values": ["false", "true"]},
+    )
+    assert sorted(stored(room, room.prepared("t.parquet", card)), key=str) == [
+        (0, 0), (1, 1), (None, None),
+    ]  # fmt: skip
+
+
+def test_declared_names_that_look_like_stored_ones_do_not_collide(room: Room) -> None:
+    names = ["c1", "c0", "s0", "rows", "person", "k0", "v0", 'q"; DROP TABLE rows; --']
+    write_csv(room.data / "t.csv", [{name: i for i, name in enumerate(names)}])
+    columns = [{"name": name, "type": "number", "low": 0, "high": 100} for name in names]
+    dataset = room.prepared("t.csv", card_of(*columns))
+    for i, name in enumerate(names):
+        assert room.ask(dataset, Tally(Compare(name, "==", i), (), (Rows(),))) == ((1,),)
+
+
+def test_undeclared_columns_and_the_person_column_are_not_stored(room: Room) -> None:
+    write_csv(room.data / "t.csv", [{"id": "ann", "x": 1, "diary": "secret"}])
+    person = {"kind": "column", "column": "id", "rows_max": 1}
+    card = card_of({"name": "x", "type": "integer", "low": 0, "high": 9}, person=person)
+    dataset = room.prepared("t.csv", card)
+    assert stored(room, dataset) == [(1,)]
+    written = version_path(room.home, dataset.version.id).read_bytes()
+    assert b"ann" not in written
+    assert b"secret" not in written
+
+
+def persons_card(rows_max: int) -> Card:
+    return card_of(
+        {"name": "who", "type": "category", "values": [f"p{i}" for i in range(50)]},
+        {"name": "x", "type": "number", "low": 0, "high": 1000},
+        person={"kind": "column", "column": "id", "rows_max": rows_max},
+    )
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_nobody_keeps_more_than_the_most_rows_and_nobody_loses_fewer(room: Room, kind: str) -> None:
+    counts = {f"p{i}": i % 7 for i in range(50)}
+    rows: list[dict[str, Any]] = [
+        {"id": who, "who": who, "x": float(n % 3)}
+        for who, count in counts.items()
+        for n in range(count)
+    ]
+    rows += [{"id": None, "who": "p0", "x": 1.0}] * 5
+    if kind == "csv":
+        write_csv(room.data / "t.csv", rows)
+    else:
+        types = {"id": "VARCHAR", "who": "VARCHAR", "x": "DOUBLE"}
+        write_parquet(room.data / "t.parquet", rows, types)
+    dataset = room.prepared(f"t.{kind}", persons_card(3))
+    tally = Tally(None, (ByValues("who", tuple(counts)),), (Rows(),))
+    assert room.ask(dataset, tally) == (tuple(min(count, 3) for count in counts.values()),)
+
+
+def test_the_rows_kept_depend_on_the_seed_and_on_nothing_else(room: Room) -> None:
+    rows = [{"id": f"p{i % 5}", "who": f"p{i % 5}", "x": i / 3} for i in range(300)]
+    write_csv(room.data / "a.csv", rows)
+    write_csv(room.data / "b.csv", rows[::-1], ["x", "who", "id"])
+    card = persons_card(4)
+    first = room.prepared("a.csv", card, version_id="first")
+    again = room.prepared("a.csv", card, version_id="again")
+    turned = room.prepared("b.csv", card, version_id="turned")
+    other = room.prepared("a.csv", card, version_id="other", seed="other")
+    kept = [sorted(stored(room, each)) for each in (first, again, turned, other)]
+    assert kept[0] == kept[1] == kept[2]
+    assert kept[0] != kept[3]
+    assert [len(rows) for rows in kept] == [20, 20, 20, 20]
+
+
+def test_other_persons_do_not_change_which_rows_a_person_keeps(room: Room) -> None:
+    rows = [{"id": f"p{i % 5}", "who": f"p{i % 5}", "x": i / 3} for i in range(300)]
+    write_csv(room.data / "all.csv", rows)
+    write_csv(room.data / "fewer.csv", [row for row in rows if row["id"] != "p4"])
+    card = persons_card(4)
+    everyone = stored(room, room.prepared("all.csv", card))
+    fewer = stored(room, room.prepared("fewer.csv", card))
+    assert sorted(row for row in everyone if row[0] != 4) == sorted(fewer)
+
+
+def test_a_changed_source_is_refused(room: Room) -> None:
+    write_csv(room.data / "t.csv", [{"x": 1}])
+    dataset = room.register("t.csv", card_of({"name": "x", "type": "boolean"}))
+    write_csv(room.data / "t.csv", [{"x": 0}])
+    with pytest.raises(EngineUnavailable, match="not the file that was registered"):
+        room.engine.prepare(dataset)
+    (room.data / "t.csv").unlink()
+    with pytest.raises(EngineUnavailable):
+        room.engine.prepare(dataset)
+    assert not list(room.home.glob("versions/*.duckdb"))
+    assert not list(room.home.glob("versions/*.building*"))
+
+
+def test_a_prepared_version_outlives_its_source_and_is_not_built_again(room: Room) -> None:
+    write_csv(room.data / "t.csv", [{"x": 1}])
+    dataset = room.prepared("t.csv", card_of({"name": "x", "type": "boolean"}))
+    path = version_path(room.home, dataset.version.id)
+    before = os.stat(path)
+    (room.data / "t.csv").unlink()
+    room.engine.prepare(dataset)
+    assert os.stat(path) == before
+    assert stat.S_IMODE(os.stat(path.parent).st_mode) == 0o700
+    assert room.ask(dataset, COUNT) == ((1,),)
+
+
+def test_what_a_killed_build_left_behind_is_replaced(room: Room) -> None:
+    write_csv(room.data / "t.csv", [{"x": 1}])
+    dataset = room.register("t.csv", card_of({"name": "x", "type": "boolean"}))
+    path = version_path(room.home, dataset.version.id)
+    path.parent.mkdir()
+    path.with_suffix(".building").write_bytes(b"half a file")
+    path.with_suffix(".building.wal").write_bytes(b"half a log")
+    room.engine.prepare(dataset)
+    assert room.ask(dataset, COUNT) == ((1,),)
+
+
+def test_a_version_identifier_cannot_lead_elsewhere(room: Room) -> None:
+    write_csv(room.data / "t.csv", [{"x": 1}])
+    dataset = room.register("t.csv", card_of({"name": "x", "type": "boolean"}))
+    dataset = replace(dataset, version=replace(dataset.version, id="../elsewhere"))
+    with pytest.raises(EngineUnavailable):
+        room.engine.prepare(dataset)
+
+
+SCRIPT = """
+import pickle, sys
+from pathlib import Path
+from tests.engines.tables import Room
+room, dataset = Room(Path(sys.argv[1])), pickle.loads(bytes.fromhex(sys.argv[2]))
+sys.stdin.readline()
+room.engine.prepare(dataset)
+"""
+
+
+def test_two_processes_may_prepare_at_once(room: Room, tmp_path: Path) -> None:
+    write_csv(room.data / "t.csv", [{"x": i % 2} for i in range(200_000)])
+    dataset = room.register("t.csv", card_of({"name": "x", "type": "boolean"}))
+    command = [sys.executable, "-c", SCRIPT, str(tmp_path), pickle.dumps(dataset).hex()]
+    started = [subprocess.Popen(command, stdin=subprocess.PIPE) for _ in range(3)]
+    for process in started:
+        assert process.stdin is not None
+        process.stdin.write(b"\n")
+        process.stdin.flush()
+    for process in started:
+        process.communicate()
+    assert [process.returncode for process in started] == [0, 0, 0]
+    assert room.ask(dataset, Tally(Compare("x", "==", True), (), (Rows(),))) == ((100_000,),)
+    assert [path.suffix for path in sorted((room.home / "versions").iterdir())] == [
+        ".duckdb",
+        ".lock",
+    ]
+
+
+BAD_FILES = {
+    "too few fields": b"x,y\n1\n",
+    "too many fields": b"x,y\n1,2,3\n",
+    "an open quote": b'x,y\n1,"SECRET\n',
+    "not UTF-8": b"x,y\n1,SECRET\xff\xfe\n",
+    "empty": b"",
+    "a broken header": b'x,"y\n',
+}
+
+
+@pytest.mark.parametrize("name", BAD_FILES)
+def test_a_malformed_csv_is_found_at_registration(room: Room, name: str) -> None:
+    (room.data / "t.csv").write_bytes(BAD_FILES[name])
+    with pytest.raises(EngineUnavailable) as refused:
+        room.register("t.csv", card_of({"name": "x", "type": "boolean"}))
+    assert "SECRET" not in str(refused.value)
+    assert refused.value.__context__ is None
+
+
+def test_a_malformed_line_far_down_is_found_at_registration(room: Room) -> None:
+    (room.data / "t.csv").write_bytes(b"x,y\n" + b"1,2\n" * 300_000 + b"1\n")
+    with pytest.raises(EngineUnavailable):
+        room.register("t.csv", card_of({"name": "x", "type": "boolean"}))
+
+
+def test_a_parquet_file_that_is_none_is_refused(room: Room) -> None:
+    (room.data / "t.parquet").write_bytes(b"x\n1\n")
+    with pytest.raises(EngineUnavailable):
+        room.register("t.parquet")
+
+
+def test_csv_may_have_a_byte_order_mark_and_other_line_ends(room: Room) -> None:
+    text = '\ufeff"x",y\r\n1,"a\r\n""b"""\r\n0,\r\n'
+    (room.data / "t.csv").write_bytes(text.encode())
+    columns = (
+        {"name": "x", "type": "boolean"},
+        {"name": "y", "type": "category", "values": ['a\r\n"b"']},
+    )
+    dataset = room.prepared("t.csv", card_of(*columns))
+    assert sorted(stored(room, dataset)) == [(False, None), (True, 0)]
+
+
+def test_a_card_that_does_not_fit_names_every_column_at_once(room: Room) -> None:
+    types = {"whole": "DOUBLE", "day": "BIGINT", "list": "INTEGER[]", "part": "DECIMAL(9,2)"}
+    write_parquet(room.data / "t.parquet", [], types)
+    card = card_of(
+        {"name": "whole", "type": "integer", "low": 0, "high": 1},
+        {"name": "day", "type": "date", "low": "2000-01-01", "high": "2000-01-02"},
+        {"name": "absent", "type": "boolean"},
+        {"name": "part", "type": "integer", "low": 0, "high": 1},
+        person={"kind": "column", "column": "list", "rows_max": 1},
+    )  # fmt: skip
+    with pytest.raises(Invalid) as refused:
+        room.engine.inspect(Source("duckdb", "t.parquet"), card)
+    assert [field.pointer for field in refused.value.fields] == [
+        "/columns/0/type", "/columns/1/type", "/columns/2/name", "/columns/3/type", "/person/column",
+    ]  # fmt: skip
+
+
+def test_a_name_that_two_columns_bear_is_refused(room: Room) -> None:
+    (room.data / "t.csv").write_text("x,x\n1,2\n")
+    with pytest.raises(Invalid):
+        room.register("t.csv", card_of({"name": "x", "type": "boolean"}))
+
+
+def test_an_empty_table_counts_zero(room: Room) -> None:
+    write_parquet(room.data / "t.parquet", [])
+    dataset = room.prepared("t.parquet", card_with())
+    tally = Tally(None, (), (Rows(), Values("city"), Total("income")))
+    assert room.ask(dataset, tally) == ((0,), (0,), (0,))

@@ -1,0 +1,63 @@
+"""The commands people type do what they say."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parents[2]
+
+
+def test_every_promised_command_exists_and_is_explained() -> None:
+    shown = set(re.findall(r"^  make (\w+)\t\S", make(), flags=re.MULTILINE))
+    assert shown >= {"setup", "demo", "serve", "test", "lint", "bench", "lock", "clean", "help"}
+
+
+def test_make_test_checks_the_house_and_then_runs_pytest() -> None:
+    commands = make("--dry-run", "test")
+    order = ["ruff format --check", "ruff check", "/mypy", "/lint-imports", "-m pytest"]
+    found = [commands.index(command) for command in order]
+    assert found == sorted(found)
+    assert commands.rstrip().endswith("-m pytest -n 2 --dist loadfile")
+
+
+def test_pytest_takes_the_words_in_args() -> None:
+    assert make("--dry-run", "test", "ARGS=tests/house -x").rstrip().endswith("tests/house -x")
+
+
+def test_ci_runs_make_test_at_the_top_and_nothing_else(tmp_path: Path) -> None:
+    """A `make` that only notes how it was called stands in for the real one."""
+    note = tmp_path / "note"
+    stand_in = tmp_path / "make"
+    stand_in.write_text(f'#!/bin/sh\necho "$PWD: $*" >> "{note}"\nexit 7\n')
+    stand_in.chmod(0o755)
+    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run([TOP / ".ci" / "run"], cwd=tmp_path, env={**os.environ, "PATH": path})
+    assert note.read_text() == f"{TOP}: test\n"
+    assert done.returncode == 7
+
+
+def test_the_pre_commit_hooks_are_valid_and_local() -> None:
+    program = Path(sys.executable).with_name("pre-commit")
+    config = TOP / ".pre-commit-config.yaml"
+    subprocess.run([program, "validate-config", config], check=True)
+    assert re.findall(r"repo: (\S+)", config.read_text()) == ["local"]
+
+
+def make(*arguments: str) -> str:
+    """What make says, as if called by hand: nothing is taken from a make that runs the tests."""
+    program = shutil.which("make")
+    assert program is not None
+    apart = {"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "ARGS", "PYTHON"}
+    environment = {name: value for name, value in os.environ.items() if name not in apart}
+    done = subprocess.run(
+        [program, "--no-print-directory", *arguments],
+        cwd=TOP,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout
