@@ -66,6 +66,7 @@ def listen(settings: Settings) -> None:
         log_level="warning",
         access_log=False,
         server_header=False,
+        proxy_headers=False,
         timeout_graceful_shutdown=10,
     )
     server = uvicorn.Server(config)
@@ -110,8 +111,12 @@ def verify(
     if file is None:
         report = check(_stores(Settings.from_environment()).history.snapshot(None))
     else:
-        with file.open(encoding="utf-8") as lines:
-            report = check(from_lines(lines))
+        try:
+            with file.open(encoding="utf-8") as lines:
+                report = check(from_lines(lines))
+        except (OSError, ValueError) as error:
+            print(f"{file}: {error}")
+            raise typer.Exit(1) from None
     for finding in report.findings:
         where = finding.account or finding.seq or ""
         print(f"{finding.book} {where}: {finding.problem}")

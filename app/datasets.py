@@ -19,7 +19,7 @@ from app.names import folded
 COLUMNS_MAX = 500
 CATEGORIES_MAX = 100_000
 ROWS_MAX = 1 << 40
-GRID_BITS = 40  # a bound of a `number` column is near 2^40 steps of its grid
+GRID_BITS = 34  # the larger bound of a `number` column is near 2^34 steps of its grid
 
 
 class _Frozen(BaseModel):
@@ -75,7 +75,7 @@ class NumberColumn(_Column):
 
     @property
     def grid_exponent(self) -> int:
-        """k: the grid is 2^-k, so that the larger bound is about 2^40 steps."""
+        """k: the grid is 2^-k, so that the larger bound is about 2^34 steps."""
         return GRID_BITS - math.frexp(max(abs(self.low), abs(self.high)))[1]
 
     @property

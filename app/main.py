@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from fastapi import FastAPI
+from starlette.types import ASGIApp
 
 from app.actions.answer_query import AnswerQuery
 from app.actions.grant_budget import GrantBudget
@@ -97,7 +97,7 @@ class Ready:
             raise StoreUnavailable("The ledger cannot be reached.") from None
 
 
-def application(settings: Settings | None = None) -> FastAPI:
+def application(settings: Settings | None = None) -> ASGIApp:
     """One worker process's application; uvicorn calls it by name."""
     given = settings or Settings.from_environment()
 

@@ -12,6 +12,21 @@ from app.errors import Invalid
 
 NAME_LENGTH_MAX = 100
 _INVISIBLE = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+# Letters and marks that show nothing: Unicode's Default_Ignorable, and the blank braille pattern.
+_BLANKS = (
+    range(0x034F, 0x0350),
+    range(0x115F, 0x1161),
+    range(0x17B4, 0x17B6),
+    range(0x180B, 0x1810),
+    range(0x2065, 0x2066),
+    range(0x2800, 0x2801),
+    range(0x3164, 0x3165),
+    range(0xFE00, 0xFE10),
+    range(0xFFA0, 0xFFA1),
+    range(0x1BCA0, 0x1BCA4),
+    range(0x1D173, 0x1D17B),
+    range(0xE0000, 0xE1000),
+)
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 
@@ -27,11 +42,18 @@ def check_name(name: str, pointer: str, *, forbidden: str = "") -> str:
         raise Invalid.field(pointer, f"a name has 1 to {NAME_LENGTH_MAX} characters")
     if shown != shown.strip():
         raise Invalid.field(pointer, "a name neither begins nor ends with a space")
-    if any(unicodedata.category(letter) in _INVISIBLE for letter in shown):
+    if any(_invisible(letter) for letter in name + shown):
         raise Invalid.field(pointer, "a name has no invisible or unassigned characters")
     if any(letter in forbidden for letter in shown):
         raise Invalid.field(pointer, f"a name has none of the characters {' '.join(forbidden)}")
     return shown
+
+
+def _invisible(letter: str) -> bool:
+    if letter.isascii():
+        return not letter.isprintable()
+    blank = any(ord(letter) in blanks for blanks in _BLANKS)
+    return blank or unicodedata.category(letter) in _INVISIBLE
 
 
 def new_id(prefix: str) -> str:

@@ -4,9 +4,7 @@ What an analyst pays rounds up and what an account may spend rounds down, so no 
 favours spending. Decimal text and JSON numbers are read exactly; no float is ever added up.
 """
 
-import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
-from fractions import Fraction
 
 PICO = 10**12
 ATTO = 10**18
@@ -25,15 +23,18 @@ def limit_units(value: Decimal, unit: int) -> int:
 
 
 def exact_decimal(units: int, unit: int) -> str:
-    """The decimal text of so many units, exact, without an exponent."""
-    text = f"{Decimal(units).scaleb(-int(math.log10(unit))):f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
+    """The decimal text of so many units (unit is PICO or ATTO), exact, without an exponent."""
+    whole, part = divmod(units, unit)
+    if part == 0:
+        return str(whole)
+    places = 12 if unit == PICO else 18
+    return f"{whole}.{part:0{places}d}".rstrip("0")
 
 
 def wire(name: str, units: int, unit: int) -> dict[str, float | str]:
     """A JSON number, with the exact decimal text beside it where the number is not exact."""
     exact = exact_decimal(units, unit)
-    number = float(Fraction(units, unit))
-    if Decimal(repr(number)) == Decimal(exact):
+    number = units / unit  # of whole numbers: correctly rounded
+    if repr(number) == exact or Decimal(repr(number)) == Decimal(exact):
         return {name: number}
     return {name: number, f"{name}_exact": exact}

@@ -5,8 +5,10 @@ what is sent is what was stored, read back after its commit.
 """
 
 import asyncio
+import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 from app.access import Principal, Role
 from app.datasets import Dataset
@@ -31,7 +33,6 @@ from app.ledger.protocol import (
 )
 from app.mechanisms.laplace import Noise
 from app.names import folded, new_id
-from app.planning.answer import answer_text
 from app.planning.plan import Plan, Planner
 from app.planning.question import Question
 from app.queries.statistics import Exact
@@ -44,6 +45,7 @@ VOIDED = (
     "The data could not be opened, so nothing was read and the charge was given back. Ask again "
     "with a new Idempotency-Key."
 )
+_ENCODER = json.JSONEncoder(allow_nan=False, ensure_ascii=False, separators=(",", ":"))
 STALE_TRIES = 5
 INLINE_GROUPS_MAX = 16
 
@@ -95,7 +97,7 @@ class AnswerQuery:
         return await self._run(order, plan, dataset, outcome)
 
     def _order(self, asked: AskedOnce, dataset: Dataset) -> tuple[ChargeOrder, Plan]:
-        plan = self.planner.plan(asked.question, dataset)
+        plan = self.planner.plan(asked.question, dataset, asked.text)
         principal = asked.principal
         order = ChargeOrder(
             charge_id=new_id("q"),
@@ -112,6 +114,7 @@ class AnswerQuery:
             loss=plan.loss,
             question=asked.text,
             record=plan.record,
+            theorem=plan.release.theorem,
             fresh=asked.question.fresh,
             closed=dataset.closed,
             catalogue=self.catalogue.number,
@@ -176,3 +179,16 @@ class AnswerQuery:
                 raise QuestionVoided(VOIDED, id=outcome.charge_id, retryable=False)
             case State.CHARGED:  # another attempt has taken over and is not done
                 raise StillRunning("Another attempt is answering.", retry_after_seconds=1)
+
+
+def answer_text(charge: Charged, plan: Plan, answer: dict[str, Any]) -> str:
+    """Written once, stored, and sent as stored. The members that the charge fixed come last, as
+    the text that was committed with it."""
+    head = {
+        "id": charge.charge_id,
+        "status": "answered",
+        "value": answer["value"],
+        "mechanism": plan.mechanism,
+        "interval": answer["interval"],
+    }
+    return f"{_ENCODER.encode(head)[:-1]},{charge.charged[1:]}"

@@ -43,7 +43,7 @@ class PreviewQueries:
         accounts = books[dataset.book_id]
         if any(holder not in accounts for holder in holders):
             raise NoGrant("There is no dataset of this name on which you have a budget.")
-        plan = self.planner.plan(question, dataset)
+        plan = self.planner.plan(question, dataset, question.model_dump_json(by_alias=True))
         refusal: AppError | None = None
         try:
             books[dataset.book_id] = {h: accounts[h].admit(plan.loss) for h in holders}
@@ -54,7 +54,7 @@ class PreviewQueries:
             "dataset": dataset.name,
             "kind": question.query.kind,
             "price": plan.loss.wire(),
-            "mechanism": plan.release.describe(),
+            "mechanism": plan.mechanism,
             "theorem": f"{plan.release.theorem}; {own.rule.theorem}",
             "expected_error": _expected_error(plan),
             "groups": plan.release.tally.group_count(),

@@ -40,7 +40,8 @@ def _value(column: Column, choice: Choice) -> Any:
             return column.low + choice.below(column.high - column.low + 1)
         case NumberColumn():
             part = choice.below(1 << 20) / (1 << 20)
-            return round(column.low + (column.high - column.low) * part, 6)
+            value = round(column.low + (column.high - column.low) * part, 6)
+            return min(max(value, column.low), column.high)
         case CategoryColumn():
             return column.values[choice.below(len(column.values))]
         case BooleanColumn():

@@ -97,6 +97,12 @@ def render(
     )
 
 
+def unexpected(error: Exception) -> Response:
+    """A mistake of ours; its text may hold anything, so only its kind is logged."""
+    _log.error("unexpected %s", type(error).__name__)
+    return render(500, "internal-error", "Something went wrong on our side.")
+
+
 def install_problems(app: FastAPI) -> None:
     @app.exception_handler(AppError)
     async def _app_error(_: Request, error: AppError) -> Response:
@@ -118,5 +124,4 @@ def install_problems(app: FastAPI) -> None:
 
     @app.exception_handler(Exception)
     async def _unexpected(_: Request, error: Exception) -> Response:
-        _log.error("unexpected %s", type(error).__name__)
-        return render(500, "internal-error", "Something went wrong on our side.")
+        return unexpected(error)

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import math
+from functools import lru_cache
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request, Response
@@ -27,6 +28,7 @@ from app.planning.question import Question
 router = APIRouter(tags=["queries"])
 
 PREVIEWS_MAX = 100
+KEPT_BYTES_MAX = 4096
 Questions = Annotated[list[Question], Field(min_length=1, max_length=PREVIEWS_MAX)]
 QUESTION = TypeAdapter(Question)
 
@@ -139,6 +141,16 @@ class StoredResponse(Response):
         reach("F12")
 
 
+@lru_cache(maxsize=1024)
+def _parse_short(raw: bytes) -> Parsed[Question]:
+    return parse(raw, QUESTION, None)
+
+
+def parse_question(raw: bytes) -> Parsed[Question]:
+    """The question in a body; the same bytes are the same question, so the latest are kept."""
+    return _parse_short(raw) if len(raw) <= KEPT_BYTES_MAX else parse(raw, QUESTION, None)
+
+
 @router.post(
     "/v1/queries",
     **documented(
@@ -159,8 +171,8 @@ async def ask(request: Request) -> Response:
     started = loop.time()
     given = services(request)
     principal = await current_hot(request)
-    parsed = parse(await read_bytes(request), QUESTION, request_key(request))
-    key = parsed.request_key or new_id("auto")
+    parsed = parse_question(await read_bytes(request))
+    key = request_key(request) or new_id("auto")
     asked = AskedOnce(principal, parsed.value, parsed.text, parsed.hash, key)
     try:
         reply = await given.answer_query(asked)

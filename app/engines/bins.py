@@ -1,11 +1,13 @@
 """Which interval a value falls in: [edge, next edge), the last one with its upper edge.
 
-A few edges become a tree of comparisons, which touches each row a few times and nothing else. Many
-edges become an ASOF join with the list of edges, because such a tree would be slow to run (one
-thousand edges: four times slower than the join) and in the end too large to compile.
+Three ways, equal in result. Evenly spaced edges: a guess by arithmetic, put right by comparing with
+the guessed interval's own edges. A few uneven edges: a tree of comparisons. Many: an ASOF join with
+the list of edges. (Three million rows, 1,000 even edges: 0.08 s by guess, 0.5 s by ASOF join, 1.4 s
+by tree, 8 s by a join on both edges.)
 """
 
 import datetime
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -32,7 +34,9 @@ from app.engines.conditions import stored_column
 from app.engines.layout import Layout
 from app.queries.statistics import ByEdges
 
-TREE_EDGES_MAX = 64
+TREE_LEAVES_MAX = 64
+GUESS_COUNT_MIN = 24  # below, a tree is as quick
+GUESS_COUNT_MAX = 20_000  # above, the ASOF join is as quick, and checking the spacing takes time
 
 
 class AsofJoin(Join):
@@ -72,17 +76,73 @@ def binned(
     kind: TypeEngine[Any] = Date() if days else Double()
     # Whole numbers are compared as doubles: bounds are within 2^53, so this is exact.
     stored = cast(stored_column(layout, grouping.column), kind)
-    lows, last = grouping.edges[:-1], grouping.edges[-1]
-    inside = and_(stored >= _bound(grouping.edges[0], kind), stored <= _bound(last, kind))
-    if len(grouping.edges) <= TREE_EDGES_MAX:
+    first, *_, last = grouping.edges
+    inside = and_(stored >= _bound(first, kind), stored <= _bound(last, kind))
+    name = f"edges{number}"
+    if not days and _evenly_spaced(grouping.edges):
+        return *_by_guess(rows, stored, inside, grouping.edges, name), inside
+    lows = grouping.edges[:-1]
+    if len(lows) <= TREE_LEAVES_MAX:
         return rows, _tree(stored, lows, 0, kind), inside
-    items = bindparam(None, list(lows), type_=ListOf("DATE" if days else "DOUBLE"), unique=True)
     edges = select(
-        func.unnest(cast(items, items.type)).label("edge"),
+        _items(lows, "DATE" if days else "DOUBLE").label("edge"),
         func.unnest(func.range(len(lows))).label("place"),
-    ).subquery(f"edges{number}")
+    ).subquery(name)
     joined = AsofJoin(rows, edges, stored >= edges.c.edge)
     return joined, cast(edges.c.place, Integer()), inside
+
+
+def _guess(value: float, edges: Sequence[Any]) -> int:
+    return math.floor((value - float(edges[0])) * _spacing(edges))
+
+
+def _spacing(edges: Sequence[Any]) -> float:
+    return float((len(edges) - 1) / (edges[-1] - edges[0]))
+
+
+def _evenly_spaced(edges: Sequence[Any]) -> bool:
+    """Is the guess off by one at most, for every value there is?
+
+    The guess never falls as the value grows, so the least and the greatest value of an interval
+    bound it for all others; and the engine computes it from the same doubles as we do.
+    """
+    count = len(edges) - 1
+    if not GUESS_COUNT_MIN <= count <= GUESS_COUNT_MAX or not math.isfinite(_spacing(edges)):
+        return False
+    return _guess(edges[-1], edges) <= count and all(
+        i - 1 <= _guess(edges[i], edges) and _guess(below, edges) <= i + 1
+        for i in range(count)
+        for below in [math.nextafter(edges[i + 1], -math.inf)]
+    )
+
+
+def _by_guess(
+    rows: FromClause,
+    stored: ColumnElement[Any],
+    inside: ColumnElement[bool],
+    edges: Sequence[Any],
+    name: str,
+) -> tuple[FromClause, ColumnElement[int]]:
+    steps = (stored - _bound(edges[0], Double())) * _bound(_spacing(edges), Double())
+    # Guarded: outside the edges the guess could be too large for an integer, and an error that
+    # depends on data is a leak.
+    guess = case((inside, cast(func.floor(steps), Integer())))
+    count = len(edges) - 1
+    # The upper edge belongs to the last interval, so nothing is above that one, and what is
+    # guessed past it belongs below.
+    grid = select(
+        _items([*edges[:-1], math.inf], "DOUBLE").label("low"),
+        _items([*edges[1:-1], math.inf, math.inf], "DOUBLE").label("high"),
+        cast(func.unnest(func.range(count + 1)), Integer()).label("place"),
+    ).subquery(name)
+    correction = case((stored >= grid.c.high, 1), (stored < grid.c.low, -1), else_=0)
+    return Join(rows, grid, guess == grid.c.place), grid.c.place + correction
+
+
+def _items(values: Sequence[Any], item: str) -> ColumnElement[Any]:
+    """The values as rows, bound as one parameter."""
+    items = bindparam(None, list(values), type_=ListOf(item), unique=True)
+    return func.unnest(cast(items, items.type))
 
 
 def _tree(

@@ -16,8 +16,8 @@ import duckdb
 HEADER_BYTES_MAX = 1 << 20
 
 _CSV_OPTIONS = (
-    "auto_detect=false, all_varchar=true, header=true, delim=',', quote='\"', escape='\"', nullstr='', "
-    "strict_mode=true, null_padding=false, ignore_errors=false, compression='none', "
+    "auto_detect=false, all_varchar=true, header=true, delim=',', quote='\"', escape='\"', "
+    "nullstr='', strict_mode=true, null_padding=false, ignore_errors=false, compression='none', "
     "encoding='utf-8'"
 )
 

@@ -12,10 +12,14 @@ from typing import Any
 FIRST_PREVIOUS = "0" * 64
 SYSTEM_BOOK = "system"  # people and keys: changes that belong to no dataset
 
+_ENCODER = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+)
+
 
 def canonical(value: Any) -> str:
     """One text for one value: sorted keys, no spaces."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return _ENCODER.encode(value)
 
 
 def link(previous: str, text: str) -> str:

@@ -39,6 +39,7 @@ class ChargeOrder:
     loss: Loss
     question: str  # canonical text of the question
     record: dict[str, Any]  # mechanism and parameters, for the entry
+    theorem: str  # that the mechanism's price relies on
     fresh: bool
     closed: bool  # the dataset is: only what is stored may be told
     catalogue: int  # the state of people and datasets that this order was planned on
@@ -92,7 +93,7 @@ class Charged:
     charge_id: str
     attempt: int
     version_id: str
-    charged: str  # canonical text of the `charged` and `receipt` members of the answer
+    charged: str  # JSON object: the answer's members `charged`, `theorem` and `receipt`
 
 
 @dataclass(frozen=True, slots=True)

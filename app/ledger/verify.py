@@ -173,8 +173,8 @@ def from_lines(lines: Iterable[str]) -> Iterator[Line]:
 def _from_line(line: dict[str, object]) -> Line:
     match line:
         case {"type": "entry", "text": str(text), "hash": str(hashed)}:
-            said = json.loads(text)
-            return Entry(said["book"], said["seq"], said["at"], said["kind"], text, hashed)
+            text.encode()
+            return _entry(json.loads(text), text, hashed)
         case {"type": "book", "book": str(book), "seq": int(seq), "head": str(head)}:
             return Book(book, seq, head, 0)
         case {
@@ -188,5 +188,13 @@ def _from_line(line: dict[str, object]) -> Line:
             return Account(
                 book, holder, holder, currency, Loss(e_limit, d_limit), Loss(e_spent, d_spent), 0
             )
+        case _:
+            raise ValueError
+
+
+def _entry(said: object, text: str, hashed: str) -> Entry:
+    match said:
+        case {"book": str(book), "seq": int(seq), "at": int(at), "kind": str(kind)}:
+            return Entry(book, seq, at, kind, text, hashed)
         case _:
             raise ValueError

@@ -8,9 +8,8 @@ Assumes: for neighbours that change measure i by d_i in L1, sum of share_i * d_i
 Rounding: epsilon is the charged integer; the scale rounds up to the next float, so the loss never
 exceeds the charge.
 
-Grid: where the scale would exceed 2^30 steps, the exact sum is first floored to a coarser
-power-of-two grid 2^j. Since floor(a) - floor(b) <= ceil(a - b), its sensitivity there is
-ceil(D / 2^j). The grid depends on public facts only.
+Size: OpenDP's noise saturates at 64 bits. Scales stop at 2^55 steps, where that has probability
+exp(-256); a question that needs more noise is refused.
 """
 
 import math
@@ -20,6 +19,7 @@ from typing import Any, Protocol
 
 from app.accounting.loss import Loss
 from app.accounting.rounding import PICO
+from app.errors import Invalid
 from app.queries.figures import Noisy, number
 from app.queries.measures import Measure
 from app.queries.shape import Shape
@@ -27,7 +27,8 @@ from app.queries.statistics import Exact, Tally
 
 KIND = "laplace"
 THEOREM = "Dwork, McSherry, Nissim and Smith 2006, Proposition 1 (discrete Laplace mechanism)"
-SCALE_BITS = 30
+SCALE_MAX = 2.0**55
+SCALE_MIN = 1e-3  # below, a draw other than 0 has probability exp(-1000): no noise at all
 
 
 class Noise(Protocol):
@@ -42,28 +43,22 @@ def width(scale: float, alpha: float) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One measure with its noise, in steps of the grid 2^shift times the measure's own."""
+    """One measure with its noise, in steps of the measure's own grid."""
 
     measure: Measure
-    shift: int
     scale: float
 
-    def noisy(self, exact: int, noise: int, alpha: float) -> Noisy:
-        w = width(self.scale, alpha)
-        released = (exact >> self.shift) + noise
-        return Noisy(
-            steps=released << self.shift,
-            low=(released - w) << self.shift,
-            high=((released + w + 1) << self.shift) - 1,
-        )
+    def noisy(self, exact: int, noise: int, half: int) -> Noisy:
+        steps = exact + noise
+        return Noisy(steps=steps, low=steps - half, high=steps + half)
 
     def describe(self) -> dict[str, Any]:
         exponent = self.measure.grid_exponent
         return {
             "measure": self.measure.name,
             "sensitivity": number(self.measure.sensitivity, exponent),
-            "scale": self.scale * float(number(1 << self.shift, exponent)),
-            "grid": number(1 << self.shift, exponent),
+            "scale": math.ldexp(self.scale, -exponent),
+            "grid": number(1, exponent),
         }
 
 
@@ -90,8 +85,9 @@ class LaplaceRelease:
                 for group in range(self.tally.group_count())
             ]
             draws = noise.discrete_laplace(part.scale, len(exacts))
+            half = width(part.scale, alpha)
             released.append(
-                tuple(part.noisy(e, z, alpha) for e, z in zip(exacts, draws, strict=True))
+                tuple(part.noisy(e, z, half) for e, z in zip(exacts, draws, strict=True))
             )
         return tuple(released)
 
@@ -108,7 +104,6 @@ class LaplaceRelease:
                     "sensitivity": str(part.measure.sensitivity),
                     "share": str(part.measure.share),
                     "grid_exponent": part.measure.grid_exponent,
-                    "shift": part.shift,
                     "scale": part.scale.hex(),
                 }
                 for part in self.parts
@@ -121,8 +116,7 @@ class LaplaceRelease:
         if len(self.parts) != 1:
             return None
         part = self.parts[0]
-        steps = width(part.scale, 1.0 - confidence) << part.shift
-        return float(number(steps, part.measure.grid_exponent))
+        return float(number(width(part.scale, 1.0 - confidence), part.measure.grid_exponent))
 
 
 def prepare(shape: Shape, *, epsilon: int) -> LaplaceRelease:
@@ -135,10 +129,12 @@ def prepare(shape: Shape, *, epsilon: int) -> LaplaceRelease:
 
 
 def _part(measure: Measure, epsilon: int) -> Part:
-    spend = Fraction(epsilon, PICO) * measure.share
-    raw = Fraction(measure.sensitivity) / spend
-    shift = max(0, math.floor(raw).bit_length() - SCALE_BITS)
-    return Part(measure, shift, _float_up(Fraction(-(-measure.sensitivity >> shift)) / spend))
+    scale = _float_up(measure.sensitivity / (Fraction(epsilon, PICO) * measure.share))
+    if scale < SCALE_MIN:
+        raise Invalid.field("/privacy/epsilon", "so large that there would be no noise at all")
+    if scale > SCALE_MAX:
+        raise Invalid.field("/privacy/epsilon", "so small that the noise would not fit 64 bits")
+    return Part(measure, scale)
 
 
 def _float_up(exact: Fraction) -> float:

@@ -11,30 +11,28 @@ Law: P(Z = z) = (1 - p) / (1 + p) * p^|z|, p = exp(-1 / scale).
 import secrets
 import threading
 from collections import OrderedDict
-from typing import Any
 
-import opendp.prelude as dp
+from app.mechanisms.opendp_direct import LaplaceOnWholeNumbers
 
-dp.enable_features("contrib")
-
-# A scale above this would let 64 bits saturate with a probability one could write down; the
-# planner coarsens the grid long before (laplace.py).
-SCALE_MAX = 2.0**50
-_MEASUREMENTS_MAX = 1024
+_SAMPLERS_MAX = 1024
+_ONE_BY_ONE_MAX = 16
 
 
 class SystemNoise:
     """Noise from the system's generator. One for a process; safe to share between threads."""
 
     def __init__(self) -> None:
-        self._measurements: OrderedDict[float, Any] = OrderedDict()
+        self._samplers: OrderedDict[float, LaplaceOnWholeNumbers] = OrderedDict()
         self._lock = threading.Lock()
 
     def discrete_laplace(self, scale: float, size: int) -> list[int]:
         """Independent draws; `scale` is positive, in whole steps."""
-        if not 0.0 < scale <= SCALE_MAX:
-            raise ValueError("a noise scale is positive and at most 2^50 steps")
-        draws: list[int] = self._measurement(scale)([0] * size)
+        if not 0.0 < scale <= 2.0**55:  # 64 bits saturate beyond, see laplace.py
+            raise ValueError("a noise scale is positive and at most 2^55 steps")
+        sampler = self._sampler(scale)
+        if size <= _ONE_BY_ONE_MAX:
+            return [sampler.draw() for _ in range(size)]
+        draws = sampler.draw_many(size)
         if len(draws) != size:
             raise ArithmeticError("the sampler returned another number of draws")
         return draws
@@ -43,14 +41,13 @@ class SystemNoise:
         """A whole number from 0 to bound - 1, each as likely."""
         return secrets.randbelow(bound)
 
-    def _measurement(self, scale: float) -> Any:
+    def _sampler(self, scale: float) -> LaplaceOnWholeNumbers:
         with self._lock:
-            found = self._measurements.get(scale)
+            found = self._samplers.get(scale)
             if found is None:
-                space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
-                found = self._measurements[scale] = dp.m.make_laplace(*space, scale=scale)
-                if len(self._measurements) > _MEASUREMENTS_MAX:
-                    self._measurements.popitem(last=False)
+                found = self._samplers[scale] = LaplaceOnWholeNumbers(scale)
+                if len(self._samplers) > _SAMPLERS_MAX:
+                    self._samplers.popitem(last=False)
             return found
 
 

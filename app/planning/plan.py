@@ -10,14 +10,11 @@ from typing import Any
 from app.accounting.loss import Loss
 from app.accounting.rounding import PICO, cost_units
 from app.datasets import Card, Dataset
-from app.errors import Invalid
 from app.mechanisms import MECHANISMS, laplace
 from app.mechanisms.laplace import LaplaceRelease, Noise
 from app.planning.question import Question
 from app.queries.figures import Figure
 from app.queries.statistics import Exact
-
-SCALE_STEPS_MIN = 1e-3  # below, P(Z = 0) rounds to one
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +25,7 @@ class Plan:
     card: Card
     release: LaplaceRelease
     digest: str  # the same for the same query, mechanism and price
+    mechanism: dict[str, Any]  # what the analyst is told of it
     record: dict[str, Any]  # what the ledger's entry says of it
 
     @property
@@ -65,13 +63,16 @@ class Planner:
     """
 
     def __init__(self, plans_max: int = 2048) -> None:
-        self._plans: OrderedDict[tuple[str, Question], Plan] = OrderedDict()
+        self._plans: OrderedDict[tuple[str, str], Plan] = OrderedDict()
         self._plans_max = plans_max
         self._lock = threading.Lock()
 
-    def plan(self, question: Question, dataset: Dataset) -> Plan:
-        """Price a question. Raises Invalid, naming the field, for one the card does not allow."""
-        key = dataset.id, question
+    def plan(self, question: Question, dataset: Dataset, text: str) -> Plan:
+        """Price a question. Raises Invalid, naming the field, for one the card does not allow.
+
+        `text` is the question's JSON: to Python a question about 1, 1.0 or True is the same one.
+        """
+        key = dataset.id, text
         with self._lock:
             found = self._plans.get(key)
         if found is None:
@@ -87,10 +88,8 @@ def make_plan(question: Question, card: Card) -> Plan:
     shape = question.query.shape(card)
     kind = question.mechanism.kind if question.mechanism else laplace.KIND
     release = MECHANISMS[kind](shape, epsilon=cost_units(question.privacy.epsilon, PICO))
-    if any(part.scale < SCALE_STEPS_MIN for part in release.parts):
-        raise Invalid.field("/privacy/epsilon", "so large that there would be no noise at all")
     asked = question.model_dump(mode="json", by_alias=True, include={"query", "confidence"})
     text = json.dumps([asked, kind, release.loss.epsilon, release.loss.delta], sort_keys=True)
     digest = hashlib.sha256(text.encode()).hexdigest()
     record = {"query": question.query.kind, **release.record()}
-    return Plan(question, card, release, digest, record)
+    return Plan(question, card, release, digest, release.describe(), record)

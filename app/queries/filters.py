@@ -146,7 +146,7 @@ def _comparison(node: Comparison, card: Card, at: str) -> Condition:
         case "is_null":
             if node.value is False:
                 return Negation(IsMissing(column.name))
-            if node.value not in (None, True):
+            if node.value is not None and node.value is not True:
                 raise Invalid.field(value_at, "is_null takes no value, or true, or false")
             return IsMissing(column.name)
         case "in":

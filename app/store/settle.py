@@ -62,7 +62,7 @@ class _Batch:
         self._catalogue = 0
         self._now = 0
         self._by_request: dict[str, dict[str, Any]] = {}
-        self._by_id: dict[str, tuple[State, int]] = {}
+        self._by_id: dict[str, dict[str, Any]] = {}  # the same rows: one state for each charge
         self._reusable: dict[str, tuple[str, str, str]] = {}
         self._accounts: dict[str, Account] = {}
         self._books: dict[str, Book] = {}
@@ -110,9 +110,11 @@ class _Batch:
             "charged",
             "answer",
         ]
-        for row in by_request:
-            self._by_request[row[0]] = dict(zip(names, row, strict=True))
-        self._by_id = {row[0]: (State(row[1]), row[2]) for row in by_id}
+        for values in by_request:
+            row = dict(zip(names, values, strict=True))
+            self._by_request[row["request"]] = self._by_id[row["id"]] = row
+        for charge_id, state, attempt in by_id:
+            self._by_id.setdefault(charge_id, {"state": state, "attempt": attempt})
         self._reusable = {row[0]: row[1:] for row in reusable if row[1] is not None}
         self._accounts = {account.id: account for account in map(account_from_tuple, accounts)}
         self._books = {row[0]: Book(*row) for row in books}
@@ -183,7 +185,7 @@ class _Batch:
                         {"holder": EVERYBODY, "spent": None, "remaining": None},
                     ],
                 },
-                "composition": paid[0].rule.theorem,
+                "theorem": f"{order.theorem}; {paid[0].rule.theorem}",
                 "receipt": {"entry": entry.seq, "hash": entry.hash},
             }
         )
@@ -197,7 +199,7 @@ class _Batch:
         state, charge_id, attempt = State(earlier["state"]), earlier["id"], earlier["attempt"]
         if state is not State.CHARGED:
             return Settled(charge_id, state, earlier["answer"], replayed=True)
-        if charge_id == order.charge_id:  # our own, from a commit whose outcome was unknown
+        if charge_id == order.charge_id and attempt == 1:  # ours; its commit's outcome was unknown
             return Charged(charge_id, attempt, earlier["version_id"], earlier["charged"])
         if earlier["lease_until"] > self._now:
             wait = max(1, -(-(earlier["lease_until"] - self._now) // 1_000_000))
@@ -205,7 +207,7 @@ class _Batch:
                 "The first attempt at this question is still running.", retry_after_seconds=wait
             )
         if attempt >= ATTEMPTS_MAX:
-            earlier["state"] = State.FORFEITED
+            earlier["state"] = State.FORFEITED.value
             self._settlements.append((State.FORFEITED.value, None, self._now, charge_id, attempt))
             return Settled(charge_id, State.FORFEITED, None)
         earlier["attempt"] = attempt + 1
@@ -218,9 +220,10 @@ class _Batch:
         return Settled(charge_id, State.ANSWERED, answer, reused=True)
 
     def _settle(self, charge_id: str, attempt: int, state: State, answer: str | None) -> bool:
-        if self._by_id.get(charge_id) != (State.CHARGED, attempt):
+        row = self._by_id.get(charge_id, {"state": None, "attempt": 0})
+        if (row["state"], row["attempt"]) != (State.CHARGED.value, attempt):
             return False  # taken over, or settled before: this attempt may store nothing
-        self._by_id[charge_id] = (state, attempt)
+        row["state"], row["answer"] = state.value, answer
         self._settlements.append((state.value, answer, self._now, charge_id, attempt))
         return True
 
@@ -284,10 +287,10 @@ class _Batch:
             self._now if answer is not None else None,
         )
         self._new_charges.append(row)
-        self._by_request[order.request] = {
+        self._by_request[order.request] = self._by_id[order.charge_id] = {
             "id": order.charge_id,
             "body_hash": order.body_hash,
-            "state": state,
+            "state": state.value,
             "attempt": 1,
             "lease_until": self._lease(order),
             "version_id": order.version_id,

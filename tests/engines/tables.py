@@ -10,7 +10,9 @@ from typing import Any
 import duckdb
 
 from app.datasets import Card, Dataset, Source, Version
+from app.engines.connect import Limits, connect_to_ask
 from app.engines.duckdb import DuckDBEngine
+from app.engines.prepare import version_path
 from app.queries.statistics import Exact, Tally
 
 CARD = Card.model_validate(
@@ -84,7 +86,7 @@ class Room:
         source = Source("duckdb", name)
         digest = self.engine.inspect(source, card).digest
         version = Version(version_id or name.replace(".", "_"), 1, digest, seed)
-        return Dataset("ds", "name", "", "book", card, source, version, False, "")
+        return Dataset("ds", "name", "", "book", card, source, version, False, 0)
 
     def prepared(self, name: str, card: Card = CARD, **options: str) -> Dataset:
         dataset = self.register(name, card, **options)
@@ -102,3 +104,14 @@ def room_in(directory: Path, **options: Any) -> Iterator[Room]:
         yield room
     finally:
         room.engine.close()
+
+
+def card_of(*columns: dict[str, Any], **changes: Any) -> Card:
+    declared = {"person": {"kind": "row"}, "neighbours": "add_remove", "columns": list(columns)}
+    return Card.model_validate(declared | changes)
+
+
+def stored(room: Room, dataset: Dataset) -> list[tuple[Any, ...]]:
+    limits = Limits(room.home, "256MB", 1)
+    with connect_to_ask(version_path(room.home, dataset.version.id), limits) as connection:
+        return connection.execute("SELECT * FROM rows").fetchall()

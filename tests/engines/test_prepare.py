@@ -9,25 +9,13 @@ from typing import Any
 
 import pytest
 
-from app.datasets import Card, Dataset, Source
-from app.engines.connect import Limits, connect_to_ask
+from app.datasets import Card, Dataset
 from app.engines.prepare import version_path
-from app.errors import EngineUnavailable, Invalid
+from app.errors import EngineUnavailable
 from app.queries.statistics import ByValues, Compare, Rows, Tally, Total, Values
-from tests.engines.tables import Room, card_with, write_csv, write_parquet
+from tests.engines.tables import Room, card_of, card_with, stored, write_csv, write_parquet
 
 COUNT = Tally(None, (), (Rows(),))
-
-
-def card_of(*columns: dict[str, Any], **changes: Any) -> Card:
-    declared = {"person": {"kind": "row"}, "neighbours": "add_remove", "columns": list(columns)}
-    return Card.model_validate(declared | changes)
-
-
-def stored(room: Room, dataset: Dataset) -> list[tuple[Any, ...]]:
-    limits = Limits(room.home, "256MB", 1)
-    with connect_to_ask(version_path(room.home, dataset.version.id), limits) as connection:
-        return connection.execute("SELECT * FROM rows").fetchall()
 
 
 def stored_texts(room: Room, column: dict[str, Any], texts: list[str]) -> list[Any]:
@@ -79,7 +67,11 @@ def test_a_category_is_compared_exactly_and_held_as_its_place(room: Room) -> Non
 
 
 def test_parquet_numbers_and_booleans_may_be_categories(room: Room) -> None:
-    rows = [{"code": 1, "flag": True}, {"code": 22, "flag": False}, {"code": 3, "flag": None}]
+    rows: list[dict[str, Any]] = [
+        {"code": 1, "flag": True},
+        {"code": 22, "flag": False},
+        {"code": 3, "flag": None},
+    ]
     write_parquet(room.data / "t.parquet", rows, {"code": "SMALLINT", "flag": "BOOLEAN"})
     card = card_of(
         {"name": "code", "type": "category", "values": ["22", "1"]},
@@ -233,71 +225,6 @@ def test_two_processes_may_prepare_at_once(room: Room, tmp_path: Path) -> None:
         ".duckdb",
         ".lock",
     ]
-
-
-BAD_FILES = {
-    "too few fields": b"x,y\n1\n",
-    "too many fields": b"x,y\n1,2,3\n",
-    "an open quote": b'x,y\n1,"SECRET\n',
-    "not UTF-8": b"x,y\n1,SECRET\xff\xfe\n",
-    "empty": b"",
-    "a broken header": b'x,"y\n',
-}
-
-
-@pytest.mark.parametrize("name", BAD_FILES)
-def test_a_malformed_csv_is_found_at_registration(room: Room, name: str) -> None:
-    (room.data / "t.csv").write_bytes(BAD_FILES[name])
-    with pytest.raises(EngineUnavailable) as refused:
-        room.register("t.csv", card_of({"name": "x", "type": "boolean"}))
-    assert "SECRET" not in str(refused.value)
-    assert refused.value.__context__ is None
-
-
-def test_a_malformed_line_far_down_is_found_at_registration(room: Room) -> None:
-    (room.data / "t.csv").write_bytes(b"x,y\n" + b"1,2\n" * 300_000 + b"1\n")
-    with pytest.raises(EngineUnavailable):
-        room.register("t.csv", card_of({"name": "x", "type": "boolean"}))
-
-
-def test_a_parquet_file_that_is_none_is_refused(room: Room) -> None:
-    (room.data / "t.parquet").write_bytes(b"x\n1\n")
-    with pytest.raises(EngineUnavailable):
-        room.register("t.parquet")
-
-
-def test_csv_may_have_a_byte_order_mark_and_other_line_ends(room: Room) -> None:
-    text = '\ufeff"x",y\r\n1,"a\r\n""b"""\r\n0,\r\n'
-    (room.data / "t.csv").write_bytes(text.encode())
-    columns = (
-        {"name": "x", "type": "boolean"},
-        {"name": "y", "type": "category", "values": ['a\r\n"b"']},
-    )
-    dataset = room.prepared("t.csv", card_of(*columns))
-    assert sorted(stored(room, dataset)) == [(False, None), (True, 0)]
-
-
-def test_a_card_that_does_not_fit_names_every_column_at_once(room: Room) -> None:
-    types = {"whole": "DOUBLE", "day": "BIGINT", "list": "INTEGER[]", "part": "DECIMAL(9,2)"}
-    write_parquet(room.data / "t.parquet", [], types)
-    card = card_of(
-        {"name": "whole", "type": "integer", "low": 0, "high": 1},
-        {"name": "day", "type": "date", "low": "2000-01-01", "high": "2000-01-02"},
-        {"name": "absent", "type": "boolean"},
-        {"name": "part", "type": "integer", "low": 0, "high": 1},
-        person={"kind": "column", "column": "list", "rows_max": 1},
-    )  # fmt: skip
-    with pytest.raises(Invalid) as refused:
-        room.engine.inspect(Source("duckdb", "t.parquet"), card)
-    assert [field.pointer for field in refused.value.fields] == [
-        "/columns/0/type", "/columns/1/type", "/columns/2/name", "/columns/3/type", "/person/column",
-    ]  # fmt: skip
-
-
-def test_a_name_that_two_columns_bear_is_refused(room: Room) -> None:
-    (room.data / "t.csv").write_text("x,x\n1,2\n")
-    with pytest.raises(Invalid):
-        room.register("t.csv", card_of({"name": "x", "type": "boolean"}))
 
 
 def test_an_empty_table_counts_zero(room: Room) -> None:

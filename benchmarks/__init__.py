@@ -1,0 +1,1 @@
+"""Speed, as ratios against a ceiling measured in the same run."""

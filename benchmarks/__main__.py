@@ -1,0 +1,39 @@
+"""`make bench`: measure, print a table, and write the same to build/bench.json."""
+
+import sys
+import tempfile
+from pathlib import Path
+
+from benchmarks import charged_count
+from benchmarks.servers import TOP
+from benchmarks.table import Row, write
+from tests.postgres import PostgresServer
+
+
+def main() -> None:
+    rows: list[Row] = []
+    stores = sys.argv[1:] or ["sqlite", "postgresql"]
+    postgres = PostgresServer.start(fsync=True) if "postgresql" in stores else None
+    try:
+        # The ledger lies on the checkout's disk: a temporary folder may be memory, which is not
+        # where a durable commit goes.
+        build = TOP / "build"
+        build.mkdir(exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=build) as folder:
+            for store in stores:
+                url = None
+                if store == "postgresql":
+                    assert postgres is not None
+                    postgres.create_database("bench")
+                    url = postgres.url("bench")
+                for row in charged_count.measure(store, Path(folder) / store, url):
+                    print(row.line(), flush=True)
+                    rows.append(row)
+    finally:
+        if postgres is not None:
+            postgres.stop()
+    write(rows, TOP / "build" / "bench.json")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,103 @@
+"""A charged, durable count at 1, 16 and 64 clients, against the bare endpoint of the same body.
+
+`repeated` asks one body again and again (`fresh`, so each is charged and drawn anew): the exact
+count is at hand in the engine's memo after the first. `varied` turns through 400 bodies with other
+filters and epsilons. `cold` asks a filter never asked before, so that DuckDB counts every time.
+"""
+
+import json
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from benchmarks.servers import TOP, bare, bursar
+from benchmarks.table import Row
+
+ROUNDS = 3
+SECONDS = 2.0
+GOALS = {
+    ("sqlite", 1): 0.40,
+    ("sqlite", 64): 0.70,
+    ("postgresql", 1): 0.40,
+    ("postgresql", 64): 0.80,
+}
+
+
+def question(age: float, epsilon: float) -> str:
+    return json.dumps(
+        {
+            "dataset": "census",
+            "query": {
+                "kind": "count",
+                "where": {"all": [{"column": "age", "op": ">=", "value": age}]},
+            },
+            "privacy": {"epsilon": epsilon},
+            "fresh": True,
+        }
+    )
+
+
+BODIES = {
+    "repeated": [question(65, 0.001)],
+    "varied": [question(a, e / 10_000) for a in range(20, 60) for e in range(1, 11)],
+    "cold": [question(i / 1000, 0.001) for i in range(100_000)],
+}
+
+
+def load(port: int, path: str, key: str, clients: int, bodies: list[str], run: str) -> Any:
+    job = {
+        "host": "127.0.0.1",
+        "port": port,
+        "method": "POST",
+        "path": path,
+        "key": key,
+        "clients": clients,
+        "bodies": bodies,
+        "seconds": SECONDS,
+        "run": run,
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.load"],
+        cwd=TOP,
+        input=json.dumps(job),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise SystemExit(done.stderr or done.stdout)
+    return json.loads(done.stdout)
+
+
+def measure(store: str, home: Path, database_url: str | None) -> Iterator[Row]:
+    with bare() as bare_port, bursar(home, database_url) as server:
+        load(server.port, "/v1/queries", server.key, 8, BODIES["varied"], "warm")
+        load(bare_port, "/bare", "-", 8, BODIES["varied"], "warm")
+        for clients in (1, 16, 64):
+            for name in ("repeated", "varied", "cold"):
+                bodies = BODIES[name]
+                if name == "cold":  # every round has filters of its own
+                    bodies = [question(clients + i / 100_000, 0.001) for i in range(90_000)]
+                ratios, rates, tails = [], [], []
+                for number in range(ROUNDS):
+                    share = len(bodies) // ROUNDS if name == "cold" else len(bodies)
+                    part = bodies[number * share :][:share] if name == "cold" else bodies
+                    ceiling = load(bare_port, "/bare", "-", clients, part, "bare")
+                    run = f"{name}-{clients}-{number}"
+                    got = load(server.port, "/v1/queries", server.key, clients, part, run)
+                    ratios.append(got["per_second"] / ceiling["per_second"])
+                    rates.append((got["per_second"], ceiling["per_second"]))
+                    tails.append(got["p99_ms"] / got["p50_ms"])
+                middle = ratios.index(statistics.median_low(ratios))
+                yield Row(
+                    name=f"charged count, {store}, {clients} clients, {name}",
+                    value=rates[middle][0],
+                    unit="per second",
+                    ceiling=rates[middle][1],
+                    ratio=ratios[middle],
+                    goal=GOALS.get((store, clients)) if name == "repeated" else None,
+                    note=f"p99/p50 {tails[middle]:.1f}",
+                )

@@ -1,0 +1,45 @@
+"""One row for each figure: a value, the ceiling measured beside it, their ratio, and the goal."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    name: str
+    value: float
+    unit: str
+    ceiling: float
+    ratio: float
+    goal: float | None
+    note: str = ""
+
+    @property
+    def passed(self) -> bool | None:
+        return None if self.goal is None else self.ratio >= self.goal
+
+    def line(self) -> str:
+        goal = "" if self.goal is None else f"goal {self.goal:.2f} "
+        verdict = {None: "", True: "met", False: "NOT MET"}[self.passed]
+        return (
+            f"{self.name:48} {self.value:9.0f} / {self.ceiling:7.0f} {self.unit}  "
+            f"ratio {self.ratio:.2f}  {goal}{verdict} {self.note}"
+        )
+
+
+def write(rows: list[Row], path: Path) -> None:
+    path.parent.mkdir(exist_ok=True)
+    content = [
+        {
+            "name": row.name,
+            "value": row.value,
+            "unit": row.unit,
+            "ceiling": row.ceiling,
+            "ratio": row.ratio,
+            "goal": row.goal,
+            "pass": row.passed,
+        }
+        for row in rows
+    ]
+    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")

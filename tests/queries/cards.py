@@ -1,0 +1,40 @@
+"""Cards and questions that the tests of the core ask about."""
+
+from typing import Any
+
+from app.datasets import Card
+from app.planning.question import Question
+
+COLUMNS: list[dict[str, Any]] = [
+    {"name": "age", "type": "integer", "low": 0, "high": 100},
+    {"name": "income", "type": "number", "low": -10.5, "high": 1000.25},
+    {"name": "city", "type": "category", "values": ["Bern", "Chur", "Zürich"]},
+    {"name": "member", "type": "boolean"},
+    {"name": "born", "type": "date", "low": "1950-01-01", "high": "2010-12-31"},
+]
+
+
+def card(
+    columns: list[dict[str, Any]] | None = None,
+    *,
+    neighbours: str = "add_remove",
+    rows_max: int | None = None,
+) -> Card:
+    """Each row a person, or, with `rows_max`, persons of so many rows."""
+    person: dict[str, Any] = {"kind": "row"}
+    if rows_max is not None:
+        person = {"kind": "column", "column": "person", "rows_max": rows_max}
+    return Card.model_validate(
+        {
+            "person": person,
+            "neighbours": neighbours,
+            "rows": 100 if neighbours == "replace_one" else None,
+            "columns": COLUMNS if columns is None else columns,
+        }
+    )
+
+
+def question(query: dict[str, Any], *, epsilon: object = "1", **more: Any) -> Question:
+    return Question.model_validate(
+        {"dataset": "people", "query": query, "privacy": {"epsilon": epsilon}, **more}
+    )

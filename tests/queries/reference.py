@@ -1,0 +1,109 @@
+"""What a tally and its measures mean, in plain Python: slow, exact, and without SQL."""
+
+import math
+import operator
+from fractions import Fraction
+from typing import Any
+
+from app.datasets import Card, IntegerColumn, NumberColumn
+from app.queries.shape import Shape
+from app.queries.statistics import (
+    AllOf,
+    AnyOf,
+    ByEdges,
+    Compare,
+    Condition,
+    Exact,
+    Grouping,
+    IsMissing,
+    Negation,
+    OneOf,
+    Rows,
+    Tally,
+    Total,
+    Values,
+)
+
+Row = dict[str, Any]
+Vectors = tuple[tuple[int, ...], ...]  # for each measure, one whole number for each group
+SIGNS = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+def holds(condition: Condition | None, row: Row) -> bool:
+    match condition:
+        case None:
+            return True
+        case Compare(column, sign, value):
+            return row[column] is not None and bool(SIGNS[sign](row[column], value))
+        case OneOf(column, values):
+            return row[column] is not None and row[column] in values
+        case IsMissing(column):
+            return row[column] is None
+        case AllOf(parts):
+            return all(holds(part, row) for part in parts)
+        case AnyOf(parts):
+            return any(holds(part, row) for part in parts)
+        case Negation(part):
+            return not holds(part, row)
+
+
+def place(grouping: Grouping, row: Row) -> int | None:
+    value = row[grouping.column]
+    if value is None:
+        return None
+    if not isinstance(grouping, ByEdges):
+        return grouping.values.index(value) if value in grouping.values else None
+    edges: list[Any] = list(grouping.edges)
+    if value == edges[-1]:
+        return len(edges) - 2
+    inside = [i for i in range(len(edges) - 1) if edges[i] <= value < edges[i + 1]]
+    return inside[0] if inside else None
+
+
+def in_steps(card: Card, name: str, value: Any) -> int:
+    column = card.column(name)
+    assert isinstance(column, IntegerColumn | NumberColumn)
+    return math.floor(Fraction(value) * Fraction(2) ** column.grid_exponent)
+
+
+def tallied(card: Card, tally: Tally, rows: list[Row]) -> Exact:
+    """The tally of rows that fit the card."""
+    results = [[0] * tally.group_count() for _ in tally.aggregates]
+    for row in rows:
+        group: int | None = 0
+        for grouping in tally.groups:
+            inside = place(grouping, row)
+            if inside is None or group is None:
+                group = None
+            else:
+                group = group * len(grouping.labels()) + inside
+        if group is None or not holds(tally.where, row):
+            continue
+        for result, aggregate in zip(results, tally.aggregates, strict=True):
+            match aggregate:
+                case Rows():
+                    result[group] += 1
+                case Values(column):
+                    result[group] += row[column] is not None
+                case Total(column):
+                    if row[column] is not None:
+                        result[group] += in_steps(card, column, row[column])
+    return tuple(map(tuple, results))
+
+
+def measured(card: Card, shape: Shape, rows: list[Row]) -> Vectors:
+    exact = tallied(card, shape.tally, rows)
+    return tuple(
+        tuple(
+            sum(coefficient * exact[index][group] for coefficient, index in measure.terms)
+            for group in range(shape.tally.group_count())
+        )
+        for measure in shape.measures
+    )
