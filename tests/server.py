@@ -242,9 +242,9 @@ class Ledger:
 
     def copy(self, folder: Path, postgres: PostgresServer | None) -> "Ledger":
         """The same ledger again, in another place; no server may be running on this one."""
-        if self.home.exists():
-            shutil.copytree(self.home, folder / "home")
-        copied = Ledger(folder, self.data, self.admin_key)
+        for name, place in (("home", self.home), ("data", self.data)):
+            shutil.copytree(place, folder / name)
+        copied = Ledger(folder, folder / "data", self.admin_key)
         if self.database is not None:
             assert postgres is not None
             name = f"copy_{secrets.token_hex(8)}"

@@ -131,6 +131,9 @@ class AnswerQuery:
         try:
             answer = await self._draw(engine, plan, dataset, charge)
         except EngineUnavailable:
+            # Nothing was read by us; but an earlier attempt that vanished may have read.
+            if charge.attempt > 1:
+                return await self._forfeit(charge)
             void = VoidOrder(
                 charge.charge_id,
                 charge.attempt,
@@ -141,10 +144,13 @@ class AnswerQuery:
             )
             return self._reply(await self.ledger.submit(void))
         except (EngineError, ArithmeticError, ValueError):
-            forfeit = ForfeitOrder(charge.charge_id, charge.attempt)
-            return self._reply(await self.ledger.submit(forfeit))
+            return await self._forfeit(charge)
         record = RecordOrder(charge.charge_id, charge.attempt, answer)
         return self._reply(await self.ledger.submit(record))
+
+    async def _forfeit(self, charge: Charged) -> Reply:
+        order = ForfeitOrder(charge.charge_id, charge.attempt)
+        return self._reply(await self.ledger.submit(order))
 
     async def _draw(self, engine: Engine, plan: Plan, dataset: Dataset, charge: Charged) -> str:
         """What is at hand and small is drawn here; anything else in a thread."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from app.datasets import Card, Dataset
+from app.datasets import Card
 from app.engines.prepare import version_path
 from app.errors import EngineUnavailable
 from app.queries.statistics import ByValues, Compare, Rows, Tally, Total, Values

@@ -1,6 +1,7 @@
 """The engine's numbers against the reference, whole number for whole number."""
 
 import datetime
+import math
 import tempfile
 from bisect import bisect_right
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from app.engines import bins
 from app.engines.layout import Layout
 from app.engines.sql import render
 from app.queries.statistics import (
@@ -250,3 +252,26 @@ def test_rendering_is_kept_for_the_same_layout_and_tally() -> None:
     layout, tally = Layout(CARD), Tally(None, (), (Rows(),))
     assert render(layout, tally) is render(layout, Tally(None, (), (Rows(),)))
     assert render(Layout(CARD), tally) is not render(layout, tally)
+
+
+# In the second, third and fourth, rounding guesses the upper edge one interval too low.
+@pytest.mark.parametrize(("count", "width"), [(100, 0.1), (49, 0.7), (98, 0.7), (103, 7.7)])
+def test_values_at_and_beside_even_edges_fall_where_comparison_puts_them(
+    room: Room, count: int, width: float
+) -> None:
+    edges = tuple(i * width for i in range(count + 1))
+    assert bins._evenly_spaced(edges)
+    near = [math.nextafter(edge, way) for edge in edges for way in (-math.inf, edge, math.inf)]
+    write_parquet(room.data / "t.parquet", [row(income=value) for value in near])
+    dataset = room.prepared("t.parquet")
+    tally = Tally(None, (ByEdges("income", edges),), (Rows(),))
+    expected = [0] * count
+    for value in near:
+        if edges[0] <= value <= edges[-1]:
+            expected[min(bisect_right(edges, value) - 1, count - 1)] += 1
+    assert room.ask(dataset, tally) == (tuple(expected),)
+
+
+def test_uneven_edges_are_not_guessed() -> None:
+    assert not bins._evenly_spaced(tuple(i * i / 40 for i in range(100)))
+    assert not bins._evenly_spaced((-1e18, *(float(i) for i in range(100)), 1e18))

@@ -1,0 +1,343 @@
+"""Servers that vanish, fall asleep or lose their data, clients that hang up, storage that fails.
+
+W1 to W3, D1 and D2 are rows of the table of crash points in the safety notes.
+"""
+
+import signal
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
+from pathlib import Path
+
+import duckdb
+import httpx
+import psutil
+import pytest
+
+from tests.conftest import Counts, Template
+from tests.postgres import PostgresServer
+from tests.server import (
+    Ledger,
+    World,
+    ask,
+    ask_until_settled,
+    count,
+    new_key,
+    new_ledger,
+    wait_until,
+)
+
+pytestmark = pytest.mark.crash
+
+PRICE = Decimal("0.25")
+LEASE_SECONDS = 0.3  # so short that a restarted server finds it over
+QUESTION = count("people", float(PRICE))
+
+
+@pytest.fixture
+def embedded(peopled: Template, tmp_path: Path) -> Iterator[World]:
+    """A world of this test alone, on SQLite."""
+    made = peopled("sqlite", tmp_path / "ledger")
+    yield made
+    made.ledger.stop()
+
+
+def stored(ledger: Ledger) -> list[tuple[str, str | None]]:
+    """State and answer of every charge in the database."""
+    return [(row[0], row[1]) for row in ledger.rows("SELECT state, answer FROM charges")]
+
+
+def lose_a_server(world: World, fault: str, request_key: str, *, once: bool = True) -> None:
+    """Ask a server that is killed before it answers."""
+    armed = world.serve(fault=f"{fault}=kill", once=once, lease_seconds=LEASE_SECONDS)
+    with pytest.raises(httpx.TransportError):
+        ask_until_settled(world.client("ada"), QUESTION, request_key)
+    assert armed.wait_dead() == -signal.SIGKILL
+
+
+def lose_the_data(world: World, *, source: bool) -> None:
+    """Spoil the prepared version, or remove it and the file it was made from."""
+    versions = list((world.ledger.home / "versions").glob("*.duckdb"))
+    assert versions
+    for version in versions:
+        version.unlink()
+        if not source:
+            version.write_bytes(b"this is no database" * 1000)
+    if source:
+        for file in world.ledger.data.iterdir():
+            file.rename(file.with_suffix(".gone"))
+
+
+def find_the_data(world: World) -> None:
+    for file in world.ledger.data.iterdir():
+        file.rename(file.with_suffix(".csv"))
+
+
+def must_fail_alike(world: World, request_key: str, problem: str) -> str:
+    """However often it is asked, the key gives the same bytes; the charge's id."""
+    client = world.client("ada")
+    replies = [ask_until_settled(client, QUESTION, request_key) for _ in range(3)]
+    assert {reply.status_code for reply in replies} == {503}, replies[0].text
+    assert {reply.json()["type"] for reply in replies} == {f"/problems/{problem}"}
+    assert len({reply.content for reply in replies}) == 1
+    return str(replies[0].json()["id"])
+
+
+def must_have_one_charge(world: World) -> None:
+    assert len(world.entries("people", "charge")) == 1
+    assert world.entries("people", "void") == []
+    assert world.spent("people", "ada") == world.spent("people", "*") == PRICE
+    world.must_be_sound()
+
+
+# Servers
+
+
+def test_after_three_vanished_attempts_the_charge_is_forfeited_for_good(world: World) -> None:
+    request_key = new_key()
+    for attempt in (1, 2, 3):
+        lose_a_server(world, "F6", request_key, once=False)
+        assert world.ledger.rows("SELECT state, attempt FROM charges") == [("charged", attempt)]
+    world.serve(lease_seconds=LEASE_SECONDS)
+    must_fail_alike(world, request_key, "question-forfeited")
+    assert stored(world.ledger) == [("forfeited", None)]
+    must_have_one_charge(world)
+
+
+@pytest.mark.parametrize("point", ["F7", "F8"])
+def test_w1_a_server_that_wakes_after_its_lease_neither_stores_nor_sends_another_answer(
+    world: World, point: str, counts: Counts
+) -> None:
+    request_key = new_key()
+    ada = world.people["ada"]
+    slow = world.serve(fault=f"{point}=pause:2", lease_seconds=LEASE_SECONDS)
+    quick = world.serve(elsewhere=True, lease_seconds=LEASE_SECONDS)
+    slow_client, quick_client = slow.client(ada.key), quick.client(ada.key)
+    with ThreadPoolExecutor(1) as pool:
+        late = pool.submit(ask, slow_client, QUESTION, request_key)
+        fired = world.ledger.folder / "fired"
+        wait_until(fired.exists, 20, "the first server did not reach its fault point")
+        time.sleep(LEASE_SECONDS)
+        taken_over = ask_until_settled(quick_client, QUESTION, request_key)
+        assert taken_over.status_code == 200, taken_over.text
+        woken = late.result()
+
+    assert woken.status_code in (200, 409)
+    assert woken.status_code == 409 or woken.content == taken_over.content
+    assert ask(slow_client, QUESTION, request_key).content == taken_over.content
+    assert stored(world.ledger) == [("answered", taken_over.text)]
+    attempts = 1 if point == "F8" else 2  # in RECORD it holds the lock, and finishes first
+    assert world.ledger.rows("SELECT attempt FROM charges") == [(attempts,)]
+    must_have_one_charge(world)
+    counts("servers that woke after their lease", 1)
+
+
+def test_a_killed_worker_is_replaced_and_its_question_is_answered(embedded: World) -> None:
+    server = embedded.serve(fault="F7=kill", lease_seconds=LEASE_SECONDS, BURSAR_WORKERS="2")
+    request_key = new_key()
+    with pytest.raises(httpx.TransportError):
+        ask(embedded.client("ada"), QUESTION, request_key)
+    assert server.process.poll() is None
+    reply = ask_until_settled(embedded.client("ada"), QUESTION, request_key)
+    assert reply.status_code == 200
+    must_have_one_charge(embedded)
+
+
+# Clients
+
+
+def test_w2_a_client_that_hangs_up_changes_nothing_and_meanwhile_the_question_is_running(
+    world: World,
+) -> None:
+    request_key = new_key()
+    ada = world.people["ada"]
+    server = world.serve(fault="F6=pause:1")
+    request = httpx.Request(
+        "POST",
+        f"{server.url}/v1/queries",
+        json=QUESTION,
+        headers={"Authorization": f"Bearer {ada.key}", "Idempotency-Key": request_key},
+    )
+    head = "".join(f"{name}: {value}\r\n" for name, value in request.headers.items())
+    client = world.client("ada")
+    with socket.create_connection((request.url.host, request.url.port or 0)) as connection:
+        connection.sendall(f"POST /v1/queries HTTP/1.1\r\n{head}\r\n".encode() + request.content)
+        wait_until((world.ledger.folder / "fired").exists, 20, "the question was not begun")
+    running = ask(client, QUESTION, request_key)
+    assert running.status_code == 409
+    assert running.json()["type"] == "/problems/still-running"
+    assert 1 <= int(running.headers["Retry-After"]) <= 30
+
+    def is_answered() -> bool:
+        return [state for state, _ in stored(world.ledger)] == ["answered"]
+
+    wait_until(is_answered, 20, "the answer was not stored")
+    reply = ask(client, QUESTION, request_key)
+    assert reply.status_code == 200
+    assert stored(world.ledger) == [("answered", reply.text)]
+    must_have_one_charge(world)
+
+
+# Data
+
+
+def test_w3_a_question_whose_prepared_data_are_garbage_is_forfeited(world: World) -> None:
+    lose_the_data(world, source=False)
+    must_fail_alike(world, new_key(), "question-forfeited")
+    assert stored(world.ledger) == [("forfeited", None)]
+    must_have_one_charge(world)
+
+
+def test_w3_a_question_that_takes_too_long_is_forfeited(embedded: World) -> None:
+    embedded.serve(BURSAR_ENGINE_TIMEOUT_SECONDS="0.0001", BURSAR_ENGINE_THREADS="1")
+    path = embedded.ledger.data / "long.parquet"
+    with duckdb.connect() as connection:
+        connection.execute(
+            f"COPY (SELECT i % 120 AS age FROM range(700000) AS t(i)) TO '{path}' (FORMAT parquet)"
+        )
+    columns = [{"name": "age", "type": "integer", "low": 0, "high": 120}]
+    dataset = embedded.dataset(path.name, columns=columns)
+    embedded.grant(dataset, "*", 1)
+    embedded.grant(dataset, "ada", 1)
+    question = {
+        "dataset": dataset,
+        "query": {
+            "kind": "sum",
+            "column": "age",
+            "group_by": [{"column": "age", "edges": [n / 100 for n in range(12001)]}],
+        },
+        "privacy": {"epsilon": float(PRICE)},
+    }
+    reply = ask(embedded.client("ada"), question, new_key())
+    assert (reply.status_code, reply.json()["type"]) == (503, "/problems/question-forfeited")
+    assert embedded.spent(dataset, "ada") == PRICE
+    assert embedded.entries(dataset, "void") == []
+    embedded.must_be_sound()
+
+
+def test_a_question_whose_data_are_gone_is_given_back_by_a_void_entry(world: World) -> None:
+    lose_the_data(world, source=True)
+    charge_id = must_fail_alike(world, new_key(), "question-voided")
+    charge, void = world.entries("people", "charge", "void")
+    assert (charge["kind"], void["kind"]) == ("charge", "void")
+    assert void["body"]["charge"] == charge["body"]["charge"] == charge_id
+    assert void["body"]["epsilon"] == PRICE * 10**12
+    assert void["body"]["accounts"] == ["ada", "*"]
+    assert world.spent("people", "ada") == world.spent("people", "*") == 0
+    world.must_be_sound()
+
+    find_the_data(world)
+    assert ask(world.client("ada"), QUESTION, new_key()).status_code == 200
+    assert world.spent("people", "ada") == PRICE
+    world.must_be_sound()
+
+
+def test_a_charge_whose_vanished_attempt_had_read_data_is_never_given_back(world: World) -> None:
+    request_key = new_key()
+    lose_a_server(world, "F6", request_key)
+    lose_the_data(world, source=True)
+    world.serve(lease_seconds=LEASE_SECONDS)
+    must_fail_alike(world, request_key, "question-forfeited")
+    must_have_one_charge(world)
+
+
+# Storage
+
+
+def test_d1_postgresql_killed_amid_questions_keeps_every_charge_that_was_answered(
+    tmp_path: Path, counts: Counts
+) -> None:
+    postgres = PostgresServer.start(fsync=True)
+    try:
+        if not postgres.ours:
+            pytest.skip("the PostgreSQL of BURSAR_TEST_POSTGRES_URL is not ours to kill")
+        (tmp_path / "data").mkdir()
+        ledger = new_ledger("postgresql", tmp_path / "ledger", tmp_path / "data", postgres)
+        try:
+            _kill_postgres_amid_questions(World(ledger), postgres, counts)
+        finally:
+            ledger.stop()
+    finally:
+        postgres.stop()
+
+
+def _kill_postgres_amid_questions(world: World, postgres: PostgresServer, counts: Counts) -> None:
+    price = Decimal("0.001")
+    ada = world.person("ada")
+    dataset = world.open_dataset(ada, epsilon=1000)
+    question = count(dataset, str(price), fresh=True)
+    server = world.server
+    stop = threading.Event()
+
+    def stream() -> list[tuple[str, bytes, list[int]]]:
+        """Questions one after another, each repeated under its key until it is answered."""
+        answers = []
+        client = server.client(ada.key)
+        while not stop.is_set():
+            request_key = new_key()
+            statuses: list[int] = []
+            while 200 not in statuses:
+                assert len(statuses) < 200
+                reply = ask(client, question, request_key)
+                assert reply.status_code in (200, 409, 503), reply.text
+                statuses.append(reply.status_code)
+                time.sleep(0 if reply.status_code == 200 else 0.1)
+            answers.append((request_key, reply.content, statuses))
+        return answers
+
+    with ThreadPoolExecutor(4) as pool:
+        streams = [pool.submit(stream) for _ in range(4)]
+        time.sleep(0.7)
+        postgres.kill()  # for a moment only: the writer tries again by itself
+        postgres.restart()
+        time.sleep(0.7)
+        postgres.kill()  # for longer than the writer tries
+        time.sleep(5)
+        postgres.restart()
+        time.sleep(0.7)
+        stop.set()
+        answers = [answer for each in streams for answer in each.result()]
+
+    unknown = [statuses for _, _, statuses in answers if 503 in statuses]
+    assert unknown, "nobody asked while PostgreSQL was away"
+    paid = {entry["body"]["charge"]: entry for entry in world.entries(dataset, "charge")}
+    client = server.client(ada.key)
+    for request_key, content, _ in answers:
+        again = ask(client, question, request_key)
+        assert again.content == content
+        entry = paid[again.json()["id"]]
+        assert again.json()["receipt"] == {"entry": entry["seq"], "hash": entry["hash"]}
+    assert len(paid) == len(answers)
+    assert world.spent(dataset, "ada") == world.spent(dataset, "*") == price * len(answers)
+    world.must_be_sound()
+    counts("answers around two deaths of PostgreSQL", len(answers))
+    counts("answers around two deaths of PostgreSQL, found in the ledger", len(paid))
+    counts("answers around two deaths of PostgreSQL, first said to be unknown", len(unknown))
+
+
+def test_d2_on_a_full_disk_nothing_is_half_done_and_the_same_key_works_once_it_is_freed(
+    embedded: World,
+) -> None:
+    server = embedded.serve(lease_seconds=LEASE_SECONDS)
+    client = embedded.client("ada")
+    question = count("people", float(PRICE), fresh=True)
+    assert ask(client, question, new_key()).status_code == 200
+    process = psutil.Process(server.process.pid)
+    unlimited = (psutil.RLIM_INFINITY, psutil.RLIM_INFINITY)
+    process.rlimit(psutil.RLIMIT_FSIZE, (4096, psutil.RLIM_INFINITY))  # no file may grow
+    request_key = new_key()
+    refused = ask(client, question, request_key)
+    assert refused.status_code == 503, refused.text
+    assert refused.json()["type"] == "/problems/store-unavailable"
+    assert len(stored(embedded.ledger)) == 1
+
+    process.rlimit(psutil.RLIMIT_FSIZE, unlimited)
+    freed = ask_until_settled(client, question, request_key)
+    assert freed.status_code == 200, freed.text
+    assert ask(client, question, request_key).content == freed.content
+    assert len(embedded.entries("people", "charge")) == 2
+    assert embedded.spent("people", "ada") == 2 * PRICE
+    embedded.must_be_sound()

@@ -1,0 +1,99 @@
+"""The README's transcript is run, command by command, against the demo it describes."""
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.server import BURSARD, CHECKOUT, START_SECONDS, Server, wait_until
+
+README = (CHECKOUT / "README.md").read_text(encoding="utf-8")
+# What noise, time and chance decide; everything else is as printed.
+FREE = {"id", "value", "low", "high", "hash"}
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str, str]]:
+    """The demo's address, the key it prints for analyst-1, and all it printed."""
+    home = tmp_path_factory.mktemp("demo")
+    log = home / "demo.log"
+    environment = {
+        **{name: value for name, value in os.environ.items() if not name.startswith("BURSAR_")},
+        "BURSAR_HOME": str(home / "home"),
+        "BURSAR_PORT": "0",
+    }
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [*BURSARD, "demo"],
+            cwd=CHECKOUT,
+            env=environment,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    server = Server(process, log)
+    try:
+        wait_until(server._is_ready, START_SECONDS, "the demo is not ready")
+        key = re.search(r"^ +analyst-1 +(\S+)$", server.output(), re.MULTILINE)
+        assert key is not None
+        yield server.url, key[1], server.output()
+    finally:
+        server.stop()
+
+
+def transcript() -> list[tuple[str, Any]]:
+    """Commands that ask over HTTP, each with the reply the README shows."""
+    found = []
+    for block in re.findall(r"```console\n(.*?)```", README, re.DOTALL):
+        command, brace, reply = block.partition("\n{")
+        if command.startswith("$ curl"):
+            found.append((command.removeprefix("$ "), json.loads(brace + reply)))
+    return found
+
+
+def same_but_for_chance(shown: Any, got: Any, at: str = "") -> None:
+    if isinstance(shown, dict):
+        assert sorted(shown) == sorted(got), at
+        for name in shown:
+            if name not in FREE:
+                same_but_for_chance(shown[name], got[name], f"{at}/{name}")
+            else:
+                assert type(shown[name]) is type(got[name]), f"{at}/{name}"
+    elif isinstance(shown, list):
+        assert len(shown) == len(got), at
+        for index, (one, other) in enumerate(zip(shown, got, strict=True)):
+            same_but_for_chance(one, other, f"{at}/{index}")
+    else:
+        assert shown == got, at
+
+
+def test_the_transcript_goes_as_the_readme_shows(demo: tuple[str, str, str]) -> None:
+    url, key, _ = demo
+    commands = transcript()
+    assert len(commands) == 4, "ask, ask again, ask too much, see what is left"
+    replies = []
+    for command, shown in commands:
+        done = subprocess.run(
+            ["bash", "-c", command],
+            env={**os.environ, "BURSAR": url, "KEY": key},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        replies.append(done.stdout)
+        same_but_for_chance(shown, json.loads(done.stdout))
+    assert replies[0] == replies[1], "the same key gives the same bytes"
+
+
+def test_the_question_the_demo_prints_can_be_pasted(demo: tuple[str, str, str]) -> None:
+    printed = re.search(r"^curl .*?}'$", demo[2], re.DOTALL | re.MULTILINE)
+    assert printed is not None
+    command = re.sub(r"http://127\.0\.0\.1:\d+", demo[0], printed[0])
+    done = subprocess.run(
+        ["bash", "-c", command], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert json.loads(done.stdout)["status"] == "answered"
