@@ -29,7 +29,8 @@ from sqlalchemy import make_url
 from tests.postgres import PostgresServer
 
 CHECKOUT = Path(__file__).parents[1]
-BURSARD = [sys.executable, "-c", "from app.cli import main; main()"]
+MAIN = "from app.cli import main; main()"
+BURSARD = [sys.executable, "-c", MAIN]
 START_SECONDS = 60
 STOP_SECONDS = 30
 POLL_SECONDS = 0.02
@@ -73,11 +74,12 @@ class Server:
         self._clients: list[httpx.Client] = []
 
     @classmethod
-    def start(cls, environment: Mapping[str, str], log: Path) -> Self:
-        """A server that says it is ready; RuntimeError with its last words if it ends instead."""
+    def start(cls, environment: Mapping[str, str], log: Path, sabotage: str = "") -> Self:
+        """A server that says it is ready; RuntimeError with its last words if it ends instead.
+        `sabotage` is Python that plants a bug first."""
         with log.open("wb") as output:
             process = subprocess.Popen(
-                [*BURSARD, "serve"],
+                [sys.executable, "-c", f"{sabotage}\n{MAIN}", "serve"],
                 cwd=CHECKOUT,
                 env=_environment(environment),
                 stdin=subprocess.DEVNULL,
@@ -193,10 +195,12 @@ class Ledger:
         fault: str | None = None,
         once: bool = True,
         lease_seconds: float = 30,
+        sabotage: str = "",
         **settings: str,
     ) -> Server:
         """Start a server. `elsewhere` gives it a home of its own where the ledger is in PostgreSQL;
-        `fault` arms a fault point, which fires `once` for all servers of this ledger."""
+        `fault` arms a fault point, which fires `once` for all servers of this ledger; `sabotage`
+        is Python that plants a bug."""
         self.folder.mkdir(parents=True, exist_ok=True)
         alone = self.database is None or not elsewhere
         home = self.home if alone else self.folder / f"home-{len(self.servers)}"
@@ -207,7 +211,8 @@ class Ledger:
             if once:
                 environment["BURSAR_FAULT_ONCE"] = str(self.folder / "fired")
         environment.update(settings)
-        server = Server.start(environment, self.folder / f"server-{len(self.servers)}.log")
+        log = self.folder / f"server-{len(self.servers)}.log"
+        server = Server.start(environment, log, sabotage)
         self.servers.append(server)
         return server
 

@@ -8,6 +8,7 @@ from app.accounting.loss import Loss
 from app.datasets import Dataset
 from app.errors import Conflict, PreconditionFailed
 from app.ledger.account import Account, account_id
+from app.ledger.chain import canonical
 from app.ledger.records import Budget
 from app.store import tables
 from app.store.administration import Administration, store_errors
@@ -121,8 +122,8 @@ class Budgets:
 def find_accounts(
     hot: HotConnection, sql: Statements, *, book_id: str, holders: list[str]
 ) -> dict[str, Account]:
-    wanted = sql.many([account_id(book_id, holder) for holder in holders])
-    (rows,) = hot.read([(sql.read_accounts, wanted)])
+    wanted = canonical([account_id(book_id, holder) for holder in holders])
+    (rows,) = hot.read([(sql.read_accounts, (wanted,))])
     return {account.holder: account for account in map(account_from_tuple, rows)}
 
 

@@ -52,6 +52,16 @@ def settle(orders: Sequence[Order], hot: HotConnection, sql: Statements) -> list
     return batch.conclude(results, stored)
 
 
+_CHARGE = (
+    *("request", "id", "body_hash", "state", "attempt", "lease_until", "version_id", "charged"),
+    "answer",
+)
+
+
+def _many(values: Sequence[str]) -> tuple[str]:
+    return (canonical(list(values)),)
+
+
 class _Batch:
     """The state of one transaction while its orders are decided."""
 
@@ -59,6 +69,7 @@ class _Batch:
         self._sql = sql
         self._charge_orders = [o for o in orders if isinstance(o, ChargeOrder)]
         self._settle_orders = [o for o in orders if not isinstance(o, ChargeOrder)]
+        self._reading: list[str] = []
         self._catalogue = 0
         self._now = 0
         self._by_request: dict[str, dict[str, Any]] = {}
@@ -86,38 +97,32 @@ class _Batch:
         for order in paying:
             accounts |= {account_id(order.book_id, h) for h in (order.holder, EVERYBODY)}
             books.add(order.book_id)
-        return [
-            (sql.clock, ()),
-            (sql.charges_by_request, sql.many([o.request for o in charges])),
-            (sql.charges_by_id, sql.many(self._stored_ids)),
-            (sql.answers_to_reuse, sql.many([o.reuse_key for o in charges if not o.fresh])),
-            (sql.accounts, sql.many(sorted(accounts))),
-            (sql.books, sql.many(sorted(books))),
+        wanted = [
+            (sql.charges_by_request, [o.request for o in charges]),
+            (sql.charges_by_id, self._stored_ids),
+            (sql.answers_to_reuse, [o.reuse_key for o in charges if not o.fresh]),
+            (sql.accounts, sorted(accounts)),
+            (sql.books, sorted(books)),
         ]
+        self._reading = [sql.clock, *(text for text, values in wanted if values)]
+        return [(sql.clock, ()), *((text, _many(values)) for text, values in wanted if values)]
 
     def load(self, rows: list[list[Any]]) -> None:
-        clock, by_request, by_id, reusable, accounts, books = rows
-        self._catalogue, database_now = clock[0]
+        sql = self._sql
+        found = dict(zip(self._reading, rows, strict=True))
+        ((self._catalogue, database_now),) = found[sql.clock]
         self._now = database_now or now_microseconds()
-        names = [
-            "request",
-            "id",
-            "body_hash",
-            "state",
-            "attempt",
-            "lease_until",
-            "version_id",
-            "charged",
-            "answer",
-        ]
-        for values in by_request:
-            row = dict(zip(names, values, strict=True))
+        for values in found.get(sql.charges_by_request, []):
+            row = dict(zip(_CHARGE, values, strict=True))
             self._by_request[row["request"]] = self._by_id[row["id"]] = row
-        for charge_id, state, attempt in by_id:
+        for charge_id, state, attempt in found.get(sql.charges_by_id, []):
             self._by_id.setdefault(charge_id, {"state": state, "attempt": attempt})
-        self._reusable = {row[0]: row[1:] for row in reusable if row[1] is not None}
-        self._accounts = {account.id: account for account in map(account_from_tuple, accounts)}
-        self._books = {row[0]: Book(*row) for row in books}
+        for key, *answer in found.get(sql.answers_to_reuse, []):
+            if answer[0] is not None:
+                self._reusable[key] = (answer[0], answer[1], answer[2])
+        for account in map(account_from_tuple, found.get(sql.accounts, [])):
+            self._accounts[account.id] = account
+        self._books = {row[0]: Book(*row) for row in found.get(sql.books, [])}
 
     # Deciding
 
@@ -320,7 +325,7 @@ class _Batch:
     def reads_after(self) -> list[Read]:
         if not self._stored_ids:
             return []
-        return [(self._sql.stored, self._sql.many(self._stored_ids))]
+        return [(self._sql.stored, _many(self._stored_ids))]
 
     def conclude(self, results: list[Result], stored: list[list[Any]]) -> list[Result]:
         """Settled orders are told what the store holds now, read after the commit."""

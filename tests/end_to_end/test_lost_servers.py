@@ -266,10 +266,10 @@ def test_d1_postgresql_killed_amid_questions_keeps_every_charge_that_was_answere
 
 def _kill_postgres_amid_questions(world: World, postgres: PostgresServer, counts: Counts) -> None:
     price = Decimal("0.001")
+    server = world.serve(lease_seconds=1)
     ada = world.person("ada")
     dataset = world.open_dataset(ada, epsilon=1000)
     question = count(dataset, str(price), fresh=True)
-    server = world.server
     stop = threading.Event()
 
     def stream() -> list[tuple[str, bytes, list[int]]]:

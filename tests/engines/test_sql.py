@@ -255,7 +255,7 @@ def test_rendering_is_kept_for_the_same_layout_and_tally() -> None:
 
 
 # In the second, third and fourth, rounding guesses the upper edge one interval too low.
-@pytest.mark.parametrize(("count", "width"), [(100, 0.1), (49, 0.7), (98, 0.7), (103, 7.7)])
+@pytest.mark.parametrize(("count", "width"), [(100, 0.1), (50, 7.7), (107, 0.1), (107, 3.3)])
 def test_values_at_and_beside_even_edges_fall_where_comparison_puts_them(
     room: Room, count: int, width: float
 ) -> None:

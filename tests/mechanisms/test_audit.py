@@ -35,18 +35,6 @@ class TooSmall:
         return self._noise.discrete_laplace(scale / 3, size)
 
 
-class OnOneMeasure:
-    """The planted bug: of two measures one gets no noise to speak of."""
-
-    def __init__(self) -> None:
-        self._noise = SystemNoise()
-        self._calls = 0
-
-    def discrete_laplace(self, scale: float, size: int) -> list[int]:
-        self._calls += 1
-        return self._noise.discrete_laplace(scale if self._calls % 2 else scale / 50, size)
-
-
 def row(age: int | None, city: str = "Bern") -> Row:
     return {"age": age, "income": 1.0, "city": city, "member": True, "born": None}
 
@@ -55,20 +43,26 @@ def value(answer: dict[str, Any]) -> float:
     return float(answer["value"])
 
 
+def tens(answer: dict[str, Any]) -> float:
+    """Rounded, so that there are not too many events; to what does not matter."""
+    return math.floor(answer["value"] / 10.0) * 10.0
+
+
 def first_less_second(answer: dict[str, Any]) -> float:
     return float(answer["value"][0]["value"] - answer["value"][1]["value"])
 
 
 REST = [row(20), row(80, "Chur"), row(None)]
-CASES: dict[str, tuple[Card, dict[str, Any], list[Row], list[Row], Callable[..., float]]] = {
+Case = tuple[Card, dict[str, Any], list[Row], list[Row], Callable[..., float]]
+CASES: dict[str, Case] = {
     "count": (card(), {"kind": "count"}, REST, [*REST, row(1)], value),
-    "sum": (card(), {"kind": "sum", "column": "age"}, REST, [*REST, row(100)], value),
+    "sum": (card(), {"kind": "sum", "column": "age"}, REST, [*REST, row(100)], tens),
     "mean": (
         card(neighbours="replace_one"),
         {"kind": "mean", "column": "age"},
         [*REST, row(0)],
         [*REST, row(100)],
-        value,
+        tens,
     ),
     "histogram": (
         card(neighbours="replace_one"),
@@ -118,13 +112,7 @@ def audited(name: str, noise: Noise) -> float:
     plan = make_plan(question(query, epsilon="1"), made)
     exacts = [tallied(made, plan.release.tally, rows) for rows in (one, other)]
     first, second = (values(plan, exact, noise, read) for exact in exacts)
-    return loss_at_least(coarse(first), coarse(second))
-
-
-def coarse(numbers: list[float]) -> list[float]:
-    """At most some hundred different values, so that events can be listed."""
-    spread = max(map(abs, numbers)) or 1.0
-    return [round(number / spread, 2) * spread if spread > 100 else round(number) for number in numbers]
+    return loss_at_least(first, second)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -134,20 +122,5 @@ def test_answers_about_neighbours_prove_no_more_loss_than_was_charged(name: str)
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_scale_three_times_too_small_is_caught(name: str) -> None:
-    """Missed with probability below 1e-6: the bound is near 2 where 1 would do."""
+    """Missed with probability below 1e-6: the bound is 1.7 and more, give or take 0.1."""
     assert audited(name, TooSmall()) > 1.0
-
-
-def test_a_mean_that_leaves_its_count_without_noise_is_caught() -> None:
-    made, query, *_ = CASES["mean"]
-    plan = make_plan(question(query, epsilon="1"), card())
-    one, other = [row(50)] * 2, [row(50)] * 3  # centred sum 0 either way: only the count tells
-    assert plan.release.parts[1].measure.name == "count"
-    exacts = [tallied(made, plan.release.tally, rows) for rows in (one, other)]
-    noise = OnOneMeasure()
-
-    def spread(answer: dict[str, Any]) -> float:
-        return abs(float(answer["value"]) - 50.0)
-
-    first, second = (values(plan, exact, noise, spread) for exact in exacts)
-    assert loss_at_least([round(v, 1) for v in first], [round(v, 1) for v in second]) >= 0.0

@@ -1,0 +1,80 @@
+"""Both stores for every test that asks for a database: a SQLite file and a real PostgreSQL."""
+
+import shutil
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from app.store.connect import Database
+from app.store.migrate import migrate
+from tests.postgres import PostgresServer
+from tests.store.ledgers import Ledger, make_ledger
+
+_numbers = count(1)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    server = PostgresServer.start(fsync=True)
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("template") / "ledger.db"
+    database = Database(f"sqlite:///{path}")
+    migrate(database)
+    database.engine.dispose()
+    return path
+
+
+@pytest.fixture(scope="session")
+def migrated_postgres(postgres: PostgresServer) -> str:
+    """The name of a database to copy."""
+    name = f"bursar_template_{next(_numbers)}"
+    postgres.create_database(name)
+    database = Database(postgres.url(name))
+    migrate(database)
+    database.engine.dispose()
+    return name
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
+    """A database without any table."""
+    if request.param == "sqlite":
+        database = Database(f"sqlite:///{tmp_path / 'empty' / 'ledger.db'}")
+    else:
+        server: PostgresServer = request.getfixturevalue("postgres")
+        name = f"bursar_empty_{next(_numbers)}"
+        server.create_database(name)
+        database = Database(server.url(name))
+    yield database
+    database.engine.dispose()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
+    """A migrated database without any row."""
+    if request.param == "sqlite":
+        path = tmp_path / "ledger.db"
+        shutil.copy(request.getfixturevalue("migrated_file"), path)
+        made = Database(f"sqlite:///{path}")
+    else:
+        template: str = request.getfixturevalue("migrated_postgres")
+        server: PostgresServer = request.getfixturevalue("postgres")
+        name = f"bursar_{next(_numbers)}"
+        server.create_database(name, template=template)
+        made = Database(server.url(name))
+    yield made
+    made.engine.dispose()
+
+
+@pytest.fixture
+def ledger(database: Database) -> Iterator[Ledger]:
+    made = make_ledger(database)
+    yield made
+    made.close()

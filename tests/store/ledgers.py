@@ -1,0 +1,209 @@
+"""A small ledger to break: two analysts, one dataset, budgets, and orders that fit them."""
+
+import asyncio
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import Any
+
+from sqlalchemy import select, text
+
+from app.access import Analyst, Role
+from app.accounting.loss import Loss
+from app.accounting.rounding import PICO
+from app.datasets import Dataset, Source, Version
+from app.interfaces import Inspection
+from app.ledger.account import EVERYBODY, Account
+from app.ledger.protocol import Charged, ChargeOrder, Order, State, VoidOrder
+from app.ledger.verify import Report, verify
+from app.names import folded, new_id
+from app.store import tables
+from app.store.administration import Administration, install
+from app.store.budgets import Budgets
+from app.store.connect import Database
+from app.store.datasets import Datasets
+from app.store.history import History
+from app.store.hot import HotConnection, open_hot
+from app.store.people import People
+from app.store.settle import Result, settle
+from app.store.statements import statements
+from app.store.writer import Writer
+from tests.queries.cards import card
+
+TENTH = PICO // 10
+CARD = card()
+_numbers = count(1)
+
+
+@dataclass
+class Ledger:
+    """Everything the store offers, on one database; the books of two ledgers may share it."""
+
+    database: Database
+    people: People
+    datasets: Datasets
+    budgets: Budgets
+    history: History
+    analysts: list[Analyst]
+    dataset: Dataset
+    _hot: HotConnection | None = field(default=None)
+
+    # Orders
+
+    def order(
+        self, *, key: str | None = None, tenths: int = 1, who: int = 0, **changes: Any
+    ) -> ChargeOrder:
+        analyst = self.analysts[who]
+        made = ChargeOrder(
+            charge_id=new_id("q"),
+            analyst_id=analyst.id,
+            holder=folded(analyst.name),
+            actor=analyst.name,
+            request_key=key or f"{self.dataset.id} {next(_numbers)}",
+            body_hash=f"body of {tenths}",
+            dataset_id=self.dataset.id,
+            dataset_name=self.dataset.name,
+            version_id=self.dataset.version.id,
+            book_id=self.dataset.book_id,
+            plan_digest=f"plan of {tenths}",
+            loss=Loss(tenths * TENTH),
+            question="{}",
+            record={"query": "count", "mechanism": "laplace"},
+            theorem="a theorem",
+            fresh=True,
+            closed=False,
+            catalogue=self.catalogue(),
+            lease_seconds=60.0,
+        )
+        return replace(made, **changes)
+
+    def void(self, order: ChargeOrder, attempt: int = 1) -> VoidOrder:
+        return VoidOrder(
+            order.charge_id, attempt, order.book_id, order.holder, order.loss, reason="a test"
+        )
+
+    # Deeds
+
+    def settle(self, *orders: Order) -> list[Result]:
+        """One batch, on one connection that is kept."""
+        if self._hot is None:
+            self._hot = open_hot(self.database)
+        return settle(orders, self._hot, statements(sqlite=self.database.is_sqlite))
+
+    def charge(self, order: ChargeOrder) -> Charged:
+        (result,) = self.settle(order)
+        assert isinstance(result, Charged), result
+        return result
+
+    def grant(
+        self, holder: str, *, tenths: int, currency: str = "pure", delta: int = 0, **more: Any
+    ) -> tuple[Account, bool]:
+        given = {"expected_version": None, "must_be_new": False, "reason": "a test", **more}
+        return self.budgets.grant(
+            "admin",
+            self.dataset,
+            folded(holder),
+            holder,
+            currency=currency,
+            limit=Loss(tenths * TENTH, delta),
+            **given,
+        )
+
+    # Looking
+
+    def catalogue(self) -> int:
+        with self.database.reading() as connection:
+            number: int = connection.execute(select(tables.installation.c.catalogue)).scalar_one()
+            return number
+
+    def account(self, holder: str) -> Account:
+        found = self.budgets.all(holder=folded(holder), after="", limit=1000)
+        (account,) = {
+            b.account.id: b.account for _, b in found if b.account.book_id == self.dataset.book_id
+        }.values()
+        return account
+
+    def spent(self, who: int | None = 0) -> int:
+        """In tenths; of everybody if nobody is named."""
+        name = EVERYBODY if who is None else self.analysts[who].name
+        units = self.account(name).spent.epsilon
+        assert units % TENTH == 0
+        return units // TENTH
+
+    def state(self, order: ChargeOrder) -> tuple[State, str | None]:
+        asked = self.history.one(order.charge_id, analyst_id=None)
+        return asked.state, asked.answer
+
+    def everything(self) -> dict[str, list[Any]]:
+        """Every row of every table."""
+        with self.database.reading() as connection:
+            return {
+                table.name: sorted(map(tuple, connection.execute(select(table)).all()), key=repr)
+                for table in tables.metadata.sorted_tables
+            }
+
+    def verified(self) -> Report:
+        return verify(self.history.snapshot(self.dataset.book_id))
+
+    def close(self) -> None:
+        if self._hot is not None:
+            self._hot.close()
+        self.database.engine.dispose()
+
+
+def make_ledger(database: Database, *, everybody: int = 20, each: tuple[int, ...] = (10, 10)) -> Ledger:
+    """A ledger on a migrated database; limits are in tenths of epsilon."""
+    install(database)
+    administration = Administration(database)
+    people = People(database, administration)
+    datasets = Datasets(database, administration)
+    people.first_admin(None)
+    number = next(_numbers)
+    analysts = [
+        people.create("admin", f"Analyst {number}-{i}", Role.ANALYST, None, None, "")
+        for i in range(len(each))
+    ]
+    ledger = Ledger(
+        database,
+        people,
+        datasets,
+        Budgets(database, administration),
+        History(database),
+        analysts,
+        register(datasets, f"people {number}"),
+    )
+    ledger.grant(EVERYBODY, tenths=everybody)
+    for analyst, limit in zip(analysts, each, strict=True):
+        ledger.grant(analyst.name, tenths=limit)
+    return ledger
+
+
+def register(datasets: Datasets, name: str, **changes: Any) -> Dataset:
+    given = {"content": f"rows of {name}", "place": f"{name}.csv", "card": CARD, **changes}
+    dataset = Dataset(
+        id=new_id("d"),
+        name=name,
+        description="",
+        book_id="",
+        card=given["card"],
+        source=Source("duckdb", f"{name}.csv"),
+        version=Version(new_id("v"), 1, "digest", "seed"),
+        closed=False,
+        created_at=0,
+    )
+    return datasets.register(
+        "admin",
+        dataset,
+        Inspection(digest="digest", content=given["content"], place=given["place"]),
+        reason="a test",
+        request=given.get("request"),
+        body=given.get("body", ""),
+    )
+
+
+def execute(database: Database, statement: str, **values: Any) -> None:
+    with database.writing() as connection:
+        connection.execute(text(statement), values)
+
+
+async def together(writer: Writer, orders: list[ChargeOrder]) -> list[Any]:
+    return await asyncio.gather(*map(writer.submit, orders), return_exceptions=True)
