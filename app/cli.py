@@ -16,6 +16,7 @@ keys_cli = typer.Typer(no_args_is_help=True, help="Issue, list and revoke API ke
 cli.add_typer(keys_cli, name="keys")
 
 OPERATOR = "operator"
+ADMIN_KEY_LENGTH_MIN = 32
 
 
 def _stores(settings: Settings) -> Any:
@@ -35,6 +36,8 @@ def serve() -> None:
         with os.fdopen(descriptor, "w") as file:
             file.write(made + "\n")
         print(f"First administrator's key, shown this once (also in {path}):\n{made}", flush=True)
+    if settings.admin_key is not None and len(settings.admin_key) < ADMIN_KEY_LENGTH_MIN:
+        print("BURSAR_ADMIN_KEY is short: whoever guesses it owns this service. Use 32 letters.")
     if settings.release_grid_ms == 0:
         print("BURSAR_RELEASE_GRID_MS is 0: how long an answer takes may tell about data.")
     listen(settings)

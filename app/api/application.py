@@ -57,9 +57,32 @@ class HotRoute:
             response = await queries.ask(Request(scope, receive))
         except AppError as error:
             response = problem(error)
-        except Exception as error:  # noqa: BLE001  # said as everywhere: constant, without why
-            response = unexpected(error)
         await response(scope, receive, send)
+
+
+class Guard:
+    """Where every mistake of ours ends: a constant problem, and its kind, never its text, in the
+    log. Outermost, because the framework and the server would both print the exception."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started = False
+
+        async def note_start(message: Message) -> None:
+            nonlocal started
+            started = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, note_start)
+        except Exception as error:  # noqa: BLE001  # whatever it is, its text may hold anything
+            if not started:  # the framework answers by itself, and then raises all the same
+                await unexpected(error)(scope, receive, send)
 
 
 def make_application(
@@ -86,4 +109,4 @@ def make_application(
         app.include_router(resource.router)
     install_problems(app)
     install_openapi(app)
-    return SafeHeaders(HotRoute(app))
+    return SafeHeaders(Guard(HotRoute(app)))

@@ -11,6 +11,9 @@ from pydantic import TypeAdapter
 
 from app.api.problems import MEDIA_TYPE, TITLES
 
+# What each operation takes, by its id: the adapter that describes the body, and an example.
+REQUESTS: dict[str, tuple[TypeAdapter[Any], Any]] = {}
+
 REF = "#/components/schemas/{model}"
 PROBLEM = {
     "type": "object",
@@ -59,8 +62,7 @@ def documented(
     }
     extra: dict[str, Any] = {} if public else {"security": [{"key": []}]}
     if request is not None:
-        extra["x-request"] = TypeAdapter(request)
-        extra["x-example"] = example
+        REQUESTS[operation_id] = (TypeAdapter(request), example)
     return {
         "operation_id": operation_id,
         "summary": summary,
@@ -92,8 +94,7 @@ def _describe(app: FastAPI) -> dict[str, Any]:
     components["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
     for path in schema["paths"].values():
         for operation in path.values():
-            adapter = operation.pop("x-request", None)
-            example = operation.pop("x-example", None)
+            adapter, example = REQUESTS.get(operation["operationId"], (None, None))
             if adapter is None:
                 continue
             described = adapter.json_schema(ref_template=REF, by_alias=True)

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -103,8 +103,9 @@ def store_errors() -> Iterator[None]:
 
 
 def install(database: Database) -> None:
-    """The one row and the one book that every ledger has; nothing if they are there."""
-    with database.writing() as connection:
+    """The one row and the one book that every ledger has; nothing if they are there, or if
+    another server puts them there at this moment."""
+    with suppress(IntegrityError), database.writing() as connection:
         if connection.execute(select(tables.installation.c.id)).first() is None:
             connection.execute(
                 insert(tables.installation).values(id=1, secret=secret_text(32), catalogue=1)

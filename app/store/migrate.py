@@ -6,6 +6,7 @@ from typing import Any
 from app.errors import StoreUnavailable
 from app.store.connect import Database
 
+LOCK = 0x6275_7273_6172  # "bursar"
 MIGRATIONS = Path(__file__).parents[2] / "migrations"
 
 
@@ -21,6 +22,8 @@ def migrate(database: Database) -> None:
     from alembic import command
 
     with database.writing() as connection:
+        if not database.is_sqlite:  # one at a time; SQLite's write lock sees to that by itself
+            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({LOCK})")
         config = _config()
         config.attributes["connection"] = connection
         command.upgrade(config, "head")

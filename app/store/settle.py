@@ -314,8 +314,8 @@ class _Batch:
         books = [(b.seq, b.head, b.last_at, b.id) for b in self._books.values() if b.id in changed]
         pairs = [
             (sql.insert_charge, self._new_charges),
-            (sql.settle_charge, self._settlements),
             (sql.take_over, self._take_overs),
+            (sql.settle_charge, self._settlements),
             (sql.update_account, accounts),
             (sql.insert_entry, entries),
             (sql.update_book, books),

@@ -33,13 +33,13 @@ def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def migrated_postgres(postgres: PostgresServer) -> str:
-    """The name of a database to copy."""
-    name = f"bursar_template_{next(_numbers)}"
-    postgres.create_database(name)
-    database = Database(postgres.url(name))
+    """The address of a migrated database for all tests: to copy one for each costs too much, and
+    each test has people and books of its own."""
+    postgres.create_database("bursar")
+    database = Database(postgres.url("bursar"))
     migrate(database)
     database.engine.dispose()
-    return name
+    return postgres.url("bursar")
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -58,17 +58,13 @@ def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
-    """A migrated database without any row."""
+    """A migrated database: a new SQLite file, or PostgreSQL with the rows of earlier tests."""
     if request.param == "sqlite":
         path = tmp_path / "ledger.db"
         shutil.copy(request.getfixturevalue("migrated_file"), path)
         made = Database(f"sqlite:///{path}")
     else:
-        template: str = request.getfixturevalue("migrated_postgres")
-        server: PostgresServer = request.getfixturevalue("postgres")
-        name = f"bursar_{next(_numbers)}"
-        server.create_database(name, template=template)
-        made = Database(server.url(name))
+        made = Database(request.getfixturevalue("migrated_postgres"))
     yield made
     made.engine.dispose()
 
