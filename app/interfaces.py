@@ -53,6 +53,10 @@ class Engine(Protocol):
         """The tally if it is at hand, without waiting: versions never change."""
         ...
 
+    def close(self) -> None:
+        """Let go of files and connections."""
+        ...
+
 
 class Engines(Protocol):
     def engine(self, name: str) -> Engine:

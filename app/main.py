@@ -53,6 +53,10 @@ class LoadedEngines:
             )
         return self._loaded[name]
 
+    def close(self) -> None:
+        for engine in self._loaded.values():
+            engine.close()
+
 
 class Stores:
     """The ledger's parts that work without an event loop, as the operator's commands use them."""
@@ -131,6 +135,7 @@ def application(settings: Settings | None = None) -> ASGIApp:
         finally:
             threads.shutdown(wait=True)
             writer.stop()
+            stores.engines.close()
             stores.database.engine.dispose()
 
     return make_application(open_services, body_bytes_max=given.body_bytes_max)

@@ -141,7 +141,7 @@ def tallies(draw: st.DrawFn) -> Tally:
     )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 @given(rows=tables, asked=st.lists(tallies(), min_size=1, max_size=6), data=st.data())
 def test_every_tally_is_the_reference_on_csv_and_parquet(
     rows: list[Row], asked: list[Tally], data: st.DataObject

@@ -1,5 +1,6 @@
 """Both stores for every test that asks for a database: a SQLite file and a real PostgreSQL."""
 
+import os
 import shutil
 from collections.abc import Iterator
 from itertools import count
@@ -35,11 +36,12 @@ def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def migrated_postgres(postgres: PostgresServer) -> str:
     """The address of a migrated database for all tests: to copy one for each costs too much, and
     each test has people and books of its own."""
-    postgres.create_database("bursar")
-    database = Database(postgres.url("bursar"))
+    name = f"bursar_{os.getpid()}"  # a lent server may serve several test processes
+    postgres.create_database(name)
+    database = Database(postgres.url(name))
     migrate(database)
     database.engine.dispose()
-    return postgres.url("bursar")
+    return postgres.url(name)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -49,7 +51,7 @@ def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
         database = Database(f"sqlite:///{tmp_path / 'empty' / 'ledger.db'}")
     else:
         server: PostgresServer = request.getfixturevalue("postgres")
-        name = f"bursar_empty_{next(_numbers)}"
+        name = f"bursar_{os.getpid()}_empty_{next(_numbers)}"
         server.create_database(name)
         database = Database(server.url(name))
     yield database
