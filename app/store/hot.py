@@ -14,6 +14,8 @@ from typing import Any, Protocol
 import apsw
 import psycopg
 import psycopg.pq
+from psycopg.generators import execute
+from psycopg.waiting import wait
 
 from app.ledger.chain import canonical
 from app.store import sqlite_driver
@@ -145,12 +147,11 @@ class HotPostgres:
         return f"EXECUTE {self._names[text]}{f'({given})' if given else ''}"
 
     def _travel(self, texts: Sequence[str]) -> list[Rows]:
-        """Rows of each statement, or the first error."""
-        results = []
+        """Rows of each statement, or the first error. Waits on the socket, so that other threads
+        run meanwhile: libpq's own waiting would hold the interpreter's lock."""
         try:
             self._native.send_query(";".join(texts).encode())
-            while (result := self._native.get_result()) is not None:
-                results.append(result)
+            results = wait(execute(self._native), self._native.socket)
         except psycopg.Error:
             raise Broken from None
         for result in results:

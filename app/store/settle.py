@@ -81,7 +81,7 @@ class _Batch:
         self._entries: list[Entry] = []
         self._new_charges: list[tuple[Any, ...]] = []
         self._settlements: list[tuple[Any, ...]] = []
-        self._take_overs: list[tuple[Any, ...]] = []
+        self._take_overs: dict[str, tuple[Any, ...]] = {}  # the last one of a charge counts
         self._stored_ids: list[str] = [o.charge_id for o in self._settle_orders]
         self.charged = False
         self.recorded = False
@@ -217,7 +217,7 @@ class _Batch:
             return Settled(charge_id, State.FORFEITED, None)
         earlier["attempt"] = attempt + 1
         earlier["lease_until"] = self._lease(order)
-        self._take_overs.append((attempt + 1, earlier["lease_until"], charge_id))
+        self._take_overs[charge_id] = (attempt + 1, earlier["lease_until"], charge_id)
         return Charged(charge_id, attempt + 1, earlier["version_id"], earlier["charged"])
 
     def _reuse(self, order: ChargeOrder, charge_id: str, answer: str, charged: str) -> Result:
@@ -314,7 +314,7 @@ class _Batch:
         books = [(b.seq, b.head, b.last_at, b.id) for b in self._books.values() if b.id in changed]
         pairs = [
             (sql.insert_charge, self._new_charges),
-            (sql.take_over, self._take_overs),
+            (sql.take_over, list(self._take_overs.values())),
             (sql.settle_charge, self._settlements),
             (sql.update_account, accounts),
             (sql.insert_entry, entries),

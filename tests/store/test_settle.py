@@ -429,3 +429,32 @@ def test_connections_that_alternate_see_one_another(ledger: Ledger) -> None:
             hot.close()
     assert [type(result) for result in results] == [Charged] * 20 + [BudgetExhausted] * 10
     assert ledger.verified().sound
+
+
+@pytest.mark.parametrize(
+    "nasty",
+    ["'; DROP TABLE entries; --", "a'b''c\"d\\e\\'f", "%s $1 ? :x {0}", "\u2028\n\t\x01 ü 😀 \ufffd", "nul\\u0000"],
+)
+def test_text_is_stored_and_told_as_it_came_and_never_read_as_sql(
+    ledger: Ledger, nasty: str
+) -> None:
+    order = ledger.order(
+        key=nasty,
+        question=nasty,
+        body_hash=nasty,
+        plan_digest=nasty,
+        actor=nasty,
+        record={"note": nasty},
+        fresh=False,
+    )
+    ledger.charge(order)
+    (told,) = ledger.settle(RecordOrder(order.charge_id, 1, nasty))
+    assert told == Settled(order.charge_id, State.ANSWERED, nasty)
+    asked = ledger.history.one(order.charge_id, analyst_id=None)
+    assert (asked.question, asked.answer) == (nasty, nasty)
+    replayed, reused = ledger.settle(
+        ledger.order(key=nasty, body_hash=nasty), ledger.order(plan_digest=nasty, fresh=False)
+    )
+    assert replayed == Settled(order.charge_id, State.ANSWERED, nasty, replayed=True)
+    assert reused == Settled(order.charge_id, State.ANSWERED, nasty, reused=True)
+    assert ledger.verified().sound

@@ -1,0 +1,62 @@
+"""Schemathesis against a live server: whatever is sent, the interface description holds.
+
+All checks but one: `positive_data_acceptance` wants every body that fits the schema to be accepted,
+and a schema cannot say that a dataset is registered, a file is there or a cursor came from us.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Counts
+from tests.server import World
+
+SECONDS = 25
+EXCLUDED = "positive_data_acceptance"
+
+
+@pytest.mark.parametrize("who", ["admin", "ada"])
+def test_every_reply_to_generated_requests_is_as_described(
+    live: World, who: str, tmp_path: Path, counts: Counts
+) -> None:
+    if who == "ada":
+        key = live.people["ada"].key
+    else:  # an administrator of its own: it may lock itself out, and must not lock us out
+        key = live.person(role="admin").key
+    command = [
+        *(sys.executable, "-m", "schemathesis.cli", "run", f"{live.server.url}/openapi.json"),
+        *("--header", f"Authorization: Bearer {key}"),
+        *("--exclude-checks", EXCLUDED),
+        *("--max-time", str(SECONDS), "--max-examples", "10", "--seed", "1"),
+        *("--continue-on-failure", "--no-color", "--warnings", "off"),
+    ]
+    environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
+    ran = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120
+    )
+    assert ran.returncode == 0, ran.stdout[-8000:] + ran.stderr[-2000:]
+    generated = re.search(r"(\d+) generated", ran.stdout)
+    assert generated is not None
+    assert int(generated[1]) > 500
+    assert live.server.client().get("/readyz").status_code == 200
+    assert "unexpected" not in live.server.output()
+    live.must_be_sound()
+    counts("requests made by schemathesis", int(generated[1]))
+
+
+def test_every_operation_is_described_with_its_problems_and_a_stable_id(live: World) -> None:
+    described = live.server.client().get("/openapi.json").json()
+    operations = [op for path in described["paths"].values() for op in path.values()]
+    ids = [op["operationId"] for op in operations]
+    assert len(ids) == len(set(ids))
+    assert {"ask", "preview", "grant_budget", "register_dataset", "verify_ledger"} <= set(ids)
+    for op in operations:
+        public = "security" not in op
+        assert public or {"401", "403"} <= set(op["responses"])
+        for status, response in op["responses"].items():
+            if int(status) >= 400:
+                assert list(response["content"]) == ["application/problem+json"]

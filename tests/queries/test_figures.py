@@ -1,0 +1,93 @@
+"""Figures: released whole numbers as an analyst reads them."""
+
+import json
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.queries import QUERIES
+from app.queries.figures import Noisy, figure, number
+from app.queries.mean import Mean
+from tests.queries.cards import card, question
+
+steps = st.integers(-(2**80), 2**80)
+
+
+@given(steps, st.integers(-20, 70))
+def test_a_number_is_the_nearest_float_and_whole_where_the_grid_is_whole(
+    count: int, exponent: int
+) -> None:
+    value = number(count, exponent)
+    if exponent == 0:
+        assert type(value) is int
+        assert value == count
+    else:
+        assert value == float(Fraction(count) / Fraction(2) ** exponent)
+    assert json.loads(json.dumps(value, allow_nan=False)) == value
+
+
+@given(steps, st.integers(0, 2**60), st.integers(-10, 60))
+def test_an_interval_holds_its_value(count: int, half: int, exponent: int) -> None:
+    shown = figure(Noisy(count, count - half, count + half), exponent)
+    assert shown.low <= shown.value <= shown.high
+
+
+noisy = st.builds(
+    lambda middle, half: Noisy(middle, middle - half, middle + half),
+    st.integers(-(2**50), 2**50),
+    st.integers(0, 2**50),
+)
+counts = st.builds(
+    lambda middle, half: Noisy(middle, middle - half, middle + half),
+    st.integers(-50, 10_000),
+    st.integers(0, 50),
+)
+
+
+@given(noisy, counts)
+@pytest.mark.parametrize("column", ["age", "income"])
+def test_a_mean_is_within_the_bounds_whatever_is_released(
+    column: str, total: Noisy, count: Noisy
+) -> None:
+    made = card()
+    asked = question({"kind": "mean", "column": column}).query
+    assert isinstance(asked, Mean)
+    (shown,) = asked.figures(((total,), (count,)), made)
+    bounds = made.column(column)
+    assert bounds is not None
+    assert bounds.low <= shown.low <= shown.value <= shown.high <= bounds.high  # type: ignore[union-attr]
+
+
+@given(
+    st.lists(st.integers(0, 100), min_size=1, max_size=40), st.integers(0, 500), st.integers(0, 30)
+)
+def test_the_interval_of_a_mean_holds_the_exact_mean_if_both_its_intervals_hold(
+    values: list[int], half_total: int, half_count: int
+) -> None:
+    made = card()
+    asked = question({"kind": "mean", "column": "age"}).query
+    centred, size = sum(values) - 50 * len(values), len(values)
+    for off_total in (-half_total, 0, half_total):
+        for off_count in (-half_count, 0, half_count):
+            t, n = centred + off_total, size + off_count
+            (shown,) = asked.figures(
+                (
+                    (Noisy(t, t - half_total, t + half_total),),
+                    (Noisy(n, n - half_count, n + half_count),),
+                ),
+                made,
+            )
+            assert shown.low - 1e-9 <= sum(values) / size <= shown.high + 1e-9
+
+
+def test_a_mean_of_nothing_is_the_whole_range() -> None:
+    asked = question({"kind": "mean", "column": "age"}).query
+    (shown,) = asked.figures(((Noisy(0, -5, 5),), (Noisy(0, -2, 2),)), card())
+    assert (shown.low, shown.value, shown.high) == (0.0, 50.0, 100.0)
+
+
+def test_every_kind_of_question_is_in_the_table_under_its_name() -> None:
+    for kind, query in QUERIES.items():
+        assert query.model_fields["kind"].annotation.__args__ == (kind,)  # type: ignore[union-attr]

@@ -1,0 +1,98 @@
+"""The catalogue: quick from memory, and never older than a charge allows."""
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from app.access import Principal
+from app.errors import NoGrant, NotAuthenticated
+from app.ledger.protocol import Charged, Stale
+from app.store.catalogue import Catalogue
+from app.store.hot import now_microseconds
+from app.store.writer import Writer
+from tests.store.ledgers import Ledger
+
+
+@pytest.fixture
+def catalogue(ledger: Ledger) -> Iterator[Catalogue]:
+    writer = Writer(ledger.database)
+    writer.start()
+    yield Catalogue(writer)
+    writer.stop()
+
+
+def key(ledger: Ledger, expires_at: int | None = None) -> str:
+    _, secret = ledger.people.issue_key(
+        "admin",
+        ledger.analysts[0].name,
+        expires_at=expires_at,
+        reason=None,
+        request=None,
+        body="",
+    )
+    assert secret is not None
+    return secret
+
+
+def test_a_principal_and_a_dataset_are_what_the_store_says(
+    ledger: Ledger, catalogue: Catalogue
+) -> None:
+    async def run() -> None:
+        secret = key(ledger)
+        principal = await catalogue.principal(secret)
+        assert principal == ledger.people.principal(secret)
+        assert await catalogue.dataset(ledger.dataset.name) == ledger.datasets.find(
+            ledger.dataset.name
+        )
+        assert catalogue.number == ledger.catalogue()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("token", [None, "", "bursar_wrong", "\ud800", "x" * 10_000, "'; --"])
+def test_a_wrong_key_is_not_authenticated(
+    ledger: Ledger, catalogue: Catalogue, token: str | None
+) -> None:
+    with pytest.raises(NotAuthenticated):
+        asyncio.run(catalogue.principal(token))
+
+
+def test_an_unknown_dataset_looks_like_one_without_a_grant(
+    ledger: Ledger, catalogue: Catalogue
+) -> None:
+    with pytest.raises(NoGrant):
+        asyncio.run(catalogue.dataset("none"))
+
+
+def test_a_key_from_memory_stops_working_when_it_expires(
+    ledger: Ledger, catalogue: Catalogue
+) -> None:
+    async def run() -> None:
+        secret = key(ledger, now_microseconds() + 400_000)
+        await catalogue.principal(secret)
+        await asyncio.sleep(0.45)
+        with pytest.raises(NotAuthenticated):
+            await catalogue.principal(secret)
+
+    asyncio.run(run())
+
+
+def test_a_change_makes_the_next_charge_stale_and_what_was_kept_is_forgotten(
+    ledger: Ledger, catalogue: Catalogue
+) -> None:
+    async def run() -> None:
+        secret = key(ledger)
+        first: Principal = await catalogue.principal(secret)
+        order = ledger.order(catalogue=catalogue.number)
+        ledger.people.revoke_key("admin", first.key_id, None)
+        assert await catalogue.principal(secret) == first  # nobody has said so yet
+        outcome = await catalogue._writer.submit(order)
+        assert isinstance(outcome, Stale)
+        catalogue.forget(outcome.catalogue)
+        with pytest.raises(NotAuthenticated):
+            await catalogue.principal(secret)
+        again = ledger.order(catalogue=catalogue.number)
+        assert isinstance(await catalogue._writer.submit(again), Charged)
+
+    asyncio.run(run())
