@@ -59,7 +59,8 @@ def embedded_url(home: Path) -> str:
 
 def _whole(environment: Mapping[str, str], name: str, default: int, low: int, high: int) -> int:
     text = environment.get(name) or str(default)
-    if not text.isdecimal() or not low <= int(text) <= high:
+    plain = text.isascii() and text.isdecimal() and len(text) < 20
+    if not plain or not low <= int(text) <= high:
         raise SettingsError(f"{name} must be a whole number from {low} to {high}.")
     return int(text)
 

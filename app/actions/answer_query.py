@@ -15,12 +15,15 @@ from app.datasets import Dataset
 from app.errors import (
     EngineError,
     EngineUnavailable,
+    Invalid,
+    NoGrant,
     QuestionForfeited,
     QuestionVoided,
     StillRunning,
 )
 from app.faults import reach
 from app.interfaces import Catalogue, Engine, Engines, Ledger
+from app.ledger.account import EVERYBODY, NO_GRANT
 from app.ledger.protocol import (
     Charged,
     ChargeOrder,
@@ -85,7 +88,11 @@ class AnswerQuery:
         reach("F1")
         for _ in range(STALE_TRIES):
             dataset = await self.catalogue.dataset(asked.question.dataset)
-            order, plan = self._order(asked, dataset)
+            try:
+                order, plan = self._order(asked, dataset)
+            except Invalid:
+                await self._must_have_grant(asked.principal, dataset)
+                raise
             outcome = await self.ledger.submit(order)
             if not isinstance(outcome, Stale):
                 break
@@ -95,6 +102,13 @@ class AnswerQuery:
         if isinstance(outcome, Settled):
             return self._reply(outcome)
         return await self._run(order, plan, dataset, outcome)
+
+    async def _must_have_grant(self, principal: Principal, dataset: Dataset) -> None:
+        """What is wrong with a question is told only to those who may ask it."""
+        holders = [folded(principal.name), EVERYBODY]
+        accounts = await self.ledger.accounts(dataset.book_id, holders)
+        if len(accounts) != len(holders):
+            raise NoGrant(NO_GRANT)
 
     def _order(self, asked: AskedOnce, dataset: Dataset) -> tuple[ChargeOrder, Plan]:
         plan = self.planner.plan(asked.question, dataset, asked.text)

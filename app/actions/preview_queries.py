@@ -7,7 +7,7 @@ from app.access import Principal, Role
 from app.accounting.rounding import PICO, wire
 from app.errors import AppError, Invalid, LedgerError, NoGrant
 from app.interfaces import Catalogue, Ledger
-from app.ledger.account import EVERYBODY, Account
+from app.ledger.account import EVERYBODY, NO_GRANT, Account
 from app.names import folded
 from app.planning.plan import Plan, Planner
 from app.planning.question import Question
@@ -42,7 +42,7 @@ class PreviewQueries:
             books[dataset.book_id] = await self.ledger.accounts(dataset.book_id, holders)
         accounts = books[dataset.book_id]
         if any(holder not in accounts for holder in holders):
-            raise NoGrant("There is no dataset of this name on which you have a budget.")
+            raise NoGrant(NO_GRANT)
         plan = self.planner.plan(question, dataset, question.model_dump_json(by_alias=True))
         refusal: AppError | None = None
         try:

@@ -10,6 +10,7 @@ from app.accounting.rounding import PICO, wire
 from app.errors import AccountFrozen, BudgetExhausted, Invalid
 
 EVERYBODY = "*"
+NO_GRANT = "There is no dataset of this name on which you have a budget."
 TYPICAL_COUNT_EPSILON = PICO // 10  # what `questions_left` assumes a count costs: 0.1
 
 

@@ -14,6 +14,8 @@ def exact_amount(value: object) -> Decimal:
     if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal):
         raise ValueError("a number, or a decimal text such as '0.1'")
     text = getattr(value, "text", None) or str(value)  # a JSON number keeps how it was written
+    if isinstance(value, float) and Decimal(text) != Decimal(repr(float(value))):
+        raise ValueError("more digits than a JSON number holds: send it as a decimal text")
     if len(text) > 60 or not set(text) <= set("0123456789.eE+-"):
         raise ValueError("a number, or a decimal text such as '0.1'")
     try:

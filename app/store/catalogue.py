@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from app.access import Key, Principal, Role
 from app.datasets import Dataset
 from app.errors import NoGrant, NotAuthenticated
+from app.ledger.account import NO_GRANT
 from app.names import folded
 from app.store.administration import key_hash
 from app.store.datasets import dataset_from
@@ -62,7 +63,7 @@ class Catalogue:
             if dataset is not None and len(self._datasets) < KEPT_MAX:
                 self._datasets[name] = dataset
         if dataset is None:
-            raise NoGrant("There is no dataset of this name on which you have a budget.")
+            raise NoGrant(NO_GRANT)
         return dataset
 
 

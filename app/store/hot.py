@@ -7,6 +7,7 @@ stores. An ORM session costs eight times the driver here, and a charge must not 
 
 import fcntl
 import os
+import re
 import time
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -122,10 +123,17 @@ class HotPostgres:
             f"SET lock_timeout = {LOCK_TIMEOUT_MS}",
             f"SET idle_in_transaction_session_timeout = {IDLE_IN_TRANSACTION_MS}",
             "SET synchronous_commit = on",
+            # Every statement finds its rows by a key. Planned once, and never by a scan: the first
+            # plans are made while the tables are empty, and would stay when they are not.
+            *(f"SET enable_{way} = off" for way in ("seqscan", "hashjoin", "mergejoin")),
+            "SET plan_cache_mode = force_generic_plan",
+            "SET jit = off",
         ]
         for name, text in statements(sqlite=False).named().items():
             self._names[text] = name
-            setup.append(f"PREPARE {name}{' (text)' if '$1' in text else ''} AS {text}")
+            marks = len(set(re.findall(r"\$\d+", text)))
+            kinds = f" ({', '.join(['text'] * marks)})" if marks else ""
+            setup.append(f"PREPARE {name}{kinds} AS {text}")
         self._travel(setup)
 
     def begin_and_read(self, reads: Sequence[Read]) -> list[Rows]:
@@ -134,7 +142,13 @@ class HotPostgres:
     def write_and_commit(self, writes: Sequence[Write], then: Sequence[Read]) -> list[Rows]:
         # Of a text with several statements nothing after the first error is run, so what follows
         # COMMIT is read only if it succeeded.
-        changes = [self._execute((text, (canonical(rows),))) for text, rows in writes]
+        runs: list[Read] = []
+        for text, rows in writes:
+            if text.startswith("INSERT"):
+                runs.append((text, (canonical(rows),)))
+            else:
+                runs += [(text, row) for row in rows]
+        changes = [self._execute(run) for run in runs]
         done = self._travel([*changes, "COMMIT", *map(self._execute, then)])
         return done[len(changes) + 1 :]
 
@@ -143,7 +157,10 @@ class HotPostgres:
 
     def _execute(self, read: Read) -> str:
         text, values = read
-        given = ", ".join(self._escape(str(value).encode()).decode() for value in values)
+        given = ", ".join(
+            "NULL" if value is None else self._escape(str(value).encode()).decode()
+            for value in values
+        )
         return f"EXECUTE {self._names[text]}{f'({given})' if given else ''}"
 
     def _travel(self, texts: Sequence[str]) -> list[Rows]:
@@ -151,7 +168,7 @@ class HotPostgres:
         run meanwhile: libpq's own waiting would hold the interpreter's lock."""
         try:
             self._native.send_query(";".join(texts).encode())
-            results = wait(execute(self._native), self._native.socket)
+            results = wait(execute(self._native), self._native.socket, interval=1.0)
         except psycopg.Error:
             raise Broken from None
         for result in results:

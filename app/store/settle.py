@@ -10,7 +10,7 @@ from typing import Any
 
 from app.errors import AppError, DatasetClosed, IdempotencyConflict, NoGrant, StillRunning
 from app.faults import reach
-from app.ledger.account import EVERYBODY, Account, account_id
+from app.ledger.account import EVERYBODY, NO_GRANT, Account, account_id
 from app.ledger.chain import Book, Entry, canonical
 from app.ledger.protocol import (
     ATTEMPTS_MAX,
@@ -155,7 +155,7 @@ class _Batch:
         own_id, all_id = (account_id(order.book_id, h) for h in (order.holder, EVERYBODY))
         own, everybody = self._accounts.get(own_id), self._accounts.get(all_id)
         if own is None or everybody is None:
-            raise NoGrant("There is no dataset of this name on which you have a budget.")
+            raise NoGrant(NO_GRANT)
         paid = [own.admit(order.loss), everybody.admit(order.loss)]
         for account in paid:
             self._accounts[account.id] = account

@@ -1,8 +1,8 @@
 """The writer's statements, in the two dialects; everything else goes through SQLAlchemy.
 
 Text is put together from constants here and nowhere else; values are always parameters. Statements
-that read take one parameter: a JSON list, or one text. Statements that write take rows: SQLite
-binds them one by one, PostgreSQL takes them all as one JSON list of lists.
+that read take one parameter: a JSON list, or one text. Statements that write are run once for each
+row, but for inserts into PostgreSQL, which take all rows as one JSON list of lists.
 """
 
 # ruff: noqa: S608  # constants only, see above
@@ -85,14 +85,17 @@ def statements(*, sqlite: bool) -> Statements:
         stored=f"SELECT id, state, answer FROM charges WHERE id {among}",
         insert_charge=insert("charges", CHARGE_COLUMNS),
         settle_charge=update(
-            "charges", ["state", "answer", "settled_at"], "id", " AND state = 'charged'", "attempt"
+            "charges",
+            ["state", "answer", "settled_at"],
+            ["id", "attempt"],
+            " AND state = 'charged'",
         ),
-        take_over=update("charges", ["attempt", "lease_until"], "id", " AND state = 'charged'"),
+        take_over=update("charges", ["attempt", "lease_until"], ["id"], " AND state = 'charged'"),
         update_account=update(
-            "accounts", ["epsilon_spent", "delta_spent", "version", "updated_at"], "id"
+            "accounts", ["epsilon_spent", "delta_spent", "version", "updated_at"], ["id"]
         ),
         insert_entry=insert("entries", ENTRY_COLUMNS),
-        update_book=update("books", ["seq", "head", "last_at"], "id"),
+        update_book=update("books", ["seq", "head", "last_at"], ["id"]),
     )
 
 
@@ -100,29 +103,23 @@ def _sqlite_insert(table: str, columns: list[str]) -> str:
     return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
 
 
-def _sqlite_update(table: str, columns: list[str], key: str, more: str = "", also: str = "") -> str:
-    changed = ", ".join(f"{column} = ?" for column in columns)
-    fence = f" AND {also} = ?" if also else ""
-    return f"UPDATE {table} SET {changed} WHERE {key} = ?{more}{fence}"
-
-
 def _postgres_insert(table: str, columns: list[str]) -> str:
-    values = ", ".join(_item(column, place) for place, column in enumerate(columns))
-    listed = ", ".join(columns)
-    rows = "json_array_elements($1::json) AS r"
-    return f"INSERT INTO {table} ({listed}) SELECT {values} FROM {rows}"
+    values = ", ".join(f"(r->>{i}){_kind(column)}" for i, column in enumerate(columns))
+    rows = "jsonb_array_elements($1::jsonb) AS r"
+    return f"INSERT INTO {table} ({', '.join(columns)}) SELECT {values} FROM {rows}"
 
 
-def _postgres_update(
-    table: str, columns: list[str], key: str, more: str = "", also: str = ""
-) -> str:
-    changed = ", ".join(f"{column} = {_item(column, i)}" for i, column in enumerate(columns))
-    match = f"{table}.{key} = {_item(key, len(columns))}"
-    fence = f" AND {table}.{also} = {_item(also, len(columns) + 1)}" if also else ""
-    rows = "json_array_elements($1::json) AS r"
-    return f"UPDATE {table} SET {changed} FROM {rows} WHERE {match}{more}{fence}"
+def _sqlite_update(table: str, columns: list[str], keys: list[str], more: str = "") -> str:
+    changed = ", ".join(f"{column} = ?" for column in columns)
+    return f"UPDATE {table} SET {changed} WHERE {' AND '.join(f'{k} = ?' for k in keys)}{more}"
 
 
-def _item(column: str, place: int) -> str:
-    kind = "::bigint" if column in BIG else "::integer" if column == "attempt" else ""
-    return f"(r->>{place}){kind}"
+def _postgres_update(table: str, columns: list[str], keys: list[str], more: str = "") -> str:
+    marks = {name: f"${i}{_kind(name)}" for i, name in enumerate([*columns, *keys], 1)}
+    changed = ", ".join(f"{column} = {marks[column]}" for column in columns)
+    found = " AND ".join(f"{key} = {marks[key]}" for key in keys)
+    return f"UPDATE {table} SET {changed} WHERE {found}{more}"
+
+
+def _kind(column: str) -> str:
+    return "::bigint" if column in BIG else "::integer" if column == "attempt" else ""

@@ -28,9 +28,7 @@ long_texts = st.from_regex(r"[0-9]{1,6}\.[0-9]{1,52}", fullmatch=True)
 
 
 @given(amounts | long_texts.map(Decimal), unit)
-def test_costs_round_up_and_limits_round_down_by_less_than_a_unit(
-    value: Decimal, of: int
-) -> None:
+def test_costs_round_up_and_limits_round_down_by_less_than_a_unit(value: Decimal, of: int) -> None:
     exact = Fraction(value) * of
     assert 0 <= cost_units(value, of) - exact < 1
     assert 0 <= exact - limit_units(value, of) < 1

@@ -28,7 +28,9 @@ class Made:
     def __init__(self, book_id: str = "b_1", limit: int = 100) -> None:
         self.book = Book(book_id, 0, FIRST_PREVIOUS, 0)
         self.entries: list[Entry] = []
-        self.accounts = {h: Account(book_id, h, h, "pure", Loss(limit), Loss(0), 1) for h in HOLDERS}
+        self.accounts = {
+            h: Account(book_id, h, h, "pure", Loss(limit), Loss(0), 1) for h in HOLDERS
+        }
         for holder in HOLDERS:
             self.append("grant", grant(holder, limit))
 
@@ -126,7 +128,10 @@ def change(index: int, how: Callable[[Entry], Entry]) -> Callable[[list[Line]], 
 
 def on_account(how: Callable[[Account], Account]) -> Callable[[list[Line]], list[Line]]:
     def sabotage(lines: list[Line]) -> list[Line]:
-        return [how(line) if isinstance(line, Account) and line.holder == "ann" else line for line in lines]
+        return [
+            how(line) if isinstance(line, Account) and line.holder == "ann" else line
+            for line in lines
+        ]
 
     return sabotage
 
@@ -190,9 +195,7 @@ SABOTEURS: dict[str, tuple[Callable[[list[Line]], list[Line]], str]] = {
     "change a time only": (change(3, lambda e: replace(e, at=1)), "the time goes back"),
     "void more than was paid": (
         lambda lines: rehashed(
-            change(
-                7, lambda e: edited(e, '"epsilon":1', '"epsilon":1000')
-            )(lines)
+            change(7, lambda e: edited(e, '"epsilon":1', '"epsilon":1000'))(lines)
         ),
         "more was given back than paid",
     ),
@@ -334,7 +337,9 @@ steps = st.lists(
 
 
 @given(st.lists(steps, min_size=1, max_size=3))
-def test_a_long_history_adds_up_to_its_accounts(histories: list[list[tuple[str, int, bool]]]) -> None:
+def test_a_long_history_adds_up_to_its_accounts(
+    histories: list[list[tuple[str, int, bool]]],
+) -> None:
     lines: list[Line] = []
     for index, history in enumerate(histories):
         made = Made(f"b_{index}", limit=200)

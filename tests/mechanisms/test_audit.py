@@ -1,4 +1,4 @@
-"""A black-box audit: from answers alone, a lower bound on the loss, which must stay below the charge.
+"""A black-box audit: a lower bound on the loss, from answers alone, stays below the charge.
 
 5,000 answers about each of two neighbouring tables at epsilon = 1. The event is chosen on the first
 half and counted on the second; both chances are bounded by Clopper and Pearson, each wrong with
@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from app.datasets import Card
-from app.planning.plan import Plan, make_plan
-from app.queries.statistics import Exact
 from app.mechanisms.laplace import Noise
 from app.mechanisms.sampling import SystemNoise
+from app.planning.plan import Plan, make_plan
+from app.queries.statistics import Exact
 from tests.mechanisms.law import lower_chance, upper_chance
 from tests.queries.cards import card, question
 from tests.queries.reference import Row, tallied
@@ -45,7 +45,7 @@ def value(answer: dict[str, Any]) -> float:
 
 def tens(answer: dict[str, Any]) -> float:
     """Rounded, so that there are not too many events; to what does not matter."""
-    return math.floor(answer["value"] / 10.0) * 10.0
+    return math.floor(float(answer["value"]) / 10.0) * 10.0
 
 
 def first_less_second(answer: dict[str, Any]) -> float:

@@ -8,7 +8,7 @@ import pytest
 
 from app.accounting.loss import Loss
 from app.accounting.rounding import PICO
-from app.datasets import Dataset, Source, Version
+from app.datasets import Dataset, NumberColumn, Source, Version
 from app.errors import Invalid
 from app.mechanisms.sampling import SystemNoise
 from app.planning.plan import Plan, Planner, make_plan
@@ -135,7 +135,9 @@ def test_what_is_described_is_in_the_units_of_the_column() -> None:
     (noise,) = plan.mechanism["noise"]
     assert noise["sensitivity"] == pytest.approx(1000.25, abs=1e-6)
     assert noise["scale"] == pytest.approx(1000.25, abs=1e-6)
-    assert noise["grid"] == 2.0**-30
+    column = CARD.column("income")
+    assert isinstance(column, NumberColumn)
+    assert noise["grid"] == 2.0**-column.grid_exponent < 1e-6
 
 
 # The answer

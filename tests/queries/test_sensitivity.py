@@ -107,7 +107,7 @@ def changes(made: Card, shape: Shape, values: str) -> Iterator[Vectors]:
     for context in ([], [other]):
         choices = persons(values, made.person.rows_max)
         if made.neighbours == "add_remove":
-            firsts = [[]]
+            firsts: list[list[Row]] = [[]]
         elif single:  # as many rows as before, which is public
             firsts = choices = [choice for choice in choices if len(choice) == 1]
         else:

@@ -150,7 +150,9 @@ class Ledger:
         self.database.engine.dispose()
 
 
-def make_ledger(database: Database, *, everybody: int = 20, each: tuple[int, ...] = (10, 10)) -> Ledger:
+def make_ledger(
+    database: Database, *, everybody: int = 20, each: tuple[int, ...] = (10, 10)
+) -> Ledger:
     """A ledger on a migrated database; limits are in tenths of epsilon."""
     install(database)
     administration = Administration(database)

@@ -106,10 +106,14 @@ def test_a_snapshot_stands_still_while_others_write(ledger: Ledger) -> None:
 
 
 def test_a_transaction_that_fails_leaves_nothing(ledger: Ledger) -> None:
+    def fail() -> None:
+        with ledger.database.writing() as connection:
+            connection.execute(text("UPDATE accounts SET epsilon_spent = 7"))
+            raise LookupError
+
     before = ledger.everything()
-    with pytest.raises(LookupError), ledger.database.writing() as connection:
-        connection.execute(text("UPDATE accounts SET epsilon_spent = 7"))
-        raise LookupError
+    with pytest.raises(LookupError):
+        fail()
     assert ledger.everything() == before
 
 

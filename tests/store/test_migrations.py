@@ -1,7 +1,6 @@
 """The schema on both stores: no drift, there and back, all or nothing, and what it forbids."""
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -132,9 +131,9 @@ def test_a_ledger_is_installed_once(empty: Database) -> None:
 
 
 @pytest.fixture
-def charged(ledger: Ledger) -> Iterator[Ledger]:
+def charged(ledger: Ledger) -> Ledger:
     ledger.charge(ledger.order())
-    yield ledger
+    return ledger
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 from app.accounting.loss import Loss
 from app.errors import AppError
 from app.ledger.account import EVERYBODY
-from app.ledger.protocol import Charged, ChargeOrder, ForfeitOrder, Order, RecordOrder, Settled, State
+from app.ledger.protocol import (
+    Charged,
+    ChargeOrder,
+    ForfeitOrder,
+    Order,
+    RecordOrder,
+    Settled,
+    State,
+)
 from app.store.connect import Database
 from tests.store.ledgers import TENTH, Ledger, make_ledger
 

@@ -23,6 +23,7 @@ from app.ledger.protocol import (
     ATTEMPTS_MAX,
     Charged,
     ForfeitOrder,
+    Order,
     RecordOrder,
     Settled,
     Stale,
@@ -127,7 +128,13 @@ def test_orders_of_a_batch_are_decided_in_their_order_and_a_refusal_spoils_nothi
     ledger: Ledger,
 ) -> None:
     results = ledger.settle(*[ledger.order(tenths=tenths) for tenths in (6, 6, 3, 2, 1)])
-    assert [type(r) for r in results] == [Charged, BudgetExhausted, Charged, BudgetExhausted, Charged]
+    assert [type(r) for r in results] == [
+        Charged,
+        BudgetExhausted,
+        Charged,
+        BudgetExhausted,
+        Charged,
+    ]
     assert ledger.spent() == 10
     assert ledger.verified().sound
 
@@ -160,7 +167,7 @@ def test_a_batch_that_is_run_again_after_an_unknown_commit_finds_what_it_did(
 ) -> None:
     ready = [ledger.order() for _ in range(3)]
     ledger.settle(*ready)
-    batch = [
+    batch: list[Order] = [
         ledger.order(tenths=2),
         RecordOrder(ready[0].charge_id, 1, "an answer"),
         ForfeitOrder(ready[1].charge_id, 1),
@@ -223,7 +230,11 @@ def test_a_void_gives_back_once_and_as_an_entry(ledger: Ledger) -> None:
 def test_what_is_settled_cannot_be_voided(ledger: Ledger, settled: State) -> None:
     order = ledger.order()
     ledger.charge(order)
-    deed = RecordOrder(order.charge_id, 1, "a") if settled is State.ANSWERED else ForfeitOrder(order.charge_id, 1)
+    deed = (
+        RecordOrder(order.charge_id, 1, "a")
+        if settled is State.ANSWERED
+        else ForfeitOrder(order.charge_id, 1)
+    )
     ledger.settle(deed)
     before = ledger.everything()
     (result,) = ledger.settle(ledger.void(order))
@@ -312,11 +323,12 @@ def test_a_take_over_and_a_settlement_in_one_batch_see_each_other(
 ) -> None:
     first = ledger.order(key="k", lease_seconds=0.0)
     ledger.charge(first)
-    old = {
+    deeds: dict[str, Order] = {
         "record": RecordOrder(first.charge_id, 1, "old"),
         "forfeit": ForfeitOrder(first.charge_id, 1),
         "void": ledger.void(first),
-    }[deed]
+    }
+    old = deeds[deed]
     take_over = ledger.order(key="k")
     if old_first:
         _, taken = ledger.settle(old, take_over)
@@ -433,7 +445,13 @@ def test_connections_that_alternate_see_one_another(ledger: Ledger) -> None:
 
 @pytest.mark.parametrize(
     "nasty",
-    ["'; DROP TABLE entries; --", "a'b''c\"d\\e\\'f", "%s $1 ? :x {0}", "\u2028\n\t\x01 ü 😀 \ufffd", "nul\\u0000"],
+    [
+        "'; DROP TABLE entries; --",
+        "a'b''c\"d\\e\\'f",
+        "%s $1 ? :x {0}",
+        "\u2028\n\t\x01 ü 😀 \ufffd",
+        "nul\\u0000",
+    ],
 )
 def test_text_is_stored_and_told_as_it_came_and_never_read_as_sql(
     ledger: Ledger, nasty: str

@@ -1,0 +1,123 @@
+"""The actions over a real SQLite ledger and a real engine, without HTTP."""
+
+import asyncio
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from app.access import Principal, Role
+from app.actions.answer_query import AnswerQuery, AskedOnce, Reply
+from app.actions.preview_queries import PreviewQueries
+from app.datasets import Dataset, Source
+from app.ledger.account import EVERYBODY, Account
+from app.ledger.chain import canonical
+from app.ledger.verify import verify
+from app.main import Stores
+from app.mechanisms.sampling import SystemNoise
+from app.names import folded, new_id
+from app.planning.plan import Planner
+from app.planning.question import Question
+from app.settings import Settings
+from app.store.catalogue import Catalogue
+from app.store.writer import Writer
+from tests.queries.cards import card
+
+ADMIN = Principal("a_admin", "admin", Role.ADMIN, "k")
+ROWS = [(30, 1.5, "Bern", True, "1990-01-01"), (60, 2.5, "Chur", False, "1960-01-01")] * 20
+
+
+class Service:
+    def __init__(self, folder: Path, *, lease_seconds: float = 60.0) -> None:
+        (folder / "data").mkdir(exist_ok=True)
+        self.file = folder / "data" / "people.csv"
+        lines = [",".join(map(str, row)) for row in ROWS]
+        self.file.write_text("\n".join(["age,income,city,member,born", *lines]) + "\n")
+        settings = Settings.from_environment({"BURSAR_HOME": str(folder)})
+        self.stores = Stores(settings)
+        self.stores.get_ready(settings)
+        self.writer = Writer(self.stores.database)
+        self.writer.start()
+        self.catalogue = Catalogue(self.writer)
+        self.threads = ThreadPoolExecutor(2)
+        self.answer_query = AnswerQuery(
+            self.writer,
+            self.catalogue,
+            self.stores.engines,
+            SystemNoise(),
+            Planner(),
+            self.threads,
+            lease_seconds,
+        )
+        self.preview_queries = PreviewQueries(self.writer, self.catalogue, Planner())
+        analyst = self.stores.people.create("admin", "Ann", Role.ANALYST, None, None, "")
+        self.ann = Principal(analyst.id, "Ann", Role.ANALYST, "k")
+        self.dataset = self.register("people")
+        self.grant(EVERYBODY, "2")
+        self.grant("ann", "1")
+
+    def register(self, name: str, *, path: str = "people.csv", **more: Any) -> Dataset:
+        given = {"card": card(), "reason": None, "request": None, "body": "", **more}
+        return self.stores.register_dataset(
+            given.pop("principal", ADMIN),
+            name=name,
+            description="",
+            source=Source(given.pop("engine", "duckdb"), path),
+            **given,
+        )
+
+    def grant(self, holder: str, epsilon: str, **more: Any) -> Account:
+        given = {
+            "dataset": "people",
+            "currency": "pure",
+            "delta": Decimal(0),
+            "expected_version": None,
+            "must_be_new": False,
+            "reason": None,
+            **more,
+        }
+        budget, _ = self.stores.grant_budget(
+            given.pop("principal", ADMIN), holder=holder, epsilon=Decimal(epsilon), **given
+        )
+        return budget.account
+
+    def asked(self, body: dict[str, Any], *, key: str | None = None, **more: Any) -> AskedOnce:
+        question = Question.model_validate(body)
+        text = canonical(body)
+        principal = more.get("principal", self.ann)
+        return AskedOnce(principal, question, text, str(hash(text)), key or new_id("key"))
+
+    def ask(self, query: dict[str, Any], *, key: str | None = None, **more: Any) -> Reply:
+        return asyncio.run(self.answer_query(self.asked(body(query, **more), key=key)))
+
+    def preview(self, *bodies: dict[str, Any], listed: bool = True) -> list[dict[str, Any]]:
+        questions = [Question.model_validate(each) for each in bodies]
+        return asyncio.run(self.preview_queries(self.ann, questions, listed=listed))
+
+    def account(self, holder: str) -> Account:
+        found = self.stores.budgets.all(holder=folded(holder), after="", limit=10)
+        return found[0][1].account
+
+    def sound(self) -> bool:
+        return verify(self.stores.history.snapshot(None)).sound
+
+    def close(self) -> None:
+        self.threads.shutdown(wait=True)
+        self.writer.stop()
+        self.stores.engines.close()
+        self.stores.database.engine.dispose()
+
+
+def body(query: dict[str, Any], *, epsilon: str = "0.1", **more: Any) -> dict[str, Any]:
+    return {"dataset": "people", "query": query, "privacy": {"epsilon": epsilon}, **more}
+
+
+@contextmanager
+def service_in(folder: Path, **options: Any) -> Iterator[Service]:
+    service = Service(folder, **options)
+    try:
+        yield service
+    finally:
+        service.close()

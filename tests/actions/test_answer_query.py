@@ -1,0 +1,290 @@
+"""Answering: charged first, asked under the charge, stored, and told as stored."""
+
+import asyncio
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.access import Principal, Role
+from app.accounting.loss import Loss
+from app.accounting.rounding import PICO
+from app.datasets import Dataset
+from app.errors import (
+    BudgetExhausted,
+    DatasetClosed,
+    EngineFailed,
+    EngineUnavailable,
+    IdempotencyConflict,
+    Invalid,
+    NoGrant,
+    NotPermitted,
+    QuestionForfeited,
+    QuestionVoided,
+    StillRunning,
+)
+from app.interfaces import Engine
+from app.ledger.account import EVERYBODY
+from app.queries.statistics import Exact, Tally
+from tests.actions.service import Service, body, service_in
+
+COUNT = {"kind": "count"}
+TENTH = Loss(PICO // 10)
+
+
+class Spoiled:
+    """The real engine, but for one fault; counts how often it was asked."""
+
+    def __init__(self, service: Service, fault: Exception | float | None) -> None:
+        self._real: Engine = service.stores.engines.engine("duckdb")
+        self._fault = fault
+        self.asked = 0
+
+    def engine(self, name: str) -> Engine:
+        return self
+
+    def inspect(self, source: Any, card: Any) -> Any:
+        return self._real.inspect(source, card)
+
+    def prepare(self, dataset: Dataset) -> None:
+        if isinstance(self._fault, EngineUnavailable):
+            raise self._fault
+        self._real.prepare(dataset)
+
+    def exact(self, dataset: Dataset, tally: Tally) -> Exact:
+        self.asked += 1
+        if isinstance(self._fault, Exception):
+            raise self._fault
+        result = self._real.exact(dataset, tally)
+        if self._fault is not None:
+            fault, self._fault = self._fault, None
+            time.sleep(fault)
+        return result
+
+    def close(self) -> None:
+        self._real.close()
+
+    def cached(self, dataset: Dataset, tally: Tally) -> Exact | None:
+        return None
+
+
+def spoil(service: Service, fault: Exception | float | None = None) -> Spoiled:
+    spoiled = Spoiled(service, fault)
+    service.answer_query.engines = spoiled
+    return spoiled
+
+
+def test_an_answer_is_charged_near_the_truth_and_tells_price_and_theorem(service: Service) -> None:
+    reply = service.ask(COUNT, epsilon="0.9")
+    told = json.loads(reply.text)
+    assert told["status"] == "answered"
+    assert abs(told["value"] - 40) < 60  # further off with probability below 1e-20
+    assert told["charged"]["epsilon"] == 0.9
+    assert told["mechanism"]["kind"] == "laplace"
+    assert "Proposition 1" in told["theorem"]
+    assert "filter" in told["theorem"]
+    assert service.account("ann").spent == service.account(EVERYBODY).spent == Loss(PICO * 9 // 10)
+    stored = service.stores.history.one(told["id"], analyst_id=service.ann.analyst_id)
+    assert stored.answer == reply.text
+    assert service.sound()
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"kind": "sum", "column": "age"},
+        {"kind": "mean", "column": "income", "where": {"column": "age", "op": ">", "value": 1}},
+        {"kind": "histogram", "column": "city"},
+        {"kind": "count", "group_by": ["member", {"column": "age", "edges": list(range(20))}]},
+    ],
+)
+def test_every_kind_of_question_is_answered_in_valid_json(
+    service: Service, query: dict[str, Any]
+) -> None:
+    told = json.loads(service.ask(query).text)
+    assert told["value"] is not None
+    assert set(told) >= {"id", "status", "value", "mechanism", "interval", "charged", "receipt"}
+
+
+def test_the_same_key_is_answered_with_the_same_bytes_and_one_charge(service: Service) -> None:
+    replies = [service.ask(COUNT, key="k") for _ in range(5)]
+    assert len({reply.text for reply in replies}) == 1
+    assert [reply.replayed for reply in replies] == [False, True, True, True, True]
+    assert service.account("ann").spent == TENTH
+
+
+def test_the_same_question_is_told_again_for_nothing_unless_it_is_to_be_fresh(
+    service: Service,
+) -> None:
+    first = service.ask(COUNT)
+    again = service.ask(COUNT)
+    assert (again.text, again.reused) == (first.text, True)
+    fresh = service.ask(COUNT, fresh=True)
+    assert not fresh.reused
+    assert json.loads(fresh.text)["id"] != json.loads(first.text)["id"]
+    assert service.account("ann").spent == TENTH + TENTH
+
+
+def test_another_body_under_the_key_is_refused(service: Service) -> None:
+    service.ask(COUNT, key="k")
+    with pytest.raises(IdempotencyConflict):
+        service.ask(COUNT, key="k", epsilon="0.2")
+    assert service.account("ann").spent == TENTH
+
+
+def test_many_at_once_are_charged_as_far_as_the_budget_goes(service: Service) -> None:
+    async def all_of_them() -> list[Any]:
+        asked = [service.asked(body(COUNT, fresh=True)) for _ in range(15)]
+        return await asyncio.gather(*map(service.answer_query, asked), return_exceptions=True)
+
+    results = asyncio.run(all_of_them())
+    refused = [result for result in results if isinstance(result, BaseException)]
+    assert len(refused) == 5
+    assert {type(each) for each in refused} == {BudgetExhausted}
+    assert service.account("ann").remaining == Loss(0)
+    assert service.sound()
+
+
+@pytest.mark.parametrize("role", [Role.ADMIN, Role.VIEWER])
+def test_only_analysts_ask(service: Service, role: Role) -> None:
+    asked = service.asked(body(COUNT), principal=Principal("a", "x", role, "k"))
+    with pytest.raises(NotPermitted):
+        asyncio.run(service.answer_query(asked))
+
+
+def test_what_is_refused_never_reaches_the_engine(service: Service) -> None:
+    spoiled = spoil(service)
+    with pytest.raises(BudgetExhausted):
+        service.ask(COUNT, epsilon="1.1")
+    with pytest.raises(Invalid):
+        service.ask({"kind": "sum", "column": "salary"})
+    with pytest.raises(NoGrant):
+        asyncio.run(service.answer_query(service.asked({**body(COUNT), "dataset": "none"})))
+    stranger = Principal(service.ann.analyst_id, "Bob", Role.ANALYST, "k")
+    with pytest.raises(NoGrant):
+        asyncio.run(service.answer_query(service.asked(body(COUNT), principal=stranger)))
+    service.stores.datasets.alter("admin", "people", description=None, closed=True, reason=None)
+    with pytest.raises(DatasetClosed):
+        service.ask(COUNT)
+    assert spoiled.asked == 0
+    assert service.account("ann").spent == Loss(0)
+
+
+# Failures
+
+
+@pytest.mark.parametrize(
+    "fault", [EngineFailed("why"), OverflowError("12345"), ValueError("12345")]
+)
+def test_a_failure_after_data_was_asked_forfeits_and_says_always_the_same(
+    service: Service, fault: Exception
+) -> None:
+    spoil(service, fault)
+    for _ in range(2):
+        with pytest.raises(QuestionForfeited) as caught:
+            service.ask(COUNT, key="k")
+        assert "12345" not in caught.value.detail
+        assert caught.value.__cause__ is None
+    assert service.account("ann").spent == TENTH
+    spoil(service)
+    with pytest.raises(QuestionForfeited):
+        service.ask(COUNT, key="k")
+    assert service.sound()
+
+
+def test_noise_that_fails_forfeits(service: Service) -> None:
+    class NoNoise:
+        def discrete_laplace(self, scale: float, size: int) -> list[int]:
+            raise ArithmeticError("the sampler failed")
+
+    service.answer_query.noise = NoNoise()
+    with pytest.raises(QuestionForfeited):
+        service.ask(COUNT)
+    assert service.account("ann").spent == TENTH
+
+
+def test_data_that_cannot_be_opened_gives_the_charge_back(service: Service) -> None:
+    spoiled = spoil(service, EngineUnavailable("gone"))
+    for _ in range(2):
+        with pytest.raises(QuestionVoided):
+            service.ask(COUNT, key="k")
+    assert spoiled.asked == 0
+    assert service.account("ann").spent == service.account(EVERYBODY).spent == Loss(0)
+    spoil(service)
+    service.ask(COUNT, key="another")
+    assert service.account("ann").spent == TENTH
+    assert service.sound()
+
+
+def test_data_that_cannot_be_opened_by_a_second_attempt_is_not_given_back(tmp_path: Path) -> None:
+    """The first attempt vanished, and nobody knows whether it had read."""
+    with service_in(tmp_path, lease_seconds=0.05) as service:
+        spoil(service, SystemExitLike())
+        with pytest.raises(SystemExitLike):
+            service.ask(COUNT, key="k")
+        time.sleep(0.1)
+        spoil(service, EngineUnavailable("gone"))
+        with pytest.raises(QuestionForfeited):
+            service.ask(COUNT, key="k")
+        assert service.account("ann").spent == TENTH
+
+
+class SystemExitLike(Exception):
+    """What a worker that vanishes leaves behind: nothing is settled."""
+
+
+def test_a_worker_that_vanished_is_followed_by_two_more_and_no_third(tmp_path: Path) -> None:
+    with service_in(tmp_path, lease_seconds=0.03) as service:
+        spoiled = spoil(service, SystemExitLike())
+        for _ in range(3):
+            with pytest.raises(SystemExitLike):
+                service.ask(COUNT, key="k")
+            time.sleep(0.05)
+        spoil(service)
+        with pytest.raises(QuestionForfeited):
+            service.ask(COUNT, key="k")
+        assert spoiled.asked == 3
+        assert service.account("ann").spent == TENTH
+
+
+def test_while_an_attempt_runs_its_key_is_told_to_wait(service: Service) -> None:
+    spoil(service, SystemExitLike())
+    with pytest.raises(SystemExitLike):
+        service.ask(COUNT, key="k")
+    with pytest.raises(StillRunning) as caught:
+        service.ask(COUNT, key="k")
+    assert 0 < caught.value.retry_after_seconds <= 60
+
+
+def test_a_worker_that_slept_past_its_lease_tells_what_the_next_one_stored(tmp_path: Path) -> None:
+    with service_in(tmp_path, lease_seconds=0.1) as service:
+        spoiled = spoil(service, 0.4)
+
+        async def both() -> list[Any]:
+            first = asyncio.ensure_future(service.answer_query(service.asked(body(COUNT), key="k")))
+            await asyncio.sleep(0.2)
+            second = await service.answer_query(service.asked(body(COUNT), key="k"))
+            return [await first, second]
+
+        slow, quick = asyncio.run(both())
+        assert spoiled.asked == 2
+        assert slow.text == quick.text
+        assert service.account("ann").spent == TENTH
+        assert service.sound()
+
+
+def test_a_change_of_people_while_asking_is_planned_again(service: Service) -> None:
+    service.ask(COUNT)
+    service.stores.people.create("admin", "Zoe", Role.VIEWER, None, None, "")
+    assert not service.ask(COUNT, fresh=True).replayed
+
+
+def test_a_closed_dataset_answers_nothing_new_from_the_next_question_on(service: Service) -> None:
+    first = service.ask(COUNT, key="k")
+    service.stores.datasets.alter("admin", "people", description=None, closed=True, reason=None)
+    with pytest.raises(DatasetClosed):
+        service.ask(COUNT, fresh=True)
+    assert service.ask(COUNT, key="k").text == first.text
+    assert service.ask(COUNT).text == first.text

@@ -1,0 +1,191 @@
+"""Budgets over HTTP: granting, refusals that say what would fit, freezing, ETags, who sees them."""
+
+from decimal import Decimal
+
+import pytest
+
+from tests.server import World, ask, count, exact, made, new_key
+
+
+def test_a_refusal_says_what_would_fit_and_exactly_that_is_then_admitted(
+    live_on_each: World,
+) -> None:
+    world = live_on_each
+    person = world.person()
+    dataset = world.open_dataset(person, epsilon="0.300000000007")
+    client = world.client(person)
+    made(ask(client, count(dataset, "0.1"), new_key()))
+    before = world.entries(dataset)
+    refused = ask(client, count(dataset, 0.25), new_key())
+    assert refused.status_code == 402
+    assert refused.headers["content-type"] == "application/problem+json"
+    problem = refused.json()
+    assert problem["type"] == "/problems/budget-exhausted"
+    assert problem["account"] == person.name
+    assert exact(problem["requested"]) == Decimal("0.25")
+    assert exact(problem["remaining"]) == Decimal("0.200000000007")
+    largest = exact(problem, "largest_epsilon")
+    assert largest == Decimal("0.200000000007")
+    assert world.entries(dataset) == before
+    assert world.spent(dataset, person.name) == Decimal("0.1")
+
+    one_more = largest + Decimal("0.000000000001")
+    assert ask(client, count(dataset, str(one_more)), new_key()).status_code == 402
+    made(ask(client, count(dataset, str(largest)), new_key()))
+    assert exact(world.budget(dataset, person.name)["remaining"]) == 0
+    assert ask(client, count(dataset, "0.000000000001"), new_key()).status_code == 402
+    world.must_be_sound()
+
+
+def test_when_everybodys_budget_binds_the_refusal_names_it(live: World) -> None:
+    person = live.person()
+    dataset = live.open_dataset(person, epsilon=10, total=0.1)
+    refused = ask(live.client(person), count(dataset, 0.2), new_key())
+    assert (refused.status_code, refused.json()["account"]) == (402, "*")
+    assert live.spent(dataset, person.name) == live.spent(dataset, "*") == 0
+
+
+def test_a_limit_below_what_is_spent_freezes_and_rewrites_nothing(live_on_each: World) -> None:
+    world = live_on_each
+    person = world.person()
+    dataset = world.open_dataset(person, epsilon=1)
+    client = world.client(person)
+    made(ask(client, count(dataset, 0.5), new_key()))
+    lowered = world.grant(dataset, person.name, 0.4)
+    assert lowered["frozen"]
+    assert exact(lowered["spent"]) == Decimal("0.5")
+    assert exact(lowered["remaining"]) == 0
+    refused = ask(client, count(dataset, 0.01), new_key())
+    assert (refused.status_code, refused.json()["type"]) == (423, "/problems/account-frozen")
+    assert world.spent(dataset, person.name) == Decimal("0.5")
+    world.must_be_sound()
+    assert not world.grant(dataset, person.name, 0.6)["frozen"]
+    assert ask(client, count(dataset, 0.1), new_key()).status_code == 200
+    grants = [entry["body"] for entry in world.entries(dataset, "grant")]
+    mine = [body for body in grants if body["holder"] == person.name]
+    limits = [body["after"]["epsilon_limit"] for body in mine]
+    assert limits == [10**12, 4 * 10**11, 6 * 10**11]
+    assert [body["before"] for body in mine][1:] == [body["after"] for body in mine][:-1]
+
+
+def test_an_approximate_account_needs_a_delta_and_a_pure_one_has_none(live: World) -> None:
+    person = live.person()
+    dataset = live.dataset()
+    path = f"/v1/datasets/{dataset}/budgets/{person.name}"
+    for body in (
+        {"currency": "approximate", "epsilon": 1},
+        {"currency": "approximate", "epsilon": 1, "delta": 0},
+        {"currency": "pure", "epsilon": 1, "delta": 1e-6},
+    ):
+        reply = live.admin.put(path, json=body)
+        assert reply.status_code == 422
+        assert reply.json()["errors"][0]["pointer"] == "/delta"
+    live.grant(dataset, "*", 1)
+    granted = live.grant(dataset, person.name, 1, currency="approximate", delta=1e-6)
+    assert granted["limit"] == {"epsilon": 1.0, "delta": 1e-6}
+    made(ask(live.client(person), count(dataset, 0.25), new_key()))
+    after = live.budget(dataset, person.name)
+    assert (exact(after["spent"]), exact(after["remaining"])) == (Decimal("0.25"), Decimal("0.75"))
+    changed = live.admin.put(path, json={"currency": "pure", "epsilon": 2})
+    assert changed.status_code == 409  # something is spent: the currency stays
+
+
+def test_limits_round_down_and_costs_round_up(live: World) -> None:
+    person = live.person()
+    dataset = live.open_dataset(person, epsilon="0.1000000000019")
+    assert exact(live.budget(dataset, person.name)["limit"]) == Decimal("0.100000000001")
+    made(ask(live.client(person), count(dataset, "0.0000000000011"), new_key()))
+    assert live.spent(dataset, person.name) == Decimal("0.000000000002")
+
+
+def test_if_match_changes_just_the_budget_that_was_seen(live_on_each: World) -> None:
+    world = live_on_each
+    person = world.person()
+    dataset = world.open_dataset(person, epsilon=1)
+    path = f"/v1/datasets/{dataset}/budgets/{person.name}"
+    seen = world.admin.get(path).headers["ETag"]
+    unchanged = world.admin.get(path, headers={"If-None-Match": seen})
+    assert (unchanged.status_code, unchanged.content) == (304, b"")
+    body = {"currency": "pure", "epsilon": 2}
+    assert world.admin.put(path, json=body, headers={"If-Match": seen}).status_code == 200
+    stale = world.admin.put(path, json=body, headers={"If-Match": seen})
+    assert (stale.status_code, stale.json()["type"]) == (412, "/problems/precondition-failed")
+    new = world.admin.put(path, json=body, headers={"If-None-Match": "*"})
+    assert new.status_code == 412
+    before = world.admin.get(path).headers["ETag"]
+    made(ask(world.client(person), count(dataset, 0.1), new_key()))
+    after = world.admin.get(path, headers={"If-None-Match": before})
+    assert after.status_code == 200
+    assert after.headers["ETag"] != before
+    odd = world.admin.put(path, json=body, headers={"If-Match": '"not ours"'})
+    assert odd.status_code == 422
+    missing = f"/v1/datasets/{dataset}/budgets/{world.person().name}"
+    none = world.admin.put(missing, json=body, headers={"If-Match": '"1"'})
+    assert none.status_code == 412
+    assert world.admin.put(missing, json=body, headers={"If-None-Match": "*"}).status_code == 201
+
+
+def test_people_see_their_own_budgets_and_viewers_and_administrators_all(live: World) -> None:
+    one, two, viewer = live.person(), live.person(), live.person(role="viewer")
+    dataset = live.open_dataset(one, two)
+    path = f"/v1/datasets/{dataset}/budgets"
+    for client in (live.client(viewer), live.admin):
+        for holder in (one.name, two.name, "*"):
+            assert client.get(f"{path}/{holder}").status_code == 200
+    mine = live.client(one)
+    assert mine.get(f"{path}/{one.name}").status_code == 200
+    assert mine.get(f"{path}/{one.name.upper()}").status_code == 200
+    hidden = [mine.get(f"{path}/{holder}") for holder in (two.name, "*", "nobody-at-all")]
+    assert {reply.status_code for reply in hidden} == {404}
+    assert len({reply.content for reply in hidden}) == 1
+    listed = made(mine.get("/v1/budgets"))["items"]
+    assert [(item["dataset"], item["holder"]) for item in listed] == [(dataset, one.name)]
+    everything = made(live.client(viewer).get("/v1/budgets", params={"limit": 200}))["items"]
+    assert {(dataset, one.name), (dataset, two.name), (dataset, "*")} <= {
+        (item["dataset"], item["holder"]) for item in everything
+    }
+
+
+def test_the_asker_is_not_told_what_others_have_spent(live: World) -> None:
+    one, two = live.person(), live.person()
+    dataset = live.open_dataset(one, two, total=50)
+    made(ask(live.client(two), count(dataset, 0.7), new_key()))
+    answer = made(ask(live.client(one), count(dataset, 0.1), new_key()))
+    own, everybody = answer["charged"]["accounts"]
+    assert own["holder"] == one.name
+    assert everybody == {"holder": "*", "spent": None, "remaining": None}
+
+
+@pytest.mark.parametrize("role", ["analyst", "viewer"])
+def test_only_administrators_grant(live: World, role: str) -> None:
+    person = live.person(role=role)
+    dataset = live.open_dataset(live.person())
+    before = live.entries(dataset)
+    reply = live.client(person).put(
+        f"/v1/datasets/{dataset}/budgets/{person.name}", json={"currency": "pure", "epsilon": 9}
+    )
+    assert reply.status_code == 403
+    assert live.entries(dataset) == before
+
+
+def test_a_budget_is_granted_only_to_an_analyst_on_a_dataset_that_is_there(live: World) -> None:
+    viewer = live.person(role="viewer")
+    dataset = live.dataset()
+    body = {"currency": "pure", "epsilon": 1}
+    for place, status in (
+        (f"{dataset}/budgets/{viewer.name}", 422),
+        (f"{dataset}/budgets/nobody-at-all", 404),
+        ("never-registered/budgets/*", 404),
+    ):
+        assert live.admin.put(f"/v1/datasets/{place}", json=body).status_code == status
+    assert live.entries(dataset, "grant") == []
+
+
+def test_used_and_questions_left_follow_the_spend(live: World) -> None:
+    person = live.person()
+    dataset = live.open_dataset(person, epsilon=1)
+    made(ask(live.client(person), count(dataset, 0.25), new_key()))
+    budget = live.budget(dataset, person.name)
+    assert budget["used"] == 0.25
+    assert budget["questions_left"] == 7
+    assert budget["largest_epsilon"] == 0.75

@@ -1,0 +1,281 @@
+"""The ledger over HTTP and offline: paging, export, verification, and saboteurs it must name."""
+
+import contextlib
+import hashlib
+import itertools
+import json
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.server import Json, World, ask, count, made, new_key
+
+
+@pytest.fixture
+def story(world: World) -> World:
+    """A ledger in which something has happened."""
+    client = world.client("ada")
+    for _ in range(5):
+        made(ask(client, count("people", 0.1, fresh=True), new_key()))
+    assert ask(client, count("people", 5), new_key()).status_code == 402
+    world.grant("people", "ada", 2)
+    return world
+
+
+def export(world: World) -> list[str]:
+    reply = world.admin.get("/v1/ledger/export")
+    assert reply.headers["content-type"].startswith("application/x-ndjson")
+    return reply.text.splitlines()
+
+
+def verify_file(world: World, lines: list[str], folder: Path) -> tuple[int, str]:
+    path = folder / "export.ndjson"
+    path.write_text("".join(line + "\n" for line in lines))
+    ran = world.ledger.bursard("verify", "--file", str(path), check=False)
+    return ran.returncode, ran.stdout + ran.stderr
+
+
+def test_the_chain_can_be_followed_by_anyone_with_a_hash_function(story: World) -> None:
+    entries = story.entries("people")
+    assert [entry["seq"] for entry in entries] == list(range(1, len(entries) + 1))
+    previous = "0" * 64
+    for entry in entries:
+        previous = hashlib.sha256(f"{previous}\n{entry['text']}".encode()).hexdigest()
+        assert entry["hash"] == previous
+        assert json.loads(entry["text"])["body"] == entry["body"]
+    kinds = [entry["kind"] for entry in entries]
+    assert kinds == ["dataset_registered", *["grant"] * 3, *["charge"] * 5, "grant"]
+    times = [entry["at"] for entry in entries]
+    assert times == sorted(times)
+
+
+def test_pages_of_the_whole_ledger_have_no_gap_and_no_repetition(story: World) -> None:
+    places: list[tuple[str, int]] = []
+    cursor = None
+    while True:
+        more = {"cursor": cursor} if cursor else {}
+        page = made(story.admin.get("/v1/ledger", params={"limit": 3, **more}))
+        places += [(item["book"], item["seq"]) for item in page["items"]]
+        cursor = page["next_cursor"]
+        if cursor is None:
+            break
+    assert len(places) == len(set(places)) == story.must_be_sound()["entries"]
+    assert story.admin.get("/v1/ledger", params={"dataset": "nothing"}).status_code == 404
+    assert {item["book"] for item in story.entries("system")} == {"system"}
+
+
+def test_an_export_is_verified_offline_and_a_part_of_it_too(story: World, tmp_path: Path) -> None:
+    lines = export(story)
+    code, said = verify_file(story, lines, tmp_path)
+    assert code == 0, said
+    assert "sound" in said
+    reply = story.admin.get("/v1/ledger/export", params={"dataset": "people"})
+    code, said = verify_file(story, reply.text.splitlines(), tmp_path)
+    assert code == 0, said
+    assert story.ledger.bursard("export").stdout.splitlines() == lines
+    assert "sound" in story.ledger.bursard("verify").stdout
+
+
+def kinds_of(lines: list[str]) -> list[str]:
+    """What each line is: the kind of an entry, or `book` or `account`."""
+    loaded = [json.loads(line) for line in lines]
+    return [
+        json.loads(line["text"])["kind"] if line["type"] == "entry" else line["type"]
+        for line in loaded
+    ]
+
+
+def changed(line: str, change: Callable[[Json], None]) -> str:
+    loaded = json.loads(line)
+    change(loaded)
+    return json.dumps(loaded, sort_keys=True, separators=(",", ":"))
+
+
+def edit_an_entry(lines: list[str]) -> list[str]:
+    at = kinds_of(lines).index("charge")
+
+    def cheaper(line: Json) -> None:
+        said = json.loads(line["text"])
+        said["body"]["epsilon"] = 1
+        line["text"] = json.dumps(said, sort_keys=True, separators=(",", ":"))
+
+    return [*lines[:at], changed(lines[at], cheaper), *lines[at + 1 :]]
+
+
+def edit_an_entry_and_forge_its_hash(lines: list[str]) -> list[str]:
+    at = kinds_of(lines).index("charge")
+    before = json.loads(lines[at - 1])["hash"]
+    (edited,) = set(edit_an_entry(lines)) - set(lines)
+
+    def forged(line: Json) -> None:
+        line["hash"] = hashlib.sha256(f"{before}\n{line['text']}".encode()).hexdigest()
+
+    return [*lines[:at], changed(edited, forged), *lines[at + 1 :]]
+
+
+def remove_an_entry(lines: list[str]) -> list[str]:
+    at = kinds_of(lines).index("charge")
+    return lines[:at] + lines[at + 1 :]
+
+
+def swap_two_entries(lines: list[str]) -> list[str]:
+    at = kinds_of(lines).index("charge")
+    return [*lines[:at], lines[at + 1], lines[at], *lines[at + 2 :]]
+
+
+def repeat_an_entry(lines: list[str]) -> list[str]:
+    at = kinds_of(lines).index("charge")
+    return [*lines[: at + 1], lines[at], *lines[at + 1 :]]
+
+
+def cut_the_tail_of_a_book(lines: list[str]) -> list[str]:
+    at = max(i for i, kind in enumerate(kinds_of(lines)) if kind == "charge")
+    return [line for i, line in enumerate(lines) if i < at or kinds_of([line])[0] in ("book", "account") or '\\"book\\":\\"system' in line]  # fmt: skip  # noqa: E501
+
+
+def lower_a_spend(lines: list[str]) -> list[str]:
+    at = next(i for i, line in enumerate(lines) if '"holder":"ada"' in line and "account" in line)
+
+    def cheaper(line: Json) -> None:
+        line["spent"] = [0, 0]
+
+    return [*lines[:at], changed(lines[at], cheaper), *lines[at + 1 :]]
+
+
+def raise_a_limit(lines: list[str]) -> list[str]:
+    at = next(i for i, line in enumerate(lines) if '"holder":"ada"' in line and "account" in line)
+
+    def richer(line: Json) -> None:
+        line["limit"] = [10**18, 0]
+
+    return [*lines[:at], changed(lines[at], richer), *lines[at + 1 :]]
+
+
+def remove_an_account(lines: list[str]) -> list[str]:
+    return [line for line in lines if not ('"type":"account"' in line and '"ada"' in line)]
+
+
+def remove_the_end_of_a_book(lines: list[str]) -> list[str]:
+    at = kinds_of(lines).index("book")
+    return lines[:at] + lines[at + 1 :]
+
+
+SABOTEURS = [
+    edit_an_entry,
+    edit_an_entry_and_forge_its_hash,
+    remove_an_entry,
+    swap_two_entries,
+    repeat_an_entry,
+    cut_the_tail_of_a_book,
+    lower_a_spend,
+    raise_a_limit,
+    remove_an_account,
+    remove_the_end_of_a_book,
+]
+
+
+def test_saboteurs_of_an_export_are_all_caught(live: World, tmp_path: Path) -> None:
+    client = live.client("ada")
+    for _ in range(3):
+        made(ask(client, count("people", 0.1, fresh=True), new_key()))
+    lines = export(live)
+    for saboteur in SABOTEURS:
+        spoilt = saboteur(lines)
+        assert spoilt != lines
+        code, said = verify_file(live, spoilt, tmp_path)
+        assert code == 1, saboteur.__name__
+        assert "findings" in said, saboteur.__name__
+        assert "Traceback" not in said
+
+
+def test_a_file_that_is_no_export_is_refused_in_one_line(live: World, tmp_path: Path) -> None:
+    for lines in (["this is no JSON"], ['{"type":"entry"}'], ["[1, 2]"], ['{"type":"entry","text":"{}","hash":""}']):  # fmt: skip  # noqa: E501
+        code, said = verify_file(live, lines, tmp_path)
+        assert code == 1
+        assert "Traceback" not in said, said
+
+
+EDITS = {
+    "an entry edited": "UPDATE entries SET text = replace(text, '\"epsilon\":100000000000', "
+    "'\"epsilon\":100000000') WHERE kind = 'charge' AND seq = (SELECT min(seq) FROM entries "
+    "WHERE kind = 'charge')",
+    "an entry removed": "DELETE FROM entries WHERE kind = 'charge' AND seq = (SELECT min(seq) "
+    "FROM entries WHERE kind = 'charge')",
+    "the tail removed": "DELETE FROM entries WHERE kind = 'charge' AND seq = (SELECT max(seq) "
+    "FROM entries WHERE kind = 'charge')",
+    "a time set back": "UPDATE entries SET at = 1 WHERE kind = 'charge'",
+    "a spend lowered": "UPDATE accounts SET epsilon_spent = 0 WHERE holder = 'ada'",
+    "a limit raised": "UPDATE accounts SET epsilon_limit = epsilon_limit * 2 WHERE holder = 'ada'",
+    "an account removed": "DELETE FROM accounts WHERE holder = 'ada'",
+}
+
+
+def test_saboteurs_of_the_database_are_all_named(live: World) -> None:
+    made(ask(live.client("ada"), count("people", 0.1, fresh=True), new_key()))
+    live.must_be_sound()
+    live.server.stop()
+    sound = live.ledger.sqlite_path.read_bytes()
+    for what, edit in EDITS.items():
+        live.ledger.sqlite_path.write_bytes(sound)
+        with contextlib.closing(sqlite3.connect(live.ledger.sqlite_path)) as connection:
+            with pytest.raises(sqlite3.IntegrityError):
+                connection.execute("DELETE FROM entries")  # the triggers guard the entries
+            names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'")
+            for (name,) in names.fetchall():
+                connection.execute(f"DROP TRIGGER {name}")
+            assert connection.execute(edit).rowcount > 0, what
+            connection.commit()
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        ran = live.ledger.bursard("verify", check=False)
+        assert ran.returncode == 1, what
+        assert "findings" in ran.stdout, what
+    live.ledger.sqlite_path.write_bytes(sound)
+    live.serve()
+    live.must_be_sound()
+
+
+def test_a_saboteur_is_named_by_the_running_server_too(world: World) -> None:
+    made(ask(world.client("ada"), count("people", 0.1), new_key()))
+    if world.ledger.kind == "postgresql":
+        pytest.skip("the database is edited in its file, which only SQLite has")
+    with contextlib.closing(sqlite3.connect(world.ledger.sqlite_path)) as connection:
+        connection.execute("UPDATE accounts SET epsilon_spent = 7 WHERE holder = 'ada'")
+        connection.commit()
+    report = made(world.admin.get("/v1/ledger/verify"))
+    assert not report["sound"]
+    (finding,) = report["findings"]
+    assert finding["account"] == "ada"
+    assert "sum of the entries" in finding["problem"]
+
+
+def test_every_administrative_change_is_an_entry_with_actor_before_and_after(live: World) -> None:
+    person = live.person()
+    dataset = live.open_dataset(person)
+    made(live.admin.patch(f"/v1/analysts/{person.name}", json={"enabled": False, "reason": "r1"}))
+    made(live.admin.patch(f"/v1/datasets/{dataset}", json={"description": "d", "reason": "r2"}))
+    live.grant(dataset, person.name, 3, reason="r3")
+    (key,) = made(live.admin.get(f"/v1/analysts/{person.name}"))["keys"]
+    live.admin.delete(f"/v1/keys/{key['id']}", params={"reason": "r4"})
+    entries = live.entries("system") + live.entries(dataset)
+    for reason, kind in (
+        ("r1", "analyst_changed"),
+        ("r2", "dataset_changed"),
+        ("r3", "grant"),
+        ("r4", "key_revoked"),
+    ):
+        (entry,) = [entry for entry in entries if entry["body"].get("reason") == reason]
+        assert (entry["kind"], entry["actor"]) == (kind, "admin")
+        assert {"before", "after"} <= set(entry["body"])
+
+
+def test_cursors_of_somebody_elses_making_are_refused(live: World) -> None:
+    paths = ("/v1/ledger", "/v1/queries", "/v1/datasets", "/v1/analysts", "/v1/budgets")
+    cursors = ("x", "e30", "W10", "WyJhIl0gIA", "\u00e9", "WzEsImEiLDk5OTk5OTk5OTk5OTk5OTk5OTk5OTld")
+    for path, cursor in itertools.product(paths, cursors):
+        reply = live.admin.get(path, params={"cursor": cursor})
+        assert reply.status_code == 422, (path, cursor)
+        assert reply.json()["errors"][0]["pointer"] == "/cursor"
+    for limit in ("0", "201", "-1", "x", "1e3", "9" * 30):
+        assert live.admin.get("/v1/ledger", params={"limit": limit}).status_code == 422

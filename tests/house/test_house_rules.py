@@ -1,0 +1,176 @@
+"""The rules of the house that a machine can check: errors, reference, randomness, direction."""
+
+import ast
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from app import errors
+from app.api.problems import STATUSES, TITLES, slug
+from app.errors import AppError
+from app.mechanisms import MECHANISMS
+from app.queries import QUERIES
+
+TOP = Path(__file__).resolve().parents[2]
+APP = TOP / "app"
+REFERENCE = TOP / "docs" / "reference.md"
+
+
+def tree(kind: type[AppError] = AppError) -> Iterator[type[AppError]]:
+    yield kind
+    for below in kind.__subclasses__():
+        yield from tree(below)
+
+
+def sources() -> Iterator[tuple[Path, ast.Module]]:
+    for path in sorted(APP.rglob("*.py")):
+        yield path.relative_to(TOP), ast.parse(path.read_text())
+
+
+# Errors
+
+
+def test_every_leaf_of_the_errors_has_a_status_and_every_status_is_of_an_error() -> None:
+    own = {kind for kind in tree() if kind.__module__ == errors.__name__}
+    leaves = {kind for kind in own if not kind.__subclasses__()}
+    assert leaves <= set(STATUSES) <= own
+
+
+def test_every_error_that_is_raised_has_a_status() -> None:
+    """Also one that is not a leaf, such as Invalid."""
+    names = {kind.__name__: kind for kind in tree()}
+    raised: set[str] = set()
+    for _, module in sources():
+        for node in ast.walk(module):
+            if isinstance(node, ast.Call):
+                called = ast.unparse(node.func).removesuffix(".field").removeprefix("errors.")
+                if called in names:
+                    raised.add(called)
+    assert len(raised) > 15
+    assert {names[name] for name in raised} <= set(STATUSES)
+
+
+def test_every_error_is_drawn_in_the_tree() -> None:
+    drawn = set(re.findall(r"[├└]── (\w+)", errors.__doc__ or ""))
+    assert drawn | {"AppError"} == {kind.__name__ for kind in tree()}
+
+
+def test_only_what_may_be_tried_again_is_a_5xx_and_every_status_has_a_title() -> None:
+    assert {status for status in STATUSES.values() if status >= 500} == {503}
+    assert set(STATUSES.values()) <= set(TITLES)
+    slugs = [slug(kind) for kind in STATUSES]
+    assert len(set(slugs)) == len(slugs)
+
+
+# The reference
+
+
+def variables() -> set[str]:
+    return set(re.findall(r'"(BURSAR_[A-Z_]+)"', (APP / "settings.py").read_text()))
+
+
+WORDS = (
+    {f"setting {name}": rf"`{name}`" for name in sorted(variables())}
+    | {f"error {kind.__name__}": rf"`{kind.__name__}`" for kind in STATUSES}
+    | {f"mechanism {name}": rf"`{name}`" for name in MECHANISMS}
+    | {f"query {name}": rf"`{name}`" for name in QUERIES}
+)
+
+
+def test_there_are_settings_to_look_for() -> None:
+    assert len(variables()) >= 13
+
+
+@pytest.mark.parametrize("what", WORDS)
+def test_the_reference_names(what: str) -> None:
+    assert re.search(WORDS[what], REFERENCE.read_text()), f"docs/reference.md is silent on {what}"
+
+
+# Randomness
+
+
+def imports() -> Iterator[tuple[str, str]]:
+    """(file, full name of what it imports)"""
+    for path, module in sources():
+        for node in ast.walk(module):
+            if isinstance(node, ast.Import):
+                yield from ((str(path), alias.name) for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                yield from ((str(path), f"{node.module}.{alias.name}") for alias in node.names)
+
+
+def importers(*roots: str) -> set[str]:
+    return {
+        path
+        for path, name in imports()
+        if any(name == root or name.startswith(f"{root}.") for root in roots)
+    }
+
+
+def test_noise_comes_from_one_room_and_no_seedable_generator_is_anywhere() -> None:
+    assert importers("random", "numpy", "scipy", "uuid") == set()
+    assert importers("opendp") <= {"app/mechanisms/sampling.py", "app/mechanisms/opendp_direct.py"}
+    assert importers("app.mechanisms.opendp_direct") == {"app/mechanisms/sampling.py"}
+    identifiers = {"app/names.py", "app/engines/connect.py"}
+    assert importers("secrets") == {"app/mechanisms/sampling.py", *identifiers}
+    for path, module in sources():
+        text = ast.unparse(module)
+        assert "os.urandom" not in text, path
+        assert "getrandom" not in text, path
+
+
+@pytest.mark.parametrize(
+    "line", ["import random", "from random import Random", "import numpy.random"]
+)
+def test_ruff_refuses_other_randomness_wherever_it_is_written(line: str) -> None:
+    for place in ("app/planning/noise.py", "app/mechanisms/noise.py", "tests/noise.py"):
+        done = subprocess.run(
+            [ruff(), "check", "--no-cache", "--stdin-filename", place, "-"],
+            input=f'"""A file."""\n\n{line}\n',
+            cwd=TOP,
+            capture_output=True,
+            text=True,
+        )
+        assert "TID251" in done.stdout, place
+
+
+def ruff() -> Path:
+    return Path(sys.executable).with_name("ruff")
+
+
+# Direction
+
+
+def lint_imports(folder: Path) -> subprocess.CompletedProcess[str]:
+    program = Path(sys.executable).with_name("lint-imports")
+    return subprocess.run(
+        [program, "--no-cache"], cwd=folder, capture_output=True, text=True, timeout=120
+    )
+
+
+def test_rooms_depend_downwards_only() -> None:
+    done = lint_imports(TOP)
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize(
+    ("file", "line"),
+    [
+        ("app/ledger/chain.py", "import sqlalchemy"),
+        ("app/queries/count.py", "import app.planning.plan"),
+        ("app/store/writer.py", "import app.api.body"),
+    ],
+)
+def test_a_room_that_looks_up_is_noticed(tmp_path: Path, file: str, line: str) -> None:
+    shutil.copytree(
+        APP, tmp_path / "app", ignore=shutil.ignore_patterns("__pycache__", "*.parquet")
+    )
+    shutil.copy(TOP / "pyproject.toml", tmp_path)
+    path = tmp_path / file
+    path.write_text(f"{path.read_text()}\n{line}\n")
+    assert lint_imports(tmp_path).returncode == 1

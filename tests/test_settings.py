@@ -1,0 +1,90 @@
+"""Settings: safe defaults, and a wrong one stops the start by its name."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from app.settings import Settings, SettingsError, embedded_url
+
+
+def test_an_empty_environment_is_a_ledger_in_a_folder_on_this_machine_only() -> None:
+    settings = Settings.from_environment({})
+    assert settings.home == Path(".bursar").absolute()
+    assert settings.database_url == embedded_url(settings.home)
+    assert settings.embedded
+    assert settings.host == "127.0.0.1"
+    assert settings.admin_key is None
+    assert settings.data_roots == (settings.home / "data",)
+    assert settings.release_grid_ms > 0
+
+
+def test_every_setting_is_read_from_its_variable(tmp_path: Path) -> None:
+    environment = {
+        "BURSAR_HOME": str(tmp_path),
+        "BURSAR_DATABASE_URL": "postgresql://ledger",
+        "BURSAR_HOST": "0.0.0.0",
+        "BURSAR_PORT": "1",
+        "BURSAR_WORKERS": "2",
+        "BURSAR_DATA_ROOTS": os.pathsep.join(["a", "/b", ""]),
+        "BURSAR_ADMIN_KEY": "key",
+        "BURSAR_RELEASE_GRID_MS": "0",
+        "BURSAR_LEASE_SECONDS": "1.5",
+        "BURSAR_ENGINE_TIMEOUT_SECONDS": "2",
+        "BURSAR_ENGINE_MEMORY": "2GB",
+        "BURSAR_ENGINE_THREADS": "3",
+        "BURSAR_BODY_BYTES_MAX": "2048",
+    }
+    settings = Settings.from_environment(environment)
+    assert settings == Settings(
+        home=tmp_path,
+        database_url="postgresql://ledger",
+        host="0.0.0.0",
+        port=1,
+        workers=2,
+        data_roots=(Path("a").absolute(), Path("/b")),
+        admin_key="key",
+        release_grid_ms=0,
+        lease_seconds=1.5,
+        engine_timeout_seconds=2.0,
+        engine_memory="2GB",
+        engine_threads=3,
+        body_bytes_max=2048,
+    )
+    assert not settings.embedded
+
+
+@pytest.mark.parametrize("name", ["PORT", "WORKERS", "LEASE_SECONDS", "DATA_ROOTS", "DATABASE_URL"])
+def test_an_empty_variable_is_one_that_is_not_set(name: str) -> None:
+    assert Settings.from_environment({f"BURSAR_{name}": ""}) == Settings.from_environment({})
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("PORT", "65536"),
+        ("PORT", "-1"),
+        ("PORT", "http"),
+        ("PORT", "8e3"),
+        ("PORT", "8000.0"),
+        ("PORT", " 8000"),
+        ("PORT", "9" * 5000),
+        ("WORKERS", "0"),
+        ("WORKERS", "65"),
+        ("RELEASE_GRID_MS", "60001"),
+        ("ENGINE_THREADS", "0"),
+        ("BODY_BYTES_MAX", "0"),
+        ("BODY_BYTES_MAX", "999999999999"),
+        ("LEASE_SECONDS", "0"),
+        ("LEASE_SECONDS", "-5"),
+        ("LEASE_SECONDS", "nan"),
+        ("LEASE_SECONDS", "inf"),
+        ("LEASE_SECONDS", "a minute"),
+        ("ENGINE_TIMEOUT_SECONDS", "0"),
+        ("ENGINE_TIMEOUT_SECONDS", "86401"),
+    ],
+)
+def test_a_value_that_cannot_be_used_is_refused_by_its_name(name: str, text: str) -> None:
+    with pytest.raises(SettingsError, match=f"BURSAR_{name}") as caught:
+        Settings.from_environment({f"BURSAR_{name}": text})
+    assert text not in str(caught.value) or len(text) < 6
