@@ -32,8 +32,10 @@ def current(request: Request, given: Given) -> Principal:
 
 
 async def current_hot(request: Request) -> Principal:
-    """Who asks, from memory; a charge checks again that it still holds."""
-    return await services(request).catalogue.principal(token(request))
+    """Who asks, from memory, if memory is not outdated; for hot routes that only read."""
+    catalogue = services(request).catalogue
+    await catalogue.check()
+    return await catalogue.principal(token(request))
 
 
 def current_admin(principal: Annotated[Principal, Depends(current)]) -> Principal:

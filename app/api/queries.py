@@ -15,7 +15,7 @@ from app.access import Role
 from app.actions.answer_query import AskedOnce, Reply
 from app.api.body import Parsed, body, parse, read_bytes, request_key
 from app.api.openapi import documented, problems
-from app.api.principal import Anyone, AnyoneHot, Given, current_hot
+from app.api.principal import Anyone, AnyoneHot, Given, token
 from app.api.services import Services, services
 from app.api.wire import CursorIn, Limit, LossResponse, cursor_place, cursor_text, iso
 from app.errors import QuestionForfeited
@@ -170,10 +170,11 @@ async def ask(request: Request) -> Response:
     loop = asyncio.get_running_loop()
     started = loop.time()
     given = services(request)
-    principal = await current_hot(request)
+    shown = token(request)
+    await given.catalogue.principal(shown)  # before the body is looked at
     parsed = parse_question(await read_bytes(request))
     key = request_key(request) or new_id("auto")
-    asked = AskedOnce(principal, parsed.value, parsed.text, parsed.hash, key)
+    asked = AskedOnce(shown, parsed.value, parsed.text, parsed.hash, key)
     try:
         reply = await given.answer_query(asked)
     except QuestionForfeited:

@@ -38,6 +38,10 @@ class Catalogue:
             self._principals.clear()
             self._datasets.clear()
 
+    async def check(self) -> None:
+        """Forget what is kept if anything has changed since."""
+        self.forget(await self._writer.look(_read_number))
+
     async def principal(self, token: str | None) -> Principal:
         if token is None:
             raise NotAuthenticated(NOT_AUTHENTICATED)
@@ -65,6 +69,11 @@ class Catalogue:
         if dataset is None:
             raise NoGrant(NO_GRANT)
         return dataset
+
+
+def _read_number(hot: HotConnection, sql: Statements) -> int:
+    number: int = hot.read([(sql.clock, ())])[0][0][0]
+    return number
 
 
 def _read_principal(
