@@ -240,6 +240,17 @@ class Ledger:
             with contextlib.closing(sqlite3.connect(Path(folder) / "ledger.db")) as copy:
                 return copy.execute(query).fetchall()
 
+    def change(self, statement: str) -> None:
+        """Do to the database what no server would."""
+        if self.database is not None:
+            url = make_url(self.database).set(drivername="postgresql")
+            with psycopg.connect(url.render_as_string(hide_password=False)) as connection:
+                connection.execute(statement.encode())
+            return
+        with contextlib.closing(sqlite3.connect(self.sqlite_path)) as embedded:
+            embedded.execute(statement)
+            embedded.commit()
+
     def stop(self) -> None:
         """End every server."""
         while self.servers:

@@ -88,7 +88,10 @@ class AnswerQuery:
         for _ in range(STALE_TRIES):
             principal = await self.catalogue.principal(asked.token)
             principal.must_be(Role.ANALYST)
+            number = self.catalogue.number
             dataset = await self.catalogue.dataset(asked.question.dataset)
+            if self.catalogue.number != number:  # both must be of one state
+                continue
             try:
                 order, plan = self._order(principal, asked, dataset)
             except Invalid:
