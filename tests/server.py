@@ -378,15 +378,18 @@ class World:
 
     def entries(self, dataset: str, *kinds: str) -> list[Json]:
         """All entries of a dataset's book, of these kinds."""
+        items = self.pages("/v1/ledger", dataset=dataset, limit=200)
+        return [item for item in items if not kinds or item["kind"] in kinds]
+
+    def pages(self, path: str, **parameters: str | int) -> list[Json]:
+        """What a list holds on all its pages together, as the administrator sees it."""
         items: list[Json] = []
-        cursor = None
         while True:
-            parameters = {"dataset": dataset, "limit": 200} | ({"cursor": cursor} if cursor else {})
-            page = made(self.admin.get("/v1/ledger", params=parameters))
+            page = made(self.admin.get(path, params=parameters))
             items += page["items"]
-            cursor = page["next_cursor"]
-            if cursor is None:
-                return [item for item in items if not kinds or item["kind"] in kinds]
+            if page["next_cursor"] is None:
+                return items
+            parameters = {**parameters, "cursor": page["next_cursor"]}
 
     def must_be_sound(self) -> Json:
         report = made(self.admin.get("/v1/ledger/verify"))

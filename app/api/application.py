@@ -102,6 +102,7 @@ def make_application(
         lifespan=lifespan,
         docs_url=None,  # the framework's page loads a script from elsewhere
         redoc_url=None,
+        redirect_slashes=False,  # a redirect would be built from what the caller calls us
         **options,
     )
     app.state.body_bytes_max = body_bytes_max

@@ -14,8 +14,6 @@ def exact_amount(value: object) -> Decimal:
     if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal):
         raise ValueError("a number, or a decimal text such as '0.1'")
     text = getattr(value, "text", None) or str(value)  # a JSON number keeps how it was written
-    if isinstance(value, float) and Decimal(text) != Decimal(repr(float(value))):
-        raise ValueError("more digits than a JSON number holds: send it as a decimal text")
     if len(text) > 60 or not set(text) <= set("0123456789.eE+-"):
         raise ValueError("a number, or a decimal text such as '0.1'")
     try:
@@ -24,6 +22,8 @@ def exact_amount(value: object) -> Decimal:
         raise ValueError("a number, or a decimal text such as '0.1'") from None
     if amount <= 0:
         raise ValueError("greater than zero")
+    if isinstance(value, float) and amount != Decimal(repr(float(value))):
+        raise ValueError("more digits than a JSON number holds: send it as a decimal text")
     return amount
 
 

@@ -79,19 +79,22 @@ class Not(_Frozen):
     not_: Annotated["Filter", Field(alias="not")]
 
 
+# Tags are names that no member has: pydantic puts them into the location of an error.
+_TAGS = {"all": "all of", "any": "any of", "not": "not of"}
+
+
 def _shape(value: Any) -> str:
-    for shape in ("all", "any", "not"):
-        if isinstance(value, dict) and shape in value:
-            return shape
-    shapes: dict[type, str] = {AllParts: "all", AnyParts: "any", Not: "not"}
+    if isinstance(value, dict):
+        return next((tag for member, tag in _TAGS.items() if member in value), "comparison")
+    shapes: dict[type, str] = {AllParts: "all of", AnyParts: "any of", Not: "not of"}
     return shapes.get(type(value), "comparison")
 
 
 Node = AllParts | AnyParts | Not | Comparison
 Filter = Annotated[
-    Annotated[AllParts, Tag("all")]
-    | Annotated[AnyParts, Tag("any")]
-    | Annotated[Not, Tag("not")]
+    Annotated[AllParts, Tag("all of")]
+    | Annotated[AnyParts, Tag("any of")]
+    | Annotated[Not, Tag("not of")]
     | Annotated[Comparison, Tag("comparison")],
     Discriminator(_shape),
 ]

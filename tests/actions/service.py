@@ -54,9 +54,22 @@ class Service:
         self.preview_queries = PreviewQueries(self.writer, self.catalogue, Planner())
         analyst = self.stores.people.create("admin", "Ann", Role.ANALYST, None, None, "")
         self.ann = Principal(analyst.id, "Ann", Role.ANALYST, "k")
+        self.key = self.issue("Ann")
         self.dataset = self.register("people")
         self.grant(EVERYBODY, "2")
         self.grant("ann", "1")
+
+    def person(self, name: str, role: Role) -> str:
+        """A new person's key."""
+        self.stores.people.create("admin", name, role, None, None, "")
+        return self.issue(name)
+
+    def issue(self, name: str) -> str:
+        _, secret = self.stores.people.issue_key(
+            "admin", name, expires_at=None, reason=None, request=None, body=""
+        )
+        assert secret is not None
+        return secret
 
     def register(self, name: str, *, path: str = "people.csv", **more: Any) -> Dataset:
         given = {"card": card(), "reason": None, "request": None, "body": "", **more}
@@ -83,11 +96,12 @@ class Service:
         )
         return budget.account
 
-    def asked(self, body: dict[str, Any], *, key: str | None = None, **more: Any) -> AskedOnce:
+    def asked(
+        self, body: dict[str, Any], *, key: str | None = None, token: str | None = None
+    ) -> AskedOnce:
         question = Question.model_validate(body)
         text = canonical(body)
-        principal = more.get("principal", self.ann)
-        return AskedOnce(principal, question, text, str(hash(text)), key or new_id("key"))
+        return AskedOnce(token or self.key, question, text, str(hash(text)), key or new_id("key"))
 
     def ask(self, query: dict[str, Any], *, key: str | None = None, **more: Any) -> Reply:
         return asyncio.run(self.answer_query(self.asked(body(query, **more), key=key)))

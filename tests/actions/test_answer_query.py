@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.access import Principal, Role
+from app.access import Role
 from app.accounting.loss import Loss
 from app.accounting.rounding import PICO
 from app.datasets import Dataset
@@ -20,6 +20,7 @@ from app.errors import (
     IdempotencyConflict,
     Invalid,
     NoGrant,
+    NotAuthenticated,
     NotPermitted,
     QuestionForfeited,
     QuestionVoided,
@@ -149,7 +150,7 @@ def test_many_at_once_are_charged_as_far_as_the_budget_goes(service: Service) ->
 
 @pytest.mark.parametrize("role", [Role.ADMIN, Role.VIEWER])
 def test_only_analysts_ask(service: Service, role: Role) -> None:
-    asked = service.asked(body(COUNT), principal=Principal("a", "x", role, "k"))
+    asked = service.asked(body(COUNT), token=service.person("x", role))
     with pytest.raises(NotPermitted):
         asyncio.run(service.answer_query(asked))
 
@@ -162,9 +163,12 @@ def test_what_is_refused_never_reaches_the_engine(service: Service) -> None:
         service.ask({"kind": "sum", "column": "salary"})
     with pytest.raises(NoGrant):
         asyncio.run(service.answer_query(service.asked({**body(COUNT), "dataset": "none"})))
-    stranger = Principal(service.ann.analyst_id, "Bob", Role.ANALYST, "k")
-    with pytest.raises(NoGrant):
-        asyncio.run(service.answer_query(service.asked(body(COUNT), principal=stranger)))
+    stranger = service.person("Bob", Role.ANALYST)
+    for query in (COUNT, {"kind": "sum", "column": "salary"}):
+        with pytest.raises(NoGrant):
+            asyncio.run(service.answer_query(service.asked(body(query), token=stranger)))
+    with pytest.raises(NotAuthenticated):
+        asyncio.run(service.answer_query(service.asked(body(COUNT), token="wrong")))
     service.stores.datasets.alter("admin", "people", description=None, closed=True, reason=None)
     with pytest.raises(DatasetClosed):
         service.ask(COUNT)
@@ -279,6 +283,15 @@ def test_a_change_of_people_while_asking_is_planned_again(service: Service) -> N
     service.ask(COUNT)
     service.stores.people.create("admin", "Zoe", Role.VIEWER, None, None, "")
     assert not service.ask(COUNT, fresh=True).replayed
+
+
+def test_a_revoked_key_stops_the_next_question(service: Service) -> None:
+    service.ask(COUNT)
+    (key,) = service.stores.people.keys(service.ann.analyst_id)
+    service.stores.people.revoke_key("admin", key.id, None)
+    with pytest.raises(NotAuthenticated):
+        service.ask(COUNT, fresh=True)
+    assert service.account("ann").spent == TENTH
 
 
 def test_a_closed_dataset_answers_nothing_new_from_the_next_question_on(service: Service) -> None:

@@ -22,6 +22,7 @@ from tests.server import Person, Server, World, ask, ask_until_settled, count, n
 pytestmark = pytest.mark.crash
 
 PRICE = Decimal("0.25")
+PRICE_UNITS = 250_000_000_000
 LEASE_SECONDS = 0.3  # so short that a restarted server finds it over
 POINTS = [f"F{number}" for number in range(1, 13)]
 UNCHARGED = {"F1", "F2"}
@@ -116,10 +117,10 @@ def test_a_killed_server_loses_no_charge_and_draws_no_second_answer(
         assert rig.paid(person) == (0, 0)
     elif point in CHARGED:
         assert before == [("charged", None)]
-        assert rig.paid(person) == (1, PRICE * 10**12)
+        assert rig.paid(person) == (1, PRICE_UNITS)
     else:
         assert [state for state, _ in before] == ["answered"]
-        assert rig.paid(person) == (1, PRICE * 10**12)
+        assert rig.paid(person) == (1, PRICE_UNITS)
 
     # As the next server finds it
     rig.start(POINTS[(POINTS.index(point) + 1) % len(POINTS)])
@@ -139,7 +140,7 @@ def test_a_killed_server_loses_no_charge_and_draws_no_second_answer(
         assert before == [("answered", first.text)]
         assert heard in (None, first.content)
     assert rig.stored(person) == [("answered", first.text)]
-    assert rig.paid(person) == (1, PRICE * 10**12)
+    assert rig.paid(person) == (1, PRICE_UNITS)
     (entry,) = [e for e in world.entries("people", "charge") if e["actor"] == person.name]
     assert first.json()["receipt"] == {"entry": entry["seq"], "hash": entry["hash"]}
     assert world.entries("people", "void") == []

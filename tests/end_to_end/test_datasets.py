@@ -1,5 +1,6 @@
 """Datasets over HTTP: registering, cards, made-up rows, and data that come back under new names."""
 
+from collections.abc import Callable
 from decimal import Decimal
 
 import pytest
@@ -85,10 +86,9 @@ def with_other_rows_in_the_same_place(world: World, path: str) -> str:
     ],
 )
 def test_the_same_data_under_another_name_meet_their_old_loss(
-    live_on_each: World, again: "type[str] | object"
+    live_on_each: World, again: Callable[[World, str], str]
 ) -> None:
     world = live_on_each
-    assert callable(again)
     person = world.person()
     path = world.write_csv(some_rows())
     first = world.dataset(path)
@@ -179,7 +179,7 @@ def test_a_link_out_of_the_data_root_is_refused(live: World) -> None:
         ({"columns": []}, "/columns"),
         ({"columns": [*COLUMNS, COLUMNS[0]]}, ""),
         ({"columns": [{"name": "age", "type": "integer", "low": 5, "high": 5}]}, "/columns/0"),
-        ({"columns": [{"name": "age", "type": "integer", "low": 0.5, "high": 5}]}, "/columns/0/low"),
+        ({"columns": [{"name": "age", "type": "integer", "low": 0.5, "high": 5}]}, "/columns/0/low"),  # noqa: E501
         ({"columns": [{"name": "age", "type": "matrix"}]}, "/columns/0"),
         ({"columns": [{"name": "nowhere", "type": "boolean"}]}, "/columns/0/name"),
         ({"neighbours": "replace_one"}, ""),
@@ -241,9 +241,7 @@ def test_made_up_rows_fit_the_card_and_are_not_the_data(live_on_each: World) -> 
     rows[0][1] = 123456.5
     dataset = world.dataset(world.write_csv([*rows, *some_rows(1)]))
     world.grant(dataset, person.name, 1)
-    sample = made(
-        world.client(person).get(f"/v1/datasets/{dataset}/sample", params={"rows": 1000})
-    )
+    sample = made(world.client(person).get(f"/v1/datasets/{dataset}/sample", params={"rows": 1000}))
     assert sample["made_up"] is True
     assert len(sample["rows"]) == 1000
     for row in sample["rows"]:

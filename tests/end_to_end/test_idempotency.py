@@ -87,7 +87,7 @@ def test_a_key_that_is_none_is_refused(live: World) -> None:
         reply = client.post(
             "/v1/queries",
             json=count(dataset),
-            headers={"Idempotency-Key": bad.encode("latin-1")},  # type: ignore[dict-item]
+            headers={b"Idempotency-Key": bad.encode("latin-1")},
         )
         assert reply.status_code == 422
         assert reply.json()["errors"][0]["pointer"] == "Idempotency-Key"
@@ -116,9 +116,7 @@ def test_administrative_posts_are_done_once_for_a_key(live_on_each: World) -> No
 
     headers = {"Idempotency-Key": new_key()}
     body = card(world.write_csv(some_rows()))
-    first, second = (
-        made(admin.post("/v1/datasets", json=body, headers=headers)) for _ in range(2)
-    )
+    first, second = (made(admin.post("/v1/datasets", json=body, headers=headers)) for _ in range(2))
     assert first == second
     assert len(world.entries(body["name"], "dataset_registered")) == 1
     conflict = admin.post("/v1/datasets", json=body)

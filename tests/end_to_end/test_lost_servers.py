@@ -20,6 +20,7 @@ import pytest
 from tests.conftest import Counts, Template
 from tests.postgres import PostgresServer
 from tests.server import (
+    Json,
     Ledger,
     World,
     ask,
@@ -107,32 +108,65 @@ def test_after_three_vanished_attempts_the_charge_is_forfeited_for_good(world: W
     must_have_one_charge(world)
 
 
+def wake_after_the_lease(
+    world: World, point: str, request_key: str, question: Json, sabotage: str = ""
+) -> tuple[httpx.Response, httpx.Response]:
+    """What a second server says that takes over from one asleep, and what that one says later."""
+    ada = world.people["ada"]
+    slow = world.serve(fault=f"{point}=pause:2", lease_seconds=LEASE_SECONDS, sabotage=sabotage)
+    quick = world.serve(elsewhere=True, lease_seconds=LEASE_SECONDS)
+    slow_client, quick_client = slow.client(ada.key), quick.client(ada.key)
+    with ThreadPoolExecutor(1) as pool:
+        late = pool.submit(ask, slow_client, question, request_key)
+        fired = world.ledger.folder / "fired"
+        wait_until(fired.exists, 20, "the first server did not reach its fault point")
+        time.sleep(LEASE_SECONDS)
+        taken_over = ask_until_settled(quick_client, question, request_key)
+        assert taken_over.status_code == 200, taken_over.text
+        return taken_over, late.result()
+
+
 @pytest.mark.parametrize("point", ["F7", "F8"])
 def test_w1_a_server_that_wakes_after_its_lease_neither_stores_nor_sends_another_answer(
     world: World, point: str, counts: Counts
 ) -> None:
     request_key = new_key()
-    ada = world.people["ada"]
-    slow = world.serve(fault=f"{point}=pause:2", lease_seconds=LEASE_SECONDS)
-    quick = world.serve(elsewhere=True, lease_seconds=LEASE_SECONDS)
-    slow_client, quick_client = slow.client(ada.key), quick.client(ada.key)
-    with ThreadPoolExecutor(1) as pool:
-        late = pool.submit(ask, slow_client, QUESTION, request_key)
-        fired = world.ledger.folder / "fired"
-        wait_until(fired.exists, 20, "the first server did not reach its fault point")
-        time.sleep(LEASE_SECONDS)
-        taken_over = ask_until_settled(quick_client, QUESTION, request_key)
-        assert taken_over.status_code == 200, taken_over.text
-        woken = late.result()
-
+    taken_over, woken = wake_after_the_lease(world, point, request_key, QUESTION)
     assert woken.status_code in (200, 409)
     assert woken.status_code == 409 or woken.content == taken_over.content
-    assert ask(slow_client, QUESTION, request_key).content == taken_over.content
+    for server in world.ledger.servers:
+        again = ask(server.client(world.people["ada"].key), QUESTION, request_key)
+        assert again.content == taken_over.content
     assert stored(world.ledger) == [("answered", taken_over.text)]
     attempts = 1 if point == "F8" else 2  # in RECORD it holds the lock, and finishes first
     assert world.ledger.rows("SELECT attempt FROM charges") == [(attempts,)]
     must_have_one_charge(world)
     counts("servers that woke after their lease", 1)
+
+
+SENDS_WHAT_IT_DREW = """
+from app.actions import answer_query
+draw, reply, drawn = answer_query.AnswerQuery._draw, answer_query.AnswerQuery._reply, []
+async def draw_and_keep(self, *arguments):
+    drawn.append(await draw(self, *arguments))
+    return drawn[-1]
+def send_what_was_drawn(self, outcome):
+    stored = reply(self, outcome)
+    return answer_query.Reply(drawn.pop(), False, False) if drawn else stored
+answer_query.AnswerQuery._draw = draw_and_keep
+answer_query.AnswerQuery._reply = send_what_was_drawn
+"""
+
+
+def test_saboteur_a_server_that_sends_what_it_drew_and_not_what_is_stored_is_caught(
+    embedded: World,
+) -> None:
+    noisy = count("people", "0.00001")  # two draws are equal with a probability below 1e-5
+    taken_over, woken = wake_after_the_lease(
+        embedded, "F7", new_key(), noisy, sabotage=SENDS_WHAT_IT_DREW
+    )
+    assert woken.status_code == 200
+    assert woken.content != taken_over.content
 
 
 def test_a_killed_worker_is_replaced_and_its_question_is_answered(embedded: World) -> None:
@@ -279,12 +313,14 @@ def _kill_postgres_amid_questions(world: World, postgres: PostgresServer, counts
         while not stop.is_set():
             request_key = new_key()
             statuses: list[int] = []
-            while 200 not in statuses:
-                assert len(statuses) < 200
+            while True:
                 reply = ask(client, question, request_key)
                 assert reply.status_code in (200, 409, 503), reply.text
                 statuses.append(reply.status_code)
-                time.sleep(0 if reply.status_code == 200 else 0.1)
+                if reply.status_code == 200:
+                    break
+                assert len(statuses) < 200
+                time.sleep(0.1)
             answers.append((request_key, reply.content, statuses))
         return answers
 

@@ -23,10 +23,8 @@ EXCLUDED = "positive_data_acceptance"
 def test_every_reply_to_generated_requests_is_as_described(
     live: World, who: str, tmp_path: Path, counts: Counts
 ) -> None:
-    if who == "ada":
-        key = live.people["ada"].key
-    else:  # an administrator of its own: it may lock itself out, and must not lock us out
-        key = live.person(role="admin").key
+    # An administrator of its own: it may lock itself out, and must not lock us out.
+    key = live.people["ada"].key if who == "ada" else live.person(role="admin").key
     command = [
         *(sys.executable, "-m", "schemathesis.cli", "run", f"{live.server.url}/openapi.json"),
         *("--header", f"Authorization: Bearer {key}"),

@@ -90,10 +90,11 @@ def test_names_alike_after_folding_are_one_name(live_on_each: World) -> None:
         assert found["name"] == "Zo\u00eb Stra\u00dfe"
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["a\u200bb", "a\u202eb", "a\ufeffb", "a\nb", "a\u2028b", " a", "a ", "", "a/b", "*", "a:b", "\u00ad"],
-)  # fmt: skip
+INVISIBLE = ["a\u200bb", "a\u202eb", "a\ufeffb", "a\nb", "a\u2028b", "\u00ad", " a", "a ", ""]
+MEANINGFUL = ["a/b", "*", "a:b"]
+
+
+@pytest.mark.parametrize("name", INVISIBLE + MEANINGFUL)
 def test_names_with_invisible_or_meaningful_characters_are_refused(live: World, name: str) -> None:
     before = live.entries("system")
     reply = live.admin.post("/v1/analysts", json={"name": name})
@@ -137,7 +138,7 @@ def test_a_revoked_key_stops_at_once_in_every_process(world: World) -> None:
         assert client.get(f"/v1/datasets/people/budgets/{person.name}").status_code == 401
         assert client.post("/v1/queries/preview", json=question).status_code == 401
     assert world.spent("people", person.name) == spent
-    assert len([e for e in world.entries("system", "key_revoked")]) == 1
+    assert len(world.entries("system", "key_revoked")) == 1
 
     another = made(world.admin.post(f"/v1/analysts/{person.name}/keys"))["key"]
     back = [server.client(another) for server in (first, second)]
@@ -157,9 +158,7 @@ def test_an_expired_key_stops_working(live: World) -> None:
     dataset = live.open_dataset(person)
     soon = datetime.datetime.now(datetime.UTC) + datetime.timedelta(seconds=1.5)
     issued = made(
-        live.admin.post(
-            f"/v1/analysts/{person.name}/keys", json={"expires_at": soon.isoformat()}
-        )
+        live.admin.post(f"/v1/analysts/{person.name}/keys", json={"expires_at": soon.isoformat()})
     )
     client = live.server.client(issued["key"])
     assert ask(client, count(dataset, 0.1), new_key()).status_code == 200
@@ -240,14 +239,6 @@ def test_unknown_people_and_keys_are_not_found(live: World) -> None:
 def test_people_are_listed_in_pages_without_a_gap(live: World) -> None:
     for _ in range(3):
         live.person()
-    names: list[str] = []
-    cursor = None
-    while True:
-        more = {"cursor": cursor} if cursor else {}
-        page = made(live.admin.get("/v1/analysts", params={"limit": 2, **more}))
-        names += [item["name"] for item in page["items"]]
-        cursor = page["next_cursor"]
-        if cursor is None:
-            break
+    names = [item["name"] for item in live.pages("/v1/analysts", limit=2)]
     assert len(names) == len(set(names))
     assert set(live.people) <= set(names)

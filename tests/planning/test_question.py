@@ -74,9 +74,9 @@ def test_a_question_cannot_be_changed() -> None:
 @pytest.mark.parametrize(
     ("one", "other"),
     [
-        ("0.1", "0.1000000000000000001"),
-        ("0.1", "0.10000000000000000000000000000000000001"),
-        ("1.0", "1.00000000000000000001"),
+        ("0.1", '"0.1000000000000000001"'),
+        ('"0.1"', '"0.10000000000000000000000000000000000001"'),
+        ("1.0", "1.000000000001"),
     ],
 )
 def test_questions_that_cost_differently_are_different_bodies(one: str, other: str) -> None:
