@@ -7,6 +7,7 @@ a table in which every value is in bounds, in the list, or missing.
 
 import datetime
 import math
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -129,12 +130,13 @@ class DateColumn(_Column):
         return self
 
 
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 Column = IntegerColumn | NumberColumn | CategoryColumn | BooleanColumn | DateColumn
 
 
 def day(text: str) -> datetime.date:
     """A date written YYYY-MM-DD, and no other way."""
-    if len(text) != 10:
+    if not _DAY.fullmatch(text):  # ISO has weeks and other forms too
         raise ValueError("a date is written YYYY-MM-DD")
     try:
         return datetime.date.fromisoformat(text)
