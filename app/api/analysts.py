@@ -1,7 +1,6 @@
 """People and their keys, for administrators."""
 
 import datetime
-import json
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Response
@@ -11,7 +10,16 @@ from app.access import Analyst, Key, Role
 from app.api.body import Parsed, body
 from app.api.openapi import documented, problems
 from app.api.principal import Admin, Given
-from app.api.wire import CursorIn, Limit, Reason, WireRequest, cursor_place, cursor_text, iso
+from app.api.wire import (
+    CursorIn,
+    Limit,
+    Reason,
+    WireRequest,
+    cursor_place,
+    cursor_text,
+    iso,
+    json_response,
+)
 from app.errors import Invalid
 from app.names import check_name
 
@@ -95,7 +103,7 @@ def create(
         parsed.request_key and f"{principal.analyst_id}/{parsed.request_key}",
         parsed.hash,
     )
-    return _response(_shown(analyst, given.people.keys(analyst.id)), status=201)
+    return json_response(_shown(analyst, given.people.keys(analyst.id)), status=201)
 
 
 @router.get("/v1/analysts", **documented("list_analysts", "People", AnalystsResponse))
@@ -106,7 +114,7 @@ def list_analysts(
     found = given.people.all(after=after, limit=limit)
     following = cursor_text(found[-1].id) if len(found) == limit else None
     items = [_shown(analyst, given.people.keys(analyst.id)) for analyst in found]
-    return _response({"items": items, "next_cursor": following})
+    return json_response({"items": items, "next_cursor": following})
 
 
 @router.get(
@@ -115,7 +123,7 @@ def list_analysts(
 )
 def get_analyst(given: Given, principal: Admin, name: str) -> Response:
     analyst = given.people.find(name)
-    return _response(_shown(analyst, given.people.keys(analyst.id)))
+    return json_response(_shown(analyst, given.people.keys(analyst.id)))
 
 
 @router.patch(
@@ -139,7 +147,7 @@ def change(
     analyst = given.people.alter(
         principal.name, name, role=wanted.role, enabled=wanted.enabled, reason=wanted.reason
     )
-    return _response(_shown(analyst, given.people.keys(analyst.id)))
+    return json_response(_shown(analyst, given.people.keys(analyst.id)))
 
 
 @router.post(
@@ -170,7 +178,7 @@ def issue_key(
         request=parsed.request_key and f"{principal.analyst_id}/{parsed.request_key}",
         body=parsed.hash,
     )
-    return _response({**_key(key), "key": secret}, status=201)
+    return json_response({**_key(key), "key": secret}, status=201)
 
 
 @router.delete(
@@ -229,8 +237,3 @@ def _shown(analyst: Analyst, keys: list[Key]) -> dict[str, Any]:
         "created_at": iso(analyst.created_at),
         "keys": [_key(key) for key in keys],
     }
-
-
-def _response(content: Any, status: int = 200) -> Response:
-    text = json.dumps(content, ensure_ascii=False)
-    return Response(text, status_code=status, media_type="application/json")

@@ -1,6 +1,5 @@
 """Budgets: grant and change them, and see what is left."""
 
-import json
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
@@ -20,6 +19,7 @@ from app.api.wire import (
     WireRequest,
     cursor_place,
     cursor_text,
+    json_response,
 )
 from app.errors import AccessError, Invalid, NotFound
 from app.ledger.account import EVERYBODY, Account
@@ -105,7 +105,11 @@ def grant(
         must_be_new=if_none_match == "*",
         reason=wanted.reason,
     )
-    return _response(_shown(budget.dataset, budget.account), budget.account, 201 if new else 200)
+    return json_response(
+        _shown(budget.dataset, budget.account),
+        status=201 if new else 200,
+        headers={"ETag": _etag(budget.account)},
+    )
 
 
 @router.get(
@@ -129,7 +133,7 @@ async def get_budget(
         raise NotFound("There is no such budget.")
     if request.headers.get("if-none-match") == _etag(account):
         return Response(status_code=304, headers={"ETag": _etag(account)})
-    return _response(_shown(found.name, account), account)
+    return json_response(_shown(found.name, account), headers={"ETag": _etag(account)})
 
 
 @router.get("/v1/budgets", **documented("list_budgets", "Budgets", BudgetsResponse))
@@ -142,7 +146,7 @@ def list_budgets(
     found = given.budgets.all(holder=holder, after=after, limit=limit)
     following = cursor_text(found[-1][0]) if len(found) == limit else None
     items = [_shown(budget.dataset, budget.account) for _, budget in found]
-    return _response({"items": items, "next_cursor": following})
+    return json_response({"items": items, "next_cursor": following})
 
 
 def _version(if_match: str | None) -> int | None:
@@ -172,9 +176,3 @@ def _shown(dataset: str, account: Account) -> dict[str, Any]:
         "frozen": account.frozen,
         "cells": [],
     }
-
-
-def _response(content: Any, account: Account | None = None, status: int = 200) -> Response:
-    text = json.dumps(content, ensure_ascii=False)
-    headers = None if account is None else {"ETag": _etag(account)}
-    return Response(text, status_code=status, headers=headers, media_type="application/json")

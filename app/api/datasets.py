@@ -12,7 +12,16 @@ from app.api.body import Parsed, body
 from app.api.openapi import documented, problems
 from app.api.principal import Admin, Anyone, Given
 from app.api.services import Services
-from app.api.wire import CursorIn, Limit, Reason, WireRequest, cursor_place, cursor_text, iso
+from app.api.wire import (
+    CursorIn,
+    Limit,
+    Reason,
+    WireRequest,
+    cursor_place,
+    cursor_text,
+    iso,
+    json_response,
+)
 from app.datasets import Card, Cells, Column, Dataset, Neighbours, Person, Source
 from app.errors import NotFound
 from app.names import folded
@@ -123,7 +132,7 @@ def register(
         body=parsed.hash,
     )
     headers = {"Location": f"/v1/datasets/{dataset.name}"} if dataset.name.isascii() else None
-    return _response(_shown(given, principal, dataset), status=201, headers=headers)
+    return json_response(_shown(given, principal, dataset), status=201, headers=headers)
 
 
 @router.get("/v1/datasets", **documented("list_datasets", "Datasets", DatasetsResponse))
@@ -136,7 +145,7 @@ def list_datasets(
     found = given.datasets.all(holder=holder, after=after, limit=limit)
     following = cursor_text(found[-1].id) if len(found) == limit else None
     items = [_shown(given, principal, dataset) for dataset in found]
-    return _response({"items": items, "next_cursor": following})
+    return json_response({"items": items, "next_cursor": following})
 
 
 @router.get(
@@ -144,7 +153,7 @@ def list_datasets(
     **documented("get_dataset", "The public card", DatasetResponse, extra_problems=problems(404)),
 )
 def get_dataset(given: Given, principal: Anyone, dataset: str) -> Response:
-    return _response(_shown(given, principal, visible(given, principal, dataset)))
+    return json_response(_shown(given, principal, visible(given, principal, dataset)))
 
 
 @router.get(
@@ -159,7 +168,7 @@ def sample(
 ) -> Response:
     """Rows drawn from the public card alone, to develop against for free."""
     found = visible(given, principal, dataset)
-    return _response({"made_up": True, "rows": sample_rows(found.card, rows, given.choice)})
+    return json_response({"made_up": True, "rows": sample_rows(found.card, rows, given.choice)})
 
 
 @router.patch(
@@ -187,7 +196,7 @@ def change(
         closed=None if wanted.status is None else wanted.status == "closed",
         reason=wanted.reason,
     )
-    return _response(_shown(given, principal, changed))
+    return json_response(_shown(given, principal, changed))
 
 
 def visible(given: Services, principal: Principal, name: str) -> Dataset:
@@ -213,8 +222,3 @@ def _shown(given: Services, principal: Principal, dataset: Dataset) -> dict[str,
         shown["source"] = {"engine": dataset.source.engine, "path": dataset.source.path}
         shown["fingerprint"] = given.datasets.fingerprint(dataset)
     return shown
-
-
-def _response(content: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    text = json.dumps(content, ensure_ascii=False)
-    return Response(text, status_code=status, headers=headers, media_type="application/json")

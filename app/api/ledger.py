@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from app.api.openapi import documented, problems
 from app.api.principal import Admin, Auditor, Given
 from app.api.services import Services
-from app.api.wire import CursorIn, Limit, cursor_place, cursor_text, iso
+from app.api.wire import CursorIn, Limit, cursor_place, cursor_text, iso, json_response
 from app.ledger.chain import SYSTEM_BOOK, Entry
 from app.ledger.verify import to_line, verify
 
@@ -76,7 +76,7 @@ def list_entries(
     following = None
     if last is not None and len(found) == limit:
         following = cursor_text(last.at, last.book_id, last.seq)
-    return _response({"items": [_shown(entry) for entry in found], "next_cursor": following})
+    return json_response({"items": [_shown(entry) for entry in found], "next_cursor": following})
 
 
 @router.get(
@@ -103,7 +103,7 @@ def export(given: Given, principal: Auditor, dataset: DatasetIn = None) -> Respo
 def verify_ledger(given: Given, principal: Admin) -> Response:
     """Every chain and every total recomputed from the entries; what disagrees is named."""
     report = verify(given.history.snapshot(None))
-    return _response({"sound": report.sound, **asdict(report)})
+    return json_response({"sound": report.sound, **asdict(report)})
 
 
 def _book(given: Services, dataset: str | None) -> str | None:
@@ -124,7 +124,3 @@ def _shown(entry: Entry) -> dict[str, Any]:
         "text": entry.text,
         "hash": entry.hash,
     }
-
-
-def _response(content: Any) -> Response:
-    return Response(json.dumps(content, ensure_ascii=False), media_type="application/json")

@@ -17,7 +17,15 @@ from app.api.body import Parsed, body, parse, read_bytes, request_key
 from app.api.openapi import documented, problems
 from app.api.principal import Anyone, AnyoneHot, Given, token
 from app.api.services import Services, services
-from app.api.wire import CursorIn, Limit, LossResponse, cursor_place, cursor_text, iso
+from app.api.wire import (
+    CursorIn,
+    Limit,
+    LossResponse,
+    cursor_place,
+    cursor_text,
+    iso,
+    json_response,
+)
 from app.errors import QuestionForfeited
 from app.faults import ARMED, reach
 from app.ledger.protocol import State
@@ -224,9 +232,9 @@ async def preview(
     questions = parsed.value if isinstance(parsed.value, list) else [parsed.value]
     previews = await given.preview_queries(principal, questions, listed=listed)
     if not listed:
-        return _json(previews[0])
+        return json_response(previews[0])
     stops_at = next((i for i, each in enumerate(previews) if not each["fits"]), None)
-    return _json({"items": previews, "fits": stops_at is None, "stops_at": stops_at})
+    return json_response({"items": previews, "fits": stops_at is None, "stops_at": stops_at})
 
 
 @router.get("/v1/queries", **documented("list_queries", "Questions asked", HistoryResponse))
@@ -239,7 +247,7 @@ def list_queries(
     (after,) = cursor_place(cursor, str) or (None,)
     rows = given.history.asked(analyst_id=own, after=after, limit=limit)
     following = cursor_text(rows[-1].id) if len(rows) == limit else None
-    return _json({"items": [_item(row) for row in rows], "next_cursor": following})
+    return json_response({"items": [_item(row) for row in rows], "next_cursor": following})
 
 
 @router.get(
@@ -249,7 +257,7 @@ def list_queries(
 def get_query(given: Given, principal: Anyone, id: str) -> Response:  # noqa: A002  # in the path
     principal.must_be(Role.ANALYST, Role.ADMIN)
     own = principal.analyst_id if principal.role is Role.ANALYST else None
-    return _json(_item(given.history.one(id, analyst_id=own)))
+    return json_response(_item(given.history.one(id, analyst_id=own)))
 
 
 def _item(asked: Asked) -> dict[str, Any]:
@@ -270,8 +278,3 @@ def _item(asked: Asked) -> dict[str, Any]:
         "answer": None if asked.answer is None else json.loads(asked.answer),
         "receipt": charged["receipt"],
     }
-
-
-def _json(content: Any) -> Response:
-    text = json.dumps(content, ensure_ascii=False, allow_nan=False)
-    return Response(text, media_type="application/json")

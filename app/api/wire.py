@@ -5,7 +5,7 @@ import datetime
 import json
 from typing import Annotated, Any
 
-from fastapi import Query
+from fastapi import Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.errors import Invalid
@@ -34,6 +34,13 @@ class LossResponse(BaseModel):
     delta: float
     epsilon_exact: str | None = None
     delta_exact: str | None = None
+
+
+def json_response(
+    content: Any, *, status: int = 200, headers: dict[str, str] | None = None
+) -> Response:
+    text = json.dumps(content, ensure_ascii=False, allow_nan=False)
+    return Response(text, status_code=status, headers=headers, media_type="application/json")
 
 
 def iso(microseconds: int | None) -> str | None:

@@ -259,9 +259,7 @@ def test_made_up_rows_fit_the_card_and_are_not_the_data(live_on_each: World) -> 
         assert reply.status_code == 422
 
 
-def test_a_card_without_low_and_high_of_its_own_language_is_priced_from_the_card_alone(
-    live: World,
-) -> None:
+def test_price_and_noise_come_from_the_card_alone(live: World) -> None:
     """Two datasets with one card and other rows have one price and one noise."""
     person = live.person()
     previews = []
