@@ -61,7 +61,7 @@ class PreviewQueries:
             "fits": refusal is None and not dataset.closed,
             "refusal": _refusal(refusal, closed=dataset.closed),
             "remaining_after": own.remaining.wire(),
-            **wire("largest_epsilon", min(accounts[h].largest_epsilon for h in holders), PICO),
+            **wire("largest_epsilon", accounts[holders[0]].largest_epsilon, PICO),
         }
 
 

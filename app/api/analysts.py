@@ -159,6 +159,7 @@ def change(
         status=201,
         request=KeyRequest | None,
         example={"expires_in_days": 90},
+        body_needed=False,
         extra_problems=problems(404),
     ),
 )

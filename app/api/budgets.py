@@ -78,6 +78,7 @@ class BudgetsResponse(BaseModel):
         BudgetResponse,
         request=BudgetRequest,
         example={"currency": "pure", "epsilon": 3.0, "reason": "study 12"},
+        also=201,
         extra_problems=problems(404, 409, 412),
     ),
 )

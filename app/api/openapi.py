@@ -11,8 +11,8 @@ from pydantic import TypeAdapter
 
 from app.api.problems import MEDIA_TYPE, TITLES
 
-# What each operation takes, by its id: the adapter that describes the body, and an example.
-REQUESTS: dict[str, tuple[TypeAdapter[Any], Any]] = {}
+# What each operation takes, by its id: what describes the body, an example, is it needed.
+REQUESTS: dict[str, tuple[TypeAdapter[Any], Any, bool]] = {}
 
 REF = "#/components/schemas/{model}"
 PROBLEM = {
@@ -47,9 +47,11 @@ def documented(
     request: Any = None,
     example: Any = None,
     extra_problems: tuple[int, ...] = (),
+    also: int | None = None,
+    body_needed: bool = True,
     public: bool = False,
 ) -> dict[str, Any]:
-    """Arguments of a route decorator."""
+    """Arguments of a route decorator; `also` is a second status with the same response."""
     expected = set(extra_problems) | (set() if public else {401, 403, 503}) | {422}
     if request is not None:
         expected |= {400, 413}
@@ -60,9 +62,11 @@ def documented(
         }
         for code in sorted(expected)
     }
+    if also is not None:
+        responses[also] = {"model": response}
     extra: dict[str, Any] = {} if public else {"security": [{"key": []}]}
     if request is not None:
-        REQUESTS[operation_id] = (TypeAdapter(request), example)
+        REQUESTS[operation_id] = (TypeAdapter(request), example, body_needed)
     return {
         "operation_id": operation_id,
         "summary": summary,
@@ -94,13 +98,13 @@ def _describe(app: FastAPI) -> dict[str, Any]:
     components["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
     for path in schema["paths"].values():
         for operation in path.values():
-            adapter, example = REQUESTS.get(operation["operationId"], (None, None))
-            if adapter is None:
+            if operation["operationId"] not in REQUESTS:
                 continue
+            adapter, example, needed = REQUESTS[operation["operationId"]]
             described = adapter.json_schema(ref_template=REF, by_alias=True)
             schemas.update(described.pop("$defs", {}))
             operation["requestBody"] = {
-                "required": True,
+                "required": needed,
                 "content": {"application/json": {"schema": described, "example": example}},
             }
     return schema

@@ -103,6 +103,15 @@ def unexpected(error: Exception) -> Response:
     return render(500, "internal-error", "Something went wrong on our side.")
 
 
+def _allowed(app: FastAPI, path: str) -> str:
+    """The methods of every operation at this path; the framework names only the first one's."""
+    methods: set[str] = set()
+    for template, operations in app.openapi()["paths"].items():
+        if re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", template), path):
+            methods |= {method.upper() for method in operations}
+    return ", ".join(sorted(methods))
+
+
 def install_problems(app: FastAPI) -> None:
     @app.exception_handler(AppError)
     async def _app_error(_: Request, error: AppError) -> Response:
@@ -115,12 +124,13 @@ def install_problems(app: FastAPI) -> None:
         return problem(invalid(located, named))  # type: ignore[arg-type]  # same keys
 
     @app.exception_handler(HTTPException)
-    async def _http_error(_: Request, error: HTTPException) -> Response:
+    async def _http_error(request: Request, error: HTTPException) -> Response:
         kinds = {404: "not-found", 405: "method-not-allowed"}
         details = {404: "There is nothing at this path.", 405: "This path takes another method."}
         code = error.status_code
         detail = details.get(code, "The request could not be handled.")
-        return render(code, kinds.get(code, "error"), detail, headers=dict(error.headers or {}))
+        headers = {"Allow": _allowed(app, request.url.path)} if code == 405 else {}
+        return render(code, kinds.get(code, "error"), detail, headers=headers)
 
     @app.exception_handler(Exception)
     async def _unexpected(_: Request, error: Exception) -> Response:

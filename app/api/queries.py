@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request, Response
-from pydantic import BaseModel, Field, TypeAdapter
+from pydantic import BaseModel, Discriminator, Field, Tag, TypeAdapter
 from starlette.types import Receive, Scope, Send
 from typing_extensions import override
 
@@ -38,6 +38,10 @@ router = APIRouter(tags=["queries"])
 PREVIEWS_MAX = 100
 KEPT_BYTES_MAX = 4096
 Questions = Annotated[list[Question], Field(min_length=1, max_length=PREVIEWS_MAX)]
+OneOrMany = Annotated[
+    Annotated[Question, Tag("one question")] | Annotated[Questions, Tag("a list of questions")],
+    Discriminator(lambda body: "a list of questions" if isinstance(body, list) else "one question"),
+]
 QUESTION = TypeAdapter(Question)
 
 EXAMPLE = {
@@ -216,7 +220,7 @@ def _headers(reply: Reply, key: str) -> dict[str, str]:
         "preview",
         "Price one question or a list, for free",
         PreviewResponse | PreviewListResponse,
-        request=Question | Questions,
+        request=OneOrMany,
         example=EXAMPLE,
         extra_problems=problems(403, 503),
     ),
@@ -224,7 +228,7 @@ def _headers(reply: Reply, key: str) -> dict[str, str]:
 async def preview(
     given: Given,
     principal: AnyoneHot,
-    parsed: Annotated[Parsed[Question | list[Question]], Depends(body(Question | Questions))],
+    parsed: Annotated[Parsed[Question | list[Question]], Depends(body(OneOrMany))],
 ) -> Response:
     """What a question would cost and how noisy it would be; reads no data, charges nothing. A list
     is priced in order, each question after the ones before it were paid."""

@@ -89,7 +89,8 @@ class Datasets:
             if taken is not None:
                 raise Conflict("A dataset of this name is registered.")
             marks = self._marks(change, inspection)
-            stored = replace(dataset, book_id=self._book(change, dataset.card, marks))
+            book_id = self._book(change, dataset.card, marks)
+            stored = replace(dataset, book_id=book_id, created_at=change.now)
             self._insert(change, stored, marks[0])
             change.append(
                 stored.book_id,
