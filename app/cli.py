@@ -3,10 +3,12 @@
 import os
 import socket
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from sqlalchemy.exc import DBAPIError
 
 from app.errors import AppError
 from app.settings import Settings, SettingsError
@@ -31,19 +33,21 @@ def serve() -> None:
     settings = Settings.from_environment()
     made = _stores(settings).get_ready(settings)
     if made is not None:
-        path = settings.home / "admin.key"
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "w") as file:
-            file.write(made + "\n")
-        print(f"First administrator's key, shown this once (also in {path}):\n{made}", flush=True)
+        print(f"First administrator's key, shown this once and stored nowhere:\n{made}", flush=True)
     if settings.admin_key is not None and len(settings.admin_key) < ADMIN_KEY_LENGTH_MIN:
         print("BURSAR_ADMIN_KEY is short: whoever guesses it owns this service. Use 32 letters.")
+    if settings.lease_seconds <= settings.engine_timeout_seconds:
+        print(
+            "BURSAR_LEASE_SECONDS is not above BURSAR_ENGINE_TIMEOUT_SECONDS: a slow question may"
+        )
+        print("be taken over while it still runs, and after three attempts is charged for nothing.")
     if settings.release_grid_ms == 0:
         print("BURSAR_RELEASE_GRID_MS is 0: how long an answer takes may tell about data.")
     listen(settings)
 
 
-def listen(settings: Settings) -> None:
+def listen(settings: Settings, announce: Callable[[str], None] = lambda url: None) -> None:
+    """Serve until told to stop; `announce` hears the address once it is ours."""
     import uvicorn
     from uvicorn.supervisors import Multiprocess
 
@@ -61,6 +65,7 @@ def listen(settings: Settings) -> None:
     listener.listen(2048)
     listener.set_inheritable(True)
     host, port = listener.getsockname()[:2]
+    announce(f"http://{host}:{port}")
     print(f"Bursar serves on http://{host}:{port}", flush=True)
     config = uvicorn.Config(
         "app.main:application",
@@ -82,12 +87,13 @@ def listen(settings: Settings) -> None:
 @cli.command()
 def demo() -> None:
     """Make a ledger with two demo datasets and four keys, print a question to paste, and serve."""
-    from app.demo.populate import populate
+    from app.demo.populate import message, populate
 
     os.environ.setdefault("BURSAR_HOME", ".bursar-demo")
+    os.environ.pop("BURSAR_DATA_ROOTS", None)  # the demo's data lie in its own home
     settings = Settings.from_environment()
-    print(populate(settings, _stores(settings)), flush=True)
-    listen(settings)
+    keys = populate(settings)
+    listen(settings, lambda url: print(message(keys, settings.home, url), flush=True))
 
 
 @cli.command()
@@ -176,3 +182,5 @@ def main() -> None:
         sys.exit(str(error))
     except AppError as error:
         sys.exit(error.detail)
+    except DBAPIError:
+        sys.exit("The ledger's database cannot be reached: look at BURSAR_DATABASE_URL.")

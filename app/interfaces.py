@@ -171,6 +171,7 @@ class Budgets(Protocol):
         limit: Loss,
         expected_version: int | None,
         must_be_new: bool,
+        must_exist: bool,
         reason: str | None,
     ) -> tuple[Account, bool]: ...
 

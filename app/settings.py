@@ -1,6 +1,7 @@
 """The environment, read once into one frozen object."""
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +35,7 @@ class Settings:
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> "Settings":
         get = environment.get
+        _check_texts(environment)
         home = Path(get("BURSAR_HOME", ".bursar")).absolute()
         roots = get("BURSAR_DATA_ROOTS") or str(home / "data")
         return cls(
@@ -51,6 +53,18 @@ class Settings:
             engine_threads=_whole(environment, "BURSAR_ENGINE_THREADS", 2, 1, 256),
             body_bytes_max=_whole(environment, "BURSAR_BODY_BYTES_MAX", 4 << 20, 1024, 64 << 20),
         )
+
+
+def _check_texts(environment: Mapping[str, str]) -> None:
+    url = environment.get("BURSAR_DATABASE_URL")
+    if url and not re.match(r"(sqlite:///.|postgres(ql)?(\+psycopg)?://)", url):
+        raise SettingsError("BURSAR_DATABASE_URL must begin with sqlite:/// or postgresql://.")
+    key = environment.get("BURSAR_ADMIN_KEY")
+    if key and not re.fullmatch(r"[!-~]{1,500}", key):
+        raise SettingsError("BURSAR_ADMIN_KEY must be 1 to 500 printable ASCII letters, no spaces.")
+    memory = environment.get("BURSAR_ENGINE_MEMORY")
+    if memory and not re.fullmatch(r"[0-9]+(\.[0-9]+)? ?[KMGT]i?B", memory):
+        raise SettingsError("BURSAR_ENGINE_MEMORY must be a size such as 1GB.")
 
 
 def embedded_url(home: Path) -> str:

@@ -31,6 +31,7 @@ class GrantBudget:
         delta: Decimal,
         expected_version: int | None,
         must_be_new: bool,
+        must_exist: bool,
         reason: str | None,
     ) -> tuple[Budget, bool]:
         principal.must_be(Role.ADMIN)
@@ -55,6 +56,7 @@ class GrantBudget:
             limit=Loss(limit_units(epsilon, PICO), limit_units(delta, ATTO)),
             expected_version=expected_version,
             must_be_new=must_be_new,
+            must_exist=must_exist,
             reason=reason,
         )
         return Budget(found.name, account), new

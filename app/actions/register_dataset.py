@@ -6,8 +6,9 @@ from app.access import Principal, Role
 from app.datasets import Card, ColumnPerson, Dataset, Source, Version
 from app.errors import Invalid
 from app.interfaces import Datasets, Engines
+from app.ledger.chain import SYSTEM_BOOK
 from app.mechanisms.sampling import secret_text
-from app.names import check_name, new_id
+from app.names import check_name, folded, new_id
 
 
 @dataclass(slots=True)
@@ -31,6 +32,8 @@ class RegisterDataset:
         if (earlier := self.datasets.remembered(request, body)) is not None:
             return earlier
         shown = check_name(name, "/name", forbidden="/")
+        if folded(shown) == SYSTEM_BOOK:
+            raise Invalid.field("/name", "another name: this one means the ledger of people")
         for index, column in enumerate(card.columns):
             check_name(column.name, f"/columns/{index}/name")
         if isinstance(card.person, ColumnPerson):

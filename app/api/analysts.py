@@ -25,6 +25,7 @@ from app.names import check_name
 
 router = APIRouter(tags=["people"])
 
+KEY_DAYS_MAX = 3660
 RoleIn = Annotated[Role, Field(strict=False)]
 
 
@@ -44,7 +45,7 @@ class KeyRequest(WireRequest):
     """When the key stops working; left out, it works until it is revoked."""
 
     expires_at: Annotated[str, Field(max_length=40)] | None = None
-    expires_in_days: Annotated[int, Field(ge=1, le=3660)] | None = None
+    expires_in_days: Annotated[int, Field(ge=1, le=KEY_DAYS_MAX)] | None = None
     reason: Reason = None
 
 
@@ -85,6 +86,7 @@ class AnalystsResponse(BaseModel):
         request=AnalystRequest,
         example={"name": "analyst-1", "role": "analyst"},
         extra_problems=problems(409),
+        idempotent=True,
     ),
 )
 def create(
@@ -160,6 +162,7 @@ def change(
         request=KeyRequest | None,
         example={"expires_in_days": 90},
         body_needed=False,
+        idempotent=True,
         extra_problems=problems(404),
     ),
 )
@@ -208,13 +211,13 @@ def _expiry(wanted: KeyRequest) -> int | None:
             moment = datetime.datetime.fromisoformat(wanted.expires_at)
             if moment.tzinfo is None:
                 raise ValueError
-            later = moment > now
+            moment = moment.astimezone(datetime.UTC)
         except (ValueError, OverflowError):
             raise Invalid.field(
                 "/expires_at", "a time with its zone, such as 2027-01-31T12:00:00Z"
             ) from None
-        if not later:
-            raise Invalid.field("/expires_at", "a time to come")
+        if not now < moment <= now + datetime.timedelta(days=KEY_DAYS_MAX):
+            raise Invalid.field("/expires_at", f"a time within the next {KEY_DAYS_MAX} days")
     else:
         return None
     return int(moment.timestamp() * 1_000_000)

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
+from urllib.parse import unquote_plus
 
 from fastapi import FastAPI, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -11,7 +12,7 @@ from app.api import analysts, budgets, datasets, health, ledger, queries
 from app.api.openapi import install_openapi
 from app.api.problems import install_problems, problem, unexpected
 from app.api.services import Services
-from app.errors import AppError
+from app.errors import AppError, NotFound
 
 DESCRIPTION = (
     "Bursar holds private datasets and a ledger. Every question is priced from public facts, "
@@ -47,10 +48,11 @@ class HotRoute:
 
     def __init__(self, api: FastAPI) -> None:
         self._api = api
+        self._others = NoNul(api)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or (scope["path"], scope["method"]) != ("/v1/queries", "POST"):
-            await self._api(scope, receive, send)
+            await self._others(scope, receive, send)
             return
         scope["app"] = self._api
         try:
@@ -58,6 +60,22 @@ class HotRoute:
         except AppError as error:
             response = problem(error)
         await response(scope, receive, send)
+
+
+class NoNul:
+    """Refuses a NUL in the address: no name has one, and databases do not agree what it means."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        address = scope.get("path", "") + unquote_plus(
+            scope.get("query_string", b"").decode("latin-1")
+        )
+        if scope["type"] == "http" and "\0" in address:
+            await problem(NotFound("There is nothing at this path."))(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
 
 
 class Guard:

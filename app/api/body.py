@@ -7,7 +7,7 @@ is refused. Numbers keep their text, so that a loss is read exactly.
 import hashlib
 import json
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from fastapi import Request
@@ -20,6 +20,7 @@ from app.ledger.chain import canonical
 T = TypeVar("T")
 NAME_SHOWN_MAX = 60
 REQUEST_KEY_MAX = 255
+DIGITS_MAX = 300  # a float holds no more
 
 
 class ExactFloat(float):
@@ -46,7 +47,10 @@ def body(
 
     async def read(request: Request) -> Parsed[Any]:
         raw = await read_bytes(request)
-        return parse(raw or b"null" if empty else raw, adapter, request_key(request))
+        parsed = parse(raw or b"null" if empty else raw, adapter, request_key(request))
+        # An administrative request is repeated only at its own path.
+        place = f"{request.method} {request.url.path}\n{parsed.text}"
+        return replace(parsed, hash=hashlib.sha256(place.encode()).hexdigest())
 
     return read
 
@@ -89,7 +93,11 @@ def strict_json(raw: bytes) -> Any:
     try:
         text = raw.decode("utf-8")
         data = json.loads(
-            text, object_pairs_hook=_object, parse_constant=_constant, parse_float=_float
+            text,
+            object_pairs_hook=_object,
+            parse_constant=_constant,
+            parse_float=_float,
+            parse_int=_int,
         )
         if "\\u" in text:  # only an escape can bring in what UTF-8 cannot
             canonical(data).encode("utf-8")
@@ -111,6 +119,12 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _constant(_: str) -> Any:
     raise Malformed("NaN and Infinity are not JSON numbers.")
+
+
+def _int(text: str) -> int:
+    if len(text) > DIGITS_MAX:
+        raise Malformed("A number in the body is too large.")
+    return int(text)
 
 
 def _float(text: str) -> ExactFloat:

@@ -104,6 +104,7 @@ def grant(
         delta=wanted.delta,
         expected_version=_version(if_match),
         must_be_new=if_none_match == "*",
+        must_exist=if_match == "*",
         reason=wanted.reason,
     )
     return json_response(
@@ -115,7 +116,9 @@ def grant(
 
 @router.get(
     "/v1/datasets/{dataset}/budgets/{holder}",
-    **documented("get_budget", "One budget", BudgetResponse, extra_problems=problems(404)),
+    **documented(
+        "get_budget", "One budget", BudgetResponse, extra_problems=problems(404), tagged=True
+    ),
 )
 async def get_budget(
     request: Request, given: Given, principal: AnyoneHot, dataset: str, holder: str
@@ -132,7 +135,8 @@ async def get_budget(
     account = accounts.get(folded(holder))
     if account is None:
         raise NotFound("There is no such budget.")
-    if request.headers.get("if-none-match") == _etag(account):
+    known = request.headers.get("if-none-match", "").split(",")
+    if any(each.strip().removeprefix("W/") in ("*", _etag(account)) for each in known):
         return Response(status_code=304, headers={"ETag": _etag(account)})
     return json_response(_shown(found.name, account), headers={"ETag": _etag(account)})
 

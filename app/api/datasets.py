@@ -2,6 +2,7 @@
 
 import json
 from typing import Annotated, Any, Literal
+from urllib.parse import quote
 
 from fastapi import APIRouter, Depends, Query, Response
 from pydantic import BaseModel, Field
@@ -110,6 +111,7 @@ class SampleResponse(BaseModel):
         request=DatasetRequest,
         example=EXAMPLE,
         extra_problems=problems(409),
+        idempotent=True,
     ),
 )
 def register(
@@ -131,7 +133,7 @@ def register(
         request=parsed.request_key and f"{principal.analyst_id}/{parsed.request_key}",
         body=parsed.hash,
     )
-    headers = {"Location": f"/v1/datasets/{dataset.name}"} if dataset.name.isascii() else None
+    headers = {"Location": f"/v1/datasets/{quote(dataset.name, safe='')}"}
     return json_response(_shown(given, principal, dataset), status=201, headers=headers)
 
 

@@ -49,10 +49,13 @@ def documented(
     extra_problems: tuple[int, ...] = (),
     also: int | None = None,
     body_needed: bool = True,
+    idempotent: bool = False,
+    tagged: bool = False,
     public: bool = False,
 ) -> dict[str, Any]:
-    """Arguments of a route decorator; `also` is a second status with the same response."""
-    expected = set(extra_problems) | (set() if public else {401, 403, 503}) | {422}
+    """Arguments of a route decorator: `also` is a second status with the same response, `tagged`
+    says that the reply has an ETag, `idempotent` that the request may have an Idempotency-Key."""
+    expected = set(extra_problems) | (set() if public else {401, 403, 422, 503})
     if request is not None:
         expected |= {400, 413}
     responses: dict[int | str, dict[str, Any]] = {
@@ -67,6 +70,11 @@ def documented(
     extra: dict[str, Any] = {} if public else {"security": [{"key": []}]}
     if request is not None:
         REQUESTS[operation_id] = (TypeAdapter(request), example, body_needed)
+    if idempotent:
+        extra["parameters"] = [_header("Idempotency-Key", "The same key and body, the same reply.")]
+    if tagged:
+        extra["parameters"] = [_header("If-None-Match", "The ETag you have.")]
+        responses[304] = {"description": "Not modified", "content": {}}
     return {
         "operation_id": operation_id,
         "summary": summary,
@@ -74,6 +82,17 @@ def documented(
         "status_code": status,
         "responses": responses,
         "openapi_extra": extra,
+    }
+
+
+def _header(name: str, description: str) -> dict[str, Any]:
+    schema = {"type": "string", "minLength": 1, "maxLength": 255}
+    return {
+        "name": name,
+        "in": "header",
+        "required": False,
+        "description": description,
+        "schema": schema,
     }
 
 

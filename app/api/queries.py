@@ -15,7 +15,7 @@ from app.access import Role
 from app.actions.answer_query import AskedOnce, Reply
 from app.api.body import Parsed, body, parse, read_bytes, request_key
 from app.api.openapi import documented, problems
-from app.api.principal import Anyone, AnyoneHot, Given, token
+from app.api.principal import Anyone, AnyoneHot, Given, current_hot, token
 from app.api.services import Services, services
 from app.api.wire import (
     CursorIn,
@@ -26,7 +26,7 @@ from app.api.wire import (
     iso,
     json_response,
 )
-from app.errors import QuestionForfeited
+from app.errors import Invalid, QuestionForfeited
 from app.faults import ARMED, reach
 from app.ledger.protocol import State
 from app.ledger.records import Asked
@@ -172,6 +172,7 @@ def parse_question(raw: bytes) -> Parsed[Question]:
         request=Question,
         example=EXAMPLE,
         extra_problems=problems(402, 403, 409, 423, 503),
+        idempotent=True,
     ),
 )
 async def ask(request: Request) -> Response:
@@ -184,8 +185,12 @@ async def ask(request: Request) -> Response:
     given = services(request)
     shown = token(request)
     await given.catalogue.principal(shown)  # before the body is looked at
-    parsed = parse_question(await read_bytes(request))
-    key = request_key(request) or new_id("auto")
+    try:
+        parsed = parse_question(await read_bytes(request))
+        key = request_key(request) or new_id("auto")
+    except Invalid:
+        await current_hot(request)  # what is wrong with it is told to a key that still holds
+        raise
     asked = AskedOnce(shown, parsed.value, parsed.text, parsed.hash, key)
     try:
         reply = await given.answer_query(asked)

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from app.errors import Invalid
 
 LIMIT_MAX = 200
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 Limit = Annotated[int, Query(ge=1, le=LIMIT_MAX, description="How many at most.")]
 CursorIn = Annotated[
     str | None,
@@ -46,7 +47,7 @@ def json_response(
 def iso(microseconds: int | None) -> str | None:
     if microseconds is None:
         return None
-    moment = datetime.datetime.fromtimestamp(microseconds / 1_000_000, datetime.UTC)
+    moment = _EPOCH + datetime.timedelta(microseconds=microseconds)
     return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 

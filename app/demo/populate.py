@@ -7,6 +7,7 @@ started again; a real server shows a key once and keeps only its hash.
 import json
 import os
 import shutil
+from dataclasses import replace
 from decimal import Decimal
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -17,26 +18,42 @@ from app.datasets import Card, Source
 from app.demo import census
 from app.demo.cards import CENSUS, RAND_HIE
 from app.main import Stores
-from app.settings import Settings
+from app.settings import Settings, SettingsError, embedded_url
 
 PEOPLE = {"viewer": Role.VIEWER, "analyst-1": Role.ANALYST, "analyst-2": Role.ANALYST}
 BUDGETS = {"*": Decimal(10), "analyst-1": Decimal(3), "analyst-2": Decimal(3)}
 
 
-def populate(settings: Settings, stores: Stores) -> str:
-    """Make what is not there yet; the text to show."""
-    made = stores.get_ready(settings)
+def populate(settings: Settings) -> dict[str, str]:
+    """The demo's keys; its home is made whole and then put in place, or not at all."""
+    if not settings.embedded:
+        raise SettingsError("The demo has a ledger of its own: leave BURSAR_DATABASE_URL out.")
     path = settings.home / "demo-keys.json"
     if not path.exists():
-        admin_key = settings.admin_key or made
-        if admin_key is None:
-            return "This ledger was not made by the demo; serving it as it is."
-        keys = {"admin": admin_key} | _fill(settings, stores)
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            json.dump(keys, file)
-    keys = json.loads(path.read_text(encoding="utf-8"))
-    return _message(settings, keys)
+        if settings.home.exists():
+            shown = os.path.relpath(settings.home)
+            raise SettingsError(f"{shown} is not the demo's: name another BURSAR_HOME.")
+        _build(settings)
+    keys: dict[str, str] = json.loads(path.read_text(encoding="utf-8"))
+    return keys
+
+
+def _build(settings: Settings) -> None:
+    home = settings.home.with_name(settings.home.name + ".building")
+    shutil.rmtree(home, ignore_errors=True)
+    building = replace(
+        settings, home=home, database_url=embedded_url(home), data_roots=(home / "data",)
+    )
+    stores = Stores(building)
+    admin_key = stores.get_ready(building) or settings.admin_key
+    assert admin_key is not None
+    keys = {"admin": admin_key} | _fill(building, stores)
+    descriptor = os.open(home / "demo-keys.json", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        json.dump(keys, file)
+    stores.engines.close()
+    stores.database.engine.dispose()
+    os.rename(home, settings.home)
 
 
 def _fill(settings: Settings, stores: Stores) -> dict[str, str]:
@@ -67,6 +84,7 @@ def _fill(settings: Settings, stores: Stores) -> dict[str, str]:
                 delta=Decimal(0),
                 expected_version=None,
                 must_be_new=True,
+                must_exist=False,
                 reason="demo",
             )
     return keys
@@ -86,8 +104,8 @@ def _register(stores: Stores, operator: Principal, root: Path, given: dict[str, 
     )
 
 
-def _message(settings: Settings, keys: dict[str, str]) -> str:
-    url = f"http://{settings.host}:{settings.port}"
+def message(keys: dict[str, str], home: Path, url: str) -> str:
+    """What to show: the keys, and a question to paste."""
     lines = [f"  {name:10} {key}" for name, key in keys.items()]
     question = {
         "dataset": CENSUS["name"],
@@ -99,7 +117,7 @@ def _message(settings: Settings, keys: dict[str, str]) -> str:
     }
     return "\n".join(
         [
-            f"Demo keys (delete the folder {os.path.relpath(settings.home)} to start anew):",
+            f"Demo keys (delete the folder {os.path.relpath(home)} to start anew):",
             *lines,
             "",
             "How many are 65 or older? Paste:",

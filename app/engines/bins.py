@@ -27,11 +27,11 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.elements import ColumnElement
 from sqlalchemy.sql.selectable import FromClause, Join
-from sqlalchemy.types import TypeEngine, UserDefinedType
-from typing_extensions import override
+from sqlalchemy.types import TypeEngine
 
 from app.engines.conditions import stored_column
 from app.engines.layout import Layout
+from app.engines.lists import items
 from app.queries.statistics import ByEdges
 
 TREE_LEAVES_MAX = 64
@@ -55,19 +55,6 @@ def _asof_join(element: AsofJoin, compiler: SQLCompiler, **options: Any) -> str:
     return f"{left} ASOF JOIN {right} ON {compiler.process(element.onclause, **options)}"
 
 
-class ListOf(UserDefinedType[list[Any]]):
-    """A list bound as one parameter."""
-
-    cache_ok = True
-
-    def __init__(self, item: str) -> None:
-        self.item = item
-
-    @override
-    def get_col_spec(self, **_: Any) -> str:
-        return f"{self.item}[]"
-
-
 def binned(
     rows: FromClause, grouping: ByEdges, layout: Layout, number: int
 ) -> tuple[FromClause, ColumnElement[int], ColumnElement[bool]]:
@@ -85,7 +72,7 @@ def binned(
     if len(lows) <= TREE_LEAVES_MAX:
         return rows, _tree(stored, lows, 0, kind), inside
     edges = select(
-        _items(lows, "DATE" if days else "DOUBLE").label("edge"),
+        items(lows, "DATE" if days else "DOUBLE").label("edge"),
         func.unnest(func.range(len(lows))).label("place"),
     ).subquery(name)
     joined = AsofJoin(rows, edges, stored >= edges.c.edge)
@@ -131,18 +118,12 @@ def _by_guess(
     # The upper edge belongs to the last interval, so nothing is above that one, and what is
     # guessed past it belongs below.
     grid = select(
-        _items([*edges[:-1], math.inf], "DOUBLE").label("low"),
-        _items([*edges[1:-1], math.inf, math.inf], "DOUBLE").label("high"),
+        items([*edges[:-1], math.inf], "DOUBLE").label("low"),
+        items([*edges[1:-1], math.inf, math.inf], "DOUBLE").label("high"),
         cast(func.unnest(func.range(count + 1)), Integer()).label("place"),
     ).subquery(name)
     correction = case((stored >= grid.c.high, 1), (stored < grid.c.low, -1), else_=0)
     return Join(rows, grid, guess == grid.c.place), grid.c.place + correction
-
-
-def _items(values: Sequence[Any], item: str) -> ColumnElement[Any]:
-    """The values as rows, bound as one parameter."""
-    items = bindparam(None, list(values), type_=ListOf(item), unique=True)
-    return func.unnest(cast(items, items.type))
 
 
 def _tree(

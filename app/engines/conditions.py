@@ -22,6 +22,7 @@ from sqlalchemy import (
     false,
     not_,
     or_,
+    select,
     true,
 )
 from sqlalchemy.sql.elements import ColumnClause, ColumnElement
@@ -29,6 +30,7 @@ from sqlalchemy.types import TypeEngine
 
 from app.datasets import BooleanColumn, CategoryColumn, DateColumn, IntegerColumn, NumberColumn
 from app.engines.layout import Layout
+from app.engines.lists import items
 from app.queries.statistics import (
     AllOf,
     AnyOf,
@@ -41,6 +43,14 @@ from app.queries.statistics import (
     Scalar,
 )
 
+SPELLED_OUT_MAX = 50  # longer lists are bound as one parameter
+_LIST_TYPES: dict[type, str] = {
+    BigInteger: "BIGINT",
+    Double: "DOUBLE",
+    Integer: "INTEGER",
+    Boolean: "BOOLEAN",
+    Date: "DATE",
+}
 _BEYOND = 1 << 62  # outside every integer column (2^53) and inside BIGINT
 
 
@@ -117,7 +127,10 @@ def _one_of(condition: OneOf, layout: Layout) -> ColumnElement[bool]:
     wanted = list(dict.fromkeys(value for value in values if value is not None))
     if not wanted:
         return false()
-    return and_(stored.is_not(None), stored.in_(wanted))
+    if len(wanted) <= SPELLED_OUT_MAX:
+        return and_(stored.is_not(None), stored.in_(wanted))
+    listed = select(items(wanted, _LIST_TYPES[type(stored.type)]))
+    return and_(stored.is_not(None), stored.in_(listed))
 
 
 def _stored_value(layout: Layout, name: str, value: Scalar) -> Scalar | None:

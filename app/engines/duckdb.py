@@ -20,7 +20,7 @@ from app.engines.memo import Memo
 from app.engines.paths import resolve_source
 from app.engines.prepare import prepare_version, version_path
 from app.engines.sources import Unreadable, file_digest, file_state, open_table
-from app.engines.sql import Rendered, render
+from app.engines.sql import KEPT_SIZE_MAX, Rendered, render
 from app.engines.versions import OpenVersions
 from app.engines.watchdog import WATCHDOG
 from app.errors import EngineFailed, EngineUnavailable, Invalid
@@ -60,17 +60,19 @@ class DuckDBEngine:
             _readable(lambda: self._prepare(dataset))
 
     def exact(self, dataset: Dataset, tally: Tally) -> Exact:
-        key = (dataset.version.id, tally)
-        result = self._memo.get(key)
+        result = self.cached(dataset, tally)
         if result is None:
             result = self._ask(dataset, tally)
             if result is None:
                 raise EngineFailed("The question could not be answered.")
-            self._memo.put(key, result)
+            if tally.size() <= KEPT_SIZE_MAX:
+                self._memo.put((dataset.version.id, tally), result)
         return result
 
     def cached(self, dataset: Dataset, tally: Tally) -> Exact | None:
         """The result if it is at hand; reads no row and waits for nothing."""
+        if tally.size() > KEPT_SIZE_MAX:
+            return None
         return self._memo.get((dataset.version.id, tally))
 
     def close(self) -> None:

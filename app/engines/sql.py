@@ -29,6 +29,8 @@ from app.queries.statistics import (
     Values,
 )
 
+KEPT_SIZE_MAX = 1000
+
 
 class QuotingPreparer(IdentifierPreparer):
     @override
@@ -57,9 +59,17 @@ class Rendered:
     group_counts: tuple[int, ...]
 
 
-@lru_cache(maxsize=1024)
 def render(layout: Layout, tally: Tally) -> Rendered:
-    """Compiling costs near a millisecond, so a statement is kept for each layout and tally."""
+    """Compiling costs near a millisecond, so statements of small tallies are kept."""
+    return _rendered(layout, tally) if tally.size() <= KEPT_SIZE_MAX else _render(layout, tally)
+
+
+@lru_cache(maxsize=1024)
+def _rendered(layout: Layout, tally: Tally) -> Rendered:
+    return _render(layout, tally)
+
+
+def _render(layout: Layout, tally: Tally) -> Rendered:
     rows: FromClause = table(TABLE)
     codes: list[ColumnElement[int]] = []
     conditions: list[ColumnElement[bool]] = []

@@ -1,5 +1,9 @@
 """Verify a ledger from its entries alone: every chain, and every total recomputed.
 
+Also checked: that every book the system's book tells of is there, that no charge passed the limit
+granted before it, and that whatever was given back had been paid. What is outside the chains
+(stored answers, the cards in use) is not covered; cards and charges are in their entries.
+
 The same lines come from the store and from an export, so that anyone who holds an export can do
 this without us. An export is NDJSON: entries in the order of their chains, then the end of each
 book and each account as the ledger itself stated them at the same instant.
@@ -57,8 +61,10 @@ class _Checker:
         self.report = Report()
         self._ends: dict[str, Book] = {}
         self._stated: set[str] = set()
+        self._opened: set[str] = set()
         self._spent: dict[str, list[int]] = {}
         self._terms: dict[str, tuple[str, int, int]] = {}
+        self._paid: dict[str, int] = {}  # charge -> hash of what it cost whom, until it is voided
 
     def _find(
         self, book: str, problem: str, *, seq: int | None = None, account: str | None = None
@@ -82,31 +88,45 @@ class _Checker:
             if columns != (entry.book_id, entry.seq, entry.at, entry.kind):
                 self._find(entry.book_id, "the columns disagree with the text", seq=entry.seq)
             self._add_up(entry, said["body"])
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             self._find(entry.book_id, "the text cannot be read", seq=entry.seq)
 
     def _add_up(self, entry: Entry, body: dict[str, object]) -> None:
         match entry.kind, body:
             case "charge" | "void", {
+                "charge": str(charge),
                 "accounts": list(holders),
                 "epsilon": int(epsilon),
                 "delta": int(delta),
             }:
-                sign = 1 if entry.kind == "charge" else -1
-                for holder in holders:
-                    spent = self._spent.setdefault(account_id(entry.book_id, holder), [0, 0])
-                    spent[0] += sign * epsilon
-                    spent[1] += sign * delta
-                    if min(spent) < 0:
-                        self._find(entry.book_id, "more was given back than paid", seq=entry.seq)
-            case "grant", {"holder": str(holder), "after": dict(after)}:
-                self._terms[account_id(entry.book_id, holder)] = (
-                    str(after["currency"]),
-                    int(after["epsilon_limit"]),
-                    int(after["delta_limit"]),
-                )
-            case "charge" | "void" | "grant", _:
+                cost = hash((tuple(holders), epsilon, delta))
+                if entry.kind == "charge":
+                    self._paid[charge] = cost
+                    self._move(entry, holders, epsilon, delta)
+                elif self._paid.pop(charge, None) == cost:
+                    self._move(entry, holders, -epsilon, -delta)
+                else:
+                    self._find(entry.book_id, "what is given back was never paid", seq=entry.seq)
+            case "grant", {"holder": str(holder), "before": before, "after": dict(after)}:
+                account = account_id(entry.book_id, holder)
+                known = self._terms.get(account)
+                if known != (None if before is None else _terms(before)):
+                    self._find(entry.book_id, "it changes a limit that was not", seq=entry.seq)
+                self._terms[account] = _terms(after)
+            case "book_opened", {"book": str(book)}:
+                self._opened.add(book)
+            case "charge" | "void" | "grant" | "book_opened", _:
                 raise ValueError
+
+    def _move(self, entry: Entry, holders: list[str], epsilon: int, delta: int) -> None:
+        for holder in holders:
+            account = account_id(entry.book_id, holder)
+            spent = self._spent.setdefault(account, [0, 0])
+            spent[0] += epsilon
+            spent[1] += delta
+            _, *limit = self._terms.get(account, ("", 0, 0))
+            if epsilon > 0 and (spent[0] > limit[0] or spent[1] > limit[1]):
+                self._find(entry.book_id, "it passes the limit", seq=entry.seq, account=str(holder))
 
     def book(self, book: Book) -> None:
         self.report.books += 1
@@ -117,8 +137,8 @@ class _Checker:
 
     def account(self, account: Account) -> None:
         self.report.accounts += 1
-        epsilon, delta = self._spent.pop(account.id, [0, 0])
-        if account.spent != Loss(max(epsilon, 0), max(delta, 0)):
+        spent = [account.spent.epsilon, account.spent.delta]
+        if self._spent.pop(account.id, [0, 0]) != spent:
             self._find(
                 account.book_id,
                 "what is spent is not the sum of the entries",
@@ -134,9 +154,17 @@ class _Checker:
         for missing in sorted(set(self._spent) | set(self._terms)):
             book, _, holder = missing.partition("/")
             self._find(book, "entries speak of an account that is not there", account=holder)
-        for book in sorted(set(self._ends) - self._stated):
+        for book in sorted((set(self._ends) | self._opened) - self._stated):
             self._find(book, "the book's own end is missing")
         return self.report
+
+
+def _terms(said: object) -> tuple[str, int, int]:
+    match said:
+        case {"currency": str(currency), "epsilon_limit": int(epsilon), "delta_limit": int(delta)}:
+            return currency, epsilon, delta
+        case _:
+            raise ValueError
 
 
 # Export lines
@@ -166,7 +194,7 @@ def from_lines(lines: Iterable[str]) -> Iterator[Line]:
     for number, text in enumerate(lines, 1):
         try:
             yield _from_line(json.loads(text))
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, RecursionError):
             raise ValueError(f"line {number} is not a line of an export") from None
 
 

@@ -56,6 +56,9 @@ class Plan:
         }
 
 
+KEPT_TEXT_MAX = 4096
+
+
 class Planner:
     """Makes plans, and keeps the latest: the same question on the same card is the same plan.
 
@@ -72,6 +75,8 @@ class Planner:
 
         `text` is the question's JSON: to Python a question about 1, 1.0 or True is the same one.
         """
+        if len(text) > KEPT_TEXT_MAX:  # kept plans must not fill the memory
+            return make_plan(question, dataset.card)
         key = dataset.id, text
         with self._lock:
             found = self._plans.get(key)

@@ -109,6 +109,8 @@ def resolve(node: Node | None, card: Card, at: str) -> Condition | None:
         return None
     if _size(node, 1) > NODES_MAX:
         raise Invalid.field(at, f"a filter has at most {NODES_MAX} parts")
+    if _values(node) > LIST_MAX:
+        raise Invalid.field(at, f"the lists of a filter have at most {LIST_MAX} values together")
     return _resolve(node, card, at)
 
 
@@ -124,6 +126,18 @@ def _size(node: Node, depth: int) -> int:
             return 1 + _size(node.not_, depth + 1)
         case Comparison():
             return 1
+
+
+def _values(node: Node) -> int:
+    match node:
+        case AllParts():
+            return sum(map(_values, node.all))
+        case AnyParts():
+            return sum(map(_values, node.any))
+        case Not():
+            return _values(node.not_)
+        case Comparison():
+            return len(node.value) if isinstance(node.value, tuple) else 0
 
 
 def _resolve(node: Node, card: Card, at: str) -> Condition:

@@ -117,10 +117,27 @@ class Tally:
             count *= len(grouping.labels())
         return count
 
+    def size(self) -> int:
+        """How many values it lists: large ones are not kept in memory."""
+        edges = sum(len(each.edges) for each in self.groups if isinstance(each, ByEdges))
+        return edges + (0 if self.where is None else _listed(self.where))
+
     def group_labels(self) -> list[dict[str, Any]]:
         names = [grouping.column for grouping in self.groups]
         labels = [grouping.labels() for grouping in self.groups]
         return [dict(zip(names, combined, strict=True)) for combined in product(*labels)]
+
+
+def _listed(condition: Condition) -> int:
+    match condition:
+        case OneOf():
+            return len(condition.values)
+        case AllOf() | AnyOf():
+            return sum(map(_listed, condition.parts))
+        case Negation():
+            return _listed(condition.part)
+        case _:
+            return 1
 
 
 Exact = tuple[tuple[int, ...], ...]  # for each aggregate, one whole number for each group

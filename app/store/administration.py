@@ -48,10 +48,12 @@ class Change:
         )
         return entry
 
-    def open_book(self, book_id: str) -> None:
+    def open_book(self, book_id: str, actor: str) -> None:
+        """A new chain. The system's own book tells of every other, so that none can vanish."""
         self.connection.execute(
             insert(tables.books).values(id=book_id, seq=0, head=FIRST_PREVIOUS, last_at=0)
         )
+        self.append(SYSTEM_BOOK, kind="book_opened", actor=actor, body={"book": book_id})
 
     def remembered(self, request: str | None, body_hash: str) -> str | None:
         """The reply to the same request made before; another body under the key is refused."""
@@ -110,7 +112,7 @@ def install(database: Database) -> None:
             connection.execute(
                 insert(tables.installation).values(id=1, secret=secret_text(32), catalogue=1)
             )
-            Change(connection, 0).open_book(SYSTEM_BOOK)
+            Change(connection, now_microseconds()).open_book(SYSTEM_BOOK, "bursar")
 
 
 def key_hash(token: str) -> str:

@@ -48,6 +48,7 @@ class Budgets:
         limit: Loss,
         expected_version: int | None,
         must_be_new: bool,
+        must_exist: bool,
         reason: str | None,
     ) -> tuple[Account, bool]:
         """The account after the grant, and whether it is new. History is never rewritten."""
@@ -63,6 +64,8 @@ class Budgets:
                 raise PreconditionFailed(
                     "This budget exists; leave If-None-Match out to change it."
                 )
+            if must_exist and before is None:
+                raise PreconditionFailed("There is no such budget yet; leave If-Match out.")
             if expected_version is not None and (
                 before is None or before.version != expected_version
             ):

@@ -59,13 +59,13 @@ class Catalogue:
         return found[0]
 
     async def dataset(self, name: str) -> Dataset:
-        dataset = self._datasets.get(name)
+        key = folded(name)
+        dataset = self._datasets.get(key)
         if dataset is None:
-            key = folded(name)
             number, dataset = await self._writer.look(lambda hot, sql: _read_dataset(hot, sql, key))
             self.forget(number)
             if dataset is not None and len(self._datasets) < KEPT_MAX:
-                self._datasets[name] = dataset
+                self._datasets[key] = dataset
         if dataset is None:
             raise NoGrant(NO_GRANT)
         return dataset

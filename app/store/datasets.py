@@ -89,7 +89,7 @@ class Datasets:
             if taken is not None:
                 raise Conflict("A dataset of this name is registered.")
             marks = self._marks(change, inspection)
-            book_id = self._book(change, dataset.card, marks)
+            book_id = self._book(change, actor, dataset.card, marks)
             stored = replace(dataset, book_id=book_id, created_at=change.now)
             self._insert(change, stored, marks[0])
             change.append(
@@ -120,7 +120,7 @@ class Datasets:
 
         return mark(f"content {inspection.content}"), mark(f"place {inspection.place}")
 
-    def _book(self, change: Change, card: Card, marks: tuple[str, str]) -> str:
+    def _book(self, change: Change, actor: str, card: Card, marks: tuple[str, str]) -> str:
         known = tables.fingerprints
         rows = change.connection.execute(
             select(known.c.book_id).where(known.c.fingerprint.in_(marks)).distinct()
@@ -132,7 +132,7 @@ class Datasets:
             self._must_agree(change, book_id, card)
         else:
             book_id = new_id("b")
-            change.open_book(book_id)
+            change.open_book(book_id, actor)
         for mark in marks:
             if not change.connection.execute(
                 select(known.c.fingerprint).where(known.c.fingerprint == mark)

@@ -157,6 +157,8 @@ class HotPostgres:
 
     def _execute(self, read: Read) -> str:
         text, values = read
+        if any("\0" in value for value in values if isinstance(value, str)):
+            raise ValueError("PostgreSQL has no text with NUL")
         given = ", ".join(
             "NULL" if value is None else self._escape(str(value).encode()).decode()
             for value in values

@@ -58,6 +58,12 @@ _CHARGE = (
 )
 
 
+def _is_our_own(order: ChargeOrder, earlier: dict[str, Any]) -> bool:
+    """Made by this very order, in a commit whose outcome was unknown; and not taken over since."""
+    made = (earlier["id"], earlier["state"], earlier["attempt"])
+    return made == (order.charge_id, State.CHARGED.value, 1)
+
+
 def _many(values: Sequence[str]) -> tuple[str]:
     return (canonical(list(values)),)
 
@@ -144,18 +150,23 @@ class _Batch:
 
     def _charge(self, order: ChargeOrder) -> Result:
         earlier = self._by_request.get(order.request)
-        if earlier is not None:
-            return self._again(order, earlier)
+        if earlier is not None and _is_our_own(order, earlier):
+            return Charged(order.charge_id, 1, earlier["version_id"], earlier["charged"])
         if order.catalogue != self._catalogue:
             return Stale(self._catalogue)
-        if not order.fresh and order.reuse_key in self._reusable:
-            return self._reuse(order, *self._reusable[order.reuse_key])
-        if order.closed:
-            raise DatasetClosed("This dataset is closed: nothing new is answered about it.")
+        if earlier is not None and earlier["body_hash"] == order.body_hash:
+            return self._again(order, earlier)
+        # Without a grant every refusal is the one for a name that nobody knows.
         own_id, all_id = (account_id(order.book_id, h) for h in (order.holder, EVERYBODY))
         own, everybody = self._accounts.get(own_id), self._accounts.get(all_id)
         if own is None or everybody is None:
             raise NoGrant(NO_GRANT)
+        if earlier is not None:
+            raise IdempotencyConflict("This Idempotency-Key was used with another body.")
+        if not order.fresh and order.reuse_key in self._reusable:
+            return self._reuse(order, *self._reusable[order.reuse_key])
+        if order.closed:
+            raise DatasetClosed("This dataset is closed: nothing new is answered about it.")
         paid = [own.admit(order.loss), everybody.admit(order.loss)]
         for account in paid:
             self._accounts[account.id] = account
@@ -199,13 +210,9 @@ class _Batch:
         return Charged(order.charge_id, 1, order.version_id, charged)
 
     def _again(self, order: ChargeOrder, earlier: dict[str, Any]) -> Result:
-        if earlier["body_hash"] != order.body_hash:
-            raise IdempotencyConflict("This Idempotency-Key was used with another body.")
         state, charge_id, attempt = State(earlier["state"]), earlier["id"], earlier["attempt"]
         if state is not State.CHARGED:
             return Settled(charge_id, state, earlier["answer"], replayed=True)
-        if charge_id == order.charge_id and attempt == 1:  # ours; its commit's outcome was unknown
-            return Charged(charge_id, attempt, earlier["version_id"], earlier["charged"])
         if earlier["lease_until"] > self._now:
             wait = max(1, -(-(earlier["lease_until"] - self._now) // 1_000_000))
             raise StillRunning(

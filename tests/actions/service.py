@@ -88,6 +88,7 @@ class Service:
             "delta": Decimal(0),
             "expected_version": None,
             "must_be_new": False,
+            "must_exist": False,
             "reason": None,
             **more,
         }

@@ -97,7 +97,13 @@ class Ledger:
     def grant(
         self, holder: str, *, tenths: int, currency: str = "pure", delta: int = 0, **more: Any
     ) -> tuple[Account, bool]:
-        given = {"expected_version": None, "must_be_new": False, "reason": "a test", **more}
+        given = {
+            "expected_version": None,
+            "must_be_new": False,
+            "must_exist": False,
+            "reason": "a test",
+            **more,
+        }
         return self.budgets.grant(
             "admin",
             self.dataset,
