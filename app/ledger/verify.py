@@ -5,8 +5,8 @@ granted before it, and that whatever was given back had been paid. What is outsi
 (stored answers, the cards in use) is not covered; cards and charges are in their entries.
 
 The same lines come from the store and from an export, so that anyone who holds an export can do
-this without us. An export is NDJSON: entries in the order of their chains, then the end of each
-book and each account as the ledger itself stated them at the same instant.
+this without us. An export is NDJSON: what it covers, entries in the order of their chains, then the
+end of each book and each account as the ledger itself stated them at the same instant.
 """
 
 import json
@@ -17,7 +17,15 @@ from app.accounting.loss import Loss
 from app.ledger.account import Account, account_id
 from app.ledger.chain import FIRST_PREVIOUS, Book, Entry, canonical, link
 
-Line = Entry | Book | Account
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The first line: the whole ledger, or one book of it."""
+
+    book: str | None
+
+
+Line = Scope | Entry | Book | Account
 FINDINGS_MAX = 1000
 
 
@@ -47,6 +55,8 @@ def verify(lines: Iterable[Line]) -> Report:
     checker = _Checker()
     for line in lines:
         match line:
+            case Scope():
+                checker.whole = line.book is None
             case Entry():
                 checker.entry(line)
             case Book():
@@ -59,6 +69,7 @@ def verify(lines: Iterable[Line]) -> Report:
 class _Checker:
     def __init__(self) -> None:
         self.report = Report()
+        self.whole = False
         self._ends: dict[str, Book] = {}
         self._stated: set[str] = set()
         self._opened: set[str] = set()
@@ -154,7 +165,8 @@ class _Checker:
         for missing in sorted(set(self._spent) | set(self._terms)):
             book, _, holder = missing.partition("/")
             self._find(book, "entries speak of an account that is not there", account=holder)
-        for book in sorted((set(self._ends) | self._opened) - self._stated):
+        expected = set(self._ends) | (self._opened if self.whole else set())
+        for book in sorted(expected - self._stated):
             self._find(book, "the book's own end is missing")
         return self.report
 
@@ -172,6 +184,8 @@ def _terms(said: object) -> tuple[str, int, int]:
 
 def to_line(item: Line) -> str:
     match item:
+        case Scope():
+            return canonical({"type": "ledger", "book": item.book})
         case Entry():
             return canonical({"type": "entry", "text": item.text, "hash": item.hash})
         case Book():
@@ -200,6 +214,8 @@ def from_lines(lines: Iterable[str]) -> Iterator[Line]:
 
 def _from_line(line: dict[str, object]) -> Line:
     match line:
+        case {"type": "ledger", "book": None | str() as only}:
+            return Scope(only)
         case {"type": "entry", "text": str(text), "hash": str(hashed)}:
             text.encode()
             return _entry(json.loads(text), text, hashed)

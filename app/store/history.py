@@ -9,7 +9,7 @@ from app.errors import NotFound
 from app.ledger.chain import Book, Entry
 from app.ledger.protocol import State
 from app.ledger.records import Asked
-from app.ledger.verify import Line
+from app.ledger.verify import Line, Scope
 from app.store import tables
 from app.store.administration import store_errors
 from app.store.budgets import account_from
@@ -41,6 +41,7 @@ class History:
     def snapshot(self, book_id: str | None) -> Iterator[Line]:
         """All entries, then books and accounts, all as they stood at one instant."""
         with store_errors(), self._database.reading() as connection:
+            yield Scope(book_id)
             entries, accounts = tables.entries, tables.accounts
             after = ("", 0)
             while True:

@@ -12,7 +12,7 @@ from app.accounting.loss import Loss
 from app.errors import BudgetExhausted
 from app.ledger.account import EVERYBODY, Account
 from app.ledger.chain import FIRST_PREVIOUS, Book, Entry, canonical, link
-from app.ledger.verify import Line, from_lines, to_line, verify
+from app.ledger.verify import Line, Scope, from_lines, to_line, verify
 
 HOLDERS = ["ann", "bob", EVERYBODY]
 
@@ -44,13 +44,18 @@ class Made:
         except BudgetExhausted:
             return False
         self.accounts.update({a.holder: a for a in paid})
-        self.append("charge", {"accounts": [holder, EVERYBODY], "epsilon": cost, "delta": 0})
+        self.last = f"q_{self.book.seq + 1}"
+        self.append("charge", self.moved(holder, cost))
         return True
+
+    def moved(self, holder: str, cost: int) -> dict[str, object]:
+        accounts = [holder, EVERYBODY]
+        return {"charge": self.last, "accounts": accounts, "epsilon": cost, "delta": 0}
 
     def void(self, holder: str, cost: int) -> None:
         for each in (holder, EVERYBODY):
             self.accounts[each] = self.accounts[each].give_back(Loss(cost))
-        self.append("void", {"accounts": [holder, EVERYBODY], "epsilon": cost, "delta": 0})
+        self.append("void", self.moved(holder, cost))
 
     def lines(self) -> list[Line]:
         return [*self.entries, self.book, *self.accounts.values()]
@@ -197,7 +202,7 @@ SABOTEURS: dict[str, tuple[Callable[[list[Line]], list[Line]], str]] = {
         lambda lines: rehashed(
             change(7, lambda e: edited(e, '"epsilon":1', '"epsilon":1000'))(lines)
         ),
-        "more was given back than paid",
+        "what is given back was never paid",
     ),
     "a charge without an amount": (
         lambda lines: rehashed(change(3, lambda e: edited(e, '"epsilon"', '"epsilom"'))(lines)),
@@ -360,3 +365,46 @@ def test_findings_are_bounded() -> None:
         made.append("note", {})
     entries = [replace(entry, hash="x") for entry in made.entries]
     assert len(verify(entries).findings) == 1000
+
+
+def test_a_charge_past_the_limit_of_its_time_is_found_though_the_chain_is_whole() -> None:
+    made = Made(limit=100)
+    made.charge("ann", 60)
+    made.last = "q_beyond"
+    made.append("charge", made.moved("ann", 60))
+    for holder in ("ann", EVERYBODY):
+        account = made.accounts[holder]
+        made.accounts[holder] = replace(account, spent=Loss(120))
+    assert "it passes the limit" in problems(made.lines())
+
+
+def test_a_charge_is_given_back_once_and_only_if_it_was_paid() -> None:
+    made = Made()
+    made.charge("ann", 5)
+    made.void("ann", 5)
+    assert verify(made.lines()).sound
+    made.append("void", made.moved("ann", 5))
+    assert problems(made.lines()) == {"what is given back was never paid"}
+
+
+def test_a_grant_says_what_was_granted_before() -> None:
+    made = Made()
+    made.append("grant", {**grant("ann", 100), "before": None})
+    assert problems(made.lines()) == {"it changes a limit that was not"}
+
+
+def test_a_book_that_was_opened_cannot_vanish_from_the_whole_ledger() -> None:
+    system = Book("system", 0, FIRST_PREVIOUS, 0)
+    told = system.append(kind="book_opened", actor="x", at=1, body={"book": "b_1"})
+    made = Made()
+    whole: list[Line] = [Scope(None), told, *made.lines(), system]
+    assert verify(whole).sound
+    assert problems([Scope(None), told, system]) == {"the book's own end is missing"}
+    assert verify([Scope("system"), told, system]).sound, "one book alone speaks for itself"
+
+
+def test_an_amount_beyond_64_bits_is_named_and_breaks_nothing() -> None:
+    made = Made()
+    made.last = "q_huge"
+    made.append("charge", made.moved("ann", 2**63))
+    assert "it passes the limit" in problems(made.lines())

@@ -40,6 +40,7 @@ def last_entry(ledger: Ledger, book: str) -> dict[str, Any]:
 def test_making_changing_and_keys_are_entries_of_the_system_book(ledger: Ledger) -> None:
     people = ledger.people
     name = ledger.analysts[0].name
+    people.create("admin", "somebody new", Role.ANALYST, None, None, "")
     said = last_entry(ledger, SYSTEM_BOOK)
     assert (said["kind"], said["actor"]) == ("analyst_created", "admin")
     people.alter("admin", name, role=Role.VIEWER, enabled=None, reason="moved")
