@@ -38,19 +38,23 @@ class Engine(Protocol):
         ...
 
     def prepare(self, dataset: Dataset) -> None:
-        """Make the dataset's version ready to be asked; quick if it is ready.
+        """Make the dataset's version ready to be asked; for no question, and before any charge.
 
-        Raises EngineUnavailable if the source is gone or is not the one that was registered. No
-        question has read a row when it does.
+        Raises EngineUnavailable if the source is gone or is not the one that was registered.
         """
         ...
 
-    def exact(self, dataset: Dataset, tally: Tally) -> Exact:
+    def ready(self, dataset: Dataset) -> bool:
+        """Is the version prepared? Reads no row."""
+        ...
+
+    def exact(self, dataset: Dataset, tally: Tally, asker: str) -> Exact:
         """The tally of the prepared version. Raises EngineFailed, always the same, never why."""
         ...
 
-    def cached(self, dataset: Dataset, tally: Tally) -> Exact | None:
-        """The tally if it is at hand, without waiting: versions never change."""
+    def cached(self, dataset: Dataset, tally: Tally, asker: str) -> Exact | None:
+        """The tally if this asker's is at hand, without waiting: versions never change. Another's
+        is not used: that it is there would tell what the other asked."""
         ...
 
     def close(self) -> None:

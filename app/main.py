@@ -50,6 +50,7 @@ class LoadedEngines:
                 memory_limit=self._settings.engine_memory,
                 threads=self._settings.engine_threads,
                 timeout_seconds=self._settings.engine_timeout_seconds,
+                ingest_timeout_seconds=self._settings.ingest_timeout_seconds,
             )
         return self._loaded[name]
 

@@ -13,6 +13,8 @@ from typing import Any
 from app.access import Principal, Role
 from app.datasets import Dataset
 from app.errors import (
+    AppError,
+    DatasetClosed,
     EngineError,
     EngineUnavailable,
     Invalid,
@@ -45,7 +47,7 @@ FORFEITED = (
     "Idempotency-Key, and what was charged stays charged."
 )
 VOIDED = (
-    "The data could not be opened, so nothing was read and the charge was given back. Ask again "
+    "The prepared data were gone, so nothing was read and the charge was given back. Ask again "
     "with a new Idempotency-Key."
 )
 _ENCODER = json.JSONEncoder(allow_nan=False, ensure_ascii=False, separators=(",", ":"))
@@ -93,7 +95,7 @@ class AnswerQuery:
             if self.catalogue.number != number:  # both must be of one state
                 continue
             try:
-                order, plan = self._order(principal, asked, dataset)
+                order, plan = await self._order(principal, asked, dataset)
             except Invalid:
                 await self._must_have_grant(principal, dataset)
                 raise
@@ -107,6 +109,21 @@ class AnswerQuery:
             return self._reply(outcome)
         return await self._run(order, plan, dataset, outcome)
 
+    async def _refusal(self, principal: Principal, dataset: Dataset) -> AppError | None:
+        """Why nothing new may be charged on this dataset now. A version that this server has not
+        prepared is prepared here, for no question and before any charge."""
+        if dataset.closed:
+            return DatasetClosed("This dataset is closed: nothing new is answered about it.")
+        engine = self.engines.engine(dataset.source.engine)
+        if not engine.ready(dataset):
+            await self._must_have_grant(principal, dataset)
+            try:
+                loop = asyncio.get_running_loop()
+                await loop.run_in_executor(self.threads, engine.prepare, dataset)
+            except EngineUnavailable:
+                return EngineUnavailable("The data cannot be opened now; nothing was charged.")
+        return None
+
     async def _must_have_grant(self, principal: Principal, dataset: Dataset) -> None:
         """What is wrong with a question is told only to those who may ask it."""
         holders = [folded(principal.name), EVERYBODY]
@@ -114,9 +131,10 @@ class AnswerQuery:
         if len(accounts) != len(holders):
             raise NoGrant(NO_GRANT)
 
-    def _order(
+    async def _order(
         self, principal: Principal, asked: AskedOnce, dataset: Dataset
     ) -> tuple[ChargeOrder, Plan]:
+        number = self.catalogue.number
         plan = self.planner.plan(asked.question, dataset, asked.text)
         order = ChargeOrder(
             charge_id=new_id("q"),
@@ -135,8 +153,8 @@ class AnswerQuery:
             record=plan.record,
             theorem=plan.release.theorem,
             fresh=asked.question.fresh,
-            closed=dataset.closed,
-            catalogue=self.catalogue.number,
+            refusal=await self._refusal(principal, dataset),
+            catalogue=number,
             lease_seconds=self.lease_seconds,
         )
         return order, plan
@@ -146,9 +164,11 @@ class AnswerQuery:
     ) -> Reply:
         """Ask the engine under a durable charge; only the current attempt may settle it."""
         reach("F4")
+        if charge.version_id != dataset.version.id:  # an earlier attempt asked another version
+            return await self._forfeit(charge)
         engine = self.engines.engine(dataset.source.engine)
         try:
-            answer = await self._draw(engine, plan, dataset, charge)
+            answer = await self._draw(engine, order, plan, dataset, charge)
         except EngineUnavailable:
             # Nothing was read by us; but an earlier attempt that vanished may have read.
             if charge.attempt > 1:
@@ -159,7 +179,7 @@ class AnswerQuery:
                 order.book_id,
                 order.holder,
                 order.loss,
-                reason="the data could not be opened; none was read",
+                reason="the prepared data were gone; none was read",
             )
             return self._reply(await self.ledger.submit(void))
         except (EngineError, ArithmeticError, ValueError):
@@ -171,20 +191,28 @@ class AnswerQuery:
         order = ForfeitOrder(charge.charge_id, charge.attempt)
         return self._reply(await self.ledger.submit(order))
 
-    async def _draw(self, engine: Engine, plan: Plan, dataset: Dataset, charge: Charged) -> str:
+    async def _draw(
+        self, engine: Engine, order: ChargeOrder, plan: Plan, dataset: Dataset, charge: Charged
+    ) -> str:
         """What is at hand and small is drawn here; anything else in a thread."""
+        asker = order.analyst_id
         if plan.release.tally.group_count() <= INLINE_GROUPS_MAX:
-            exact = engine.cached(dataset, plan.release.tally)
+            exact = engine.cached(dataset, plan.release.tally, asker)
             if exact is not None:
                 reach("F5")
                 return self._noisy(plan, charge, exact)
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self.threads, self._ask, engine, plan, dataset, charge)
+        return await loop.run_in_executor(
+            self.threads, self._ask, engine, plan, dataset, charge, asker
+        )
 
-    def _ask(self, engine: Engine, plan: Plan, dataset: Dataset, charge: Charged) -> str:
-        engine.prepare(dataset)
+    def _ask(
+        self, engine: Engine, plan: Plan, dataset: Dataset, charge: Charged, asker: str
+    ) -> str:
+        if not engine.ready(dataset):
+            raise EngineUnavailable("The prepared data are gone; nothing was read.")
         reach("F5")
-        return self._noisy(plan, charge, engine.exact(dataset, plan.release.tally))
+        return self._noisy(plan, charge, engine.exact(dataset, plan.release.tally, asker))
 
     def _noisy(self, plan: Plan, charge: Charged, exact: Exact) -> str:
         reach("F6")

@@ -26,7 +26,7 @@ from app.api.wire import (
     iso,
     json_response,
 )
-from app.errors import Invalid, QuestionForfeited
+from app.errors import Invalid, QuestionForfeited, QuestionVoided
 from app.faults import ARMED, reach
 from app.ledger.protocol import State
 from app.ledger.records import Asked
@@ -194,7 +194,7 @@ async def ask(request: Request) -> Response:
     asked = AskedOnce(shown, parsed.value, parsed.text, parsed.hash, key)
     try:
         reply = await given.answer_query(asked)
-    except QuestionForfeited:
+    except (QuestionForfeited, QuestionVoided):
         await _wait_for_grid(given, started)
         raise
     if not (reply.replayed or reply.reused):

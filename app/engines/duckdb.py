@@ -41,12 +41,14 @@ class DuckDBEngine:
         memory_limit: str = "1GB",
         threads: int = 2,
         timeout_seconds: float = 30.0,
+        ingest_timeout_seconds: float = 3600.0,
         open_versions_max: int = 16,
         memo_size: int = 4096,
     ) -> None:
         self._limits = Limits(home.resolve(), memory_limit, threads)
         self._data_roots = data_roots
         self._timeout_seconds = timeout_seconds
+        self._ingest_timeout_seconds = ingest_timeout_seconds
         self._versions = OpenVersions(self._limits, open_versions_max)
         self._memo = Memo(memo_size)
         (self._limits.home / "tmp").mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -56,24 +58,27 @@ class DuckDBEngine:
         return _readable(lambda: self._inspect(path, card))
 
     def prepare(self, dataset: Dataset) -> None:
-        if not version_path(self._limits.home, dataset.version.id).exists():
+        if not self.ready(dataset):
             _readable(lambda: self._prepare(dataset))
 
-    def exact(self, dataset: Dataset, tally: Tally) -> Exact:
-        result = self.cached(dataset, tally)
+    def ready(self, dataset: Dataset) -> bool:
+        return version_path(self._limits.home, dataset.version.id).exists()
+
+    def exact(self, dataset: Dataset, tally: Tally, asker: str) -> Exact:
+        result = self.cached(dataset, tally, asker)
         if result is None:
             result = self._ask(dataset, tally)
             if result is None:
                 raise EngineFailed("The question could not be answered.")
             if tally.size() <= KEPT_SIZE_MAX:
-                self._memo.put((dataset.version.id, tally), result)
+                self._memo.put((asker, dataset.version.id, tally), result)
         return result
 
-    def cached(self, dataset: Dataset, tally: Tally) -> Exact | None:
-        """The result if it is at hand; reads no row and waits for nothing."""
+    def cached(self, dataset: Dataset, tally: Tally, asker: str) -> Exact | None:
+        """The asker's result if it is at hand; reads no row and waits for nothing."""
         if tally.size() > KEPT_SIZE_MAX:
             return None
-        return self._memo.get((dataset.version.id, tally))
+        return self._memo.get((asker, dataset.version.id, tally))
 
     def close(self) -> None:
         """Close every version that is not in use; the engine opens them again when asked."""
@@ -82,7 +87,10 @@ class DuckDBEngine:
     def _inspect(self, path: Path, card: Card) -> Inspection:
         state = file_state(path)
         digest = file_digest(path)
-        with connect_to_ingest(":memory:", path, self._limits) as connection:
+        with (
+            connect_to_ingest(":memory:", path, self._limits) as connection,
+            WATCHDOG.watch(connection, self._ingest_timeout_seconds),
+        ):
             table = open_table(connection, path)
             check_fit(card, table)
             content = content_hash(connection, table)
@@ -95,7 +103,7 @@ class DuckDBEngine:
             path = resolve_source(dataset.source.path, self._data_roots)
         except Invalid:  # it was there when it was registered
             raise EngineUnavailable("The source is gone.") from None
-        prepare_version(dataset, path, self._limits)
+        prepare_version(dataset, path, self._limits, self._ingest_timeout_seconds)
 
     def _ask(self, dataset: Dataset, tally: Tally) -> Exact | None:
         """The result, or None for whatever went wrong."""

@@ -19,6 +19,7 @@ from app.engines.connect import Limits, connect_to_ingest
 from app.engines.fitting import check_fit
 from app.engines.layout import TABLE
 from app.engines.sources import file_digest, file_state, open_table
+from app.engines.watchdog import WATCHDOG
 from app.errors import EngineUnavailable
 
 _VERSION_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
@@ -30,7 +31,7 @@ def version_path(home: Path, version_id: str) -> Path:
     return home / "versions" / f"{version_id}.duckdb"
 
 
-def prepare_version(dataset: Dataset, source: Path, limits: Limits) -> None:
+def prepare_version(dataset: Dataset, source: Path, limits: Limits, timeout_seconds: float) -> None:
     """Build the version unless it is there.
 
     Raises EngineUnavailable if the source is not the registered file, and whatever duckdb raises
@@ -47,7 +48,7 @@ def prepare_version(dataset: Dataset, source: Path, limits: Limits) -> None:
         building = final.with_suffix(".building")
         _remove(building)  # what a process that was killed left behind
         try:
-            _build(dataset, source, building, limits)
+            _build(dataset, source, building, limits, timeout_seconds)
             _flush(building)
             os.rename(building, final)
             _flush(final.parent)
@@ -55,12 +56,17 @@ def prepare_version(dataset: Dataset, source: Path, limits: Limits) -> None:
             _remove(building)
 
 
-def _build(dataset: Dataset, source: Path, building: Path, limits: Limits) -> None:
+def _build(
+    dataset: Dataset, source: Path, building: Path, limits: Limits, timeout_seconds: float
+) -> None:
     state = file_state(source)
     if file_digest(source) != dataset.version.digest:
         raise EngineUnavailable("The source is not the file that was registered.")
     card = dataset.card
-    with connect_to_ingest(str(building), source, limits) as connection:
+    with (
+        connect_to_ingest(str(building), source, limits) as connection,
+        WATCHDOG.watch(connection, timeout_seconds),
+    ):
         table = open_table(connection, source)
         check_fit(card, table)
         _write_categories(connection, dataset)

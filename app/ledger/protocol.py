@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from app.accounting.loss import Loss
+from app.errors import AppError
 
 
 class State(StrEnum):
@@ -41,7 +42,7 @@ class ChargeOrder:
     record: dict[str, Any]  # mechanism and parameters, for the entry
     theorem: str  # that the mechanism's price relies on
     fresh: bool
-    closed: bool  # the dataset is: only what is stored may be told
+    refusal: AppError | None  # why nothing new may be charged; what is stored is told all the same
     catalogue: int  # the state of people and datasets that this order was planned on
     lease_seconds: float
 

@@ -66,7 +66,8 @@ class Database:
                 cursor.execute(
                     f"SET lock_timeout = {LOCK_TIMEOUT_MS};"
                     f"SET idle_in_transaction_session_timeout = {IDLE_IN_TRANSACTION_MS};"
-                    "SET synchronous_commit = on"
+                    "SET synchronous_commit = on;"
+                    "SET client_encoding = 'UTF8'"
                 )
             connection.commit()
 
@@ -111,7 +112,7 @@ class Database:
             for name, safe in (
                 ("fsync", "on"),
                 ("full_page_writes", "on"),
-                ("synchronous_commit", "on"),
+                ("server_encoding", "UTF8"),
                 ("data_sync_retry", "off"),
                 ("transaction_read_only", "off"),
             ):

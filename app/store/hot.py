@@ -123,6 +123,7 @@ class HotPostgres:
             f"SET lock_timeout = {LOCK_TIMEOUT_MS}",
             f"SET idle_in_transaction_session_timeout = {IDLE_IN_TRANSACTION_MS}",
             "SET synchronous_commit = on",
+            "SET client_encoding = 'UTF8'",
             # Every statement finds its rows by a key. Planned once, and never by a scan: the first
             # plans are made while the tables are empty, and would stay when they are not.
             *(f"SET enable_{way} = off" for way in ("seqscan", "hashjoin", "mergejoin")),

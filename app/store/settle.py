@@ -8,7 +8,7 @@ Running a batch again after an unknown commit is safe: orders find what they did
 from collections.abc import Sequence
 from typing import Any
 
-from app.errors import AppError, DatasetClosed, IdempotencyConflict, NoGrant, StillRunning
+from app.errors import AppError, IdempotencyConflict, NoGrant, StillRunning
 from app.faults import reach
 from app.ledger.account import EVERYBODY, NO_GRANT, Account, account_id
 from app.ledger.chain import Book, Entry, canonical
@@ -165,8 +165,8 @@ class _Batch:
             raise IdempotencyConflict("This Idempotency-Key was used with another body.")
         if not order.fresh and order.reuse_key in self._reusable:
             return self._reuse(order, *self._reusable[order.reuse_key])
-        if order.closed:
-            raise DatasetClosed("This dataset is closed: nothing new is answered about it.")
+        if order.refusal is not None:
+            raise order.refusal
         paid = [own.admit(order.loss), everybody.admit(order.loss)]
         for account in paid:
             self._accounts[account.id] = account

@@ -61,7 +61,7 @@ def statements(*, sqlite: bool) -> Statements:
         now = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
     newest = (
         "(SELECT {column} FROM charges WHERE reuse_key = asked.value AND state = 'answered' "
-        "ORDER BY id DESC LIMIT 1)"
+        "AND reused_from IS NULL ORDER BY id DESC LIMIT 1)"
     )
     insert = _sqlite_insert if sqlite else _postgres_insert
     update = _sqlite_update if sqlite else _postgres_update

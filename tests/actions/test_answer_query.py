@@ -42,6 +42,7 @@ class Spoiled:
         self._real: Engine = service.stores.engines.engine("duckdb")
         self._fault = fault
         self.asked = 0
+        self._looks = 0
 
     def engine(self, name: str) -> Engine:
         return self
@@ -50,15 +51,19 @@ class Spoiled:
         return self._real.inspect(source, card)
 
     def prepare(self, dataset: Dataset) -> None:
-        if isinstance(self._fault, EngineUnavailable):
-            raise self._fault
         self._real.prepare(dataset)
 
-    def exact(self, dataset: Dataset, tally: Tally) -> Exact:
+    def ready(self, dataset: Dataset) -> bool:
+        """There before the charge; with EngineUnavailable for a fault, gone after it."""
+        self._looks += 1
+        gone = isinstance(self._fault, EngineUnavailable) and self._looks % 2 == 0
+        return not gone and self._real.ready(dataset)
+
+    def exact(self, dataset: Dataset, tally: Tally, asker: str) -> Exact:
         self.asked += 1
         if isinstance(self._fault, Exception):
             raise self._fault
-        result = self._real.exact(dataset, tally)
+        result = self._real.exact(dataset, tally, asker)
         if self._fault is not None:
             fault, self._fault = self._fault, None
             time.sleep(fault)
@@ -67,7 +72,7 @@ class Spoiled:
     def close(self) -> None:
         self._real.close()
 
-    def cached(self, dataset: Dataset, tally: Tally) -> Exact | None:
+    def cached(self, dataset: Dataset, tally: Tally, asker: str) -> Exact | None:
         return None
 
 
@@ -209,7 +214,7 @@ def test_noise_that_fails_forfeits(service: Service) -> None:
     assert service.account("ann").spent == TENTH
 
 
-def test_data_that_cannot_be_opened_gives_the_charge_back(service: Service) -> None:
+def test_data_that_vanish_after_the_charge_give_it_back(service: Service) -> None:
     spoiled = spoil(service, EngineUnavailable("gone"))
     for _ in range(2):
         with pytest.raises(QuestionVoided):
@@ -222,7 +227,7 @@ def test_data_that_cannot_be_opened_gives_the_charge_back(service: Service) -> N
     assert service.sound()
 
 
-def test_data_that_cannot_be_opened_by_a_second_attempt_is_not_given_back(tmp_path: Path) -> None:
+def test_data_that_vanish_before_a_second_attempt_give_nothing_back(tmp_path: Path) -> None:
     """The first attempt vanished, and nobody knows whether it had read."""
     with service_in(tmp_path, lease_seconds=0.05) as service:
         spoil(service, SystemExitLike())

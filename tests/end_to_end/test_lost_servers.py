@@ -252,21 +252,42 @@ def test_w3_a_question_that_takes_too_long_is_forfeited(embedded: World) -> None
     embedded.must_be_sound()
 
 
-def test_a_question_whose_data_are_gone_is_given_back_by_a_void_entry(world: World) -> None:
+def test_a_question_whose_data_are_gone_is_refused_before_it_is_charged(world: World) -> None:
+    request_key, client = new_key(), world.client("ada")
     lose_the_data(world, source=True)
-    charge_id = must_fail_alike(world, new_key(), "question-voided")
-    charge, void = world.entries("people", "charge", "void")
+    refused = ask(client, QUESTION, request_key)
+    assert (refused.status_code, refused.json()["type"]) == (503, "/problems/engine-unavailable")
+    assert world.entries("people", "charge", "void") == []
+
+    find_the_data(world)
+    answered = ask(client, QUESTION, request_key)
+    assert answered.status_code == 200
+    assert world.spent("people", "ada") == PRICE
+
+    lose_the_data(world, source=True)
+    again = ask(client, QUESTION, request_key)
+    assert again.content == answered.content, "what is stored is told, data or not"
+    world.must_be_sound()
+
+
+def test_a_question_whose_data_vanish_after_the_charge_is_given_back(embedded: World) -> None:
+    server = embedded.serve(fault="F4=pause:1.5")
+    request_key, client = new_key(), embedded.client("ada")
+    with ThreadPoolExecutor(1) as threads:
+        asking = threads.submit(ask, client, QUESTION, request_key)
+        wait_until((embedded.ledger.folder / "fired").exists, 20, "the question was not begun")
+        lose_the_data(embedded, source=True)
+        asking.result()
+    server.stop()
+    embedded.serve()
+    charge_id = must_fail_alike(embedded, request_key, "question-voided")
+    charge, void = embedded.entries("people", "charge", "void")
     assert (charge["kind"], void["kind"]) == ("charge", "void")
     assert void["body"]["charge"] == charge["body"]["charge"] == charge_id
     assert void["body"]["epsilon"] == PRICE * 10**12
     assert void["body"]["accounts"] == ["ada", "*"]
-    assert world.spent("people", "ada") == world.spent("people", "*") == 0
-    world.must_be_sound()
-
-    find_the_data(world)
-    assert ask(world.client("ada"), QUESTION, new_key()).status_code == 200
-    assert world.spent("people", "ada") == PRICE
-    world.must_be_sound()
+    assert embedded.spent("people", "ada") == embedded.spent("people", "*") == 0
+    embedded.must_be_sound()
 
 
 def test_a_charge_whose_vanished_attempt_had_read_data_is_never_given_back(world: World) -> None:

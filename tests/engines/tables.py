@@ -39,6 +39,8 @@ STORED = {
 }
 Row = dict[str, Any]
 
+ASKER = "a_1"
+
 
 def card_with(**changes: Any) -> Card:
     return Card.model_validate(CARD.model_dump() | changes)
@@ -94,7 +96,7 @@ class Room:
         return dataset
 
     def ask(self, dataset: Dataset, tally: Tally) -> Exact:
-        return self.engine.exact(dataset, tally)
+        return self.engine.exact(dataset, tally, ASKER)
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from app.engines.prepare import version_path
 from app.engines.versions import OpenVersions
 from app.errors import EngineFailed
 from app.queries.statistics import AllOf, AnyOf, ByEdges, Compare, Rows, Tally, Total
-from tests.engines.tables import Room, room_in, write_csv
+from tests.engines.tables import ASKER, Room, room_in, write_csv
 
 CARD = Card.model_validate(
     {
@@ -70,7 +70,7 @@ def test_an_overdue_question_is_interrupted_and_the_next_one_is_answered(
             room.ask(dataset, HEAVY)
         assert time.monotonic() - started < 1.0
         assert room.ask(dataset, COUNT) == ((3_000_000,),)
-    assert room.engine.cached(dataset, HEAVY) is None
+    assert room.engine.cached(dataset, HEAVY, ASKER) is None
 
 
 def test_an_interruption_hits_no_other_question(big: tuple[Room, Dataset]) -> None:
@@ -79,7 +79,7 @@ def test_an_interruption_hits_no_other_question(big: tuple[Room, Dataset]) -> No
 
     def ask(number: int) -> bool:
         tally = Tally(Compare("x", ">=", float(number)), (), (Rows(),))
-        return patient.exact(dataset, tally)[0][0] > 0
+        return patient.exact(dataset, tally, ASKER)[0][0] > 0
 
     with ThreadPoolExecutor(4) as pool:
         answers = [pool.submit(ask, number) for number in range(60)]
@@ -106,8 +106,8 @@ def test_too_little_memory_fails_the_question_and_not_the_engine(
     poor = DuckDBEngine(home=room.home, data_roots=(), memory_limit="20MB", timeout_seconds=60)
     poor._versions = OpenVersions(replace(poor._limits, temporary_size_max="1MB"), 1)
     with pytest.raises(EngineFailed):
-        poor.exact(dataset, large)
-    assert poor.exact(dataset, COUNT) == ((3_000_000,),)
+        poor.exact(dataset, large, ASKER)
+    assert poor.exact(dataset, COUNT, ASKER) == ((3_000_000,),)
     poor.close()
 
 
@@ -153,20 +153,30 @@ def test_a_question_about_an_unknown_column_fails_in_the_same_words(room: Room) 
 
 def test_a_repeated_question_reads_nothing(room: Room) -> None:
     dataset = small(room)
-    assert room.engine.cached(dataset, LIGHT) is None
+    assert room.engine.cached(dataset, LIGHT, ASKER) is None
     result = room.ask(dataset, LIGHT)
     room.engine.close()
     version_path(room.home, dataset.version.id).unlink()
     again = Tally(Compare("x", "<", 500), (), (Rows(),))
-    assert room.engine.cached(dataset, again) == room.ask(dataset, again) == result == ((3,),)
+    assert (
+        room.engine.cached(dataset, again, ASKER) == room.ask(dataset, again) == result == ((3,),)
+    )
     with pytest.raises(EngineFailed):
         room.ask(dataset, COUNT)
+
+
+def test_what_another_asker_brought_is_not_at_hand(room: Room) -> None:
+    """That it is there would tell what the other asked."""
+    dataset = small(room, "a.csv", 2)
+    assert room.ask(dataset, COUNT) == ((2,),)
+    assert room.engine.cached(dataset, COUNT, ASKER) == ((2,),)
+    assert room.engine.cached(dataset, COUNT, "somebody else") is None
 
 
 def test_versions_do_not_share_results(room: Room) -> None:
     first, second = small(room, "a.csv", 2), small(room, "b.csv", 5)
     assert room.ask(first, COUNT) == ((2,),)
-    assert room.engine.cached(second, COUNT) is None
+    assert room.engine.cached(second, COUNT, ASKER) is None
     assert room.ask(second, COUNT) == ((5,),)
 
 

@@ -70,7 +70,7 @@ class Ledger:
             record={"query": "count", "mechanism": "laplace"},
             theorem="a theorem",
             fresh=True,
-            closed=False,
+            refusal=None,
             catalogue=self.catalogue(),
             lease_seconds=60.0,
         )
@@ -195,7 +195,7 @@ def register(datasets: Datasets, name: str, **changes: Any) -> Dataset:
         card=given["card"],
         source=Source("duckdb", f"{name}.csv"),
         version=Version(new_id("v"), 1, "digest", "seed"),
-        closed=False,
+        refusal=None,
         created_at=0,
     )
     return datasets.register(

@@ -88,7 +88,7 @@ def test_a_refused_charge_leaves_the_ledger_unchanged(ledger: Ledger, why: str) 
         case "no grant":
             order = replace(order, holder="nobody")
         case "a closed dataset":
-            order = replace(order, closed=True)
+            order = replace(order, refusal=DatasetClosed("closed"))
         case "delta from a pure account":
             order = replace(order, loss=Loss(TENTH, 1))
         case "another body under the key":
@@ -390,9 +390,9 @@ def test_a_closed_dataset_still_tells_what_is_stored(ledger: Ledger) -> None:
     ledger.charge(first)
     ledger.settle(RecordOrder(first.charge_id, 1, "the answer"))
     reused, replayed, refused = ledger.settle(
-        ledger.order(fresh=False, closed=True),
-        ledger.order(key="k", closed=True),
-        ledger.order(closed=True),
+        ledger.order(fresh=False, refusal=DatasetClosed("closed")),
+        ledger.order(key="k", refusal=DatasetClosed("closed")),
+        ledger.order(refusal=DatasetClosed("closed")),
     )
     assert isinstance(reused, Settled)
     assert isinstance(replayed, Settled)
