@@ -193,7 +193,7 @@ def revoke_key(
     given: Given,
     principal: Admin,
     id: str,  # noqa: A002  # in the path
-    reason: Annotated[str | None, Query(max_length=1000)] = None,
+    reason: Annotated[str | None, Query(max_length=1000, pattern=r"^[^\x00]*$")] = None,
 ) -> Response:
     """The next request with it is refused, in every process. Revoking again changes nothing."""
     given.people.revoke_key(principal.name, id, reason)

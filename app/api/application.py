@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
-from urllib.parse import unquote_plus
 
 from fastapi import FastAPI, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -63,16 +62,13 @@ class HotRoute:
 
 
 class NoNul:
-    """Refuses a NUL in the address: no name has one, and databases do not agree what it means."""
+    """Refuses a NUL in the path: no name has one, and databases do not agree what it means."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        address = scope.get("path", "") + unquote_plus(
-            scope.get("query_string", b"").decode("latin-1")
-        )
-        if scope["type"] == "http" and "\0" in address:
+        if scope["type"] == "http" and "\0" in scope["path"]:
             await problem(NotFound("There is nothing at this path."))(scope, receive, send)
         else:
             await self._app(scope, receive, send)

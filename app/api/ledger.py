@@ -20,7 +20,11 @@ router = APIRouter(tags=["ledger"])
 
 DatasetIn = Annotated[
     str | None,
-    Query(max_length=200, description="Only the book of this dataset; `system` for people."),
+    Query(
+        max_length=200,
+        pattern=r"^[^\x00]*$",
+        description="Only the book of this dataset; `system` for people.",
+    ),
 ]
 
 

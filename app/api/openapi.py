@@ -71,7 +71,14 @@ def documented(
     if request is not None:
         REQUESTS[operation_id] = (TypeAdapter(request), example, body_needed)
     if idempotent:
-        extra["parameters"] = [_header("Idempotency-Key", "The same key and body, the same reply.")]
+        extra["parameters"] = [
+            _header(
+                "Idempotency-Key",
+                "The same key and body, the same reply.",
+                minLength=1,
+                maxLength=255,
+            )
+        ]
     if tagged:
         extra["parameters"] = [_header("If-None-Match", "The ETag you have.")]
         responses[304] = {"description": "Not modified", "content": {}}
@@ -85,8 +92,8 @@ def documented(
     }
 
 
-def _header(name: str, description: str) -> dict[str, Any]:
-    schema = {"type": "string", "minLength": 1, "maxLength": 255}
+def _header(name: str, description: str, **rules: Any) -> dict[str, Any]:
+    schema = {"type": "string", **rules}
     return {
         "name": name,
         "in": "header",

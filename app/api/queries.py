@@ -26,7 +26,7 @@ from app.api.wire import (
     iso,
     json_response,
 )
-from app.errors import Invalid, QuestionForfeited, QuestionVoided
+from app.errors import AccessError, Invalid, QuestionForfeited, QuestionVoided
 from app.faults import ARMED, reach
 from app.ledger.protocol import State
 from app.ledger.records import Asked
@@ -37,6 +37,7 @@ router = APIRouter(tags=["queries"])
 
 PREVIEWS_MAX = 100
 KEPT_BYTES_MAX = 4096
+LISTED_TEXT_MAX = 20_000
 Questions = Annotated[list[Question], Field(min_length=1, max_length=PREVIEWS_MAX)]
 OneOrMany = Annotated[
     Annotated[Question, Tag("one question")] | Annotated[Questions, Tag("a list of questions")],
@@ -118,12 +119,13 @@ class HistoryItem(BaseModel):
     analyst: str
     dataset: str
     status: str
-    question: dict[str, Any]
+    question: dict[str, Any] | None
     price: LossResponse
     reused_from: str | None
     asked_at: str
     settled_at: str | None
     answer: dict[str, Any] | None
+    left_out: bool
     receipt: Receipt
 
 
@@ -188,12 +190,11 @@ async def ask(request: Request) -> Response:
     try:
         parsed = parse_question(await read_bytes(request))
         key = request_key(request) or new_id("auto")
-    except Invalid:
-        await current_hot(request)  # what is wrong with it is told to a key that still holds
-        raise
-    asked = AskedOnce(shown, parsed.value, parsed.text, parsed.hash, key)
-    try:
+        asked = AskedOnce(shown, parsed.value, parsed.text, parsed.hash, key)
         reply = await given.answer_query(asked)
+    except (Invalid, AccessError):
+        await current_hot(request)  # what is wrong is told only to a key that still holds
+        raise
     except (QuestionForfeited, QuestionVoided):
         await _wait_for_grid(given, started)
         raise
@@ -256,7 +257,8 @@ def list_queries(
     (after,) = cursor_place(cursor, str) or (None,)
     rows = given.history.asked(analyst_id=own, after=after, limit=limit)
     following = cursor_text(rows[-1].id) if len(rows) == limit else None
-    return json_response({"items": [_item(row) for row in rows], "next_cursor": following})
+    items = [_item(row, text_max=LISTED_TEXT_MAX) for row in rows]
+    return json_response({"items": items, "next_cursor": following})
 
 
 @router.get(
@@ -269,21 +271,25 @@ def get_query(given: Given, principal: Anyone, id: str) -> Response:  # noqa: A0
     return json_response(_item(given.history.one(id, analyst_id=own)))
 
 
-def _item(asked: Asked) -> dict[str, Any]:
+def _item(asked: Asked, text_max: int | None = None) -> dict[str, Any]:
+    """A list leaves out what is long; asking for the one question brings it."""
     charged = json.loads(asked.charged)
+    answer = asked.answer
+    left_out = text_max is not None and len(asked.question) + len(answer or "") > text_max
     status = "running" if asked.state is State.CHARGED else asked.state.value
     return {
         "id": asked.id,
         "analyst": asked.analyst,
         "dataset": asked.dataset,
         "status": status,
-        "question": json.loads(asked.question),
+        "question": None if left_out else json.loads(asked.question),
         "price": {k: v for k, v in charged["charged"].items() if k.startswith(("epsilon", "delta"))}
         if asked.reused_from is None
         else {"epsilon": 0.0, "delta": 0.0},
         "reused_from": asked.reused_from,
         "asked_at": iso(asked.created_at),
         "settled_at": iso(asked.settled_at),
-        "answer": None if asked.answer is None else json.loads(asked.answer),
+        "answer": None if answer is None or left_out else json.loads(answer),
+        "left_out": left_out,
         "receipt": charged["receipt"],
     }

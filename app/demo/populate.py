@@ -7,7 +7,6 @@ started again; a real server shows a key once and keeps only its hash.
 import json
 import os
 import shutil
-from dataclasses import replace
 from decimal import Decimal
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -18,42 +17,42 @@ from app.datasets import Card, Source
 from app.demo import census
 from app.demo.cards import CENSUS, RAND_HIE
 from app.main import Stores
-from app.settings import Settings, SettingsError, embedded_url
+from app.settings import Settings, SettingsError
 
 PEOPLE = {"viewer": Role.VIEWER, "analyst-1": Role.ANALYST, "analyst-2": Role.ANALYST}
 BUDGETS = {"*": Decimal(10), "analyst-1": Decimal(3), "analyst-2": Decimal(3)}
 
 
 def populate(settings: Settings) -> dict[str, str]:
-    """The demo's keys; its home is made whole and then put in place, or not at all."""
+    """The demo's keys. Its home is marked while it is made; one left half made is made again."""
     if not settings.embedded:
         raise SettingsError("The demo has a ledger of its own: leave BURSAR_DATABASE_URL out.")
+    mark = settings.home / "demo-is-being-made"
     path = settings.home / "demo-keys.json"
+    if mark.exists():
+        shutil.rmtree(settings.home)
     if not path.exists():
         if settings.home.exists():
             shown = os.path.relpath(settings.home)
             raise SettingsError(f"{shown} is not the demo's: name another BURSAR_HOME.")
-        _build(settings)
+        settings.home.mkdir(parents=True, mode=0o700)
+        mark.touch()
+        _build(settings, path)
+        mark.unlink()
     keys: dict[str, str] = json.loads(path.read_text(encoding="utf-8"))
     return keys
 
 
-def _build(settings: Settings) -> None:
-    home = settings.home.with_name(settings.home.name + ".building")
-    shutil.rmtree(home, ignore_errors=True)
-    building = replace(
-        settings, home=home, database_url=embedded_url(home), data_roots=(home / "data",)
-    )
-    stores = Stores(building)
-    admin_key = stores.get_ready(building) or settings.admin_key
+def _build(settings: Settings, path: Path) -> None:
+    stores = Stores(settings)
+    admin_key = stores.get_ready(settings) or settings.admin_key
     assert admin_key is not None
-    keys = {"admin": admin_key} | _fill(building, stores)
-    descriptor = os.open(home / "demo-keys.json", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    keys = {"admin": admin_key} | _fill(settings, stores)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         json.dump(keys, file)
     stores.engines.close()
     stores.database.engine.dispose()
-    os.rename(home, settings.home)
 
 
 def _fill(settings: Settings, stores: Stores) -> dict[str, str]:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from app.accounting.loss import Loss
-from app.ledger.account import Account, account_id
+from app.ledger.account import EVERYBODY, Account, account_id
 from app.ledger.chain import FIRST_PREVIOUS, Book, Entry, canonical, link
 
 
@@ -75,7 +75,7 @@ class _Checker:
         self._opened: set[str] = set()
         self._spent: dict[str, list[int]] = {}
         self._terms: dict[str, tuple[str, int, int]] = {}
-        self._paid: dict[str, int] = {}  # charge -> hash of what it cost whom, until it is voided
+        self._paid: dict[str, int | None] = {}  # hash of what a charge cost whom; None if voided
 
     def _find(
         self, book: str, problem: str, *, seq: int | None = None, account: str | None = None
@@ -110,14 +110,22 @@ class _Checker:
                 "epsilon": int(epsilon),
                 "delta": int(delta),
             }:
+                if epsilon < 0 or delta < 0:
+                    raise ValueError
                 cost = hash((tuple(holders), epsilon, delta))
-                if entry.kind == "charge":
-                    self._paid[charge] = cost
-                    self._move(entry, holders, epsilon, delta)
-                elif self._paid.pop(charge, None) == cost:
+                if entry.kind == "void":
+                    if self._paid.get(charge) != cost:
+                        problem = "what is given back was never paid"
+                        self._find(entry.book_id, problem, seq=entry.seq)
+                    self._paid[charge] = None
                     self._move(entry, holders, -epsilon, -delta)
-                else:
-                    self._find(entry.book_id, "what is given back was never paid", seq=entry.seq)
+                    return
+                if charge in self._paid:
+                    self._find(entry.book_id, "the charge was charged before", seq=entry.seq)
+                if EVERYBODY not in holders or len(set(holders)) < 2:
+                    self._find(entry.book_id, "it does not charge everybody", seq=entry.seq)
+                self._paid[charge] = cost
+                self._move(entry, holders, epsilon, delta)
             case "grant", {"holder": str(holder), "before": before, "after": dict(after)}:
                 account = account_id(entry.book_id, holder)
                 known = self._terms.get(account)
@@ -136,7 +144,7 @@ class _Checker:
             spent[0] += epsilon
             spent[1] += delta
             _, *limit = self._terms.get(account, ("", 0, 0))
-            if epsilon > 0 and (spent[0] > limit[0] or spent[1] > limit[1]):
+            if entry.kind == "charge" and (spent[0] > limit[0] or spent[1] > limit[1]):
                 self._find(entry.book_id, "it passes the limit", seq=entry.seq, account=str(holder))
 
     def book(self, book: Book) -> None:

@@ -112,6 +112,7 @@ class Database:
             for name, safe in (
                 ("fsync", "on"),
                 ("full_page_writes", "on"),
+                ("synchronous_commit", "on"),
                 ("server_encoding", "UTF8"),
                 ("data_sync_retry", "off"),
                 ("transaction_read_only", "off"),

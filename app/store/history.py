@@ -90,8 +90,16 @@ class History:
 
 def _asked() -> Select[Any]:
     charges, analysts, datasets = tables.charges, tables.analysts, tables.datasets
+    original = charges.alias("original")
     return (
-        select(charges, analysts.c.name.label("analyst"), datasets.c.name.label("dataset"))
+        select(
+            charges,
+            original.c.question.label("original_question"),
+            original.c.answer.label("original_answer"),
+            analysts.c.name.label("analyst"),
+            datasets.c.name.label("dataset"),
+        )
+        .join(original, original.c.id == charges.c.reused_from, isouter=True)
         .join(analysts, analysts.c.id == charges.c.analyst_id)
         .join(datasets, datasets.c.id == charges.c.dataset_id)
     )
@@ -103,9 +111,9 @@ def _asked_from(row: Any) -> Asked:
         row.analyst,
         row.dataset,
         State(row.state),
-        row.question,
+        row.original_question or row.question,
         row.charged,
-        row.answer,
+        row.original_answer or row.answer,
         row.reused_from,
         row.epsilon,
         row.delta,

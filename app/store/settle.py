@@ -228,6 +228,7 @@ class _Batch:
         return Charged(charge_id, attempt + 1, earlier["version_id"], earlier["charged"])
 
     def _reuse(self, order: ChargeOrder, charge_id: str, answer: str, charged: str) -> Result:
+        # The new key points to the answer; a copy for each asking would fill the disk for free.
         self._insert(order, State.ANSWERED, charged, answer, charge_id)
         return Settled(charge_id, State.ANSWERED, answer, reused=True)
 
@@ -291,9 +292,9 @@ class _Batch:
             self._lease(order),
             0 if free else order.loss.epsilon,
             0 if free else order.loss.delta,
-            order.question,
+            "" if free else order.question,
             charged,
-            answer,
+            None if free else answer,
             reused_from,
             self._now,
             self._now if answer is not None else None,

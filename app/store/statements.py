@@ -67,8 +67,10 @@ def statements(*, sqlite: bool) -> Statements:
     update = _sqlite_update if sqlite else _postgres_update
     return Statements(
         clock=f"SELECT catalogue, {now} FROM installation",
-        charges_by_request="SELECT request, id, body_hash, state, attempt, lease_until, "
-        f"version_id, charged, answer FROM charges WHERE request {among} ORDER BY id{lock}",
+        charges_by_request="SELECT c.request, c.id, c.body_hash, c.state, c.attempt, "
+        "c.lease_until, c.version_id, c.charged, coalesce(c.answer, original.answer) "
+        "FROM charges AS c LEFT JOIN charges AS original ON original.id = c.reused_from "
+        f"WHERE c.request {among} ORDER BY c.id{lock and ' FOR UPDATE OF c'}",
         charges_by_id=f"SELECT id, state, attempt FROM charges WHERE id {among} ORDER BY id{lock}",
         answers_to_reuse=f"SELECT asked.value, {newest.format(column='id')}, "
         f"{newest.format(column='answer')}, {newest.format(column='charged')} FROM {asked}",

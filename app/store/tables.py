@@ -155,7 +155,9 @@ charges = Table(
         "state IN ('charged', 'answered', 'forfeited', 'voided')",
         name="state",
     ),
-    CheckConstraint("(state = 'answered') = (answer IS NOT NULL)", name="answered"),
+    CheckConstraint(
+        "(state = 'answered') = (answer IS NOT NULL OR reused_from IS NOT NULL)", name="answered"
+    ),
     CheckConstraint("epsilon >= 0 AND delta >= 0", name="loss"),
     Index("ix_charges_history", "analyst_id", "id"),
     Index(

@@ -160,7 +160,8 @@ def upgrade() -> None:
         sa.Column("created_at", BIG, nullable=False),
         sa.Column("settled_at", BIG, nullable=True),
         sa.CheckConstraint(
-            "(state = 'answered') = (answer IS NOT NULL)", name=op.f("ck_charges_answered")
+            "(state = 'answered') = (answer IS NOT NULL OR reused_from IS NOT NULL)",
+            name=op.f("ck_charges_answered"),
         ),
         sa.CheckConstraint(
             "state IN ('charged', 'answered', 'forfeited', 'voided')", name=op.f("ck_charges_state")

@@ -44,7 +44,7 @@ class Made:
         except BudgetExhausted:
             return False
         self.accounts.update({a.holder: a for a in paid})
-        self.last = f"q_{self.book.seq + 1}"
+        self.last = f"q_{self.book.id}_{self.book.seq + 1}"
         self.append("charge", self.moved(holder, cost))
         return True
 
@@ -384,7 +384,20 @@ def test_a_charge_is_given_back_once_and_only_if_it_was_paid() -> None:
     made.void("ann", 5)
     assert verify(made.lines()).sound
     made.append("void", made.moved("ann", 5))
-    assert problems(made.lines()) == {"what is given back was never paid"}
+    assert "what is given back was never paid" in problems(made.lines())
+
+
+def test_a_charge_is_charged_once_never_below_zero_and_to_everybody() -> None:
+    forged: dict[str, dict[str, object]] = {
+        "the charge was charged before": {},
+        "it does not charge everybody": {"charge": "q_new", "accounts": ["ann"]},
+        "the text cannot be read": {"charge": "q_new", "epsilon": -5},
+    }
+    for problem, body in forged.items():
+        made = Made()
+        made.charge("ann", 5)
+        made.append("charge", {**made.moved("ann", 5), **body})
+        assert problem in problems(made.lines())
 
 
 def test_a_grant_says_what_was_granted_before() -> None:

@@ -195,7 +195,7 @@ def register(datasets: Datasets, name: str, **changes: Any) -> Dataset:
         card=given["card"],
         source=Source("duckdb", f"{name}.csv"),
         version=Version(new_id("v"), 1, "digest", "seed"),
-        refusal=None,
+        closed=False,
         created_at=0,
     )
     return datasets.register(
