@@ -4,9 +4,11 @@ Two names that look alike are one name: they are compared after NFKC normalisati
 folding, and characters that cannot be seen are refused.
 """
 
+import itertools
 import secrets
 import time
 import unicodedata
+from base64 import b32encode
 
 from app.errors import Invalid
 
@@ -27,7 +29,13 @@ _BLANKS = (
     range(0x1D173, 0x1D17B),
     range(0xE0000, 0xE1000),
 )
-_CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+# Crockford's letters are in the order of their bytes, so that identifiers sort as their numbers do.
+_TO_CROCKFORD = bytes.maketrans(
+    b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", b"0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+)
+_PROCESS = secrets.token_bytes(5)
+_COUNTER = itertools.count(secrets.randbits(30))
+_COUNTER_MASK = (1 << 40) - 1
 
 
 def folded(name: str) -> str:
@@ -57,10 +65,8 @@ def _invisible(letter: str) -> bool:
 
 
 def new_id(prefix: str) -> str:
-    """An identifier that sorts by time of making: 48 bits of milliseconds, 80 random bits."""
-    number = (time.time_ns() // 1_000_000) << 80 | int.from_bytes(secrets.token_bytes(10))
-    letters = []
-    for _ in range(26):
-        number, digit = divmod(number, 32)
-        letters.append(_CROCKFORD[digit])
-    return f"{prefix}_{''.join(reversed(letters))}"
+    """An identifier that sorts by time of making, and that no other process makes: 48 bits of
+    milliseconds, 40 drawn when the process began, 40 that count. It is no secret."""
+    moment = time.time_ns() // 1_000_000
+    number = moment.to_bytes(6) + _PROCESS + (next(_COUNTER) & _COUNTER_MASK).to_bytes(5)
+    return f"{prefix}_{b32encode(number)[:26].translate(_TO_CROCKFORD).decode()}"

@@ -70,14 +70,17 @@ async def read_bytes(request: Request) -> bytes:
     declared = request.headers.get("content-length", "")
     if declared.isdecimal() and len(declared) < 20 and int(declared) > limit:
         raise TooLarge(f"A body has at most {limit} bytes.")
-    chunks = []
-    size = 0
-    async for chunk in request.stream():
-        size += len(chunk)
-        if size > limit:
+    body = b""
+    more = True
+    while more:
+        message = await request.receive()
+        if message["type"] == "http.disconnect":
+            raise Malformed("The body did not arrive whole.")
+        body += message.get("body", b"")
+        more = message.get("more_body", False)
+        if len(body) > limit:
             raise TooLarge(f"A body has at most {limit} bytes.")
-        chunks.append(chunk)
-    return b"".join(chunks)
+    return body
 
 
 def request_key(request: Request) -> str | None:
