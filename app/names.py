@@ -8,7 +8,6 @@ import itertools
 import secrets
 import time
 import unicodedata
-from base64 import b32encode
 
 from app.errors import Invalid
 
@@ -28,10 +27,6 @@ _BLANKS = (
     range(0x1BCA0, 0x1BCA4),
     range(0x1D173, 0x1D17B),
     range(0xE0000, 0xE1000),
-)
-# Crockford's letters are in the order of their bytes, so that identifiers sort as their numbers do.
-_TO_CROCKFORD = bytes.maketrans(
-    b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", b"0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 )
 _PROCESS = secrets.token_bytes(5)
 _COUNTER = itertools.count(secrets.randbits(30))
@@ -69,4 +64,4 @@ def new_id(prefix: str) -> str:
     milliseconds, 40 drawn when the process began, 40 that count. It is no secret."""
     moment = time.time_ns() // 1_000_000
     number = moment.to_bytes(6) + _PROCESS + (next(_COUNTER) & _COUNTER_MASK).to_bytes(5)
-    return f"{prefix}_{b32encode(number)[:26].translate(_TO_CROCKFORD).decode()}"
+    return f"{prefix}_{number.hex()}"

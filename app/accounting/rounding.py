@@ -5,6 +5,8 @@ favours spending. Decimal text and JSON numbers are read exactly; no float is ev
 """
 
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from functools import lru_cache
+from types import MappingProxyType
 
 PICO = 10**12
 ATTO = 10**18
@@ -31,10 +33,11 @@ def exact_decimal(units: int, unit: int) -> str:
     return f"{whole}.{part:0{places}d}".rstrip("0")
 
 
-def wire(name: str, units: int, unit: int) -> dict[str, float | str]:
+@lru_cache(maxsize=4096)
+def wire(name: str, units: int, unit: int) -> MappingProxyType[str, float | str]:
     """A JSON number, with the exact decimal text beside it where the number is not exact."""
     exact = exact_decimal(units, unit)
     number = units / unit  # of whole numbers: correctly rounded
     if repr(number) == exact or Decimal(repr(number)) == Decimal(exact):
-        return {name: number}
-    return {name: number, f"{name}_exact": exact}
+        return MappingProxyType({name: number})
+    return MappingProxyType({name: number, f"{name}_exact": exact})

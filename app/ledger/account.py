@@ -1,6 +1,6 @@
 """An account: one holder's budget on one book of loss, and the rule that admits a charge."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from app.accounting import COMPOSITION_RULES
@@ -61,10 +61,14 @@ class Account:
                 f"The question costs more than the budget of {self.shown} has left.",
                 **self._refusal(cost),
             )
-        return replace(self, spent=self.spent + cost, version=self.version + 1)
+        return self._with(self.spent + cost)
 
     def give_back(self, cost: Loss) -> "Account":
-        return replace(self, spent=self.spent.minus(cost), version=self.version + 1)
+        return self._with(self.spent.minus(cost))
+
+    def _with(self, spent: Loss) -> "Account":
+        terms = (self.book_id, self.holder, self.shown, self.currency, self.limit)
+        return Account(*terms, spent, self.version + 1)
 
     @property
     def remaining(self) -> Loss:

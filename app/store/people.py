@@ -197,7 +197,7 @@ class People:
         given: str | None,
     ) -> tuple[Key, str]:
         token, key_id = (given, new_id("k")) if given is not None else new_token()
-        prefix = "given by the operator" if given is not None else token[:33]
+        prefix = "given by the operator" if given is not None else token[:39]
         key = Key(key_id, prefix, change.now, expires_at, None)
         change.connection.execute(
             insert(tables.keys).values(

@@ -107,7 +107,6 @@ def upgrade() -> None:
         sa.Column("kind", sa.Text(), nullable=False),
         sa.Column("text", sa.Text(), nullable=False),
         sa.Column("hash", sa.Text(), nullable=False),
-        sa.ForeignKeyConstraint(["book_id"], ["books.id"], name=op.f("fk_entries_book_id")),
         sa.PrimaryKeyConstraint("book_id", "seq", name=op.f("pk_entries")),
         sqlite_strict=True,
     )
@@ -167,25 +166,14 @@ def upgrade() -> None:
             "state IN ('charged', 'answered', 'forfeited', 'voided')", name=op.f("ck_charges_state")
         ),
         sa.CheckConstraint("epsilon >= 0 AND delta >= 0", name=op.f("ck_charges_loss")),
-        sa.ForeignKeyConstraint(
-            ["analyst_id"], ["analysts.id"], name=op.f("fk_charges_analyst_id")
-        ),
-        sa.ForeignKeyConstraint(
-            ["dataset_id"], ["datasets.id"], name=op.f("fk_charges_dataset_id")
-        ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_charges")),
         sa.UniqueConstraint("request", name=op.f("uq_charges_request")),
         sqlite_strict=True,
+        postgresql_with={"fillfactor": 50},
     )
     with op.batch_alter_table("charges", schema=None) as batch_op:
         batch_op.create_index("ix_charges_history", ["analyst_id", "id"], unique=False)
-        batch_op.create_index(
-            "ix_charges_reuse",
-            ["reuse_key", "id"],
-            unique=False,
-            sqlite_where=sa.text("state = 'answered'"),
-            postgresql_where=sa.text("state = 'answered'"),
-        )
+        batch_op.create_index("ix_charges_reuse", ["reuse_key", "id"], unique=False)
 
     op.create_table(
         "versions",
@@ -227,11 +215,7 @@ def downgrade() -> None:
 
     op.drop_table("versions")
     with op.batch_alter_table("charges", schema=None) as batch_op:
-        batch_op.drop_index(
-            "ix_charges_reuse",
-            sqlite_where=sa.text("state = 'answered'"),
-            postgresql_where=sa.text("state = 'answered'"),
-        )
+        batch_op.drop_index("ix_charges_reuse")
         batch_op.drop_index("ix_charges_history")
 
     op.drop_table("charges")
