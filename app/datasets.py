@@ -72,6 +72,8 @@ class NumberColumn(_Column):
             raise ValueError("low must be less than high")
         if max(abs(self.low), abs(self.high)) < 1e-9:
             raise ValueError("one bound must be at least 1e-9 away from zero")
+        if any(0.0 < abs(bound) < 1e-100 for bound in (self.low, self.high)):
+            raise ValueError("a bound is zero or at least 1e-100 away from it")
         return self
 
     @property

@@ -130,7 +130,7 @@ def test_a_name_that_is_accepted_is_accepted_again_as_it_is_shown(name: str) -> 
 def test_identifiers_are_never_the_same_and_all_of_one_length() -> None:
     made = [new_id("q") for _ in range(10_000)]
     assert len(set(made)) == len(made)
-    assert {len(each) for each in made} == {28}
+    assert {len(each) for each in made} == {34}
     assert all(each.startswith("q_") and each[2:].isalnum() for each in made)
 
 

@@ -30,4 +30,4 @@ class Loss:
         return self.epsilon <= limit.epsilon and self.delta <= limit.delta
 
     def wire(self) -> dict[str, float | str]:
-        return {**wire("epsilon", self.epsilon, PICO), **wire("delta", self.delta, ATTO)}
+        return wire("epsilon", self.epsilon, PICO) | wire("delta", self.delta, ATTO)

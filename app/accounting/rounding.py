@@ -6,7 +6,6 @@ favours spending. Decimal text and JSON numbers are read exactly; no float is ev
 
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from functools import lru_cache
-from types import MappingProxyType
 
 PICO = 10**12
 ATTO = 10**18
@@ -33,11 +32,15 @@ def exact_decimal(units: int, unit: int) -> str:
     return f"{whole}.{part:0{places}d}".rstrip("0")
 
 
-@lru_cache(maxsize=4096)
-def wire(name: str, units: int, unit: int) -> MappingProxyType[str, float | str]:
+def wire(name: str, units: int, unit: int) -> dict[str, float | str]:
     """A JSON number, with the exact decimal text beside it where the number is not exact."""
+    number, exact = _number_and_text(units, unit)
+    return {name: number} if exact is None else {name: number, f"{name}_exact": exact}
+
+
+@lru_cache(maxsize=4096)
+def _number_and_text(units: int, unit: int) -> tuple[float, str | None]:
     exact = exact_decimal(units, unit)
     number = units / unit  # of whole numbers: correctly rounded
-    if repr(number) == exact or Decimal(repr(number)) == Decimal(exact):
-        return MappingProxyType({name: number})
-    return MappingProxyType({name: number, f"{name}_exact": exact})
+    same = repr(number) == exact or Decimal(repr(number)) == Decimal(exact)
+    return number, None if same else exact
