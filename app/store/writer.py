@@ -1,4 +1,4 @@
-"""The writer: one thread a process that commits whatever is waiting together.
+"""The writer of a process: it commits whatever is waiting together.
 
 Hot routes hand it orders and await the outcome. Nobody hears of a charge before the batch it is in
 is durable. While one batch is being written the next one gathers, so under load a commit carries
@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from app.errors import StoreUnavailable
 from app.ledger.account import Account
-from app.ledger.protocol import Order, Outcome
+from app.ledger.protocol import ForfeitOrder, Order, Outcome, RecordOrder
 from app.store.budgets import find_accounts
 from app.store.connect import Database
 from app.store.hot import Broken, Clash, HotConnection, open_hot
@@ -43,7 +43,43 @@ class _Job:
 
 
 class Writer:
-    """Owns the process's writing connection; start, submit from any event loop, stop."""
+    """The process's writing connections; start, submit from any event loop, stop.
+
+    SQLite has one lane. PostgreSQL has a second one for storing answers, which needs no account:
+    it commits while the first waits for the database.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._lanes = [_Lane(database) for _ in range(1 if database.is_sqlite else 2)]
+
+    def start(self) -> None:
+        for lane in self._lanes:
+            lane.start()
+
+    def stop(self) -> None:
+        """Finish what was handed over, then end."""
+        for lane in self._lanes:
+            lane.stop()
+
+    async def submit(self, order: Order) -> Outcome:
+        """Carry out one order; raises the refusal, or StoreUnavailable: then nobody knows."""
+        stores = isinstance(order, RecordOrder | ForfeitOrder)
+        result: Outcome = await self._lanes[-1 if stores else 0].put(order)
+        return result
+
+    async def look(self, look: Callable[[HotConnection, Statements], T]) -> T:
+        """Read through a writing connection, between two batches."""
+        result: T = await self._lanes[0].put(look)
+        return result
+
+    async def accounts(self, book_id: str, holders: list[str]) -> dict[str, Account]:
+        return await self.look(
+            lambda hot, sql: find_accounts(hot, sql, book_id=book_id, holders=holders)
+        )
+
+
+class _Lane:
+    """One thread with one connection, that commits whatever is waiting together."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -56,28 +92,13 @@ class Writer:
         self._thread.start()
 
     def stop(self) -> None:
-        """Finish what was handed over, then end."""
         self._queue.put(None)
         self._thread.join()
 
-    async def submit(self, order: Order) -> Outcome:
-        """Carry out one order; raises the refusal, or StoreUnavailable: then nobody knows."""
-        job = _Job(order)
+    def put(self, work: Order | Look) -> asyncio.Future[Any]:
+        job = _Job(work)
         self._queue.put(job)
-        result: Outcome = await job.future
-        return result
-
-    async def look(self, look: Callable[[HotConnection, Statements], T]) -> T:
-        """Read through the writer's connection, between two batches."""
-        job = _Job(look)
-        self._queue.put(job)
-        result: T = await job.future
-        return result
-
-    async def accounts(self, book_id: str, holders: list[str]) -> dict[str, Account]:
-        return await self.look(
-            lambda hot, sql: find_accounts(hot, sql, book_id=book_id, holders=holders)
-        )
+        return job.future
 
     # The thread
 
