@@ -10,7 +10,7 @@ from app.api.queries import AnswerResponse
 from app.planning.question import Question
 
 ANSWER = {
-    "id": "q_01M7H4N04QKBD180B9EKAH44P0",
+    "id": "q_01a1e2b3540e1327bfcacb0030670835",
     "status": "answered",
     "value": 5463,
     "mechanism": {

@@ -29,7 +29,10 @@ def free_port() -> int:
 @contextmanager
 def process(arguments: list[str], port: int, path: str, **environment: str) -> Iterator[None]:
     child = subprocess.Popen(
-        [sys.executable, *arguments], cwd=TOP, env={**os.environ, **environment}
+        [sys.executable, *arguments],
+        cwd=TOP,
+        env={**os.environ, **environment},
+        stdout=subprocess.DEVNULL,
     )
     try:
         for _ in range(200):

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Request, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api import analysts, budgets, datasets, health, ledger, queries
@@ -26,77 +26,50 @@ HEADERS = [
 ]
 
 
-class SafeHeaders:
-    """Adds the headers that every response carries."""
+class Front:
+    """What every request passes, and all that `POST /v1/queries` passes.
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def send_safely(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                message["headers"] = [*message.get("headers", []), *HEADERS]
-            await send(message)
-
-        await self._app(scope, receive, send_safely if scope["type"] == "http" else send)
-
-
-class HotRoute:
-    """Hands `POST /v1/queries` to its endpoint past the framework's layers, which cost more than
-    the charge; every other request goes through them."""
+    Asking goes straight to its endpoint, because the framework's layers cost more than the charge.
+    Every reply carries the safe headers. A NUL in the path is refused: no name has one, and
+    databases do not agree what it means. Every mistake of ours ends here as a constant problem,
+    with its kind and never its text in the log; the framework and the server would print it.
+    """
 
     def __init__(self, api: FastAPI) -> None:
         self._api = api
-        self._others = NoNul(api)
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or (scope["path"], scope["method"]) != ("/v1/queries", "POST"):
-            await self._others(scope, receive, send)
-            return
-        scope["app"] = self._api
-        try:
-            response = await queries.ask(Request(scope, receive))
-        except AppError as error:
-            response = problem(error)
-        await response(scope, receive, send)
-
-
-class NoNul:
-    """Refuses a NUL in the path: no name has one, and databases do not agree what it means."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and "\0" in scope["path"]:
-            await problem(NotFound("There is nothing at this path."))(scope, receive, send)
-        else:
-            await self._app(scope, receive, send)
-
-
-class Guard:
-    """Where every mistake of ours ends: a constant problem, and its kind, never its text, in the
-    log. Outermost, because the framework and the server would both print the exception."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await self._api(scope, receive, send)
             return
         started = False
 
-        async def note_start(message: Message) -> None:
+        async def send_safely(message: Message) -> None:
             nonlocal started
-            started = True
+            if message["type"] == "http.response.start":
+                started = True
+                message["headers"] = [*message.get("headers", []), *HEADERS]
             await send(message)
 
         try:
-            await self._app(scope, receive, note_start)
+            if scope["path"] == "/v1/queries" and scope["method"] == "POST":
+                scope["app"] = self._api
+                response = await self._ask(Request(scope, receive))
+                await response(scope, receive, send_safely)
+            elif "\0" in scope["path"]:
+                nothing = problem(NotFound("There is nothing at this path."))
+                await nothing(scope, receive, send_safely)
+            else:
+                await self._api(scope, receive, send_safely)
         except Exception as error:  # noqa: BLE001  # whatever it is, its text may hold anything
             if not started:  # the framework answers by itself, and then raises all the same
-                await unexpected(error)(scope, receive, send)
+                await unexpected(error)(scope, receive, send_safely)
+
+    async def _ask(self, request: Request) -> Response:
+        try:
+            return await queries.ask(request)
+        except AppError as error:
+            return problem(error)
 
 
 def make_application(
@@ -124,4 +97,4 @@ def make_application(
         app.include_router(resource.router)
     install_problems(app)
     install_openapi(app)
-    return SafeHeaders(Guard(HotRoute(app)))
+    return Front(app)
