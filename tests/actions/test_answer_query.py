@@ -38,7 +38,7 @@ TENTH = Loss(PICO // 10)
 class Spoiled:
     """The real engine, but for one fault; counts how often it was asked."""
 
-    def __init__(self, service: Service, fault: Exception | float | None) -> None:
+    def __init__(self, service: Service, fault: BaseException | float | None) -> None:
         self._real: Engine = service.stores.engines.engine("duckdb")
         self._fault = fault
         self.asked = 0
@@ -61,7 +61,7 @@ class Spoiled:
 
     def exact(self, dataset: Dataset, tally: Tally, asker: str) -> Exact:
         self.asked += 1
-        if isinstance(self._fault, Exception):
+        if isinstance(self._fault, BaseException):
             raise self._fault
         result = self._real.exact(dataset, tally, asker)
         if self._fault is not None:
@@ -76,7 +76,7 @@ class Spoiled:
         return None
 
 
-def spoil(service: Service, fault: Exception | float | None = None) -> Spoiled:
+def spoil(service: Service, fault: BaseException | float | None = None) -> Spoiled:
     spoiled = Spoiled(service, fault)
     service.answer_query.engines = spoiled
     return spoiled
@@ -185,17 +185,24 @@ def test_what_is_refused_never_reaches_the_engine(service: Service) -> None:
 
 
 @pytest.mark.parametrize(
-    "fault", [EngineFailed("why"), OverflowError("12345"), ValueError("12345")]
+    "fault",
+    [
+        EngineFailed("why"),
+        *(kind("12345") for kind in (OverflowError, ValueError, TypeError, KeyError, OSError)),
+        MemoryError(),
+    ],
 )
 def test_a_failure_after_data_was_asked_forfeits_and_says_always_the_same(
     service: Service, fault: Exception
 ) -> None:
-    spoil(service, fault)
+    """A second draw would choose the answer by what the first one met, so there is none."""
+    spoiled = spoil(service, fault)
     for _ in range(2):
         with pytest.raises(QuestionForfeited) as caught:
             service.ask(COUNT, key="k")
         assert "12345" not in caught.value.detail
         assert caught.value.__cause__ is None
+    assert spoiled.asked == 1
     assert service.account("ann").spent == TENTH
     spoil(service)
     with pytest.raises(QuestionForfeited):
@@ -240,7 +247,7 @@ def test_data_that_vanish_before_a_second_attempt_give_nothing_back(tmp_path: Pa
         assert service.account("ann").spent == TENTH
 
 
-class SystemExitLike(Exception):
+class SystemExitLike(BaseException):
     """What a worker that vanishes leaves behind: nothing is settled."""
 
 
