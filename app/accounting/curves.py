@@ -1,0 +1,167 @@
+"""Renyi curves of mechanisms: R(a) bounds the Renyi divergence of order a in both directions.
+
+Each formula takes positive decimals and gives R(a) at one order a > 1; `on_grid` rounds it up to
+units at every order of the public grid. A pure mechanism's loss is given by its e.
+
+Sources: Mironov 2017 (Renyi differential privacy); Kairouz, Oh and Viswanath 2015 (randomised
+response is the worst pure mechanism); Dong, Durfee and Rogers 2019 with Cesar and Rogers 2020
+(bounded range); Canonne, Kamath and Steinke 2020 (discrete Gaussian); Mironov, Talwar and Zhang
+2019 (Poisson-sampled Gaussian).
+"""
+
+from collections.abc import Callable
+from decimal import Decimal, localcontext
+from functools import lru_cache
+from math import comb
+
+from app.accounting.orders import ORDERS
+from app.accounting.precise import CONTEXT, decimal, units_up
+
+Curve = tuple[int, ...]  # pico for each of ORDERS
+Formula = Callable[[Decimal], Decimal]
+_GRID = tuple(decimal(order) for order in ORDERS)
+
+
+def on_grid(formula: Formula) -> Curve:
+    return tuple(units_up(formula(order)) for order in _GRID)
+
+
+def pure(e: Decimal, a: Decimal) -> Decimal:
+    """Any e-private mechanism: randomised response is the worst of them.
+
+    ln[(exp(a e) + exp((1 - a) e)) / (1 + exp(e))] / (a - 1), written so that nothing overflows:
+    the numerator over exp(a e) is 1 + exp((1 - 2a) e), the denominator over exp(e) 1 + exp(-e).
+    """
+    with localcontext(CONTEXT):
+        return e + (_log_one_and(-(2 * a - 1) * e) - _log_one_and(-e)) / (a - 1)
+
+
+@lru_cache(maxsize=1024)
+def _log_one_and(x: Decimal) -> Decimal:
+    """ln(1 + exp(x))"""
+    with localcontext(CONTEXT):
+        return (1 + x.exp()).ln()
+
+
+def laplace(e: Decimal, a: Decimal) -> Decimal:
+    """Continuous Laplace noise: ln[a/(2a-1) exp((a-1)e) + (a-1)/(2a-1) exp(-a e)] / (a-1)."""
+    with localcontext(CONTEXT):
+        part = a / (2 * a - 1) + (a - 1) / (2 * a - 1) * ((1 - 2 * a) * e).exp()
+        return e + part.ln() / (a - 1)
+
+
+def discrete_laplace(e: Decimal, steps: Decimal, a: Decimal) -> Decimal:
+    """Whole-number Laplace noise, p = exp(-s) with s = e / steps, on answers that move by `steps`.
+
+    The sum over z of P(z)^a P(z - d)^(1-a) is A exp((a-1) s d) + B exp(-a s d), with
+    A = t [1/(1-p) + q/(1-q)], B = t [1/(1-p) - 1/(1-q)], t = (1-p)/(1+p), q = exp(-(2a-1) s):
+    the tails give the first parts, the d - 1 values between the second, a geometric series.
+    For one step this is `pure`, and for ever finer steps it falls to `laplace`.
+
+    As A, B > 0 and A + B = 1, (a-1) R is convex in d and 0 at d = 0. So for a vector of answers
+    with noise of scales 1/s_i whose changes keep sum s_i d_i <= e, the sum of the curves is largest
+    where all of the change is in one answer: the largest of the scalar curves bounds it, with
+    steps_i = e / s_i (which need not be whole).
+    """
+    with localcontext(CONTEXT):
+        s = e / steps
+        p, q = (-s).exp(), ((1 - 2 * a) * s).exp()
+        upper = (1 + q * _falls(s, 2 * a - 1)) / (1 + p)
+        return e + (upper + (1 - upper) * ((1 - 2 * a) * e).exp()).ln() / (a - 1)
+
+
+def _falls(s: Decimal, c: Decimal) -> Decimal:
+    """(1 - exp(-s)) / (1 - exp(-c s)) for c > 1; where that cancels, a bound from above.
+
+    (1 - exp(-x)) / x lies between 1 - x/2 + x^2/6 - x^3/24 and 1 - x/2 + x^2/6 (alternating).
+    """
+    x = c * s
+    if x > Decimal("1e-9"):
+        return (1 - (-s).exp()) / (1 - (-x).exp())
+    above = 1 - s / 2 + s * s / 6
+    below = 1 - x / 2 + x * x / 6 - x * x * x / 24
+    return above / (below * c)
+
+
+def randomized_response(e: Decimal, categories: int, a: Decimal) -> Decimal:
+    """k-ary, one answer replaced: ln[(exp(a e) + exp((1-a) e) + k - 2) / (exp(e) + k - 1)] / (a-1),
+    with numerator and denominator over exp(a e) and exp(e)."""
+    with localcontext(CONTEXT):
+        others = categories - 2
+        top = 1 + ((1 - 2 * a) * e).exp() + others * (-a * e).exp()
+        return e + (top.ln() - (1 + (others + 1) * (-e).exp()).ln()) / (a - 1)
+
+
+def bounded_range(e: Decimal, a: Decimal) -> Decimal:
+    """Exponential mechanism, Gumbel noisy max: the log-ratio has range at most e.
+
+    ln y + (ln c1 - ln a) / (a - 1), u = exp(-e), c1 = (1 - u^a)/(1 - u), c2 = (u - u^a)/(1 - u),
+    y = (a - 1) c1 / (a c2); never above a e^2 / 8 or the pure curve, which both hold too.
+    """
+    with localcontext(CONTEXT):
+        least = min(a * e * e / 8, pure(e, a))
+        u = (-e).exp()
+        power = (-a * e).exp()
+        if e < Decimal("1e-6") or e > 1000:  # the closed form cancels: the bounds do
+            return least
+        c1, c2 = (1 - power) / (1 - u), (u - power) / (1 - u)
+        y = (a - 1) * c1 / (a * c2)
+        return min(least, y.ln() + (c1.ln() - a.ln()) / (a - 1))
+
+
+def gaussian(rho: Decimal, a: Decimal) -> Decimal:
+    """Gaussian noise, continuous or discrete, and any rho-zCDP mechanism: rho a."""
+    with localcontext(CONTEXT):
+        return rho * a
+
+
+def sampled_gaussian(rate: Decimal, multiplier: Decimal, a: Decimal) -> Decimal:
+    """Poisson sampling of rate q, Gaussian noise, adding or removing a record.
+
+    At whole a: ln sum_k C(a,k) (1-q)^(a-k) q^k exp((k^2-k)/(2 s^2)) / (a-1). Between whole orders
+    (a-1) R(a) is convex, so the line between its neighbours bounds it; between 1 and 2 the left
+    end is 0.
+    """
+    with localcontext(CONTEXT):
+        below = int(a)
+        if a == below:
+            return _sampled_whole(rate, multiplier, below) / (a - 1)
+        share = a - below
+        low = _sampled_whole(rate, multiplier, below) if below > 1 else Decimal(0)
+        high = _sampled_whole(rate, multiplier, below + 1)
+        return ((1 - share) * low + share * high) / (a - 1)
+
+
+@lru_cache(maxsize=4096)
+def _sampled_whole(rate: Decimal, multiplier: Decimal, a: int) -> Decimal:
+    with localcontext(CONTEXT):
+        rho = 1 / (2 * multiplier * multiplier)
+        if rate == 1:
+            return (a * a - a) * rho
+        total = Decimal(0)
+        for k in range(a + 1):
+            chance = comb(a, k) * (1 - rate) ** (a - k) * rate**k
+            total += chance * ((k * k - k) * rho).exp()
+        return total.ln()
+
+
+# zCDP: a rho with R(a) <= rho a for every a > 1
+
+
+def pure_rho(e: Decimal) -> Decimal:
+    """e tanh(e / 2): tight for any e-private mechanism, and below the classical e^2 / 2."""
+    with localcontext(CONTEXT):
+        u = (-e).exp()
+        return e * (1 - u) / (1 + u)
+
+
+def laplace_rho(e: Decimal) -> Decimal:
+    """e + exp(-e) - 1 (Harrison and Manurangsi 2025)."""
+    with localcontext(CONTEXT):
+        return e + (-e).exp() - 1
+
+
+def bounded_range_rho(e: Decimal) -> Decimal:
+    """e^2 / 8, which bounds the tight e/(exp(e)-1) - 1 + ln((exp(e)-1)/e); or the pure bound."""
+    with localcontext(CONTEXT):
+        return min(e * e / 8, pure_rho(e))
