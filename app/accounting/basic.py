@@ -28,7 +28,7 @@ class BasicRule:
     theorem: str = THEOREM
     nothing: Spend = (0, 0)
 
-    def freeze(self, wish: Wish) -> Terms:
+    def freeze(self, wish: Wish, star: str | None = None) -> Terms:
         for name in ("rho", "mu", "failure_delta", "order"):
             if getattr(wish, name) is not None:
                 raise Invalid.field(f"/{name}", f"a {self.currency} account has none: leave it out")

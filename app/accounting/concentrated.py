@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from app.accounting import curves
 from app.accounting.conversion import epsilon_of_rho, rho_limit
-from app.accounting.curve_rule import CurveRule
+from app.accounting.curve_rule import CurveRule, best_order
 from app.accounting.loss import Loss
 from app.accounting.orders import QUARTERS
 from app.accounting.precise import INFINITE, units_down, units_up
@@ -44,7 +44,9 @@ class ConcentratedRule(CurveRule):
         return (loss.rho,)
 
     @override
-    def path_limits(self, wish: Wish, conversion: Decimal) -> tuple[Decimal, Spend, str | None]:
+    def path_limits(
+        self, wish: Wish, conversion: Decimal, star: str | None
+    ) -> tuple[Decimal, Spend, str]:
         for name in ("mu", "order"):
             if getattr(wish, name) is not None:
                 raise Invalid.field(f"/{name}", "a zcdp account has none: leave it out")
@@ -52,9 +54,12 @@ class ConcentratedRule(CurveRule):
             raise Invalid.field("/epsilon", "a zcdp account is granted either epsilon or rho")
         if wish.rho is not None:
             epsilon = Decimal(units_up(epsilon_of_rho(wish.rho, conversion))) / PICO
-            return epsilon, (limit_units(wish.rho, PICO),), None
-        assert wish.epsilon is not None
-        return wish.epsilon, (max(0, units_down(rho_limit(wish.epsilon, conversion))),), None
+            limit = limit_units(wish.rho, PICO)
+        else:
+            assert wish.epsilon is not None
+            epsilon = wish.epsilon
+            limit = max(0, units_down(rho_limit(epsilon, conversion)))
+        return epsilon, (limit,), star or best_order(epsilon, conversion)
 
     @override
     def divergences(self, total: Spend) -> Spend:

@@ -51,8 +51,11 @@ class CurveRule:
     def paths(self, loss: Loss) -> Spend:
         raise NotImplementedError
 
-    def path_limits(self, wish: Wish, conversion: Decimal) -> tuple[Decimal, Spend, str | None]:
-        """The promised epsilon, the limit of each path, and the order that suits them best."""
+    def path_limits(
+        self, wish: Wish, conversion: Decimal, star: str | None
+    ) -> tuple[Decimal, Spend, str]:
+        """The promised epsilon, the limit of each path, and the order with most of delta: the one
+        that is given, or the one that suits the grant best."""
         raise NotImplementedError
 
     def divergences(self, total: Spend) -> Spend:
@@ -68,7 +71,7 @@ class CurveRule:
 
     # The same for all
 
-    def freeze(self, wish: Wish) -> Terms:
+    def freeze(self, wish: Wish, star: str | None = None) -> Terms:
         if not wish.delta:
             raise Invalid.field("/delta", f"a {self.currency} account needs a delta above 0")
         delta = limit_units(wish.delta, ATTO)
@@ -79,15 +82,15 @@ class CurveRule:
         if not 0 <= failure < delta:
             raise Invalid.field("/failure_delta", "less than delta, of which it is a part")
         conversion = Decimal(delta - failure) / ATTO
-        epsilon, limits, order = self.path_limits(wish, conversion)
+        epsilon, limits, order = self.path_limits(wish, conversion, star)
         promised = limit_units(epsilon, PICO)
         return Terms(
             epsilon=promised,
             delta=delta,
             limits=(promised, failure, *limits),
             conversion=delta - failure,
-            order=order or _star(epsilon, conversion),
-            offsets=_offsets(order or _star(epsilon, conversion), conversion),
+            order=order,
+            offsets=_offsets(order, conversion),
         )
 
     def read(self, loss: Loss) -> Spend:
@@ -163,12 +166,10 @@ class CurveRule:
         return units if units > 0 and exactly(units) <= left else 0
 
 
-def _star(epsilon: Decimal, conversion: Decimal) -> str:
+def best_order(epsilon: Decimal, conversion: Decimal) -> str:
     """The order that suits Gaussian-like questions best: it has the largest limit for its cost."""
     with localcontext(CONTEXT):
-        best = max(
-            ORDERS, key=lambda a: renyi_limit(epsilon, decimal(a), conversion) / decimal(a)
-        )
+        best = max(ORDERS, key=lambda a: renyi_limit(epsilon, decimal(a), conversion) / decimal(a))
     return order_text(best)
 
 

@@ -15,7 +15,6 @@ accounting notes; Canonne, Kamath and Steinke 2020).
 """
 
 from dataclasses import dataclass
-from functools import cached_property
 
 from app.accounting.orders import ORDERS
 from app.accounting.precise import INFINITE
@@ -24,7 +23,7 @@ from app.accounting.rounding import ATTO, PICO, wire
 NO_CURVE = (INFINITE,) * len(ORDERS)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Loss:
     """In units: everything counts 1e-12, but delta and failure 1e-18. INFINITE is no bound."""
 
@@ -42,19 +41,6 @@ class Loss:
             raise ValueError("a loss is non-negative and fits 64 bits")
         if len(self.curve) != len(ORDERS):
             raise ValueError("a curve has one value for each public order")
-
-    @cached_property
-    def record(self) -> dict[str, int | list[int] | None]:
-        """For the ledger's entry: what any account needs to be added up again."""
-        return {
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "pure": self.pure,
-            "failure": self.failure,
-            "rho": self.rho,
-            "mu_squared": self.mu_squared,
-            "curve": list(self.curve),
-        }
 
     def wire(self) -> dict[str, float | str]:
         return wire("epsilon", self.epsilon, PICO) | wire("delta", self.delta, ATTO)

@@ -10,12 +10,13 @@ the grant; `order` of the grant names another, for questions of another profile.
 import math
 from collections.abc import Callable
 from decimal import Decimal
+from fractions import Fraction
 
 from typing_extensions import override
 
 from app.accounting import curves
 from app.accounting.conversion import renyi_limit
-from app.accounting.curve_rule import CurveRule, _star, order_text, weights
+from app.accounting.curve_rule import CurveRule, best_order, order_text, weights
 from app.accounting.loss import Loss
 from app.accounting.orders import ORDERS
 from app.accounting.precise import decimal, units_down, units_up
@@ -43,17 +44,21 @@ class RenyiRule(CurveRule):
         return loss.curve
 
     @override
-    def path_limits(self, wish: Wish, conversion: Decimal) -> tuple[Decimal, Spend, str | None]:
+    def path_limits(
+        self, wish: Wish, conversion: Decimal, star: str | None
+    ) -> tuple[Decimal, Spend, str]:
         for name in ("rho", "mu"):
             if getattr(wish, name) is not None:
                 raise Invalid.field(f"/{name}", "a renyi account is granted an epsilon")
         if wish.epsilon is None:
             raise Invalid.field("/epsilon", "a renyi account needs an epsilon")
-        star = _star(wish.epsilon, conversion)
         if wish.order is not None:
-            star = order_text(wish.order)
-            if star not in map(order_text, ORDERS):
+            star = star or order_text(wish.order)
+            if Fraction(wish.order) not in ORDERS:
                 raise Invalid.field("/order", "one of the public orders")
+            if order_text(wish.order) != star:
+                raise Invalid.field("/order", f"{star}: it stays once something is spent")
+        star = star or best_order(wish.epsilon, conversion)
         limits = tuple(
             units_down(renyi_limit(wish.epsilon, decimal(order), weight * conversion))
             for order, weight in zip(ORDERS, weights(star), strict=True)

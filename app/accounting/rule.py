@@ -24,8 +24,11 @@ class Rule(Protocol):
         """The spend of a new account."""
         ...
 
-    def freeze(self, wish: Wish) -> Terms:
-        """The terms of a grant. Raises Invalid, naming the field, for what cannot be granted."""
+    def freeze(self, wish: Wish, star: str | None = None) -> Terms:
+        """The terms of a grant. Raises Invalid, naming the field, for what cannot be granted.
+
+        `star` is the order that an account with spends was granted with, and keeps.
+        """
         ...
 
     def read(self, loss: Loss) -> Spend:

@@ -45,6 +45,4 @@ class Terms:
     @classmethod
     def from_text(cls, text: str) -> "Terms":
         said = json.loads(text)
-        return cls(
-            **{**said, "limits": tuple(said["limits"]), "offsets": tuple(said["offsets"])}
-        )
+        return cls(**{**said, "limits": tuple(said["limits"]), "offsets": tuple(said["offsets"])})

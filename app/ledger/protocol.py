@@ -10,6 +10,7 @@ from typing import Any
 
 from app.accounting.loss import Loss
 from app.errors import AppError
+from app.ledger.balance import Cells
 
 
 class State(StrEnum):
@@ -28,7 +29,7 @@ class ChargeOrder:
 
     charge_id: str
     analyst_id: str
-    holder: str  # the analyst's account, beside the one of everybody
+    holders: tuple[str, ...]  # the analyst's account and groups', beside the one of everybody
     actor: str
     request_key: str
     body_hash: str
@@ -38,6 +39,8 @@ class ChargeOrder:
     book_id: str
     plan_digest: str
     loss: Loss
+    cells: Cells
+    celled: bool  # may the accounts have spent on single cells
     question: str  # canonical text of the question
     record: dict[str, Any]  # mechanism and parameters, for the entry
     theorem: str  # that the mechanism's price relies on
@@ -79,8 +82,10 @@ class VoidOrder:
     charge_id: str
     attempt: int
     book_id: str
-    holder: str
+    holders: tuple[str, ...]
     loss: Loss
+    cells: Cells
+    celled: bool
     reason: str
 
 

@@ -12,7 +12,7 @@ from app.ledger.records import Asked
 from app.ledger.verify import Line, Scope
 from app.store import tables
 from app.store.administration import store_errors
-from app.store.budgets import account_from
+from app.store.budgets import account_from, read_cells
 from app.store.connect import Database
 
 CHUNK = 1000
@@ -64,8 +64,10 @@ class History:
                 all_accounts = all_accounts.where(accounts.c.book_id == book_id)
             for row in connection.execute(all_books).all():
                 yield Book(row.id, row.seq, row.head, row.last_at)
-            for row in connection.execute(all_accounts).all():
-                yield account_from(row)
+            rows = connection.execute(all_accounts).all()
+            cells = read_cells(connection, None if book_id is None else {row.id for row in rows})
+            for row in rows:
+                yield account_from(row, cells.get(row.id, {}))
 
     def asked(self, *, analyst_id: str | None, after: str | None, limit: int) -> list[Asked]:
         """Questions, newest first."""
