@@ -184,8 +184,10 @@ class Cells(_Frozen):
     @classmethod
     def _from_json_list(cls, value: object) -> object:
         # Whole and of one kind before pydantic tries both: its errors would name its own types.
+        if value is None:
+            return None
         if not isinstance(value, list | tuple):
-            return value
+            raise ValueError("edges are a list")
         edges = tuple(map(_edge, value))
         if len({type(edge) for edge in edges}) > 1:
             raise ValueError("edges are all numbers or all dates")
