@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -19,6 +19,8 @@ from app.names import folded
 
 COLUMNS_MAX = 500
 CATEGORIES_MAX = 100_000
+EDGE_MAX = 10**18
+CELLS_MAX = 256  # a charge may write one spend for each of them
 ROWS_MAX = 1 << 40
 GRID_BITS = 34  # the larger bound of a `number` column is near 2^34 steps of its grid
 
@@ -169,17 +171,37 @@ Neighbours = Literal["add_remove", "replace_one"]
 
 
 class Cells(_Frozen):
-    """A public partition of the persons: a category's values, or the intervals between edges."""
+    """A public partition of the persons: a column's values, or the intervals between edges.
+
+    Intervals hold their lower edge, the last one its upper edge too. Persons whose value is missing
+    are in one more cell, which is not declared.
+    """
 
     column: str
-    edges: tuple[float, ...] | None = None
+    edges: tuple[float, ...] | tuple[datetime.date, ...] | None = None
 
     @field_validator("edges", mode="before")
     @classmethod
     def _from_json_list(cls, value: object) -> object:
-        if not isinstance(value, list):
-            return value
-        return tuple(float(edge) if type(edge) is int else edge for edge in value)
+        # Whole and of one kind before pydantic tries both: its errors would name its own types.
+        if value is None:
+            return None
+        if not isinstance(value, list | tuple):
+            raise ValueError("edges are a list")
+        edges = tuple(map(_edge, value))
+        if len({type(edge) for edge in edges}) > 1:
+            raise ValueError("edges are all numbers or all dates")
+        return edges
+
+
+def _edge(value: object) -> float | datetime.date:
+    if isinstance(value, str):
+        return day(value)
+    if isinstance(value, datetime.date):
+        return value
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= EDGE_MAX:
+        raise ValueError("an edge is a number between -1e18 and 1e18, or a date")
+    return float(value)
 
 
 class Card(_Frozen):
@@ -218,6 +240,8 @@ class Card(_Frozen):
                 raise ValueError(
                     "cells are a category's values, a boolean, or increasing edges from low to high"
                 )
+            if cell_count(column, self.cells) > CELLS_MAX:
+                raise ValueError(f"at most {CELLS_MAX} cells")
         return self
 
     @cached_property
@@ -229,20 +253,31 @@ class Card(_Frozen):
 
 
 def cells_fit(column: Column, cells: Cells) -> bool:
+    edges = cells.edges
     match column:
         case CategoryColumn() | BooleanColumn():
-            return cells.edges is None
+            return edges is None
         case IntegerColumn() | NumberColumn():
-            edges = cells.edges
-            return (
-                edges is not None
-                and len(edges) >= 2
-                and all(low < high for low, high in pairwise(edges))
-                and edges[0] <= column.low
-                and edges[-1] >= column.high
-            )
+            return edges is not None and _cover(edges, column.low, column.high, float)
         case DateColumn():
-            return False
+            return edges is not None and _cover(edges, column.low, column.high, datetime.date)
+
+
+def _cover(edges: tuple[Any, ...], low: Any, high: Any, kind: type) -> bool:
+    return (
+        len(edges) >= 2
+        and all(isinstance(edge, kind) for edge in edges)
+        and all(lower < upper for lower, upper in pairwise(edges))
+        and edges[0] <= low
+        and edges[-1] >= high
+    )
+
+
+def cell_count(column: Column, cells: Cells) -> int:
+    """How many cells are declared: the missing values' cell is not among them."""
+    if cells.edges is not None:
+        return len(cells.edges) - 1
+    return len(column.values) if isinstance(column, CategoryColumn) else 2
 
 
 @dataclass(frozen=True, slots=True)

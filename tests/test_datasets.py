@@ -20,6 +20,9 @@ GOOD: dict[str, Any] = {
 }
 
 
+DECADES = ["1950-01-01", "1980-01-01", "2010-12-31"]
+
+
 def column(**changes: Any) -> dict[str, Any]:
     return {**GOOD, "columns": [{"name": "x", **changes}]}
 
@@ -30,6 +33,7 @@ def test_a_card_comes_back_from_json_as_it_was() -> None:
         card(neighbours="replace_one"),
         card(rows_max=7),
         Card.model_validate({**GOOD, "cells": {"column": "age", "edges": [0, 18, 100]}}),
+        Card.model_validate({**GOOD, "cells": {"column": "born", "edges": DECADES}}),
         Card.model_validate({**GOOD, "cells": {"column": "city"}}),
     ):
         assert Card.model_validate_json(made.model_dump_json()) == made
@@ -104,6 +108,24 @@ WRONG: dict[str, dict[str, Any]] = {
     "cells of a number without edges": {**GOOD, "cells": {"column": "age"}},
     "cells that leave values out": {**GOOD, "cells": {"column": "age", "edges": [1, 100]}},
     "cells that fall": {**GOOD, "cells": {"column": "age", "edges": [0, 60, 50, 100]}},
+    "cells of a number with days": {**GOOD, "cells": {"column": "age", "edges": DECADES}},
+    "cells of a date with numbers": {**GOOD, "cells": {"column": "born", "edges": [0, 1]}},
+    "cells of days that are none": {
+        **GOOD,
+        "cells": {"column": "born", "edges": ["1950-01-01", "1980-02-30", "2010-12-31"]},
+    },
+    "cells of days that leave some out": {
+        **GOOD,
+        "cells": {"column": "born", "edges": ["1950-01-02", "2010-12-31"]},
+    },
+    "cells of numbers and days": {**GOOD, "cells": {"column": "age", "edges": [0, *DECADES]}},
+    "cells with an edge beyond a float": {
+        **GOOD,
+        "cells": {"column": "age", "edges": [0, 10**400]},
+    },
+    "cells with an infinite edge": {**GOOD, "cells": {"column": "age", "edges": [0, math.inf]}},
+    "cells with an edge that is true": {**GOOD, "cells": {"column": "age", "edges": [True, 100]}},
+    "cells with edges that are no list": {**GOOD, "cells": {"column": "age", "edges": "0,100"}},
     "cells with edges for a category": {**GOOD, "cells": {"column": "city", "edges": [0, 1]}},
 }
 
@@ -112,6 +134,22 @@ WRONG: dict[str, dict[str, Any]] = {
 def test_a_card_is_refused_that_has(what: str) -> None:
     with pytest.raises(ValidationError):
         Card.model_validate(WRONG[what])
+
+
+@pytest.mark.parametrize("kind", ["integer", "category"])
+def test_there_are_at_most_256_cells(kind: str) -> None:
+    def made(count: int) -> Card:
+        if kind == "category":
+            declared = column(type="category", values=[str(i) for i in range(count)])
+            return Card.model_validate({**declared, "cells": {"column": "x"}})
+        declared = column(type="integer", low=0, high=count)
+        return Card.model_validate(
+            {**declared, "cells": {"column": "x", "edges": [*range(count + 1)]}}
+        )
+
+    assert made(256).cells is not None
+    with pytest.raises(ValidationError, match="at most 256 cells"):
+        made(257)
 
 
 floats = st.floats(-1e15, 1e15, allow_nan=False)

@@ -1,0 +1,86 @@
+"""Which declared cells a question can touch: the ground for parallel composition.
+
+Theorem: McSherry 2009, and for an adaptive analyst one total for each cell (Sage, Lecuyer et al.
+2019): neighbours that differ by one person of cell j give the same exact answer to every question
+that no row of cell j can change, so j pays for the other questions only.
+Assumes: a person has at most one row, hence one cell; every stored value fits the card.
+Under replace_one a person leaves one cell and enters another, and the spends of the two largest
+cells add up. A question about several cells would count twice there, so it is charged as one about
+all, which counts once.
+Rounding: a cell is left out only if the condition is false for every row it could hold.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from app.datasets import Card
+from app.planning.partition import cell_column, declared_values, partition_of
+from app.planning.reach import reach
+from app.queries.statistics import (
+    AllOf,
+    ByEdges,
+    ByValues,
+    Compare,
+    Condition,
+    Grouping,
+    IsMissing,
+    Negation,
+    OneOf,
+    Rows,
+    Tally,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Pinning:
+    """The cells that a question is charged to, or None for the whole dataset; `why` for people."""
+
+    cells: tuple[int, ...] | None
+    why: str
+
+
+def cell_labels(card: Card) -> list[Any]:
+    """What each cell holds, in order; the last, None, holds the rows whose value is missing."""
+    if card.cells is None:
+        return []
+    column, edges = card.cells.column, card.cells.edges
+    by: Grouping = (
+        ByValues(column, declared_values(cell_column(card)))
+        if edges is None
+        else ByEdges(column, edges)
+    )
+    return [*by.labels(), None]
+
+
+def pinned_cells(tally: Tally, card: Card) -> Pinning:
+    """The cells whose rows alone can change the tally, where that makes it cost less."""
+    if card.cells is None:
+        return Pinning(None, "no cells are declared")
+    if card.person.rows_max > 1:
+        return Pinning(None, "a person may be in several cells")
+    column, partition = card.cells.column, partition_of(card)
+    touched = reach(_what_counts(tally, column), column, partition).can
+    if touched == 0:
+        # Its answer is noise and tells nothing; but nothing that is answered is free.
+        return Pinning(None, "the filter leaves no cell possible, so it is charged as about all")
+    if touched == partition.every & ~partition.empty:
+        return Pinning(None, "the filter leaves every cell possible")
+    cells = tuple(i for i in range(partition.size) if touched >> i & 1)
+    if card.neighbours == "replace_one" and len(cells) > 1:
+        why = "under replace_one a question about several cells costs as one about all"
+        return Pinning(None, why)
+    return Pinning(cells, f"only rows in {len(cells)} of {partition.size} cells can count")
+
+
+def _what_counts(tally: Tally, column: str) -> Condition:
+    """What a row must meet to change the tally."""
+    parts: list[Condition] = [] if tally.where is None else [tally.where]
+    for grouping in tally.groups:
+        if isinstance(grouping, ByEdges):
+            parts.append(Compare(grouping.column, ">=", grouping.edges[0]))
+            parts.append(Compare(grouping.column, "<=", grouping.edges[-1]))
+        else:
+            parts.append(OneOf(grouping.column, grouping.values))
+    if all(not isinstance(each, Rows) and each.column == column for each in tally.aggregates):
+        parts.append(Negation(IsMissing(column)))  # a missing value adds nothing
+    return AllOf(tuple(parts))

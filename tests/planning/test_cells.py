@@ -1,0 +1,405 @@
+"""Pinning, against every row that a small card allows: what it leaves out never counts."""
+
+import datetime
+import math
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.datasets import Card
+from app.planning.cells import Pinning, cell_labels, pinned_cells
+from app.planning.partition import partition_of
+from app.planning.reach import reach
+from app.queries.statistics import (
+    Aggregate,
+    AllOf,
+    AnyOf,
+    ByEdges,
+    ByValues,
+    Compare,
+    ComparisonSign,
+    Condition,
+    Grouping,
+    IsMissing,
+    Negation,
+    OneOf,
+    Rows,
+    Scalar,
+    Tally,
+    Total,
+    Values,
+)
+from tests.queries.reference import Row, holds, tallied
+
+ORDER: tuple[ComparisonSign, ...] = ("<", "<=", ">", ">=")
+EQUALITY: tuple[ComparisonSign, ...] = ("==", "!=")
+OTHER: list[int | None] = [0, 1, 2, None]
+
+
+def days(*numbers: int) -> list[datetime.date]:
+    return [datetime.date(2020, 1, number) for number in numbers]
+
+
+def around(*values: float) -> list[float]:
+    """Each double with its two neighbours."""
+    return [math.nextafter(v, way) for v in values for way in (-math.inf, v, math.inf)]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A cell column `x`: every value it can hold, or of a double those next to every turn."""
+
+    column: dict[str, Any]
+    edges: list[Any] | None
+    stored: list[Any]
+    compared: list[Any]  # values a question may name, outside ones included
+
+    def card(self, **changes: Any) -> Card:
+        cells = {"column": "x"} | ({} if self.edges is None else {"edges": self.edges})
+        other = {"name": "other", "type": "integer", "low": 0, "high": 2}
+        declared = {
+            "person": {"kind": "row"},
+            "neighbours": "add_remove",
+            "columns": [{"name": "x", **self.column}, other],
+            "cells": cells,
+        }
+        return Card.model_validate(declared | changes)
+
+    def rows(self) -> list[Row]:
+        return [{"x": x, "other": y} for x, y in product([*self.stored, None], OTHER)]
+
+    def cell(self, row: Row) -> int:
+        """The cell of a row, straight from what a card says of cells."""
+        value = row["x"]
+        edges = self.edges
+        if edges is None:
+            labels = [*self.column.get("values", [False, True]), None]
+            return next(i for i, label in enumerate(labels) if label is value or label == value)
+        last = len(edges) - 2
+        if value is None:
+            return last + 1
+        for i in range(last + 1):
+            if edges[i] <= value < edges[i + 1] or (i == last and value == edges[-1]):
+                return i
+        raise AssertionError("the edges cover every value")
+
+
+INTEGERS = {"type": "integer", "low": -2, "high": 4}
+NUMBERS = {"type": "number", "low": -1.0, "high": 2.0}
+DATES = {"type": "date", "low": "2020-01-02", "high": "2020-01-06"}
+POINTS = [-2.0, -1.0, -0.5, 0.0, 0.25, 1.0, 2.0, 3.0]
+DOUBLES = [v for v in around(*POINTS) if -1.0 <= v <= 2.0]
+WHOLE: list[Any] = [-9, -3, -2, -1, 0, 0.0, 1, 1.5, 2, 2.6, 3, 4, 4.5, 5, 10**18]
+KINDS: dict[str, Kind] = {
+    "integer": Kind(INTEGERS, [-2, 0, 1, 4], list(range(-2, 5)), WHOLE),
+    # Intervals with nothing in them, below the bounds and between two whole numbers.
+    "integer, wide edges": Kind(INTEGERS, [-9, -5, -1, 2.5, 2.75, 9], list(range(-2, 5)), WHOLE),
+    "integer, one value each": Kind(INTEGERS, [*range(-2, 4), 3.5, 4], list(range(-2, 5)), WHOLE),
+    "number": Kind(NUMBERS, [-1.0, 0.0, 1.0, 2.0], DOUBLES, [*around(*POINTS), -1, 0, 2]),
+    "number, wide edges": Kind(
+        NUMBERS, [-8.0, -4.0, -1.0, 0.25, 2.0, 7.0], DOUBLES, [*around(*POINTS), 1]
+    ),
+    "date": Kind(DATES, days(2, 4, 5, 6), days(*range(2, 7)), days(*range(1, 9))),
+    "date, wide edges": Kind(DATES, days(1, 2, 3, 6, 9), days(*range(2, 7)), days(*range(1, 9))),
+    "category": Kind(
+        {"type": "category", "values": ["a", "b", "c"]}, None, ["a", "b", "c"], ["a", "b", "c"]
+    ),
+    "boolean": Kind({"type": "boolean"}, None, [False, True], [False, True]),
+}
+kinds = st.sampled_from(sorted(KINDS)).map(KINDS.__getitem__)
+
+
+def comparisons(
+    kind: Kind, columns: tuple[str, ...] = ("x", "other")
+) -> st.SearchStrategy[Condition]:
+    def of(column: str) -> st.SearchStrategy[Condition]:
+        values = st.sampled_from(kind.compared if column == "x" else [0, 1, 2])
+        signs = EQUALITY if column == "x" and kind.edges is None else EQUALITY + ORDER
+        return st.one_of(
+            st.builds(Compare, st.just(column), st.sampled_from(signs), values),
+            st.builds(OneOf, st.just(column), st.lists(values, max_size=5).map(tuple)),
+            st.just(IsMissing(column)),
+        )
+
+    return st.sampled_from(columns).flatmap(of)
+
+
+def conditions(
+    kind: Kind, columns: tuple[str, ...] = ("x", "other")
+) -> st.SearchStrategy[Condition]:
+    def grown(inner: st.SearchStrategy[Condition]) -> st.SearchStrategy[Condition]:
+        parts = st.lists(inner, max_size=3).map(tuple)
+        return st.one_of(
+            st.builds(AllOf, parts), st.builds(AnyOf, parts), st.builds(Negation, inner)
+        )
+
+    return st.recursive(comparisons(kind, columns), grown, max_leaves=8)
+
+
+@st.composite
+def groupings(draw: st.DrawFn, kind: Kind) -> tuple[Grouping, ...]:
+    made: list[Grouping] = []
+    if draw(st.booleans()):
+        made.append(ByEdges("other", draw(st.sampled_from([(0.0, 2.0), (1.0, 1.5, 9.0)]))))
+    if draw(st.booleans()):
+        if kind.edges is None:
+            values = kind.stored[: draw(st.integers(1, len(kind.stored)))]
+            made.append(ByValues("x", tuple(values)))
+        else:
+            edges = draw(st.lists(st.sampled_from(kind.compared), min_size=2, max_size=4))
+            if len(edges := sorted(set(edges))) >= 2:
+                made.append(ByEdges("x", tuple(edges)))
+    return tuple(made)
+
+
+@st.composite
+def questions(draw: st.DrawFn) -> tuple[Kind, Tally]:
+    kind = draw(kinds)
+    summed = [Rows(), Values("x"), Values("other"), Total("other")]
+    if kind.column["type"] in ("integer", "number"):
+        summed.append(Total("x"))
+    aggregates: list[Aggregate] = draw(
+        st.lists(st.sampled_from(summed), min_size=1, max_size=2, unique=True)
+    )
+    where = draw(st.none() | conditions(kind))
+    return kind, Tally(where, draw(groupings(kind)), tuple(aggregates))
+
+
+# Soundness: for every row there can be
+
+
+@given(questions())
+def test_a_row_outside_the_cells_never_changes_the_tally(asked: tuple[Kind, Tally]) -> None:
+    kind, tally = asked
+    card = kind.card()
+    cells = pinned_cells(tally, card).cells
+    nothing = tallied(card, tally, [])
+    for row in kind.rows():
+        if cells is not None and kind.cell(row) not in cells:
+            assert tallied(card, tally, [row]) == nothing
+
+
+@given(kinds.flatmap(lambda kind: st.tuples(st.just(kind), conditions(kind))))
+def test_a_condition_holds_nowhere_else_than_it_can_and_everywhere_that_it_must(
+    asked: tuple[Kind, Condition],
+) -> None:
+    kind, condition = asked
+    found = reach(condition, "x", partition_of(kind.card()))
+    for row in kind.rows():
+        bit = 1 << kind.cell(row)
+        assert found.can & bit or not holds(condition, row)
+        assert not found.must & bit or holds(condition, row)
+
+
+# Tightness
+
+
+def exact(kind: Kind, condition: Condition) -> tuple[int, int]:
+    """Where some row meets the condition, and where every row does."""
+    cells = {kind.cell(row) for row in kind.rows()}
+    can = {kind.cell(row) for row in kind.rows() if holds(condition, row)}
+    must = cells - {kind.cell(row) for row in kind.rows() if not holds(condition, row)}
+    return sum(1 << i for i in can), sum(1 << i for i in must)
+
+
+@given(kinds.flatmap(lambda kind: st.tuples(st.just(kind), comparisons(kind, ("x",)))))
+def test_one_comparison_with_the_cell_column_is_exact_and_so_is_its_negation(
+    asked: tuple[Kind, Condition],
+) -> None:
+    kind, condition = asked
+    partition = partition_of(kind.card())
+    for each in (condition, Negation(condition)):
+        found = reach(each, "x", partition)
+        assert (found.can, found.must & ~partition.empty) == exact(kind, each)
+
+
+SINGLE = [KINDS[name] for name in ("category", "boolean", "integer, one value each")]
+
+
+@given(
+    st.sampled_from(SINGLE).flatmap(lambda kind: st.tuples(st.just(kind), conditions(kind, ("x",))))
+)
+def test_where_each_cell_is_one_value_every_condition_on_it_is_exact(
+    asked: tuple[Kind, Condition],
+) -> None:
+    kind, condition = asked
+    partition = partition_of(kind.card())
+    found = reach(condition, "x", partition)
+    assert (found.can, found.must & ~partition.empty) == exact(kind, condition)
+
+
+def test_cells_that_nobody_can_be_in_are_the_ones_without_a_value() -> None:
+    for kind in KINDS.values():
+        partition = partition_of(kind.card())
+        used = {kind.cell(row) for row in kind.rows()}
+        assert [i for i in range(partition.size) if partition.empty >> i & 1] == [
+            i for i in range(partition.size) if i not in used
+        ]
+
+
+AGES = Kind({"type": "integer", "low": 0, "high": 120}, [0, 18, 65, 120], [], [])
+INCOMES = Kind({"type": "number", "low": 0, "high": 100}, [0, 10, 50, 100], [], [])
+SEEN = Kind(
+    {"type": "date", "low": "2020-01-01", "high": "2020-01-31"}, days(1, 11, 21, 31), [], []
+)
+CITIES = Kind({"type": "category", "values": ["Bern", "Chur", "Thun"]}, None, [], [])
+MEMBERS = Kind({"type": "boolean"}, None, [], [])
+
+
+def x(sign: ComparisonSign, value: Scalar) -> Condition:
+    return Compare("x", sign, value)
+
+
+def both(*parts: Condition) -> Condition:
+    return AllOf(parts)
+
+
+def either(*parts: Condition) -> Condition:
+    return AnyOf(parts)
+
+
+OTHERS = Compare("other", "==", 1)
+PINNED: list[tuple[Kind, Condition, tuple[int, ...] | None]] = [
+    (AGES, x("<", 18), (0,)),
+    (AGES, x("<", 17.5), (0,)),
+    (AGES, x("<=", 17.5), (0,)),
+    (AGES, x("<=", 18), (0, 1)),
+    (AGES, x(">", 17), (1, 2)),
+    (AGES, x(">", 64), (2,)),  # whole numbers above 64 are at least 65
+    (AGES, x(">", 63.5), (1, 2)),
+    (AGES, x("==", 65), (2,)),
+    (AGES, x("==", 120), (2,)),
+    (AGES, x("==", 17.5), None),  # never
+    (AGES, x("!=", 17.5), (0, 1, 2)),
+    (AGES, x("!=", 70), (0, 1, 2)),
+    (AGES, Negation(x("==", 70)), None),  # a missing value is not 70 either
+    (AGES, Negation(x("<", 18)), (1, 2, 3)),
+    (AGES, Negation(x(">=", 18)), (0, 3)),
+    (AGES, both(x(">=", 18), x("<", 65)), (1,)),
+    (AGES, both(x(">=", 18), x("<=", 65)), (1, 2)),
+    (AGES, both(x(">=", 20), OTHERS), (1, 2)),
+    (AGES, either(x(">=", 20), OTHERS), None),
+    (AGES, either(x("<", 3), x(">", 100)), (0, 2)),
+    (AGES, both(Negation(x("<", 18)), Negation(IsMissing("x"))), (1, 2)),
+    (AGES, Negation(both(x("<", 18), OTHERS)), None),
+    (AGES, Negation(either(x("<", 18), OTHERS)), (1, 2, 3)),
+    (AGES, OneOf("x", (3, 70, 70.5)), (0, 2)),
+    (AGES, Negation(OneOf("x", tuple(range(18)))), (1, 2, 3)),  # all of the first cell's values
+    (AGES, Negation(OneOf("x", tuple(range(17)))), None),
+    (AGES, IsMissing("x"), (3,)),
+    (AGES, Negation(IsMissing("x")), (0, 1, 2)),
+    (AGES, x(">", 120), None),
+    (AGES, x(">=", -5), (0, 1, 2)),
+    (AGES, AnyOf(()), None),
+    (AGES, AllOf(()), None),
+    (AGES, OTHERS, None),
+    (AGES, IsMissing("other"), None),
+    (INCOMES, x("<", 10), (0,)),
+    (INCOMES, x("<", 10.5), (0, 1)),
+    (INCOMES, x(">", 9.5), (0, 1, 2)),
+    (INCOMES, x(">", 49.5), (1, 2)),  # there are numbers between 49.5 and 50
+    (INCOMES, x("==", 100), (2,)),
+    (INCOMES, Negation(x("<", 50)), (2, 3)),
+    (INCOMES, OneOf("x", (10.0, 0)), (0, 1)),
+    (SEEN, x("<", datetime.date(2020, 1, 11)), (0,)),
+    (SEEN, x(">", datetime.date(2020, 1, 20)), (2,)),
+    (SEEN, x("==", datetime.date(2020, 1, 31)), (2,)),
+    (SEEN, Negation(OneOf("x", tuple(days(*range(1, 11))))), (1, 2, 3)),
+    (CITIES, x("==", "Chur"), (1,)),
+    (CITIES, x("!=", "Chur"), (0, 2)),
+    (CITIES, Negation(x("==", "Chur")), (0, 2, 3)),
+    (CITIES, OneOf("x", ("Thun", "Bern")), (0, 2)),
+    (CITIES, OneOf("x", ()), None),
+    (CITIES, both(x("==", "Bern"), x("==", "Chur")), None),
+    (CITIES, Negation(either(x("==", "Bern"), IsMissing("x"))), (1, 2)),
+    (MEMBERS, x("==", True), (1,)),
+    (MEMBERS, x("!=", True), (0,)),
+    (MEMBERS, Negation(x("==", True)), (0, 2)),
+]
+
+
+@pytest.mark.parametrize(("kind", "where", "cells"), PINNED)
+def test_a_filter_is_pinned_to(kind: Kind, where: Condition, cells: tuple[int, ...] | None) -> None:
+    assert pinned_cells(Tally(where, (), (Rows(),)), kind.card()).cells == cells
+
+
+GROUPED: list[tuple[Kind, Tally, tuple[int, ...] | None]] = [
+    (AGES, Tally(None, (ByEdges("x", (0.0, 10.0, 18.0)),), (Rows(),)), (0, 1)),
+    (AGES, Tally(None, (ByEdges("x", (0.0, 10.0, 17.0)),), (Rows(),)), (0,)),
+    (AGES, Tally(None, (ByEdges("x", (0.0, 120.0)),), (Rows(),)), (0, 1, 2)),
+    (AGES, Tally(x(">=", 18), (ByEdges("x", (0.0, 64.0)),), (Rows(),)), (1,)),
+    (AGES, Tally(None, (ByEdges("other", (0.0, 1.0)),), (Rows(),)), None),
+    (CITIES, Tally(None, (ByValues("x", ("Bern", "Chur", "Thun")),), (Rows(),)), (0, 1, 2)),
+    (CITIES, Tally(x("!=", "Bern"), (ByValues("x", ("Bern", "Chur")),), (Rows(),)), (1,)),
+    # A missing value is counted by none of these.
+    (AGES, Tally(None, (), (Values("x"), Total("x"))), (0, 1, 2)),
+    (AGES, Tally(None, (), (Rows(), Total("x"))), None),
+    (AGES, Tally(None, (), (Values("x"), Total("other"))), None),
+    (AGES, Tally(None, (), (Total("other"),)), None),
+]
+
+
+@pytest.mark.parametrize(("kind", "tally", "cells"), GROUPED)
+def test_groups_and_sums_leave_rows_out_too(
+    kind: Kind, tally: Tally, cells: tuple[int, ...] | None
+) -> None:
+    assert pinned_cells(tally, kind.card()).cells == cells
+
+
+# Rules, and what the analyst is told
+
+BERN = Tally(x("==", "Bern"), (), (Rows(),))
+TWO = Tally(OneOf("x", ("Bern", "Chur")), (), (Rows(),))
+
+
+def test_without_cells_every_question_is_about_all() -> None:
+    pinning = pinned_cells(BERN, CITIES.card(cells=None))
+    assert pinning == Pinning(None, "no cells are declared")
+
+
+def test_a_person_of_several_rows_may_be_in_several_cells() -> None:
+    several = CITIES.card(person={"kind": "column", "column": "id", "rows_max": 2})
+    assert pinned_cells(BERN, several) == Pinning(None, "a person may be in several cells")
+    one = CITIES.card(person={"kind": "column", "column": "id", "rows_max": 1})
+    assert pinned_cells(BERN, one).cells == (0,)
+
+
+def test_under_replace_one_only_a_question_about_one_cell_is_parallel() -> None:
+    card = CITIES.card(neighbours="replace_one", rows=100)
+    assert pinned_cells(BERN, card).cells == (0,)
+    pinning = pinned_cells(TWO, card)
+    assert pinning.cells is None
+    assert "replace_one" in pinning.why
+    assert pinned_cells(TWO, CITIES.card()).cells == (0, 1)
+
+
+def test_a_question_about_nobody_is_not_free() -> None:
+    for neighbours in ({}, {"neighbours": "replace_one", "rows": 100}):
+        pinning = pinned_cells(Tally(AnyOf(()), (), (Rows(),)), CITIES.card(**neighbours))
+        assert pinning.cells is None
+        assert "no cell possible" in pinning.why
+
+
+def test_the_analyst_is_told_why() -> None:
+    card = CITIES.card()
+    assert pinned_cells(TWO, card).why == "only rows in 2 of 4 cells can count"
+    everything = pinned_cells(Tally(None, (), (Rows(),)), card)
+    assert everything.why == "the filter leaves every cell possible"
+
+
+def test_labels_say_what_each_cell_holds_and_the_missing_come_last() -> None:
+    assert cell_labels(CITIES.card()) == ["Bern", "Chur", "Thun", None]
+    assert cell_labels(MEMBERS.card()) == [False, True, None]
+    assert cell_labels(AGES.card())[0] == {"from": 0.0, "to": 18.0}
+    assert cell_labels(SEEN.card())[1:] == [
+        {"from": "2020-01-11", "to": "2020-01-21"},
+        {"from": "2020-01-21", "to": "2020-01-31"},
+        None,
+    ]
+    assert cell_labels(CITIES.card(cells=None)) == []
+    for kind in KINDS.values():
+        assert len(cell_labels(kind.card())) == partition_of(kind.card()).size
