@@ -36,11 +36,32 @@ class Loss:
     curve: tuple[int, ...] = NO_CURVE
 
     def __post_init__(self) -> None:
-        told = (self.epsilon, self.delta, self.pure, self.failure, self.rho, self.mu_squared)
-        if not all(0 <= units <= INFINITE for units in (*told, *self.curve)):
+        if not all(0 <= units <= INFINITE for units in (*self._numbers, *self.curve)):
             raise ValueError("a loss is non-negative and fits 64 bits")
         if len(self.curve) != len(ORDERS):
             raise ValueError("a curve has one value for each public order")
 
+    def __add__(self, other: "Loss") -> "Loss":
+        """Both releases, one after the other."""
+        epsilon, delta, pure, failure, rho, mu_squared = map(_sum, self._numbers, other._numbers)
+        curve = tuple(map(_sum, self.curve, other.curve))
+        return Loss(epsilon, delta, pure, failure, rho, mu_squared, curve)
+
+    def times(self, count: int) -> "Loss":
+        """So many of the same release."""
+        epsilon, delta, pure, failure, rho, mu_squared = (
+            min(INFINITE, count * units) for units in self._numbers
+        )
+        curve = tuple(min(INFINITE, count * units) for units in self.curve)
+        return Loss(epsilon, delta, pure, failure, rho, mu_squared, curve)
+
+    @property
+    def _numbers(self) -> tuple[int, int, int, int, int, int]:
+        return (self.epsilon, self.delta, self.pure, self.failure, self.rho, self.mu_squared)
+
     def wire(self) -> dict[str, float | str]:
         return wire("epsilon", self.epsilon, PICO) | wire("delta", self.delta, ATTO)
+
+
+def _sum(a: int, b: int) -> int:
+    return min(INFINITE, a + b)

@@ -23,6 +23,11 @@ class State(StrEnum):
 ATTEMPTS_MAX = 3
 
 
+def reuse_key(analyst_id: str, version_id: str, plan_digest: str) -> str:
+    """The same plan of the same analyst on the same version has one answer."""
+    return f"{analyst_id}/{version_id}/{plan_digest}"
+
+
 @dataclass(frozen=True, slots=True)
 class ChargeOrder:
     """Pay for one plan in every account it touches, or in none."""
@@ -40,6 +45,7 @@ class ChargeOrder:
     plan_digest: str
     loss: Loss
     cells: Cells
+    cells_shown: list[Any] | None
     celled: bool  # may the accounts have spent on single cells
     question: str  # canonical text of the question
     record: dict[str, Any]  # mechanism and parameters, for the entry
@@ -55,7 +61,7 @@ class ChargeOrder:
 
     @property
     def reuse_key(self) -> str:
-        return f"{self.analyst_id}/{self.version_id}/{self.plan_digest}"
+        return reuse_key(self.analyst_id, self.version_id, self.plan_digest)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from app.accounting import COMPOSITION_RULES
 from app.accounting.loss import Loss
 from app.accounting.spending import Spend
 from app.accounting.terms import Terms, Wish
-from app.datasets import Dataset
+from app.datasets import Card, Dataset
 from app.errors import Conflict, NotFound, PreconditionFailed
 from app.ledger.account import Account, account_id
 from app.ledger.balance import NO_CELLS, Balance
@@ -38,7 +38,7 @@ class Budgets:
         accounts, datasets = tables.accounts, tables.datasets
         place = accounts.c.id + "/" + datasets.c.id
         statement = (
-            select(accounts, datasets.c.name, place.label("place"))
+            select(accounts, datasets.c.name, datasets.c.card, place.label("place"))
             .join(datasets, datasets.c.book_id == accounts.c.book_id)
             .where(place > after)
         )
@@ -48,7 +48,8 @@ class Budgets:
             rows = connection.execute(statement.order_by(place).limit(limit)).all()
             found = read_cells(connection, {row.id for row in rows})
         return [
-            (row.place, Budget(row.name, account_from(row, found.get(row.id, {})))) for row in rows
+            (row.place, Budget(row.name, account_from(row, found.get(row.id, {})), _card(row.card)))
+            for row in rows
         ]
 
     def grant(
@@ -214,6 +215,7 @@ def _spend(epsilon: int, delta: int, curve: str) -> Spend:
 
 
 _terms_from = lru_cache(maxsize=4096)(Terms.from_text)
+_card = lru_cache(maxsize=256)(Card.model_validate_json)
 
 
 def accounts_from_tuples(rows: Iterable[Any], cell_rows: Iterable[Any]) -> list[Account]:

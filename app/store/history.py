@@ -79,6 +79,20 @@ class History:
         with store_errors(), self._database.reading() as connection:
             return [_asked_from(row) for row in connection.execute(statement).all()]
 
+    def last(self, analyst_id: str, dataset_id: str) -> Asked | None:
+        """The latest question that this analyst was charged for on this dataset."""
+        charges = tables.charges
+        statement = (
+            _asked()
+            .where(charges.c.analyst_id == analyst_id, charges.c.dataset_id == dataset_id)
+            .where(charges.c.reused_from.is_(None), charges.c.state != State.VOIDED.value)
+            .order_by(charges.c.id.desc())
+            .limit(1)
+        )
+        with store_errors(), self._database.reading() as connection:
+            row = connection.execute(statement).one_or_none()
+        return None if row is None else _asked_from(row)
+
     def one(self, charge_id: str, *, analyst_id: str | None) -> Asked:
         statement = _asked().where(tables.charges.c.id == charge_id)
         if analyst_id is not None:

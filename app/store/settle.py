@@ -201,7 +201,7 @@ class _Batch:
             {
                 "charged": {
                     **order.loss.wire(),
-                    "cells": order.cells,
+                    "cells": order.cells_shown,
                     "accounts": [
                         *(
                             {"holder": a.shown, "spent": a.spent, "remaining": a.remaining}
