@@ -21,7 +21,7 @@ NO_CELLS: Mapping[int, Spend] = MappingProxyType({})
 class Balance:
     common: Spend
     pairs: bool = False
-    cells: Mapping[int, Spend] = field(default=NO_CELLS)
+    cells: Mapping[int, Spend] = field(default_factory=lambda: NO_CELLS)
 
     def charged(self, cost: Spend, cells: Cells) -> "Balance":
         if cells is None:

@@ -1,5 +1,7 @@
 """Every currency: frozen terms, curves beside epsilon and delta, cells, and groups of analysts."""
 
+import json
+
 import sqlalchemy as sa
 from alembic import op
 
@@ -20,20 +22,25 @@ def upgrade() -> None:
     op.add_column(
         "accounts", sa.Column("curve_spent", sa.Text(), nullable=False, server_default="[]")
     )
-    op.execute(
-        """UPDATE accounts SET terms = '{"conversion":0,"delta":' || delta_limit ||
-        ',"epsilon":' || epsilon_limit || ',"limits":[' || epsilon_limit || ',' || delta_limit ||
-        '],"offsets":[],"order":null}'"""
+    accounts = sa.table(
+        "accounts",
+        *(sa.column(name) for name in ("id", "terms", "epsilon_limit", "delta_limit")),
     )
-    op.execute(
-        """UPDATE accounts SET pairs = 1 WHERE book_id IN
-        (SELECT book_id FROM datasets WHERE card LIKE '%"neighbours":"replace_one"%')"""
-    )
-    # From now on cells count: books of datasets that have declared some.
-    op.execute(
-        """UPDATE books SET celled = 1 WHERE id IN
-        (SELECT book_id FROM datasets WHERE card LIKE '%"cells":{%')"""
-    )
+    connection = op.get_bind()
+    for row in connection.execute(sa.select(accounts)).all():
+        limits = [row.epsilon_limit, row.delta_limit]
+        terms = {"conversion": 0, "delta": limits[1], "epsilon": limits[0], "limits": limits}
+        text = json.dumps(
+            {**terms, "offsets": [], "order": None}, sort_keys=True, separators=(",", ":")
+        )
+        connection.execute(sa.update(accounts).where(accounts.c.id == row.id).values(terms=text))
+    datasets = sa.table("datasets", sa.column("book_id"), sa.column("card"))
+    for row in connection.execute(sa.select(datasets)).all():
+        card = json.loads(row.card)
+        if card["neighbours"] == "replace_one":
+            _mark(connection, "accounts", "book_id", row.book_id, "pairs")
+        if card.get("cells"):
+            _mark(connection, "books", "id", row.book_id, "celled")
     op.create_table(
         "cells",
         sa.Column("account_id", sa.Text(), nullable=False),
@@ -47,5 +54,15 @@ def upgrade() -> None:
     )
 
 
+def _mark(connection: sa.Connection, table: str, key: str, value: str, flag: str) -> None:
+    found = sa.table(table, sa.column(key), sa.column(flag))
+    connection.execute(sa.update(found).where(found.c[key] == value).values({flag: 1}))
+
+
 def downgrade() -> None:
-    raise NotImplementedError("a ledger never forgets what was spent")
+    """For an empty ledger: one that has spent in another currency would forget it."""
+    op.drop_table("cells")
+    for column in ("curve_spent", "pairs", "terms"):
+        op.drop_column("accounts", column)
+    op.drop_column("books", "celled")
+    op.drop_column("analysts", "groups")
