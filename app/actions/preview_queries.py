@@ -85,7 +85,7 @@ class PreviewQueries:
             "reused": reused,
             "fits": reused or (refusal is None and not dataset.closed),
             "refusal": _refusal(refusal, closed=dataset.closed and not reused),
-            "remaining_after": after.remaining,
+            "remaining_after": after.told()["remaining"],
             **wire("largest_epsilon", largest, PICO),
         }
 

@@ -8,7 +8,7 @@ from pydantic import BaseModel, BeforeValidator, Field
 from starlette.concurrency import run_in_threadpool
 
 from app.access import GROUP, Principal, Role
-from app.accounting.curve_rule import weights
+from app.accounting.curve_rule import STAR_WEIGHT
 from app.accounting.orders import ORDERS
 from app.accounting.rounding import ATTO, PICO, wire
 from app.accounting.terms import Wish
@@ -83,13 +83,15 @@ class CellResponse(BaseModel):
 
 
 class TermsResponse(BaseModel):
-    """What was frozen at the grant: how delta is split, and the limit of each path."""
+    """What was frozen at the grant: how delta is split between conversion and failures; for `renyi`
+    the order with most of the conversion's delta, its share (the other orders have equal ones), and
+    the limit at each order, null where it admits nothing."""
 
     delta_conversion: float
     delta_failure: float
     order: float | None
+    order_share: float | None
     orders: list[float] | None
-    weights: list[float] | None
     limits: list[float | None]
 
 
@@ -258,8 +260,7 @@ def _shown(budget: Budget, last: dict[str, Any] | None = None) -> dict[str, Any]
 
 def _state(account: Account) -> dict[str, Any]:
     return {
-        "spent": account.spent,
-        "remaining": account.remaining,
+        **account.told(),
         "used": account.used,
         **wire("largest_epsilon", account.largest_epsilon(), PICO),
         "questions_left": account.questions_left,
@@ -272,9 +273,9 @@ def _terms(account: Account) -> dict[str, Any]:
     return {
         "delta_conversion": terms.conversion / ATTO,
         "delta_failure": terms.limits[1] / ATTO,
-        "order": None if terms.order is None else float(terms.order),
+        "order": float(terms.order or 0) if curved else None,
+        "order_share": float(STAR_WEIGHT) if curved else None,
         "orders": [float(order) for order in ORDERS] if curved else None,
-        "weights": [float(each) for each in weights(terms.order or "")] if curved else None,
         "limits": [None if units < 0 else units / PICO for units in terms.limits[2:]],
     }
 

@@ -203,10 +203,7 @@ class _Batch:
                     **order.loss.wire(),
                     "cells": order.cells_shown,
                     "accounts": [
-                        *(
-                            {"holder": a.shown, "spent": a.spent, "remaining": a.remaining}
-                            for a in paid[:-1]
-                        ),
+                        *({"holder": account.shown, **account.told()} for account in paid[:-1]),
                         {"holder": EVERYBODY, "spent": None, "remaining": None},
                     ],
                 },
