@@ -16,8 +16,8 @@ f(α + d), and on Q with at least f(α + d) - d. Distances of adaptive releases 
 mixture, (1 - d) P' + d P'', and Q likewise with the same d, `tradeoff_exact.leaking` is a higher
 bound; but noise that is only near its ideal books its distance as failure too and is no mixture.
 
-Rounding: floats err far less than `tradeoff.py` takes off, and a divergence counts as too large only
-if it is so by more than its evaluation could err.
+Rounding: floats err far less than `tradeoff.py` takes off, and a divergence counts as too large
+only if it is so by more than its evaluation could err.
 """
 
 import math

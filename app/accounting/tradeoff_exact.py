@@ -51,11 +51,10 @@ def limited(epsilon: float, delta: float) -> Curve:
 def randomized_response(epsilon: float, categories: int) -> Curve:
     """One of k answers, the true one with odds exp(ε), one person's truth replaced: the ratios are
     exp(ε), 1 and exp(-ε), of which 1 has the probability (k - 2) / (exp(ε) + k - 1)."""
-    # Over exp(ε), so that nothing overflows.
+    # Over exp(ε), so that nothing overflows; α counts up the falling ratios, β the rising ones.
     each = _exp(-epsilon) / (1.0 + (categories - 1) * _exp(-epsilon))
-    true = 1.0 / (1.0 + (categories - 1) * _exp(-epsilon))
-    # From the other end of the sum, so that α + β <= 1 loses no digits.
-    return joined([(0.0, 1.0), (each, 1.0 - true), (1.0 - true, each), (1.0, 0.0)])
+    wrong = (categories - 1) * each
+    return joined([(0.0, 1.0), (each, wrong), (wrong, each), (1.0, 0.0)])
 
 
 def repeated_randomized_response(epsilon: Fraction, repeats: int) -> Curve:
