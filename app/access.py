@@ -4,6 +4,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from app.errors import NotPermitted
+from app.names import folded
+
+GROUP = "group:"  # before the name of a group, where a holder of a budget is meant
 
 
 class Role(StrEnum):
@@ -20,6 +23,7 @@ class Principal:
     name: str
     role: Role
     key_id: str
+    holders: tuple[str, ...] = ()  # whose budgets are their own: theirs, and their groups'
 
     def must_be(self, *roles: Role) -> None:
         if self.role not in roles:
@@ -36,6 +40,11 @@ class Analyst:
     role: Role
     enabled: bool
     created_at: int
+    groups: tuple[str, ...] = ()  # names, as they are shown
+
+
+def holders_of(name: str, groups: tuple[str, ...]) -> tuple[str, ...]:
+    return folded(name), *(GROUP + folded(group) for group in groups)
 
 
 @dataclass(frozen=True, slots=True)

@@ -311,3 +311,4 @@ class Dataset:
     version: Version
     closed: bool
     created_at: int  # microseconds since 1970
+    celled: bool = False  # has this dataset, or another name of its book, declared cells

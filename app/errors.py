@@ -25,8 +25,12 @@ AppError
 └── StoreUnavailable          the ledger cannot be reached; the outcome resolves by the same key
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
+
+from typing_extensions import override
 
 
 class AppError(Exception):
@@ -35,7 +39,11 @@ class AppError(Exception):
     def __init__(self, detail: str, **members: Any) -> None:
         super().__init__(detail)
         self.detail = detail
-        self.members = members
+        self._members = members
+
+    @property
+    def members(self) -> dict[str, Any]:
+        return self._members
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +115,16 @@ class StillRunning(Conflict):
 
 
 class LedgerError(AppError):
-    pass
+    """A refusal. What is left is worked out when it is told, not while others wait to charge."""
+
+    def __init__(self, detail: str, members: Callable[[], dict[str, Any]]) -> None:
+        super().__init__(detail)
+        self._told = members
+
+    @cached_property
+    @override
+    def members(self) -> dict[str, Any]:
+        return self._told()
 
 
 class BudgetExhausted(LedgerError):

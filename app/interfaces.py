@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from app.access import Analyst, Key, Principal, Role
 from app.accounting.loss import Loss
+from app.accounting.terms import Wish
 from app.datasets import Card, Dataset, Source
 from app.ledger.account import Account
 from app.ledger.chain import Entry
@@ -78,6 +79,10 @@ class Ledger(Protocol):
 
     async def accounts(self, book_id: str, holders: list[str]) -> dict[str, Account]: ...
 
+    async def answered(self, reuse_key: str) -> bool:
+        """Is there a stored answer that would be given again?"""
+        ...
+
 
 class Catalogue(Protocol):
     """People and datasets, kept in memory under a number that charges are checked against."""
@@ -106,12 +111,28 @@ class People(Protocol):
 
     def principal(self, token: str) -> Principal | None: ...
 
+    def group(self, name: str) -> str: ...
+
     def create(
-        self, actor: str, name: str, role: Role, reason: str | None, request: str | None, body: str
+        self,
+        actor: str,
+        name: str,
+        role: Role,
+        reason: str | None,
+        request: str | None,
+        body: str,
+        groups: tuple[str, ...] = (),
     ) -> Analyst: ...
 
     def alter(
-        self, actor: str, name: str, *, role: Role | None, enabled: bool | None, reason: str | None
+        self,
+        actor: str,
+        name: str,
+        *,
+        role: Role | None,
+        enabled: bool | None,
+        groups: tuple[str, ...] | None,
+        reason: str | None,
     ) -> Analyst: ...
 
     def issue_key(
@@ -131,11 +152,11 @@ class People(Protocol):
 class Datasets(Protocol):
     def find(self, name: str) -> Dataset: ...
 
-    def all(self, *, holder: str | None, after: str, limit: int) -> list[Dataset]: ...
+    def all(self, *, holders: tuple[str, ...] | None, after: str, limit: int) -> list[Dataset]: ...
 
     def fingerprint(self, dataset: Dataset) -> str: ...
 
-    def granted(self, book_id: str, holder: str) -> bool: ...
+    def granted(self, book_id: str, holders: tuple[str, ...]) -> bool: ...
 
     def remembered(self, request: str | None, body: str) -> Dataset | None: ...
 
@@ -162,7 +183,22 @@ class Datasets(Protocol):
 
 
 class Budgets(Protocol):
-    def all(self, *, holder: str | None, after: str, limit: int) -> list[tuple[str, Budget]]: ...
+    def all(
+        self, *, holders: tuple[str, ...] | None, after: str, limit: int
+    ) -> list[tuple[str, Budget]]: ...
+
+    def book(
+        self,
+        actor: str,
+        dataset: Dataset,
+        holders: tuple[str, ...],
+        *,
+        loss: Loss,
+        record: dict[str, Any],
+        reason: str | None,
+        request: str | None,
+        body: str,
+    ) -> int: ...
 
     def grant(
         self,
@@ -172,7 +208,7 @@ class Budgets(Protocol):
         shown: str,
         *,
         currency: str,
-        limit: Loss,
+        wish: Wish,
         expected_version: int | None,
         must_be_new: bool,
         must_exist: bool,
@@ -188,5 +224,7 @@ class History(Protocol):
     def snapshot(self, book_id: str | None) -> Iterator[Line]: ...
 
     def asked(self, *, analyst_id: str | None, after: str | None, limit: int) -> list[Asked]: ...
+
+    def last(self, analyst_id: str, dataset_id: str) -> Asked | None: ...
 
     def one(self, charge_id: str, *, analyst_id: str | None) -> Asked: ...

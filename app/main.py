@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from starlette.types import ASGIApp
 
 from app.actions.answer_query import AnswerQuery
+from app.actions.book_losses import BookLosses
 from app.actions.grant_budget import GrantBudget
 from app.actions.preview_queries import PreviewQueries
 from app.actions.register_dataset import RegisterDataset
@@ -72,6 +73,7 @@ class Stores:
         self.engines = LoadedEngines(settings)
         self.register_dataset = RegisterDataset(self.datasets, self.engines)
         self.grant_budget = GrantBudget(self.budgets, self.datasets, self.people)
+        self.book_losses = BookLosses(self.budgets, self.datasets, self.people)
 
     def get_ready(self, settings: Settings) -> str | None:
         """Migrate the embedded ledger, refuse an unsafe or outdated one; the first administrator's
@@ -123,6 +125,8 @@ def application(settings: Settings | None = None) -> ASGIApp:
                 preview_queries=PreviewQueries(writer, catalogue, planner),
                 register_dataset=stores.register_dataset,
                 grant_budget=stores.grant_budget,
+                book_losses=stores.book_losses,
+                planner=planner,
                 ledger=writer,
                 catalogue=catalogue,
                 people=stores.people,

@@ -10,35 +10,67 @@ Rounding: exact integers; nothing is rounded here.
 from dataclasses import dataclass
 
 from app.accounting.loss import Loss
+from app.accounting.precise import INFINITE
+from app.accounting.rounding import ATTO, PICO, limit_units
+from app.accounting.spending import Spend
+from app.accounting.terms import Terms, Wish
+from app.errors import Invalid
 
 THEOREM = "Rogers, Roth, Ullman and Vadhan 2016, Theorem 5.1: basic composition as a privacy filter"
 
 
 @dataclass(frozen=True, slots=True)
 class BasicRule:
-    """The stop rule of `pure` and `approximate` accounts."""
+    """The stop rule of `pure` and `approximate` accounts; a spend is (epsilon, delta)."""
 
     currency: str
     spends_delta: bool
     theorem: str = THEOREM
+    nothing: Spend = (0, 0)
 
-    def admits(self, *, spent: Loss, cost: Loss, limit: Loss) -> bool:
-        return (
-            spent.epsilon + cost.epsilon <= limit.epsilon
-            and spent.delta + cost.delta <= limit.delta
-        )
+    def freeze(self, wish: Wish, star: str | None = None) -> Terms:
+        for name in ("rho", "mu", "failure_delta", "order"):
+            if getattr(wish, name) is not None:
+                raise Invalid.field(f"/{name}", f"a {self.currency} account has none: leave it out")
+        if wish.epsilon is None:
+            raise Invalid.field("/epsilon", f"a {self.currency} account needs an epsilon")
+        if wish.delta and not self.spends_delta:
+            raise Invalid.field("/delta", f"a {self.currency} account has no delta: leave it out")
+        if not wish.delta and self.spends_delta:
+            raise Invalid.field("/delta", f"a {self.currency} account needs a delta above 0")
+        limits = limit_units(wish.epsilon, PICO), limit_units(wish.delta, ATTO)
+        return Terms(*limits, limits)
 
-    def can_pay(self, cost: Loss) -> bool:
-        return self.spends_delta or cost.delta == 0
+    def read(self, loss: Loss) -> Spend:
+        return loss.epsilon, loss.delta
 
-    def remaining(self, *, spent: Loss, limit: Loss) -> Loss:
-        return limit.minus(spent)
+    def can_pay(self, cost: Spend) -> bool:
+        return cost[0] < INFINITE and (self.spends_delta or cost[1] == 0)
 
-    def largest_epsilon(self, *, spent: Loss, limit: Loss) -> int:
-        """The largest pure question, in units, that would still be admitted."""
-        return limit.minus(spent).epsilon if spent.within(limit) else 0
+    def admits(self, total: Spend, terms: Terms) -> bool:
+        return total[0] <= terms.limits[0] and total[1] <= terms.limits[1]
 
-    def used(self, *, spent: Loss, limit: Loss) -> float:
-        """How far the stop rule has come, from 0 to 1."""
-        parts = [(spent.epsilon, limit.epsilon), (spent.delta, limit.delta)]
-        return max(min(1.0, have / of) if of else float(have > 0) for have, of in parts)
+    def left(self, total: Spend, terms: Terms) -> Spend:
+        return tuple(max(0, of - have) for of, have in zip(terms.limits, total, strict=True))
+
+    def largest_epsilon(self, total: Spend, terms: Terms) -> int:
+        return self.left(total, terms)[0] if self.admits(total, terms) else 0
+
+    def used(self, total: Spend, terms: Terms) -> float:
+        pairs = zip(total, terms.limits, strict=True)
+        return max(have / of if of else float(have > 0) for have, of in pairs)
+
+    def epsilon_spent(self, total: Spend, terms: Terms) -> int:
+        return total[0]
+
+    def delta_spent(self, total: Spend, terms: Terms) -> int:
+        return total[1]
+
+    def times(self, total: Spend, cost: Spend, terms: Terms) -> int:
+        if not self.admits(total, terms):
+            return 0
+        left = zip(self.left(total, terms), cost, strict=True)
+        return min((have // each for have, each in left if each), default=INFINITE)
+
+    def own_units(self, spend: Spend, terms: Terms) -> dict[str, float]:
+        return {}

@@ -1,33 +1,67 @@
-"""A privacy loss in the units of the ledger, readable by every currency."""
+"""The loss of one release, as every currency reads it.
+
+An account adds up only what its currency counts (`rules.py`), so a loss says the same release in
+several ways, each a true statement of its own:
+
+    epsilon, delta   the promise: (epsilon, delta)-private, for basic composition
+    pure, failure    except with probability `failure` the loss is at most `pure`, always
+    rho              except with probability `failure`, rho-zCDP
+    mu_squared       except with probability `failure`, mu-Gaussian private
+    curve            except with probability `failure`, this Renyi divergence at each public order
+
+A Gaussian release has a promise, but no pure bound and no failure: accounts that follow curves pay
+its tail with the delta they were granted for conversion, and must not pay it twice (4.4 of the
+accounting notes; Canonne, Kamath and Steinke 2020).
+"""
 
 from dataclasses import dataclass
 
-from app.accounting.rounding import ATTO, PICO, UNITS_MAX, wire
+from app.accounting.orders import ORDERS
+from app.accounting.precise import INFINITE
+from app.accounting.rounding import ATTO, PICO, wire
+
+NO_CURVE = (INFINITE,) * len(ORDERS)
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """What a release costs, or what an account has spent: (epsilon, delta) by basic composition.
-
-    epsilon counts 1e-12 and delta 1e-18; both are non-negative and fit 64 bits.
-    """
+    """In units: everything counts 1e-12, but delta and failure 1e-18. INFINITE is no bound."""
 
     epsilon: int
     delta: int = 0
+    pure: int = INFINITE
+    failure: int = 0
+    rho: int = INFINITE
+    mu_squared: int = INFINITE
+    curve: tuple[int, ...] = NO_CURVE
 
     def __post_init__(self) -> None:
-        if not (0 <= self.epsilon <= UNITS_MAX and 0 <= self.delta <= UNITS_MAX):
+        if not all(0 <= units <= INFINITE for units in (*self._numbers, *self.curve)):
             raise ValueError("a loss is non-negative and fits 64 bits")
+        if len(self.curve) != len(ORDERS):
+            raise ValueError("a curve has one value for each public order")
 
     def __add__(self, other: "Loss") -> "Loss":
-        return Loss(self.epsilon + other.epsilon, self.delta + other.delta)
+        """Both releases, one after the other."""
+        epsilon, delta, pure, failure, rho, mu_squared = map(_sum, self._numbers, other._numbers)
+        curve = tuple(map(_sum, self.curve, other.curve))
+        return Loss(epsilon, delta, pure, failure, rho, mu_squared, curve)
 
-    def minus(self, other: "Loss") -> "Loss":
-        """What is left of this after the other, never below zero."""
-        return Loss(max(0, self.epsilon - other.epsilon), max(0, self.delta - other.delta))
+    def times(self, count: int) -> "Loss":
+        """So many of the same release."""
+        epsilon, delta, pure, failure, rho, mu_squared = (
+            min(INFINITE, count * units) for units in self._numbers
+        )
+        curve = tuple(min(INFINITE, count * units) for units in self.curve)
+        return Loss(epsilon, delta, pure, failure, rho, mu_squared, curve)
 
-    def within(self, limit: "Loss") -> bool:
-        return self.epsilon <= limit.epsilon and self.delta <= limit.delta
+    @property
+    def _numbers(self) -> tuple[int, int, int, int, int, int]:
+        return (self.epsilon, self.delta, self.pure, self.failure, self.rho, self.mu_squared)
 
     def wire(self) -> dict[str, float | str]:
         return wire("epsilon", self.epsilon, PICO) | wire("delta", self.delta, ATTO)
+
+
+def _sum(a: int, b: int) -> int:
+    return min(INFINITE, a + b)

@@ -12,3 +12,4 @@ _TEXT = (
     *("152", "180", "214", "256", "306", "366", "440", "530", "640", "1024"),
 )
 ORDERS: tuple[Fraction, ...] = tuple(Fraction(text) for text in _TEXT)
+QUARTERS: tuple[int, ...] = tuple(int(4 * order) for order in ORDERS)  # all are whole quarters

@@ -36,7 +36,7 @@ from app.ledger.protocol import (
     VoidOrder,
 )
 from app.mechanisms.laplace import Noise
-from app.names import folded, new_id
+from app.names import new_id
 from app.planning.plan import Plan, Planner
 from app.planning.question import Question
 from app.queries.statistics import Exact
@@ -129,9 +129,9 @@ class AnswerQuery:
 
     async def _must_have_grant(self, principal: Principal, dataset: Dataset) -> None:
         """What is wrong with a question is told only to those who may ask it."""
-        holders = [folded(principal.name), EVERYBODY]
+        holders = [*principal.holders, EVERYBODY]
         accounts = await self.ledger.accounts(dataset.book_id, holders)
-        if len(accounts) != len(holders):
+        if EVERYBODY not in accounts or len(accounts) < 2:
             raise NoGrant(NO_GRANT)
 
     async def _order(
@@ -142,7 +142,7 @@ class AnswerQuery:
         order = ChargeOrder(
             charge_id=new_id("q"),
             analyst_id=principal.analyst_id,
-            holder=folded(principal.name),
+            holders=principal.holders,
             actor=principal.name,
             request_key=asked.request_key,
             body_hash=asked.body_hash,
@@ -152,6 +152,9 @@ class AnswerQuery:
             book_id=dataset.book_id,
             plan_digest=plan.digest,
             loss=plan.loss,
+            cells=plan.pinning.cells,
+            cells_shown=plan.cells_shown,
+            celled=dataset.celled,
             question=asked.text,
             record=plan.record,
             theorem=plan.release.theorem,
@@ -180,8 +183,10 @@ class AnswerQuery:
                 charge.charge_id,
                 charge.attempt,
                 order.book_id,
-                order.holder,
+                order.holders,
                 order.loss,
+                order.cells,
+                order.celled,
                 reason="the prepared data were gone; none was read",
             )
             return self._reply(await self.ledger.submit(void))

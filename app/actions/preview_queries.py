@@ -1,6 +1,6 @@
 """Price questions without asking them: reads no data, charges nothing, promises nothing kept."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from app.access import Principal, Role
@@ -8,9 +8,17 @@ from app.accounting.rounding import PICO, wire
 from app.errors import AppError, Invalid, LedgerError, NoGrant
 from app.interfaces import Catalogue, Ledger
 from app.ledger.account import EVERYBODY, NO_GRANT, Account
-from app.names import folded
+from app.ledger.protocol import reuse_key
 from app.planning.plan import Plan, Planner
 from app.planning.question import Question
+
+
+@dataclass(slots=True)
+class _Sequence:
+    """The accounts as the questions before leave them, and the answers there would be by then."""
+
+    accounts: dict[str, dict[str, Account]] = field(default_factory=dict)
+    answered: set[str] = field(default_factory=set)
 
 
 @dataclass(slots=True)
@@ -24,44 +32,61 @@ class PreviewQueries:
     ) -> list[dict[str, Any]]:
         """Each question as it would be decided after the ones before it were paid."""
         principal.must_be(Role.ANALYST)
-        accounts: dict[str, dict[str, Account]] = {}
+        sequence = _Sequence()
         previews = []
         for index, question in enumerate(questions):
             try:
-                previews.append(await self._preview(principal, question, accounts))
+                previews.append(await self._preview(principal, question, sequence))
             except Invalid as error:
                 raise _at_index(error, index) if listed else error from None
         return previews
 
     async def _preview(
-        self, principal: Principal, question: Question, books: dict[str, dict[str, Account]]
+        self, principal: Principal, question: Question, sequence: _Sequence
     ) -> dict[str, Any]:
         dataset = await self.catalogue.dataset(question.dataset)
-        holders = [folded(principal.name), EVERYBODY]
-        if dataset.book_id not in books:
-            books[dataset.book_id] = await self.ledger.accounts(dataset.book_id, holders)
-        accounts = books[dataset.book_id]
-        if any(holder not in accounts for holder in holders):
+        book = dataset.book_id
+        if book not in sequence.accounts:
+            sequence.accounts[book] = await self.ledger.accounts(
+                book, [*principal.holders, EVERYBODY]
+            )
+        accounts = sequence.accounts[book]
+        if EVERYBODY not in accounts or len(accounts) < 2:
             raise NoGrant(NO_GRANT)
         plan = self.planner.plan(question, dataset, question.model_dump_json(by_alias=True))
+        cells = plan.pinning.cells
+        own = [accounts[holder] for holder in principal.holders if holder in accounts]
+        largest = min(account.largest_epsilon(cells) for account in own)
+        key = reuse_key(principal.analyst_id, dataset.version.id, plan.digest)
+        reused = not question.fresh and (
+            key in sequence.answered or await self.ledger.answered(key)
+        )
         refusal: AppError | None = None
-        try:
-            books[dataset.book_id] = {h: accounts[h].admit(plan.loss) for h in holders}
-        except LedgerError as error:
-            refusal = error
-        own = books[dataset.book_id][holders[0]]
+        if not reused:
+            try:
+                sequence.accounts[book] = {
+                    holder: account.admit(plan.loss, cells) for holder, account in accounts.items()
+                }
+                sequence.answered.add(key)
+            except LedgerError as error:
+                refusal = error
+        after = sequence.accounts[book][own[0].holder]
+        theorems = dict.fromkeys(account.rule.theorem for account in accounts.values())
         return {
             "dataset": dataset.name,
             "kind": question.query.kind,
             "price": plan.loss.wire(),
             "mechanism": plan.mechanism,
-            "theorem": f"{plan.release.theorem}; {own.rule.theorem}",
+            "theorem": "; ".join([plan.release.theorem, *theorems]),
             "expected_error": _expected_error(plan),
             "groups": plan.release.tally.group_count(),
-            "fits": refusal is None and not dataset.closed,
-            "refusal": _refusal(refusal, closed=dataset.closed),
-            "remaining_after": own.remaining.wire(),
-            **wire("largest_epsilon", accounts[holders[0]].largest_epsilon, PICO),
+            "cells": plan.cells_shown,
+            "composition": plan.pinning.why,
+            "reused": reused,
+            "fits": reused or (refusal is None and not dataset.closed),
+            "refusal": _refusal(refusal, closed=dataset.closed and not reused),
+            "remaining_after": after.remaining,
+            **wire("largest_epsilon", largest, PICO),
         }
 
 

@@ -21,23 +21,26 @@ from app.api.wire import (
     json_response,
 )
 from app.errors import Invalid
-from app.names import check_name
+from app.names import check_name, folded
 
 router = APIRouter(tags=["people"])
 
 KEY_DAYS_MAX = 3660
 RoleIn = Annotated[Role, Field(strict=False)]
+Groups = Annotated[list[Annotated[str, Field(min_length=1, max_length=200)]], Field(max_length=20)]
 
 
 class AnalystRequest(WireRequest):
     name: Annotated[str, Field(min_length=1, max_length=200)]
     role: RoleIn = Role.ANALYST
+    groups: Groups | None = None
     reason: Reason = None
 
 
 class AnalystChange(WireRequest):
     role: RoleIn | None = None
     enabled: bool | None = None
+    groups: Groups | None = None
     reason: Reason = None
 
 
@@ -66,6 +69,7 @@ class KeyIssuedResponse(KeyResponse):
 class AnalystResponse(BaseModel):
     name: str
     role: Role
+    groups: list[str]
     enabled: bool
     created_at: str
     keys: list[KeyResponse]
@@ -104,6 +108,7 @@ def create(
         wanted.reason,
         parsed.request_key and f"{principal.analyst_id}/{parsed.request_key}",
         parsed.hash,
+        _groups(wanted.groups) or (),
     )
     return json_response(_shown(analyst, given.people.keys(analyst.id)), status=201)
 
@@ -132,7 +137,7 @@ def get_analyst(given: Given, principal: Admin, name: str) -> Response:
     "/v1/analysts/{name}",
     **documented(
         "change_analyst",
-        "Change role, enable or disable",
+        "Change role or groups, enable or disable",
         AnalystResponse,
         request=AnalystChange,
         example={"enabled": False, "reason": "left the project"},
@@ -147,7 +152,12 @@ def change(
 ) -> Response:
     wanted = parsed.value
     analyst = given.people.alter(
-        principal.name, name, role=wanted.role, enabled=wanted.enabled, reason=wanted.reason
+        principal.name,
+        name,
+        role=wanted.role,
+        enabled=wanted.enabled,
+        groups=_groups(wanted.groups),
+        reason=wanted.reason,
     )
     return json_response(_shown(analyst, given.people.keys(analyst.id)))
 
@@ -223,6 +233,17 @@ def _expiry(wanted: KeyRequest) -> int | None:
     return int(moment.timestamp() * 1_000_000)
 
 
+def _groups(wanted: list[str] | None) -> tuple[str, ...] | None:
+    """Names of groups, each once; a group is whoever is said to be in it."""
+    if wanted is None:
+        return None
+    groups: dict[str, str] = {}
+    for index, name in enumerate(wanted):
+        shown = check_name(name, f"/groups/{index}", forbidden="/*:")
+        groups.setdefault(folded(shown), shown)
+    return tuple(groups.values())
+
+
 def _key(key: Key) -> dict[str, Any]:
     return {
         "id": key.id,
@@ -237,6 +258,7 @@ def _shown(analyst: Analyst, keys: list[Key]) -> dict[str, Any]:
     return {
         "name": analyst.name,
         "role": analyst.role.value,
+        "groups": list(analyst.groups),
         "enabled": analyst.enabled,
         "created_at": iso(analyst.created_at),
         "keys": [_key(key) for key in keys],

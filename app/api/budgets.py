@@ -4,65 +4,125 @@ from decimal import Decimal
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Header, Request, Response
-from pydantic import BaseModel, BeforeValidator
+from pydantic import BaseModel, BeforeValidator, Field
+from starlette.concurrency import run_in_threadpool
 
-from app.access import Role
-from app.accounting.rounding import PICO, wire
+from app.access import GROUP, Principal, Role
+from app.accounting.curve_rule import weights
+from app.accounting.orders import ORDERS
+from app.accounting.rounding import ATTO, PICO, wire
+from app.accounting.terms import Wish
 from app.api.body import Parsed, body
 from app.api.openapi import documented, problems
 from app.api.principal import Admin, Anyone, AnyoneHot, Given
+from app.api.services import Services
 from app.api.wire import (
+    AmountResponse,
     CursorIn,
+    DeltaOrZero,
     Limit,
-    LossResponse,
     Reason,
     WireRequest,
     cursor_place,
     cursor_text,
     json_response,
 )
+from app.datasets import Dataset
 from app.errors import AccessError, Invalid, NotFound
 from app.ledger.account import EVERYBODY, Account
+from app.ledger.records import Budget
 from app.names import folded
-from app.planning.question import Epsilon, exact_amount
+from app.planning.cells import cell_labels
+from app.planning.question import Epsilon, Question, exact_epsilon
 
 router = APIRouter(tags=["budgets"])
 
 
-def _delta(value: object) -> Decimal:
-    if value == 0 and not isinstance(value, bool):
-        return Decimal(0)
-    amount = exact_amount(value)
-    if not Decimal("1e-18") <= amount < 1:
-        raise ValueError("0, or from 1e-18 to less than 1")
-    return amount
+Rate = Annotated[
+    Decimal, BeforeValidator(exact_epsilon), Field(json_schema_extra={"examples": [0.5, "0.5"]})
+]
 
 
 class BudgetRequest(WireRequest):
-    """A limit: `pure` promises epsilon, `approximate` promises (epsilon, delta)."""
+    """A promise. `pure` promises epsilon, every other currency (epsilon, delta): `approximate` by
+    basic composition, `zcdp`, `renyi` and `gdp` by their own filters. A zcdp account may be granted
+    as {rho, delta}, a gdp account as {mu, delta}. `failure_delta` is the part of delta kept for
+    releases that hold only approximately (left out, a thousandth), and `order` the Renyi order that
+    gets most of the rest; both are frozen, and the reply shows them."""
 
-    currency: Literal["pure", "approximate"]
-    epsilon: Epsilon
-    delta: Annotated[Decimal, BeforeValidator(_delta)] = Decimal(0)
+    currency: Literal["pure", "approximate", "zcdp", "renyi", "gdp"]
+    epsilon: Epsilon | None = None
+    delta: DeltaOrZero = Decimal(0)
+    rho: Rate | None = None
+    mu: Rate | None = None
+    failure_delta: DeltaOrZero | None = None
+    order: Rate | None = None
     reason: Reason = None
+
+    def wish(self) -> Wish:
+        return Wish(
+            epsilon=self.epsilon,
+            delta=self.delta,
+            rho=self.rho,
+            mu=self.mu,
+            failure_delta=self.failure_delta,
+            order=self.order,
+        )
+
+
+class CellResponse(BaseModel):
+    """What those in one declared cell have borne; `cell` is null for rows in none of them."""
+
+    cell: Any
+    spent: AmountResponse
+    remaining: AmountResponse
+    used: float
+    largest_epsilon: float
+    largest_epsilon_exact: str | None = None
+    questions_left: int
+
+
+class TermsResponse(BaseModel):
+    """What was frozen at the grant: how delta is split, and the limit of each path."""
+
+    delta_conversion: float
+    delta_failure: float
+    order: float | None
+    orders: list[float] | None
+    weights: list[float] | None
+    limits: list[float | None]
+
+
+class LastQuestion(BaseModel):
+    """Your latest question here, and how often it could still be asked anew."""
+
+    id: str
+    kind: str
+    epsilon: float
+    questions_left: int
 
 
 class BudgetResponse(BaseModel):
-    """An account: `used` runs from 0 to 1 by the stop rule itself; `questions_left` counts typical
+    """An account. `used` runs from 0 to 1 by the stop rule itself. `spent.epsilon` holds at all
+    times together: a sum in `pure` and `approximate` accounts, an odometer elsewhere, which near
+    the end may read more than the limit that the stop rule keeps. `questions_left` counts typical
     counts of epsilon 0.1."""
 
     dataset: str
     holder: str
     currency: str
-    limit: LossResponse
-    spent: LossResponse
-    remaining: LossResponse
+    theorem: str
+    limit: AmountResponse
+    terms: TermsResponse
+    spent: AmountResponse
+    remaining: AmountResponse
     used: float
     largest_epsilon: float
     largest_epsilon_exact: str | None = None
     questions_left: int
+    last_question: LastQuestion | None
     frozen: bool
-    cells: list[dict[str, Any]]
+    cells: list[CellResponse]
 
 
 class BudgetsResponse(BaseModel):
@@ -91,24 +151,23 @@ def grant(
     if_match: Annotated[str | None, Header(max_length=100)] = None,
     if_none_match: Annotated[str | None, Header(max_length=100)] = None,
 ) -> Response:
-    """`holder` is an analyst, or `*` for everybody together. A limit lowered below what is spent
-    freezes the account. `If-Match` with the budget's ETag changes just the budget you saw;
-    `If-None-Match: *` only makes a new one. 201 if it is new."""
+    """`holder` is an analyst, `group:name`, or `*` for everybody together. A limit lowered below
+    what is spent freezes the account. `If-Match` with the budget's ETag changes just the budget you
+    saw; `If-None-Match: *` only makes a new one. 201 if it is new."""
     wanted = parsed.value
     budget, new = given.grant_budget(
         principal,
         dataset=dataset,
         holder=holder,
         currency=wanted.currency,
-        epsilon=wanted.epsilon,
-        delta=wanted.delta,
+        wish=wanted.wish(),
         expected_version=_version(if_match),
         must_be_new=if_none_match == "*",
         must_exist=if_match == "*",
         reason=wanted.reason,
     )
     return json_response(
-        _shown(budget.dataset, budget.account),
+        _shown(budget),
         status=201 if new else 200,
         headers={"ETag": _etag(budget.account)},
     )
@@ -123,35 +182,46 @@ def grant(
 async def get_budget(
     request: Request, given: Given, principal: AnyoneHot, dataset: str, holder: str
 ) -> Response:
-    """Your own; viewers and administrators see any. `If-None-Match` with the ETag gives 304."""
-    own = folded(holder) == folded(principal.name)
-    if principal.role is Role.ANALYST and not own:
+    """Your own or your group's; viewers and administrators see any. `If-None-Match` with the ETag
+    gives 304."""
+    wanted = _holder(holder)
+    if principal.role is Role.ANALYST and wanted not in principal.holders:
         raise NotFound("There is no such budget.")
     try:
         found = await given.catalogue.dataset(dataset)
     except AccessError:
         raise NotFound("There is no such budget.") from None
-    accounts = await given.ledger.accounts(found.book_id, [folded(holder)])
-    account = accounts.get(folded(holder))
+    accounts = await given.ledger.accounts(found.book_id, [wanted])
+    account = accounts.get(wanted)
     if account is None:
         raise NotFound("There is no such budget.")
     known = request.headers.get("if-none-match", "").split(",")
     if any(each.strip().removeprefix("W/") in ("*", _etag(account)) for each in known):
         return Response(status_code=304, headers={"ETag": _etag(account)})
-    return json_response(_shown(found.name, account), headers={"ETag": _etag(account)})
+    last = None
+    if principal.role is Role.ANALYST:
+        last = await run_in_threadpool(_last, given, principal, found, account)
+    budget = Budget(found.name, account, found.card)
+    return json_response(_shown(budget, last), headers={"ETag": _etag(account)})
 
 
 @router.get("/v1/budgets", **documented("list_budgets", "Budgets", BudgetsResponse))
 def list_budgets(
     given: Given, principal: Anyone, limit: Limit = 50, cursor: CursorIn = None
 ) -> Response:
-    """Your own; viewers and administrators see all."""
-    holder = folded(principal.name) if principal.role is Role.ANALYST else None
+    """Your own and your groups'; viewers and administrators see all."""
+    holders = principal.holders if principal.role is Role.ANALYST else None
     (after,) = cursor_place(cursor, str) or ("",)
-    found = given.budgets.all(holder=holder, after=after, limit=limit)
+    found = given.budgets.all(holders=holders, after=after, limit=limit)
     following = cursor_text(found[-1][0]) if len(found) == limit else None
-    items = [_shown(budget.dataset, budget.account) for _, budget in found]
+    items = [_shown(budget) for _, budget in found]
     return json_response({"items": items, "next_cursor": following})
+
+
+def _holder(name: str) -> str:
+    if name.startswith(GROUP):
+        return GROUP + folded(name.removeprefix(GROUP))
+    return folded(name)
 
 
 def _version(if_match: str | None) -> int | None:
@@ -167,17 +237,58 @@ def _etag(account: Account) -> str:
     return f'"{account.version}"'
 
 
-def _shown(dataset: str, account: Account) -> dict[str, Any]:
+def _shown(budget: Budget, last: dict[str, Any] | None = None) -> dict[str, Any]:
+    account = budget.account
     return {
-        "dataset": dataset,
+        "dataset": budget.dataset,
         "holder": EVERYBODY if account.holder == EVERYBODY else account.shown,
         "currency": account.currency,
-        "limit": account.limit.wire(),
-        "spent": account.spent.wire(),
-        "remaining": account.remaining.wire(),
-        "used": account.used,
-        **wire("largest_epsilon", account.largest_epsilon, PICO),
-        "questions_left": account.questions_left,
+        "theorem": account.rule.theorem,
+        "limit": account.limit,
+        "terms": _terms(account),
+        **_state(account),
+        "last_question": last,
         "frozen": account.frozen,
-        "cells": [],
+        "cells": [
+            {"cell": label, **_state(account.only(cell))}
+            for cell, label in enumerate(cell_labels(budget.card))
+        ],
+    }
+
+
+def _state(account: Account) -> dict[str, Any]:
+    return {
+        "spent": account.spent,
+        "remaining": account.remaining,
+        "used": account.used,
+        **wire("largest_epsilon", account.largest_epsilon(), PICO),
+        "questions_left": account.questions_left,
+    }
+
+
+def _terms(account: Account) -> dict[str, Any]:
+    terms = account.terms
+    curved = account.currency == "renyi"
+    return {
+        "delta_conversion": terms.conversion / ATTO,
+        "delta_failure": terms.limits[1] / ATTO,
+        "order": None if terms.order is None else float(terms.order),
+        "orders": [float(order) for order in ORDERS] if curved else None,
+        "weights": [float(each) for each in weights(terms.order or "")] if curved else None,
+        "limits": [None if units < 0 else units / PICO for units in terms.limits[2:]],
+    }
+
+
+def _last(given: Services, principal: Principal, dataset: Dataset, account: Account) -> Any:
+    """Blocking: reads the history, and plans the question again."""
+    asked = given.history.last(principal.analyst_id, dataset.id)
+    if asked is None:
+        return None
+    question = Question.model_validate_json(asked.question)
+    plan = given.planner.plan(question, dataset, asked.question)
+    return {
+        "id": asked.id,
+        "kind": question.query.kind,
+        "epsilon": asked.epsilon / PICO,
+        "questions_left": account.times(plan.loss, plan.pinning.cells),
     }

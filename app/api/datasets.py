@@ -25,7 +25,6 @@ from app.api.wire import (
 )
 from app.datasets import Card, Cells, Column, Dataset, Neighbours, Person, Source
 from app.errors import NotFound
-from app.names import folded
 
 router = APIRouter(tags=["datasets"])
 
@@ -142,9 +141,9 @@ def list_datasets(
     given: Given, principal: Anyone, limit: Limit = 50, cursor: CursorIn = None
 ) -> Response:
     """Those you have a budget on; administrators and viewers see all."""
-    holder = folded(principal.name) if principal.role is Role.ANALYST else None
+    holders = principal.holders if principal.role is Role.ANALYST else None
     (after,) = cursor_place(cursor, str) or ("",)
-    found = given.datasets.all(holder=holder, after=after, limit=limit)
+    found = given.datasets.all(holders=holders, after=after, limit=limit)
     following = cursor_text(found[-1].id) if len(found) == limit else None
     items = [_shown(given, principal, dataset) for dataset in found]
     return json_response({"items": items, "next_cursor": following})
@@ -205,7 +204,7 @@ def visible(given: Services, principal: Principal, name: str) -> Dataset:
     """The dataset, if this caller may know of it; otherwise as if there were none."""
     dataset = given.datasets.find(name)
     if principal.role is Role.ANALYST and not given.datasets.granted(
-        dataset.book_id, folded(principal.name)
+        dataset.book_id, principal.holders
     ):
         raise NotFound("There is no dataset of this name.")
     return dataset

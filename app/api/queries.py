@@ -18,6 +18,7 @@ from app.api.openapi import documented, problems
 from app.api.principal import Anyone, AnyoneHot, Given, current_hot, token
 from app.api.services import Services, services
 from app.api.wire import (
+    AmountResponse,
     CursorIn,
     Limit,
     LossResponse,
@@ -62,12 +63,12 @@ EXAMPLE = {
 
 class AccountCharged(BaseModel):
     holder: str
-    spent: LossResponse | None
-    remaining: LossResponse | None
+    spent: AmountResponse | None
+    remaining: AmountResponse | None
 
 
 class ChargedResponse(LossResponse):
-    cells: list[str] | None
+    cells: list[Any] | None
     accounts: list[AccountCharged]
 
 
@@ -99,9 +100,12 @@ class PreviewResponse(BaseModel):
     theorem: str
     expected_error: dict[str, Any]
     groups: int
+    cells: list[Any] | None
+    composition: str
+    reused: bool
     fits: bool
     refusal: dict[str, Any] | None
-    remaining_after: LossResponse
+    remaining_after: AmountResponse
     largest_epsilon: float
     largest_epsilon_exact: str | None = None
 

@@ -6,11 +6,13 @@ from typing import Protocol
 from fastapi import Request
 
 from app.actions.answer_query import AnswerQuery
+from app.actions.book_losses import BookLosses
 from app.actions.grant_budget import GrantBudget
 from app.actions.preview_queries import PreviewQueries
 from app.actions.register_dataset import RegisterDataset
 from app.actions.sample_rows import Choice
 from app.interfaces import Budgets, Catalogue, Datasets, History, Ledger, People
+from app.planning.plan import Planner
 
 
 class Readiness(Protocol):
@@ -25,6 +27,8 @@ class Services:
     preview_queries: PreviewQueries
     register_dataset: RegisterDataset
     grant_budget: GrantBudget
+    book_losses: BookLosses
+    planner: Planner
     ledger: Ledger
     catalogue: Catalogue
     people: People

@@ -3,12 +3,14 @@
 import base64
 import datetime
 import json
+from decimal import Decimal
 from typing import Annotated, Any
 
 from fastapi import Query, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from app.errors import Invalid
+from app.planning.question import exact_amount
 
 LIMIT_MAX = 200
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
@@ -35,6 +37,31 @@ class LossResponse(BaseModel):
     delta: float
     epsilon_exact: str | None = None
     delta_exact: str | None = None
+
+
+class AmountResponse(LossResponse):
+    """A loss that an account has, in its own units too: rho of `zcdp`, mu of `gdp`, and of `renyi`
+    the divergence at the order with most of delta."""
+
+    rho: float | None = None
+    mu: float | None = None
+    order: float | None = None
+    renyi: float | None = None
+
+
+def _exact_delta(value: object) -> Decimal:
+    if value == 0 and not isinstance(value, bool):
+        return Decimal(0)
+    amount = exact_amount(value)
+    if not Decimal("1e-18") <= amount < 1:
+        raise ValueError("0, or from 1e-18 to less than 1")
+    return amount
+
+
+DeltaOrZero = Annotated[
+    Decimal, BeforeValidator(_exact_delta), Field(json_schema_extra={"examples": [1e-6, "1e-6"]})
+]
+Delta = Annotated[DeltaOrZero, Field(gt=0)]
 
 
 def json_response(

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from app.access import Principal, Role
+from app.accounting.terms import Wish
 from app.datasets import Card, Source
 from app.demo import census
 from app.demo.cards import CENSUS, RAND_HIE
@@ -79,8 +80,7 @@ def _fill(settings: Settings, stores: Stores) -> dict[str, str]:
                 dataset=description["name"],
                 holder=holder,
                 currency="pure",
-                epsilon=epsilon,
-                delta=Decimal(0),
+                wish=Wish(epsilon=epsilon),
                 expected_version=None,
                 must_be_new=True,
                 must_exist=False,

@@ -1,13 +1,17 @@
 """An account: one holder's budget on one book of loss, and the rule that admits a charge."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from app.accounting import COMPOSITION_RULES
-from app.accounting.basic import BasicRule
 from app.accounting.loss import Loss
-from app.accounting.rounding import PICO, wire
+from app.accounting.losses import pure_loss
+from app.accounting.rounding import ATTO, PICO, wire
+from app.accounting.rule import Rule
+from app.accounting.spending import Spend
+from app.accounting.terms import Terms
 from app.errors import AccountFrozen, BudgetExhausted, Invalid
+from app.ledger.balance import Balance, Cells
 
 EVERYBODY = "*"
 NO_GRANT = "There is no dataset of this name on which you have a budget."
@@ -21,14 +25,14 @@ def account_id(book_id: str, holder: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Limit and running spend. `version` rises with every change and is the budget's ETag."""
+    """Terms and running spend. `version` rises with every change and is the budget's ETag."""
 
     book_id: str
-    holder: str  # folded name of an analyst, or * for everybody together
+    holder: str  # folded name of an analyst, group:name, or * for everybody together
     shown: str  # the same name as its owner writes it
     currency: str
-    limit: Loss
-    spent: Loss
+    terms: Terms
+    balance: Balance
     version: int
 
     @property
@@ -36,62 +40,131 @@ class Account:
         return account_id(self.book_id, self.holder)
 
     @property
-    def rule(self) -> BasicRule:
+    def rule(self) -> Rule:
         return COMPOSITION_RULES[self.currency]
+
+    def admit(self, loss: Loss, cells: Cells = None) -> "Account":
+        """The account after the charge, or a refusal that changes nothing."""
+        rule = self.rule
+        cost = rule.read(loss)
+        if not rule.can_pay(cost):
+            raise self._cannot_pay(loss)
+        if self.frozen:
+            raise AccountFrozen(
+                f"The budget of {self.shown} is frozen: its limit is below what is spent.",
+                lambda: self._refusal(loss, cells),
+            )
+        balance = self.balance.charged(cost, cells)
+        if not all(rule.admits(total, self.terms) for total in balance.totals(cells)):
+            raise BudgetExhausted(
+                f"The question costs more than the budget of {self.shown} has left.",
+                lambda: self._refusal(loss, cells),
+            )
+        return self._with(balance)
+
+    def book(self, loss: Loss) -> "Account":
+        """The account after a loss that has happened elsewhere: it counts, whatever the limit."""
+        cost = self.rule.read(loss)
+        if not self.rule.can_pay(cost):
+            raise self._cannot_pay(loss)
+        return self._with(self.balance.charged(cost, None))
+
+    def give_back(self, loss: Loss, cells: Cells) -> "Account":
+        return self._with(self.balance.given_back(self.rule.read(loss), cells))
+
+    def _with(self, balance: Balance) -> "Account":
+        terms = (self.book_id, self.holder, self.shown, self.currency, self.terms)
+        return Account(*terms, balance, self.version + 1)
+
+    def _cannot_pay(self, loss: Loss) -> Invalid:
+        able = [name for name, rule in COMPOSITION_RULES.items() if rule.can_pay(rule.read(loss))]
+        return Invalid.field(
+            "/mechanism",
+            f"one that a {self.currency} account ({self.shown}) can pay for; "
+            f"this one can be paid by {', '.join(able) or 'no currency'}",
+        )
+
+    @property
+    def untouched(self) -> bool:
+        spends = (self.balance.common, *self.balance.cells.values())
+        return not any(map(any, spends))
+
+    # What people are told; the worst cell counts
 
     @property
     def frozen(self) -> bool:
         """The limit was lowered below what is spent: nothing is admitted, nothing is altered."""
-        return not self.spent.within(self.limit)
+        rule, terms = self.rule, self.terms
+        return not all(rule.admits(total, terms) for total in self.balance.totals())
 
-    def admit(self, cost: Loss) -> "Account":
-        """The account after the charge, or a refusal that changes nothing."""
-        if not self.rule.can_pay(cost):
-            payers = [name for name, rule in COMPOSITION_RULES.items() if rule.can_pay(cost)]
-            raise Invalid.field(
-                "/privacy", f"a {self.currency} account cannot pay delta; {', '.join(payers)} can"
-            )
-        if self.frozen:
-            raise AccountFrozen(
-                f"The budget of {self.shown} is frozen: its limit is below what is spent.",
-                **self._refusal(cost),
-            )
-        if not self.rule.admits(spent=self.spent, cost=cost, limit=self.limit):
-            raise BudgetExhausted(
-                f"The question costs more than the budget of {self.shown} has left.",
-                **self._refusal(cost),
-            )
-        return self._with(self.spent + cost)
-
-    def give_back(self, cost: Loss) -> "Account":
-        return self._with(self.spent.minus(cost))
-
-    def _with(self, spent: Loss) -> "Account":
-        terms = (self.book_id, self.holder, self.shown, self.currency, self.limit)
-        return Account(*terms, spent, self.version + 1)
+    def only(self, cell: int) -> "Account":
+        """The same account as those in one cell see it."""
+        return replace(self, balance=Balance(self.balance.cell(cell)))
 
     @property
-    def remaining(self) -> Loss:
-        return self.rule.remaining(spent=self.spent, limit=self.limit)
+    def spent(self) -> dict[str, Any]:
+        """The epsilon that holds for what was spent, at its delta, and in the currency's units."""
+        rule, terms, worst = self.rule, self.terms, self._worst
+        return {
+            **wire("epsilon", rule.epsilon_spent(worst, terms), PICO),
+            **wire("delta", rule.delta_spent(worst, terms), ATTO),
+            **rule.own_units(worst, terms),
+        }
 
     @property
-    def largest_epsilon(self) -> int:
-        return self.rule.largest_epsilon(spent=self.spent, limit=self.limit)
+    def remaining(self) -> dict[str, Any]:
+        rule, terms, worst = self.rule, self.terms, self._worst
+        left = rule.left(worst, terms)
+        return {
+            **wire("epsilon", max(0, terms.epsilon - rule.epsilon_spent(worst, terms)), PICO),
+            **wire("delta", left[1], ATTO),
+            **rule.own_units(left, terms),
+        }
+
+    @property
+    def limit(self) -> dict[str, Any]:
+        return {
+            **wire("epsilon", self.terms.epsilon, PICO),
+            **wire("delta", self.terms.delta, ATTO),
+            **self.rule.own_units(self.terms.limits, self.terms),
+        }
 
     @property
     def used(self) -> float:
-        return self.rule.used(spent=self.spent, limit=self.limit)
+        return min(1.0, self.rule.used(self._worst, self.terms))
 
     @property
     def questions_left(self) -> int:
-        return self.largest_epsilon // TYPICAL_COUNT_EPSILON
+        return self.times(pure_loss(TYPICAL_COUNT_EPSILON))
 
-    def _refusal(self, cost: Loss) -> dict[str, Any]:
+    def times(self, loss: Loss, cells: Cells = None) -> int:
+        """How often the same question would still be admitted."""
+        rule, cost = self.rule, self.rule.read(loss)
+        if self.frozen or not rule.can_pay(cost):
+            return 0
+        totals = self.balance.totals(cells)
+        return min(rule.times(total, cost, self.terms) for total in totals)
+
+    def largest_epsilon(self, cells: Cells = None) -> int:
+        """The largest pure question, in units, that would still be admitted."""
+        if self.frozen:
+            return 0
+        totals = self.balance.totals(cells)
+        return min(self.rule.largest_epsilon(total, self.terms) for total in totals)
+
+    @property
+    def _worst(self) -> Spend:
+        totals = self.balance.totals()
+        if len(totals) == 1:
+            return totals[0]
+        return max(totals, key=lambda total: self.rule.used(total, self.terms))
+
+    def _refusal(self, loss: Loss, cells: Cells) -> dict[str, Any]:
         return {
             "account": self.shown,
             "currency": self.currency,
-            "requested": cost.wire(),
-            "remaining": self.remaining.wire(),
-            **wire("largest_epsilon", self.largest_epsilon, PICO),
+            "requested": loss.wire(),
+            "remaining": self.remaining,
+            **wire("largest_epsilon", self.largest_epsilon(cells), PICO),
             "retryable": False,
         }

@@ -10,6 +10,7 @@ from typing import Any
 
 from app.accounting.loss import Loss
 from app.errors import AppError
+from app.ledger.balance import Cells
 
 
 class State(StrEnum):
@@ -22,13 +23,18 @@ class State(StrEnum):
 ATTEMPTS_MAX = 3
 
 
+def reuse_key(analyst_id: str, version_id: str, plan_digest: str) -> str:
+    """The same plan of the same analyst on the same version has one answer."""
+    return f"{analyst_id}/{version_id}/{plan_digest}"
+
+
 @dataclass(frozen=True, slots=True)
 class ChargeOrder:
     """Pay for one plan in every account it touches, or in none."""
 
     charge_id: str
     analyst_id: str
-    holder: str  # the analyst's account, beside the one of everybody
+    holders: tuple[str, ...]  # the analyst's account and groups', beside the one of everybody
     actor: str
     request_key: str
     body_hash: str
@@ -38,6 +44,9 @@ class ChargeOrder:
     book_id: str
     plan_digest: str
     loss: Loss
+    cells: Cells
+    cells_shown: list[Any] | None
+    celled: bool  # may the accounts have spent on single cells
     question: str  # canonical text of the question
     record: dict[str, Any]  # mechanism and parameters, for the entry
     theorem: str  # that the mechanism's price relies on
@@ -52,7 +61,7 @@ class ChargeOrder:
 
     @property
     def reuse_key(self) -> str:
-        return f"{self.analyst_id}/{self.version_id}/{self.plan_digest}"
+        return reuse_key(self.analyst_id, self.version_id, self.plan_digest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +88,10 @@ class VoidOrder:
     charge_id: str
     attempt: int
     book_id: str
-    holder: str
+    holders: tuple[str, ...]
     loss: Loss
+    cells: Cells
+    celled: bool
     reason: str
 
 

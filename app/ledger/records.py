@@ -2,16 +2,18 @@
 
 from dataclasses import dataclass
 
+from app.datasets import Card
 from app.ledger.account import Account
 from app.ledger.protocol import State
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """An account under the name of a dataset it covers."""
+    """An account under the name of a dataset it covers, with that dataset's card."""
 
     dataset: str
     account: Account
+    card: Card
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,14 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from app.accounting import COMPOSITION_RULES
 from app.accounting.loss import Loss
+from app.accounting.spending import Spend
+from app.accounting.terms import Terms
 from app.ledger.account import EVERYBODY, Account, account_id
+from app.ledger.balance import Balance, Cells
 from app.ledger.chain import FIRST_PREVIOUS, Book, Entry, canonical, link
+from app.ledger.loss_record import loss_from_record
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +71,20 @@ def verify(lines: Iterable[Line]) -> Report:
     return checker.finish()
 
 
+@dataclass(slots=True)
+class _Recomputed:
+    """An account as its entries make it."""
+
+    currency: str
+    terms: Terms
+    balance: Balance
+
+    @property
+    def passes(self) -> bool:
+        rule = COMPOSITION_RULES[self.currency]
+        return not all(rule.admits(total, self.terms) for total in self.balance.totals())
+
+
 class _Checker:
     def __init__(self) -> None:
         self.report = Report()
@@ -73,8 +92,8 @@ class _Checker:
         self._ends: dict[str, Book] = {}
         self._stated: set[str] = set()
         self._opened: set[str] = set()
-        self._spent: dict[str, list[int]] = {}
-        self._terms: dict[str, tuple[str, int, int]] = {}
+        self._accounts: dict[str, _Recomputed] = {}
+        self._pairs: dict[str, bool] = {}  # by book: may a person move from cell to cell
         self._paid: dict[str, int | None] = {}  # hash of what a charge cost whom; None if voided
 
     def _find(
@@ -107,44 +126,67 @@ class _Checker:
             case "charge" | "void", {
                 "charge": str(charge),
                 "accounts": list(holders),
-                "epsilon": int(epsilon),
-                "delta": int(delta),
             }:
-                if epsilon < 0 or delta < 0:
+                listed = body.get("cells")  # the first ledgers had none
+                if not isinstance(listed, list | None):
                     raise ValueError
-                cost = hash((tuple(holders), epsilon, delta))
+                loss = loss_from_record(body)
+                cells = None if listed is None else tuple(map(_whole, listed))
+                cost = hash((tuple(holders), loss, cells))
                 if entry.kind == "void":
                     if self._paid.get(charge) != cost:
                         problem = "what is given back was never paid"
                         self._find(entry.book_id, problem, seq=entry.seq)
                     self._paid[charge] = None
-                    self._move(entry, holders, -epsilon, -delta)
+                    self._move(entry, holders, loss, cells)
                     return
                 if charge in self._paid:
                     self._find(entry.book_id, "the charge was charged before", seq=entry.seq)
                 if EVERYBODY not in holders or len(set(holders)) < 2:
                     self._find(entry.book_id, "it does not charge everybody", seq=entry.seq)
                 self._paid[charge] = cost
-                self._move(entry, holders, epsilon, delta)
-            case "grant", {"holder": str(holder), "before": before, "after": dict(after)}:
+                self._move(entry, holders, loss, cells)
+            case "booked", {"accounts": list(holders)}:
+                if EVERYBODY not in holders:
+                    self._find(entry.book_id, "it does not charge everybody", seq=entry.seq)
+                self._move(entry, holders, loss_from_record(body), None)
+            case "grant", {"holder": str(holder), "before": before, "after": after}:
                 account = account_id(entry.book_id, holder)
-                known = self._terms.get(account)
-                if known != (None if before is None else _terms(before)):
+                known = self._accounts.get(account)
+                if (known and (known.currency, known.terms)) != (before and _terms(before)):
                     self._find(entry.book_id, "it changes a limit that was not", seq=entry.seq)
-                self._terms[account] = _terms(after)
+                currency, terms = _terms(after)
+                pairs = self._pairs.get(entry.book_id, False)
+                balance = Balance(COMPOSITION_RULES[currency].nothing, pairs)
+                if known is not None and known.currency == currency:
+                    balance = known.balance
+                elif known is not None and any(known.balance.common):
+                    self._find(entry.book_id, "it forgets what was spent", seq=entry.seq)
+                self._accounts[account] = _Recomputed(currency, terms, balance)
+            case "dataset_registered", {"after": {"card": {"neighbours": neighbours}}}:
+                self._pairs[entry.book_id] = neighbours == "replace_one"
             case "book_opened", {"book": str(book)}:
                 self._opened.add(book)
-            case "charge" | "void" | "grant" | "book_opened", _:
+            case "charge" | "void" | "booked" | "grant" | "book_opened", _:
                 raise ValueError
 
-    def _move(self, entry: Entry, holders: list[str], epsilon: int, delta: int) -> None:
+    def _move(self, entry: Entry, holders: list[str], loss: Loss, cells: Cells) -> None:
         for holder in holders:
-            account = account_id(entry.book_id, holder)
-            spent = self._spent.setdefault(account, [0, 0])
-            spent[0] += epsilon
-            spent[1] += delta
-            _, *limit = self._terms.get(account, ("", 0, 0))
-            if entry.kind == "charge" and (spent[0] > limit[0] or spent[1] > limit[1]):
+            account = self._accounts.get(account_id(entry.book_id, holder))
+            if account is None:
+                problem = "it charges an account that was never granted"
+                self._find(entry.book_id, problem, seq=entry.seq, account=str(holder))
+                continue
+            rule = COMPOSITION_RULES[account.currency]
+            cost = rule.read(loss)
+            if entry.kind == "void":
+                account.balance = account.balance.given_back(cost, cells)
+                continue
+            account.balance = account.balance.charged(cost, cells)
+            if not rule.can_pay(cost):
+                problem = "it cannot be counted in the account's currency"
+                self._find(entry.book_id, problem, seq=entry.seq, account=str(holder))
+            if entry.kind == "charge" and account.passes:
                 self._find(entry.book_id, "it passes the limit", seq=entry.seq, account=str(holder))
 
     def book(self, book: Book) -> None:
@@ -156,21 +198,21 @@ class _Checker:
 
     def account(self, account: Account) -> None:
         self.report.accounts += 1
-        spent = [account.spent.epsilon, account.spent.delta]
-        if self._spent.pop(account.id, [0, 0]) != spent:
+        found = self._accounts.pop(account.id, None)
+        stated = account.currency, account.terms
+        if found is None or (found.currency, found.terms) != stated:
+            self._find(
+                account.book_id, "the limit is not the last one granted", account=account.holder
+            )
+        if found is not None and found.balance != account.balance:
             self._find(
                 account.book_id,
                 "what is spent is not the sum of the entries",
                 account=account.holder,
             )
-        terms = (account.currency, account.limit.epsilon, account.limit.delta)
-        if self._terms.pop(account.id, None) != terms:
-            self._find(
-                account.book_id, "the limit is not the last one granted", account=account.holder
-            )
 
     def finish(self) -> Report:
-        for missing in sorted(set(self._spent) | set(self._terms)):
+        for missing in sorted(self._accounts):
             book, _, holder = missing.partition("/")
             self._find(book, "entries speak of an account that is not there", account=holder)
         expected = set(self._ends) | (self._opened if self.whole else set())
@@ -179,10 +221,21 @@ class _Checker:
         return self.report
 
 
-def _terms(said: object) -> tuple[str, int, int]:
+def _whole(value: object) -> int:
+    if type(value) is not int or value < 0:
+        raise ValueError("a whole number")
+    return value
+
+
+def _terms(said: object) -> tuple[str, Terms]:
     match said:
+        case {"currency": str(currency), "terms": dict(terms)}:
+            if currency not in COMPOSITION_RULES:
+                raise ValueError("an unknown currency")
+            return currency, Terms.from_text(canonical(terms))
+        # As the first ledgers wrote it, who knew only basic composition and no cells.
         case {"currency": str(currency), "epsilon_limit": int(epsilon), "delta_limit": int(delta)}:
-            return currency, epsilon, delta
+            return currency, Terms(epsilon, delta, (epsilon, delta))
         case _:
             raise ValueError
 
@@ -205,8 +258,10 @@ def to_line(item: Line) -> str:
                     "book": item.book_id,
                     "holder": item.holder,
                     "currency": item.currency,
-                    "limit": [item.limit.epsilon, item.limit.delta],
-                    "spent": [item.spent.epsilon, item.spent.delta],
+                    "terms": json.loads(item.terms.text()),
+                    "pairs": item.balance.pairs,
+                    "spent": item.balance.common,
+                    "cells": [[cell, *spend] for cell, spend in sorted(item.balance.cells.items())],
                 }
             )
 
@@ -233,13 +288,14 @@ def _from_line(line: dict[str, object]) -> Line:
             "type": "account",
             "book": str(book),
             "holder": str(holder),
-            "currency": str(currency),
-            "limit": [int(e_limit), int(d_limit)],
-            "spent": [int(e_spent), int(d_spent)],
+            "pairs": bool(pairs),
+            "spent": list(spent),
+            "cells": list(listed),
         }:
-            return Account(
-                book, holder, holder, currency, Loss(e_limit, d_limit), Loss(e_spent, d_spent), 0
-            )
+            currency, terms = _terms(line)
+            cells = {_whole(cell): _spend(currency, spend) for cell, *spend in listed}
+            balance = Balance(_spend(currency, spent), pairs, cells)
+            return Account(book, holder, holder, currency, terms, balance, 0)
         case _:
             raise ValueError
 
@@ -250,3 +306,10 @@ def _entry(said: object, text: str, hashed: str) -> Entry:
             return Entry(book, seq, at, kind, text, hashed)
         case _:
             raise ValueError
+
+
+def _spend(currency: str, units: list[object]) -> Spend:
+    spend = tuple(map(_whole, units))
+    if len(spend) != len(COMPOSITION_RULES[currency].nothing):
+        raise ValueError("a spend of another currency")
+    return spend

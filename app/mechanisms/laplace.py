@@ -18,6 +18,7 @@ from fractions import Fraction
 from typing import Any, Protocol
 
 from app.accounting.loss import Loss
+from app.accounting.losses import discrete_laplace_loss
 from app.accounting.rounding import PICO
 from app.errors import Invalid
 from app.queries.figures import Noisy, number
@@ -124,7 +125,9 @@ def prepare(shape: Shape, *, epsilon: int) -> LaplaceRelease:
     return LaplaceRelease(
         tally=shape.tally,
         parts=tuple(_part(measure, epsilon) for measure in shape.measures),
-        loss=Loss(epsilon=epsilon),
+        loss=discrete_laplace_loss(
+            epsilon, tuple(measure.sensitivity / measure.share for measure in shape.measures)
+        ),
     )
 
 

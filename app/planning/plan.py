@@ -12,6 +12,7 @@ from app.accounting.rounding import PICO, cost_units
 from app.datasets import Card, Dataset
 from app.mechanisms import MECHANISMS, laplace
 from app.mechanisms.laplace import LaplaceRelease, Noise
+from app.planning.cells import Pinning, cell_labels, pinned_cells
 from app.planning.question import Question
 from app.queries.figures import Figure
 from app.queries.statistics import Exact
@@ -25,12 +26,21 @@ class Plan:
     card: Card
     release: LaplaceRelease
     digest: str  # the same for the same query, mechanism and price
+    pinning: Pinning  # the cells it is charged to
     mechanism: dict[str, Any]  # what the analyst is told of it
     record: dict[str, Any]  # what the ledger's entry says of it
 
     @property
     def loss(self) -> Loss:
         return self.release.loss
+
+    @property
+    def cells_shown(self) -> list[Any] | None:
+        """The cells it is charged to as the card calls them; None for the whole dataset."""
+        if self.pinning.cells is None:
+            return None
+        labels = cell_labels(self.card)
+        return [labels[cell] for cell in self.pinning.cells]
 
     def answer(self, exact: Exact, noise: Noise) -> dict[str, Any]:
         """Value and interval as the analyst will read them; everything in it is released."""
@@ -97,4 +107,5 @@ def make_plan(question: Question, card: Card) -> Plan:
     text = json.dumps([asked, kind, release.loss.epsilon, release.loss.delta], sort_keys=True)
     digest = hashlib.sha256(text.encode()).hexdigest()
     record = {"query": question.query.kind, **release.record()}
-    return Plan(question, card, release, digest, release.describe(), record)
+    pinning = pinned_cells(release.tally, card)
+    return Plan(question, card, release, digest, pinning, release.describe(), record)

@@ -51,7 +51,7 @@ class Change:
     def open_book(self, book_id: str, actor: str) -> None:
         """A new chain. The system's own book tells of every other, so that none can vanish."""
         self.connection.execute(
-            insert(tables.books).values(id=book_id, seq=0, head=FIRST_PREVIOUS, last_at=0)
+            insert(tables.books).values(id=book_id, seq=0, head=FIRST_PREVIOUS, last_at=0, celled=0)
         )
         self.append(SYSTEM_BOOK, kind="book_opened", actor=actor, body={"book": book_id})
 

@@ -1,17 +1,26 @@
-"""Budgets: granting and changing them, and reading them."""
+"""Budgets: granting and changing them, booking losses from elsewhere, and reading them."""
 
+import json
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import insert, select, update
+from sqlalchemy import Connection, insert, select, update
 
+from app.accounting import COMPOSITION_RULES
 from app.accounting.loss import Loss
-from app.datasets import Dataset
-from app.errors import Conflict, PreconditionFailed
+from app.accounting.spending import Spend
+from app.accounting.terms import Terms, Wish
+from app.datasets import Card, Dataset
+from app.errors import Conflict, NotFound, PreconditionFailed
 from app.ledger.account import Account, account_id
+from app.ledger.balance import NO_CELLS, Balance
 from app.ledger.chain import canonical
+from app.ledger.loss_record import loss_record
 from app.ledger.records import Budget
 from app.store import tables
-from app.store.administration import Administration, store_errors
+from app.store.administration import Administration, Change, store_errors
 from app.store.connect import Database
 from app.store.hot import HotConnection
 from app.store.statements import Statements
@@ -22,20 +31,26 @@ class Budgets:
         self._database = database
         self._administration = administration
 
-    def all(self, *, holder: str | None, after: str, limit: int) -> list[tuple[str, Budget]]:
-        """Budgets with their place in the list, of everybody or of one holder."""
+    def all(
+        self, *, holders: tuple[str, ...] | None, after: str, limit: int
+    ) -> list[tuple[str, Budget]]:
+        """Budgets with their place in the list, of everybody or of some holders."""
         accounts, datasets = tables.accounts, tables.datasets
         place = accounts.c.id + "/" + datasets.c.id
         statement = (
-            select(accounts, datasets.c.name, place.label("place"))
+            select(accounts, datasets.c.name, datasets.c.card, place.label("place"))
             .join(datasets, datasets.c.book_id == accounts.c.book_id)
             .where(place > after)
         )
-        if holder is not None:
-            statement = statement.where(accounts.c.holder == holder)
+        if holders is not None:
+            statement = statement.where(accounts.c.holder.in_(holders))
         with store_errors(), self._database.reading() as connection:
             rows = connection.execute(statement.order_by(place).limit(limit)).all()
-        return [(row.place, Budget(row.name, account_from(row))) for row in rows]
+            found = read_cells(connection, {row.id for row in rows})
+        return [
+            (row.place, Budget(row.name, account_from(row, found.get(row.id, {})), _card(row.card)))
+            for row in rows
+        ]
 
     def grant(
         self,
@@ -45,21 +60,15 @@ class Budgets:
         shown: str,
         *,
         currency: str,
-        limit: Loss,
+        wish: Wish,
         expected_version: int | None,
         must_be_new: bool,
         must_exist: bool,
         reason: str | None,
     ) -> tuple[Account, bool]:
         """The account after the grant, and whether it is new. History is never rewritten."""
-        table = tables.accounts
         with self._administration.change(catalogue=False) as change:
-            row = change.connection.execute(
-                select(table)
-                .where(table.c.id == account_id(dataset.book_id, holder))
-                .with_for_update()
-            ).one_or_none()
-            before = None if row is None else account_from(row)
+            before = _locked(change, account_id(dataset.book_id, holder))
             if must_be_new and before is not None:
                 raise PreconditionFailed(
                     "This budget exists; leave If-None-Match out to change it."
@@ -70,43 +79,8 @@ class Budgets:
                 before is None or before.version != expected_version
             ):
                 raise PreconditionFailed("The budget is not the one you saw; read it again.")
-            if before and before.currency != currency and before.spent != Loss(0):
-                raise Conflict(
-                    "An account from which something is spent keeps its currency, "
-                    f"{before.currency}."
-                )
-            after = Account(
-                dataset.book_id,
-                holder,
-                shown,
-                currency,
-                limit,
-                before.spent if before else Loss(0),
-                before.version + 1 if before else 1,
-            )
-            values: dict[str, Any] = {
-                "currency": currency,
-                "epsilon_limit": limit.epsilon,
-                "delta_limit": limit.delta,
-                "version": after.version,
-                "updated_at": change.now,
-            }
-            if before is None:
-                change.connection.execute(
-                    insert(table).values(
-                        id=after.id,
-                        book_id=after.book_id,
-                        holder=holder,
-                        shown=shown,
-                        epsilon_spent=0,
-                        delta_spent=0,
-                        **values,
-                    )
-                )
-            else:
-                change.connection.execute(
-                    update(table).where(table.c.id == after.id).values(**values)
-                )
+            after = _granted(before, dataset, holder, shown, currency, wish)
+            _write(change, after, new=before is None)
             change.append(
                 dataset.book_id,
                 kind="grant",
@@ -121,37 +95,165 @@ class Budgets:
             )
             return after, before is None
 
+    def book(
+        self,
+        actor: str,
+        dataset: Dataset,
+        holders: tuple[str, ...],
+        *,
+        loss: Loss,
+        record: dict[str, Any],
+        reason: str | None,
+        request: str | None,
+        body: str,
+    ) -> int:
+        """Add a loss that has happened elsewhere to these accounts, whatever their limits; the
+        entry that tells of it."""
+        with self._administration.change(catalogue=False) as change:
+            if (earlier := change.remembered(request, body)) is not None:
+                return int(earlier)
+            found = [_locked(change, account_id(dataset.book_id, h)) for h in sorted(holders)]
+            accounts = [account for account in found if account is not None]
+            if len(accounts) != len(holders):
+                raise NotFound("There is no such budget: grant it first.")
+            after = [account.book(loss) for account in accounts]
+            for account in after:
+                _write(change, account, new=False)
+            entry = change.append(
+                dataset.book_id,
+                kind="booked",
+                actor=actor,
+                body={
+                    "dataset": dataset.name,
+                    "accounts": [account.holder for account in after],
+                    **loss_record(loss, frozenset(account.currency for account in after)),
+                    **record,
+                    "reason": reason,
+                },
+            )
+            change.remember(request, body, str(entry.seq))
+            return entry.seq
+
+
+def _granted(
+    before: Account | None, dataset: Dataset, holder: str, shown: str, currency: str, wish: Wish
+) -> Account:
+    rule = COMPOSITION_RULES[currency]
+    if before is None:
+        pairs = dataset.card.neighbours == "replace_one"
+        balance = Balance(rule.nothing, pairs)
+        return Account(dataset.book_id, holder, shown, currency, rule.freeze(wish), balance, 1)
+    untouched = before.untouched
+    if before.currency != currency and not untouched:
+        raise Conflict(
+            f"An account from which something is spent keeps its currency, {before.currency}."
+        )
+    # The shares of delta stay with an account that has spent: then every transcript so far is one
+    # that the new limits, had they held from the beginning, would have allowed.
+    terms = rule.freeze(wish, star=None if untouched else before.terms.order)
+    balance = Balance(rule.nothing, before.balance.pairs) if untouched else before.balance
+    version = before.version + 1
+    return replace(before, currency=currency, terms=terms, balance=balance, version=version)
+
+
+def _locked(change: Change, wanted: str) -> Account | None:
+    table = tables.accounts
+    row = change.connection.execute(
+        select(table).where(table.c.id == wanted).with_for_update()
+    ).one_or_none()
+    if row is None:
+        return None
+    return account_from(row, read_cells(change.connection, {wanted}).get(wanted, {}))
+
+
+def _write(change: Change, account: Account, *, new: bool) -> None:
+    epsilon, delta, curve = spend_columns(account.balance.common)
+    values: dict[str, Any] = {
+        "currency": account.currency,
+        "epsilon_limit": account.terms.epsilon,
+        "delta_limit": account.terms.delta,
+        "terms": account.terms.text(),
+        "epsilon_spent": epsilon,
+        "delta_spent": delta,
+        "curve_spent": curve,
+        "version": account.version,
+        "updated_at": change.now,
+    }
+    table = tables.accounts
+    if not new:
+        change.connection.execute(update(table).where(table.c.id == account.id).values(**values))
+        return
+    change.connection.execute(
+        insert(table).values(
+            id=account.id,
+            book_id=account.book_id,
+            holder=account.holder,
+            shown=account.shown,
+            pairs=int(account.balance.pairs),
+            **values,
+        )
+    )
+
 
 def find_accounts(
     hot: HotConnection, sql: Statements, *, book_id: str, holders: list[str]
 ) -> dict[str, Account]:
     wanted = canonical([account_id(book_id, holder) for holder in holders])
-    (rows,) = hot.read([(sql.read_accounts, (wanted,))])
-    return {account.holder: account for account in map(account_from_tuple, rows)}
+    rows, cells = hot.read([(sql.read_accounts, (wanted,)), (sql.cells, (wanted,))])
+    return {account.holder: account for account in accounts_from_tuples(rows, cells)}
 
 
-def account_from_tuple(row: tuple[Any, ...]) -> Account:
-    book_id, holder, shown, currency, e_limit, d_limit, e_spent, d_spent, version = row
-    return Account(
-        book_id, holder, shown, currency, Loss(e_limit, d_limit), Loss(e_spent, d_spent), version
-    )
+# Rows
 
 
-def account_from(row: Any) -> Account:
-    return Account(
-        row.book_id,
-        row.holder,
-        row.shown,
-        row.currency,
-        Loss(row.epsilon_limit, row.delta_limit),
-        Loss(row.epsilon_spent, row.delta_spent),
-        row.version,
-    )
+def spend_columns(spend: Spend) -> tuple[int, int, str]:
+    return spend[0], spend[1], canonical(spend[2:])
+
+
+def _spend(epsilon: int, delta: int, curve: str) -> Spend:
+    return (epsilon, delta) if curve == "[]" else (epsilon, delta, *json.loads(curve))
+
+
+_terms_from = lru_cache(maxsize=4096)(Terms.from_text)
+_card = lru_cache(maxsize=256)(Card.model_validate_json)
+
+
+def accounts_from_tuples(rows: Iterable[Any], cell_rows: Iterable[Any]) -> list[Account]:
+    cells: dict[str, dict[int, Spend]] = {}
+    for account, cell, epsilon, delta, curve in cell_rows:
+        cells.setdefault(account, {})[cell] = _spend(epsilon, delta, curve)
+    accounts = []
+    for book_id, holder, shown, currency, terms, pairs, epsilon, delta, curve, version in rows:
+        extra = cells.get(account_id(book_id, holder), NO_CELLS)
+        balance = Balance(_spend(epsilon, delta, curve), bool(pairs), extra)
+        accounts.append(
+            Account(book_id, holder, shown, currency, _terms_from(terms), balance, version)
+        )
+    return accounts
+
+
+def read_cells(connection: Connection, accounts: set[str] | None) -> dict[str, dict[int, Spend]]:
+    """By account and cell, of these accounts or of all."""
+    table = tables.cells
+    statement = select(table)
+    if accounts is not None:
+        statement = statement.where(table.c.account_id.in_(accounts))
+    found: dict[str, dict[int, Spend]] = {}
+    for row in connection.execute(statement).all():
+        spend = _spend(row.epsilon_spent, row.delta_spent, row.curve_spent)
+        found.setdefault(row.account_id, {})[row.cell] = spend
+    return found
+
+
+def account_from(row: Any, cells: dict[int, Spend]) -> Account:
+    common = _spend(row.epsilon_spent, row.delta_spent, row.curve_spent)
+    balance = Balance(common, bool(row.pairs), cells or NO_CELLS)
+    terms = _terms_from(row.terms)
+    return Account(row.book_id, row.holder, row.shown, row.currency, terms, balance, row.version)
 
 
 def _terms(account: Account) -> dict[str, Any]:
     return {
         "currency": account.currency,
-        "epsilon_limit": account.limit.epsilon,
-        "delta_limit": account.limit.delta,
+        "terms": json.loads(account.terms.text()),
     }

@@ -5,9 +5,10 @@ writer refuses it as stale if anything has changed since; so a revoked key, a di
 closed dataset stops the very next charge in every process.
 """
 
+import json
 from types import SimpleNamespace
 
-from app.access import Key, Principal, Role
+from app.access import Key, Principal, Role, holders_of
 from app.datasets import Dataset
 from app.errors import NoGrant, NotAuthenticated
 from app.ledger.account import NO_GRANT
@@ -82,8 +83,9 @@ def _read_principal(
     clock, rows = hot.read([(sql.clock, ()), (sql.principal, (hashed,))])
     if not rows or not rows[0][8]:
         return clock[0][0], None
-    key_id, analyst_id, prefix, created, expires, revoked, name, role, _ = rows[0]
-    principal = Principal(analyst_id, name, Role(role), key_id)
+    key_id, analyst_id, prefix, created, expires, revoked, name, role, _, groups = rows[0]
+    holders = holders_of(name, tuple(json.loads(groups)))
+    principal = Principal(analyst_id, name, Role(role), key_id, holders)
     return clock[0][0], (principal, Key(key_id, prefix, created, expires, revoked))
 
 
@@ -104,5 +106,6 @@ def _read_dataset(hot: HotConnection, sql: Statements, key: str) -> tuple[int, D
         "number",
         "digest",
         "seed",
+        "celled",
     ]
     return clock[0][0], dataset_from(SimpleNamespace(**dict(zip(names, rows[0], strict=True))))

@@ -31,11 +31,12 @@ class Datasets:
         with store_errors(), self._database.reading() as connection:
             return _find(connection, name)
 
-    def all(self, *, holder: str | None, after: str, limit: int) -> list[Dataset]:
-        """All datasets, or those on which the holder has a budget."""
+    def all(self, *, holders: tuple[str, ...] | None, after: str, limit: int) -> list[Dataset]:
+        """All datasets, or those on which one of the holders has a budget."""
         statement = _select().where(tables.datasets.c.id > after)
-        if holder is not None:
-            granted = select(tables.accounts.c.book_id).where(tables.accounts.c.holder == holder)
+        if holders is not None:
+            accounts = tables.accounts
+            granted = select(accounts.c.book_id).where(accounts.c.holder.in_(holders))
             statement = statement.where(tables.datasets.c.book_id.in_(granted))
         with store_errors(), self._database.reading() as connection:
             rows = connection.execute(statement.order_by(tables.datasets.c.id).limit(limit)).all()
@@ -51,12 +52,12 @@ class Datasets:
                 ).scalar_one()
             )
 
-    def granted(self, book_id: str, holder: str) -> bool:
+    def granted(self, book_id: str, holders: tuple[str, ...]) -> bool:
         accounts = tables.accounts
         with store_errors(), self._database.reading() as connection:
             found = connection.execute(
                 select(accounts.c.id).where(
-                    accounts.c.book_id == book_id, accounts.c.holder == holder
+                    accounts.c.book_id == book_id, accounts.c.holder.in_(holders)
                 )
             ).first()
         return found is not None
@@ -90,7 +91,13 @@ class Datasets:
                 raise Conflict("A dataset of this name is registered.")
             marks = self._marks(change, inspection)
             book_id = self._book(change, actor, dataset.card, marks)
-            stored = replace(dataset, book_id=book_id, created_at=change.now)
+            if dataset.card.cells is not None:
+                books = tables.books
+                change.connection.execute(
+                    update(books).where(books.c.id == book_id).values(celled=1)
+                )
+            celled = dataset.card.cells is not None
+            stored = replace(dataset, book_id=book_id, created_at=change.now, celled=celled)
             self._insert(change, stored, marks[0])
             change.append(
                 stored.book_id,
@@ -151,6 +158,11 @@ class Datasets:
                 raise Conflict(
                     "These data are registered under another name with another person or "
                     "neighbouring relation; their losses could not be added up."
+                )
+            if card.cells and other.cells and card.cells != other.cells:
+                raise Conflict(
+                    "These data are registered under another name with other cells; a loss on one "
+                    "partition says nothing about the other. Declare the same cells, or none."
                 )
 
     def _insert(self, change: Change, dataset: Dataset, fingerprint: str) -> None:
@@ -218,9 +230,11 @@ class Datasets:
 
 
 def _select() -> Select[Any]:
-    datasets, versions = tables.datasets, tables.versions
-    return select(datasets, versions.c.number, versions.c.digest, versions.c.seed).join(
-        versions, versions.c.id == datasets.c.version_id
+    datasets, versions, books = tables.datasets, tables.versions, tables.books
+    return (
+        select(datasets, versions.c.number, versions.c.digest, versions.c.seed, books.c.celled)
+        .join(versions, versions.c.id == datasets.c.version_id)
+        .join(books, books.c.id == datasets.c.book_id)
     )
 
 
@@ -244,4 +258,5 @@ def dataset_from(row: Any) -> Dataset:
         version=Version(row.version_id, row.number, row.digest, row.seed),
         closed=bool(row.closed),
         created_at=row.created_at,
+        celled=bool(row.celled),
     )

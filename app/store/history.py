@@ -12,7 +12,7 @@ from app.ledger.records import Asked
 from app.ledger.verify import Line, Scope
 from app.store import tables
 from app.store.administration import store_errors
-from app.store.budgets import account_from
+from app.store.budgets import account_from, read_cells
 from app.store.connect import Database
 
 CHUNK = 1000
@@ -64,8 +64,10 @@ class History:
                 all_accounts = all_accounts.where(accounts.c.book_id == book_id)
             for row in connection.execute(all_books).all():
                 yield Book(row.id, row.seq, row.head, row.last_at)
-            for row in connection.execute(all_accounts).all():
-                yield account_from(row)
+            rows = connection.execute(all_accounts).all()
+            cells = read_cells(connection, None if book_id is None else {row.id for row in rows})
+            for row in rows:
+                yield account_from(row, cells.get(row.id, {}))
 
     def asked(self, *, analyst_id: str | None, after: str | None, limit: int) -> list[Asked]:
         """Questions, newest first."""
@@ -76,6 +78,20 @@ class History:
             statement = statement.where(tables.charges.c.id < after)
         with store_errors(), self._database.reading() as connection:
             return [_asked_from(row) for row in connection.execute(statement).all()]
+
+    def last(self, analyst_id: str, dataset_id: str) -> Asked | None:
+        """The latest question that this analyst was charged for on this dataset."""
+        charges = tables.charges
+        statement = (
+            _asked()
+            .where(charges.c.analyst_id == analyst_id, charges.c.dataset_id == dataset_id)
+            .where(charges.c.reused_from.is_(None), charges.c.state != State.VOIDED.value)
+            .order_by(charges.c.id.desc())
+            .limit(1)
+        )
+        with store_errors(), self._database.reading() as connection:
+            row = connection.execute(statement).one_or_none()
+        return None if row is None else _asked_from(row)
 
     def one(self, charge_id: str, *, analyst_id: str | None) -> Asked:
         statement = _asked().where(tables.charges.c.id == charge_id)

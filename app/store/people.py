@@ -1,14 +1,15 @@
 """Analysts and their keys."""
 
+import json
 import zlib
 from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import insert, select, update
 
-from app.access import Analyst, Key, Principal, Role
+from app.access import Analyst, Key, Principal, Role, holders_of
 from app.errors import Conflict, NotFound
-from app.ledger.chain import SYSTEM_BOOK
+from app.ledger.chain import SYSTEM_BOOK, canonical
 from app.mechanisms.sampling import secret_text
 from app.names import folded, new_id
 from app.store import tables
@@ -43,6 +44,17 @@ class People:
             raise NotFound(UNKNOWN_ANALYST)
         return _analyst(row)
 
+    def group(self, name: str) -> str:
+        """The name of a group as its members have it; a group is who says to be in it."""
+        wanted = folded(name)
+        with store_errors(), self._database.reading() as connection:
+            rows = connection.execute(select(tables.analysts.c.groups)).all()
+        for row in rows:
+            for shown in json.loads(row.groups):
+                if folded(shown) == wanted:
+                    return str(shown)
+        raise NotFound("There is no analyst in a group of this name.")
+
     def all(self, *, after: str, limit: int) -> list[Analyst]:
         table = tables.analysts
         with store_errors(), self._database.reading() as connection:
@@ -64,28 +76,44 @@ class People:
         keys, analysts = tables.keys, tables.analysts
         with store_errors(), self._database.reading() as connection:
             row = connection.execute(
-                select(keys, analysts.c.name, analysts.c.role, analysts.c.enabled)
+                select(
+                    keys, analysts.c.name, analysts.c.role, analysts.c.enabled, analysts.c.groups
+                )
                 .join(analysts, analysts.c.id == keys.c.analyst_id)
                 .where(keys.c.hash == key_hash(token))
             ).one_or_none()
         if row is None or not row.enabled or not _key(row).valid_at(now_microseconds()):
             return None
-        return Principal(row.analyst_id, row.name, Role(row.role), row.id)
+        holders = holders_of(row.name, tuple(json.loads(row.groups)))
+        return Principal(row.analyst_id, row.name, Role(row.role), row.id, holders)
 
     # Changing
 
     def create(
-        self, actor: str, name: str, role: Role, reason: str | None, request: str | None, body: str
+        self,
+        actor: str,
+        name: str,
+        role: Role,
+        reason: str | None,
+        request: str | None,
+        body: str,
+        groups: tuple[str, ...] = (),
     ) -> Analyst:
         with self._administration.change() as change:
             if (earlier := change.remembered(request, body)) is not None:
                 return self._by_id(change, earlier)
-            analyst = self._insert(change, actor, name, role, reason)
+            analyst = self._insert(change, actor, name, role, reason, groups)
             change.remember(request, body, analyst.id)
             return analyst
 
     def _insert(
-        self, change: Change, actor: str, name: str, role: Role, reason: str | None
+        self,
+        change: Change,
+        actor: str,
+        name: str,
+        role: Role,
+        reason: str | None,
+        groups: tuple[str, ...] = (),
     ) -> Analyst:
         table = tables.analysts
         taken = change.connection.execute(
@@ -93,13 +121,14 @@ class People:
         ).first()
         if taken is not None:
             raise Conflict("An analyst of this name is registered.")
-        analyst = Analyst(new_id("a"), name, role, True, change.now)
+        analyst = Analyst(new_id("a"), name, role, True, change.now, groups)
         change.connection.execute(
             insert(table).values(
                 id=analyst.id,
                 name=name,
                 folded=folded(name),
                 role=role.value,
+                groups=canonical(list(groups)),
                 enabled=1,
                 created_at=change.now,
             )
@@ -108,12 +137,24 @@ class People:
             SYSTEM_BOOK,
             kind="analyst_created",
             actor=actor,
-            body={"analyst": name, "before": None, "after": {"role": role.value}, "reason": reason},
+            body={
+                "analyst": name,
+                "before": None,
+                "after": {"role": role.value, "groups": list(groups)},
+                "reason": reason,
+            },
         )
         return analyst
 
     def alter(
-        self, actor: str, name: str, *, role: Role | None, enabled: bool | None, reason: str | None
+        self,
+        actor: str,
+        name: str,
+        *,
+        role: Role | None,
+        enabled: bool | None,
+        groups: tuple[str, ...] | None,
+        reason: str | None,
     ) -> Analyst:
         table = tables.analysts
         with self._administration.change() as change:
@@ -127,6 +168,7 @@ class People:
                 before,
                 role=before.role if role is None else role,
                 enabled=before.enabled if enabled is None else enabled,
+                groups=before.groups if groups is None else groups,
             )
             was_admin = before.role is Role.ADMIN and before.enabled
             if was_admin and not (after.role is Role.ADMIN and after.enabled):
@@ -134,7 +176,11 @@ class People:
             change.connection.execute(
                 update(table)
                 .where(table.c.id == before.id)
-                .values(role=after.role.value, enabled=int(after.enabled))
+                .values(
+                    role=after.role.value,
+                    enabled=int(after.enabled),
+                    groups=canonical(list(after.groups)),
+                )
             )
             change.append(
                 SYSTEM_BOOK,
@@ -142,8 +188,8 @@ class People:
                 actor=actor,
                 body={
                     "analyst": before.name,
-                    "before": {"role": before.role.value, "enabled": before.enabled},
-                    "after": {"role": after.role.value, "enabled": after.enabled},
+                    "before": _state(before),
+                    "after": _state(after),
                     "reason": reason,
                 },
             )
@@ -269,7 +315,22 @@ class People:
 
 
 def _analyst(row: Any) -> Analyst:
-    return Analyst(row.id, row.name, Role(row.role), bool(row.enabled), row.created_at)
+    return Analyst(
+        row.id,
+        row.name,
+        Role(row.role),
+        bool(row.enabled),
+        row.created_at,
+        tuple(json.loads(row.groups)),
+    )
+
+
+def _state(analyst: Analyst) -> dict[str, Any]:
+    return {
+        "role": analyst.role.value,
+        "enabled": analyst.enabled,
+        "groups": list(analyst.groups),
+    }
 
 
 def _key(row: Any) -> Key:

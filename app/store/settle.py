@@ -11,7 +11,9 @@ from typing import Any
 from app.errors import AppError, IdempotencyConflict, NoGrant, StillRunning
 from app.faults import reach
 from app.ledger.account import EVERYBODY, NO_GRANT, Account, account_id
+from app.ledger.balance import Cells
 from app.ledger.chain import Book, Entry, canonical
+from app.ledger.loss_record import loss_record
 from app.ledger.protocol import (
     ATTEMPTS_MAX,
     Charged,
@@ -25,7 +27,7 @@ from app.ledger.protocol import (
     State,
     VoidOrder,
 )
-from app.store.budgets import account_from_tuple
+from app.store.budgets import accounts_from_tuples, spend_columns
 from app.store.hot import HotConnection, Read, Write, now_microseconds
 from app.store.statements import Statements
 
@@ -84,6 +86,7 @@ class _Batch:
         self._accounts: dict[str, Account] = {}
         self._books: dict[str, Book] = {}
         self._touched: set[str] = set()
+        self._touched_cells: set[tuple[str, int]] = set()
         self._entries: list[Entry] = []
         self._new_charges: list[tuple[Any, ...]] = []
         self._settlements: list[tuple[Any, ...]] = []
@@ -99,15 +102,19 @@ class _Batch:
         paying: list[ChargeOrder | VoidOrder] = [*charges]
         paying += [o for o in self._settle_orders if isinstance(o, VoidOrder)]
         accounts: set[str] = set()
+        celled: set[str] = set()
         books: set[str] = set()
         for order in paying:
-            accounts |= {account_id(order.book_id, h) for h in (order.holder, EVERYBODY)}
+            touched = {account_id(order.book_id, h) for h in (*order.holders, EVERYBODY)}
+            accounts |= touched
+            celled |= touched if order.celled else set()
             books.add(order.book_id)
         wanted = [
             (sql.charges_by_request, [o.request for o in charges]),
             (sql.charges_by_id, self._stored_ids),
             (sql.answers_to_reuse, [o.reuse_key for o in charges if not o.fresh]),
             (sql.accounts, sorted(accounts)),
+            (sql.cells, sorted(celled)),
             (sql.books, sorted(books)),
         ]
         self._reading = [sql.clock, *(text for text, values in wanted if values)]
@@ -126,7 +133,8 @@ class _Batch:
         for key, *answer in found.get(sql.answers_to_reuse, []):
             if answer[0] is not None:
                 self._reusable[key] = (answer[0], answer[1], answer[2])
-        for account in map(account_from_tuple, found.get(sql.accounts, [])):
+        accounts = found.get(sql.accounts, [])
+        for account in accounts_from_tuples(accounts, found.get(sql.cells, [])):
             self._accounts[account.id] = account
         self._books = {row[0]: Book(*row) for row in found.get(sql.books, [])}
 
@@ -157,9 +165,10 @@ class _Batch:
         if earlier is not None and earlier["body_hash"] == order.body_hash:
             return self._again(order, earlier)
         # Without a grant every refusal is the one for a name that nobody knows.
-        own_id, all_id = (account_id(order.book_id, h) for h in (order.holder, EVERYBODY))
-        own, everybody = self._accounts.get(own_id), self._accounts.get(all_id)
-        if own is None or everybody is None:
+        own = [self._accounts.get(account_id(order.book_id, h)) for h in order.holders]
+        granted = [account for account in own if account is not None]
+        everybody = self._accounts.get(account_id(order.book_id, EVERYBODY))
+        if not granted or everybody is None:
             raise NoGrant(NO_GRANT)
         if earlier is not None:
             raise IdempotencyConflict("This Idempotency-Key was used with another body.")
@@ -167,10 +176,9 @@ class _Batch:
             return self._reuse(order, *self._reusable[order.reuse_key])
         if order.refusal is not None:
             raise order.refusal
-        paid = [own.admit(order.loss), everybody.admit(order.loss)]
+        paid = [account.admit(order.loss, order.cells) for account in (*granted, everybody)]
         for account in paid:
-            self._accounts[account.id] = account
-            self._touched.add(account.id)
+            self._keep(account, order.cells)
         entry = self._append(
             order.book_id,
             kind="charge",
@@ -181,27 +189,28 @@ class _Batch:
                 "version": order.version_id,
                 "plan": order.plan_digest,
                 "accounts": [a.holder for a in paid],
-                "epsilon": order.loss.epsilon,
-                "delta": order.loss.delta,
+                "cells": order.cells,
+                **loss_record(order.loss, frozenset(a.currency for a in paid)),
                 **order.record,
             },
         )
-        # Only the asker's own balance is told: what everybody has left would show what others ask.
+        theorems = dict.fromkeys([order.theorem, *(account.rule.theorem for account in paid)])
+        # Only the asker's own balances are told: what everybody has left would show what others
+        # ask.
         charged = canonical(
             {
                 "charged": {
                     **order.loss.wire(),
-                    "cells": None,
+                    "cells": order.cells_shown,
                     "accounts": [
-                        {
-                            "holder": paid[0].shown,
-                            "spent": paid[0].spent.wire(),
-                            "remaining": paid[0].remaining.wire(),
-                        },
+                        *(
+                            {"holder": a.shown, "spent": a.spent, "remaining": a.remaining}
+                            for a in paid[:-1]
+                        ),
                         {"holder": EVERYBODY, "spent": None, "remaining": None},
                     ],
                 },
-                "theorem": f"{order.theorem}; {paid[0].rule.theorem}",
+                "theorem": "; ".join(theorems),
                 "receipt": {"entry": entry.seq, "hash": entry.hash},
             }
         )
@@ -243,24 +252,32 @@ class _Batch:
     def _void(self, order: VoidOrder) -> None:
         if not self._settle(order.charge_id, order.attempt, State.VOIDED, None):
             return
-        for holder in (order.holder, EVERYBODY):
-            account = self._accounts[account_id(order.book_id, holder)].give_back(order.loss)
-            self._accounts[account.id] = account
-            self._touched.add(account.id)
+        paid = []
+        for holder in (*order.holders, EVERYBODY):
+            account = self._accounts.get(account_id(order.book_id, holder))
+            if account is not None:
+                paid.append(account.give_back(order.loss, order.cells))
+                self._keep(paid[-1], order.cells)
         self._append(
             order.book_id,
             kind="void",
             actor="bursar",
             body={
                 "charge": order.charge_id,
-                "accounts": [order.holder, EVERYBODY],
-                "epsilon": order.loss.epsilon,
-                "delta": order.loss.delta,
+                "accounts": [a.holder for a in paid],
+                "cells": order.cells,
+                **loss_record(order.loss, frozenset(a.currency for a in paid)),
                 "reason": order.reason,
             },
         )
 
     # Writing
+
+    def _keep(self, account: Account, cells: Cells) -> None:
+        self._accounts[account.id] = account
+        self._touched.add(account.id)
+        for cell in cells or ():
+            self._touched_cells.add((account.id, cell))
 
     def _lease(self, order: ChargeOrder) -> int:
         return self._now + int(order.lease_seconds * 1_000_000)
@@ -314,8 +331,12 @@ class _Batch:
     def writes(self) -> list[Write]:
         sql = self._sql
         accounts = [
-            (a.spent.epsilon, a.spent.delta, a.version, self._now, a.id)
+            (*spend_columns(a.balance.common), a.version, self._now, a.id)
             for a in (self._accounts[each] for each in sorted(self._touched))
+        ]
+        cells = [
+            (account, cell, *spend_columns(self._accounts[account].balance.cells[cell]))
+            for account, cell in sorted(self._touched_cells)
         ]
         entries = [(e.book_id, e.seq, e.at, e.kind, e.text, e.hash) for e in self._entries]
         changed = {entry.book_id for entry in self._entries}
@@ -325,6 +346,7 @@ class _Batch:
             (sql.take_over, list(self._take_overs.values())),
             (sql.settle_charge, self._settlements),
             (sql.update_account, accounts),
+            (sql.put_cell, cells),
             (sql.insert_entry, entries),
             (sql.update_book, books),
         ]

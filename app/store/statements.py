@@ -14,12 +14,13 @@ CHARGE_COLUMNS = [
     *("state", "attempt", "lease_until", "epsilon", "delta", "question", "charged", "answer"),
     *("reused_from", "created_at", "settled_at"),
 ]
+CELL_COLUMNS = ["account_id", "cell", "epsilon_spent", "delta_spent", "curve_spent"]
 ENTRY_COLUMNS = ["book_id", "seq", "at", "kind", "text", "hash"]
 BIG = {"lease_until", "epsilon", "delta", "created_at", "settled_at", "seq", "at", "version"}
 BIG |= {"epsilon_spent", "delta_spent", "updated_at", "last_at"}
 ACCOUNT = (
-    "SELECT book_id, holder, shown, currency, epsilon_limit, delta_limit, epsilon_spent, "
-    "delta_spent, version FROM accounts WHERE id"
+    "SELECT book_id, holder, shown, currency, terms, pairs, epsilon_spent, delta_spent, "
+    "curve_spent, version FROM accounts WHERE id"
 )
 
 
@@ -33,6 +34,7 @@ class Statements:
     answers_to_reuse: str
     accounts: str
     read_accounts: str
+    cells: str
     principal: str
     dataset: str
     books: str
@@ -41,6 +43,7 @@ class Statements:
     settle_charge: str
     take_over: str
     update_account: str
+    put_cell: str
     insert_entry: str
     update_book: str
 
@@ -76,13 +79,17 @@ def statements(*, sqlite: bool) -> Statements:
         f"{newest.format(column='answer')}, {newest.format(column='charged')} FROM {asked}",
         accounts=f"{ACCOUNT} {among} ORDER BY id{lock}",
         read_accounts=f"{ACCOUNT} {among}",
+        cells="SELECT account_id, cell, epsilon_spent, delta_spent, curve_spent FROM cells "
+        f"WHERE account_id {among}",
         principal="SELECT keys.id, keys.analyst_id, keys.prefix, keys.created_at, keys.expires_at, "
-        "keys.revoked_at, analysts.name, analysts.role, analysts.enabled FROM keys "
+        "keys.revoked_at, analysts.name, analysts.role, analysts.enabled, analysts.groups "
+        "FROM keys "
         f"JOIN analysts ON analysts.id = keys.analyst_id WHERE keys.hash = {one}",
         dataset="SELECT datasets.id, datasets.name, datasets.description, datasets.book_id, "
         "datasets.card, datasets.source, datasets.version_id, datasets.closed, "
-        "datasets.created_at, versions.number, versions.digest, versions.seed FROM datasets "
-        f"JOIN versions ON versions.id = datasets.version_id WHERE datasets.folded = {one}",
+        "datasets.created_at, versions.number, versions.digest, versions.seed, books.celled "
+        "FROM datasets JOIN versions ON versions.id = datasets.version_id "
+        f"JOIN books ON books.id = datasets.book_id WHERE datasets.folded = {one}",
         books=f"SELECT id, seq, head, last_at FROM books WHERE id {among} ORDER BY id{lock}",
         stored=f"SELECT id, state, answer FROM charges WHERE id {among}",
         insert_charge=insert("charges", CHARGE_COLUMNS),
@@ -94,8 +101,13 @@ def statements(*, sqlite: bool) -> Statements:
         ),
         take_over=update("charges", ["attempt", "lease_until"], ["id"], " AND state = 'charged'"),
         update_account=update(
-            "accounts", ["epsilon_spent", "delta_spent", "version", "updated_at"], ["id"]
+            "accounts",
+            ["epsilon_spent", "delta_spent", "curve_spent", "version", "updated_at"],
+            ["id"],
         ),
+        put_cell=insert("cells", CELL_COLUMNS) + " ON CONFLICT (account_id, cell) "
+        "DO UPDATE SET epsilon_spent = excluded.epsilon_spent, "
+        "delta_spent = excluded.delta_spent, curve_spent = excluded.curve_spent",
         insert_entry=insert("entries", ENTRY_COLUMNS),
         update_book=update("books", ["seq", "head", "last_at"], ["id"]),
     )
@@ -124,4 +136,4 @@ def _postgres_update(table: str, columns: list[str], keys: list[str], more: str 
 
 
 def _kind(column: str) -> str:
-    return "::bigint" if column in BIG else "::integer" if column == "attempt" else ""
+    return "::bigint" if column in BIG else "::integer" if column in ("attempt", "cell") else ""

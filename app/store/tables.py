@@ -45,6 +45,7 @@ analysts = Table(
     Column("role", Text, nullable=False),
     Column("enabled", Integer, nullable=False),
     Column("created_at", BIG, nullable=False),
+    Column("groups", Text, nullable=False),  # JSON list of names, as they are shown
     CheckConstraint("role IN ('admin', 'analyst', 'viewer')", name="role"),
     sqlite_strict=True,
 )
@@ -70,6 +71,7 @@ books = Table(
     Column("seq", BIG, nullable=False),
     Column("head", Text, nullable=False),
     Column("last_at", BIG, nullable=False),
+    Column("celled", Integer, nullable=False),  # has some dataset of it declared cells
     sqlite_strict=True,
 )
 
@@ -124,7 +126,23 @@ accounts = Table(
     Column("delta_spent", BIG, nullable=False),
     Column("version", BIG, nullable=False),
     Column("updated_at", BIG, nullable=False),
+    Column("terms", Text, nullable=False),  # JSON: the promise and the limits frozen from it
+    Column("pairs", Integer, nullable=False),  # may a person leave one cell and enter another
+    Column("curve_spent", Text, nullable=False),  # JSON list: what the currency adds up besides
     CheckConstraint("epsilon_limit >= 0 AND delta_limit >= 0", name="limits"),
+    CheckConstraint("epsilon_spent >= 0 AND delta_spent >= 0", name="spends"),
+    sqlite_strict=True,
+)
+
+# What was spent on one declared cell, beyond what its account has spent on everybody.
+cells = Table(
+    "cells",
+    metadata,
+    Column("account_id", Text, primary_key=True),
+    Column("cell", Integer, primary_key=True, autoincrement=False),
+    Column("epsilon_spent", BIG, nullable=False),
+    Column("delta_spent", BIG, nullable=False),
+    Column("curve_spent", Text, nullable=False),
     CheckConstraint("epsilon_spent >= 0 AND delta_spent >= 0", name="spends"),
     sqlite_strict=True,
 )

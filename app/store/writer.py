@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from app.errors import StoreUnavailable
 from app.ledger.account import Account
+from app.ledger.chain import canonical
 from app.ledger.protocol import ForfeitOrder, Order, Outcome, RecordOrder
 from app.store.budgets import find_accounts
 from app.store.connect import Database
@@ -76,6 +77,11 @@ class Writer:
         return await self.look(
             lambda hot, sql: find_accounts(hot, sql, book_id=book_id, holders=holders)
         )
+
+    async def answered(self, reuse_key: str) -> bool:
+        wanted = canonical([reuse_key])
+        found = await self.look(lambda hot, sql: hot.read([(sql.answers_to_reuse, (wanted,))]))
+        return any(row[1] is not None for row in found[0])
 
 
 class _Lane:

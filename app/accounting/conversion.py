@@ -1,0 +1,75 @@
+"""From Renyi and zCDP bounds to (epsilon, delta), and back to how much an account may spend.
+
+Theorem: Canonne, Kamath and Steinke 2020, Proposition 12 (also Asoodeh et al. 2020, Balle et al.
+2020): a mechanism with Renyi divergence at most R at one order a > 1 is (epsilon, delta)-private
+for epsilon = R + ln(1 - 1/a) - (ln delta + ln a) / (a - 1).
+Every a gives a true statement; the best one is searched for, and the search decides nothing but
+how tight the bound is. For zCDP all orders hold at once, so the best may be taken freely; for a
+curve on a grid it may not (`renyi.py`).
+Rounding: 40-digit decimals; callers round costs up and limits down (`precise.py`).
+"""
+
+from collections.abc import Callable
+from decimal import Decimal, localcontext
+
+from app.accounting.precise import CONTEXT
+
+_SEARCH_STEPS = 80
+_SMALLEST, _LARGEST = Decimal("1e-4"), Decimal("1e7")  # of a - 1
+_QUANTUM = Decimal("1e-9")
+
+
+def epsilon_at(r: Decimal, a: Decimal, delta: Decimal) -> Decimal:
+    """The epsilon of a mechanism of Renyi divergence r at order a, at this delta; at least 0."""
+    with localcontext(CONTEXT):
+        return max(Decimal(0), r + (1 - 1 / a).ln() - (delta.ln() + a.ln()) / (a - 1))
+
+
+def delta_at(r: Decimal, a: Decimal, epsilon: Decimal) -> Decimal:
+    """The delta of a mechanism of Renyi divergence r at order a, at this epsilon; at most 1."""
+    with localcontext(CONTEXT):
+        exponent = (a - 1) * (r - epsilon + (1 - 1 / a).ln()) - a.ln()
+        return min(Decimal(1), exponent.exp())
+
+
+def renyi_limit(epsilon: Decimal, a: Decimal, delta: Decimal) -> Decimal:
+    """The largest divergence at order a that is still (epsilon, delta)-private; may be negative."""
+    with localcontext(CONTEXT):
+        return epsilon - (1 - 1 / a).ln() + (delta.ln() + a.ln()) / (a - 1)
+
+
+def rho_limit(epsilon: Decimal, delta: Decimal) -> Decimal:
+    """The largest rho whose tight conversion is within (epsilon, delta); 0 if there is none."""
+    with localcontext(CONTEXT):
+        a = _best(lambda a: -renyi_limit(epsilon, a, delta) / a)
+        return max(Decimal(0), renyi_limit(epsilon, a, delta) / a)
+
+
+def epsilon_of_rho(rho: Decimal, delta: Decimal) -> Decimal:
+    """The epsilon of a rho-zCDP mechanism at this delta, by the best order."""
+    with localcontext(CONTEXT):
+        a = _best(lambda a: epsilon_at(rho * a, a, delta))
+        return epsilon_at(rho * a, a, delta)
+
+
+def _best(cost: Callable[[Decimal], Decimal]) -> Decimal:
+    """An order at which the cost is least, by golden sections on ln(a - 1)."""
+    with localcontext(CONTEXT):
+        ratio = (Decimal(5).sqrt() - 1) / 2
+        low, high = _SMALLEST.ln(), _LARGEST.ln()
+
+        def order(x: Decimal) -> Decimal:
+            return (1 + x.exp()).quantize(_QUANTUM)
+
+        left, right = high - ratio * (high - low), low + ratio * (high - low)
+        at_left, at_right = cost(order(left)), cost(order(right))
+        for _ in range(_SEARCH_STEPS):
+            if at_left <= at_right:
+                high, right, at_right = right, left, at_left
+                left = high - ratio * (high - low)
+                at_left = cost(order(left))
+            else:
+                low, left, at_left = left, right, at_right
+                right = low + ratio * (high - low)
+                at_right = cost(order(right))
+        return order((low + high) / 2)

@@ -1,0 +1,88 @@
+"""`gdp` accounts: squares of mu add up, and an account stops before they pass its limit.
+
+Theorem: Smith and Thakurta 2022, Koskela, Tobaben and Honkela 2023: stopping before the sum of mu^2
+passes a limit is a valid filter for Gaussian differential privacy under adaptively chosen
+questions; Dong, Roth and Su 2019, Balle and Wang 2018: the exact conversion to (epsilon, delta).
+Tight for Gaussian noise. A pure question costs the mu of `gaussian.pure_mu`. Discrete Gaussian
+noise has no exact mu and cannot be paid here.
+"""
+
+import math
+from collections.abc import Callable
+from decimal import Decimal, localcontext
+from statistics import NormalDist
+
+from typing_extensions import override
+
+from app.accounting.curve_rule import CurveRule, best_order
+from app.accounting.gaussian import epsilon_at, mu_within, pure_mu
+from app.accounting.loss import Loss
+from app.accounting.orders import QUARTERS
+from app.accounting.precise import CONTEXT, INFINITE, units_down, units_up
+from app.accounting.rounding import PICO, limit_units
+from app.accounting.spending import Spend
+from app.accounting.terms import Terms, Wish
+from app.errors import Invalid
+
+THEOREM = (
+    "Smith and Thakurta 2022, Koskela, Tobaben and Honkela 2023: Gaussian privacy filter; "
+    "Dong, Roth and Su 2019: conversion"
+)
+_NORMAL = NormalDist()
+
+
+class GaussianRule(CurveRule):
+    """One path: the square of mu."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__("gdp", THEOREM, (0, 0, 0))
+
+    @override
+    def paths(self, loss: Loss) -> Spend:
+        return (loss.mu_squared,)
+
+    @override
+    def path_limits(
+        self, wish: Wish, conversion: Decimal, star: str | None
+    ) -> tuple[Decimal, Spend, str]:
+        for name in ("rho", "order"):
+            if getattr(wish, name) is not None:
+                raise Invalid.field(f"/{name}", "a gdp account has none: leave it out")
+        if (wish.epsilon is None) == (wish.mu is None):
+            raise Invalid.field("/epsilon", "a gdp account is granted either epsilon or mu")
+        with localcontext(CONTEXT):
+            if wish.mu is not None:
+                epsilon = Decimal(units_up(epsilon_at(conversion, wish.mu))) / PICO
+                limit = limit_units(wish.mu * wish.mu, PICO)
+            else:
+                assert wish.epsilon is not None
+                epsilon = wish.epsilon
+                limit = max(0, units_down(mu_within(epsilon, conversion) ** 2))
+        return epsilon, (limit,), star or best_order(epsilon, conversion)
+
+    @override
+    def divergences(self, total: Spend) -> Spend:
+        """N(0, 1) against N(mu, 1) has divergence a mu^2 / 2 at order a."""
+        return tuple(min(INFINITE, -(-total[2] * quarters // 8)) for quarters in QUARTERS)
+
+    @override
+    def pure_cost(self, path: int) -> tuple[Callable[[float], float], Callable[[int], int]]:
+        return _pure_roughly, lambda units: pure_mu_squared(Decimal(units) / PICO)
+
+    @override
+    def own_units(self, spend: Spend, terms: Terms) -> dict[str, float]:
+        return {"mu": math.sqrt(spend[2] / PICO)}
+
+
+def pure_mu_squared(e: Decimal) -> int:
+    mu = pure_mu(e)
+    with localcontext(CONTEXT):
+        return units_up(mu * mu)
+
+
+def _pure_roughly(e: float) -> float:
+    if e > 30:
+        return math.inf
+    return (2 * _NORMAL.inv_cdf(1 / (1 + math.exp(-e)))) ** 2

@@ -1,0 +1,82 @@
+"""Losses of the mechanisms we know, in every currency that can read them.
+
+The same numbers give the same units on every machine, so the latest are kept.
+"""
+
+import math
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+from functools import lru_cache, partial
+
+from app.accounting import curves
+from app.accounting.gaussian_rule import pure_mu_squared
+from app.accounting.loss import Loss
+from app.accounting.orders import ORDERS
+from app.accounting.precise import INFINITE, decimal, units_up
+from app.accounting.rounding import ATTO, PICO
+
+KEPT = 4096
+
+
+@lru_cache(maxsize=KEPT)
+def pure_loss(epsilon: int) -> Loss:
+    """Any mechanism that is `epsilon` units private: priced as randomised response, the worst."""
+    e = Decimal(epsilon) / PICO
+    curve = curves.on_grid(partial(curves.pure, e))
+    return _of_pure(epsilon, curve, units_up(curves.pure_rho(e)))
+
+
+@lru_cache(maxsize=KEPT)
+def discrete_laplace_loss(epsilon: int, steps: tuple[Fraction, ...]) -> Loss:
+    """Whole-number Laplace noise on one or more answers that share `epsilon`.
+
+    An answer that may move by `steps` of its grid if all of the change is in it has noise of scale
+    steps / epsilon; the largest of their curves bounds them together (`curves.discrete_laplace`).
+    """
+    if min(steps) <= 1:
+        return pure_loss(epsilon)
+    e = Decimal(epsilon) / PICO
+    each = [curves.on_grid(partial(curves.discrete_laplace, e, decimal(d))) for d in set(steps)]
+    # rho: of randomised response, which bounds every pure mechanism; none tighter is proven.
+    curve = tuple(map(max, zip(*each, strict=True)))
+    return _of_pure(epsilon, curve, units_up(curves.pure_rho(e)))
+
+
+@lru_cache(maxsize=KEPT)
+def laplace_loss(epsilon: int) -> Loss:
+    """Continuous Laplace noise, as others may have drawn it."""
+    e = Decimal(epsilon) / PICO
+    curve = curves.on_grid(partial(curves.laplace, e))
+    return _of_pure(epsilon, curve, units_up(curves.laplace_rho(e)))
+
+
+def _of_pure(epsilon: int, curve: curves.Curve, rho: int) -> Loss:
+    mu_squared = pure_mu_squared(Decimal(epsilon) / PICO)
+    return Loss(epsilon, 0, epsilon, 0, rho, mu_squared, curve)
+
+
+def generic_loss(epsilon: int, delta: int) -> Loss:
+    """Any (epsilon, delta)-private mechanism: pure, except with probability delta (Kairouz, Oh and
+    Viswanath 2015, Theorem 3.1)."""
+    pure = pure_loss(epsilon)
+    return Loss(epsilon, delta, epsilon, delta, pure.rho, pure.mu_squared, pure.curve)
+
+
+NO_PROMISE = (INFINITE, ATTO)
+
+
+def zcdp_loss(rho: Fraction, promise: tuple[int, int] = NO_PROMISE) -> Loss:
+    """Any rho-zCDP mechanism; `promise` is what basic composition counts, if it is to count it."""
+    return Loss(*promise, rho=_ceiling(rho), curve=tuple(_ceiling(rho * a) for a in ORDERS))
+
+
+def gaussian_loss(multiplier: Fraction, promise: tuple[int, int] = NO_PROMISE) -> Loss:
+    """Gaussian noise of so many times the L2 sensitivity: mu = 1 / multiplier, rho = mu^2 / 2."""
+    mu_squared = 1 / (multiplier * multiplier)
+    concentrated = zcdp_loss(mu_squared / 2, promise)
+    return replace(concentrated, mu_squared=_ceiling(mu_squared))
+
+
+def _ceiling(value: Fraction) -> int:
+    return min(INFINITE, math.ceil(value * PICO))

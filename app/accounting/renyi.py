@@ -1,0 +1,87 @@
+"""`renyi` accounts: a divergence adds up at every public order, each with a limit of its own.
+
+Theorem: Feldman and Zrnic 2021 (also Lecuyer 2021): at one order fixed in advance, stopping before
+the sum of divergences passes a limit is a valid filter. Each order of the grid gets a share of
+delta when the account is granted, and the limit that goes with it; a charge is admitted while some
+order is within its limit (`curve_rule.py` has the proof). Most of delta is on the order that suits
+the grant; `order` of the grant names another, for questions of another profile.
+"""
+
+import math
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+
+from typing_extensions import override
+
+from app.accounting import curves
+from app.accounting.conversion import renyi_limit
+from app.accounting.curve_rule import CurveRule, best_order, order_text, weights
+from app.accounting.loss import Loss
+from app.accounting.orders import ORDERS
+from app.accounting.precise import decimal, units_down, units_up
+from app.accounting.rounding import PICO
+from app.accounting.spending import Spend
+from app.accounting.terms import Terms, Wish
+from app.errors import Invalid
+
+THEOREM = (
+    "Feldman and Zrnic 2021: Renyi privacy filter, at each order with its own share of delta; "
+    "Canonne, Kamath and Steinke 2020, Proposition 12: conversion"
+)
+
+
+class RenyiRule(CurveRule):
+    """One path for each public order."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__("renyi", THEOREM, (0,) * (2 + len(ORDERS)))
+
+    @override
+    def paths(self, loss: Loss) -> Spend:
+        return loss.curve
+
+    @override
+    def path_limits(
+        self, wish: Wish, conversion: Decimal, star: str | None
+    ) -> tuple[Decimal, Spend, str]:
+        for name in ("rho", "mu"):
+            if getattr(wish, name) is not None:
+                raise Invalid.field(f"/{name}", "a renyi account is granted an epsilon")
+        if wish.epsilon is None:
+            raise Invalid.field("/epsilon", "a renyi account needs an epsilon")
+        if wish.order is not None:
+            star = star or order_text(wish.order)
+            if Fraction(wish.order) not in ORDERS:
+                raise Invalid.field("/order", "one of the public orders")
+            if order_text(wish.order) != star:
+                raise Invalid.field("/order", f"{star}: it stays once something is spent")
+        star = star or best_order(wish.epsilon, conversion)
+        limits = tuple(
+            units_down(renyi_limit(wish.epsilon, decimal(order), weight * conversion))
+            for order, weight in zip(ORDERS, weights(star), strict=True)
+        )
+        return wish.epsilon, limits, star
+
+    @override
+    def divergences(self, total: Spend) -> Spend:
+        return total[2:]
+
+    @override
+    def pure_cost(self, path: int) -> tuple[Callable[[float], float], Callable[[int], int]]:
+        order = decimal(ORDERS[path])
+        a = float(order)
+
+        def roughly(e: float) -> float:
+            tails = math.log1p(math.exp((1 - 2 * a) * e)) - math.log1p(math.exp(-e))
+            return e + tails / (a - 1)
+
+        return roughly, lambda units: units_up(curves.pure(Decimal(units) / PICO, order))
+
+    @override
+    def own_units(self, spend: Spend, terms: Terms) -> dict[str, float]:
+        """At the order that got most of delta."""
+        star = [order_text(order) for order in ORDERS].index(terms.order or "")
+        return {"order": float(ORDERS[star]), "renyi": spend[2 + star] / PICO}

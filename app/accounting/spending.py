@@ -1,0 +1,38 @@
+"""Running totals of an account: a vector of whole units that only its rule can read.
+
+The first number is epsilon, the second delta, the rest what the currency follows besides. Sums
+stop at INFINITE, which is no bound at all, and stay there: a charge without a bound that is given
+back does not bring the bound back, because nobody knows any more what was below it.
+"""
+
+from collections.abc import Iterable
+from operator import add
+
+from app.accounting.precise import INFINITE
+
+Spend = tuple[int, ...]
+
+
+def plus(spend: Spend, cost: Spend) -> Spend:
+    total = tuple(map(add, spend, cost))
+    if max(total) >= INFINITE:
+        return tuple(min(units, INFINITE) for units in total)
+    return total
+
+
+def minus(spend: Spend, cost: Spend) -> Spend:
+    """What is left of a spend when a cost is given back, never below zero."""
+    return tuple(
+        units if units >= INFINITE else max(0, units - given)
+        for units, given in zip(spend, cost, strict=True)
+    )
+
+
+def largest(spends: Iterable[Spend]) -> Spend:
+    """The largest of each number: what no one of the spends exceeds."""
+    return tuple(max(units) for units in zip(*spends, strict=True))
+
+
+def two_largest(spends: list[Spend]) -> Spend:
+    """The sum of the two largest of each number: what no two of the spends exceed together."""
+    return tuple(min(sum(sorted(units)[-2:]), INFINITE) for units in zip(*spends, strict=True))

@@ -1,0 +1,141 @@
+"""Losses from releases made elsewhere, booked by an administrator."""
+
+import json
+from decimal import Decimal
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Depends, Response
+from pydantic import BaseModel, BeforeValidator, Field
+
+from app.accounting import outside
+from app.actions.book_losses import Told
+from app.api.body import Parsed, body
+from app.api.openapi import documented, problems
+from app.api.principal import Admin, Given
+from app.api.wire import Delta, Reason, WireRequest, json_response
+from app.planning.question import Epsilon, exact_amount
+
+router = APIRouter(tags=["budgets"])
+
+COUNT_MAX = 10**9
+
+
+def _amount(value: object) -> Decimal:
+    amount = exact_amount(value)
+    if not Decimal("1e-6") <= amount <= Decimal("1e6"):
+        raise ValueError("between 1e-6 and 1000000")
+    return amount
+
+
+Amount = Annotated[Decimal, BeforeValidator(_amount), Field(json_schema_extra={"examples": [2.0]})]
+Count = Annotated[int, Field(ge=1, le=COUNT_MAX)]
+
+
+class LaplaceEvent(WireRequest):
+    """Laplace noise of scale (L1 sensitivity) / epsilon."""
+
+    mechanism: Literal["laplace"]
+    epsilon: Epsilon
+    count: Count = 1
+
+    def release(self) -> outside.Release:
+        return outside.Laplace(self.epsilon)
+
+
+class GaussianEvent(WireRequest):
+    """Gaussian noise; `noise_multiplier` is its standard deviation over the L2 sensitivity. A
+    `delta` is needed only by accounts that count (epsilon, delta)."""
+
+    mechanism: Literal["gaussian"]
+    noise_multiplier: Amount
+    delta: Delta | None = None
+    count: Count = 1
+
+    def release(self) -> outside.Release:
+        return outside.Gaussian(self.noise_multiplier, self.delta)
+
+
+class ZcdpEvent(WireRequest):
+    """Any rho-zCDP release. A `delta` is needed only by accounts that count (epsilon, delta)."""
+
+    mechanism: Literal["zcdp"]
+    rho: Amount
+    delta: Delta | None = None
+    count: Count = 1
+
+    def release(self) -> outside.Release:
+        return outside.Concentrated(self.rho, self.delta)
+
+
+class GenericEvent(WireRequest):
+    """Any (epsilon, delta)-private release."""
+
+    mechanism: Literal["generic"]
+    epsilon: Epsilon
+    delta: Delta | None = None
+    count: Count = 1
+
+    def release(self) -> outside.Release:
+        return outside.Generic(self.epsilon, self.delta or Decimal(0))
+
+
+Event = Annotated[
+    LaplaceEvent | GaussianEvent | ZcdpEvent | GenericEvent, Field(discriminator="mechanism")
+]
+
+
+class LossesRequest(WireRequest):
+    """Releases that were made elsewhere from the same data. They are booked on the account of
+    everybody, and on that of `holder` if one is named."""
+
+    events: Annotated[list[Event], Field(min_length=1, max_length=100)]
+    holder: Annotated[str, Field(min_length=1, max_length=200)] = "*"
+    reason: Reason = None
+
+
+class BookedResponse(BaseModel):
+    """Where the ledger tells of it."""
+
+    entry: int
+    holders: list[str]
+
+
+@router.post(
+    "/v1/datasets/{dataset}/losses",
+    **documented(
+        "book_losses",
+        "Book losses from releases made elsewhere",
+        BookedResponse,
+        status=201,
+        request=LossesRequest,
+        example={
+            "events": [{"mechanism": "gaussian", "noise_multiplier": 20, "count": 4}],
+            "reason": "tables of the printed yearbook",
+        },
+        extra_problems=problems(404),
+        idempotent=True,
+    ),
+)
+def book_losses(
+    given: Given,
+    principal: Admin,
+    dataset: str,
+    parsed: Annotated[Parsed[LossesRequest], Depends(body(LossesRequest))],
+) -> Response:
+    """They have happened, so they count whatever the limit is; an account past its limit admits
+    nothing more. One entry tells of all of them."""
+    wanted = parsed.value
+    told = [
+        Told(each.release(), each.count, json.loads(each.model_dump_json(exclude_none=True)))
+        for each in wanted.events
+    ]
+    entry, holders = given.book_losses(
+        principal,
+        dataset=dataset,
+        holder=wanted.holder,
+        told=told,
+        reason=wanted.reason,
+        request=parsed.request_key and f"{principal.analyst_id}/{parsed.request_key}",
+        body=parsed.hash,
+    )
+    return json_response({"entry": entry, "holders": holders}, status=201)

@@ -1,0 +1,50 @@
+"""What an account has spent: on everybody, and beyond that on some of the declared cells.
+
+Theorem: McSherry 2009, parallel composition: a person is in exactly one cell, so a question about
+some cells costs only those who are in them. With adaptively chosen questions the stop rule must
+hold for each cell's own total, its questions together with those about everybody.
+Under `replace_one` a person may leave one cell and enter another (`pairs`): then the two largest
+cells add up, number by number, which bounds every pair.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from app.accounting.spending import Spend, minus, plus, two_largest
+
+Cells = tuple[int, ...] | None  # the cells a question is pinned to; None is about everybody
+NO_CELLS: Mapping[int, Spend] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    common: Spend
+    pairs: bool = False
+    cells: Mapping[int, Spend] = field(default=NO_CELLS)
+
+    def charged(self, cost: Spend, cells: Cells) -> "Balance":
+        if cells is None:
+            return Balance(plus(self.common, cost), self.pairs, self.cells)
+        nothing = (0,) * len(cost)
+        touched = {cell: plus(self.cells.get(cell, nothing), cost) for cell in cells}
+        return Balance(self.common, self.pairs, {**self.cells, **touched})
+
+    def given_back(self, cost: Spend, cells: Cells) -> "Balance":
+        if cells is None:
+            return Balance(minus(self.common, cost), self.pairs, self.cells)
+        touched = {cell: minus(self.cells[cell], cost) for cell in cells}
+        return Balance(self.common, self.pairs, {**self.cells, **touched})
+
+    def totals(self, cells: Cells = None) -> list[Spend]:
+        """The totals that a stop rule must admit for what was spent on these cells, or on any."""
+        if not self.cells:
+            return [self.common]
+        if self.pairs:
+            return [plus(self.common, two_largest(list(self.cells.values())))]
+        return [self.cell(cell) for cell in (self.cells if cells is None else cells)]
+
+    def cell(self, cell: int) -> Spend:
+        """What those in this cell have borne."""
+        extra = self.cells.get(cell)
+        return self.common if extra is None else plus(self.common, extra)
