@@ -186,17 +186,7 @@ async def get_budget(
 ) -> Response:
     """Your own or your group's; viewers and administrators see any. `If-None-Match` with the ETag
     gives 304."""
-    wanted = _holder(holder)
-    if principal.role is Role.ANALYST and wanted not in principal.holders:
-        raise NotFound("There is no such budget.")
-    try:
-        found = await given.catalogue.dataset(dataset)
-    except AccessError:
-        raise NotFound("There is no such budget.") from None
-    accounts = await given.ledger.accounts(found.book_id, [wanted])
-    account = accounts.get(wanted)
-    if account is None:
-        raise NotFound("There is no such budget.")
+    found, account = await visible_account(given, principal, dataset, holder)
     known = request.headers.get("if-none-match", "").split(",")
     if any(each.strip().removeprefix("W/") in ("*", _etag(account)) for each in known):
         return Response(status_code=304, headers={"ETag": _etag(account)})
@@ -218,6 +208,23 @@ def list_budgets(
     following = cursor_text(found[-1][0]) if len(found) == limit else None
     items = [_shown(budget) for _, budget in found]
     return json_response({"items": items, "next_cursor": following})
+
+
+async def visible_account(
+    given: Services, principal: Principal, dataset: str, holder: str
+) -> tuple[Dataset, Account]:
+    """The account, if this caller may see it; otherwise as if there were none."""
+    wanted = _holder(holder)
+    if principal.role is Role.ANALYST and wanted not in principal.holders:
+        raise NotFound("There is no such budget.")
+    try:
+        found = await given.catalogue.dataset(dataset)
+    except AccessError:
+        raise NotFound("There is no such budget.") from None
+    account = (await given.ledger.accounts(found.book_id, [wanted])).get(wanted)
+    if account is None:
+        raise NotFound("There is no such budget.")
+    return found, account
 
 
 def _holder(name: str) -> str:

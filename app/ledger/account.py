@@ -103,7 +103,7 @@ class Account:
 
     def told(self) -> dict[str, Any]:
         """What is spent and what remains, as (epsilon, delta) and in the currency's own units."""
-        rule, terms, worst = self.rule, self.terms, self._worst
+        rule, terms, worst = self.rule, self.terms, self.worst
         epsilon, delta = rule.promise_spent(worst, terms)
         left = rule.left(worst, terms)
         return {
@@ -129,7 +129,7 @@ class Account:
 
     @property
     def used(self) -> float:
-        return min(1.0, self.rule.used(self._worst, self.terms))
+        return min(1.0, self.rule.used(self.worst, self.terms))
 
     @property
     def questions_left(self) -> int:
@@ -151,7 +151,7 @@ class Account:
         return min(self.rule.largest_epsilon(total, self.terms) for total in totals)
 
     @property
-    def _worst(self) -> Spend:
+    def worst(self) -> Spend:
         totals = self.balance.totals()
         if len(totals) == 1:
             return totals[0]
