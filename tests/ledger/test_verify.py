@@ -9,8 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.accounting.loss import Loss
+from app.accounting.terms import Terms
 from app.errors import BudgetExhausted
 from app.ledger.account import EVERYBODY, Account
+from app.ledger.balance import Balance
 from app.ledger.chain import FIRST_PREVIOUS, Book, Entry, canonical, link
 from app.ledger.verify import Line, Scope, from_lines, to_line, verify
 
@@ -22,15 +24,22 @@ def grant(holder: str, limit: int) -> dict[str, object]:
     return {"dataset": "people", "holder": holder, "before": None, "after": after}
 
 
+def account(book: str, holder: str, limit: int, delta: int = 0, spent: int = 0) -> Account:
+    terms = Terms(limit, delta, (limit, delta))
+    return Account(book, holder, holder, "pure", terms, Balance((spent, 0)), 1)
+
+
+def with_spent(account: Account, units: int) -> Account:
+    return replace(account, balance=Balance((units, 0)))
+
+
 class Made:
     """A ledger of one book, kept in memory as the store keeps it."""
 
     def __init__(self, book_id: str = "b_1", limit: int = 100) -> None:
         self.book = Book(book_id, 0, FIRST_PREVIOUS, 0)
         self.entries: list[Entry] = []
-        self.accounts = {
-            h: Account(book_id, h, h, "pure", Loss(limit), Loss(0), 1) for h in HOLDERS
-        }
+        self.accounts = {h: account(book_id, h, limit) for h in HOLDERS}
         for holder in HOLDERS:
             self.append("grant", grant(holder, limit))
 
@@ -54,7 +63,7 @@ class Made:
 
     def void(self, holder: str, cost: int) -> None:
         for each in (holder, EVERYBODY):
-            self.accounts[each] = self.accounts[each].give_back(Loss(cost))
+            self.accounts[each] = self.accounts[each].give_back(Loss(cost), None)
         self.append("void", self.moved(holder, cost))
 
     def lines(self) -> list[Line]:
@@ -180,17 +189,17 @@ SABOTEURS: dict[str, tuple[Callable[[list[Line]], list[Line]], str]] = {
         lambda lines: [line for line in lines if not isinstance(line, Book)],
         "the book's own end is missing",
     ),
-    "lower a total": (on_account(lambda a: replace(a, spent=Loss(1))), SPENT),
-    "raise a total": (on_account(lambda a: replace(a, spent=Loss(99))), SPENT),
-    "raise a limit": (on_account(lambda a: replace(a, limit=Loss(1000))), LIMIT),
+    "lower a total": (on_account(lambda a: with_spent(a, 1)), SPENT),
+    "raise a total": (on_account(lambda a: with_spent(a, 99)), SPENT),
+    "raise a limit": (on_account(lambda a: replace(a, terms=Terms(1000, 0, (1000, 0)))), LIMIT),
     "change a currency": (on_account(lambda a: replace(a, currency="approximate")), LIMIT),
-    "grant a delta": (on_account(lambda a: replace(a, limit=Loss(100, 5))), LIMIT),
+    "grant a delta": (on_account(lambda a: replace(a, terms=Terms(100, 5, (100, 5)))), LIMIT),
     "leave out an account": (
         lambda lines: [x for x in lines if not (isinstance(x, Account) and x.holder == "ann")],
         "entries speak of an account that is not there",
     ),
     "add an account": (
-        lambda lines: [*lines, Account("b_1", "eve", "eve", "pure", Loss(100), Loss(0), 1)],
+        lambda lines: [*lines, account("b_1", "eve", 100)],
         LIMIT,
     ),
     "change a column only": (
@@ -279,8 +288,8 @@ def test_every_saboteur_is_found_in_an_export_too(made: Made) -> None:
         '{"type":"entry","text":"{}","hash":"x"}',
         '{"type":"entry","text":1,"hash":"x"}',
         '{"type":"book","book":"b","seq":"1","head":"x"}',
-        '{"type":"account","book":"b","holder":"h","currency":"pure","limit":[-1,0],"spent":[0,0]}',
-        '{"type":"account","book":"b","holder":"h","currency":"pure","limit":[1],"spent":[0,0]}',
+        ACCOUNT.replace('"limits":[1,0]', '"limits":[-2,0]'),
+        *(ACCOUNT.replace(old, new) for old, new in NO_ACCOUNTS),
     ],
 )
 def test_a_line_that_is_none_is_said_to_be_none(text: str) -> None:
@@ -351,8 +360,9 @@ def test_a_long_history_adds_up_to_its_accounts(
         for holder, cost, voided in history:
             if made.charge(holder, cost) and voided:
                 made.void(holder, cost)
-        total = sum(made.accounts[h].spent.epsilon for h in ("ann", "bob"))
-        assert made.accounts[EVERYBODY].spent.epsilon == total <= 200
+        total = sum(made.accounts[h].balance.common[0] for h in ("ann", "bob"))
+        assert made.accounts[EVERYBODY].balance.common == (total, 0)
+        assert total <= 200
         lines += made.lines()
     report = verify(lines)
     assert report.sound, report.findings
@@ -373,8 +383,7 @@ def test_a_charge_past_the_limit_of_its_time_is_found_though_the_chain_is_whole(
     made.last = "q_beyond"
     made.append("charge", made.moved("ann", 60))
     for holder in ("ann", EVERYBODY):
-        account = made.accounts[holder]
-        made.accounts[holder] = replace(account, spent=Loss(120))
+        made.accounts[holder] = with_spent(made.accounts[holder], 120)
     assert "it passes the limit" in problems(made.lines())
 
 
@@ -420,4 +429,10 @@ def test_an_amount_beyond_64_bits_is_named_and_breaks_nothing() -> None:
     made = Made()
     made.last = "q_huge"
     made.append("charge", made.moved("ann", 2**63))
-    assert "it passes the limit" in problems(made.lines())
+    assert "the text cannot be read" in problems(made.lines())
+    made = Made()
+    made.last = "q_no_bound"
+    made.append("charge", made.moved("ann", 2**63 - 1))
+    assert {"it passes the limit", "it cannot be counted in the account's currency"} <= problems(
+        made.lines()
+    )
