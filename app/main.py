@@ -12,6 +12,7 @@ from app.actions.book_losses import BookLosses
 from app.actions.grant_budget import GrantBudget
 from app.actions.preview_queries import PreviewQueries
 from app.actions.register_dataset import RegisterDataset
+from app.actions.trace_tradeoff import TraceTradeoff
 from app.api.application import make_application
 from app.api.services import Services
 from app.engines import ENGINES, load_engine
@@ -126,6 +127,7 @@ def application(settings: Settings | None = None) -> ASGIApp:
                 register_dataset=stores.register_dataset,
                 grant_budget=stores.grant_budget,
                 book_losses=stores.book_losses,
+                trace_tradeoff=TraceTradeoff(stores.history),
                 planner=planner,
                 ledger=writer,
                 catalogue=catalogue,

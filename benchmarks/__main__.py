@@ -2,9 +2,10 @@
 
 import sys
 import tempfile
+from itertools import chain
 from pathlib import Path
 
-from benchmarks import charged_count
+from benchmarks import charged_count, charges
 from benchmarks.servers import TOP
 from benchmarks.table import Row, write
 from tests.postgres import PostgresServer
@@ -21,12 +22,17 @@ def main() -> None:
         build.mkdir(exist_ok=True)
         with tempfile.TemporaryDirectory(dir=build) as folder:
             for store in stores:
-                url = None
+                urls: dict[str, str | None] = {"charges": None, "bench": None}
                 if store == "postgresql":
                     assert postgres is not None
-                    postgres.create_database("bench")
-                    url = postgres.url("bench")
-                for row in charged_count.measure(store, Path(folder) / store, url):
+                    for name in urls:
+                        postgres.create_database(name)
+                        urls[name] = postgres.url(name)
+                place = Path(folder) / store
+                for row in chain(
+                    charges.measure(store, Path(folder), urls["charges"]),
+                    charged_count.measure(store, place, urls["bench"]),
+                ):
                     print(row.line(), flush=True)
                     rows.append(row)
     finally:

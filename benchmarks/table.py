@@ -14,13 +14,17 @@ class Row:
     ratio: float
     goal: float | None
     note: str = ""
+    at_most: bool = False  # the goal is one not to pass
 
     @property
     def passed(self) -> bool | None:
-        return None if self.goal is None else self.ratio >= self.goal
+        if self.goal is None:
+            return None
+        return self.ratio <= self.goal if self.at_most else self.ratio >= self.goal
 
     def line(self) -> str:
-        goal = "" if self.goal is None else f"goal {self.goal:.2f} "
+        sign = "<= " if self.at_most else ""
+        goal = "" if self.goal is None else f"goal {sign}{self.goal:.2f} "
         verdict = {None: "", True: "met", False: "NOT MET"}[self.passed]
         return (
             f"{self.name:48} {self.value:9.0f} / {self.ceiling:7.0f} {self.unit}  "

@@ -61,11 +61,8 @@ class BasicRule:
         pairs = zip(total, terms.limits, strict=True)
         return max(have / of if of else float(have > 0) for have, of in pairs)
 
-    def epsilon_spent(self, total: Spend, terms: Terms) -> int:
-        return total[0]
-
-    def delta_spent(self, total: Spend, terms: Terms) -> int:
-        return total[1]
+    def promise_spent(self, total: Spend, terms: Terms) -> tuple[int, int]:
+        return total[0], total[1]
 
     def times(self, total: Spend, cost: Spend, terms: Terms) -> int:
         if not self.admits(total, terms):

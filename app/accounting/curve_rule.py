@@ -14,7 +14,7 @@ at most the sum of their probabilities. `zcdp` and `gdp` have one path, of weigh
 Splitting delta anew afterwards, or giving every path the whole of it, is not sound
 (tests/accounting/test_adaptive_adversary.py shows both).
 
-Theorem of the odometer (`epsilon_spent`): for every order a, exp((a-1)(L - R(a))) is a nonnegative
+Theorem of the odometer (`promise_spent`): for every order a, exp((a-1)(L - R(a))) is a nonnegative
 supermartingale that begins at 1 (Feldman and Zrnic 2021; Whitehouse et al. 2023); by Ville's
 inequality L <= R(a) + ln(1 / (w_a delta)) / (a-1) at all times together, except with probability
 w_a delta. The least of these over the orders holds except with probability delta.
@@ -23,11 +23,12 @@ w_a delta. The least of these over the orders holds except with probability delt
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
-from operator import le
+from functools import lru_cache
+from operator import add, le
 
 from app.accounting.conversion import renyi_limit
 from app.accounting.loss import Loss
-from app.accounting.orders import ORDERS
+from app.accounting.orders import ORDERS, PLACES
 from app.accounting.precise import CONTEXT, INFINITE, decimal, units_up
 from app.accounting.rounding import ATTO, PICO, limit_units
 from app.accounting.spending import Spend
@@ -94,7 +95,6 @@ class CurveRule:
             limits=(promised, failure, *limits),
             conversion=delta - failure,
             order=order,
-            offsets=_offsets(order, conversion),
         )
 
     def read(self, loss: Loss) -> Spend:
@@ -120,17 +120,13 @@ class CurveRule:
         failed = total[1] / terms.limits[1] if terms.limits[1] else float(total[1] > 0)
         return max(nearest, failed)
 
-    def epsilon_spent(self, total: Spend, terms: Terms) -> int:
-        return min(total[0], self._odometer(total, terms))
-
-    def delta_spent(self, total: Spend, terms: Terms) -> int:
-        if total[0] <= self._odometer(total, terms):
-            return total[1]
-        return total[1] + terms.conversion
-
-    def _odometer(self, total: Spend, terms: Terms) -> int:
-        both = zip(self.divergences(total), terms.offsets, strict=True)
-        return min(INFINITE, min(have + offset for have, offset in both))
+    def promise_spent(self, total: Spend, terms: Terms) -> tuple[int, int]:
+        assert terms.order is not None
+        offsets = _offsets(terms.order, terms.conversion)
+        reading: int = min(map(add, self.divergences(total), offsets))
+        if total[0] <= reading:  # the pure sum holds without any delta
+            return total[0], total[1]
+        return min(INFINITE, reading), total[1] + terms.conversion
 
     def times(self, total: Spend, cost: Spend, terms: Terms) -> int:
         if not self.admits(total, terms):
@@ -174,23 +170,22 @@ def best_order(epsilon: Decimal, conversion: Decimal) -> str:
     """The order that suits Gaussian-like questions best: it has the largest limit for its cost."""
     with localcontext(CONTEXT):
         best = max(ORDERS, key=lambda a: renyi_limit(epsilon, decimal(a), conversion) / decimal(a))
-    return order_text(best)
-
-
-def order_text(order: object) -> str:
-    return f"{float(order):g}"  # type: ignore[arg-type]  # a Fraction of quarters
+    return next(text for text, place in PLACES.items() if ORDERS[place] == best)
 
 
 def weights(star: str) -> tuple[Decimal, ...]:
     """Shares of the conversion's delta: they add up to 1 and are frozen with the star."""
     with localcontext(CONTEXT):
         rest = (1 - STAR_WEIGHT) / (len(ORDERS) - 1)
-        return tuple(STAR_WEIGHT if order_text(order) == star else rest for order in ORDERS)
+        return tuple(STAR_WEIGHT if order == star else rest for order in PLACES)
 
 
-def _offsets(star: str, conversion: Decimal) -> Spend:
+@lru_cache(maxsize=4096)
+def _offsets(star: str, conversion: int) -> Spend:
+    """For the odometer: what each order adds to its divergence."""
     with localcontext(CONTEXT):
+        delta = Decimal(conversion) / ATTO
         return tuple(
-            units_up(-(weight * conversion).ln() / (decimal(order) - 1))
+            units_up(-(weight * delta).ln() / (decimal(order) - 1))
             for order, weight in zip(ORDERS, weights(star), strict=True)
         )

@@ -12,4 +12,5 @@ _TEXT = (
     *("152", "180", "214", "256", "306", "366", "440", "530", "640", "1024"),
 )
 ORDERS: tuple[Fraction, ...] = tuple(Fraction(text) for text in _TEXT)
+PLACES: dict[str, int] = {text: place for place, text in enumerate(_TEXT)}
 QUARTERS: tuple[int, ...] = tuple(int(4 * order) for order in ORDERS)  # all are whole quarters

@@ -16,9 +16,9 @@ from typing_extensions import override
 
 from app.accounting import curves
 from app.accounting.conversion import renyi_limit
-from app.accounting.curve_rule import CurveRule, best_order, order_text, weights
+from app.accounting.curve_rule import CurveRule, best_order, weights
 from app.accounting.loss import Loss
-from app.accounting.orders import ORDERS
+from app.accounting.orders import ORDERS, PLACES
 from app.accounting.precise import decimal, units_down, units_up
 from app.accounting.rounding import PICO
 from app.accounting.spending import Spend
@@ -53,11 +53,12 @@ class RenyiRule(CurveRule):
         if wish.epsilon is None:
             raise Invalid.field("/epsilon", "a renyi account needs an epsilon")
         if wish.order is not None:
-            star = star or order_text(wish.order)
-            if Fraction(wish.order) not in ORDERS:
+            wanted = next((t for t, i in PLACES.items() if ORDERS[i] == Fraction(wish.order)), None)
+            if wanted is None:
                 raise Invalid.field("/order", "one of the public orders")
-            if order_text(wish.order) != star:
+            if star not in (None, wanted):
                 raise Invalid.field("/order", f"{star}: it stays once something is spent")
+            star = wanted
         star = star or best_order(wish.epsilon, conversion)
         limits = tuple(
             units_down(renyi_limit(wish.epsilon, decimal(order), weight * conversion))
@@ -83,5 +84,8 @@ class RenyiRule(CurveRule):
     @override
     def own_units(self, spend: Spend, terms: Terms) -> dict[str, float]:
         """At the order that got most of delta."""
-        star = [order_text(order) for order in ORDERS].index(terms.order or "")
-        return {"order": float(ORDERS[star]), "renyi": spend[2 + star] / PICO}
+        assert terms.order is not None
+        return {
+            "order": float(terms.order),
+            "renyi": max(0, spend[2 + PLACES[terms.order]]) / PICO,
+        }

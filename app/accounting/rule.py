@@ -45,11 +45,9 @@ class Rule(Protocol):
         """How far the rule has come, from 0 to 1; above 1 it admits nothing."""
         ...
 
-    def epsilon_spent(self, total: Spend, terms: Terms) -> int:
-        """An epsilon that holds for what was spent, at all times together, at the terms' delta."""
+    def promise_spent(self, total: Spend, terms: Terms) -> tuple[int, int]:
+        """An epsilon and a delta that hold for what was spent, at all times together."""
         ...
-
-    def delta_spent(self, total: Spend, terms: Terms) -> int: ...
 
     def times(self, total: Spend, cost: Spend, terms: Terms) -> int:
         """How often the same cost would still be admitted."""

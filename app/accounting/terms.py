@@ -30,7 +30,6 @@ class Terms:
     limits: Spend
     conversion: int = 0  # the part of delta that pays for tails; the rest is limits[1]
     order: str | None = None  # of the grid, with most of the conversion's delta
-    offsets: Spend = ()  # for the odometer: what each order adds to its divergence
 
     def __post_init__(self) -> None:
         told = (self.epsilon, self.delta, self.conversion)
@@ -45,4 +44,4 @@ class Terms:
     @classmethod
     def from_text(cls, text: str) -> "Terms":
         said = json.loads(text)
-        return cls(**{**said, "limits": tuple(said["limits"]), "offsets": tuple(said["offsets"])})
+        return cls(**{**said, "limits": tuple(said["limits"])})

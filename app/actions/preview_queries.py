@@ -8,6 +8,7 @@ from app.accounting.rounding import PICO, wire
 from app.errors import AppError, Invalid, LedgerError, NoGrant
 from app.interfaces import Catalogue, Ledger
 from app.ledger.account import EVERYBODY, NO_GRANT, Account
+from app.ledger.balance import PARALLEL
 from app.ledger.protocol import reuse_key
 from app.planning.plan import Plan, Planner
 from app.planning.question import Question
@@ -72,6 +73,8 @@ class PreviewQueries:
                 refusal = error
         after = sequence.accounts[book][own[0].holder]
         theorems = dict.fromkeys(account.rule.theorem for account in accounts.values())
+        if cells is not None:
+            theorems[PARALLEL] = None
         return {
             "dataset": dataset.name,
             "kind": question.query.kind,
@@ -85,7 +88,7 @@ class PreviewQueries:
             "reused": reused,
             "fits": reused or (refusal is None and not dataset.closed),
             "refusal": _refusal(refusal, closed=dataset.closed and not reused),
-            "remaining_after": after.remaining,
+            "remaining_after": after.told()["remaining"],
             **wire("largest_epsilon", largest, PICO),
         }
 

@@ -8,7 +8,7 @@ from pydantic import BaseModel, BeforeValidator, Field
 from starlette.concurrency import run_in_threadpool
 
 from app.access import GROUP, Principal, Role
-from app.accounting.curve_rule import weights
+from app.accounting.curve_rule import STAR_WEIGHT
 from app.accounting.orders import ORDERS
 from app.accounting.rounding import ATTO, PICO, wire
 from app.accounting.terms import Wish
@@ -83,13 +83,15 @@ class CellResponse(BaseModel):
 
 
 class TermsResponse(BaseModel):
-    """What was frozen at the grant: how delta is split, and the limit of each path."""
+    """What was frozen at the grant: how delta is split between conversion and failures; for `renyi`
+    the order with most of the conversion's delta, its share (the other orders have equal ones), and
+    the limit at each order, null where it admits nothing."""
 
     delta_conversion: float
     delta_failure: float
     order: float | None
+    order_share: float | None
     orders: list[float] | None
-    weights: list[float] | None
     limits: list[float | None]
 
 
@@ -184,17 +186,7 @@ async def get_budget(
 ) -> Response:
     """Your own or your group's; viewers and administrators see any. `If-None-Match` with the ETag
     gives 304."""
-    wanted = _holder(holder)
-    if principal.role is Role.ANALYST and wanted not in principal.holders:
-        raise NotFound("There is no such budget.")
-    try:
-        found = await given.catalogue.dataset(dataset)
-    except AccessError:
-        raise NotFound("There is no such budget.") from None
-    accounts = await given.ledger.accounts(found.book_id, [wanted])
-    account = accounts.get(wanted)
-    if account is None:
-        raise NotFound("There is no such budget.")
+    found, account = await visible_account(given, principal, dataset, holder)
     known = request.headers.get("if-none-match", "").split(",")
     if any(each.strip().removeprefix("W/") in ("*", _etag(account)) for each in known):
         return Response(status_code=304, headers={"ETag": _etag(account)})
@@ -216,6 +208,23 @@ def list_budgets(
     following = cursor_text(found[-1][0]) if len(found) == limit else None
     items = [_shown(budget) for _, budget in found]
     return json_response({"items": items, "next_cursor": following})
+
+
+async def visible_account(
+    given: Services, principal: Principal, dataset: str, holder: str
+) -> tuple[Dataset, Account]:
+    """The account, if this caller may see it; otherwise as if there were none."""
+    wanted = _holder(holder)
+    if principal.role is Role.ANALYST and wanted not in principal.holders:
+        raise NotFound("There is no such budget.")
+    try:
+        found = await given.catalogue.dataset(dataset)
+    except AccessError:
+        raise NotFound("There is no such budget.") from None
+    account = (await given.ledger.accounts(found.book_id, [wanted])).get(wanted)
+    if account is None:
+        raise NotFound("There is no such budget.")
+    return found, account
 
 
 def _holder(name: str) -> str:
@@ -258,8 +267,7 @@ def _shown(budget: Budget, last: dict[str, Any] | None = None) -> dict[str, Any]
 
 def _state(account: Account) -> dict[str, Any]:
     return {
-        "spent": account.spent,
-        "remaining": account.remaining,
+        **account.told(),
         "used": account.used,
         **wire("largest_epsilon", account.largest_epsilon(), PICO),
         "questions_left": account.questions_left,
@@ -272,9 +280,9 @@ def _terms(account: Account) -> dict[str, Any]:
     return {
         "delta_conversion": terms.conversion / ATTO,
         "delta_failure": terms.limits[1] / ATTO,
-        "order": None if terms.order is None else float(terms.order),
+        "order": float(terms.order or 0) if curved else None,
+        "order_share": float(STAR_WEIGHT) if curved else None,
         "orders": [float(order) for order in ORDERS] if curved else None,
-        "weights": [float(each) for each in weights(terms.order or "")] if curved else None,
         "limits": [None if units < 0 else units / PICO for units in terms.limits[2:]],
     }
 

@@ -11,6 +11,7 @@ from app.actions.grant_budget import GrantBudget
 from app.actions.preview_queries import PreviewQueries
 from app.actions.register_dataset import RegisterDataset
 from app.actions.sample_rows import Choice
+from app.actions.trace_tradeoff import TraceTradeoff
 from app.interfaces import Budgets, Catalogue, Datasets, History, Ledger, People
 from app.planning.plan import Planner
 
@@ -28,6 +29,7 @@ class Services:
     register_dataset: RegisterDataset
     grant_budget: GrantBudget
     book_losses: BookLosses
+    trace_tradeoff: TraceTradeoff
     planner: Planner
     ledger: Ledger
     catalogue: Catalogue

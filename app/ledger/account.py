@@ -66,7 +66,7 @@ class Account:
         """The account after a loss that has happened elsewhere: it counts, whatever the limit."""
         cost = self.rule.read(loss)
         if not self.rule.can_pay(cost):
-            raise self._cannot_pay(loss)
+            raise self._cannot_pay(loss, "/events")
         return self._with(self.balance.charged(cost, None))
 
     def give_back(self, loss: Loss, cells: Cells) -> "Account":
@@ -76,12 +76,12 @@ class Account:
         terms = (self.book_id, self.holder, self.shown, self.currency, self.terms)
         return Account(*terms, balance, self.version + 1)
 
-    def _cannot_pay(self, loss: Loss) -> Invalid:
+    def _cannot_pay(self, loss: Loss, at: str = "/mechanism") -> Invalid:
         able = [name for name, rule in COMPOSITION_RULES.items() if rule.can_pay(rule.read(loss))]
         return Invalid.field(
-            "/mechanism",
-            f"one that a {self.currency} account ({self.shown}) can pay for; "
-            f"this one can be paid by {', '.join(able) or 'no currency'}",
+            at,
+            f"a loss that a {self.currency} account ({self.shown}) can count; "
+            f"accounts that can: {', '.join(able) or 'none'}",
         )
 
     @property
@@ -101,24 +101,22 @@ class Account:
         """The same account as those in one cell see it."""
         return replace(self, balance=Balance(self.balance.cell(cell)))
 
-    @property
-    def spent(self) -> dict[str, Any]:
-        """The epsilon that holds for what was spent, at its delta, and in the currency's units."""
-        rule, terms, worst = self.rule, self.terms, self._worst
-        return {
-            **wire("epsilon", rule.epsilon_spent(worst, terms), PICO),
-            **wire("delta", rule.delta_spent(worst, terms), ATTO),
-            **rule.own_units(worst, terms),
-        }
-
-    @property
-    def remaining(self) -> dict[str, Any]:
-        rule, terms, worst = self.rule, self.terms, self._worst
+    def told(self) -> dict[str, Any]:
+        """What is spent and what remains, as (epsilon, delta) and in the currency's own units."""
+        rule, terms, worst = self.rule, self.terms, self.worst
+        epsilon, delta = rule.promise_spent(worst, terms)
         left = rule.left(worst, terms)
         return {
-            **wire("epsilon", max(0, terms.epsilon - rule.epsilon_spent(worst, terms)), PICO),
-            **wire("delta", left[1], ATTO),
-            **rule.own_units(left, terms),
+            "spent": {
+                **wire("epsilon", epsilon, PICO),
+                **wire("delta", delta, ATTO),
+                **rule.own_units(worst, terms),
+            },
+            "remaining": {
+                **wire("epsilon", max(0, terms.epsilon - epsilon), PICO),
+                **wire("delta", left[1], ATTO),
+                **rule.own_units(left, terms),
+            },
         }
 
     @property
@@ -131,7 +129,7 @@ class Account:
 
     @property
     def used(self) -> float:
-        return min(1.0, self.rule.used(self._worst, self.terms))
+        return min(1.0, self.rule.used(self.worst, self.terms))
 
     @property
     def questions_left(self) -> int:
@@ -153,7 +151,7 @@ class Account:
         return min(self.rule.largest_epsilon(total, self.terms) for total in totals)
 
     @property
-    def _worst(self) -> Spend:
+    def worst(self) -> Spend:
         totals = self.balance.totals()
         if len(totals) == 1:
             return totals[0]
@@ -164,7 +162,7 @@ class Account:
             "account": self.shown,
             "currency": self.currency,
             "requested": loss.wire(),
-            "remaining": self.remaining,
+            "remaining": self.told()["remaining"],
             **wire("largest_epsilon", self.largest_epsilon(cells), PICO),
             "retryable": False,
         }

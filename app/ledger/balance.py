@@ -14,6 +14,7 @@ from types import MappingProxyType
 from app.accounting.spending import Spend, minus, plus, two_largest
 
 Cells = tuple[int, ...] | None  # the cells a question is pinned to; None is about everybody
+PARALLEL = "McSherry 2009: parallel composition over the declared cells"
 NO_CELLS: Mapping[int, Spend] = MappingProxyType({})
 
 

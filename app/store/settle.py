@@ -11,7 +11,7 @@ from typing import Any
 from app.errors import AppError, IdempotencyConflict, NoGrant, StillRunning
 from app.faults import reach
 from app.ledger.account import EVERYBODY, NO_GRANT, Account, account_id
-from app.ledger.balance import Cells
+from app.ledger.balance import PARALLEL, Cells
 from app.ledger.chain import Book, Entry, canonical
 from app.ledger.loss_record import loss_record
 from app.ledger.protocol import (
@@ -195,6 +195,8 @@ class _Batch:
             },
         )
         theorems = dict.fromkeys([order.theorem, *(account.rule.theorem for account in paid)])
+        if order.cells is not None:
+            theorems[PARALLEL] = None
         # Only the asker's own balances are told: what everybody has left would show what others
         # ask.
         charged = canonical(
@@ -203,10 +205,7 @@ class _Batch:
                     **order.loss.wire(),
                     "cells": order.cells_shown,
                     "accounts": [
-                        *(
-                            {"holder": a.shown, "spent": a.spent, "remaining": a.remaining}
-                            for a in paid[:-1]
-                        ),
+                        *({"holder": account.shown, **account.told()} for account in paid[:-1]),
                         {"holder": EVERYBODY, "spent": None, "remaining": None},
                     ],
                 },

@@ -30,9 +30,7 @@ def upgrade() -> None:
     for row in connection.execute(sa.select(accounts)).all():
         limits = [row.epsilon_limit, row.delta_limit]
         terms = {"conversion": 0, "delta": limits[1], "epsilon": limits[0], "limits": limits}
-        text = json.dumps(
-            {**terms, "offsets": [], "order": None}, sort_keys=True, separators=(",", ":")
-        )
+        text = json.dumps({**terms, "order": None}, sort_keys=True, separators=(",", ":"))
         connection.execute(sa.update(accounts).where(accounts.c.id == row.id).values(terms=text))
     datasets = sa.table("datasets", sa.column("book_id"), sa.column("card"))
     for row in connection.execute(sa.select(datasets)).all():

@@ -3,11 +3,12 @@
 import datetime
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.datasets import Card
@@ -69,6 +70,11 @@ class Kind:
         }
         return Card.model_validate(declared | changes)
 
+    @cached_property
+    def plain(self) -> Card:
+        return self.card()
+
+    @cached_property
     def rows(self) -> list[Row]:
         return [{"x": x, "other": y} for x, y in product([*self.stored, None], OTHER)]
 
@@ -172,24 +178,26 @@ def questions(draw: st.DrawFn) -> tuple[Kind, Tally]:
 # Soundness: for every row there can be
 
 
+@settings(max_examples=200)
 @given(questions())
 def test_a_row_outside_the_cells_never_changes_the_tally(asked: tuple[Kind, Tally]) -> None:
     kind, tally = asked
-    card = kind.card()
+    card = kind.plain
     cells = pinned_cells(tally, card).cells
     nothing = tallied(card, tally, [])
-    for row in kind.rows():
+    for row in kind.rows:
         if cells is not None and kind.cell(row) not in cells:
             assert tallied(card, tally, [row]) == nothing
 
 
+@settings(max_examples=300)
 @given(kinds.flatmap(lambda kind: st.tuples(st.just(kind), conditions(kind))))
 def test_a_condition_holds_nowhere_else_than_it_can_and_everywhere_that_it_must(
     asked: tuple[Kind, Condition],
 ) -> None:
     kind, condition = asked
-    found = reach(condition, "x", partition_of(kind.card()))
-    for row in kind.rows():
+    found = reach(condition, "x", partition_of(kind.plain))
+    for row in kind.rows:
         bit = 1 << kind.cell(row)
         assert found.can & bit or not holds(condition, row)
         assert not found.must & bit or holds(condition, row)
@@ -200,18 +208,19 @@ def test_a_condition_holds_nowhere_else_than_it_can_and_everywhere_that_it_must(
 
 def exact(kind: Kind, condition: Condition) -> tuple[int, int]:
     """Where some row meets the condition, and where every row does."""
-    cells = {kind.cell(row) for row in kind.rows()}
-    can = {kind.cell(row) for row in kind.rows() if holds(condition, row)}
-    must = cells - {kind.cell(row) for row in kind.rows() if not holds(condition, row)}
+    cells = {kind.cell(row) for row in kind.rows}
+    can = {kind.cell(row) for row in kind.rows if holds(condition, row)}
+    must = cells - {kind.cell(row) for row in kind.rows if not holds(condition, row)}
     return sum(1 << i for i in can), sum(1 << i for i in must)
 
 
+@settings(max_examples=300)
 @given(kinds.flatmap(lambda kind: st.tuples(st.just(kind), comparisons(kind, ("x",)))))
 def test_one_comparison_with_the_cell_column_is_exact_and_so_is_its_negation(
     asked: tuple[Kind, Condition],
 ) -> None:
     kind, condition = asked
-    partition = partition_of(kind.card())
+    partition = partition_of(kind.plain)
     for each in (condition, Negation(condition)):
         found = reach(each, "x", partition)
         assert (found.can, found.must & ~partition.empty) == exact(kind, each)
@@ -227,15 +236,15 @@ def test_where_each_cell_is_one_value_every_condition_on_it_is_exact(
     asked: tuple[Kind, Condition],
 ) -> None:
     kind, condition = asked
-    partition = partition_of(kind.card())
+    partition = partition_of(kind.plain)
     found = reach(condition, "x", partition)
     assert (found.can, found.must & ~partition.empty) == exact(kind, condition)
 
 
 def test_cells_that_nobody_can_be_in_are_the_ones_without_a_value() -> None:
     for kind in KINDS.values():
-        partition = partition_of(kind.card())
-        used = {kind.cell(row) for row in kind.rows()}
+        partition = partition_of(kind.plain)
+        used = {kind.cell(row) for row in kind.rows}
         assert [i for i in range(partition.size) if partition.empty >> i & 1] == [
             i for i in range(partition.size) if i not in used
         ]
@@ -324,7 +333,7 @@ PINNED: list[tuple[Kind, Condition, tuple[int, ...] | None]] = [
 
 @pytest.mark.parametrize(("kind", "where", "cells"), PINNED)
 def test_a_filter_is_pinned_to(kind: Kind, where: Condition, cells: tuple[int, ...] | None) -> None:
-    assert pinned_cells(Tally(where, (), (Rows(),)), kind.card()).cells == cells
+    assert pinned_cells(Tally(where, (), (Rows(),)), kind.plain).cells == cells
 
 
 GROUPED: list[tuple[Kind, Tally, tuple[int, ...] | None]] = [
@@ -347,7 +356,7 @@ GROUPED: list[tuple[Kind, Tally, tuple[int, ...] | None]] = [
 def test_groups_and_sums_leave_rows_out_too(
     kind: Kind, tally: Tally, cells: tuple[int, ...] | None
 ) -> None:
-    assert pinned_cells(tally, kind.card()).cells == cells
+    assert pinned_cells(tally, kind.plain).cells == cells
 
 
 # Rules, and what the analyst is told
@@ -402,4 +411,4 @@ def test_labels_say_what_each_cell_holds_and_the_missing_come_last() -> None:
     ]
     assert cell_labels(CITIES.card(cells=None)) == []
     for kind in KINDS.values():
-        assert len(cell_labels(kind.card())) == partition_of(kind.card()).size
+        assert len(cell_labels(kind.plain)) == partition_of(kind.plain).size

@@ -1,0 +1,214 @@
+"""Deciding and committing one charge: on accounts with a short and a long history, and in `renyi`.
+
+One ledger holds several books; each has an analyst's account and everybody's. Single charges go to
+them in turn, so that whatever the disk does at a moment it does to all. The ceiling of a long
+history is the empty one, that of a Renyi charge the pure one.
+"""
+
+import statistics
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import islice
+from pathlib import Path
+
+import psycopg
+from sqlalchemy import Connection, Table, insert
+
+from app.accounting.losses import pure_loss
+from app.accounting.rounding import PICO
+from app.accounting.terms import Wish
+from app.datasets import Card, Dataset, Source, Version
+from app.ledger.chain import FIRST_PREVIOUS, Book
+from app.ledger.protocol import Charged, ChargeOrder
+from app.names import new_id
+from app.store import tables
+from app.store.administration import Administration, install
+from app.store.budgets import Budgets
+from app.store.connect import Database
+from app.store.hot import HotConnection, open_hot
+from app.store.migrate import migrate
+from app.store.settle import settle
+from app.store.statements import statements
+from benchmarks.table import Row
+
+HISTORIES = {"0 entries": 0, "10^4 entries": 10_000, "10^6 entries": 1_000_000}
+ROUNDS = 400
+GOAL = 1.2
+CHUNK = 5000
+EPSILON = PICO // 1000
+CARD = Card.model_validate(
+    {
+        "person": {"kind": "row"},
+        "neighbours": "add_remove",
+        "columns": [{"name": "age", "type": "integer", "low": 0, "high": 120}],
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A book with its dataset, and a name for the table."""
+
+    name: str
+    dataset: Dataset
+
+
+def measure(store: str, folder: Path, url: str | None) -> Iterator[Row]:
+    database = Database(url or f"sqlite:///{folder / 'charges.db'}")
+    migrate(database)
+    install(database)
+    books = [_book(database, name, "pure", count) for name, count in HISTORIES.items()]
+    books.append(_book(database, "renyi", "renyi", 0))
+    if not database.is_sqlite:  # fresh plans, as a ledger that grew to this size would have
+        with database.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as one:
+            one.exec_driver_sql("VACUUM ANALYZE")
+    hot = open_hot(database)
+    seconds: dict[str, list[float]] = {book.name: [] for book in books}
+    for number in range(ROUNDS):
+        for turn in range(len(books)):
+            book = books[(number + turn) % len(books)]
+            seconds[book.name].append(_charge(database, hot, book.dataset))
+    hot.close()
+    database.engine.dispose()
+    usual = {name: 1e6 * statistics.median(values[20:]) for name, values in seconds.items()}
+    for name in islice(HISTORIES, 1, None):
+        yield _row(f"one charge, {store}, {name}", usual[name], usual["0 entries"])
+    yield _row(f"one renyi charge, {store}, against pure", usual["renyi"], usual["0 entries"])
+
+
+def _row(name: str, value: float, ceiling: float) -> Row:
+    return Row(name, value, "us", ceiling, value / ceiling, GOAL, at_most=True)
+
+
+def _charge(database: Database, hot: HotConnection, dataset: Dataset) -> float:
+    order = ChargeOrder(
+        charge_id=new_id("q"),
+        analyst_id="a_bench",
+        holders=("analyst-1",),
+        actor="analyst-1",
+        request_key=new_id("key"),
+        body_hash="0" * 64,
+        dataset_id=dataset.id,
+        dataset_name=dataset.name,
+        version_id=dataset.version.id,
+        book_id=dataset.book_id,
+        plan_digest=new_id("plan"),
+        loss=pure_loss(EPSILON),
+        cells=None,
+        cells_shown=None,
+        celled=False,
+        question='{"dataset": "bench", "query": {"kind": "count"}}',
+        record={"query": "count", "mechanism": "laplace"},
+        theorem="-",
+        fresh=False,
+        refusal=None,
+        catalogue=1,
+        lease_seconds=60,
+    )
+    begin = time.perf_counter()
+    (result,) = settle([order], hot, statements(sqlite=database.is_sqlite))
+    spent = time.perf_counter() - begin
+    assert isinstance(result, Charged), result
+    return spent
+
+
+def _book(database: Database, name: str, currency: str, entries: int) -> Kept:
+    """A book with so many charges and entries behind it."""
+    book_id, dataset_id = new_id("b"), new_id("d")
+    version = Version(new_id("v"), 1, "-", "-")
+    source = Source("duckdb", "-")
+    dataset = Dataset(dataset_id, name, "", book_id, CARD, source, version, False, 0)
+    with database.writing() as connection:
+        connection.execute(
+            insert(tables.books).values(id=book_id, seq=0, head=FIRST_PREVIOUS, last_at=0, celled=0)
+        )
+    budgets = Budgets(database, Administration(database))
+    delta = Decimal(0) if currency == "pure" else Decimal("1e-6")
+    for holder in ("*", "analyst-1"):
+        budgets.grant(
+            "bench",
+            dataset,
+            holder,
+            holder,
+            currency=currency,
+            wish=Wish(epsilon=Decimal(1_000_000), delta=delta),
+            expected_version=None,
+            must_be_new=True,
+            must_exist=False,
+            reason=None,
+        )
+    if entries:
+        _fill(database, dataset, entries)
+    return Kept(name, dataset)
+
+
+def _fill(database: Database, dataset: Dataset, entries: int) -> None:
+    with database.writing() as connection:
+        row = connection.execute(
+            tables.books.select().where(tables.books.c.id == dataset.book_id)
+        ).one()
+        book = Book(row.id, row.seq, row.head, row.last_at)
+        for start in range(0, entries, CHUNK):
+            charges: list[dict[str, object]] = []
+            lines: list[dict[str, object]] = []
+            for _ in range(min(CHUNK, entries - start)):
+                charge = new_id("q")
+                entry = book.append(
+                    kind="charge", actor="analyst-1", at=1, body={"charge": charge, "epsilon": 1}
+                )
+                lines.append(
+                    {
+                        "book_id": book.id,
+                        "seq": entry.seq,
+                        "at": entry.at,
+                        "kind": entry.kind,
+                        "text": entry.text,
+                        "hash": entry.hash,
+                    }
+                )
+                charges.append(_charge_row(charge, dataset))
+            _insert(connection, tables.charges, charges)
+            _insert(connection, tables.entries, lines)
+        connection.execute(
+            tables.books.update()
+            .where(tables.books.c.id == book.id)
+            .values(seq=book.seq, head=book.head, last_at=book.last_at)
+        )
+
+
+def _insert(connection: Connection, table: Table, rows: list[dict[str, object]]) -> None:
+    if connection.dialect.name != "postgresql":
+        connection.execute(insert(table), rows)
+        return
+    names = list(rows[0])
+    driver = connection.connection.driver_connection
+    assert isinstance(driver, psycopg.Connection)
+    into = f"COPY {table.name} ({', '.join(names)}) FROM STDIN"
+    with driver.cursor() as cursor, cursor.copy(into) as copy:
+        for row in rows:
+            copy.write_row([row[name] for name in names])
+
+
+def _charge_row(charge: str, dataset: Dataset) -> dict[str, object]:
+    return {
+        "id": charge,
+        "analyst_id": "a_bench",
+        "request": f"a_bench/{charge}",
+        "body_hash": "0" * 64,
+        "reuse_key": f"a_bench/{dataset.version.id}/{charge}",
+        "dataset_id": dataset.id,
+        "version_id": dataset.version.id,
+        "state": "answered",
+        "attempt": 1,
+        "lease_until": 0,
+        "epsilon": 1,
+        "delta": 0,
+        "question": "{}",
+        "charged": "{}",
+        "answer": "{}",
+        "reused_from": None,
+        "created_at": 1,
+        "settled_at": 1,
+    }
