@@ -304,7 +304,7 @@ def test_the_epsilon_spent_holds_whenever_the_analyst_looks(currency: str) -> No
     terms = rule.freeze(SMALL)
 
     def read_off(totals: Spend) -> float:
-        spent = rule.epsilon_spent(totals, terms)
+        spent, _ = rule.promise_spent(totals, terms)
         return 700.0 if spent >= INFINITE else spent / PICO
 
     menu = (*FEW, *(rare(9e-7, loss) for loss in (0.7, 1.0, 1.3)))

@@ -115,13 +115,13 @@ def test_a_frozen_account_admits_nothing_not_even_nothing() -> None:
         frozen.admit(Loss(1))
     assert caught.value.members["remaining"] == {"epsilon": 0.0, "delta": 0.0}
     assert (frozen.used, frozen.questions_left, frozen.largest_epsilon()) == (1.0, 0, 0)
-    assert frozen.remaining == {"epsilon": 0.0, "delta": 0.0}
+    assert frozen.told()["remaining"] == {"epsilon": 0.0, "delta": 0.0}
 
 
 def test_a_pure_account_refuses_delta_and_says_which_currencies_can_pay() -> None:
-    with pytest.raises(Invalid, match=r"can be paid by approximate$"):
+    with pytest.raises(Invalid, match=r"accounts that can: approximate$"):
         account(limit=PICO).admit(Loss(1, 1))
-    with pytest.raises(Invalid, match=r"can be paid by zcdp, renyi, gdp$"):
+    with pytest.raises(Invalid, match=r"accounts that can: zcdp, renyi, gdp$"):
         account(limit=PICO).admit(gaussian_loss(Fraction(2)))
     paid = account(limit=PICO, currency="approximate", delta=5).admit(Loss(1, 5))
     assert paid.balance.common == (1, 5)

@@ -121,7 +121,10 @@ def test_the_limit_of_everybody_stops_analysts_who_pool_their_budgets(ledger: Le
 def test_ten_tenths_fill_a_budget_of_one_exactly(ledger: Ledger) -> None:
     results = ledger.settle(*[ledger.order() for _ in range(11)])
     assert [type(result) for result in results] == [Charged] * 10 + [BudgetExhausted]
-    assert ledger.account(ledger.analysts[0].name).remaining == {"epsilon": 0.0, "delta": 0.0}
+    assert ledger.account(ledger.analysts[0].name).told()["remaining"] == {
+        "epsilon": 0.0,
+        "delta": 0.0,
+    }
 
 
 def test_orders_of_a_batch_are_decided_in_their_order_and_a_refusal_spoils_nothing(
