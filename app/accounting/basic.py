@@ -38,7 +38,8 @@ class BasicRule:
             raise Invalid.field("/delta", f"a {self.currency} account has no delta: leave it out")
         if not wish.delta and self.spends_delta:
             raise Invalid.field("/delta", f"a {self.currency} account needs a delta above 0")
-        limits = limit_units(wish.epsilon, PICO), limit_units(wish.delta, ATTO)
+        epsilon = min(limit_units(wish.epsilon, PICO), INFINITE - 1)
+        limits = epsilon, limit_units(wish.delta, ATTO)
         return Terms(*limits, limits)
 
     def read(self, loss: Loss) -> Spend:

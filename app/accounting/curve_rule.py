@@ -85,6 +85,10 @@ class CurveRule:
         conversion = Decimal(delta - failure) / ATTO
         epsilon, limits, order = self.path_limits(wish, conversion, star)
         promised = limit_units(epsilon, PICO)
+        if promised >= INFINITE and wish.epsilon is None:
+            name = "mu" if wish.rho is None else "rho"
+            raise Invalid.field(f"/{name}", "so small that its epsilon is at most 9223372")
+        promised = min(promised, INFINITE - 1)
         return Terms(
             epsilon=promised,
             delta=delta,

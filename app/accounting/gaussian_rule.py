@@ -28,6 +28,7 @@ THEOREM = (
     "Smith and Thakurta 2022, Koskela, Tobaben and Honkela 2023: Gaussian privacy filter; "
     "Dong, Roth and Su 2019: conversion"
 )
+MU_MAX = 3000  # its square and its epsilon fit 64 bits
 _NORMAL = NormalDist()
 
 
@@ -54,6 +55,8 @@ class GaussianRule(CurveRule):
             raise Invalid.field("/epsilon", "a gdp account is granted either epsilon or mu")
         with localcontext(CONTEXT):
             if wish.mu is not None:
+                if wish.mu > MU_MAX:
+                    raise Invalid.field("/mu", f"at most {MU_MAX}")
                 epsilon = Decimal(units_up(epsilon_at(conversion, wish.mu))) / PICO
                 limit = limit_units(wish.mu * wish.mu, PICO)
             else:

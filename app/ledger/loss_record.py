@@ -25,9 +25,8 @@ def loss_record(loss: Loss, currencies: frozenset[str]) -> Mapping[str, int | tu
 
 def loss_from_record(body: Mapping[str, Any]) -> Loss:
     """Raises ValueError, KeyError or TypeError for what is no loss."""
-    numbers = {
-        name: body.get(name, INFINITE) for name in ("epsilon", "delta", "pure", "rho", "mu_squared")
-    }
+    numbers = {name: body.get(name, INFINITE) for name in ("pure", "rho", "mu_squared")}
+    numbers |= {"epsilon": body["epsilon"], "delta": body["delta"]}
     curve = body.get("curve", NO_CURVE)
     told = [*numbers.values(), body.get("failure", 0), *curve]
     if not all(type(units) is int for units in told):

@@ -8,7 +8,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from app.access import Principal, Role
+from app.access import Principal, Role, holders_of
+from app.accounting.terms import Wish
 from app.actions.answer_query import AnswerQuery, AskedOnce, Reply
 from app.actions.preview_queries import PreviewQueries
 from app.datasets import Dataset, Source
@@ -53,7 +54,7 @@ class Service:
         )
         self.preview_queries = PreviewQueries(self.writer, self.catalogue, Planner())
         analyst = self.stores.people.create("admin", "Ann", Role.ANALYST, None, None, "")
-        self.ann = Principal(analyst.id, "Ann", Role.ANALYST, "k")
+        self.ann = Principal(analyst.id, "Ann", Role.ANALYST, "k", holders_of("Ann", ()))
         self.key = self.issue("Ann")
         self.dataset = self.register("people")
         self.grant(EVERYBODY, "2")
@@ -81,11 +82,12 @@ class Service:
             **given,
         )
 
-    def grant(self, holder: str, epsilon: str, **more: Any) -> Account:
+    def grant(
+        self, holder: str, epsilon: str, *, delta: Decimal = Decimal(0), **more: Any
+    ) -> Account:
         given = {
             "dataset": "people",
             "currency": "pure",
-            "delta": Decimal(0),
             "expected_version": None,
             "must_be_new": False,
             "must_exist": False,
@@ -93,7 +95,10 @@ class Service:
             **more,
         }
         budget, _ = self.stores.grant_budget(
-            given.pop("principal", ADMIN), holder=holder, epsilon=Decimal(epsilon), **given
+            given.pop("principal", ADMIN),
+            holder=holder,
+            wish=Wish(epsilon=Decimal(epsilon), delta=delta),
+            **given,
         )
         return budget.account
 
@@ -112,7 +117,7 @@ class Service:
         return asyncio.run(self.preview_queries(self.ann, questions, listed=listed))
 
     def account(self, holder: str) -> Account:
-        found = self.stores.budgets.all(holder=folded(holder), after="", limit=10)
+        found = self.stores.budgets.all(holders=(folded(holder),), after="", limit=10)
         return found[0][1].account
 
     def sound(self) -> bool:

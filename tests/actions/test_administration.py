@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from app.access import Principal, Role
-from app.accounting.loss import Loss
 from app.accounting.rounding import PICO
 from app.errors import (
     Conflict,
@@ -29,13 +28,13 @@ NOT_ADMINS = [Principal("a", "x", role, "k") for role in (Role.ANALYST, Role.VIE
 
 def test_a_limit_is_rounded_down(service: Service) -> None:
     account = service.grant("ann", "0.1234567890129")
-    assert account.limit == Loss(123_456_789_012)
+    assert account.terms.limits == (123_456_789_012, 0)
 
 
 def test_a_holder_is_one_person_however_the_name_is_written(service: Service) -> None:
     account = service.grant("ANN", "3")
     assert (account.holder, account.shown) == ("ann", "Ann")
-    assert service.account("ann").limit == Loss(3 * PICO)
+    assert service.account("ann").terms.limits == (3 * PICO, 0)
 
 
 @pytest.mark.parametrize("principal", NOT_ADMINS)
@@ -68,7 +67,7 @@ def test_a_grant_is_refused_for(service: Service, what: str) -> None:
 
 def test_an_approximate_account_has_both_limits(service: Service) -> None:
     account = service.grant("ann", "3", currency="approximate", delta=Decimal("1e-6"))
-    assert account.limit == Loss(3 * PICO, 10**12)
+    assert account.terms.limits == (3 * PICO, 10**12)
 
 
 # Registrations
@@ -121,7 +120,7 @@ def test_a_registration_is_refused_for(service: Service, what: str) -> None:
     given = {"name": "more", **changes}
     with pytest.raises((error, EngineUnavailable)):
         service.register(given.pop("name"), **given)
-    assert [d.name for d in service.stores.datasets.all(holder=None, after="", limit=10)] == [
+    assert [d.name for d in service.stores.datasets.all(holders=None, after="", limit=10)] == [
         "people"
     ]
 
@@ -135,5 +134,5 @@ def test_cells_are_refused_where_a_person_may_be_in_two(service: Service) -> Non
 
 
 def test_everybody_together_is_a_holder(service: Service) -> None:
-    assert service.grant(EVERYBODY, "5").limit == Loss(5 * PICO)
+    assert service.grant(EVERYBODY, "5").terms.limits == (5 * PICO, 0)
     assert ADMIN.role is Role.ADMIN

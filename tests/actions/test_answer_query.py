@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from app.access import Role
-from app.accounting.loss import Loss
 from app.accounting.rounding import PICO
 from app.datasets import Dataset
 from app.errors import (
@@ -32,7 +31,8 @@ from app.queries.statistics import Exact, Tally
 from tests.actions.service import Service, body, service_in
 
 COUNT = {"kind": "count"}
-TENTH = Loss(PICO // 10)
+TENTH = (PICO // 10, 0)
+NOTHING = (0, 0)
 
 
 class Spoiled:
@@ -91,7 +91,11 @@ def test_an_answer_is_charged_near_the_truth_and_tells_price_and_theorem(service
     assert told["mechanism"]["kind"] == "laplace"
     assert "Proposition 1" in told["theorem"]
     assert "filter" in told["theorem"]
-    assert service.account("ann").spent == service.account(EVERYBODY).spent == Loss(PICO * 9 // 10)
+    assert (
+        service.account("ann").balance.common
+        == service.account(EVERYBODY).balance.common
+        == (PICO * 9 // 10, 0)
+    )
     stored = service.stores.history.one(told["id"], analyst_id=service.ann.analyst_id)
     assert stored.answer == reply.text
     assert service.sound()
@@ -118,7 +122,7 @@ def test_the_same_key_is_answered_with_the_same_bytes_and_one_charge(service: Se
     replies = [service.ask(COUNT, key="k") for _ in range(5)]
     assert len({reply.text for reply in replies}) == 1
     assert [reply.replayed for reply in replies] == [False, True, True, True, True]
-    assert service.account("ann").spent == TENTH
+    assert service.account("ann").balance.common == TENTH
 
 
 def test_the_same_question_is_told_again_for_nothing_unless_it_is_to_be_fresh(
@@ -130,14 +134,14 @@ def test_the_same_question_is_told_again_for_nothing_unless_it_is_to_be_fresh(
     fresh = service.ask(COUNT, fresh=True)
     assert not fresh.reused
     assert json.loads(fresh.text)["id"] != json.loads(first.text)["id"]
-    assert service.account("ann").spent == TENTH + TENTH
+    assert service.account("ann").balance.common == (2 * PICO // 10, 0)
 
 
 def test_another_body_under_the_key_is_refused(service: Service) -> None:
     service.ask(COUNT, key="k")
     with pytest.raises(IdempotencyConflict):
         service.ask(COUNT, key="k", epsilon="0.2")
-    assert service.account("ann").spent == TENTH
+    assert service.account("ann").balance.common == TENTH
 
 
 def test_many_at_once_are_charged_as_far_as_the_budget_goes(service: Service) -> None:
@@ -149,7 +153,7 @@ def test_many_at_once_are_charged_as_far_as_the_budget_goes(service: Service) ->
     refused = [result for result in results if isinstance(result, BaseException)]
     assert len(refused) == 5
     assert {type(each) for each in refused} == {BudgetExhausted}
-    assert service.account("ann").remaining == Loss(0)
+    assert service.account("ann").balance.common == (PICO, 0)
     assert service.sound()
 
 
@@ -178,7 +182,7 @@ def test_what_is_refused_never_reaches_the_engine(service: Service) -> None:
     with pytest.raises(DatasetClosed):
         service.ask(COUNT)
     assert spoiled.asked == 0
-    assert service.account("ann").spent == Loss(0)
+    assert service.account("ann").balance.common == NOTHING
 
 
 # Failures
@@ -203,7 +207,7 @@ def test_a_failure_after_data_was_asked_forfeits_and_says_always_the_same(
         assert "12345" not in caught.value.detail
         assert caught.value.__cause__ is None
     assert spoiled.asked == 1
-    assert service.account("ann").spent == TENTH
+    assert service.account("ann").balance.common == TENTH
     spoil(service)
     with pytest.raises(QuestionForfeited):
         service.ask(COUNT, key="k")
@@ -218,7 +222,7 @@ def test_noise_that_fails_forfeits(service: Service) -> None:
     service.answer_query.noise = NoNoise()
     with pytest.raises(QuestionForfeited):
         service.ask(COUNT)
-    assert service.account("ann").spent == TENTH
+    assert service.account("ann").balance.common == TENTH
 
 
 def test_data_that_vanish_after_the_charge_give_it_back(service: Service) -> None:
@@ -227,10 +231,14 @@ def test_data_that_vanish_after_the_charge_give_it_back(service: Service) -> Non
         with pytest.raises(QuestionVoided):
             service.ask(COUNT, key="k")
     assert spoiled.asked == 0
-    assert service.account("ann").spent == service.account(EVERYBODY).spent == Loss(0)
+    assert (
+        service.account("ann").balance.common
+        == service.account(EVERYBODY).balance.common
+        == NOTHING
+    )
     spoil(service)
     service.ask(COUNT, key="another")
-    assert service.account("ann").spent == TENTH
+    assert service.account("ann").balance.common == TENTH
     assert service.sound()
 
 
@@ -244,7 +252,7 @@ def test_data_that_vanish_before_a_second_attempt_give_nothing_back(tmp_path: Pa
         spoil(service, EngineUnavailable("gone"))
         with pytest.raises(QuestionForfeited):
             service.ask(COUNT, key="k")
-        assert service.account("ann").spent == TENTH
+        assert service.account("ann").balance.common == TENTH
 
 
 class SystemExitLike(BaseException):
@@ -262,7 +270,7 @@ def test_a_worker_that_vanished_is_followed_by_two_more_and_no_third(tmp_path: P
         with pytest.raises(QuestionForfeited):
             service.ask(COUNT, key="k")
         assert spoiled.asked == 3
-        assert service.account("ann").spent == TENTH
+        assert service.account("ann").balance.common == TENTH
 
 
 def test_while_an_attempt_runs_its_key_is_told_to_wait(service: Service) -> None:
@@ -287,7 +295,7 @@ def test_a_worker_that_slept_past_its_lease_tells_what_the_next_one_stored(tmp_p
         slow, quick = asyncio.run(both())
         assert spoiled.asked == 2
         assert slow.text == quick.text
-        assert service.account("ann").spent == TENTH
+        assert service.account("ann").balance.common == TENTH
         assert service.sound()
 
 
@@ -303,7 +311,7 @@ def test_a_revoked_key_stops_the_next_question(service: Service) -> None:
     service.stores.people.revoke_key("admin", key.id, None)
     with pytest.raises(NotAuthenticated):
         service.ask(COUNT, fresh=True)
-    assert service.account("ann").spent == TENTH
+    assert service.account("ann").balance.common == TENTH
 
 
 def test_a_closed_dataset_answers_nothing_new_from_the_next_question_on(service: Service) -> None:

@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from app.access import Principal, Role
-from app.accounting.loss import Loss
+from app.access import Principal, Role, holders_of
 from app.errors import BudgetExhausted, Invalid, NoGrant, NotPermitted
 from app.ledger.account import EVERYBODY
 from app.planning.question import Question
@@ -16,7 +15,7 @@ COUNT = {"kind": "count"}
 
 def test_a_preview_charges_nothing_and_tells_the_price_that_is_then_paid(service: Service) -> None:
     (preview,) = service.preview(body(COUNT, epsilon="0.3"))
-    assert service.account("ann").spent == Loss(0)
+    assert service.account("ann").balance.common == (0, 0)
     assert preview["price"] == {"epsilon": 0.3, "delta": 0.0}
     assert preview["fits"]
     assert preview["refusal"] is None
@@ -28,7 +27,7 @@ def test_a_preview_charges_nothing_and_tells_the_price_that_is_then_paid(service
 
 
 def test_a_list_is_previewed_as_if_each_were_paid_before_the_next(service: Service) -> None:
-    previews = service.preview(*[body(COUNT, epsilon=e) for e in ("0.6", "0.6", "0.4", "0.1")])
+    previews = service.preview(*[body(COUNT, epsilon=e) for e in ("0.6", "0.5", "0.4", "0.1")])
     assert [preview["fits"] for preview in previews] == [True, False, True, False]
     assert previews[1]["refusal"]["largest_epsilon"] == 0.4
     assert previews[2]["remaining_after"]["epsilon"] == 0.0
@@ -87,7 +86,7 @@ def test_previews_are_for_analysts_with_a_budget(service: Service) -> None:
         (Role.VIEWER, "v", NotPermitted),
         (Role.ANALYST, "Bob", NoGrant),
     ):
-        principal = Principal("a", name, role, "k")
+        principal = Principal("a", name, role, "k", holders_of(name, ()))
         with pytest.raises(error):
             asyncio.run(service.preview_queries(principal, [question], listed=False))
     with pytest.raises(NoGrant):

@@ -63,7 +63,7 @@ def test_a_limit_below_what_is_spent_freezes_and_rewrites_nothing(live_on_each: 
     assert ask(client, count(dataset, 0.1), new_key()).status_code == 200
     grants = [entry["body"] for entry in world.entries(dataset, "grant")]
     mine = [body for body in grants if body["holder"] == person.name]
-    limits = [body["after"]["epsilon_limit"] for body in mine]
+    limits = [body["after"]["terms"]["epsilon"] for body in mine]
     assert limits == [10**12, 4 * 10**11, 6 * 10**11]
     assert [body["before"] for body in mine][1:] == [body["after"] for body in mine][:-1]
 

@@ -146,7 +146,7 @@ def raise_a_limit(lines: list[str]) -> list[str]:
     at = next(i for i, line in enumerate(lines) if '"holder":"ada"' in line and "account" in line)
 
     def richer(line: Json) -> None:
-        line["limit"] = [10**18, 0]
+        line["terms"]["limits"] = [10**18, 0]
 
     return [*lines[:at], changed(lines[at], richer), *lines[at + 1 :]]
 
@@ -207,7 +207,7 @@ EDITS = {
     "FROM entries WHERE kind = 'charge')",
     "a time set back": "UPDATE entries SET at = 1 WHERE kind = 'charge'",
     "a spend lowered": "UPDATE accounts SET epsilon_spent = 0 WHERE holder = 'ada'",
-    "a limit raised": "UPDATE accounts SET epsilon_limit = epsilon_limit * 2 WHERE holder = 'ada'",
+    "a limit raised": "UPDATE accounts SET terms = replace(terms, '[', '[9') WHERE holder = 'ada'",
     "an account removed": "DELETE FROM accounts WHERE holder = 'ada'",
 }
 

@@ -66,7 +66,7 @@ def test_every_kind_of_question_costs_what_its_preview_says(
 def test_a_list_is_previewed_each_after_the_ones_before_were_paid(live: World) -> None:
     person = live.person()
     dataset = live.open_dataset(person, epsilon=1)
-    questions = [count(dataset, epsilon) for epsilon in (0.5, 0.3, 0.3, 0.1)]
+    questions = [count(dataset, epsilon) for epsilon in (0.5, 0.3, 0.25, 0.1)]
     preview = made(live.client(person).post("/v1/queries/preview", json=questions))
     assert [item["fits"] for item in preview["items"]] == [True, True, False, True]
     assert (preview["fits"], preview["stops_at"]) == (False, 2)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.accounting.loss import Loss
+from app.accounting.losses import pure_loss
 from app.accounting.rounding import PICO
 from app.datasets import Dataset, NumberColumn, Source, Version
 from app.errors import Invalid
@@ -120,7 +120,8 @@ def test_the_price_is_the_asked_epsilon_rounded_up_whatever_is_asked(epsilon: st
             update={"privacy": question({"kind": "count"}, epsilon=epsilon).privacy}
         )
         units = -(-int(asked.privacy.epsilon * 10**20) // 10**8)
-        assert make_plan(asked, CARD).loss == Loss(units)
+        loss = make_plan(asked, CARD).loss
+        assert (loss.epsilon, loss.delta, loss.pure, loss.failure) == (units, 0, units, 0)
 
 
 def test_a_record_is_plain_json_with_the_kind_of_the_question() -> None:
@@ -221,4 +222,4 @@ def test_an_interval_of_a_count_is_no_wider_than_the_law_asks() -> None:
     plan = make_plan(question({"kind": "count"}, epsilon="1", confidence=0.95), CARD)
     interval = plan.answer(((30,),), SystemNoise())["interval"]
     assert interval["high"] - interval["low"] == 2 * 3
-    assert plan.loss == Loss(PICO)
+    assert plan.loss == pure_loss(PICO)

@@ -2,14 +2,16 @@
 
 import asyncio
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from itertools import count
 from typing import Any
 
 from sqlalchemy import select, text
 
-from app.access import Analyst, Role
-from app.accounting.loss import Loss
+from app.access import Analyst, Role, holders_of
+from app.accounting.losses import pure_loss
 from app.accounting.rounding import PICO
+from app.accounting.terms import Wish
 from app.datasets import Dataset, Source, Version
 from app.interfaces import Inspection
 from app.ledger.account import EVERYBODY, Account
@@ -56,7 +58,7 @@ class Ledger:
         made = ChargeOrder(
             charge_id=new_id("q"),
             analyst_id=analyst.id,
-            holder=folded(analyst.name),
+            holders=holders_of(analyst.name, analyst.groups),
             actor=analyst.name,
             request_key=key or f"{self.dataset.id} {next(_numbers)}",
             body_hash=f"body of {tenths}",
@@ -65,7 +67,10 @@ class Ledger:
             version_id=self.dataset.version.id,
             book_id=self.dataset.book_id,
             plan_digest=f"plan of {tenths}",
-            loss=Loss(tenths * TENTH),
+            loss=pure_loss(tenths * TENTH),
+            cells=None,
+            cells_shown=None,
+            celled=self.dataset.celled,
             question="{}",
             record={"query": "count", "mechanism": "laplace"},
             theorem="a theorem",
@@ -78,7 +83,14 @@ class Ledger:
 
     def void(self, order: ChargeOrder, attempt: int = 1) -> VoidOrder:
         return VoidOrder(
-            order.charge_id, attempt, order.book_id, order.holder, order.loss, reason="a test"
+            order.charge_id,
+            attempt,
+            order.book_id,
+            order.holders,
+            order.loss,
+            order.cells,
+            order.celled,
+            reason="a test",
         )
 
     # Deeds
@@ -95,7 +107,14 @@ class Ledger:
         return result
 
     def grant(
-        self, holder: str, *, tenths: int, currency: str = "pure", delta: int = 0, **more: Any
+        self,
+        holder: str,
+        *,
+        tenths: int | None,
+        currency: str = "pure",
+        delta: str = "0",
+        wish: Wish | None = None,
+        **more: Any,
     ) -> tuple[Account, bool]:
         given = {
             "expected_version": None,
@@ -110,7 +129,7 @@ class Ledger:
             folded(holder),
             holder,
             currency=currency,
-            limit=Loss(tenths * TENTH, delta),
+            wish=wish or Wish(epsilon=Decimal(tenths or 0) / 10, delta=Decimal(delta)),
             **given,
         )
 
@@ -122,7 +141,7 @@ class Ledger:
             return number
 
     def account(self, holder: str) -> Account:
-        found = self.budgets.all(holder=folded(holder), after="", limit=1000)
+        found = self.budgets.all(holders=(folded(holder),), after="", limit=1000)
         (account,) = {
             b.account.id: b.account for _, b in found if b.account.book_id == self.dataset.book_id
         }.values()
@@ -131,7 +150,7 @@ class Ledger:
     def spent(self, who: int | None = 0) -> int:
         """In tenths; of everybody if nobody is named."""
         name = EVERYBODY if who is None else self.analysts[who].name
-        units = self.account(name).spent.epsilon
+        units = self.account(name).balance.common[0]
         assert units % TENTH == 0
         return units // TENTH
 

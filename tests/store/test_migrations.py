@@ -23,8 +23,8 @@ BROKEN = '''
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0002"
-down_revision = "0001"
+revision = "0003"
+down_revision = "0002"
 branch_labels = None
 depends_on = None
 
@@ -78,7 +78,7 @@ def test_up_down_and_up_again_leaves_the_same_schema(empty: Database) -> None:
 def broken(tmp_path: Path) -> Path:
     folder = tmp_path / "migrations"
     shutil.copytree(MIGRATIONS, folder, ignore=shutil.ignore_patterns("__pycache__"))
-    (folder / "versions" / "0002_broken.py").write_text(BROKEN)
+    (folder / "versions" / "0003_broken.py").write_text(BROKEN)
     return folder
 
 
@@ -195,9 +195,9 @@ def test_an_amount_is_a_whole_number(charged: Ledger, amount: str) -> None:
 
 
 def test_an_amount_of_64_bits_is_kept_exactly(ledger: Ledger) -> None:
-    execute(ledger.database, "UPDATE accounts SET epsilon_limit = 9223372036854775807")
+    execute(ledger.database, "UPDATE accounts SET epsilon_spent = 9223372036854775807")
     name = ledger.analysts[0].name
-    assert ledger.account(name).limit.epsilon == 2**63 - 1
+    assert ledger.account(name).balance.common == (2**63 - 1, 0)
 
 
 def test_columns_of_the_migration_have_the_types_of_the_program(database: Database) -> None:

@@ -9,7 +9,6 @@ from typing import Any, Literal
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.accounting.loss import Loss
 from app.errors import AppError
 from app.ledger.account import EVERYBODY
 from app.ledger.protocol import (
@@ -113,7 +112,7 @@ class History:
         name = EVERYBODY if grant.who is None else ledger.analysts[grant.who].name
         ledger.grant(name, tenths=grant.tenths)
 
-    def check(self, before: dict[str, Loss]) -> None:
+    def check(self, before: dict[str, int]) -> None:
         """What must hold between any two batches."""
         ledger = self.ledger
         report = ledger.verified()
@@ -134,17 +133,17 @@ class History:
         paid[EVERYBODY] = sum(paid.values())
         for name, units in paid.items():
             account = ledger.account(name)
-            assert account.spent == Loss(units)
-            assert account.spent.within(account.limit) or account.spent.within(before[name])
+            assert account.balance.common == (units, 0)
+            assert units <= max(account.terms.limits[0], before[name])
         for row in rows:
             earlier, answer = self.answers.get(row.id, (State.CHARGED, None))
             assert earlier is State.CHARGED or (earlier, answer) == (row.state, row.answer)
             assert (row.state is State.ANSWERED) == (row.answer is not None)
             self.answers[row.id] = (row.state, row.answer)
 
-    def spends(self) -> dict[str, Loss]:
+    def spends(self) -> dict[str, int]:
         names = [EVERYBODY, *(analyst.name for analyst in self.ledger.analysts)]
-        return {name: self.ledger.account(name).spent for name in names}
+        return {name: self.ledger.account(name).balance.common[0] for name in names}
 
 
 @PER_EXAMPLE
@@ -235,4 +234,4 @@ def known(run: History) -> set[str]:
 
 
 def sorted_spends(run: History) -> list[tuple[str, int]]:
-    return sorted((name, loss.epsilon // TENTH) for name, loss in run.spends().items())
+    return sorted((name, units // TENTH) for name, units in run.spends().items())

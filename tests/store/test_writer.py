@@ -15,7 +15,7 @@ from app.store.catalogue import Catalogue
 from app.store.connect import Database
 from app.store.hot import Broken, Clash, HotConnection, Read, Rows, Write, open_hot
 from app.store.writer import Writer
-from tests.store.ledgers import Ledger, together
+from tests.store.ledgers import TENTH, Ledger, together
 
 
 @pytest.fixture
@@ -106,9 +106,9 @@ def test_accounts_are_read_between_the_batches(ledger: Ledger, writer: Writer) -
         await writer.submit(ledger.order(tenths=3))
         found = await writer.accounts(ledger.dataset.book_id, [EVERYBODY, "nobody"])
         assert set(found) == {EVERYBODY}
-        return found[EVERYBODY].spent.epsilon
+        return found[EVERYBODY].balance.common[0]
 
-    assert asyncio.run(run()) == ledger.account(EVERYBODY).spent.epsilon
+    assert asyncio.run(run()) == ledger.account(EVERYBODY).balance.common[0] == 3 * TENTH
 
 
 def test_a_look_that_fails_is_told_to_the_one_who_looked(ledger: Ledger, writer: Writer) -> None:
