@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from app.accounting.spending import Spend, minus, plus, two_largest
+from app.accounting.spending import Spend, largest, minus, plus, two_largest
 
 Cells = tuple[int, ...] | None  # the cells a question is pinned to; None is about everybody
 PARALLEL = "McSherry 2009: parallel composition over the declared cells"
@@ -45,7 +45,19 @@ class Balance:
             return [plus(self.common, two_largest(list(self.cells.values())))]
         return [self.cell(cell) for cell in (self.cells if cells is None else cells)]
 
+    @property
+    def untouched(self) -> bool:
+        return not any(map(any, (self.common, *self.cells.values())))
+
+    def room(self, cells: Cells) -> list[Spend]:
+        """The totals to which a cost on these cells would be added."""
+        if cells is None:
+            return self.totals()
+        return [self.cell(cell) for cell in cells]
+
     def cell(self, cell: int) -> Spend:
-        """What those in this cell have borne."""
+        """What those in this cell have borne, at worst: who can move may come from any other."""
         extra = self.cells.get(cell)
-        return self.common if extra is None else plus(self.common, extra)
+        total = self.common if extra is None else plus(self.common, extra)
+        others = [spend for other, spend in self.cells.items() if other != cell]
+        return plus(total, largest(others)) if self.pairs and others else total
