@@ -2,9 +2,9 @@
 
 Theorem: Whitehouse, Ramdas, Rogers and Wu 2023, Theorem 1: while S = sum epsilon_i^2 keeps
 S/2 + sqrt(2 S ln(1/d)) <= epsilon and sum delta_i <= delta - d, all answers together are
-(epsilon, delta)-private, however the next question and its epsilon are chosen. It is the zCDP filter
-with rho = epsilon^2 / 2 and the classical conversion, so an event without an epsilon of its own
-enters with 2 rho in the place of epsilon^2.
+(epsilon, delta)-private, however the next question and its epsilon are chosen. It is the zCDP
+filter with rho = epsilon^2 / 2 and the classical conversion, so an event without an epsilon of its
+own enters with 2 rho in the place of epsilon^2.
 
 Beside it: Dwork, Rothblum and Vadhan 2010, which needs all parameters in advance:
 sum epsilon_i (exp(epsilon_i) - 1) + sqrt(2 ln(1/d) sum epsilon_i^2).
@@ -35,7 +35,7 @@ def epsilon_at(composition: Composition, delta: Decimal) -> Figure:
     extras = {}
     drift = _drift(composition)
     if drift is not None:
-        shown = {"epsilon": epsilon_number(drift + root), "delta": delta_number(delta)}
+        shown = {"epsilon": epsilon_number(drift + root), "delta": delta_number(delta, exact=True)}
         extras = {"fixed_in_advance": {**shown, "theorem": _IN_ADVANCE}}
     return Figure(squares / 2 + root, extras=extras, notes=unsampled(composition))
 
@@ -47,7 +47,7 @@ def delta_at(composition: Composition, epsilon: Decimal) -> Figure:
     drift = _drift(composition)
     if drift is not None:
         older = failure + _tail(epsilon - drift, squares)
-        shown = {"epsilon": epsilon_number(epsilon), "delta": delta_number(older)}
+        shown = {"epsilon": epsilon_number(epsilon, exact=True), "delta": delta_number(older)}
         extras = {"fixed_in_advance": {**shown, "theorem": _IN_ADVANCE}}
     return Figure(value, extras=extras, notes=unsampled(composition))
 

@@ -23,7 +23,7 @@ def epsilon_at(composition: Composition, delta: Decimal) -> Figure:
         raise DoesNotApply("the deltas of the generic events sum to more than the asked delta")
     shares = sum(count for event, count in composition.parts if event.epsilon is None)
     if shares == 0:
-        return Figure(composition.pure_sum(), delta=failure)
+        return Figure(composition.pure_sum(), exact=True, delta=failure)
     share = (delta - failure) / shares * (1 - Decimal("1e-25"))
     if share == 0:
         raise DoesNotApply("the deltas of the generic events use up the asked delta")
@@ -38,7 +38,7 @@ def epsilon_at(composition: Composition, delta: Decimal) -> Figure:
 def delta_at(composition: Composition, epsilon: Decimal) -> Figure:
     if composition.pure_sum() > epsilon:
         raise DoesNotApply("the epsilons sum to more than the asked epsilon")
-    return Figure(composition.failure_sum)
+    return Figure(composition.failure_sum, exact=True)
 
 
 def _epsilon_at_share(event: Event, delta: Decimal, amplifies: bool) -> Decimal:

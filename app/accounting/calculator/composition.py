@@ -7,7 +7,7 @@ All parameters are fixed before the first answer; that is what the accountants h
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import astuple, dataclass, field
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from typing import Literal
 
 from app.accounting.calculator.events import (
@@ -16,14 +16,14 @@ from app.accounting.calculator.events import (
     RandomizedResponse,
     SampledGaussian,
 )
-from app.accounting.calculator.figures import DoesNotApply
+from app.accounting.calculator.figures import EXACT, DoesNotApply
 from app.accounting.orders import ORDERS
-from app.accounting.precise import decimal
+from app.accounting.precise import CONTEXT, decimal
 
 Neighbours = Literal["add_remove", "replace_one"]
 GRID = tuple(decimal(order) for order in ORDERS)
 SAMPLED_MAX = 50  # distinct sampled events: each takes a sum of thousands of terms
-_ROUNDING = Decimal("1e-36")  # of one event's curve times (order - 1), well above what is lost
+_ROUNDING = Decimal("1e-32")  # of one event's curve times (order - 1), well above what is lost
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +44,10 @@ class Composition:
         orders: Iterable[Decimal] | None = None,
     ) -> "Composition":
         merged: Counter[Event] = Counter()
-        for event, count in events:
-            seen, copies = _under(event, neighbours).for_group(group_size)
-            merged[seen] += count * copies
+        with localcontext(CONTEXT):
+            for event, count in events:
+                seen, copies = _under(event, neighbours).for_group(group_size)
+                merged[seen] += count * copies
         parts = sorted(merged.items(), key=lambda part: (part[0].name, *astuple(part[0])))
         asked = GRID if orders is None else tuple(orders)
         return cls(tuple(parts), neighbours, group_size, asked)
@@ -57,7 +58,8 @@ class Composition:
 
     @property
     def failure_sum(self) -> Decimal:
-        return sum((event.failure * count for event, count in self.parts), Decimal(0))
+        with localcontext(EXACT):
+            return sum((event.failure * count for event, count in self.parts), Decimal(0))
 
     @property
     def failure(self) -> Decimal:
@@ -86,12 +88,13 @@ class Composition:
 
     def pure_sum(self) -> Decimal:
         """The sum of the epsilons; every event must have one."""
-        total = Decimal(0)
-        for event, count in self.parts:
-            if event.epsilon is None:
-                raise DoesNotApply(f"a {event.name} event has no epsilon of its own")
-            total += event.epsilon * count
-        return total
+        with localcontext(EXACT):
+            total = Decimal(0)
+            for event, count in self.parts:
+                if event.epsilon is None:
+                    raise DoesNotApply(f"a {event.name} event has no epsilon of its own")
+                total += event.epsilon * count
+            return total
 
     def rho(self) -> Decimal:
         return sum((event.rho() * count for event, count in self.parts), Decimal(0))

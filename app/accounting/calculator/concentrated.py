@@ -9,7 +9,7 @@ from collections.abc import Callable
 from decimal import Decimal
 
 from app.accounting.calculator.composition import Composition
-from app.accounting.calculator.figures import Figure
+from app.accounting.calculator.figures import Figure, epsilon_number
 from app.accounting.calculator.renyi import converted_delta, converted_epsilon
 
 THEOREM = (
@@ -78,5 +78,5 @@ def _turning_point(slope: Callable[[Decimal], Decimal], *, high: Decimal) -> Dec
 
 
 def _extras(rho: Decimal, order: Decimal) -> dict[str, float]:
-    shown = {"rho": float(rho)}
+    shown = {"rho": epsilon_number(rho, exact=True)}
     return shown | ({"order": float(order)} if order.is_finite() else {})

@@ -11,6 +11,8 @@ from app.accounting.precise import CONTEXT, GUARD
 _SHOWN_MAX = Decimal("1e300")
 _PLACES = 12
 _UP = Context(prec=CONTEXT.prec, rounding=ROUND_CEILING, Emax=CONTEXT.Emax, Emin=CONTEXT.Emin)
+_SHORT = Context(prec=_PLACES, rounding=ROUND_CEILING, Emax=CONTEXT.Emax, Emin=CONTEXT.Emin)
+EXACT = Context(prec=120)  # sums and products of what was sent lose no digit
 
 
 class DoesNotApply(Exception):
@@ -19,29 +21,32 @@ class DoesNotApply(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """An epsilon or a delta, with the delta it really needs where that is not the asked one,
-    extra members of the reply, and what was left out of account."""
+    """An epsilon or a delta, which is `exact` or else within 1e-20; the delta that it really needs
+    where that is not the asked one; extra members of the reply; what was left out of account."""
 
     value: Decimal
+    exact: bool = False
     delta: Decimal | None = None
     extras: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
 
-def epsilon_number(value: Decimal) -> float:
+def epsilon_number(value: Decimal, *, exact: bool = False) -> float:
     """As a JSON number: rounded up in the twelfth decimal."""
     if not value < _SHOWN_MAX:
         raise DoesNotApply("the bound is beyond every number that can be shown")
-    guarded = _UP.add(value, _UP.multiply(GUARD, max(Decimal(1), value)))
-    if guarded.adjusted() + _PLACES < CONTEXT.prec - 1:
-        guarded = guarded.quantize(Decimal(1).scaleb(-_PLACES), context=_UP)
-    return _not_below(guarded)
+    if not exact:
+        value = _UP.add(value, _UP.multiply(GUARD, max(Decimal(1), value)))
+    if value.adjusted() + _PLACES < _UP.prec - 1:
+        value = value.quantize(Decimal(1).scaleb(-_PLACES), context=_UP)
+    return _not_below(value)
 
 
-def delta_number(value: Decimal) -> float:
+def delta_number(value: Decimal, *, exact: bool = False) -> float:
     """As a JSON number: rounded up in the twelfth significant digit, at most 1."""
-    short = Context(prec=_PLACES, rounding=ROUND_CEILING, Emax=CONTEXT.Emax, Emin=CONTEXT.Emin)
-    return min(1.0, _not_below(short.plus(_UP.multiply(value, 1 + GUARD))))
+    if not exact:
+        value = _SHORT.plus(_UP.multiply(value, 1 + GUARD))
+    return min(1.0, _not_below(value))
 
 
 def _not_below(value: Decimal) -> float:

@@ -17,9 +17,8 @@ _HALF_LN_TWO_PI = Decimal(
 
 def log_binomial(n: int, k: int) -> Decimal:
     """ln C(n, k), to about as many digits as the context has."""
-    if n < _LARGE or min(k, n - k) < _LARGE:
-        if min(k, n - k) < 2 * _LARGE:
-            return Decimal(comb(n, k)).ln()
+    if min(k, n - k) < _LARGE:
+        return Decimal(comb(n, k)).ln()
     return log_factorial(n) - log_factorial(k) - log_factorial(n - k)
 
 

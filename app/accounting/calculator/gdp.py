@@ -8,7 +8,7 @@ from decimal import Decimal
 from app.accounting import gaussian
 from app.accounting.calculator.composition import Composition
 from app.accounting.calculator.concentrated import unsampled
-from app.accounting.calculator.figures import DoesNotApply, Figure
+from app.accounting.calculator.figures import DoesNotApply, Figure, epsilon_number
 
 THEOREM = "Gaussian: mu^2 adds up, exact conversion (Dong, Roth and Su 2019)"
 
@@ -16,13 +16,17 @@ THEOREM = "Gaussian: mu^2 adds up, exact conversion (Dong, Roth and Su 2019)"
 def epsilon_at(composition: Composition, delta: Decimal) -> Figure:
     mu = _mu(composition)
     value = gaussian.epsilon_at(composition.delta_left(delta), mu)
-    return Figure(value, extras={"mu": float(mu)}, notes=unsampled(composition))
+    return Figure(
+        value, extras={"mu": epsilon_number(mu, exact=True)}, notes=unsampled(composition)
+    )
 
 
 def delta_at(composition: Composition, epsilon: Decimal) -> Figure:
     mu = _mu(composition)
     value = composition.delta_with_failure(gaussian.delta_at(epsilon, mu))
-    return Figure(value, extras={"mu": float(mu)}, notes=unsampled(composition))
+    return Figure(
+        value, extras={"mu": epsilon_number(mu, exact=True)}, notes=unsampled(composition)
+    )
 
 
 def _mu(composition: Composition) -> Decimal:

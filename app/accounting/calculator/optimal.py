@@ -1,12 +1,12 @@
 """Optimal composition of events of which only epsilon and delta are known.
 
-Theorem: Kairouz, Oh and Viswanath 2015, Theorems 3.3 and 3.4, and Murtagh and Vadhan 2016: the worst
-events are randomised responses, whose losses are +epsilon_i or -epsilon_i; the delta of the whole is
-the sum over all outcomes of P (1 - exp(epsilon - loss)) where the loss is above epsilon. Events of
-one epsilon are counted by a binomial law, so k of them take at most k + 1 outcomes. Parameters must
-be fixed in advance.
+Theorem: Kairouz, Oh and Viswanath 2015, Theorem 3.3, and Murtagh and Vadhan 2016: the worst events
+are randomised responses, whose losses are +epsilon_i or -epsilon_i; the delta of the whole is the
+sum of P (1 - exp(epsilon - loss)) over the outcomes whose loss is above epsilon. Events of one
+epsilon are counted by a binomial law, so k of them have k + 1 outcomes. Parameters must be fixed in
+advance.
 
-Rounding: the outcomes of largest loss, less likely than 1e-30 of the delta asked for, are not
+Rounding: the outcomes of largest loss, less likely than 1e-16 of the delta asked for, are not
 counted one by one but as if their loss were infinite.
 """
 
@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from decimal import Context, Decimal, localcontext
 from math import prod
+from typing import NamedTuple
 
 from app.accounting.calculator.composition import Composition
 from app.accounting.calculator.figures import DoesNotApply, Figure
@@ -21,10 +22,10 @@ from app.accounting.calculator.gamma import log_binomial
 from app.accounting.precise import CONTEXT
 
 THEOREM = "optimal: worst randomised responses (Kairouz, Oh and Viswanath 2015)"
-OUTCOMES_MAX = 200_000
+OUTCOMES_MAX = 200_000  # counted one by one
 EPSILON_MAX = 10**6
 _WORK = Context(prec=60, Emax=CONTEXT.Emax, Emin=CONTEXT.Emin)
-_SMALL = Decimal("1e-30")
+_SMALL = Decimal("1e-16")
 _ABOVE = 1 + Decimal("1e-25")
 
 # Losses from the largest down, each with its probability; infinite ones first.
@@ -63,11 +64,7 @@ def _outcomes(composition: Composition, delta: Decimal) -> Outcomes:
 
 def _equal(epsilon: Decimal, count: int, delta: Decimal) -> Iterator[tuple[Decimal, Decimal]]:
     """The binomial law of how many of `count` responses were flipped, from none upwards."""
-    first = _first_that_counts(epsilon, count, delta * _SMALL)
-    last = min(count, int(count / (1 + epsilon.exp())) + 1, count // 2)
-    if last - first > OUTCOMES_MAX:
-        raise DoesNotApply("so many events have too many outcomes to be counted one by one")
-    return _binomial(epsilon, count, first)
+    return _binomial(epsilon, count, _first_that_counts(epsilon, count, delta * _SMALL))
 
 
 def _binomial(epsilon: Decimal, count: int, first: int) -> Iterator[tuple[Decimal, Decimal]]:
@@ -78,6 +75,8 @@ def _binomial(epsilon: Decimal, count: int, first: int) -> Iterator[tuple[Decima
         ratio = first / ((count - first + 1) * odds)
         yield Decimal("Infinity"), chance * ratio / (1 - ratio) * _ABOVE
     for flipped in range(first, count + 1):
+        if flipped - first > OUTCOMES_MAX:
+            raise DoesNotApply("so many events have too many outcomes to be counted one by one")
         yield epsilon * (count - 2 * flipped), chance * _ABOVE
         chance *= odds * (count - flipped) / (flipped + 1)
 
@@ -122,34 +121,43 @@ def _different(counts: dict[Decimal, int]) -> Outcomes:
 
 
 def _delta(outcomes: Outcomes, epsilon: Decimal) -> Decimal:
-    total = Decimal(0)
-    for loss, chance in outcomes:
-        if loss <= epsilon:
-            break
-        total += chance * (1 - (epsilon - loss).exp())
-    return min(Decimal(1), total)
+    for upper in _going_down(outcomes):
+        if upper.end <= epsilon:
+            return max(Decimal(0), upper.mass - upper.weight * (epsilon - upper.end).exp())
+    return Decimal(0)
 
 
 def _epsilon(outcomes: Outcomes, delta: Decimal) -> Decimal:
-    """Between two losses delta(epsilon) is mass - exp(epsilon - loss) weight, where `mass` is the
-    probability of all losses above and `weight` that under the other law, times exp(loss): so the
-    segment in which delta is met is found by going down, and in it epsilon by a logarithm."""
-    mass = weight = Decimal(0)
-    before = Decimal("Infinity")
-    step = falls = Decimal(0)
-    for loss, chance in outcomes:
-        here = max(loss, Decimal(0))
-        if before.is_finite() and before - here != step:  # the same step again and again
-            step = before - here
-            falls = (-step).exp()
-        if before.is_finite():
-            weight *= falls
-        if mass - weight > delta:
-            return here + max(Decimal(0), ((mass - delta) / weight).ln())
-        if loss <= 0:
-            return Decimal(0)
-        mass += chance
-        if loss.is_finite():
-            weight += chance
-            before = loss
+    for upper in _going_down(outcomes):
+        if upper.mass - upper.weight > delta:
+            return upper.end + ((upper.mass - delta) / upper.weight).ln()
     return Decimal(0)
+
+
+class _Upper(NamedTuple):
+    """The losses above `end`: between it and the next loss above,
+    delta(epsilon) = mass - exp(epsilon - end) weight."""
+
+    end: Decimal
+    mass: Decimal
+    weight: Decimal
+
+
+def _going_down(outcomes: Outcomes) -> Iterator[_Upper]:
+    """Each segment of delta(epsilon) between two losses, down to epsilon 0."""
+    mass = weight = Decimal(0)
+    before = step = falls = Decimal(0)
+    for loss, chance in outcomes:
+        end = max(loss, Decimal(0))
+        if weight:
+            if before - end != step:  # steps are alike, and an exponential costs most
+                step = before - end
+                falls = (-step).exp()
+            weight *= falls
+        if loss.is_finite():
+            yield _Upper(end, mass, weight)
+            if loss <= 0:
+                return
+            weight += chance
+        mass += chance
+        before = end

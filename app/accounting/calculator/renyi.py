@@ -15,6 +15,7 @@ THEOREM = (
     "Renyi: sum of curves (Mironov 2017); best order of the improved conversion "
     "(Canonne, Kamath and Steinke 2020)"
 )
+_LOG_DELTA_LEAST = Decimal(-(10**6))  # below, a delta is not told from 0, and never called 0
 
 
 def epsilon_at(composition: Composition, delta: Decimal) -> Figure:
@@ -43,7 +44,7 @@ def converted_epsilon(divergence: Decimal, order: Decimal, delta: Decimal) -> De
 def converted_delta(divergence: Decimal, order: Decimal, epsilon: Decimal) -> Decimal:
     """exp((a - 1)(R - epsilon)) (1 - 1/a)^a / (a - 1), and not above 1."""
     log = (order - 1) * (divergence - epsilon) + order * (1 - 1 / order).ln() - (order - 1).ln()
-    return Decimal(1) if log > 0 else log.exp()
+    return Decimal(1) if log > 0 else max(log, _LOG_DELTA_LEAST).exp()
 
 
 def _orders(composition: Composition) -> list[Decimal]:
