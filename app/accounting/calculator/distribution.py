@@ -37,7 +37,7 @@ from app.accounting.calculator.renyi import converted_epsilon
 THEOREM = "privacy loss distribution (Zhu, Dong and Wang 2022; computed by dp-accounting)"
 NOT_INSTALLED = "the package dp-accounting is not installed: pip install 'bursar[pld]'"
 DISCRETISATION_MAX = Decimal("1e-4")
-DISTINCT_MAX = 20
+DISTINCT_MAX = 10
 COUNT_MAX = 10**6
 CELLS_MAX = 400_000  # of all distributions that are made, and of the composed one
 _CELLS_AIM = 200_000

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from app.accounting.calculator.compose import ACCOUNTANTS, Accountant
 from app.accounting.calculator.composition import Composition, Neighbours
-from app.accounting.calculator.events import Event
+from app.accounting.calculator.events import Event, SampledGaussian
 from app.accounting.calculator.figures import DoesNotApply, delta_number, epsilon_number
 from app.accounting.precise import CONTEXT
 
@@ -49,6 +49,8 @@ def _result(target: Target, name: str) -> dict[str, Any]:
     accountant = ACCOUNTANTS[name]
     try:
         if name == _SLOW:
+            if isinstance(target.make(Decimal(1)), SampledGaussian):
+                raise DoesNotApply("a search among distributions of sampled noise takes too long")
             near = _Search(target, ACCOUNTANTS["advanced"], Decimal(2)).best()
             search = _Search(target, accountant, _PRECISION, near)
         else:
@@ -58,7 +60,7 @@ def _result(target: Target, name: str) -> dict[str, Any]:
     except DoesNotApply as reason:
         return {"unavailable": str(reason)}
     return {
-        target.parameter: float(found),
+        "per_event": {target.parameter: float(found)},
         "epsilon": float(reached),
         "delta": delta_number(target.delta, exact=True),
         "theorem": accountant.theorem,
