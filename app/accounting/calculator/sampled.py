@@ -4,8 +4,11 @@ Theorem: Mironov, Talwar and Zhang 2019, for adding or removing a record: with r
 multiplier s and P = (1-q) N(0, s^2) + q N(1, s^2), Q = N(0, s^2), the worse direction is
 D_a(P || Q), and at whole a exp((a-1) D_a) = sum_k C(a,k) (1-q)^(a-k) q^k exp((k^2-k)/(2 s^2)).
 
-Between whole orders (a-1) D_a is convex, so a line between the neighbours bounds it. At any order
-Minkowski's inequality, |1-q + q X|_a <= 1-q + q |X|_a with X = dN(1, s^2)/dQ in L_a(Q), gives
+Between whole orders (a-1) D_a is convex, so a line between the neighbours bounds it. Below order 2,
+Taylor's formula for (1 + y)^a with y = q (X - 1) >= -q, X = dN(1, s^2)/dQ, is closer: its third
+term has the sign of -y, so (1 + y)^a <= 1 + a y + c y^2, c = a (a-1)/2 (1 + (2-a)/3 q (1-q)^(a-3)),
+and as E y = 0 and E y^2 = q^2 (exp(1/s^2) - 1), (a-1) D_a <= ln(1 + c E y^2). At any order
+Minkowski's inequality, |1-q + q X|_a <= 1-q + q |X|_a in L_a(Q), gives
 D_a <= a/(a-1) ln(1 + q (exp((a-1)/(2 s^2)) - 1)): near the truth at high orders, where the sum is
 long. The least of these bounds is taken, and never more than without sampling.
 """
@@ -27,6 +30,8 @@ def sampled_gaussian(rate: Decimal, multiplier: Decimal, order: Decimal) -> Deci
         above = below if order == below else below + 1
         if above > WHOLE_ORDER_MAX or above * above * rho > _EXPONENT_MAX:
             return bound
+        if order < 2:
+            bound = min(bound, _by_taylor(rate, rho, order))
         high = _log_moment(rate, multiplier, above)
         if order == above:
             return min(bound, high / (order - 1))
@@ -40,6 +45,12 @@ def _minkowski(rate: Decimal, rho: Decimal, order: Decimal) -> Decimal:
     if x > _EXPONENT_MAX:
         return rho * order
     return order / (order - 1) * (1 + rate * (x.exp() - 1)).ln()
+
+
+def _by_taylor(rate: Decimal, rho: Decimal, order: Decimal) -> Decimal:
+    third = (2 - order) / 3 * rate * (1 - rate) ** (order - 3)
+    c = order * (order - 1) / 2 * (1 + third)
+    return (1 + c * rate * rate * ((2 * rho).exp() - 1)).ln() / (order - 1)
 
 
 @lru_cache(maxsize=8192)
