@@ -2,36 +2,38 @@
 
 from collections.abc import Callable, Sequence
 from itertools import product
+from typing import Any, TypeAlias
 
 import mpmath as mp
 
 mp.mp.dps = 50
 Real = mp.mpf
+Number: TypeAlias = Any  # the package has no types
 
 
-def renyi_of_law(p: Sequence[Real], q: Sequence[Real], order: Real) -> Real:
+def renyi_of_law(p: Sequence[Number], q: Sequence[Number], order: Number) -> Number:
     total = mp.fsum(x**order * y ** (1 - order) for x, y in zip(p, q, strict=True))
     return mp.log(total) / (order - 1)
 
 
-def randomized_response(e: Real, categories: int, order: Real) -> Real:
+def randomized_response(e: Number, categories: int, order: Number) -> Number:
     share = 1 / (mp.exp(e) + categories - 1)
     p = [mp.exp(e) * share, share, *[share] * (categories - 2)]
     q = [share, mp.exp(e) * share, *[share] * (categories - 2)]
     return renyi_of_law(p, q, order)
 
 
-def laplace(e: Real, order: Real) -> Real:
+def laplace(e: Number, order: Number) -> Number:
     """By integration over the three pieces of the log-ratio."""
 
-    def f(x: Real) -> Real:
+    def f(x: Number) -> Number:
         return mp.exp(-order * abs(x) * e + (order - 1) * abs(x - 1) * e) * e / 2
 
     total = mp.quad(f, [0, 1]) + (mp.exp((order - 1) * e) + mp.exp(-order * e)) / 2
     return mp.log(total) / (order - 1)
 
 
-def discrete_laplace(e: Real, steps: int, order: Real) -> Real:
+def discrete_laplace(e: Number, steps: int, order: Number) -> Number:
     s = e / steps
     reach = int(140 / s) + steps
     weights = {x: mp.exp(-s * abs(x)) for x in range(-reach - steps, reach + 1)}
@@ -42,21 +44,21 @@ def discrete_laplace(e: Real, steps: int, order: Real) -> Real:
     return renyi_of_law(p, q, order)
 
 
-def bounded_range(e: Real, order: Real) -> Real:
+def bounded_range(e: Number, order: Number) -> Number:
     """The largest over the two-point laws whose log-ratios are t and t - e."""
 
-    def at(t: Real) -> Real:
+    def at(t: Number) -> Number:
         p = (mp.exp(e) - mp.exp(t)) / (mp.exp(e) - 1)
         return renyi_of_law([p, 1 - p], [p * mp.exp(-t), (1 - p) * mp.exp(e - t)], order)
 
     return max(at(e * k / 400) for k in range(1, 400))
 
 
-def sampled_gaussian(q: Real, s: Real, order: Real) -> Real:
-    def density(x: Real, shift: int) -> Real:
+def sampled_gaussian(q: Number, s: Number, order: Number) -> Number:
+    def density(x: Number, shift: int) -> Number:
         return mp.npdf(x, shift, s)
 
-    def f(x: Real) -> Real:
+    def f(x: Number) -> Number:
         base = density(x, 0)
         return base * ((1 - q) + q * density(x, 1) / base) ** order
 
@@ -64,7 +66,9 @@ def sampled_gaussian(q: Real, s: Real, order: Real) -> Real:
     return mp.log(mp.quad(f, sorted(ends))) / (order - 1)
 
 
-def best_epsilon(divergence: Callable[[Real], Real], delta: Real, orders: Sequence[Real]) -> Real:
+def best_epsilon(
+    divergence: Callable[[Number], Number], delta: Number, orders: Sequence[Number]
+) -> Number:
     return max(
         Real(0),
         min(
@@ -73,7 +77,9 @@ def best_epsilon(divergence: Callable[[Real], Real], delta: Real, orders: Sequen
     )
 
 
-def best_delta(divergence: Callable[[Real], Real], epsilon: Real, orders: Sequence[Real]) -> Real:
+def best_delta(
+    divergence: Callable[[Number], Number], epsilon: Number, orders: Sequence[Number]
+) -> Number:
     return min(
         Real(1),
         min(
@@ -82,7 +88,7 @@ def best_delta(divergence: Callable[[Real], Real], epsilon: Real, orders: Sequen
     )
 
 
-def optimal_delta(epsilons: Sequence[Real], epsilon: Real) -> Real:
+def optimal_delta(epsilons: Sequence[Number], epsilon: Number) -> Number:
     """Every outcome of every randomised response."""
     total = Real(0)
     for signs in product((1, -1), repeat=len(epsilons)):
@@ -95,7 +101,7 @@ def optimal_delta(epsilons: Sequence[Real], epsilon: Real) -> Real:
     return total
 
 
-def optimal_delta_of_equal(e: Real, count: int, epsilon: Real) -> Real:
+def optimal_delta_of_equal(e: Number, count: int, epsilon: Number) -> Number:
     """Kairouz, Oh and Viswanath's sum over how many of `count` responses were flipped."""
     total = Real(0)
     for flipped in range(count + 1):
