@@ -16,6 +16,8 @@ from app.accounting.calculator.figures import DoesNotApply, Figure
 THEOREM = "basic: epsilons and deltas add up (Dwork, McSherry, Nissim and Smith 2006)"
 SHARED = "the delta left is shared equally among the events that have no epsilon of their own"
 
+SHARERS_MAX = 200  # different ones: each takes milliseconds
+
 
 def epsilon_at(composition: Composition, delta: Decimal) -> Figure:
     failure = composition.failure_sum
@@ -24,6 +26,8 @@ def epsilon_at(composition: Composition, delta: Decimal) -> Figure:
     shares = sum(count for event, count in composition.parts if event.epsilon is None)
     if shares == 0:
         return Figure(composition.pure_sum(), exact=True, delta=failure)
+    if sum(event.epsilon is None for event, _ in composition.parts) > SHARERS_MAX:
+        raise DoesNotApply(f"more than {SHARERS_MAX} different events without an epsilon")
     share = (delta - failure) / shares * (1 - Decimal("1e-25"))
     if share == 0:
         raise DoesNotApply("the deltas of the generic events use up the asked delta")

@@ -105,6 +105,8 @@ def _best(results: dict[str, Json], member: str) -> str | None:
 
 def curve(composition: Composition) -> Json:
     """The composed Renyi curve at the asked orders; it holds but for the probability `delta`."""
+    if not composition.affords_curve_at(len(composition.orders)):
+        return {"unavailable": "so many different events: ask for fewer orders"}
     try:
         shown = [epsilon_number(composition.renyi(order)) for order in composition.orders]
     except DoesNotApply as reason:

@@ -23,6 +23,7 @@ from app.accounting.precise import CONTEXT, decimal
 Neighbours = Literal["add_remove", "replace_one"]
 GRID = tuple(decimal(order) for order in ORDERS)
 SAMPLED_MAX = 50  # distinct sampled events: each takes a sum of thousands of terms
+CURVE_POINTS_MAX = 8000  # values of one event's curve at one order, each up to half a millisecond
 _ROUNDING = Decimal("1e-32")  # of one event's curve times (order - 1), well above what is lost
 
 
@@ -112,6 +113,12 @@ class Composition:
     @property
     def sampled(self) -> bool:
         return any(isinstance(event, SampledGaussian) for event, _ in self.parts)
+
+    def affords_curve_at(self, orders: int) -> bool:
+        """Whether so many orders are few enough; curves that are straight lines cost nothing."""
+        pure = sum(isinstance(event, Pure) for event, _ in self.parts)
+        sampled = sum(isinstance(event, SampledGaussian) for event, _ in self.parts)
+        return (pure + 4 * sampled) * orders <= CURVE_POINTS_MAX
 
     def _must_have_a_curve(self) -> None:
         if not self.sampled:

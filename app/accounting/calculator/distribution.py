@@ -117,12 +117,13 @@ def _interval(composition: Composition) -> float:
     width = max(single, min(most, 2 * likely), _WIDTH_MIN)
     if width > CELLS_MAX * DISCRETISATION_MAX:
         raise DoesNotApply("so large a loss has too many cells on a grid of 1e-4")
-    interval = min(DISCRETISATION_MAX, width / _CELLS_AIM)
+    cells = max(_CELLS_AIM // len(composition.parts), _CELLS_AIM // 4)
+    interval = min(DISCRETISATION_MAX, width / cells)
     steps = [_step(event) for event, _ in composition.parts]
     exact = [step for step in steps if step]
     if exact:  # the smallest losses that are atoms then lie on the grid
-        cells = (min(exact) / interval).to_integral_value(ROUND_CEILING)
-        return min(_up(min(exact) / cells), float(DISCRETISATION_MAX))
+        in_step = (min(exact) / interval).to_integral_value(ROUND_CEILING)
+        return min(_up(min(exact) / in_step), float(DISCRETISATION_MAX))
     return float(interval)
 
 

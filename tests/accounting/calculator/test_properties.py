@@ -1,13 +1,17 @@
 """What must hold for every list of events."""
 
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from itertools import chain
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from app.accounting.calculator.compose import compose
+from app.accounting.calculator.composition import Composition
 from app.accounting.calculator.events import Event
+from app.accounting.calculator.renyi import converted_epsilon
+from app.accounting.precise import CONTEXT
 from tests.accounting.calculator.cases import (
     EXACT_ACCOUNTANTS,
     Counted,
@@ -135,3 +139,25 @@ def test_deltas_that_are_used_up_leave_nothing_to_say() -> None:
     assert all("unavailable" in result for result in shown.values())
     shown = results([(generic("0.1", "1e-7"), 9)], delta="1e-6")
     assert all("epsilon" in result for result in shown.values())
+
+
+def test_work_is_bounded_for_very_many_different_events() -> None:
+    many: list[Counted] = [(laplace(str(Decimal(i) / 10**6)), 1) for i in range(1, 501)]
+    whole = compose(Composition.of(many), ["renyi"], delta=Decimal("1e-6"))
+    assert "fewer orders" in whole["curve"]["unavailable"]
+    least = min(
+        epsilon_of_curve(many, order) for order in (Decimal(n) for n in (152, 256, 440, 1024))
+    )
+    assert whole["results"]["renyi"]["epsilon"] <= least + 1e-9  # the walk found the best order
+    few = compose(Composition.of(many, orders=[Decimal(2)]), ["basic"], delta=Decimal("1e-6"))
+    assert len(few["curve"]["epsilon"]) == 1
+    noisy: list[Counted] = [(gaussian(str(i)), 1) for i in range(1, 202)]
+    assert "different" in results(noisy, ["basic"], delta="1e-6")["basic"]["unavailable"]
+    sampling: list[Counted] = [(sampled(str(i), "0.1"), 1) for i in range(1, 52)]
+    assert "sampled" in results(sampling, ["renyi"], delta="1e-6")["renyi"]["unavailable"]
+
+
+def epsilon_of_curve(events: list[Counted], order: Decimal) -> float:
+    with localcontext(CONTEXT):
+        divergence = Composition.of(events).renyi(order)
+        return float(converted_epsilon(divergence, order, Decimal("1e-6")))
