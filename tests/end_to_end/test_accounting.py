@@ -51,8 +51,9 @@ def test_nobody_without_a_key_may(live: World) -> None:
 def test_a_million_events_cost_what_their_distinct_ones_do(live: World) -> None:
     events = [{**LAPLACE, "count": 10**9}] * 1000
     request: Json = {"delta": 1e-6, "accountants": ["basic"]}
-    assert composed(live, events=events, **request)["results"] == (
-        composed(live, events=[{**LAPLACE, "count": 10**12}], **request)["results"]
+    assert (
+        composed(live, events=events, **request)["results"]
+        == (composed(live, events=[{**LAPLACE, "count": 10**12}], **request)["results"])
     )
 
 

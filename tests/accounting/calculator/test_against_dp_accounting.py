@@ -104,7 +104,7 @@ def test_a_distribution_meets_the_exact_formula_from_above(
 
 
 def test_a_distribution_is_below_every_renyi_bound() -> None:
-    for event in (laplace("0.2"), discrete_laplace("0.3", 4), gaussian("4"), sampled("1", "0.05")):
+    for event in (laplace("0.2"), discrete_laplace("0.3", 4)):
         assert epsilon(event, 60, "pld") < epsilon(event, 60, "renyi")
     many = epsilon(response("0.3", 6), 60, "pld", neighbours="replace_one")
     assert many < epsilon(response("0.3", 6), 60, "renyi", neighbours="replace_one")
