@@ -49,6 +49,7 @@ _ULP = 1e-15
 
 
 def epsilon_at(composition: Composition, delta: Decimal) -> Figure:
+    composition.delta_left(delta)  # or there is nothing to look for
     margin = _margin(composition)
     if margin * 10 > delta:
         raise DoesNotApply(
@@ -60,6 +61,8 @@ def epsilon_at(composition: Composition, delta: Decimal) -> Figure:
 
 
 def delta_at(composition: Composition, epsilon: Decimal) -> Figure:
+    if composition.failure >= 1:
+        return Figure(Decimal(1), exact=True)
     composed, interval = _composed(composition)
     value = float(composed.get_delta_for_epsilon(_down(epsilon))) + float(_margin(composition))
     return _checked(min(value, 1.0), interval, least=0.0, most=1.0)

@@ -141,6 +141,14 @@ def test_deltas_that_are_used_up_leave_nothing_to_say() -> None:
     assert all("epsilon" in result for result in shown.values())
 
 
+def test_a_group_so_large_that_nothing_is_promised_has_delta_one() -> None:
+    hopeless: list[Counted] = [(generic("1", "0.5"), 1)]
+    asked = results(hopeless, ["pld", *EXACT_ACCOUNTANTS], delta="0.9", group_size=10)
+    assert all("unavailable" in result for result in asked.values())
+    asked = results(hopeless, ["pld", *EXACT_ACCOUNTANTS], epsilon="20", group_size=10)
+    assert all(result["delta"] == 1 for result in asked.values())
+
+
 def test_work_is_bounded_for_very_many_different_events() -> None:
     many: list[Counted] = [(laplace(str(Decimal(i) / 10**6)), 1) for i in range(1, 501)]
     whole = compose(Composition.of(many), ["renyi"], delta=Decimal("1e-6"))
