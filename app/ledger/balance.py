@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from app.accounting.spending import Spend, minus, plus, two_largest
+from app.accounting.spending import Spend, largest, minus, plus, two_largest
 
 Cells = tuple[int, ...] | None  # the cells a question is pinned to; None is about everybody
 PARALLEL = "McSherry 2009: parallel composition over the declared cells"
@@ -41,11 +41,13 @@ class Balance:
         """The totals that a stop rule must admit for what was spent on these cells, or on any."""
         if not self.cells:
             return [self.common]
-        if self.pairs:
+        if self.pairs and cells is None:
             return [plus(self.common, two_largest(list(self.cells.values())))]
         return [self.cell(cell) for cell in (self.cells if cells is None else cells)]
 
     def cell(self, cell: int) -> Spend:
-        """What those in this cell have borne."""
+        """What those in this cell have borne; of pairs, with the worst of the other cells."""
         extra = self.cells.get(cell)
-        return self.common if extra is None else plus(self.common, extra)
+        total = self.common if extra is None else plus(self.common, extra)
+        others = [spend for other, spend in self.cells.items() if other != cell]
+        return plus(total, largest(others)) if self.pairs and others else total
