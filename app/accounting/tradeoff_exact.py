@@ -107,6 +107,13 @@ def discrete_laplace(epsilon: float, steps: int) -> Curve:
 
     The corners are the sets {answer >= t}, t from 0 to steps + 1: α = 1 - p/(1+p) at 0, p^t/(1+p)
     above, β = α at steps + 1 - t. Between two corners it is straight; one step is `limited(ε, 0)`.
+
+    A vector of answers with this noise on each, changes adding up to `steps`, has no lower curve.
+    For two answers that change by a + b = steps: the ratio is a function of w = u + v, where u, v
+    are the answers held to [0, a] and [0, b]. At 0 and at `steps` w has less probability than one
+    answer held to [0, steps], 1/(1+p)^2 for 1/(1+p); at every k between at least as much,
+    2 (1-p) p^k/(1+p)^2 for (1-p) p^k/(1+p). With equal means that makes its ratio the less spread
+    one, in convex order, hence its curve the higher one; further answers one by one.
     """
     step = epsilon / steps
     other = _exp(-step)

@@ -183,7 +183,7 @@ class AnswerQuery:
                 charge.charge_id,
                 charge.attempt,
                 order.book_id,
-                order.holders,
+                charge.payers(),
                 order.loss,
                 order.cells,
                 order.celled,

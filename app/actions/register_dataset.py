@@ -38,7 +38,7 @@ class RegisterDataset:
             check_name(column.name, f"/columns/{index}/name")
         if isinstance(card.person, ColumnPerson):
             check_name(card.person.column, "/person/column")
-        if card.cells is not None and isinstance(card.person, ColumnPerson):
+        if card.cells is not None and card.person.rows_max > 1:
             raise Invalid.field(
                 "/cells", "cells need one row a person: someone with several rows may be in two"
             )

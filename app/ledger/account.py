@@ -55,12 +55,16 @@ class Account:
                 lambda: self._refusal(loss, cells),
             )
         balance = self.balance.charged(cost, cells)
-        if not all(rule.admits(total, self.terms) for total in balance.totals(cells)):
+        if not self._admits(balance, cells):
             raise BudgetExhausted(
                 f"The question costs more than the budget of {self.shown} has left.",
                 lambda: self._refusal(loss, cells),
             )
         return self._with(balance)
+
+    def _admits(self, balance: Balance, cells: Cells = None) -> bool:
+        rule, terms = self.rule, self.terms
+        return all(rule.admits(total, terms) for total in balance.totals(cells))
 
     def book(self, loss: Loss) -> "Account":
         """The account after a loss that has happened elsewhere: it counts, whatever the limit."""
@@ -86,16 +90,14 @@ class Account:
 
     @property
     def untouched(self) -> bool:
-        spends = (self.balance.common, *self.balance.cells.values())
-        return not any(map(any, spends))
+        return self.balance.untouched
 
     # What people are told; the worst cell counts
 
     @property
     def frozen(self) -> bool:
         """The limit was lowered below what is spent: nothing is admitted, nothing is altered."""
-        rule, terms = self.rule, self.terms
-        return not all(rule.admits(total, terms) for total in self.balance.totals())
+        return not self._admits(self.balance)
 
     def only(self, cell: int) -> "Account":
         """The same account as those in one cell see it."""
@@ -140,15 +142,23 @@ class Account:
         rule, cost = self.rule, self.rule.read(loss)
         if self.frozen or not rule.can_pay(cost):
             return 0
-        totals = self.balance.totals(cells)
+        # Of who can move between cells the two worst cells count, whichever they are.
+        totals = self.balance.totals() if self.balance.pairs else self.balance.room(cells)
         return min(rule.times(total, cost, self.terms) for total in totals)
 
     def largest_epsilon(self, cells: Cells = None) -> int:
         """The largest pure question, in units, that would still be admitted."""
         if self.frozen:
             return 0
-        totals = self.balance.totals(cells)
-        return min(self.rule.largest_epsilon(total, self.terms) for total in totals)
+        rule, terms = self.rule, self.terms
+        largest = min(rule.largest_epsilon(total, terms) for total in self.balance.room(cells))
+        if self.balance.pairs and cells is not None and largest:
+            # On a curve the worst pair of other cells may need another order than this one.
+            charged = self.balance.charged(rule.read(pure_loss(largest)), cells)
+            if not self._admits(charged):
+                worst = self.balance.totals()
+                largest = min(rule.largest_epsilon(total, terms) for total in worst)
+        return largest
 
     @property
     def worst(self) -> Spend:

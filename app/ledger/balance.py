@@ -41,12 +41,22 @@ class Balance:
         """The totals that a stop rule must admit for what was spent on these cells, or on any."""
         if not self.cells:
             return [self.common]
-        if self.pairs and cells is None:
+        if self.pairs:
             return [plus(self.common, two_largest(list(self.cells.values())))]
         return [self.cell(cell) for cell in (self.cells if cells is None else cells)]
 
+    @property
+    def untouched(self) -> bool:
+        return not any(map(any, (self.common, *self.cells.values())))
+
+    def room(self, cells: Cells) -> list[Spend]:
+        """The totals to which a cost on these cells would be added."""
+        if cells is None:
+            return self.totals()
+        return [self.cell(cell) for cell in cells]
+
     def cell(self, cell: int) -> Spend:
-        """What those in this cell have borne; of pairs, with the worst of the other cells."""
+        """What those in this cell have borne, at worst: who can move may come from any other."""
         extra = self.cells.get(cell)
         total = self.common if extra is None else plus(self.common, extra)
         others = [spend for other, spend in self.cells.items() if other != cell]

@@ -4,13 +4,16 @@ States of a charge: charged(attempt) -> answered | forfeited | voided. Taking ov
 attempt raises the attempt; only the holder of the current one may store, forfeit or void.
 """
 
+import json
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from app.access import GROUP
 from app.accounting.loss import Loss
 from app.errors import AppError
 from app.ledger.balance import Cells
+from app.names import folded
 
 
 class State(StrEnum):
@@ -88,7 +91,7 @@ class VoidOrder:
     charge_id: str
     attempt: int
     book_id: str
-    holders: tuple[str, ...]
+    holders: tuple[str, ...]  # those that have paid, everybody among them
     loss: Loss
     cells: Cells
     celled: bool
@@ -106,6 +109,14 @@ class Charged:
     attempt: int
     version_id: str
     charged: str  # JSON object: the answer's members `charged`, `theorem` and `receipt`
+
+    def payers(self) -> tuple[str, ...]:
+        """The holders whose accounts have paid, everybody among them."""
+        shown = [account["holder"] for account in json.loads(self.charged)["charged"]["accounts"]]
+        return tuple(
+            GROUP + folded(name.removeprefix(GROUP)) if name.startswith(GROUP) else folded(name)
+            for name in shown
+        )
 
 
 @dataclass(frozen=True, slots=True)

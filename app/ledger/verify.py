@@ -160,7 +160,7 @@ class _Checker:
                 balance = Balance(COMPOSITION_RULES[currency].nothing, pairs)
                 if known is not None and known.currency == currency:
                     balance = known.balance
-                elif known is not None and any(known.balance.common):
+                elif known is not None and not known.balance.untouched:
                     self._find(entry.book_id, "it forgets what was spent", seq=entry.seq)
                 self._accounts[account] = _Recomputed(currency, terms, balance)
             case "dataset_registered", {"after": {"card": {"neighbours": neighbours}}}:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, delete, insert, select, update
 
 from app.accounting import COMPOSITION_RULES
 from app.accounting.loss import Loss
@@ -81,6 +81,9 @@ class Budgets:
                 raise PreconditionFailed("The budget is not the one you saw; read it again.")
             after = _granted(before, dataset, holder, shown, currency, wish)
             _write(change, after, new=before is None)
+            if before is not None and before.currency != currency:
+                table = tables.cells  # all given back, and counted in another currency
+                change.connection.execute(delete(table).where(table.c.account_id == after.id))
             change.append(
                 dataset.book_id,
                 kind="grant",
@@ -151,7 +154,9 @@ def _granted(
     # The shares of delta stay with an account that has spent: then every transcript so far is one
     # that the new limits, had they held from the beginning, would have allowed.
     terms = rule.freeze(wish, star=None if untouched else before.terms.order)
-    balance = Balance(rule.nothing, before.balance.pairs) if untouched else before.balance
+    balance = before.balance
+    if before.currency != currency:
+        balance = Balance(rule.nothing, balance.pairs)
     version = before.version + 1
     return replace(before, currency=currency, terms=terms, balance=balance, version=version)
 

@@ -252,11 +252,10 @@ class _Batch:
         if not self._settle(order.charge_id, order.attempt, State.VOIDED, None):
             return
         paid = []
-        for holder in (*order.holders, EVERYBODY):
-            account = self._accounts.get(account_id(order.book_id, holder))
-            if account is not None:
-                paid.append(account.give_back(order.loss, order.cells))
-                self._keep(paid[-1], order.cells)
+        for holder in order.holders:
+            account = self._accounts[account_id(order.book_id, holder)]
+            paid.append(account.give_back(order.loss, order.cells))
+            self._keep(paid[-1], order.cells)
         self._append(
             order.book_id,
             kind="void",

@@ -237,7 +237,7 @@ def ledger_game(currency: str, wish: Wish, **options: Any) -> tuple[Game, float]
 
 FEW = (UNLIKELY, UNLIKELY.exchanged(), rare(1e-3, 0.2), randomized_response(0.02))
 SMALL = Wish(epsilon=Decimal(1), delta=Decimal("1e-6"))
-AIMED = tuple(map(overshoot, (5, 12, 22, 66, 256)))
+AIMED = tuple(map(overshoot, (12, 22, 66)))
 # Large enough for answers that are not rare, and for the pure way beside the currency's own.
 LARGE = Wish(epsilon=Decimal("1.5"), delta=Decimal("0.05"), failure_delta=Decimal("0.02"))
 SIMPLE = Wish(epsilon=Decimal("1.5"), delta=Decimal("0.05"))

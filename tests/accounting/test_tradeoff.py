@@ -300,6 +300,22 @@ def test_bounds_of_laplace_noise_are_below_its_exact_curve(epsilon: Fraction, st
         assert whole.betas == pytest.approx(pure, abs=ROUNDING)
 
 
+@pytest.mark.parametrize("epsilon", [F("0.1"), F(1), F(5)])
+@pytest.mark.parametrize("moves", [(1, 1), (1, 2), (3, 2), (5, 1), (1, 1, 1), (2, 1, 2)])
+def test_a_change_spread_over_several_answers_tells_no_more_than_in_one(
+    epsilon: Fraction, moves: tuple[int, ...]
+) -> None:
+    total = sum(moves)
+    pairs = [whole_laplace(epsilon * move / total, move) for move in moves]
+    together = [
+        [mpmath.fprod(outcome) for outcome in product(*(pair[side] for pair in pairs))]
+        for side in (0, 1)
+    ]
+    spread = neyman_pearson(together[0], together[1])
+    for alpha, beta in zip(ALPHAS, tradeoff_of(single=Laplace(epsilon, total)).betas, strict=True):
+        assert beta <= spread(alpha)
+
+
 @settings(max_examples=20)
 @given(epsilons)
 def test_bounds_of_gaussian_noise_are_below_its_exact_curve(mu_squared: Fraction) -> None:
