@@ -143,10 +143,12 @@ def test_what_is_said_to_fit_fits_and_a_unit_more_does_not(
         assert try_to_ask(now, (Loss(largest), cells)) is not None
         assert try_to_ask(now, (Loss(largest + 1), cells)) is None
         often = now.times(Loss(1), cells)
-        assert often == largest
+        if pairs and cells is not None:
+            assert often <= largest, "of pairs it may be told too few, never too many"
+        else:
+            assert often == largest
         if cells is not None:
             assert now.only(cells[0]).largest_epsilon() == largest, "as the cell's own line says"
-            assert now.only(cells[0]).times(Loss(1)) == often
 
 
 @relations
