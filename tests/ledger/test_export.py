@@ -11,7 +11,7 @@ from tests.ledger.test_verify import SABOTEURS
 
 ACCOUNT = (
     '{"type":"account","book":"b","holder":"h","currency":"pure","pairs":false,"spent":[0,0],'
-    '"terms":{"conversion":0,"delta":0,"epsilon":1,"limits":[1,0],"offsets":[],"order":null},'
+    '"terms":{"conversion":0,"delta":0,"epsilon":1,"limits":[1,0],"order":null},'
     '"cells":[[0,5,0]]}'
 )
 NO_ACCOUNTS = [

@@ -86,7 +86,7 @@ class Ledger:
             order.charge_id,
             attempt,
             order.book_id,
-            order.holders,
+            (*order.holders, EVERYBODY),
             order.loss,
             order.cells,
             order.celled,
