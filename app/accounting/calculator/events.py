@@ -15,7 +15,7 @@ from typing_extensions import override
 
 from app.accounting import curves
 from app.accounting.calculator.figures import DoesNotApply
-from app.accounting.calculator.sampled import sampled_gaussian
+from app.accounting.sampled import sampled_gaussian
 from app.accounting.gaussian import pure_mu
 
 ZERO = Decimal(0)
