@@ -15,8 +15,8 @@ from typing_extensions import override
 
 from app.accounting import curves
 from app.accounting.calculator.figures import DoesNotApply
-from app.accounting.sampled import sampled_gaussian
 from app.accounting.gaussian import pure_mu
+from app.accounting.sampled import sampled_gaussian
 
 ZERO = Decimal(0)
 ONE = Decimal(1)
