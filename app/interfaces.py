@@ -98,6 +98,8 @@ class Catalogue(Protocol):
 
     async def dataset(self, name: str) -> Dataset: ...
 
+    async def currencies(self, book_id: str, holders: tuple[str, ...]) -> frozenset[str]: ...
+
 
 # The ledger, for administration; plain blocking calls
 

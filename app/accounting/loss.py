@@ -59,8 +59,14 @@ class Loss:
     def _numbers(self) -> tuple[int, int, int, int, int, int]:
         return (self.epsilon, self.delta, self.pure, self.failure, self.rho, self.mu_squared)
 
-    def wire(self) -> dict[str, float | str]:
-        return wire("epsilon", self.epsilon, PICO) | wire("delta", self.delta, ATTO)
+    def wire(self) -> dict[str, float | str | None]:
+        """The promise; a release that makes none is told by its rho."""
+        if self.epsilon >= INFINITE:
+            return {"epsilon": None, "delta": None, **wire("rho", self.rho, PICO)}
+        told = wire("epsilon", self.epsilon, PICO) | wire("delta", self.delta, ATTO)
+        if self.pure >= INFINITE:
+            told |= wire("rho", self.rho, PICO)
+        return {**told}
 
 
 def _sum(a: int, b: int) -> int:

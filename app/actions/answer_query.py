@@ -35,7 +35,7 @@ from app.ledger.protocol import (
     State,
     VoidOrder,
 )
-from app.mechanisms.laplace import Noise
+from app.mechanisms.release import Noise
 from app.names import new_id
 from app.planning.plan import Plan, Planner
 from app.planning.question import Question
@@ -138,7 +138,8 @@ class AnswerQuery:
         self, principal: Principal, asked: AskedOnce, dataset: Dataset
     ) -> tuple[ChargeOrder, Plan]:
         number = self.catalogue.number
-        plan = self.planner.plan(asked.question, dataset, asked.text)
+        currencies = await self.catalogue.currencies(dataset.book_id, principal.holders)
+        plan = self.planner.plan(asked.question, dataset, asked.text, currencies)
         order = ChargeOrder(
             charge_id=new_id("q"),
             analyst_id=principal.analyst_id,

@@ -10,7 +10,9 @@ from app.interfaces import Catalogue, Ledger
 from app.ledger.account import EVERYBODY, NO_GRANT, Account
 from app.ledger.balance import PARALLEL
 from app.ledger.protocol import reuse_key
-from app.planning.plan import Plan, Planner
+from app.mechanisms.release import Release
+from app.planning.choice import options
+from app.planning.plan import Planner
 from app.planning.question import Question
 
 
@@ -54,7 +56,9 @@ class PreviewQueries:
         accounts = sequence.accounts[book]
         if EVERYBODY not in accounts or len(accounts) < 2:
             raise NoGrant(NO_GRANT)
-        plan = self.planner.plan(question, dataset, question.model_dump_json(by_alias=True))
+        currencies = frozenset(account.currency for account in accounts.values())
+        text = question.model_dump_json(by_alias=True)
+        plan = self.planner.plan(question, dataset, text, currencies)
         cells = plan.pinning.cells
         own = [accounts[holder] for holder in principal.holders if holder in accounts]
         largest = min(account.largest_epsilon(cells) for account in own)
@@ -80,8 +84,18 @@ class PreviewQueries:
             "kind": question.query.kind,
             "price": plan.loss.wire(),
             "mechanism": plan.mechanism,
+            "alternatives": [
+                {
+                    "kind": option.kind,
+                    "price": option.release.loss.wire(),
+                    "mechanism": option.release.describe(),
+                    "expected_error": _expected_error(option.release, question),
+                    "payable": option.payable,
+                }
+                for option in options(question, dataset.card, currencies)
+            ],
             "theorem": "; ".join([plan.release.theorem, *theorems]),
-            "expected_error": _expected_error(plan),
+            "expected_error": _expected_error(plan.release, question),
             "groups": plan.release.tally.group_count(),
             "cells": plan.cells_shown,
             "composition": plan.pinning.why,
@@ -93,11 +107,11 @@ class PreviewQueries:
         }
 
 
-def _expected_error(plan: Plan) -> dict[str, Any]:
+def _expected_error(release: Release, question: Question) -> dict[str, Any]:
     """From the law of the noise alone; None where it depends on what would be released."""
-    confidence = plan.question.confidence
+    confidence = question.confidence
     return {
-        "half_width": plan.release.half_width(confidence),
+        "half_width": release.half_width(confidence),
         "confidence": confidence,
         "covers": "noise",
     }

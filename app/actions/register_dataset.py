@@ -38,9 +38,10 @@ class RegisterDataset:
             check_name(column.name, f"/columns/{index}/name")
         if isinstance(card.person, ColumnPerson):
             check_name(card.person.column, "/person/column")
-        if card.cells is not None and card.person.rows_max > 1:
+        if card.cells is not None and isinstance(card.person, ColumnPerson):
+            # Even of those with one row kept, another name for the data may keep another row.
             raise Invalid.field(
-                "/cells", "cells need one row a person: someone with several rows may be in two"
+                "/cells", "cells need a row for each person: someone with several may be in two"
             )
         engine = self.engines.engine(source.engine)
         inspection = engine.inspect(source, card)

@@ -100,7 +100,12 @@ class LastQuestion(BaseModel):
 
     id: str
     kind: str
-    epsilon: float
+    epsilon: float | None
+    delta: float | None
+    epsilon_exact: str | None = None
+    delta_exact: str | None = None
+    rho: float | None = None
+    rho_exact: str | None = None
     questions_left: int
 
 
@@ -293,10 +298,10 @@ def _last(given: Services, principal: Principal, dataset: Dataset, account: Acco
     if asked is None:
         return None
     question = Question.model_validate_json(asked.question)
-    plan = given.planner.plan(question, dataset, asked.question)
+    plan = given.planner.plan(question, dataset, asked.question, frozenset({account.currency}))
     return {
         "id": asked.id,
         "kind": question.query.kind,
-        "epsilon": asked.epsilon / PICO,
+        **plan.loss.wire(),
         "questions_left": account.times(plan.loss, plan.pinning.cells),
     }

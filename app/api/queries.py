@@ -97,6 +97,7 @@ class PreviewResponse(BaseModel):
     kind: str
     price: LossResponse
     mechanism: dict[str, Any]
+    alternatives: list[dict[str, Any]]
     theorem: str
     expected_error: dict[str, Any]
     groups: int
@@ -287,7 +288,9 @@ def _item(asked: Asked, text_max: int | None = None) -> dict[str, Any]:
         "dataset": asked.dataset,
         "status": status,
         "question": None if left_out else json.loads(asked.question),
-        "price": {k: v for k, v in charged["charged"].items() if k.startswith(("epsilon", "delta"))}
+        "price": {
+            k: v for k, v in charged["charged"].items() if k.startswith(("epsilon", "delta", "rho"))
+        }
         if asked.reused_from is None
         else {"epsilon": 0.0, "delta": 0.0},
         "reused_from": asked.reused_from,

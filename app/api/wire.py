@@ -33,17 +33,18 @@ class LossResponse(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    epsilon: float
-    delta: float
+    epsilon: float | None
+    delta: float | None
     epsilon_exact: str | None = None
     delta_exact: str | None = None
+    rho: float | None = None
+    rho_exact: str | None = None
 
 
 class AmountResponse(LossResponse):
     """A loss that an account has, in its own units too: rho of `zcdp`, mu of `gdp`, and of `renyi`
     the divergence at the order with most of delta."""
 
-    rho: float | None = None
     mu: float | None = None
     order: float | None = None
     renyi: float | None = None

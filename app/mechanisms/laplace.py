@@ -13,27 +13,45 @@ exp(-256); a question that needs more noise is refused.
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from decimal import Decimal
 from fractions import Fraction
-from typing import Any, Protocol
 
-from app.accounting.loss import Loss
+from app.accounting import curves
 from app.accounting.losses import discrete_laplace_loss
-from app.accounting.rounding import PICO
+from app.accounting.precise import units_up
+from app.accounting.rounding import PICO, cost_units, limit_units
 from app.errors import Invalid
-from app.queries.figures import Noisy, number
+from app.mechanisms.asked import Asked, CannotServe
+from app.mechanisms.release import Noise, Part, Release, float_up, steps_within
 from app.queries.measures import Measure
 from app.queries.shape import Shape
-from app.queries.statistics import Exact, Tally
 
 KIND = "laplace"
 THEOREM = "Dwork, McSherry, Nissim and Smith 2006, Proposition 1 (discrete Laplace mechanism)"
 SCALE_MAX = 2.0**55
 SCALE_MIN = 1e-3  # below, a draw other than 0 has probability exp(-1000): no noise at all
+EPSILON_UNITS_MAX = 10**6 * PICO
 
 
-class Noise(Protocol):
-    def discrete_laplace(self, scale: float, size: int) -> list[int]: ...
+class DiscreteLaplace:
+    """P(Z = z) = (1 - p) / (1 + p) * p^|z|, p = exp(-1 / scale)."""
+
+    kind = KIND
+
+    def draw(self, noise: Noise, scale: float, size: int) -> list[int]:
+        return noise.discrete_laplace(scale, size)
+
+    def width(self, scale: float, alpha: float) -> int:
+        return width(scale, alpha)
+
+    def deviation(self, scale: float) -> float:
+        """Variance 2 p / (1 - p)^2."""
+        p = math.exp(-1.0 / scale)
+        return math.sqrt(2.0 * p) / -math.expm1(-1.0 / scale)
+
+
+LAW = DiscreteLaplace()
 
 
 def width(scale: float, alpha: float) -> int:
@@ -42,97 +60,29 @@ def width(scale: float, alpha: float) -> int:
     return max(0, math.ceil(scale * tail * (1.0 + 1e-12)) - 1)
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """One measure with its noise, in steps of the measure's own grid."""
-
-    measure: Measure
-    scale: float
-
-    def noisy(self, exact: int, noise: int, half: int) -> Noisy:
-        steps = exact + noise
-        return Noisy(steps=steps, low=steps - half, high=steps + half)
-
-    def describe(self) -> dict[str, Any]:
-        exponent = self.measure.grid_exponent
-        return {
-            "measure": self.measure.name,
-            "sensitivity": number(self.measure.sensitivity, exponent),
-            "scale": math.ldexp(self.scale, -exponent),
-            "grid": number(1, exponent),
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class LaplaceRelease:
-    """What will be asked, what it costs, and how the noise is drawn: public facts only."""
-
-    tally: Tally
-    parts: tuple[Part, ...]
-    loss: Loss
-    theorem: str = THEOREM
-
-    def draw(
-        self, exact: Exact, noise: Noise, *, confidence: float
-    ) -> tuple[tuple[Noisy, ...], ...]:
-        """Noise on every measure and group. Each interval holds with its share of 1 - confidence,
-        so that the intervals one figure is made of hold together."""
-        alpha = (1.0 - confidence) / len(self.parts)
-        released = []
-        for part in self.parts:
-            terms = part.measure.terms
-            exacts = [
-                sum(coefficient * exact[index][group] for coefficient, index in terms)
-                for group in range(self.tally.group_count())
-            ]
-            draws = noise.discrete_laplace(part.scale, len(exacts))
-            half = width(part.scale, alpha)
-            released.append(
-                tuple(part.noisy(e, z, half) for e, z in zip(exacts, draws, strict=True))
-            )
-        return tuple(released)
-
-    def describe(self) -> dict[str, Any]:
-        return {"kind": KIND, "noise": [part.describe() for part in self.parts]}
-
-    def record(self) -> dict[str, Any]:
-        """For the ledger: whole numbers and fractions from which any accountant can recompute."""
-        return {
-            "mechanism": KIND,
-            "noise": [
-                {
-                    "measure": part.measure.name,
-                    "sensitivity": str(part.measure.sensitivity),
-                    "share": str(part.measure.share),
-                    "grid_exponent": part.measure.grid_exponent,
-                    "scale": part.scale.hex(),
-                }
-                for part in self.parts
-            ],
-        }
-
-    def half_width(self, confidence: float) -> float | None:
-        """Half of the interval's width where one measure is the figure; None for a mean, whose
-        interval depends on what is released."""
-        if len(self.parts) != 1:
-            return None
-        part = self.parts[0]
-        return float(number(width(part.scale, 1.0 - confidence), part.measure.grid_exponent))
-
-
-def prepare(shape: Shape, *, epsilon: int) -> LaplaceRelease:
-    """The release that costs exactly `epsilon` units."""
-    return LaplaceRelease(
+def prepare(shape: Shape, asked: Asked) -> Release:
+    """The release that costs the asked epsilon, no more than the asked rho, or the least epsilon
+    whose half width is within the asked one."""
+    if asked.epsilon is not None:
+        epsilon = cost_units(asked.epsilon, PICO)
+    elif asked.rho is not None:
+        epsilon = _epsilon_within(limit_units(asked.rho, PICO))
+    else:
+        assert asked.half_width is not None
+        epsilon = _epsilon_for(shape, asked.half_width, asked.confidence)
+    return Release(
+        law=LAW,
         tally=shape.tally,
         parts=tuple(_part(measure, epsilon) for measure in shape.measures),
         loss=discrete_laplace_loss(
             epsilon, tuple(measure.sensitivity / measure.share for measure in shape.measures)
         ),
+        theorem=THEOREM,
     )
 
 
 def _part(measure: Measure, epsilon: int) -> Part:
-    scale = _float_up(measure.sensitivity / (Fraction(epsilon, PICO) * measure.share))
+    scale = _scale(measure, epsilon)
     if scale < SCALE_MIN:
         raise Invalid.field("/privacy/epsilon", "so large that there would be no noise at all")
     if scale > SCALE_MAX:
@@ -140,6 +90,39 @@ def _part(measure: Measure, epsilon: int) -> Part:
     return Part(measure, scale)
 
 
-def _float_up(exact: Fraction) -> float:
-    scale = float(exact)
-    return scale if Fraction(scale) >= exact else math.nextafter(scale, math.inf)
+def _scale(measure: Measure, epsilon: int) -> float:
+    return float_up(measure.sensitivity / (Fraction(epsilon, PICO) * measure.share))
+
+
+def _epsilon_within(rho: int) -> int:
+    """The largest epsilon whose rho, e tanh(e/2), is at most so many units."""
+
+    def fits(epsilon: int) -> bool:
+        return units_up(curves.pure_rho(Decimal(epsilon) / PICO)) <= rho
+
+    if not fits(1):
+        raise CannotServe("a rho so small that no Laplace noise is within it")
+    return _last(fits, 1, EPSILON_UNITS_MAX)
+
+
+def _epsilon_for(shape: Shape, half_width: float, confidence: float) -> int:
+    """The least epsilon whose interval is no wider: a larger one never has a wider one."""
+    if len(shape.measures) != 1:
+        raise CannotServe("the width of this figure depends on what is released")
+    measure = shape.measures[0]
+    steps = steps_within(measure, half_width)
+
+    def too_wide(epsilon: int) -> bool:
+        return width(_scale(measure, epsilon), 1.0 - confidence) > steps
+
+    if too_wide(EPSILON_UNITS_MAX):
+        raise CannotServe("a half width that no noise is within")
+    return _last(too_wide, 0, EPSILON_UNITS_MAX) + 1 if too_wide(1) else 1
+
+
+def _last(holds: Callable[[int], bool], low: int, high: int) -> int:
+    """The last of the whole numbers from `low` for which it holds, if it holds up to some point."""
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return high if holds(high) else low

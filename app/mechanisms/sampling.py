@@ -1,9 +1,9 @@
 """The only randomness: exact samplers on the system's generator, unseeded.
 
-Discrete Laplace comes from OpenDP, which samples it in exact arithmetic from the operating system's
-generator; no floating-point noise is ever drawn. OpenDP is always asked for noise around zero and
-the noise is added to the exact whole number here, in Python's unbounded integers: its 64-bit
-addition saturates, ours cannot.
+Discrete Laplace and Gaussian noise come from OpenDP, which samples them in exact arithmetic from
+the operating system's generator; no floating-point noise is ever drawn. OpenDP is always asked for
+noise around zero and the noise is added to the exact whole number here, in Python's unbounded
+integers: its 64-bit addition saturates, ours cannot.
 
 Law: P(Z = z) = (1 - p) / (1 + p) * p^|z|, p = exp(-1 / scale).
 """
@@ -12,8 +12,13 @@ import secrets
 import threading
 from collections import OrderedDict
 
-from app.mechanisms.opendp_direct import LaplaceOnWholeNumbers
+from app.mechanisms.opendp_direct import (
+    GaussianOnWholeNumbers,
+    LaplaceOnWholeNumbers,
+    OnWholeNumbers,
+)
 
+Sampler = type[LaplaceOnWholeNumbers] | type[GaussianOnWholeNumbers]
 _SAMPLERS_MAX = 1024
 _ONE_BY_ONE_MAX = 16
 
@@ -22,14 +27,26 @@ class SystemNoise:
     """Noise from the system's generator. One for a process; safe to share between threads."""
 
     def __init__(self) -> None:
-        self._samplers: OrderedDict[float, LaplaceOnWholeNumbers] = OrderedDict()
+        self._samplers: OrderedDict[tuple[type, float], OnWholeNumbers] = OrderedDict()
         self._lock = threading.Lock()
 
     def discrete_laplace(self, scale: float, size: int) -> list[int]:
         """Independent draws; `scale` is positive, in whole steps."""
         if not 0.0 < scale <= 2.0**55:  # 64 bits saturate beyond, see laplace.py
             raise ValueError("a noise scale is positive and at most 2^55 steps")
-        sampler = self._sampler(scale)
+        return self._draws(self._sampler(scale, LaplaceOnWholeNumbers), size)
+
+    def discrete_gaussian(self, scale: float, size: int) -> list[int]:
+        """Independent draws; P(Z = z) in proportion to exp(-z^2 / (2 scale^2))."""
+        if not 0.0 < scale <= 2.0**55:
+            raise ValueError("a noise scale is positive and at most 2^55 steps")
+        return self._draws(self._sampler(scale, GaussianOnWholeNumbers), size)
+
+    def below(self, bound: int) -> int:
+        """A whole number from 0 to bound - 1, each as likely."""
+        return secrets.randbelow(bound)
+
+    def _draws(self, sampler: OnWholeNumbers, size: int) -> list[int]:
         if size <= _ONE_BY_ONE_MAX:
             return [sampler.draw() for _ in range(size)]
         draws = sampler.draw_many(size)
@@ -37,15 +54,13 @@ class SystemNoise:
             raise ArithmeticError("the sampler returned another number of draws")
         return draws
 
-    def below(self, bound: int) -> int:
-        """A whole number from 0 to bound - 1, each as likely."""
-        return secrets.randbelow(bound)
-
-    def _sampler(self, scale: float) -> LaplaceOnWholeNumbers:
+    def _sampler(
+        self, scale: float, kind: "type[LaplaceOnWholeNumbers | GaussianOnWholeNumbers]"
+    ) -> OnWholeNumbers:
         with self._lock:
-            found = self._samplers.get(scale)
+            found = self._samplers.get((kind, scale))
             if found is None:
-                found = self._samplers[scale] = LaplaceOnWholeNumbers(scale)
+                found = self._samplers[kind, scale] = kind(scale)
                 if len(self._samplers) > _SAMPLERS_MAX:
                     self._samplers.popitem(last=False)
             return found

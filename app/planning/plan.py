@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.accounting.loss import Loss
-from app.accounting.rounding import PICO, cost_units
 from app.datasets import Card, Dataset
-from app.mechanisms import MECHANISMS, laplace
-from app.mechanisms.laplace import LaplaceRelease, Noise
+from app.mechanisms.release import Noise, Release
 from app.planning.cells import Pinning, cell_labels, pinned_cells
+from app.planning.choice import choose, options
 from app.planning.question import Question
 from app.queries.figures import Figure
 from app.queries.statistics import Exact
@@ -24,7 +23,7 @@ class Plan:
 
     question: Question
     card: Card
-    release: LaplaceRelease
+    release: Release
     digest: str  # the same for the same query, mechanism and price
     pinning: Pinning  # the cells it is charged to
     mechanism: dict[str, Any]  # what the analyst is told of it
@@ -76,22 +75,29 @@ class Planner:
     """
 
     def __init__(self, plans_max: int = 2048) -> None:
-        self._plans: OrderedDict[tuple[str, str], Plan] = OrderedDict()
+        self._plans: OrderedDict[tuple[str, str, frozenset[str]], Plan] = OrderedDict()
         self._plans_max = plans_max
         self._lock = threading.Lock()
 
-    def plan(self, question: Question, dataset: Dataset, text: str) -> Plan:
+    def plan(
+        self,
+        question: Question,
+        dataset: Dataset,
+        text: str,
+        currencies: frozenset[str] = frozenset(),
+    ) -> Plan:
         """Price a question. Raises Invalid, naming the field, for one the card does not allow.
 
         `text` is the question's JSON: to Python a question about 1, 1.0 or True is the same one.
+        `currencies` are those of the accounts that will pay.
         """
         if len(text) > KEPT_TEXT_MAX:  # kept plans must not fill the memory
-            return make_plan(question, dataset.card)
-        key = dataset.id, text
+            return make_plan(question, dataset.card, currencies)
+        key = dataset.id, text, currencies
         with self._lock:
             found = self._plans.get(key)
         if found is None:
-            found = make_plan(question, dataset.card)
+            found = make_plan(question, dataset.card, currencies)
             with self._lock:
                 self._plans[key] = found
                 if len(self._plans) > self._plans_max:
@@ -99,13 +105,17 @@ class Planner:
         return found
 
 
-def make_plan(question: Question, card: Card) -> Plan:
-    shape = question.query.shape(card)
-    kind = question.mechanism.kind if question.mechanism else laplace.KIND
-    release = MECHANISMS[kind](shape, epsilon=cost_units(question.privacy.epsilon, PICO))
+def make_plan(question: Question, card: Card, currencies: frozenset[str] = frozenset()) -> Plan:
+    found = options(question, card, currencies)
+    return plan_of(question, card, choose(found, question, currencies).release)
+
+
+def plan_of(question: Question, card: Card, release: Release) -> Plan:
     asked = question.model_dump(mode="json", by_alias=True, include={"query", "confidence"})
-    text = json.dumps([asked, kind, release.loss.epsilon, release.loss.delta], sort_keys=True)
+    mechanism = release.describe()
+    promise = [release.loss.epsilon, release.loss.delta, release.loss.rho]
+    text = json.dumps([asked, mechanism, promise], sort_keys=True)
     digest = hashlib.sha256(text.encode()).hexdigest()
     record = {"query": question.query.kind, **release.record()}
     pinning = pinned_cells(release.tally, card)
-    return Plan(question, card, release, digest, pinning, release.describe(), record)
+    return Plan(question, card, release, digest, pinning, mechanism, record)

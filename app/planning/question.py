@@ -1,9 +1,9 @@
 """A question as it is asked: which dataset, what, how noisy."""
 
 from decimal import Decimal
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from app.accounting.rounding import PICO, UNITS_MAX
 from app.queries import Query
@@ -41,20 +41,47 @@ Epsilon = Annotated[
 ]
 
 
+def exact_delta(value: object) -> Decimal:
+    amount = exact_amount(value)
+    if not Decimal("1e-18") <= amount < 1:
+        raise ValueError("from 1e-18 to less than 1")
+    return amount
+
+
+def as_float(value: object) -> object:
+    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
 class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
 class Privacy(_Frozen):
-    """How much loss the question may cost."""
+    """How much loss the question may cost, or how accurate its answer must be: one of `epsilon`
+    (with `delta`, for mechanisms that need one), `rho`, and `half_width`, for which the least loss
+    that promises it is found and charged."""
 
-    epsilon: Epsilon
+    epsilon: Epsilon | None = None
+    delta: Annotated[Decimal, BeforeValidator(exact_delta)] | None = None
+    rho: Epsilon | None = None
+    half_width: Annotated[float, BeforeValidator(as_float), Field(gt=0, le=1e18)] | None = None
+    confidence: Annotated[float, Field(gt=0.0, lt=1.0)] | None = None
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        ways = [w for w in (self.epsilon, self.rho, self.half_width) if w is not None]
+        if len(ways) != 1:
+            raise ValueError("give one of epsilon, rho and half_width")
+        if self.confidence is not None and self.half_width is None:
+            raise ValueError("confidence goes with half_width")
+        return self
 
 
 class Mechanism(_Frozen):
-    """The mechanism to use; left out, the planner takes the one with the least expected error."""
+    """The mechanism to use; left out, the planner takes the one with the least expected error that
+    the accounts can pay for."""
 
-    kind: Literal["laplace"]
+    kind: Literal["laplace", "gaussian"]
 
 
 class Question(_Frozen):

@@ -4,7 +4,6 @@ Bins are a category's values, false and true, or the intervals between given edg
 value is missing is in no bin, nor is one outside the edges; every bin is present, empty or not.
 """
 
-from fractions import Fraction
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, field_validator
@@ -14,7 +13,7 @@ from app.errors import Invalid
 from app.queries.figures import Figure, Noisy, figure
 from app.queries.filters import Filter, resolve
 from app.queries.groups import GROUPS_MAX, Edges, resolve_group
-from app.queries.measures import Measure, sensitivity_l1
+from app.queries.measures import row_measure
 from app.queries.shape import AT, Shape
 from app.queries.statistics import Rows, Tally
 
@@ -42,15 +41,7 @@ class Histogram(BaseModel):
             raise Invalid.field(f"{AT}/edges", f"at most {GROUPS_MAX} bins")
         return Shape(
             tally=Tally(resolve(self.where, card, f"{AT}/where"), (bins,), (Rows(),)),
-            measures=(
-                Measure(
-                    "count",
-                    ((1, 0),),
-                    sensitivity_l1(card, low=1, high=1, grouped=True),
-                    Fraction(1),
-                    0,
-                ),
-            ),
+            measures=(row_measure(card, "count", low=1, high=1, grouped=True, grid_exponent=0),),
         )
 
     def figures(self, noisy: tuple[tuple[Noisy, ...], ...], card: Card) -> list[Figure]:

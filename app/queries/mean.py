@@ -10,6 +10,11 @@ the rows a person may have. In units of epsilon a row that appears or vanishes c
 at most epsilon under add_remove, and under replace_one without groups. With groups a replaced row
 may leave one group and enter another, which is twice the first: both sensitivities are doubled.
 
+For Gaussian noise the squares add up, in units of m^2: a row that appears or vanishes moves T by h
+and N by 1, h^2/2h^2 + 1/2 <= 1 with squares (h^2, 1); one whose value changes moves T by 2h alone,
+which with the square 2h^2 of T costs 4h^2/(2 * 2h^2) = 1, and the first h^2/4h^2 + 1/2 < 1; and one
+that leaves a group and enters another is the first twice, so both squares double.
+
 An empty selection gives c plus noise, clamped to the bounds, as every mean is.
 """
 
@@ -34,17 +39,27 @@ class Mean(Selection):
         low, high = column.steps
         centre = (low + high) // 2
         groups = self.resolved_groups(card)
-        rows = card.person.rows_max
-        if groups and card.neighbours == "replace_one":
-            rows *= 2
+        m = rows = card.person.rows_max
+        squares, count_squares = 1, 1
+        if card.neighbours == "replace_one":
+            squares = 2
+            if groups:
+                rows, count_squares = 2 * m, 2
         half = Fraction(1, 2)
         reach = max(high - centre, centre - low)
         total_terms = ((1, 0), (-centre, 1))
         return Shape(
             tally=self.tally(card, groups, Total(column.name), Values(column.name)),
             measures=(
-                Measure("centred_sum", total_terms, rows * reach, half, column.grid_exponent),
-                Measure("count", ((1, 1),), rows, half, 0),
+                Measure(
+                    "centred_sum",
+                    total_terms,
+                    rows * reach,
+                    half,
+                    column.grid_exponent,
+                    square=squares * (m * reach) ** 2,
+                ),
+                Measure("count", ((1, 1),), rows, half, 0, square=count_squares * m**2),
             ),
         )
 

@@ -24,6 +24,11 @@ class Change:
     connection: Connection
     now: int
 
+    def raise_catalogue(self) -> None:
+        """Every process hears of it before its next charge."""
+        installation = tables.installation
+        self.connection.execute(update(installation).values(catalogue=installation.c.catalogue + 1))
+
     def append(self, book_id: str, *, kind: str, actor: str, body: dict[str, Any]) -> Entry:
         books, entries = tables.books, tables.entries
         row = self.connection.execute(
@@ -84,13 +89,11 @@ class Administration:
     def change(self, *, catalogue: bool = True) -> Iterator[Change]:
         """A change; `catalogue` says whether people or datasets change, which every process hears
         of by the number it raises (and which makes such changes wait for one another)."""
-        installation = tables.installation
         with store_errors(), self._database.writing() as connection:
+            change = Change(connection, now_microseconds())
             if catalogue:
-                connection.execute(
-                    update(installation).values(catalogue=installation.c.catalogue + 1)
-                )
-            yield Change(connection, now_microseconds())
+                change.raise_catalogue()
+            yield change
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable
 from dataclasses import replace
+from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
@@ -10,6 +11,7 @@ from sqlalchemy import Connection, delete, insert, select, update
 
 from app.accounting import COMPOSITION_RULES
 from app.accounting.loss import Loss
+from app.accounting.rounding import ATTO, limit_units
 from app.accounting.spending import Spend
 from app.accounting.terms import Terms, Wish
 from app.datasets import Card, Dataset
@@ -81,6 +83,8 @@ class Budgets:
                 raise PreconditionFailed("The budget is not the one you saw; read it again.")
             after = _granted(before, dataset, holder, shown, currency, wish)
             _write(change, after, new=before is None)
+            if before is None or before.currency != currency:
+                change.raise_catalogue()  # the planner's choice may hang on it
             if before is not None and before.currency != currency:
                 table = tables.cells  # all given back, and counted in another currency
                 change.connection.execute(delete(table).where(table.c.account_id == after.id))
@@ -151,9 +155,17 @@ def _granted(
         raise Conflict(
             f"An account from which something is spent keeps its currency, {before.currency}."
         )
-    # The shares of delta stay with an account that has spent: then every transcript so far is one
-    # that the new limits, had they held from the beginning, would have allowed.
-    terms = rule.freeze(wish, star=None if untouched else before.terms.order)
+    star = None
+    if not untouched and before.terms.order is not None:
+        # Delta and its shares stay with an account that has spent. Then of two limits, whichever
+        # answers led to them, one allows all that the other does, and the larger is the promise.
+        star, kept = before.terms.order, before.terms
+        if limit_units(wish.delta, ATTO) != kept.delta:
+            raise Conflict("An account from which something is spent keeps its delta.")
+        if wish.failure_delta not in (None, Decimal(kept.limits[1]) / ATTO):
+            raise Conflict("An account from which something is spent keeps its failure_delta.")
+        wish = replace(wish, failure_delta=Decimal(kept.limits[1]) / ATTO)
+    terms = rule.freeze(wish, star=star)
     balance = before.balance
     if before.currency != currency:
         balance = Balance(rule.nothing, balance.pairs)

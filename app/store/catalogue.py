@@ -11,9 +11,10 @@ from types import SimpleNamespace
 from app.access import Key, Principal, Role, holders_of
 from app.datasets import Dataset
 from app.errors import NoGrant, NotAuthenticated
-from app.ledger.account import NO_GRANT
+from app.ledger.account import EVERYBODY, NO_GRANT
 from app.names import folded
 from app.store.administration import key_hash
+from app.store.budgets import find_accounts
 from app.store.datasets import dataset_from
 from app.store.hot import HotConnection, now_microseconds
 from app.store.statements import Statements
@@ -31,6 +32,7 @@ class Catalogue:
         self.number = 0
         self._principals: dict[str, tuple[Principal, Key]] = {}
         self._datasets: dict[str, Dataset] = {}
+        self._currencies: dict[tuple[str, tuple[str, ...]], frozenset[str]] = {}
 
     def forget(self, number: int) -> None:
         """A newer state is known to exist."""
@@ -38,6 +40,7 @@ class Catalogue:
             self.number = number
             self._principals.clear()
             self._datasets.clear()
+            self._currencies.clear()
 
     async def check(self) -> None:
         """Forget what is kept if anything has changed since."""
@@ -58,6 +61,21 @@ class Catalogue:
         if found is None or not found[1].valid_at(now_microseconds()):
             raise NotAuthenticated(NOT_AUTHENTICATED)
         return found[0]
+
+    async def currencies(self, book_id: str, holders: tuple[str, ...]) -> frozenset[str]:
+        """Of the accounts that pay for a question of these holders."""
+        key = book_id, holders
+        found = self._currencies.get(key)
+        if found is None:
+            wanted = [*holders, EVERYBODY]
+            number, read = await self._writer.look(
+                lambda hot, sql: _read_currencies(hot, sql, book_id, wanted)
+            )
+            self.forget(number)
+            if len(self._currencies) < KEPT_MAX:
+                self._currencies[key] = read
+            return read
+        return found
 
     async def dataset(self, name: str) -> Dataset:
         key = folded(name)
@@ -87,6 +105,14 @@ def _read_principal(
     holders = holders_of(name, tuple(json.loads(groups)))
     principal = Principal(analyst_id, name, Role(role), key_id, holders)
     return clock[0][0], (principal, Key(key_id, prefix, created, expires, revoked))
+
+
+def _read_currencies(
+    hot: HotConnection, sql: Statements, book_id: str, holders: list[str]
+) -> tuple[int, frozenset[str]]:
+    number = _read_number(hot, sql)
+    accounts = find_accounts(hot, sql, book_id=book_id, holders=holders)
+    return number, frozenset(account.currency for account in accounts.values())
 
 
 def _read_dataset(hot: HotConnection, sql: Statements, key: str) -> tuple[int, Dataset | None]:

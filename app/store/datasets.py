@@ -159,10 +159,11 @@ class Datasets:
                     "These data are registered under another name with another person or "
                     "neighbouring relation; their losses could not be added up."
                 )
-            if card.cells and other.cells and card.cells != other.cells:
+            if card.cells and other.cells and _partition(card) != _partition(other):
                 raise Conflict(
                     "These data are registered under another name with other cells; a loss on one "
-                    "partition says nothing about the other. Declare the same cells, or none."
+                    "partition says nothing about the other. Declare the same cells of the same "
+                    "column, or none."
                 )
 
     def _insert(self, change: Change, dataset: Dataset, fingerprint: str) -> None:
@@ -227,6 +228,15 @@ class Datasets:
                 },
             )
             return after
+
+
+def _partition(card: Card) -> tuple[object, object]:
+    """Who is in which cell: the edges, and the column's own declaration, by which its values are
+    ordered and clamped."""
+    assert card.cells is not None
+    column = card.column(card.cells.column)
+    assert column is not None
+    return card.cells, column.model_copy(update={"description": None})
 
 
 def _select() -> Select[Any]:

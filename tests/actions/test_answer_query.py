@@ -219,6 +219,8 @@ def test_noise_that_fails_forfeits(service: Service) -> None:
         def discrete_laplace(self, scale: float, size: int) -> list[int]:
             raise ArithmeticError("the sampler failed")
 
+        discrete_gaussian = discrete_laplace
+
     service.answer_query.noise = NoNoise()
     with pytest.raises(QuestionForfeited):
         service.ask(COUNT)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from app.datasets import Card
-from app.mechanisms.laplace import Noise
+from app.mechanisms.release import Noise
 from app.mechanisms.sampling import SystemNoise
 from app.planning.plan import Plan, make_plan
 from app.queries.statistics import Exact
@@ -33,6 +33,9 @@ class TooSmall:
 
     def discrete_laplace(self, scale: float, size: int) -> list[int]:
         return self._noise.discrete_laplace(scale / 3, size)
+
+    def discrete_gaussian(self, scale: float, size: int) -> list[int]:
+        return self._noise.discrete_gaussian(scale / 3, size)
 
 
 def row(age: int | None, city: str = "Bern") -> Row:

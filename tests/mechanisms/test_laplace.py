@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from app.accounting.rounding import PICO, UNITS_MAX
 from app.errors import Invalid
 from app.mechanisms import MECHANISMS
-from app.mechanisms.laplace import LaplaceRelease, prepare, width
+from app.mechanisms.asked import Asked
+from app.mechanisms.laplace import prepare, width
+from app.mechanisms.release import Release
 from app.mechanisms.sampling import SystemNoise
 from app.planning.plan import make_plan
 from app.queries.measures import Measure
@@ -26,15 +28,19 @@ shares = st.sampled_from([Fraction(1), Fraction(1, 2), Fraction(1, 3)])
 epsilons = st.integers(1, UNITS_MAX)
 
 
-def release(sensitivity: int, epsilon: int, share: Fraction = Fraction(1)) -> LaplaceRelease:
+def asked(epsilon: int) -> Asked:
+    return Asked(epsilon=Decimal(epsilon).scaleb(-12))
+
+
+def release(sensitivity: int, epsilon: int, share: Fraction = Fraction(1)) -> Release:
     measure = Measure("count", ((1, 0),), sensitivity, share, 0)
-    return prepare(Shape(ONE, (measure,)), epsilon=epsilon)
+    return prepare(Shape(ONE, (measure,)), asked(epsilon))
 
 
 # Scales
 
 
-def promised(release: LaplaceRelease) -> tuple[int, int, int, int]:
+def promised(release: Release) -> tuple[int, int, int, int]:
     loss = release.loss
     return loss.epsilon, loss.delta, loss.pure, loss.failure
 
@@ -90,16 +96,18 @@ def test_a_column_narrower_than_its_grid_is_refused_rather_than_answered_without
 
 def test_every_mechanism_prepares_a_release_that_costs_what_it_was_asked_to() -> None:
     shape = question({"kind": "mean", "column": "age"}).query.shape(card())
+    third = Asked(epsilon=Decimal(PICO // 3).scaleb(-12), delta=Decimal("1e-6"))
     for kind, made in MECHANISMS.items():
-        prepared = made(shape, epsilon=PICO // 3)
-        assert promised(prepared) == (PICO // 3, 0, PICO // 3, 0)
+        prepared = made(shape, third)
+        assert prepared.loss.epsilon == PICO // 3
+        assert prepared.loss.delta in (0, 10**12)
         assert prepared.describe()["kind"] == prepared.record()["mechanism"] == kind
         assert prepared.theorem
 
 
 def test_a_record_says_exactly_what_was_drawn() -> None:
     shape = question({"kind": "mean", "column": "income"}).query.shape(card())
-    made = prepare(shape, epsilon=PICO // 7)
+    made = prepare(shape, asked(PICO // 7))
     for said, part in zip(made.record()["noise"], made.parts, strict=True):
         assert float.fromhex(said["scale"]) == part.scale
         spend = Fraction(made.loss.epsilon, PICO) * Fraction(said["share"])
@@ -121,6 +129,8 @@ class Told:
         taken, self.draws = self.draws[:size], self.draws[size:]
         return taken
 
+    discrete_gaussian = discrete_laplace
+
 
 def test_every_group_and_measure_gets_its_own_draw_of_its_own_scale() -> None:
     asked = question({"kind": "mean", "column": "age", "group_by": ["city"]})
@@ -141,7 +151,7 @@ def test_noise_is_added_without_saturating() -> None:
 def test_a_sampler_that_returns_too_few_draws_is_an_error_and_no_answer() -> None:
     groups = Tally(None, (ByValues("city", ("a", "b")),), (Rows(),))
     measure = Measure("count", ((1, 0),), 1, Fraction(1), 0)
-    made = prepare(Shape(groups, (measure,)), epsilon=PICO)
+    made = prepare(Shape(groups, (measure,)), asked(PICO))
     with pytest.raises(ValueError, match="shorter"):
         made.draw(((1, 2),), Told(5), confidence=0.95)
 

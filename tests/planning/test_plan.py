@@ -119,6 +119,7 @@ def test_the_price_is_the_asked_epsilon_rounded_up_whatever_is_asked(epsilon: st
         asked = query.model_copy(
             update={"privacy": question({"kind": "count"}, epsilon=epsilon).privacy}
         )
+        assert asked.privacy.epsilon is not None
         units = -(-int(asked.privacy.epsilon * 10**20) // 10**8)
         loss = make_plan(asked, CARD).loss
         assert (loss.epsilon, loss.delta, loss.pure, loss.failure) == (units, 0, units, 0)

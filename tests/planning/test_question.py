@@ -47,7 +47,7 @@ WRONG: dict[str, dict[str, Any]] = {
     "an epsilon too small to charge": {"privacy": {"epsilon": "1e-13"}},
     "an epsilon too large to charge": {"privacy": {"epsilon": "1e7"}},
     "a delta": {"privacy": {"epsilon": 1, "delta": 0}},
-    "an unknown mechanism": {"mechanism": {"kind": "gaussian"}},
+    "an unknown mechanism": {"mechanism": {"kind": "magic"}},
     "a mechanism that is text": {"mechanism": "laplace"},
     "a mechanism with a scale": {"mechanism": {"kind": "laplace", "scale": 0}},
     "a confidence of 0": {"confidence": 0.0},
@@ -85,7 +85,9 @@ def test_questions_that_cost_differently_are_different_bodies(one: str, other: s
     def parsed(epsilon: str) -> tuple[str, str, int]:
         raw = f'{{"dataset":"d","query":{{"kind":"count"}},"privacy":{{"epsilon":{epsilon}}}}}'
         body = parse_question(raw.encode())
-        return body.text, body.hash, cost_units(body.value.privacy.epsilon, PICO)
+        asked = body.value.privacy.epsilon
+        assert asked is not None
+        return body.text, body.hash, cost_units(asked, PICO)
 
     first, second = parsed(one), parsed(other)
     assert first[2] == second[2] - 1

@@ -1,0 +1,19 @@
+"""How much privacy, or how much accuracy, a question asks for: a mechanism is prepared from it."""
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One of epsilon, rho and half_width is given; a delta may go with any of them."""
+
+    epsilon: Decimal | None = None
+    delta: Decimal | None = None
+    rho: Decimal | None = None
+    half_width: float | None = None
+    confidence: float = 0.95  # of the half width
+
+
+class CannotServe(Exception):
+    """This mechanism cannot give what was asked for; the argument says why, for people."""

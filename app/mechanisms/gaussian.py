@@ -1,0 +1,131 @@
+"""Gaussian mechanism on whole numbers: discrete Gaussian noise, for accounts that spend delta.
+
+Theorem: Canonne, Kamath and Steinke (2020), Theorem 4 and Proposition 5 (multivariate): discrete
+Gaussian noise of parameter s on whole numbers whose L2 change is at most D is D^2 / (2 s^2)-zCDP.
+Assumes: for neighbours that change measure i by e_i in L2, sum of share_i * e_i^2 / D_i^2 <= 1
+(`queries/measures.py`); then s_i^2 = D_i^2 / (2 rho share_i) on each costs rho in all.
+Calibration from (epsilon, delta): where a person moves one answer only, by the exact profile
+(`gaussian_calibration.py`, after Balle and Wang 2018); elsewhere the largest rho whose tight
+conversion is within (epsilon, delta).
+Rounding: the parameter rounds up to the next float and rho, from that float, up to a unit.
+Size: parameters stop at 2^55 steps; 64 bits are more than 250 of them away.
+"""
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+from statistics import NormalDist
+
+from app.accounting.conversion import epsilon_of_rho, rho_limit
+from app.accounting.loss import Loss
+from app.accounting.losses import NO_PROMISE, zcdp_loss
+from app.accounting.precise import decimal, units_down, units_up
+from app.accounting.rounding import ATTO, PICO, cost_units, limit_units
+from app.errors import Invalid
+from app.mechanisms.asked import Asked, CannotServe
+from app.mechanisms.gaussian_calibration import least_scale
+from app.mechanisms.release import Noise, Part, Release, float_up, steps_within
+from app.queries.measures import Measure
+from app.queries.shape import Shape
+
+KIND = "gaussian"
+THEOREM = "Canonne, Kamath and Steinke 2020, Theorem 4 (discrete Gaussian mechanism)"
+SCALE_MAX = 2.0**55
+SCALE_MIN = 0.1  # below, a draw other than 0 has probability below 4e-22
+_NORMAL = NormalDist()
+
+
+class DiscreteGaussian:
+    """P(Z = z) in proportion to exp(-z^2 / (2 scale^2))."""
+
+    kind = KIND
+
+    def draw(self, noise: Noise, scale: float, size: int) -> list[int]:
+        return noise.discrete_gaussian(scale, size)
+
+    def width(self, scale: float, alpha: float) -> int:
+        return width(scale, alpha)
+
+    def deviation(self, scale: float) -> float:
+        """At most the parameter (Canonne, Kamath and Steinke 2020, Corollary 9)."""
+        return scale
+
+
+LAW = DiscreteGaussian()
+
+
+def width(scale: float, alpha: float) -> int:
+    """A w with P(|Z| > w) <= alpha: P(Z >= w + 1) is at most that a normal of the same parameter
+    is above w (Canonne, Kamath and Steinke 2020, Proposition 25)."""
+    return math.ceil(-_NORMAL.inv_cdf(alpha / 2.0) * scale * (1.0 + 1e-9))
+
+
+def prepare(shape: Shape, asked: Asked) -> Release:
+    if asked.epsilon is not None:
+        if asked.delta is None:
+            raise CannotServe("Gaussian noise needs a delta beside epsilon, or a rho")
+        parts, promise = _from_promise(shape, asked.epsilon, asked.delta)
+    elif asked.rho is not None:
+        parts = _from_rho(shape, Fraction(limit_units(asked.rho, PICO), PICO))
+        promise = None
+    else:
+        assert asked.half_width is not None
+        parts, promise = _from_width(shape, asked.half_width, asked.confidence), None
+    for part in parts:
+        if part.scale < SCALE_MIN:
+            raise Invalid.field("/privacy", "so large a loss that there would be no noise at all")
+        if part.scale > SCALE_MAX:
+            raise Invalid.field("/privacy", "so small a loss that the noise would not fit 64 bits")
+    rho = sum((_rho(part) for part in parts), Fraction(0))
+    if promise is None and asked.delta is not None:
+        epsilon = units_up(epsilon_of_rho(decimal(rho), asked.delta))
+        promise = epsilon, cost_units(asked.delta, ATTO)
+    loss: Loss = zcdp_loss(rho, promise or NO_PROMISE)
+    return Release(LAW, shape.tally, parts, loss, THEOREM)
+
+
+def _rho(part: Part) -> Fraction:
+    """What this part takes of the whole, by the parameter that is really drawn with."""
+    squared = Fraction(part.measure.sensitivity_squared)
+    return squared / (2 * Fraction(part.scale) ** 2)
+
+
+def _from_rho(shape: Shape, rho: Fraction) -> tuple[Part, ...]:
+    if rho <= 0:
+        raise CannotServe("a rho below one unit")
+    return tuple(
+        Part(measure, _root_up(measure.sensitivity_squared / (2 * rho * measure.share)))
+        for measure in shape.measures
+    )
+
+
+def _from_promise(
+    shape: Shape, epsilon: Decimal, delta: Decimal
+) -> tuple[tuple[Part, ...], tuple[int, int]]:
+    promise = cost_units(epsilon, PICO), cost_units(delta, ATTO)
+    exactly = Decimal(promise[0]) / PICO, Decimal(promise[1]) / ATTO
+    only = shape.measures[0]
+    if len(shape.measures) == 1 and only.in_one:
+        scale = least_scale(*exactly, steps=only.sensitivity)
+        return (Part(only, scale),), promise
+    rho = Fraction(units_down(rho_limit(*exactly)), PICO)
+    return _from_rho(shape, rho), promise
+
+
+def _from_width(shape: Shape, half_width: float, confidence: float) -> tuple[Part, ...]:
+    """The largest parameter whose interval is within the half width."""
+    if len(shape.measures) != 1:
+        raise CannotServe("the width of this figure depends on what is released")
+    measure: Measure = shape.measures[0]
+    steps = steps_within(measure, half_width)
+    scale = steps / (-_NORMAL.inv_cdf((1.0 - confidence) / 2.0) * (1.0 + 2e-9))
+    if steps < 1 or width(scale, 1.0 - confidence) > steps:
+        raise CannotServe("a half width that no noise is within")
+    return (Part(measure, scale),)
+
+
+def _root_up(value: Fraction) -> float:
+    root = math.sqrt(value)
+    while Fraction(root) ** 2 < value:
+        root = math.nextafter(root, math.inf)
+    return float_up(Fraction(root))

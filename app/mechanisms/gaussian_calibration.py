@@ -1,0 +1,69 @@
+"""The least discrete Gaussian noise that is (epsilon, delta)-private for one answer.
+
+Balle and Wang (2018) have the exact profile of continuous noise; whole-number noise has another,
+delta = sum over z of max(0, P(z) - e^epsilon P(z + D)) (Canonne, Kamath and Steinke 2020, Theorem
+7), which is larger. Its terms are positive exactly above t = epsilon s^2 / D - D / 2, where they
+rise to one peak and fall. With the density of the same parameter in place of P (whose normaliser is
+never smaller), the sum is at most the integral, which is the continuous profile, plus the peak, and
+the peak is at most the density at t. So a parameter with continuous delta + density(t) <= delta is
+enough; where that wastes more than a thousandth of delta, the sum itself is added up.
+"""
+
+import math
+from decimal import Decimal
+
+from app.accounting.gaussian import delta_at, mu_within
+
+_WASTE = 1e-3
+_SUM_GUARD = 1 + 1e-9  # of sums of floats, all terms positive but for one difference
+_TERMS_MAX = 2_000_000
+
+
+def least_scale(epsilon: Decimal, delta: Decimal, *, steps: int) -> float:
+    """A parameter, near the least, that is private for answers moving by up to so many steps."""
+    wanted = float(delta) * (1 - 1e-12)
+    scale = steps / float(mu_within(epsilon, delta)) * (1 + 1e-12)
+    e = float(epsilon)
+    peak = _density_at_kink(e, scale, steps)
+    if peak <= _WASTE * wanted:
+        tighter = delta * (1 - 2 * Decimal(_WASTE))
+        scale = steps / float(mu_within(epsilon, tighter)) * (1 + 1e-12)
+        if _continuous(epsilon, scale, steps) + _density_at_kink(e, scale, steps) <= wanted:
+            return scale
+    while _summed(e, scale, steps) * _SUM_GUARD > wanted:
+        scale *= 1.0005
+    return scale
+
+
+def _continuous(epsilon: Decimal, scale: float, steps: int) -> float:
+    return float(delta_at(epsilon, Decimal(steps) / Decimal(scale))) * (1 + 1e-12)
+
+
+def _density_at_kink(epsilon: float, scale: float, steps: int) -> float:
+    kink = max(0.0, epsilon * scale * scale / steps - steps / 2)
+    return math.exp(-((kink / scale) ** 2) / 2) / (scale * math.sqrt(2 * math.pi))
+
+
+def _summed(epsilon: float, scale: float, steps: int) -> float:
+    """The exact delta, but for the guard; its normaliser is taken from below."""
+    first = math.floor(epsilon * scale * scale / steps - steps / 2) - 1
+    last = int(max(first, 0) + 40 * scale) + 2
+    if last - first > _TERMS_MAX:
+        raise ArithmeticError("too many terms: the bound by the integral applies here")
+    total = 0.0
+    for z in range(first, last):
+        there = (z / scale) ** 2 / 2
+        moved = ((z + steps) / scale) ** 2 / 2
+        # P(z) - e^epsilon P(z + D) = P(z) (1 - exp(epsilon + there - moved))
+        exponent = epsilon + there - moved
+        if exponent < 0:
+            total += math.exp(-there) * -math.expm1(exponent)
+    return total / _normaliser(scale)
+
+
+def _normaliser(scale: float) -> float:
+    """sum over z of exp(-z^2 / (2 s^2)), from below: by its first terms, or as it is never less
+    than s sqrt(2 pi) (Poisson summation)."""
+    if scale > 50:
+        return scale * math.sqrt(2 * math.pi)
+    return 1.0 + 2.0 * sum(math.exp(-((z / scale) ** 2) / 2) for z in range(1, int(40 * scale) + 2))

@@ -1,0 +1,73 @@
+"""Which mechanism: every one that can serve a question, with its price and error, and the best.
+
+Left to the planner, a question gets the mechanism with the least expected error among those that
+every paying account can count. Nothing here depends on data.
+"""
+
+from dataclasses import dataclass
+
+from app.accounting import COMPOSITION_RULES
+from app.datasets import Card
+from app.errors import Invalid
+from app.mechanisms import MECHANISMS
+from app.mechanisms.asked import Asked, CannotServe
+from app.mechanisms.release import Release
+from app.planning.question import Question
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """A mechanism that can serve the question."""
+
+    kind: str
+    release: Release
+    payable: bool  # by every account that would pay
+
+
+def options(question: Question, card: Card, currencies: frozenset[str]) -> list[Option]:
+    """All of them, or the one that was asked for. Raises Invalid if there is none."""
+    shape = question.query.shape(card)
+    asked = _asked(question)
+    kinds = [question.mechanism.kind] if question.mechanism else list(MECHANISMS)
+    found: list[Option] = []
+    reasons: list[Invalid] = []
+    for kind in kinds:
+        try:
+            release = MECHANISMS[kind](shape, asked)
+        except CannotServe as why:
+            reasons.append(Invalid.field("/privacy", str(why)))
+        except Invalid as why:
+            reasons.append(why)
+        else:
+            found.append(Option(kind, release, _payable(release, currencies)))
+    if not found:
+        raise reasons[0]
+    return found
+
+
+def choose(found: list[Option], question: Question, currencies: frozenset[str]) -> Option:
+    """Among those that can be paid for, the one whose noise spreads least, or which costs least if
+    all are as accurate as was asked; if none can be paid, the first: the ledger will say which
+    currencies could."""
+    payable = [option for option in found if option.payable] or found[:1]
+    if question.privacy.half_width is None:
+        return min(payable, key=lambda option: option.release.spread)
+    if currencies & {"pure", "approximate"}:
+        return min(payable, key=lambda option: option.release.loss.epsilon)
+    return min(payable, key=lambda option: option.release.loss.rho)
+
+
+def _payable(release: Release, currencies: frozenset[str]) -> bool:
+    rules = (COMPOSITION_RULES[currency] for currency in currencies)
+    return all(rule.can_pay(rule.read(release.loss)) for rule in rules)
+
+
+def _asked(question: Question) -> Asked:
+    privacy = question.privacy
+    return Asked(
+        epsilon=privacy.epsilon,
+        delta=privacy.delta,
+        rho=privacy.rho,
+        half_width=privacy.half_width,
+        confidence=privacy.confidence or question.confidence,
+    )
