@@ -5,14 +5,12 @@ units at every order of the public grid. A pure mechanism's loss is given by its
 
 Sources: Mironov 2017 (Renyi differential privacy); Kairouz, Oh and Viswanath 2015 (randomised
 response is the worst pure mechanism); Dong, Durfee and Rogers 2019 with Cesar and Rogers 2020
-(bounded range); Canonne, Kamath and Steinke 2020 (discrete Gaussian); Mironov, Talwar and Zhang
-2019 (Poisson-sampled Gaussian).
+(bounded range); Canonne, Kamath and Steinke 2020 (discrete Gaussian).
 """
 
 from collections.abc import Callable
 from decimal import Decimal, localcontext
 from functools import lru_cache
-from math import comb
 
 from app.accounting.orders import ORDERS
 from app.accounting.precise import CONTEXT, decimal, units_up
@@ -113,36 +111,6 @@ def gaussian(rho: Decimal, a: Decimal) -> Decimal:
     """Gaussian noise, continuous or discrete, and any rho-zCDP mechanism: rho a."""
     with localcontext(CONTEXT):
         return rho * a
-
-
-def sampled_gaussian(rate: Decimal, multiplier: Decimal, a: Decimal) -> Decimal:
-    """Poisson sampling of rate q, Gaussian noise, adding or removing a record.
-
-    At whole a: ln sum_k C(a,k) (1-q)^(a-k) q^k exp((k^2-k)/(2 s^2)) / (a-1). Between whole orders
-    (a-1) R(a) is convex, so the line between its neighbours bounds it; between 1 and 2 the left
-    end is 0.
-    """
-    with localcontext(CONTEXT):
-        below = int(a)
-        if a == below:
-            return _sampled_whole(rate, multiplier, below) / (a - 1)
-        share = a - below
-        low = _sampled_whole(rate, multiplier, below) if below > 1 else Decimal(0)
-        high = _sampled_whole(rate, multiplier, below + 1)
-        return ((1 - share) * low + share * high) / (a - 1)
-
-
-@lru_cache(maxsize=4096)
-def _sampled_whole(rate: Decimal, multiplier: Decimal, a: int) -> Decimal:
-    with localcontext(CONTEXT):
-        rho = 1 / (2 * multiplier * multiplier)
-        if rate == 1:
-            return (a * a - a) * rho
-        total = Decimal(0)
-        for k in range(a + 1):
-            chance = comb(a, k) * (1 - rate) ** (a - k) * rate**k
-            total += chance * ((k * k - k) * rho).exp()
-        return total.ln()
 
 
 # zCDP: a rho with R(a) <= rho a for every a > 1

@@ -72,8 +72,7 @@ def epsilon_at(delta: Decimal, mu: Decimal) -> Decimal:
 
         def step(epsilon: Decimal) -> tuple[Decimal, Decimal]:
             found = _delta(epsilon, mu)
-            falls = epsilon.exp() * _upper_tail(epsilon / mu + mu / 2)
-            return (found / delta).ln(), -falls / found
+            return (found / delta).ln(), -_second_part(epsilon, mu) / found
 
         # Phi(-x) <= exp(-x^2/2)/2 for x >= 0, so this one fits. ln(delta) is concave in epsilon,
         # so Newton's steps approach from the side that fits.
@@ -124,12 +123,18 @@ def pure_mu(e: Decimal) -> Decimal:
 
 
 def _delta(epsilon: Decimal, mu: Decimal) -> Decimal:
-    x, y = epsilon / mu - mu / 2, epsilon / mu + mu / 2
-    first, second = _upper_tail(x), epsilon.exp() * _upper_tail(y)
-    value = first - second
+    first = _upper_tail(epsilon / mu - mu / 2)
+    value = first - _second_part(epsilon, mu)
     if value < first * Decimal("1e-30"):  # hardly a digit is left: the second part is left out
         value = first
     return max(value * _ABOVE, _DELTA_LEAST)
+
+
+def _second_part(epsilon: Decimal, mu: Decimal) -> Decimal:
+    """e^epsilon (1 - Phi(y)), y = epsilon/mu + mu/2: as e^epsilon times the density at y is the
+    density at epsilon/mu - mu/2, nothing here grows beyond bounds."""
+    y = epsilon / mu + mu / 2
+    return _density(epsilon / mu - mu / 2) * _tail_over_density(y)
 
 
 def _density(x: Decimal) -> Decimal:
@@ -137,9 +142,14 @@ def _density(x: Decimal) -> Decimal:
 
 
 def _upper_tail(x: Decimal) -> Decimal:
-    """1 - Phi(x): a series of positive terms near 0, Laplace's continued fraction beyond."""
+    """1 - Phi(x)"""
     if x < 0:
         return 1 - _upper_tail(-x)
+    return _density(x) * _tail_over_density(x)
+
+
+def _tail_over_density(x: Decimal) -> Decimal:
+    """For x >= 0: a series of positive terms near 0, Laplace's continued fraction beyond."""
     if x < _SERIES_BELOW:
         total = term = x
         odd = 1
@@ -147,11 +157,11 @@ def _upper_tail(x: Decimal) -> Decimal:
             odd += 2
             term *= x * x / odd
             total += term
-        return Decimal("0.5") - _density(x) * total
+        return Decimal("0.5") / _density(x) - total
     below = x
     for k in range(int(4500 / (x * x)) + 40, 0, -1):  # enough for 55 digits
         below = x + k / below
-    return _density(x) / below
+    return 1 / below
 
 
 def _tail_quantile(tail: Decimal) -> Decimal:

@@ -7,7 +7,17 @@ from typing import Any
 from fastapi import FastAPI, Request, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.api import analysts, budgets, datasets, health, ledger, losses, queries, tradeoff
+from app.api import (
+    accounting,
+    analysts,
+    budgets,
+    datasets,
+    health,
+    ledger,
+    losses,
+    queries,
+    tradeoff,
+)
 from app.api.openapi import install_openapi
 from app.api.problems import install_problems, problem, unexpected
 from app.api.services import Services
@@ -93,7 +103,8 @@ def make_application(
         **options,
     )
     app.state.body_bytes_max = body_bytes_max
-    for resource in (queries, datasets, analysts, budgets, tradeoff, losses, ledger, health):
+    asked = (queries, datasets, analysts, budgets, tradeoff, losses, ledger, accounting, health)
+    for resource in asked:
         app.include_router(resource.router)
     install_problems(app)
     install_openapi(app)

@@ -1,0 +1,137 @@
+"""A list of events as one: equal ones merged, in an order of its own, for one neighbouring relation
+and one size of group.
+
+All parameters are fixed before the first answer; that is what the accountants here may assume.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import astuple, dataclass, field
+from decimal import Decimal, localcontext
+from typing import Literal
+
+from app.accounting.calculator.events import (
+    Event,
+    Pure,
+    RandomizedResponse,
+    SampledGaussian,
+)
+from app.accounting.calculator.figures import EXACT, DoesNotApply
+from app.accounting.orders import ORDERS
+from app.accounting.precise import CONTEXT, decimal
+
+Neighbours = Literal["add_remove", "replace_one"]
+GRID = tuple(decimal(order) for order in ORDERS)
+SAMPLED_MAX = 50  # distinct sampled events: each takes a sum of thousands of terms
+CURVE_POINTS_MAX = 8000  # values of one event's curve at one order, each up to half a millisecond
+_ROUNDING = Decimal("1e-32")  # of one event's curve times (order - 1), well above what is lost
+
+
+@dataclass(frozen=True, slots=True)
+class Composition:
+    parts: tuple[tuple[Event, int], ...]
+    neighbours: Neighbours = "add_remove"
+    group_size: int = 1
+    orders: tuple[Decimal, ...] = GRID
+    _curve: dict[Decimal, Decimal] = field(default_factory=dict, repr=False, compare=False)
+
+    @classmethod
+    def of(
+        cls,
+        events: Iterable[tuple[Event, int]],
+        *,
+        neighbours: Neighbours = "add_remove",
+        group_size: int = 1,
+        orders: Iterable[Decimal] | None = None,
+    ) -> "Composition":
+        merged: Counter[Event] = Counter()
+        with localcontext(CONTEXT):
+            for event, count in events:
+                seen, copies = _under(event, neighbours).for_group(group_size)
+                merged[seen] += count * copies
+        parts = sorted(merged.items(), key=lambda part: (part[0].name, *astuple(part[0])))
+        asked = GRID if orders is None else tuple(orders)
+        return cls(tuple(parts), neighbours, group_size, asked)
+
+    @property
+    def event_count(self) -> int:
+        return sum(count for _, count in self.parts)
+
+    @property
+    def failure_sum(self) -> Decimal:
+        with localcontext(EXACT):
+            return sum((event.failure * count for event, count in self.parts), Decimal(0))
+
+    @property
+    def failure(self) -> Decimal:
+        """The probability that any generic event fails: 1 - prod (1 - delta_i), rounded up."""
+        most = self.failure_sum
+        if most < Decimal("1e-12"):  # the product is no better, and cancels
+            return most
+        if any(event.failure >= 1 for event, _ in self.parts):
+            return Decimal(1)
+        logs = (count * (1 - event.failure).ln() for event, count in self.parts)
+        return min(most, 1 - sum(logs, Decimal(0)).exp() + Decimal("1e-25"))
+
+    def delta_left(self, delta: Decimal) -> Decimal:
+        """What is left of the asked delta for the conversion: with d the probability that any
+        generic event fails, the whole is (epsilon, d + (1 - d) x)-private if what does not fail is
+        (epsilon, x)-private. Sound because the deltas are fixed in advance."""
+        failure = self.failure
+        if failure >= delta:
+            raise DoesNotApply("the deltas of the generic events use up the asked delta")
+        return (delta - failure) / (1 - failure) * (1 - Decimal("1e-25"))
+
+    def delta_with_failure(self, delta: Decimal) -> Decimal:
+        """The other way: the delta of the whole from that of what does not fail."""
+        failure = self.failure
+        return failure + (1 - failure) * min(Decimal(1), delta)
+
+    def pure_sum(self) -> Decimal:
+        """The sum of the epsilons; every event must have one."""
+        with localcontext(EXACT):
+            total = Decimal(0)
+            for event, count in self.parts:
+                if event.epsilon is None:
+                    raise DoesNotApply(f"a {event.name} event has no epsilon of its own")
+                total += event.epsilon * count
+            return total
+
+    def rho(self) -> Decimal:
+        return sum((event.rho() * count for event, count in self.parts), Decimal(0))
+
+    def renyi(self, order: Decimal) -> Decimal:
+        """The composed curve at one order."""
+        if order not in self._curve:
+            self._must_have_a_curve()
+            total = Decimal(0)
+            for event, count in self.parts:
+                total += event.renyi(order) * count
+            self._curve[order] = total + _ROUNDING * self.event_count / (order - 1)
+        return self._curve[order]
+
+    @property
+    def sampled(self) -> bool:
+        return any(isinstance(event, SampledGaussian) for event, _ in self.parts)
+
+    def affords_curve_at(self, orders: int) -> bool:
+        """Whether so many orders are few enough; curves that are straight lines cost nothing."""
+        pure = sum(isinstance(event, Pure) for event, _ in self.parts)
+        sampled = sum(isinstance(event, SampledGaussian) for event, _ in self.parts)
+        return (pure + 4 * sampled) * orders <= CURVE_POINTS_MAX
+
+    def _must_have_a_curve(self) -> None:
+        if not self.sampled:
+            return
+        if self.neighbours == "replace_one":
+            raise DoesNotApply("amplification by Poisson sampling is for add_remove only")
+        if sum(isinstance(event, SampledGaussian) for event, _ in self.parts) > SAMPLED_MAX:
+            raise DoesNotApply(f"more than {SAMPLED_MAX} different sampled events")
+
+
+def _under(event: Event, neighbours: Neighbours) -> Event:
+    """Randomised response knows only replaced answers: for a person who is there or not, nothing
+    but its epsilon is used (and an absent person must answer too, with a fixed value)."""
+    if isinstance(event, RandomizedResponse) and neighbours == "add_remove":
+        return Pure(event.epsilon)
+    return event

@@ -1,0 +1,217 @@
+"""The events of the calculator, and what each accountant reads of one.
+
+An event is a mechanism with its parameters under the stated neighbouring relation: `epsilon` and
+`failure` say that it is (epsilon, failure)-private on its own (None: it has no such epsilon),
+`rho` that it is rho-zCDP and `mu` that it is mu-GDP, `renyi` bounds its Renyi divergence, each but
+for the probability `failure`. `for_group` is the event that a group of so many records sees, and
+how many times it sees it.
+"""
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import ClassVar, TypeAlias
+
+from typing_extensions import override
+
+from app.accounting import curves
+from app.accounting.calculator.figures import DoesNotApply
+from app.accounting.gaussian import pure_mu
+from app.accounting.sampled import sampled_gaussian
+
+ZERO = Decimal(0)
+ONE = Decimal(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Pure:
+    """Any epsilon-private mechanism: nothing else is known of it."""
+
+    name: ClassVar[str] = "pure"
+    epsilon: Decimal
+
+    @property
+    def failure(self) -> Decimal:
+        return ZERO
+
+    def rho(self) -> Decimal:
+        return curves.pure_rho(self.epsilon)
+
+    def mu(self) -> Decimal:
+        return pure_mu(self.epsilon)
+
+    def renyi(self, order: Decimal) -> Decimal:
+        return curves.pure(self.epsilon, order)
+
+    def for_group(self, size: int) -> "tuple[Event, int]":
+        return type(self)(self.epsilon * size), 1
+
+
+class Laplace(Pure):
+    """Laplace noise of scale (L1 sensitivity) / epsilon; a group moves the answer k times as far"""
+
+    __slots__ = ()
+    name: ClassVar[str] = "laplace"
+
+    @override
+    def rho(self) -> Decimal:
+        return curves.laplace_rho(self.epsilon)
+
+    @override
+    def renyi(self, order: Decimal) -> Decimal:
+        return curves.laplace(self.epsilon, order)
+
+
+class Exponential(Pure):
+    """The log-ratio of two output laws has range at most epsilon; ranges of a chain add up."""
+
+    __slots__ = ()
+    name: ClassVar[str] = "exponential"
+
+    @override
+    def rho(self) -> Decimal:
+        return curves.bounded_range_rho(self.epsilon)
+
+    @override
+    def renyi(self, order: Decimal) -> Decimal:
+        return curves.bounded_range(self.epsilon, order)
+
+
+@dataclass(frozen=True, slots=True)
+class DiscreteLaplace(Pure):
+    """Whole-number Laplace noise on an answer that moves by at most so many whole steps."""
+
+    name: ClassVar[str] = "discrete_laplace"
+    steps: int
+
+    @override
+    def renyi(self, order: Decimal) -> Decimal:
+        return curves.discrete_laplace(self.epsilon, Decimal(self.steps), order)
+
+    @override
+    def for_group(self, size: int) -> "tuple[Event, int]":
+        return DiscreteLaplace(self.epsilon * size, self.steps * size), 1
+
+
+@dataclass(frozen=True, slots=True)
+class RandomizedResponse(Pure):
+    """One answer of a person, replaced by another; k persons answer k times, independently."""
+
+    name: ClassVar[str] = "randomized_response"
+    categories: int
+
+    @override
+    def renyi(self, order: Decimal) -> Decimal:
+        return curves.randomized_response(self.epsilon, self.categories, order)
+
+    @override
+    def for_group(self, size: int) -> "tuple[Event, int]":
+        return self, size
+
+
+@dataclass(frozen=True, slots=True)
+class Generic(Pure):
+    """(epsilon, delta)-private: as if epsilon-private but for an event of probability delta
+    (Kairouz, Oh and Viswanath 2015). A group's delta is delta (e^(k epsilon) - 1)/(e^epsilon - 1).
+    """
+
+    name: ClassVar[str] = "generic"
+    delta: Decimal
+
+    @property
+    @override
+    def failure(self) -> Decimal:
+        return self.delta
+
+    @override
+    def mu(self) -> Decimal:
+        return pure_mu(self.epsilon)
+
+    @override
+    def for_group(self, size: int) -> "tuple[Event, int]":
+        if size == 1 or self.delta == 0:
+            return Generic(self.epsilon * size, self.delta), 1
+        grown = self.epsilon * size
+        if grown > 10**6:
+            return Generic(grown, ONE), 1
+        if self.epsilon == 0:
+            return Generic(grown, min(ONE, self.delta * size)), 1
+        factor = (grown.exp() - 1) / (self.epsilon.exp() - 1) * (1 + Decimal("1e-20"))
+        return Generic(grown, min(ONE, self.delta * factor)), 1
+
+
+@dataclass(frozen=True, slots=True)
+class Concentrated:
+    """Any rho-zCDP mechanism; a group of k is k^2 rho-zCDP (Bun and Steinke 2016)."""
+
+    name: ClassVar[str] = "zcdp"
+    parameter: Decimal
+
+    @property
+    def epsilon(self) -> Decimal | None:
+        return None
+
+    @property
+    def failure(self) -> Decimal:
+        return ZERO
+
+    def rho(self) -> Decimal:
+        return self.parameter
+
+    def mu(self) -> Decimal:
+        raise DoesNotApply("a zcdp event has no bound in Gaussian differential privacy")
+
+    def renyi(self, order: Decimal) -> Decimal:
+        return curves.gaussian(self.rho(), order)
+
+    def for_group(self, size: int) -> "tuple[Event, int]":
+        return Concentrated(self.parameter * size * size), 1
+
+
+class Gaussian(Concentrated):
+    """Gaussian noise; the parameter is its standard deviation over the L2 sensitivity."""
+
+    __slots__ = ()
+    name: ClassVar[str] = "gaussian"
+
+    @override
+    def rho(self) -> Decimal:
+        return 1 / (2 * self.parameter * self.parameter)
+
+    @override
+    def mu(self) -> Decimal:
+        return 1 / self.parameter
+
+    @override
+    def for_group(self, size: int) -> "tuple[Event, int]":
+        return type(self)(self.parameter / size), 1
+
+
+class DiscreteGaussian(Gaussian):
+    """Whole-number Gaussian noise: the same rho bounds it (Canonne, Kamath and Steinke 2020)."""
+
+    __slots__ = ()
+    name: ClassVar[str] = "discrete_gaussian"
+
+    @override
+    def mu(self) -> Decimal:
+        raise DoesNotApply("discrete Gaussian noise is not exactly Gaussian-private")
+
+
+@dataclass(frozen=True, slots=True)
+class SampledGaussian(Gaussian):
+    """Gaussian noise on a fresh, secret Poisson sample. Sampling never adds loss, so rho and mu,
+    which have no amplified value, are those of the noise alone; so is all that a group sees.
+    """
+
+    sampling_rate: Decimal
+
+    @override
+    def renyi(self, order: Decimal) -> Decimal:
+        return sampled_gaussian(self.sampling_rate, self.parameter, order)
+
+    @override
+    def for_group(self, size: int) -> "tuple[Event, int]":
+        return (self, 1) if size == 1 else (Gaussian(self.parameter / size), 1)
+
+
+Event: TypeAlias = Pure | Concentrated
