@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from app.accounting import COMPOSITION_RULES
 from app.accounting.loss import Loss
+from app.accounting.precise import INFINITE
 from app.accounting.spending import Spend
 from app.accounting.terms import Terms
 from app.ledger.account import EVERYBODY, Account, account_id
@@ -235,6 +236,7 @@ def _terms(said: object) -> tuple[str, Terms]:
             return currency, Terms.from_text(canonical(terms))
         # As the first ledgers wrote it, who knew only basic composition and no cells.
         case {"currency": str(currency), "epsilon_limit": int(epsilon), "delta_limit": int(delta)}:
+            epsilon = min(epsilon, INFINITE - 1)  # as migration 0002 reads it
             return currency, Terms(epsilon, delta, (epsilon, delta))
         case _:
             raise ValueError

@@ -28,7 +28,8 @@ def upgrade() -> None:
     )
     connection = op.get_bind()
     for row in connection.execute(sa.select(accounts)).all():
-        limits = [row.epsilon_limit, row.delta_limit]
+        # The largest number of 64 bits now means no bound at all: a limit stays below it.
+        limits = [min(row.epsilon_limit, 2**63 - 2), row.delta_limit]
         terms = {"conversion": 0, "delta": limits[1], "epsilon": limits[0], "limits": limits}
         text = json.dumps({**terms, "order": None}, sort_keys=True, separators=(",", ":"))
         connection.execute(sa.update(accounts).where(accounts.c.id == row.id).values(terms=text))

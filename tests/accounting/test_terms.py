@@ -17,7 +17,7 @@ from app.accounting.losses import (
     pure_loss,
     zcdp_loss,
 )
-from app.accounting.orders import ORDERS
+from app.accounting.orders import ORDERS, PLACES
 from app.accounting.rounding import ATTO, PICO
 from app.accounting.terms import Terms, Wish
 from app.errors import BudgetExhausted, Invalid
@@ -109,7 +109,9 @@ def test_the_orders_of_a_renyi_account_share_one_delta(wish: Wish) -> None:
             a, over = float(order), units / PICO - float(wish.epsilon)
             deltas.append(math.exp((a - 1) * over + a * math.log1p(-1 / a)) / (a - 1))
     assert sum(deltas) <= terms.conversion / ATTO * (1 + 1e-6)
-    assert max(deltas) >= 0.9 * terms.conversion / ATTO, "and most of it on one order"
+    star = terms.limits[2 + PLACES[terms.order or ""]]
+    if star >= 0:  # with little epsilon no order admits anything
+        assert max(deltas) >= 0.9 * terms.conversion / ATTO, "and most of it on one order"
     assert terms.conversion + terms.limits[1] == terms.delta
 
 

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from app.datasets import Card
 from app.store.connect import Database
 from app.store.migrate import migrate
 from tests.postgres import PostgresServer
-from tests.store.ledgers import Ledger, make_ledger
+from tests.store.ledgers import CELLED, Ledger, make_ledger
 
 _numbers = count(1)
 
@@ -74,5 +75,13 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Databas
 @pytest.fixture
 def ledger(database: Database) -> Iterator[Ledger]:
     made = make_ledger(database)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def celled(database: Database) -> Iterator[Ledger]:
+    """A ledger whose dataset declares four cells: three cities, and none of them."""
+    made = make_ledger(database, card=Card.model_validate(CELLED))
     yield made
     made.close()

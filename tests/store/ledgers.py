@@ -33,6 +33,7 @@ from tests.queries.cards import card
 
 TENTH = PICO // 10
 CARD = card()
+CELLED: dict[str, Any] = CARD.model_dump() | {"cells": {"column": "city"}}  # four cells
 _numbers = count(1)
 
 
@@ -176,7 +177,7 @@ class Ledger:
 
 
 def make_ledger(
-    database: Database, *, everybody: int = 20, each: tuple[int, ...] = (10, 10)
+    database: Database, *, everybody: int = 20, each: tuple[int, ...] = (10, 10), **dataset: Any
 ) -> Ledger:
     """A ledger on a migrated database; limits are in tenths of epsilon."""
     install(database)
@@ -196,7 +197,7 @@ def make_ledger(
         Budgets(database, administration),
         History(database),
         analysts,
-        register(datasets, f"people {number}"),
+        register(datasets, f"people {number}", **dataset),
     )
     ledger.grant(EVERYBODY, tenths=everybody)
     for analyst, limit in zip(analysts, each, strict=True):
