@@ -43,6 +43,13 @@ class Analyst:
     groups: tuple[str, ...] = ()  # names, as they are shown
 
 
+def holder_of(shown: str) -> str:
+    """Whose account: the name of an analyst, of a group after `group:`, or * for everybody."""
+    if shown.startswith(GROUP):
+        return GROUP + folded(shown.removeprefix(GROUP))
+    return folded(shown)
+
+
 def holders_of(name: str, groups: tuple[str, ...]) -> tuple[str, ...]:
     return folded(name), *(GROUP + folded(group) for group in groups)
 

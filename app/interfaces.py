@@ -195,7 +195,7 @@ class Budgets(Protocol):
         dataset: Dataset,
         holders: tuple[str, ...],
         *,
-        loss: Loss,
+        losses: list[Loss],
         record: dict[str, Any],
         reason: str | None,
         request: str | None,

@@ -7,12 +7,12 @@ nothing more.
 from dataclasses import dataclass
 from typing import Any
 
-from app.access import GROUP, Principal, Role
+from app.access import GROUP, Principal, Role, holder_of
 from app.accounting.outside import Release
+from app.accounting.rounding import ATTO
 from app.errors import Invalid
 from app.interfaces import Budgets, Datasets, People
 from app.ledger.account import EVERYBODY
-from app.names import folded
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,28 +41,29 @@ class BookLosses:
         request: str | None,
         body: str,
     ) -> tuple[int, list[str]]:
-        """The number of the entry, and the holders it was booked on: everybody, and the one."""
+        """The number of the entry, and whom it was booked on: everybody, and the one."""
         principal.must_be(Role.ADMIN)
         found = self.datasets.find(dataset)
-        holders = [EVERYBODY]
+        shown = [EVERYBODY]
         if holder.startswith(GROUP):
-            holders.append(GROUP + folded(self.people.group(holder.removeprefix(GROUP))))
+            shown.append(GROUP + self.people.group(holder.removeprefix(GROUP)))
         elif holder != EVERYBODY:
-            holders.append(folded(self.people.find(holder).name))
+            shown.append(self.people.find(holder).name)
+        holders = [holder_of(name) for name in shown]
         losses = [each.release.loss(each.count) for each in told]
-        total = losses[0]
-        for loss in losses[1:]:
-            total = total + loss
-        if total.failure >= 10**18:
-            raise Invalid.field("/events", "deltas that add up to less than 1")
+        failures = 0
+        for index, loss in enumerate(losses):
+            failures += loss.failure
+            if failures >= ATTO:
+                raise Invalid.field(f"/events/{index}/delta", "deltas that add up to less than 1")
         entry = self.budgets.book(
             principal.name,
             found,
             tuple(holders),
-            loss=total,
+            losses=losses,
             record={"events": [each.said for each in told]},
             reason=reason,
             request=request,
             body=body,
         )
-        return entry, holders
+        return entry, shown

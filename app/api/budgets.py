@@ -7,7 +7,7 @@ from fastapi import APIRouter, Depends, Header, Request, Response
 from pydantic import BaseModel, BeforeValidator, Field
 from starlette.concurrency import run_in_threadpool
 
-from app.access import GROUP, Principal, Role
+from app.access import Principal, Role, holder_of
 from app.accounting.curve_rule import STAR_WEIGHT
 from app.accounting.orders import ORDERS
 from app.accounting.rounding import ATTO, PICO, wire
@@ -31,7 +31,6 @@ from app.datasets import Dataset
 from app.errors import AccessError, Invalid, NotFound
 from app.ledger.account import EVERYBODY, Account
 from app.ledger.records import Budget
-from app.names import folded
 from app.planning.cells import cell_labels
 from app.planning.question import Epsilon, Question, exact_epsilon
 
@@ -219,7 +218,7 @@ async def visible_account(
     given: Services, principal: Principal, dataset: str, holder: str
 ) -> tuple[Dataset, Account]:
     """The account, if this caller may see it; otherwise as if there were none."""
-    wanted = _holder(holder)
+    wanted = holder_of(holder)
     if principal.role is Role.ANALYST and wanted not in principal.holders:
         raise NotFound("There is no such budget.")
     try:
@@ -230,12 +229,6 @@ async def visible_account(
     if account is None:
         raise NotFound("There is no such budget.")
     return found, account
-
-
-def _holder(name: str) -> str:
-    if name.startswith(GROUP):
-        return GROUP + folded(name.removeprefix(GROUP))
-    return folded(name)
 
 
 def _version(if_match: str | None) -> int | None:

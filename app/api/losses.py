@@ -2,10 +2,11 @@
 
 import json
 from decimal import Decimal
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Response
-from pydantic import BaseModel, BeforeValidator, Field
+from pydantic import BaseModel, BeforeValidator, Field, TypeAdapter
+from typing_extensions import TypedDict
 
 from app.accounting import outside
 from app.actions.book_losses import Told
@@ -79,8 +80,24 @@ class GenericEvent(WireRequest):
         return outside.Generic(self.epsilon, self.delta or Decimal(0))
 
 
+class _Named(TypedDict):
+    """Only the name, so that an unknown mechanism is a problem of that field."""
+
+    mechanism: Literal["laplace", "gaussian", "zcdp", "generic"]
+
+
+_NAMED = TypeAdapter(_Named)
+
+
+def _known(value: Any) -> Any:
+    _NAMED.validate_python(value)
+    return value
+
+
 Event = Annotated[
-    LaplaceEvent | GaussianEvent | ZcdpEvent | GenericEvent, Field(discriminator="mechanism")
+    LaplaceEvent | GaussianEvent | ZcdpEvent | GenericEvent,
+    Field(discriminator="mechanism"),
+    BeforeValidator(_known),
 ]
 
 

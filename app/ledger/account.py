@@ -1,6 +1,9 @@
 """An account: one holder's budget on one book of loss, and the rule that admits a charge."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
 from typing import Any
 
 from app.accounting import COMPOSITION_RULES
@@ -66,12 +69,12 @@ class Account:
         rule, terms = self.rule, self.terms
         return all(rule.admits(total, terms) for total in balance.totals(cells))
 
-    def book(self, loss: Loss) -> "Account":
-        """The account after a loss that has happened elsewhere: it counts, whatever the limit."""
-        cost = self.rule.read(loss)
-        if not self.rule.can_pay(cost):
-            raise self._cannot_pay(loss, "/events")
-        return self._with(self.balance.charged(cost, None))
+    def book(self, losses: Sequence[Loss]) -> "Account":
+        """The account after losses that have happened elsewhere: they count, whatever the limit."""
+        for index, loss in enumerate(losses):
+            if not self.rule.can_pay(self.rule.read(loss)):
+                raise self._cannot_pay(loss, f"/events/{index}")
+        return self._with(self.balance.charged(self.rule.read(reduce(add, losses)), None))
 
     def give_back(self, loss: Loss, cells: Cells) -> "Account":
         return self._with(self.balance.given_back(self.rule.read(loss), cells))

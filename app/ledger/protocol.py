@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from app.access import GROUP
+from app.access import holder_of
 from app.accounting.loss import Loss
 from app.errors import AppError
 from app.ledger.balance import Cells
-from app.names import folded
 
 
 class State(StrEnum):
@@ -113,10 +112,7 @@ class Charged:
     def payers(self) -> tuple[str, ...]:
         """The holders whose accounts have paid, everybody among them."""
         shown = [account["holder"] for account in json.loads(self.charged)["charged"]["accounts"]]
-        return tuple(
-            GROUP + folded(name.removeprefix(GROUP)) if name.startswith(GROUP) else folded(name)
-            for name in shown
-        )
+        return tuple(map(holder_of, shown))
 
 
 @dataclass(frozen=True, slots=True)

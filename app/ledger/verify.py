@@ -21,6 +21,7 @@ from app.accounting.terms import Terms
 from app.ledger.account import EVERYBODY, Account, account_id
 from app.ledger.balance import Balance, Cells
 from app.ledger.chain import FIRST_PREVIOUS, Book, Entry, canonical, link
+from app.ledger.currency_change import carried_over
 from app.ledger.loss_record import loss_from_record
 
 
@@ -158,11 +159,14 @@ class _Checker:
                     self._find(entry.book_id, "it changes a limit that was not", seq=entry.seq)
                 currency, terms = _terms(after)
                 pairs = self._pairs.get(entry.book_id, False)
-                balance = Balance(COMPOSITION_RULES[currency].nothing, pairs)
+                balance: Balance | None = Balance(COMPOSITION_RULES[currency].nothing, pairs)
                 if known is not None and known.currency == currency:
                     balance = known.balance
-                elif known is not None and not known.balance.untouched:
+                elif known is not None:
+                    balance = carried_over(known.balance, known.currency, currency)
+                if balance is None:
                     self._find(entry.book_id, "it forgets what was spent", seq=entry.seq)
+                    balance = Balance(COMPOSITION_RULES[currency].nothing, pairs)
                 self._accounts[account] = _Recomputed(currency, terms, balance)
             case "dataset_registered", {"after": {"card": {"neighbours": neighbours}}}:
                 self._pairs[entry.book_id] = neighbours == "replace_one"

@@ -4,7 +4,8 @@ import json
 from collections.abc import Iterable
 from dataclasses import replace
 from decimal import Decimal
-from functools import lru_cache
+from functools import lru_cache, reduce
+from operator import add
 from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select, update
@@ -19,6 +20,7 @@ from app.errors import Conflict, NotFound, PreconditionFailed
 from app.ledger.account import Account, account_id
 from app.ledger.balance import NO_CELLS, Balance
 from app.ledger.chain import canonical
+from app.ledger.currency_change import carried_over
 from app.ledger.loss_record import loss_record
 from app.ledger.records import Budget
 from app.store import tables
@@ -86,8 +88,7 @@ class Budgets:
             if before is None or before.currency != currency:
                 change.raise_catalogue()  # the planner's choice may hang on it
             if before is not None and before.currency != currency:
-                table = tables.cells  # all given back, and counted in another currency
-                change.connection.execute(delete(table).where(table.c.account_id == after.id))
+                _write_cells(change, after)
             change.append(
                 dataset.book_id,
                 kind="grant",
@@ -108,7 +109,7 @@ class Budgets:
         dataset: Dataset,
         holders: tuple[str, ...],
         *,
-        loss: Loss,
+        losses: list[Loss],
         record: dict[str, Any],
         reason: str | None,
         request: str | None,
@@ -123,7 +124,7 @@ class Budgets:
             accounts = [account for account in found if account is not None]
             if len(accounts) != len(holders):
                 raise NotFound("There is no such budget: grant it first.")
-            after = [account.book(loss) for account in accounts]
+            after = [account.book(losses) for account in accounts]
             for account in after:
                 _write(change, account, new=False)
             entry = change.append(
@@ -133,7 +134,9 @@ class Budgets:
                 body={
                     "dataset": dataset.name,
                     "accounts": [account.holder for account in after],
-                    **loss_record(loss, frozenset(account.currency for account in after)),
+                    **loss_record(
+                        reduce(add, losses), frozenset(account.currency for account in after)
+                    ),
                     **record,
                     "reason": reason,
                 },
@@ -147,16 +150,18 @@ def _granted(
 ) -> Account:
     rule = COMPOSITION_RULES[currency]
     if before is None:
-        pairs = dataset.card.neighbours == "replace_one"
-        balance = Balance(rule.nothing, pairs)
-        return Account(dataset.book_id, holder, shown, currency, rule.freeze(wish), balance, 1)
-    untouched = before.untouched
-    if before.currency != currency and not untouched:
+        unspent = Balance(rule.nothing, dataset.card.neighbours == "replace_one")
+        return Account(dataset.book_id, holder, shown, currency, rule.freeze(wish), unspent, 1)
+    balance: Balance | None = before.balance
+    if before.currency != currency:
+        balance = carried_over(before.balance, before.currency, currency)
+    if balance is None:
         raise Conflict(
-            f"An account from which something is spent keeps its currency, {before.currency}."
+            f"What is spent in {before.currency} cannot be counted in {currency}; "
+            "pure and approximate accounts can be carried over."
         )
     star = None
-    if not untouched and before.terms.order is not None:
+    if not before.untouched and before.terms.order is not None:
         # Delta and its shares stay with an account that has spent. Then of two limits, whichever
         # answers led to them, one allows all that the other does, and the larger is the promise.
         star, kept = before.terms.order, before.terms
@@ -166,9 +171,6 @@ def _granted(
             raise Conflict("An account from which something is spent keeps its failure_delta.")
         wish = replace(wish, failure_delta=Decimal(kept.limits[1]) / ATTO)
     terms = rule.freeze(wish, star=star)
-    balance = before.balance
-    if before.currency != currency:
-        balance = Balance(rule.nothing, balance.pairs)
     version = before.version + 1
     return replace(before, currency=currency, terms=terms, balance=balance, version=version)
 
@@ -210,6 +212,23 @@ def _write(change: Change, account: Account, *, new: bool) -> None:
             **values,
         )
     )
+
+
+def _write_cells(change: Change, account: Account) -> None:
+    """All of them anew, in the currency that the account has now."""
+    table = tables.cells
+    change.connection.execute(delete(table).where(table.c.account_id == account.id))
+    for cell, spend in account.balance.cells.items():
+        epsilon, delta, curve = spend_columns(spend)
+        change.connection.execute(
+            insert(table).values(
+                account_id=account.id,
+                cell=cell,
+                epsilon_spent=epsilon,
+                delta_spent=delta,
+                curve_spent=curve,
+            )
+        )
 
 
 def find_accounts(

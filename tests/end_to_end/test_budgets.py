@@ -87,7 +87,14 @@ def test_an_approximate_account_needs_a_delta_and_a_pure_one_has_none(live: Worl
     after = live.budget(dataset, person.name)
     assert (exact(after["spent"]), exact(after["remaining"])) == (Decimal("0.25"), Decimal("0.75"))
     changed = live.admin.put(path, json={"currency": "pure", "epsilon": 2})
-    assert changed.status_code == 409  # something is spent: the currency stays
+    assert changed.status_code == 200  # no delta is spent, so what is can be carried over
+    assert exact(changed.json()["spent"]) == Decimal("0.25")
+    changed = live.admin.put(path, json={"currency": "renyi", "epsilon": 2, "delta": 1e-6})
+    assert changed.status_code == 200
+    assert changed.json()["spent"]["epsilon"] == 0.25
+    for other in ({"currency": "pure"}, {"currency": "renyi", "delta": 1e-7}):
+        refused = live.admin.put(path, json={"epsilon": 2, **other})
+        assert refused.status_code == 409  # a curve cannot be carried back, and delta stays
 
 
 def test_limits_round_down_and_costs_round_up(live: World) -> None:

@@ -101,7 +101,7 @@ class Made:
         self.append("void", self.moved(holder, cost, cells))
 
     def booked(self, loss: Loss) -> None:
-        everybody = self.accounts[EVERYBODY].book(loss)
+        everybody = self.accounts[EVERYBODY].book([loss])
         self.accounts[EVERYBODY] = everybody
         record = loss_record(loss, frozenset([everybody.currency]))
         self.append("booked", {"dataset": "people", "accounts": [EVERYBODY], **record})

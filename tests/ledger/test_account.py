@@ -103,7 +103,7 @@ def test_more_than_was_spent_is_never_given_back(before: Account, cost: Loss) ->
 
 @given(accounts, losses)
 def test_what_is_booked_counts_whatever_the_limit_is(before: Account, cost: Loss) -> None:
-    after = before.book(cost)
+    after = before.book([cost])
     assert after.balance.common == plus(before.balance.common, read(cost))
     assert after.frozen == (not within(after.balance.common, before.terms.limits))
 

@@ -183,7 +183,7 @@ def test_parallel_cells_and_the_whole_by_hand() -> None:
 
 
 def test_a_booked_loss_counts_for_everybody_in_every_cell() -> None:
-    now = pure_account(10, pairs=False).admit(Loss(4), (2,)).book(Loss(8))
+    now = pure_account(10, pairs=False).admit(Loss(4), (2,)).book([Loss(8)])
     assert now.frozen, "those in cell 2 have borne 12"
     assert not replace(now, balance=Balance((8, 0))).frozen
     assert now.worst == (12, 0)

@@ -278,13 +278,21 @@ def test_a_limit_below_the_spend_freezes_and_rewrites_nothing(ledger: Ledger) ->
     assert ledger.spent() == 7
 
 
-def test_an_account_from_which_something_is_spent_keeps_its_currency(ledger: Ledger) -> None:
+def test_what_is_spent_is_carried_into_another_currency_but_never_back(ledger: Ledger) -> None:
     name = ledger.analysts[0].name
     ledger.grant(name, tenths=5, currency="approximate", delta="1e-6")
     ledger.grant(name, tenths=5)
     ledger.charge(ledger.order())
-    with pytest.raises(Conflict, match="currency"):
-        ledger.grant(name, tenths=5, currency="approximate", delta="1e-6")
+    ledger.grant(name, tenths=5, currency="approximate", delta="1e-6")
+    assert ledger.verified().sound
+    ledger.grant(name, tenths=5, currency="renyi", delta="1e-6")
+    assert ledger.verified().sound
+    for currency in ("pure", "approximate", "zcdp"):
+        with pytest.raises(Conflict, match="cannot be counted"):
+            delta = "0" if currency == "pure" else "1e-6"
+            ledger.grant(name, tenths=5, currency=currency, delta=delta)
+    with pytest.raises(Conflict, match="keeps its delta"):
+        ledger.grant(name, tenths=5, currency="renyi", delta="1e-7")
     assert ledger.verified().sound
 
 

@@ -107,7 +107,7 @@ def book(
         "admin",
         ledger.dataset,
         (EVERYBODY, *holders),
-        loss=loss,
+        losses=[loss],
         record={"events": []},
         reason="printed",
         request=request,

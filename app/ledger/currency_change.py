@@ -1,0 +1,32 @@
+"""What an account has spent, carried over into another currency.
+
+From `pure` and `approximate` it can be: the releases so far, adaptively chosen as they were, are
+together (sum of epsilon, sum of delta)-private, and the cost of one release of that promise bounds
+the sum of their costs in every currency (the costs of pure releases are convex in epsilon and 0 at
+0, so they are superadditive). Curves cannot be carried back.
+"""
+
+from app.accounting import COMPOSITION_RULES
+from app.accounting.losses import generic_loss
+from app.accounting.spending import Spend
+from app.ledger.balance import Balance
+
+_TOLD_AS_PROMISES = ("pure", "approximate")
+
+
+def carried_over(balance: Balance, before: str, after: str) -> Balance | None:
+    """The balance in the other currency; None if it cannot be said there."""
+    rule = COMPOSITION_RULES[after]
+    if balance.untouched:
+        return Balance(rule.nothing, balance.pairs)
+    if before not in _TOLD_AS_PROMISES:
+        return None
+
+    def read(spend: Spend) -> Spend:
+        return rule.read(generic_loss(spend[0], spend[1])) if any(spend) else rule.nothing
+
+    cells = {cell: read(spend) for cell, spend in balance.cells.items()}
+    common = read(balance.common)
+    if not all(rule.can_pay(spend) for spend in (common, *cells.values())):
+        return None
+    return Balance(common, balance.pairs, cells)
