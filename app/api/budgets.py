@@ -257,18 +257,21 @@ def _shown(budget: Budget, last: dict[str, Any] | None = None) -> dict[str, Any]
         "last_question": last,
         "frozen": account.frozen,
         "cells": [
-            {"cell": label, **_state(account.only(cell))}
+            {"cell": label, **_state(account, cell)}
             for cell, label in enumerate(cell_labels(budget.card))
         ],
     }
 
 
-def _state(account: Account) -> dict[str, Any]:
+def _state(account: Account, cell: int | None = None) -> dict[str, Any]:
+    """Of the whole account, or as those in one cell see it."""
+    cells = None if cell is None else (cell,)
+    seen = account if cell is None else account.only(cell)
     return {
-        **account.told(),
-        "used": account.used,
-        **wire("largest_epsilon", account.largest_epsilon(), PICO),
-        "questions_left": account.questions_left,
+        **seen.told(),
+        "used": seen.used,
+        **wire("largest_epsilon", account.largest_epsilon(cells), PICO),
+        "questions_left": account.questions_left(cells),
     }
 
 

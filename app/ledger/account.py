@@ -9,6 +9,7 @@ from typing import Any
 from app.accounting import COMPOSITION_RULES
 from app.accounting.loss import Loss
 from app.accounting.losses import pure_loss
+from app.accounting.precise import INFINITE
 from app.accounting.rounding import ATTO, PICO, wire
 from app.accounting.rule import Rule
 from app.accounting.spending import Spend
@@ -136,32 +137,35 @@ class Account:
     def used(self) -> float:
         return min(1.0, self.rule.used(self.worst, self.terms))
 
-    @property
-    def questions_left(self) -> int:
-        return self.times(pure_loss(TYPICAL_COUNT_EPSILON))
+    def questions_left(self, cells: Cells = None) -> int:
+        """How many typical counts would still be admitted."""
+        return self.times(pure_loss(TYPICAL_COUNT_EPSILON), cells)
 
     def times(self, loss: Loss, cells: Cells = None) -> int:
         """How often the same question would still be admitted."""
         rule, cost = self.rule, self.rule.read(loss)
         if self.frozen or not rule.can_pay(cost):
             return 0
-        # Of who can move between cells the two worst cells count, whichever they are.
-        totals = self.balance.totals() if self.balance.pairs else self.balance.room(cells)
-        return min(rule.times(total, cost, self.terms) for total in totals)
+        return min(rule.times(total, cost, self.terms) for total in self._room(cells))
 
     def largest_epsilon(self, cells: Cells = None) -> int:
         """The largest pure question, in units, that would still be admitted."""
         if self.frozen:
             return 0
-        rule, terms = self.rule, self.terms
-        largest = min(rule.largest_epsilon(total, terms) for total in self.balance.room(cells))
-        if self.balance.pairs and cells is not None and largest:
-            # On a curve the worst pair of other cells may need another order than this one.
-            charged = self.balance.charged(rule.read(pure_loss(largest)), cells)
-            if not self._admits(charged):
-                worst = self.balance.totals()
-                largest = min(rule.largest_epsilon(total, terms) for total in worst)
-        return largest
+        return min(self.rule.largest_epsilon(total, self.terms) for total in self._room(cells))
+
+    def _room(self, cells: Cells) -> list[Spend]:
+        """The totals to which a cost on these cells is added. Where the worst pair of cells has
+        passed a number's limit, that number is no way any more for any cell."""
+        room = self.balance.room(cells)
+        if not self.balance.pairs or cells is None:
+            return room
+        (worst,) = self.balance.totals()
+        passed = [have > of for have, of in zip(worst, self.terms.limits, strict=True)]
+        return [
+            tuple(INFINITE if gone else units for gone, units in zip(passed, total, strict=True))
+            for total in room
+        ]
 
     @property
     def worst(self) -> Spend:

@@ -115,7 +115,7 @@ def test_a_frozen_account_admits_nothing_not_even_nothing() -> None:
     with pytest.raises(AccountFrozen) as caught:
         frozen.admit(Loss(1))
     assert caught.value.members["remaining"] == {"epsilon": 0.0, "delta": 0.0}
-    assert (frozen.used, frozen.questions_left, frozen.largest_epsilon()) == (1.0, 0, 0)
+    assert (frozen.used, frozen.questions_left(), frozen.largest_epsilon()) == (1.0, 0, 0)
     assert frozen.told()["remaining"] == {"epsilon": 0.0, "delta": 0.0}
 
 
@@ -142,8 +142,8 @@ def test_a_refusal_says_what_was_asked_what_is_left_and_that_retrying_is_no_use(
 
 
 def test_questions_left_counts_tenths() -> None:
-    assert account(limit=PICO).questions_left == 10
-    assert account(limit=PICO, spent=PICO // 20).questions_left == 9
+    assert account(limit=PICO).questions_left() == 10
+    assert account(limit=PICO, spent=PICO // 20).questions_left() == 9
 
 
 def test_an_account_is_known_by_book_and_holder() -> None:

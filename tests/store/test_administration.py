@@ -288,8 +288,8 @@ def test_what_is_spent_is_carried_into_another_currency_but_never_back(ledger: L
     ledger.grant(name, tenths=5, currency="renyi", delta="1e-6")
     assert ledger.verified().sound
     for currency in ("pure", "approximate", "zcdp"):
+        delta = "0" if currency == "pure" else "1e-6"
         with pytest.raises(Conflict, match="cannot be counted"):
-            delta = "0" if currency == "pure" else "1e-6"
             ledger.grant(name, tenths=5, currency=currency, delta=delta)
     with pytest.raises(Conflict, match="keeps its delta"):
         ledger.grant(name, tenths=5, currency="renyi", delta="1e-7")
