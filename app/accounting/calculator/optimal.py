@@ -103,8 +103,10 @@ def _first_that_counts(epsilon: Decimal, count: int, mass: Decimal) -> int:
 def _different(counts: dict[Decimal, int]) -> Outcomes:
     """All outcomes of several epsilons; equal losses, which exact decimals show, are one."""
     losses = {Decimal(0): Decimal(1)}
+    counted = 0  # over all steps: coinciding losses keep each of them small
     for epsilon, count in sorted(counts.items(), key=lambda group: group[1]):
-        if len(losses) * (count + 1) > OUTCOMES_MAX:
+        counted += len(losses) * (count + 1)
+        if counted > OUTCOMES_MAX:
             different = prod(each + 1 for each in counts.values())
             raise DoesNotApply(
                 f"{len(counts)} different epsilons have {different:.0e} outcomes, too many"

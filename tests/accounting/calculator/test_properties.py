@@ -1,5 +1,6 @@
 """What must hold for every list of events."""
 
+from collections.abc import Iterator
 from decimal import Decimal, localcontext
 from itertools import chain
 
@@ -7,9 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from app.accounting.calculator import optimal
 from app.accounting.calculator.compose import compose
 from app.accounting.calculator.composition import Composition
 from app.accounting.calculator.events import Event
+from app.accounting.calculator.figures import DoesNotApply
 from app.accounting.calculator.renyi import converted_epsilon
 from app.accounting.precise import CONTEXT
 from tests.accounting.calculator.cases import (
@@ -169,3 +172,20 @@ def epsilon_of_curve(events: list[Counted], order: Decimal) -> float:
     with localcontext(CONTEXT):
         divergence = Composition.of(events).renyi(order)
         return float(converted_epsilon(divergence, order, Decimal("1e-6")))
+
+
+def test_epsilons_whose_losses_coincide_are_refused_before_long_work(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each step would stay small; all of a thousand together took minutes."""
+    steps = []
+    each = optimal._binomial
+
+    def counting(epsilon: Decimal, count: int, first: int) -> Iterator[tuple[Decimal, Decimal]]:
+        steps.append(epsilon)
+        return each(epsilon, count, first)
+
+    monkeypatch.setattr(optimal, "_binomial", counting)
+    with pytest.raises(DoesNotApply):
+        optimal._different({Decimal(1 + i) / 1000: 1 for i in range(1000)})
+    assert len(steps) < 100
