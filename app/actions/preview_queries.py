@@ -10,7 +10,6 @@ from app.interfaces import Catalogue, Ledger
 from app.ledger.account import EVERYBODY, NO_GRANT, Account
 from app.ledger.balance import PARALLEL
 from app.ledger.protocol import reuse_key
-from app.mechanisms.release import Release
 from app.planning.choice import options
 from app.planning.plan import Planner
 from app.planning.question import Question
@@ -89,13 +88,13 @@ class PreviewQueries:
                     "kind": option.kind,
                     "price": option.release.loss.wire(),
                     "mechanism": option.release.describe(),
-                    "expected_error": _expected_error(option.release, question),
+                    "expected_error": option.release.expected_error(question.confidence),
                     "payable": option.payable,
                 }
                 for option in options(question, dataset.card, currencies)
             ],
             "theorem": "; ".join([plan.release.theorem, *theorems]),
-            "expected_error": _expected_error(plan.release, question),
+            "expected_error": plan.release.expected_error(question.confidence),
             "groups": plan.release.tally.group_count(),
             "cells": plan.cells_shown,
             "composition": plan.pinning.why,
@@ -105,16 +104,6 @@ class PreviewQueries:
             "remaining_after": after.told()["remaining"],
             **wire("largest_epsilon", largest, PICO),
         }
-
-
-def _expected_error(release: Release, question: Question) -> dict[str, Any]:
-    """From the law of the noise alone; None where it depends on what would be released."""
-    confidence = question.confidence
-    return {
-        "half_width": release.half_width(confidence),
-        "confidence": confidence,
-        "covers": "noise",
-    }
 
 
 def _refusal(error: AppError | None, *, closed: bool) -> dict[str, Any] | None:

@@ -22,9 +22,10 @@ from app.accounting.losses import NO_PROMISE, zcdp_loss
 from app.accounting.precise import decimal, units_down, units_up
 from app.accounting.rounding import ATTO, PICO, cost_units, limit_units
 from app.errors import Invalid
+from app.mechanisms.additive import AdditiveRelease, Part, float_up, steps_within
 from app.mechanisms.asked import Asked, CannotServe
 from app.mechanisms.gaussian_calibration import least_scale
-from app.mechanisms.release import Noise, Part, Release, float_up, steps_within
+from app.mechanisms.release import Noise
 from app.queries.measures import Measure
 from app.queries.shape import Shape
 
@@ -60,7 +61,7 @@ def width(scale: float, alpha: float) -> int:
     return math.ceil(-_NORMAL.inv_cdf(alpha / 2.0) * scale * (1.0 + 1e-9))
 
 
-def prepare(shape: Shape, asked: Asked) -> Release:
+def prepare(shape: Shape, asked: Asked) -> AdditiveRelease:
     if asked.epsilon is not None:
         if asked.delta is None:
             raise CannotServe("Gaussian noise needs a delta beside epsilon, or a rho")
@@ -81,7 +82,7 @@ def prepare(shape: Shape, asked: Asked) -> Release:
         epsilon = units_up(epsilon_of_rho(decimal(rho), asked.delta))
         promise = epsilon, cost_units(asked.delta, ATTO)
     loss: Loss = zcdp_loss(rho, promise or NO_PROMISE)
-    return Release(LAW, shape.tally, parts, loss, THEOREM)
+    return AdditiveRelease(LAW, shape.tally, parts, loss, THEOREM)
 
 
 def _rho(part: Part) -> Fraction:

@@ -22,8 +22,9 @@ from app.accounting.losses import discrete_laplace_loss
 from app.accounting.precise import units_up
 from app.accounting.rounding import PICO, cost_units, limit_units
 from app.errors import Invalid
+from app.mechanisms.additive import AdditiveRelease, Part, float_up, steps_within
 from app.mechanisms.asked import Asked, CannotServe
-from app.mechanisms.release import Noise, Part, Release, float_up, steps_within
+from app.mechanisms.release import Noise
 from app.queries.measures import Measure
 from app.queries.shape import Shape
 
@@ -60,7 +61,7 @@ def width(scale: float, alpha: float) -> int:
     return max(0, math.ceil(scale * tail * (1.0 + 1e-12)) - 1)
 
 
-def prepare(shape: Shape, asked: Asked) -> Release:
+def prepare(shape: Shape, asked: Asked) -> AdditiveRelease:
     """The release that costs the asked epsilon, no more than the asked rho, or the least epsilon
     whose half width is within the asked one."""
     if asked.epsilon is not None:
@@ -70,7 +71,7 @@ def prepare(shape: Shape, asked: Asked) -> Release:
     else:
         assert asked.half_width is not None
         epsilon = _epsilon_for(shape, asked.half_width, asked.confidence)
-    return Release(
+    return AdditiveRelease(
         law=LAW,
         tally=shape.tally,
         parts=tuple(_part(measure, epsilon) for measure in shape.measures),

@@ -13,7 +13,6 @@ from app.mechanisms.release import Noise, Release
 from app.planning.cells import Pinning, cell_labels, pinned_cells
 from app.planning.choice import choose, options
 from app.planning.question import Question
-from app.queries.figures import Figure
 from app.queries.statistics import Exact
 
 
@@ -43,26 +42,10 @@ class Plan:
 
     def answer(self, exact: Exact, noise: Noise) -> dict[str, Any]:
         """Value and interval as the analyst will read them; everything in it is released."""
-        noisy = self.release.draw(exact, noise, confidence=self.question.confidence)
-        figures = self.question.query.figures(noisy, self.card)
-        if not self.release.tally.groups:
-            return {"value": figures[0].value, "interval": self._interval(figures[0])}
-        labels = self.release.tally.group_labels()
-        return {
-            "value": [
-                {"group": label, "value": each.value, "interval": self._interval(each)}
-                for label, each in zip(labels, figures, strict=True)
-            ],
-            "interval": None,
-        }
-
-    def _interval(self, figure: Figure) -> dict[str, Any]:
-        return {
-            "low": figure.low,
-            "high": figure.high,
-            "confidence": self.question.confidence,
-            "covers": "noise",
-        }
+        asked = self.question
+        return self.release.answer(
+            exact, noise, query=asked.query, card=self.card, confidence=asked.confidence
+        )
 
 
 KEPT_TEXT_MAX = 4096

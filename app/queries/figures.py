@@ -6,6 +6,7 @@ noise, not sampling error, clamping, or rows whose value is missing.
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,9 @@ class Figure:
     value: int | float
     low: int | float
     high: int | float
+
+    def interval(self, confidence: float) -> dict[str, Any]:
+        return {"low": self.low, "high": self.high, "confidence": confidence, "covers": "noise"}
 
 
 def number(steps: int, grid_exponent: int) -> int | float:

@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 from app.accounting.rounding import PICO, UNITS_MAX
 from app.errors import Invalid
 from app.mechanisms import MECHANISMS
+from app.mechanisms.additive import AdditiveRelease
 from app.mechanisms.asked import Asked
 from app.mechanisms.laplace import prepare, width
-from app.mechanisms.release import Release
 from app.mechanisms.sampling import SystemNoise
 from app.planning.plan import make_plan
 from app.queries.measures import Measure
 from app.queries.shape import Shape
 from app.queries.statistics import ByValues, Rows, Tally
 from tests.mechanisms.law import inside_summed, tail_exact
-from tests.queries.cards import card, question
+from tests.queries.cards import additive, card, question
 
 ONE = Tally(None, (), (Rows(),))
 sensitivities = st.integers(1, 2**72)
@@ -32,7 +32,7 @@ def asked(epsilon: int) -> Asked:
     return Asked(epsilon=Decimal(epsilon).scaleb(-12))
 
 
-def release(sensitivity: int, epsilon: int, share: Fraction = Fraction(1)) -> Release:
+def release(sensitivity: int, epsilon: int, share: Fraction = Fraction(1)) -> AdditiveRelease:
     measure = Measure("count", ((1, 0),), sensitivity, share, 0)
     return prepare(Shape(ONE, (measure,)), asked(epsilon))
 
@@ -40,7 +40,7 @@ def release(sensitivity: int, epsilon: int, share: Fraction = Fraction(1)) -> Re
 # Scales
 
 
-def promised(release: Release) -> tuple[int, int, int, int]:
+def promised(release: AdditiveRelease) -> tuple[int, int, int, int]:
     loss = release.loss
     return loss.epsilon, loss.delta, loss.pure, loss.failure
 
@@ -61,7 +61,7 @@ def test_the_scale_is_the_least_float_that_is_enough_for_the_charged_integer(
 
 
 def test_an_epsilon_between_two_units_is_charged_and_drawn_as_the_one_above() -> None:
-    made = make_plan(question({"kind": "count"}, epsilon="0.0999999999991"), card()).release
+    made = additive(make_plan(question({"kind": "count"}, epsilon="0.0999999999991"), card()))
     assert promised(made) == (99_999_999_999 + 1, 0, 99_999_999_999 + 1, 0)
     assert made.parts[0].scale == 10.0
     unrounded = 1 / Fraction("0.0999999999991")
@@ -134,7 +134,7 @@ class Told:
 
 def test_every_group_and_measure_gets_its_own_draw_of_its_own_scale() -> None:
     asked = question({"kind": "mean", "column": "age", "group_by": ["city"]})
-    made = make_plan(asked, card()).release
+    made = additive(make_plan(asked, card()))
     noise = Told(1, 2, 3, 10, 20, 30)
     totals, counts = made.draw(((500, 600, 700), (10, 11, 12)), noise, confidence=0.9)
     assert [z.steps for z in totals] == [500 - 500 + 1, 600 - 550 + 2, 700 - 600 + 3]
@@ -143,7 +143,7 @@ def test_every_group_and_measure_gets_its_own_draw_of_its_own_scale() -> None:
 
 
 def test_noise_is_added_without_saturating() -> None:
-    made = make_plan(question({"kind": "count"}), card()).release
+    made = additive(make_plan(question({"kind": "count"}), card()))
     ((noisy,),) = made.draw(((2**200,),), Told(2**63 - 1), confidence=0.5)
     assert noisy.steps == 2**200 + 2**63 - 1
 
@@ -208,7 +208,7 @@ def test_the_half_width_that_a_preview_promises_is_the_one_that_is_drawn() -> No
     for query in ({"kind": "count"}, {"kind": "sum", "column": "income"}):
         plan = make_plan(question(query, confidence=0.8), card())
         answer = plan.answer(((0,),), Told(0))
-        assert plan.release.half_width(0.8) == answer["interval"]["high"]
+        assert additive(plan).half_width(0.8) == answer["interval"]["high"]
         assert answer["interval"]["low"] == -answer["interval"]["high"]
     mean = make_plan(question({"kind": "mean", "column": "age"}), card())
-    assert mean.release.half_width(0.8) is None
+    assert additive(mean).half_width(0.8) is None

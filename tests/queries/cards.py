@@ -3,6 +3,8 @@
 from typing import Any
 
 from app.datasets import Card
+from app.mechanisms.additive import AdditiveRelease
+from app.planning.plan import Plan
 from app.planning.question import Question
 
 COLUMNS: list[dict[str, Any]] = [
@@ -38,3 +40,9 @@ def question(query: dict[str, Any], *, epsilon: object = "1", **more: Any) -> Qu
     return Question.model_validate(
         {"dataset": "people", "query": query, "privacy": {"epsilon": epsilon}, **more}
     )
+
+
+def additive(plan: Plan) -> AdditiveRelease:
+    """The release of a plan whose mechanism adds noise to measures."""
+    assert isinstance(plan.release, AdditiveRelease)
+    return plan.release

@@ -1,0 +1,147 @@
+"""Noise on whole-number measures: what the additive mechanisms share."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Protocol
+
+from app.accounting.loss import Loss
+from app.datasets import Card
+from app.mechanisms.release import Noise
+from app.queries import Query
+from app.queries.figures import Noisy, number
+from app.queries.measures import Measure
+from app.queries.statistics import Exact, Tally
+
+
+class Law(Protocol):
+    """A law of noise on whole numbers, of one scale."""
+
+    @property
+    def kind(self) -> str: ...
+
+    def draw(self, noise: Noise, scale: float, size: int) -> list[int]: ...
+
+    def width(self, scale: float, alpha: float) -> int:
+        """A w with P(|Z| > w) <= alpha."""
+        ...
+
+    def deviation(self, scale: float) -> float:
+        """The standard deviation, for comparing mechanisms."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One measure with its noise, in steps of the measure's own grid."""
+
+    measure: Measure
+    scale: float
+
+    def noisy(self, exact: int, noise: int, half: int) -> Noisy:
+        steps = exact + noise
+        return Noisy(steps=steps, low=steps - half, high=steps + half)
+
+    def describe(self) -> dict[str, Any]:
+        exponent = self.measure.grid_exponent
+        return {
+            "measure": self.measure.name,
+            "sensitivity": number(self.measure.sensitivity, exponent),
+            "scale": math.ldexp(self.scale, -exponent),
+            "grid": number(1, exponent),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class AdditiveRelease:
+    """What will be asked, what it costs, and how the noise is drawn."""
+
+    law: Law
+    tally: Tally
+    parts: tuple[Part, ...]
+    loss: Loss
+    theorem: str
+
+    def draw(
+        self, exact: Exact, noise: Noise, *, confidence: float
+    ) -> tuple[tuple[Noisy, ...], ...]:
+        """Noise on every measure and group. Each interval holds with its share of 1 - confidence,
+        so that the intervals one figure is made of hold together."""
+        alpha = (1.0 - confidence) / len(self.parts)
+        released = []
+        for part in self.parts:
+            terms = part.measure.terms
+            exacts = [
+                sum(coefficient * exact[index][group] for coefficient, index in terms)
+                for group in range(self.tally.group_count())
+            ]
+            draws = self.law.draw(noise, part.scale, len(exacts))
+            half = self.law.width(part.scale, alpha)
+            released.append(
+                tuple(part.noisy(e, z, half) for e, z in zip(exacts, draws, strict=True))
+            )
+        return tuple(released)
+
+    def answer(
+        self, exact: Exact, noise: Noise, *, query: Query, card: Card, confidence: float
+    ) -> dict[str, Any]:
+        """One figure, or one for each public group, each with the interval of its noise."""
+        noisy = self.draw(exact, noise, confidence=confidence)
+        figures = query.figures(noisy, card)
+        if not self.tally.groups:
+            return {"value": figures[0].value, "interval": figures[0].interval(confidence)}
+        return {
+            "value": [
+                {"group": label, "value": each.value, "interval": each.interval(confidence)}
+                for label, each in zip(self.tally.group_labels(), figures, strict=True)
+            ],
+            "interval": None,
+        }
+
+    def describe(self) -> dict[str, Any]:
+        return {"kind": self.law.kind, "noise": [part.describe() for part in self.parts]}
+
+    def record(self) -> dict[str, Any]:
+        """For the ledger: whole numbers and fractions from which any accountant can recompute."""
+        return {
+            "mechanism": self.law.kind,
+            "noise": [
+                {
+                    "measure": part.measure.name,
+                    "sensitivity": str(part.measure.sensitivity),
+                    "square": str(part.measure.sensitivity_squared),
+                    "share": str(part.measure.share),
+                    "grid_exponent": part.measure.grid_exponent,
+                    "scale": part.scale.hex(),
+                }
+                for part in self.parts
+            ],
+        }
+
+    def expected_error(self, confidence: float) -> dict[str, Any]:
+        half = self.half_width(confidence)
+        return {"half_width": half, "confidence": confidence, "covers": "noise"}
+
+    def half_width(self, confidence: float) -> float | None:
+        """Half of the interval's width where one measure is the figure; None for a mean, whose
+        interval depends on what is released."""
+        if len(self.parts) != 1:
+            return None
+        part = self.parts[0]
+        steps = self.law.width(part.scale, 1.0 - confidence)
+        return float(number(steps, part.measure.grid_exponent))
+
+    @property
+    def spread(self) -> tuple[float, ...]:
+        """Standard deviations of the noise: mechanisms for one question are compared by them."""
+        return tuple(self.law.deviation(part.scale) for part in self.parts)
+
+
+def float_up(exact: Fraction) -> float:
+    scale = float(exact)
+    return scale if Fraction(scale) >= exact else math.nextafter(scale, math.inf)
+
+
+def steps_within(measure: Measure, half_width: float) -> int:
+    """How many whole steps of the measure's grid a half width holds."""
+    return math.floor(Fraction(half_width) * Fraction(2) ** measure.grid_exponent)
