@@ -26,6 +26,7 @@ class Plan:
     digest: str  # the same for the same query, mechanism and price
     pinning: Pinning  # the cells it is charged to
     mechanism: dict[str, Any]  # what the analyst is told of it
+    mechanism_text: str  # the same as JSON
     record: dict[str, Any]  # what the ledger's entry says of it
 
     @property
@@ -103,4 +104,5 @@ def plan_of(question: Question, card: Card, release: Release) -> Plan:
     digest = hashlib.sha256(text.encode()).hexdigest()
     record = {"query": question.query.kind, **release.record()}
     pinning = pinned_cells(release.tally, card)
-    return Plan(question, card, release, digest, pinning, mechanism, record)
+    told = json.dumps(mechanism, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+    return Plan(question, card, release, digest, pinning, mechanism, told, record)
