@@ -49,6 +49,7 @@ class Plan:
 
 
 KEPT_TEXT_MAX = 4096
+KEPT_SIZE_MAX = 20_000
 
 
 class Planner:
@@ -81,6 +82,8 @@ class Planner:
             found = self._plans.get(key)
         if found is None:
             found = make_plan(question, dataset.card, currencies)
+            if found.release.tally.size() > KEPT_SIZE_MAX:  # a short text can ask for a large grid
+                return found
             with self._lock:
                 self._plans[key] = found
                 if len(self._plans) > self._plans_max:
