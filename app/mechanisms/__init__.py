@@ -12,7 +12,7 @@ AnyShape = Shape | ChoiceShape
 Prepare = Callable[[AnyShape, Asked], Release]
 
 
-def adding(prepare: Callable[[Shape, Asked], Release]) -> Prepare:
+def adds(prepare: Callable[[Shape, Asked], Release]) -> Prepare:
     """A mechanism that adds noise to measures."""
 
     def prepared(shape: AnyShape, asked: Asked) -> Release:
@@ -23,7 +23,7 @@ def adding(prepare: Callable[[Shape, Asked], Release]) -> Prepare:
     return prepared
 
 
-def choosing(prepare: Callable[[ChoiceShape, Asked], Release]) -> Prepare:
+def chooses(prepare: Callable[[ChoiceShape, Asked], Release]) -> Prepare:
     """A mechanism that chooses among scored outcomes."""
 
     def prepared(shape: AnyShape, asked: Asked) -> Release:
@@ -35,9 +35,9 @@ def choosing(prepare: Callable[[ChoiceShape, Asked], Release]) -> Prepare:
 
 
 MECHANISMS: dict[str, Prepare] = {
-    laplace.KIND: adding(laplace.prepare),
-    gaussian.KIND: adding(gaussian.prepare),
-    permute_and_flip.KIND: choosing(permute_and_flip.prepare),
-    exponential.KIND: choosing(exponential.prepare),
-    noisy_max.KIND: choosing(noisy_max.prepare),
+    laplace.KIND: adds(laplace.prepare),
+    gaussian.KIND: adds(gaussian.prepare),
+    permute_and_flip.KIND: chooses(permute_and_flip.prepare),
+    exponential.KIND: chooses(exponential.prepare),
+    noisy_max.KIND: chooses(noisy_max.prepare),
 }
