@@ -139,6 +139,8 @@ def prepare_by(law: Law, shape: ChoiceShape, asked: Asked) -> SelectionRelease:
         assert asked.half_width is not None
         epsilon = _epsilon_for(law, shape, asked.half_width, asked.confidence)
     if _rate(shape, epsilon) > RATE_MAX:
+        if asked.epsilon is None:
+            raise CannotServe("so accurate that there would be no noise at all")
         raise Invalid.field("/privacy/epsilon", "so large that there would be no noise at all")
     error = _regret(law, shape, epsilon, asked.confidence)
     return SelectionRelease(

@@ -4,8 +4,8 @@ Candidates come from the question and the card, never from rows: which values ar
 """
 
 import datetime
+import operator
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
@@ -105,7 +105,7 @@ def _number(value: Wire, at: str) -> float:
 
 
 def _increase(values: Sequence[Any]) -> bool:
-    return all(low < high for low, high in pairwise(values))
+    return all(map(operator.lt, values, values[1:]))
 
 
 def _must_be_within(
@@ -144,7 +144,7 @@ def _grid(low: Any, high: Any, count: int) -> list[Any]:
     last = count - 1
     if isinstance(low, float):
         span = high - low
-        return [min(low + span * i / last, high) for i in range(last)] + [high]
+        return [low + span * i / last for i in range(last)] + [high]
     span = _whole_span(low, high)
     if isinstance(low, datetime.date):
         return [low + datetime.timedelta(span * i // last) for i in range(count)]

@@ -35,8 +35,8 @@ class Price(Choice):
     def shape(self, card: Card) -> ChoiceShape:
         column = numeric(card, self.column)
         prices = resolve_candidates(self.candidates, column, least=0)
-        grid = Fraction(2) ** column.grid_exponent
-        whole = [math.floor(math.ldexp(price, column.grid_exponent)) for price in prices]
+        exponent = column.grid_exponent
+        whole = [math.floor(math.ldexp(price, exponent)) for price in prices]
 
         def scores(exact: Exact, _: int) -> list[int]:
             at_least = list(accumulate(reversed(exact[0])))
@@ -47,7 +47,7 @@ class Price(Choice):
             outcomes=prices,
             scores=scores,
             score_range=card.person.rows_max * max(1, _range_of_one(card, whole)),
-            steps=grid,
+            steps=Fraction(2) ** exponent,
         )
 
 
