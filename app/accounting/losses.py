@@ -4,8 +4,9 @@ The same numbers give the same units on every machine, so the latest are kept.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache, partial
 
@@ -13,7 +14,7 @@ from app.accounting import curves
 from app.accounting.gaussian_rule import pure_mu_squared
 from app.accounting.loss import Loss
 from app.accounting.orders import ORDERS
-from app.accounting.precise import INFINITE, decimal, units_up
+from app.accounting.precise import CONTEXT, INFINITE, decimal, units_up
 from app.accounting.rounding import ATTO, PICO
 
 KEPT = 4096
@@ -49,6 +50,35 @@ def laplace_loss(epsilon: int) -> Loss:
     e = Decimal(epsilon) / PICO
     curve = curves.on_grid(partial(curves.laplace, e))
     return _of_pure(epsilon, curve, units_up(curves.laplace_rho(e)))
+
+
+@lru_cache(maxsize=KEPT)
+def bounded_range_loss(epsilon: int, rounds: int = 1) -> Loss:
+    """The exponential mechanism, or several, each on what the ones before have left, that share
+    `epsilon`: of each the log-ratio has range at most epsilon / rounds (Dong, Durfee and Rogers
+    2020), and the curves add up."""
+    return _of_rounds(epsilon, rounds, curves.bounded_range, curves.bounded_range_rho)
+
+
+@lru_cache(maxsize=KEPT)
+def repeated_loss(epsilon: int, rounds: int) -> Loss:
+    """Pure mechanisms, each knowing what the ones before have said, that share `epsilon` evenly."""
+    return _of_rounds(epsilon, rounds, curves.pure, curves.pure_rho)
+
+
+def _of_rounds(
+    epsilon: int,
+    rounds: int,
+    curve: Callable[[Decimal, Decimal], Decimal],
+    rho: Callable[[Decimal], Decimal],
+) -> Loss:
+    """All together are epsilon-private, and of each number the sum over the rounds holds too."""
+    e = decimal(Fraction(epsilon, PICO * rounds))
+    with localcontext(CONTEXT):
+        total = units_up(rounds * rho(e))
+        each = curves.on_grid(lambda order: rounds * curve(e, order))
+    loss = _of_pure(epsilon, each, total)
+    return replace(loss, mu_squared=min(loss.mu_squared, rounds * pure_mu_squared(e)))
 
 
 def _of_pure(epsilon: int, curve: curves.Curve, rho: int) -> Loss:

@@ -99,14 +99,14 @@ def _render(layout: Layout, tally: Tally) -> Rendered:
         str(compiled),
         tuple(values[name] for name in compiled.positiontup or ()),
         tuple(places),
-        tuple(len(grouping.labels()) for grouping in tally.groups),
+        tuple(grouping.count for grouping in tally.groups),
     )
 
 
 def _places(grouping: Grouping, layout: Layout) -> Mapping[int, int] | range:
     """From the number in the result to the place among the groups."""
     if isinstance(grouping, ByEdges):
-        return range(len(grouping.edges) - 1)
+        return range(grouping.count)
     return _value_places(grouping, layout)
 
 

@@ -2,10 +2,42 @@
 
 from collections.abc import Callable
 
-from app.mechanisms import gaussian, laplace
-from app.mechanisms.asked import Asked
+from app.mechanisms import exponential, gaussian, laplace, noisy_max, permute_and_flip
+from app.mechanisms.asked import Asked, OtherShape
 from app.mechanisms.release import Release
+from app.queries.choice_shape import ChoiceShape
 from app.queries.shape import Shape
 
-Prepare = Callable[[Shape, Asked], Release]
-MECHANISMS: dict[str, Prepare] = {laplace.KIND: laplace.prepare, gaussian.KIND: gaussian.prepare}
+AnyShape = Shape | ChoiceShape
+Prepare = Callable[[AnyShape, Asked], Release]
+
+
+def adds(prepare: Callable[[Shape, Asked], Release]) -> Prepare:
+    """A mechanism that adds noise to measures."""
+
+    def prepared(shape: AnyShape, asked: Asked) -> Release:
+        if not isinstance(shape, Shape):
+            raise OtherShape("it adds noise to numbers, and this question chooses an outcome")
+        return prepare(shape, asked)
+
+    return prepared
+
+
+def chooses(prepare: Callable[[ChoiceShape, Asked], Release]) -> Prepare:
+    """A mechanism that chooses among scored outcomes."""
+
+    def prepared(shape: AnyShape, asked: Asked) -> Release:
+        if not isinstance(shape, ChoiceShape):
+            raise OtherShape("it chooses an outcome, and this question is answered by numbers")
+        return prepare(shape, asked)
+
+    return prepared
+
+
+MECHANISMS: dict[str, Prepare] = {
+    laplace.KIND: adds(laplace.prepare),
+    gaussian.KIND: adds(gaussian.prepare),
+    permute_and_flip.KIND: chooses(permute_and_flip.prepare),
+    exponential.KIND: chooses(exponential.prepare),
+    noisy_max.KIND: chooses(noisy_max.prepare),
+}

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from app.accounting.loss import Loss
 from app.datasets import Card
 from app.mechanisms.release import Noise
-from app.queries import Query
+from app.queries import Measured, Query
 from app.queries.figures import Noisy, number
 from app.queries.measures import Measure
 from app.queries.statistics import Exact, Tally
@@ -86,6 +86,7 @@ class AdditiveRelease:
         self, exact: Exact, noise: Noise, *, query: Query, card: Card, confidence: float
     ) -> dict[str, Any]:
         """One figure, or one for each public group, each with the interval of its noise."""
+        assert isinstance(query, Measured)
         noisy = self.draw(exact, noise, confidence=confidence)
         figures = query.figures(noisy, card)
         if not self.tally.groups:

@@ -13,7 +13,12 @@ class Asked:
     rho: Decimal | None = None
     half_width: float | None = None
     confidence: float = 0.95  # of the half width
+    noise: str | None = None  # of a noisy max
 
 
 class CannotServe(Exception):
     """This mechanism cannot give what was asked for; the argument says why, for people."""
+
+
+class OtherShape(CannotServe):
+    """This mechanism is for other kinds of questions."""

@@ -13,7 +13,6 @@ exp(-256); a question that needs more noise is refused.
 """
 
 import math
-from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 
@@ -24,6 +23,7 @@ from app.accounting.rounding import PICO, cost_units, limit_units
 from app.errors import Invalid
 from app.mechanisms.additive import AdditiveRelease, Part, float_up, steps_within
 from app.mechanisms.asked import Asked, CannotServe
+from app.mechanisms.calibration import EPSILON_UNITS_MAX, last
 from app.mechanisms.release import Noise
 from app.queries.measures import Measure
 from app.queries.shape import Shape
@@ -32,7 +32,6 @@ KIND = "laplace"
 THEOREM = "Dwork, McSherry, Nissim and Smith 2006, Proposition 1 (discrete Laplace mechanism)"
 SCALE_MAX = 2.0**55
 SCALE_MIN = 1e-3  # below, a draw other than 0 has probability exp(-1000): no noise at all
-EPSILON_UNITS_MAX = 10**6 * PICO
 
 
 class DiscreteLaplace:
@@ -103,7 +102,7 @@ def _epsilon_within(rho: int) -> int:
 
     if not fits(1):
         raise CannotServe("a rho so small that no Laplace noise is within it")
-    return _last(fits, 1, EPSILON_UNITS_MAX)
+    return last(fits, 1, EPSILON_UNITS_MAX)
 
 
 def _epsilon_for(shape: Shape, half_width: float, confidence: float) -> int:
@@ -118,12 +117,4 @@ def _epsilon_for(shape: Shape, half_width: float, confidence: float) -> int:
 
     if too_wide(EPSILON_UNITS_MAX):
         raise CannotServe("a half width that no noise is within")
-    return _last(too_wide, 0, EPSILON_UNITS_MAX) + 1 if too_wide(1) else 1
-
-
-def _last(holds: Callable[[int], bool], low: int, high: int) -> int:
-    """The last of the whole numbers from `low` for which it holds, if it holds up to some point."""
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if holds(middle) else (low, middle)
-    return high if holds(high) else low
+    return last(too_wide, 0, EPSILON_UNITS_MAX) + 1 if too_wide(1) else 1

@@ -4,6 +4,7 @@ Everything in it is known before any row is read; only `answer` sees exact stati
 it returns is released.
 """
 
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from app.accounting.loss import Loss
@@ -18,6 +19,14 @@ class Noise(Protocol):
     def discrete_laplace(self, scale: float, size: int) -> list[int]: ...
 
     def discrete_gaussian(self, scale: float, size: int) -> list[int]: ...
+
+    def below(self, bound: int) -> int:
+        """A whole number from 0 to bound - 1, each as likely."""
+        ...
+
+    def words(self, size: int) -> Sequence[int]:
+        """Independent whole numbers from 0 to 2^64 - 1, each as likely."""
+        ...
 
 
 class Release(Protocol):

@@ -10,7 +10,9 @@ Law: P(Z = z) = (1 - p) / (1 + p) * p^|z|, p = exp(-1 / scale).
 
 import secrets
 import threading
+from array import array
 from collections import OrderedDict
+from collections.abc import Sequence
 
 from app.mechanisms.opendp_direct import (
     GaussianOnWholeNumbers,
@@ -45,6 +47,12 @@ class SystemNoise:
     def below(self, bound: int) -> int:
         """A whole number from 0 to bound - 1, each as likely."""
         return secrets.randbelow(bound)
+
+    def words(self, size: int) -> Sequence[int]:
+        """Independent whole numbers from 0 to 2^64 - 1, each as likely."""
+        drawn = array("Q")
+        drawn.frombytes(secrets.token_bytes(drawn.itemsize * size))
+        return drawn
 
     def _draws(self, sampler: OnWholeNumbers, size: int) -> list[int]:
         if size <= _ONE_BY_ONE_MAX:

@@ -7,10 +7,11 @@ every paying account can count. Nothing here depends on data.
 from dataclasses import dataclass
 
 from app.accounting import COMPOSITION_RULES
+from app.accounting.loss import Loss
 from app.datasets import Card
 from app.errors import Invalid
 from app.mechanisms import MECHANISMS
-from app.mechanisms.asked import Asked, CannotServe
+from app.mechanisms.asked import Asked, CannotServe, OtherShape
 from app.mechanisms.release import Release
 from app.planning.question import Question
 
@@ -31,9 +32,12 @@ def options(question: Question, card: Card, currencies: frozenset[str]) -> list[
     kinds = [question.mechanism.kind] if question.mechanism else list(MECHANISMS)
     found: list[Option] = []
     reasons: list[Invalid] = []
+    others: list[Invalid] = []
     for kind in kinds:
         try:
             release = MECHANISMS[kind](shape, asked)
+        except OtherShape as why:
+            others.append(Invalid.field("/mechanism/kind", str(why)))
         except CannotServe as why:
             reasons.append(Invalid.field("/privacy", str(why)))
         except Invalid as why:
@@ -41,20 +45,28 @@ def options(question: Question, card: Card, currencies: frozenset[str]) -> list[
         else:
             found.append(Option(kind, release, _payable(release, currencies)))
     if not found:
-        raise reasons[0]
+        raise (reasons or others)[0]
     return found
 
 
 def choose(found: list[Option], question: Question, currencies: frozenset[str]) -> Option:
-    """Among those that can be paid for, the one whose noise spreads least, or which costs least if
-    all are as accurate as was asked; if none can be paid, the first: the ledger will say which
-    currencies could."""
+    """Among those that can be paid for, the one whose noise spreads least, and of these, or if all
+    are as accurate as was asked, the one which costs least; if none can be paid, the first: the
+    ledger will say which currencies could."""
     payable = [option for option in found if option.payable] or found[:1]
     if question.privacy.half_width is None:
-        return min(payable, key=lambda option: option.release.spread)
+        return min(
+            payable,
+            key=lambda option: (option.release.spread, _cost(option.release.loss, currencies)),
+        )
+    return min(payable, key=lambda option: _cost(option.release.loss, currencies))
+
+
+def _cost(loss: Loss, currencies: frozenset[str]) -> int:
+    """What is scarcest: epsilon where it is added up, otherwise what the curves make of it."""
     if currencies & {"pure", "approximate"}:
-        return min(payable, key=lambda option: option.release.loss.epsilon)
-    return min(payable, key=lambda option: option.release.loss.rho)
+        return loss.epsilon
+    return loss.mu_squared if currencies == {"gdp"} else loss.rho
 
 
 def _payable(release: Release, currencies: frozenset[str]) -> bool:
@@ -70,4 +82,5 @@ def _asked(question: Question) -> Asked:
         rho=privacy.rho,
         half_width=privacy.half_width,
         confidence=privacy.confidence or question.confidence,
+        noise=None if question.mechanism is None else question.mechanism.noise,
     )

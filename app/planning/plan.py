@@ -50,6 +50,7 @@ class Plan:
 
 
 KEPT_TEXT_MAX = 4096
+KEPT_SIZE_MAX = 20_000
 
 
 class Planner:
@@ -78,7 +79,8 @@ class Planner:
         found = self.kept(dataset, text, currencies)
         if found is None:
             found = make_plan(question, dataset.card, currencies)
-            if len(text) <= KEPT_TEXT_MAX:  # kept plans must not fill the memory
+            kept = len(text) <= KEPT_TEXT_MAX and found.release.tally.size() <= KEPT_SIZE_MAX
+            if kept:  # a short text can ask for a large grid; kept plans must not fill the memory
                 with self._lock:
                     self._plans[dataset.id, text, currencies] = found
                     if len(self._plans) > self._plans_max:

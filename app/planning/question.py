@@ -59,7 +59,8 @@ class _Frozen(BaseModel):
 class Privacy(_Frozen):
     """How much loss the question may cost, or how accurate its answer must be: one of `epsilon`
     (with `delta`, for mechanisms that need one), `rho`, and `half_width`, for which the least loss
-    that promises it is found and charged."""
+    that promises it is found and charged. For a choice `half_width` is how far below the best it
+    may be."""
 
     epsilon: Epsilon | None = None
     delta: Annotated[Decimal, BeforeValidator(exact_delta)] | None = None
@@ -79,9 +80,16 @@ class Privacy(_Frozen):
 
 class Mechanism(_Frozen):
     """The mechanism to use; left out, the planner takes the one with the least expected error that
-    the accounts can pay for."""
+    the accounts can pay for. `noise` goes with `noisy_max`, which needs it."""
 
-    kind: Literal["laplace", "gaussian"]
+    kind: Literal["laplace", "gaussian", "permute_and_flip", "exponential", "noisy_max"]
+    noise: Literal["exponential", "laplace", "gumbel"] | None = None
+
+    @model_validator(mode="after")
+    def _noise_of_a_noisy_max(self) -> Self:
+        if (self.noise is not None) != (self.kind == "noisy_max"):
+            raise ValueError("noisy_max needs its noise named, and no other kind has one")
+        return self
 
 
 class Question(_Frozen):

@@ -49,7 +49,7 @@ def resolve_groups(items: tuple[GroupBy, ...], card: Card, at: str) -> tuple[Gro
     names = [grouping.column for grouping in groupings]
     if len(set(names)) != len(names):
         raise Invalid.field(at, "each column is grouped by once")
-    if math.prod(len(grouping.labels()) for grouping in groupings) > GROUPS_MAX:
+    if math.prod(grouping.count for grouping in groupings) > GROUPS_MAX:
         raise Invalid.field(at, f"at most {GROUPS_MAX} groups")
     return groupings
 

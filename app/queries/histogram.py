@@ -37,7 +37,7 @@ class Histogram(BaseModel):
         if card.column(self.column) is None:
             raise Invalid.field(f"{AT}/column", "a column that the dataset's card declares")
         bins = resolve_group(self.column, self.edges, card, AT)
-        if len(bins.labels()) > GROUPS_MAX:
+        if bins.count > GROUPS_MAX:
             raise Invalid.field(f"{AT}/edges", f"at most {GROUPS_MAX} bins")
         return Shape(
             tally=Tally(resolve(self.where, card, f"{AT}/where"), (bins,), (Rows(),)),

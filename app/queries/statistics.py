@@ -58,6 +58,10 @@ class ByValues:
     column: str
     values: tuple[str, ...] | tuple[bool, ...]
 
+    @property
+    def count(self) -> int:
+        return len(self.values)
+
     def labels(self) -> list[Any]:
         return list(self.values)
 
@@ -68,6 +72,10 @@ class ByEdges:
 
     column: str
     edges: tuple[float, ...] | tuple[datetime.date, ...]
+
+    @property
+    def count(self) -> int:
+        return len(self.edges) - 1
 
     def labels(self) -> list[Any]:
         plain = [e.isoformat() if isinstance(e, datetime.date) else e for e in self.edges]
@@ -114,7 +122,7 @@ class Tally:
     def group_count(self) -> int:
         count = 1
         for grouping in self.groups:
-            count *= len(grouping.labels())
+            count *= grouping.count
         return count
 
     def size(self) -> int:

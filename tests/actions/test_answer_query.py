@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typing_extensions import override
 
 from app.access import Role
 from app.accounting.rounding import PICO
@@ -27,6 +28,7 @@ from app.errors import (
 )
 from app.interfaces import Engine
 from app.ledger.account import EVERYBODY
+from app.mechanisms.sampling import SystemNoise
 from app.queries.statistics import Exact, Tally
 from tests.actions.service import Service, body, service_in
 
@@ -215,7 +217,8 @@ def test_a_failure_after_data_was_asked_forfeits_and_says_always_the_same(
 
 
 def test_noise_that_fails_forfeits(service: Service) -> None:
-    class NoNoise:
+    class NoNoise(SystemNoise):
+        @override
         def discrete_laplace(self, scale: float, size: int) -> list[int]:
             raise ArithmeticError("the sampler failed")
 

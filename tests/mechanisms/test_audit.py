@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from typing_extensions import override
 
 from app.datasets import Card
 from app.mechanisms.release import Noise
@@ -25,17 +26,16 @@ ERROR = 5e-7
 pytestmark = pytest.mark.statistical
 
 
-class TooSmall:
+class TooSmall(SystemNoise):
     """The planted bug: a scale three times too small."""
 
-    def __init__(self) -> None:
-        self._noise = SystemNoise()
-
+    @override
     def discrete_laplace(self, scale: float, size: int) -> list[int]:
-        return self._noise.discrete_laplace(scale / 3, size)
+        return super().discrete_laplace(scale / 3, size)
 
+    @override
     def discrete_gaussian(self, scale: float, size: int) -> list[int]:
-        return self._noise.discrete_gaussian(scale / 3, size)
+        return super().discrete_gaussian(scale / 3, size)
 
 
 def row(age: int | None, city: str = "Bern") -> Row:

@@ -7,10 +7,11 @@ from fractions import Fraction
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from typing_extensions import override
 
 from app.accounting.rounding import PICO, UNITS_MAX
 from app.errors import Invalid
-from app.mechanisms import MECHANISMS
+from app.mechanisms import MECHANISMS, AnyShape
 from app.mechanisms.additive import AdditiveRelease
 from app.mechanisms.asked import Asked
 from app.mechanisms.laplace import prepare, width
@@ -20,7 +21,7 @@ from app.queries.measures import Measure
 from app.queries.shape import Shape
 from app.queries.statistics import ByValues, Rows, Tally
 from tests.mechanisms.law import inside_summed, tail_exact
-from tests.queries.cards import additive, card, question
+from tests.queries.cards import additive, card, choice_shape, measured_shape, question
 
 ONE = Tally(None, (), (Rows(),))
 sensitivities = st.integers(1, 2**72)
@@ -95,9 +96,11 @@ def test_a_column_narrower_than_its_grid_is_refused_rather_than_answered_without
 
 
 def test_every_mechanism_prepares_a_release_that_costs_what_it_was_asked_to() -> None:
-    shape = question({"kind": "mean", "column": "age"}).query.shape(card())
-    third = Asked(epsilon=Decimal(PICO // 3).scaleb(-12), delta=Decimal("1e-6"))
+    numbers = measured_shape({"kind": "mean", "column": "age"}, card())
+    outcomes = choice_shape({"kind": "mode", "column": "city"}, card())
+    third = Asked(Decimal(PICO // 3).scaleb(-12), delta=Decimal("1e-6"), noise="laplace")
     for kind, made in MECHANISMS.items():
+        shape: AnyShape = numbers if kind in ("laplace", "gaussian") else outcomes
         prepared = made(shape, third)
         assert prepared.loss.epsilon == PICO // 3
         assert prepared.loss.delta in (0, 10**12)
@@ -106,7 +109,7 @@ def test_every_mechanism_prepares_a_release_that_costs_what_it_was_asked_to() ->
 
 
 def test_a_record_says_exactly_what_was_drawn() -> None:
-    shape = question({"kind": "mean", "column": "income"}).query.shape(card())
+    shape = measured_shape({"kind": "mean", "column": "income"}, card())
     made = prepare(shape, asked(PICO // 7))
     for said, part in zip(made.record()["noise"], made.parts, strict=True):
         assert float.fromhex(said["scale"]) == part.scale
@@ -117,13 +120,15 @@ def test_a_record_says_exactly_what_was_drawn() -> None:
 # Drawing
 
 
-class Told:
+class Told(SystemNoise):
     """Noise that is told beforehand."""
 
     def __init__(self, *draws: int) -> None:
+        super().__init__()
         self.draws = list(draws)
         self.asked: list[tuple[float, int]] = []
 
+    @override
     def discrete_laplace(self, scale: float, size: int) -> list[int]:
         self.asked.append((scale, size))
         taken, self.draws = self.draws[:size], self.draws[size:]

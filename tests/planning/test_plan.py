@@ -110,6 +110,14 @@ def test_a_planner_keeps_a_bounded_number_of_plans() -> None:
     assert len(planner._plans) == 3
 
 
+def test_plans_of_large_grids_are_not_kept() -> None:
+    planner = Planner()
+    for count, kept in ((100, True), (60_000, False)):
+        grid = {"low": 0, "high": 1000, "count": count}
+        asked = question({"kind": "median", "column": "income", "candidates": grid})
+        assert (planned(planner, asked) is planned(planner, asked)) == kept
+
+
 # The price
 
 

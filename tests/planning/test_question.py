@@ -31,7 +31,7 @@ WRONG: dict[str, dict[str, Any]] = {
     "a long name": {"dataset": "x" * 201},
     "a name that is a number": {"dataset": 5},
     "no kind": {"query": {}},
-    "an unknown kind": {"query": {"kind": "median"}},
+    "an unknown kind": {"query": {"kind": "midpoint"}},
     "a kind in another case": {"query": {"kind": "COUNT"}},
     "a query that is text": {"query": "SELECT 1"},
     "a count of a column": {"query": {"kind": "count", "column": "age"}},

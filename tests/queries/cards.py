@@ -6,6 +6,8 @@ from app.datasets import Card
 from app.mechanisms.additive import AdditiveRelease
 from app.planning.plan import Plan
 from app.planning.question import Question
+from app.queries.choice_shape import ChoiceShape
+from app.queries.shape import Shape
 
 COLUMNS: list[dict[str, Any]] = [
     {"name": "age", "type": "integer", "low": 0, "high": 100},
@@ -40,6 +42,20 @@ def question(query: dict[str, Any], *, epsilon: object = "1", **more: Any) -> Qu
     return Question.model_validate(
         {"dataset": "people", "query": query, "privacy": {"epsilon": epsilon}, **more}
     )
+
+
+def measured_shape(query: dict[str, Any], made: Card) -> Shape:
+    """The shape of a query that is answered by numbers with noise."""
+    shape = question(query).query.shape(made)
+    assert isinstance(shape, Shape)
+    return shape
+
+
+def choice_shape(query: dict[str, Any], made: Card) -> ChoiceShape:
+    """The shape of a query that is answered by an outcome."""
+    shape = question(query).query.shape(made)
+    assert isinstance(shape, ChoiceShape)
+    return shape
 
 
 def additive(plan: Plan) -> AdditiveRelease:

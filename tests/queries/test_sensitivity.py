@@ -20,7 +20,7 @@ from app.errors import Invalid
 from app.planning.plan import make_plan
 from app.queries.measures import Measure
 from app.queries.shape import Shape
-from tests.queries.cards import additive, card, question
+from tests.queries.cards import additive, card, measured_shape, question
 from tests.queries.reference import Row, Vectors, measured
 
 VALUES: dict[str, dict[str, Any]] = {
@@ -95,7 +95,7 @@ def changes_of(
     kind: str, where: bool, grouped: bool, neighbours: str, rows_max: int | None, values: str
 ) -> tuple[Shape, list[Vectors]]:
     made, query = case(kind, where, grouped, neighbours, rows_max, values)
-    shape = question(query).query.shape(made)
+    shape = measured_shape(query, made)
     return shape, list(changes(made, shape, values))
 
 
@@ -183,7 +183,7 @@ def test_a_histogram_of_public_intervals_moves_as_far_as_one_of_categories(
 ) -> None:
     made, _ = case("histogram", False, False, neighbours, rows_max, "around zero")
     query = {"kind": "histogram", "column": "x", "edges": [-2, 0, 3]}
-    shape = question(query).query.shape(made)
+    shape = measured_shape(query, made)
     found = list(changes(made, shape, "around zero"))
     assert largest(found, weights_of(shape.measures)) == 1
 
@@ -192,7 +192,7 @@ def test_two_groupings_together_move_as_far_as_one() -> None:
     for neighbours in ("add_remove", "replace_one"):
         made, _ = case("sum", False, False, neighbours, 2, "around zero")
         query = {"kind": "sum", "column": "x", "group_by": ["group", "kept"]}
-        shape = question(query).query.shape(made)
+        shape = measured_shape(query, made)
         found = list(changes(made, shape, "around zero"))
         assert largest(found, weights_of(shape.measures)) == 1
 

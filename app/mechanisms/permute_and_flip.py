@@ -1,0 +1,28 @@
+"""Permute-and-flip: outcomes in random order, each taken with probability exp(-epsilon d / R).
+
+Theorem: McKenna and Sheldon (2020), Theorem 1: epsilon-private, and its expected distance to the
+best is never above the exponential mechanism's. Its law is that of the largest score after adding
+exponential noise (Ding et al. 2021). It is not of bounded range: accounts that follow curves pay
+for it as for any pure mechanism, and choose `exponential` instead.
+"""
+
+from app.accounting import curves
+from app.accounting.losses import repeated_loss
+from app.mechanisms import choosing
+from app.mechanisms.asked import Asked
+from app.mechanisms.selection import Law, SelectionRelease, prepare_by, tail_bound
+from app.queries.choice_shape import ChoiceShape
+
+KIND = "permute_and_flip"
+LAW = Law(
+    kind=KIND,
+    theorem="McKenna and Sheldon 2020, Theorem 1 (permute-and-flip)",
+    pick=choosing.permute_and_flip,
+    loss=repeated_loss,
+    rho=curves.pure_rho,
+    regret=tail_bound,
+)
+
+
+def prepare(shape: ChoiceShape, asked: Asked) -> SelectionRelease:
+    return prepare_by(LAW, shape, asked)

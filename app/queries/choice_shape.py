@@ -1,0 +1,50 @@
+"""What questions that choose have in common: a selection of rows, and scored public outcomes.
+
+R, the score range, bounds how differently one person can move two scores: over all neighbouring
+tables x and x', the largest over outcomes of score(x) - score(x') less the smallest. Adding the
+same number to every score changes no choice, so R is what selection pays for (Dong, Durfee and
+Rogers 2020); it is at most twice the largest change of one score, and often less.
+
+R is subadditive along a chain of tables, so a person of m rows has at most m times the R of one
+row. Under replace_one a filter or a missing value lets a replaced row count before and not after: R
+then is at least that of a row that appears. Each kind proves its R, and a test finds the largest
+over all neighbours of small tables.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from app.datasets import Card
+from app.queries.filters import Filter, resolve
+from app.queries.shape import AT
+from app.queries.statistics import Exact, Grouping, Rows, Tally
+
+
+@dataclass(frozen=True, slots=True)
+class ChoiceShape:
+    """One tally to ask the engine for, and the scores of public outcomes made of it."""
+
+    tally: Tally
+    outcomes: Sequence[Any]
+    scores: Callable[[Exact, int], list[int]]  # of the tally and the rank that is aimed at
+    score_range: int  # R, in whole steps of the score
+    steps: Fraction = Fraction(1)  # how many steps of the score make one of what is told
+    error: Literal["regret", "rank_error"] = "regret"  # what a score below the best means
+    picks: int | None = None  # so many outcomes, one after the other; None for one alone
+    # The rank to aim at if the noise leaves an error of so many steps; None where there is none.
+    rank: Callable[[float], int] | None = None
+
+
+class Choice(BaseModel):
+    """The rows a choice is made by."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    where: Filter | None = None
+
+    def tally(self, card: Card, grouping: Grouping) -> Tally:
+        return Tally(resolve(self.where, card, f"{AT}/where"), (grouping,), (Rows(),))

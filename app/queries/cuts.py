@@ -1,0 +1,73 @@
+"""A column cut at its candidates: from one tally, how many rows are below each of them.
+
+A candidate c and the value after it, c+ (the next whole number, day or double), are both edges, so
+that rows equal to c are told apart: the edges make intervals [c, c+) and [c+, next c).
+"""
+
+import datetime
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, chain
+from typing import Any
+
+from app.datasets import DateColumn, IntegerColumn
+from app.errors import Invalid
+from app.queries.candidates import OrderedColumn
+from app.queries.shape import AT
+from app.queries.statistics import ByEdges, Exact
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    grouping: ByEdges
+    places: Sequence[int]  # of each candidate among the edges; the value after it is the next edge
+
+    def counted(self, exact: Exact) -> tuple[list[int], list[int], int]:
+        """For each candidate the rows below it, and those at or below it; and all rows."""
+        before = [0, *accumulate(exact[0])]
+        below = [before[place] for place in self.places]
+        return below, [before[place + 1] for place in self.places], before[-1]
+
+
+def cut(column: OrderedColumn, candidates: Sequence[Any]) -> Cut:
+    """All of the column, cut at increasing candidates within its bounds."""
+    low, high = _edge_values(column, [column.low, column.high])
+    values = _edge_values(column, candidates)
+    after = _after(column)
+    nexts = [after(value) for value in values]
+    beyond = after(high)  # no value is as large, so the last interval is like the others
+    # Where the value after a candidate is the next candidate they are one edge.
+    apart = [one != two for one, two in zip(nexts, [*values[1:], beyond], strict=True)]
+    edges = chain.from_iterable(
+        (value, following) if separate else (value,)
+        for value, following, separate in zip(values, nexts, apart, strict=True)
+    )
+    lowest = [] if values[0] == low else [low]
+    steps = (2 if separate else 1 for separate in apart[:-1])
+    places = list(accumulate(steps, initial=len(lowest)))
+    return Cut(ByEdges(column.name, (*lowest, *edges, beyond)), places)
+
+
+def cut_from_below(column: OrderedColumn, candidates: Sequence[Any]) -> ByEdges:
+    """From each candidate up to the next; the last up to the column's bound."""
+    values = _edge_values(column, candidates)
+    beyond = _after(column)(_edge_values(column, [column.high])[0])
+    return ByEdges(column.name, (*values, beyond))
+
+
+def _edge_values(column: OrderedColumn, values: Sequence[Any]) -> Sequence[Any]:
+    """Whole numbers are compared as doubles, which is exact within their bounds."""
+    return [float(v) for v in values] if isinstance(column, IntegerColumn) else values
+
+
+def _after(column: OrderedColumn) -> Callable[[Any], Any]:
+    """The value that comes next in the column."""
+    if isinstance(column, DateColumn):
+        if column.high == datetime.date.max:
+            raise Invalid.field(f"{AT}/column", "a column whose last day has a day after it")
+        one_day = datetime.timedelta(1)
+        return lambda day: day + one_day
+    if isinstance(column, IntegerColumn) and column.high < 1 << 53:
+        return lambda value: value + 1.0
+    return lambda value: math.nextafter(value, math.inf)

@@ -1,0 +1,106 @@
+"""The candidate that is a q-quantile, or as near to one in rank as noise allows.
+
+Of n values that are not missing, L are below a candidate and M at or below it, so it stands at the
+ranks from L to M. It is a q-quantile if q n is among them; its score is minus the distance,
+
+    -max(0, L - q n, q n - M),    for q = a / b in steps of 1 / b:  -max(0, b L - a n, a n - b M).
+
+R for a row of value x that appears: of candidates above x, b L - a n and b M - a n grow by b - a;
+of those below x they fall by a; and at x the first falls by a and the second grows by b - a. So a
+score moves by at most b - a above x and by at most a below x, and at x it may only grow, by at most
+max(a, b - a). Two candidates on one side of x may move by as much in opposite ways, and nothing
+moves further apart: R = 2 max(a, b - a).
+For a row that moves from x to y > x, b L and b M fall by b between x and y and stay elsewhere:
+R = 2 b, which is no less. For m rows m times as much.
+Missing values and rows outside the filter count nowhere. Of an empty selection every candidate is
+as good. `median` is q = 1/2.
+"""
+
+from decimal import Decimal
+from fractions import Fraction
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field
+
+from app.datasets import Card
+from app.queries.candidates import Candidates, ordered_column, resolve_candidates
+from app.queries.choice_shape import Choice, ChoiceShape
+from app.queries.cuts import cut
+from app.queries.statistics import Exact
+
+PLACES_MAX = 9
+
+
+def exact_share(value: object) -> Decimal:
+    """A number between 0 and 1 from a JSON number or decimal text, exactly as it was written."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal):
+        raise ValueError("a number between 0 and 1, or a decimal text such as '0.25'")
+    text = str(getattr(value, "text", None) or value)  # a JSON number keeps how it was written
+    if len(text) > 30 or not set(text) <= set("0123456789.eE+-"):
+        raise ValueError("a number between 0 and 1, or a decimal text such as '0.25'")
+    try:
+        share = Decimal(text)
+    except ArithmeticError:
+        raise ValueError("a number between 0 and 1, or a decimal text such as '0.25'") from None
+    if not 0 < share < 1:
+        raise ValueError("greater than 0 and less than 1")
+    if share != round(share, PLACES_MAX):
+        raise ValueError(f"at most {PLACES_MAX} places after the point")
+    return share.normalize()
+
+
+Share = Annotated[
+    Decimal,
+    BeforeValidator(exact_share),
+    Field(json_schema_extra={"examples": [0.25, "0.9"]}),
+]
+
+
+class Quantile(Choice):
+    """`{"kind": "quantile", "column": ..., "q": 0.9, "candidates": ..., "where": ...}`"""
+
+    kind: Literal["quantile"]
+    column: str
+    q: Share
+    candidates: Candidates | None = None
+
+    def shape(self, card: Card) -> ChoiceShape:
+        return quantile_shape(self, card, self.column, Fraction(self.q), self.candidates)
+
+
+class Median(Choice):
+    """`{"kind": "median", "column": ..., "candidates": ..., "where": ...}`"""
+
+    kind: Literal["median"]
+    column: str
+    candidates: Candidates | None = None
+
+    def shape(self, card: Card) -> ChoiceShape:
+        return quantile_shape(self, card, self.column, Fraction(1, 2), self.candidates)
+
+
+def quantile_shape(
+    asked: Choice, card: Card, name: str, q: Fraction, sent: Candidates | None
+) -> ChoiceShape:
+    column = ordered_column(card, name)
+    candidates = resolve_candidates(sent, column)
+    pieces = cut(column, candidates)
+    a, b = q.numerator, q.denominator
+    of_one = 2 * b if card.neighbours == "replace_one" else 2 * max(a, b - a)
+
+    def scores(exact: Exact, _: int) -> list[int]:
+        below, at_most, count = pieces.counted(exact)
+        wanted = a * count
+        return [
+            wanted - b * few if b * few > wanted else min(0, b * many - wanted)
+            for few, many in zip(below, at_most, strict=True)
+        ]
+
+    return ChoiceShape(
+        tally=asked.tally(card, pieces.grouping),
+        outcomes=candidates,
+        scores=scores,
+        score_range=card.person.rows_max * of_one,
+        steps=Fraction(b),
+        error="rank_error",
+    )
