@@ -94,17 +94,29 @@ def bounded_range(e: Decimal, a: Decimal) -> Decimal:
     """Exponential mechanism, Gumbel noisy max: the log-ratio has range at most e.
 
     ln y + (ln c1 - ln a) / (a - 1), u = exp(-e), c1 = (1 - u^a)/(1 - u), c2 = (u - u^a)/(1 - u),
-    y = (a - 1) c1 / (a c2); never above a e^2 / 8 or the pure curve, which both hold too.
+    y = (a - 1) c1 / (a c2); never above a e^2 / 8, which holds too.
     """
     with localcontext(CONTEXT):
-        least = min(a * e * e / 8, pure(e, a))
-        u = (-e).exp()
-        power = (-a * e).exp()
         if e < Decimal("1e-6") or e > 1000:  # the closed form cancels: the bounds do
-            return least
-        c1, c2 = (1 - power) / (1 - u), (u - power) / (1 - u)
-        y = (a - 1) * c1 / (a * c2)
-        return min(least, y.ln() + (c1.ln() - a.ln()) / (a - 1))
+            return min(a * e * e / 8, pure(e, a))
+        less = _log_one_less(e)
+        log_c1 = _log_one_less(a * e) - less
+        log_c2 = _log_one_less((a - 1) * e) - e - less  # u - u^a = u (1 - u^(a-1))
+        log_y = _log(a - 1) - _log(a) + log_c1 - log_c2
+        return min(a * e * e / 8, log_y + (log_c1 - _log(a)) / (a - 1))
+
+
+@lru_cache(maxsize=1024)
+def _log_one_less(x: Decimal) -> Decimal:
+    """ln(1 - exp(-x))"""
+    with localcontext(CONTEXT):
+        return (1 - (-x).exp()).ln()
+
+
+@lru_cache(maxsize=1024)
+def _log(x: Decimal) -> Decimal:
+    with localcontext(CONTEXT):
+        return x.ln()
 
 
 def gaussian(rho: Decimal, a: Decimal) -> Decimal:

@@ -1,5 +1,4 @@
-"""Report noisy max: the outcome whose score is largest after independent noise of scale R /
-epsilon.
+"""Report noisy max: the outcome whose score is largest after independent noise, scale R / epsilon.
 
 With exponential noise this is permute-and-flip and with Gumbel noise the exponential mechanism, and
 so they are drawn. With Laplace noise: discrete, on whole-number scores, ties broken at random.

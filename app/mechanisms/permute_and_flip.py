@@ -1,9 +1,10 @@
 """Permute-and-flip: outcomes in random order, each taken with probability exp(-epsilon d / R).
 
-Theorem: McKenna and Sheldon (2020), Theorem 1: epsilon-private, and its expected distance to the
-best is never above the exponential mechanism's. Its law is that of the largest score after adding
-exponential noise (Ding et al. 2021). It is not of bounded range: accounts that follow curves pay
-for it as for any pure mechanism, and choose `exponential` instead.
+Theorem: McKenna and Sheldon (2020): epsilon-private, and its expected distance to the best is never
+above the exponential mechanism's. Its law is that of the largest score after adding exponential
+noise (Ding et al. 2021), so the range R takes the place of twice the sensitivity by the argument in
+`noisy_max.py`. It is not of bounded range: accounts that follow curves pay for it as for any pure
+mechanism, and get `exponential` instead.
 """
 
 from app.accounting import curves
@@ -16,7 +17,7 @@ from app.queries.choice_shape import ChoiceShape
 KIND = "permute_and_flip"
 LAW = Law(
     kind=KIND,
-    theorem="McKenna and Sheldon 2020, Theorem 1 (permute-and-flip)",
+    theorem="McKenna and Sheldon 2020 (permute-and-flip)",
     pick=choosing.permute_and_flip,
     loss=repeated_loss,
     rho=curves.pure_rho,

@@ -4,10 +4,10 @@ Cost: with d the distance of a score to the best, noise or coins of rate epsilon
 epsilon-private, because all of them depend on differences of scores only and neighbours move two
 scores apart by at most R (`queries/choice_shape.py`). k choices one after the other, each among the
 outcomes that are left, have epsilon / k each.
-Error (the lecture's bound): with probability 1 - alpha the choice is at most (R / epsilon) ln(N /
-alpha) below the best of N, as P(choice is below by r) <= N exp(-epsilon r / R). For k choices each
-is so near to the best that is left, all together, with epsilon / k for epsilon and alpha / k for
-alpha. Rounding: epsilon is the charged integer, and rates are exact fractions of it.
+Error: with probability 1 - alpha the choice is at most (R / epsilon) ln(N / alpha) below the best
+of N, as P(choice is below by r) <= N exp(-epsilon r / R). For k choices each is so near to the best
+that is left, all together, with epsilon / k for epsilon and alpha / k for alpha.
+Rounding: epsilon is the charged integer, and rates are exact fractions of it.
 """
 
 import datetime

@@ -6,8 +6,8 @@ stays within at the question's confidence; with that confidence the answer then 
 beyond it.
 
 Of n values that are not missing, L are below a candidate and M at or below it. From below it stands
-at the ranks L + 1 to M, and its score is minus the distance of r to them, -max(0, L + 1 - r, r -
-M); `max` counts from above, with n - M and n - L in their place.
+at the ranks L + 1 to M, and its score is minus the distance of r to them,
+-max(0, L + 1 - r, r - M); `max` counts from above, with n - M and n - L in their place.
 
 R for a row of value x that appears: L and M of candidates above x grow by one and those of others
 stay, but for M at x. Each score moves by at most one, and one may gain and another lose: R = 2. A

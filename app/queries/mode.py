@@ -1,8 +1,8 @@
 """The most frequent category, and the k most frequent ones, one after the other.
 
-The score of a category is how many rows have it. R: a row that appears adds one to one score, R =
-1; one that changes adds one to one and takes one from another, R = 2; m rows m times as much. A
-missing value, or a category that is not on the card, counts nowhere. Of an empty selection every
+The score of a category is how many rows have it. A row that appears adds one to one score, R = 1;
+one that changes adds one to one and takes one from another, R = 2; m rows m times as much.
+A missing value, or a category that is not on the card, counts nowhere. Of an empty selection every
 category is as good. `top_k` chooses k times, each time among those that are left; the scores of
 these are the same, so each round has the same R and the rounds share what the question costs.
 """

@@ -1,0 +1,49 @@
+"""A million candidates: how long a choice among them takes, from its tally to its outcome.
+
+The ceiling is the second that it may take. Scores are those of a median of a million rows, one at
+each candidate: near the middle many are about as good, and the others are far below.
+"""
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from app.datasets import Card
+from app.mechanisms.sampling import SystemNoise
+from app.planning.plan import make_plan
+from app.planning.question import Question
+from benchmarks.table import Row
+
+COUNT = 1_000_000
+LIMIT_MS = 1000.0
+TRIES = 5
+KINDS: list[dict[str, Any]] = [
+    {"kind": "permute_and_flip"},
+    {"kind": "exponential"},
+    {"kind": "noisy_max", "noise": "laplace"},
+]
+
+
+def measure() -> Iterator[Row]:
+    card = Card.model_validate(
+        {
+            "person": {"kind": "row"},
+            "neighbours": "add_remove",
+            "columns": [{"name": "x", "type": "integer", "low": 0, "high": COUNT - 1}],
+        }
+    )
+    grid = {"low": 0, "high": COUNT - 1, "count": COUNT}
+    query = {"kind": "median", "column": "x", "candidates": grid}
+    noise = SystemNoise()
+    exact = (tuple([1] * COUNT),)
+    for mechanism in KINDS:
+        asked = {"dataset": "x", "query": query, "privacy": {"epsilon": "0.1"}}
+        plan = make_plan(Question.model_validate({**asked, "mechanism": mechanism}), card)
+        times = []
+        for _ in range(TRIES):
+            started = time.perf_counter()
+            plan.answer(exact, noise)
+            times.append(1000 * (time.perf_counter() - started))
+        typical = sorted(times)[TRIES // 2]
+        name = f"a choice among a million, {mechanism['kind']}"
+        yield Row(name, typical, "ms", LIMIT_MS, typical / LIMIT_MS, 1.0, at_most=True)
