@@ -255,7 +255,13 @@ def _terms(said: object) -> tuple[str, Terms]:
         case {"currency": str(currency), "terms": dict(terms)}:
             if currency not in COMPOSITION_RULES:
                 raise ValueError("an unknown currency")
-            return currency, Terms.from_text(canonical(terms))
+            read = Terms.from_text(canonical(terms))
+            told = (read.epsilon, read.delta, read.conversion, *read.limits)
+            if not all(type(units) is int for units in told):
+                raise ValueError("units are whole numbers")
+            if len(read.limits) != len(COMPOSITION_RULES[currency].nothing):
+                raise ValueError("limits of another currency")
+            return currency, read
         # As the first ledgers wrote it, who knew only basic composition and no cells.
         case {"currency": str(currency), "epsilon_limit": int(epsilon), "delta_limit": int(delta)}:
             epsilon = min(epsilon, INFINITE - 1)  # as migration 0002 reads it
