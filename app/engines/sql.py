@@ -9,7 +9,18 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Integer, and_, cast, column, func, select, table
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Integer,
+    and_,
+    bindparam,
+    cast,
+    column,
+    func,
+    select,
+    table,
+)
 from sqlalchemy.engine.default import DefaultDialect
 from sqlalchemy.sql.compiler import IdentifierPreparer
 from sqlalchemy.sql.selectable import FromClause
@@ -23,6 +34,8 @@ from app.queries.statistics import (
     ByEdges,
     ByValues,
     Grouping,
+    Meeting,
+    Power,
     Rows,
     Tally,
     Total,
@@ -132,3 +145,20 @@ def _aggregate(aggregate: Aggregate, layout: Layout) -> ColumnElement[Any]:
         case Total():
             # Whole steps: the sum of BIGINT is a HUGEINT, exact and past every overflow.
             return func.coalesce(func.sum(column(layout.steps(aggregate.column))), 0)
+        case Meeting():
+            return func.count().filter(condition_sql(aggregate.condition, layout))
+        case Power():
+            return func.coalesce(func.sum(_powered(aggregate, layout)), 0)
+
+
+def _powered(power: Power, layout: Layout) -> ColumnElement[Any]:
+    """Steps are never below their low bound, so that the division is of no negative number; the
+    planner keeps squares far within BIGINT, and their sum is a HUGEINT."""
+    above = cast(column(layout.steps(power.column), BigInteger()) - _whole(power.low), BigInteger())
+    coarse = above.op("//")(_whole(power.grain))
+    centred = cast(coarse, BigInteger()) - _whole(power.centre)
+    return centred if power.power == 1 else centred * centred
+
+
+def _whole(number: int) -> ColumnElement[Any]:
+    return cast(bindparam(None, number, unique=True), BigInteger())

@@ -11,6 +11,7 @@ from app.mechanisms.release import Noise
 from app.queries import Query
 from app.queries.figures import Noisy, number
 from app.queries.measures import Measure
+from app.queries.shape import Shape
 from app.queries.statistics import Exact, Tally
 
 
@@ -57,20 +58,24 @@ class AdditiveRelease:
     """What will be asked, what it costs, and how the noise is drawn."""
 
     law: Law
-    tally: Tally
+    shape: Shape
     parts: tuple[Part, ...]
     loss: Loss
     theorem: str
 
+    @property
+    def tally(self) -> Tally:
+        return self.shape.tally
+
     def draw(
         self, exact: Exact, noise: Noise, *, confidence: float
     ) -> tuple[tuple[Noisy, ...], ...]:
-        """Noise on every measure and group. Each interval holds with its share of 1 - confidence,
-        so that the intervals one figure is made of hold together."""
-        alpha = (1.0 - confidence) / len(self.parts)
+        """Noise on every vector of every measure. Each interval holds with its share of
+        1 - confidence, so that the intervals one figure is made of hold together."""
+        vectors = [(part, terms) for part in self.parts for terms in part.measure.vectors]
+        alpha = (1.0 - confidence) / len(vectors)
         released = []
-        for part in self.parts:
-            terms = part.measure.terms
+        for part, terms in vectors:
             exacts = [
                 sum(coefficient * exact[index][group] for coefficient, index in terms)
                 for group in range(self.tally.group_count())
@@ -125,7 +130,7 @@ class AdditiveRelease:
     def half_width(self, confidence: float) -> float | None:
         """Half of the interval's width where one measure is the figure; None for a mean, whose
         interval depends on what is released."""
-        if len(self.parts) != 1:
+        if not self.shape.figure_is_measure:
             return None
         part = self.parts[0]
         steps = self.law.width(part.scale, 1.0 - confidence)

@@ -82,7 +82,7 @@ def prepare(shape: Shape, asked: Asked) -> AdditiveRelease:
         epsilon = units_up(epsilon_of_rho(decimal(rho), asked.delta))
         promise = epsilon, cost_units(asked.delta, ATTO)
     loss: Loss = zcdp_loss(rho, promise or NO_PROMISE)
-    return AdditiveRelease(LAW, shape.tally, parts, loss, THEOREM)
+    return AdditiveRelease(LAW, shape, parts, loss, THEOREM)
 
 
 def _rho(part: Part) -> Fraction:
@@ -115,7 +115,7 @@ def _from_promise(
 
 def _from_width(shape: Shape, half_width: float, confidence: float) -> tuple[Part, ...]:
     """The largest parameter whose interval is within the half width."""
-    if len(shape.measures) != 1:
+    if not shape.figure_is_measure:
         raise CannotServe("the width of this figure depends on what is released")
     measure: Measure = shape.measures[0]
     steps = steps_within(measure, half_width)

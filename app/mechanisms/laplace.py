@@ -73,7 +73,7 @@ def prepare(shape: Shape, asked: Asked) -> AdditiveRelease:
         epsilon = _epsilon_for(shape, asked.half_width, asked.confidence)
     return AdditiveRelease(
         law=LAW,
-        tally=shape.tally,
+        shape=shape,
         parts=tuple(_part(measure, epsilon) for measure in shape.measures),
         loss=discrete_laplace_loss(
             epsilon, tuple(measure.sensitivity / measure.share for measure in shape.measures)
@@ -108,7 +108,7 @@ def _epsilon_within(rho: int) -> int:
 
 def _epsilon_for(shape: Shape, half_width: float, confidence: float) -> int:
     """The least epsilon whose interval is no wider: a larger one never has a wider one."""
-    if len(shape.measures) != 1:
+    if not shape.figure_is_measure:
         raise CannotServe("the width of this figure depends on what is released")
     measure = shape.measures[0]
     steps = steps_within(measure, half_width)

@@ -21,6 +21,12 @@ class Shape:
 
     tally: Tally
     measures: tuple[Measure, ...]
+    indirect: bool = False  # is the figure made of its one measure, rather than being it
+
+    @property
+    def figure_is_measure(self) -> bool:
+        """Is the width of a figure that of its noise, known beforehand?"""
+        return len(self.measures) == 1 and not self.measures[0].also and not self.indirect
 
 
 class Selection(BaseModel):

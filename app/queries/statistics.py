@@ -96,7 +96,26 @@ class Total:
     column: str
 
 
-Aggregate = Rows | Values | Total
+@dataclass(frozen=True, slots=True)
+class Meeting:
+    """How many rows meet one more condition."""
+
+    condition: Condition
+
+
+@dataclass(frozen=True, slots=True)
+class Power:
+    """The sum of ((steps - low) // grain - centre) ** power, where `low` is the column's low bound
+    in steps; a missing value adds nothing. The planner sees to it that nothing overflows."""
+
+    column: str
+    low: int
+    grain: int
+    centre: int
+    power: Literal[1, 2]
+
+
+Aggregate = Rows | Values | Total | Meeting | Power
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +139,8 @@ class Tally:
     def size(self) -> int:
         """How many values it lists: large ones are not kept in memory."""
         edges = sum(len(each.edges) for each in self.groups if isinstance(each, ByEdges))
-        return edges + (0 if self.where is None else _listed(self.where))
+        met = sum(_listed(each.condition) for each in self.aggregates if isinstance(each, Meeting))
+        return edges + met + (0 if self.where is None else _listed(self.where))
 
     def group_labels(self) -> list[dict[str, Any]]:
         names = [grouping.column for grouping in self.groups]

@@ -22,8 +22,10 @@ from app.queries.statistics import (
     Condition,
     Exact,
     IsMissing,
+    Meeting,
     Negation,
     OneOf,
+    Power,
     Rows,
     Tally,
     Total,
@@ -121,4 +123,13 @@ def reference(card: Card, rows: list[dict[str, Any]], tally: Tally) -> Exact:
                     assert column is not None
                     if row[column.name] is not None:
                         result[place] += steps(column, row[column.name])
+                case Meeting():
+                    result[place] += holds(aggregate.condition, row)
+                case Power():
+                    column = card.column(aggregate.column)
+                    assert column is not None
+                    if row[column.name] is not None:
+                        above = steps(column, row[column.name]) - aggregate.low
+                        value = above // aggregate.grain - aggregate.centre
+                        result[place] += value**aggregate.power
     return tuple(tuple(result) for result in results)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from app.datasets import NumberColumn
 from app.engines import bins
 from app.engines.layout import Layout
 from app.engines.sql import render
@@ -22,8 +23,10 @@ from app.queries.statistics import (
     Compare,
     Condition,
     IsMissing,
+    Meeting,
     Negation,
     OneOf,
+    Power,
     Rows,
     Tally,
     Total,
@@ -46,6 +49,9 @@ INCOMES = (
 )
 DAYS = [datetime.date(1900, 1, 1) + datetime.timedelta(days=9999 * i) for i in range(6)]
 CITIES = ("Bern", "Zürich", "c0", "a'b\"c", "Basel", "bern", " Bern", "NULL")
+INCOME, RATE = CARD.columns[1], CARD.columns[2]
+assert isinstance(INCOME, NumberColumn)
+assert isinstance(RATE, NumberColumn)
 NAMES = ("age", "income", "rate", "city", "member", "born")
 
 ages = st.none() | st.integers(-5, 105) | st.sampled_from([2**62, -(2**62)])
@@ -127,7 +133,17 @@ groupings: dict[str, st.SearchStrategy[Any]] = {
     "born": edges_of(st.sampled_from(DAYS)).map(lambda e: ByEdges("born", e)),
 }
 aggregates: st.SearchStrategy[Any] = st.sampled_from(
-    [Rows(), *(Values(name) for name in NAMES), Total("age"), Total("income"), Total("rate")]
+    [
+        Rows(),
+        *(Values(name) for name in NAMES),
+        *(Total(name) for name in ("age", "income", "rate")),
+        Meeting(Compare("age", ">=", 18)),
+        Meeting(Negation(OneOf("city", ("Bern",)))),
+        Power("age", 0, 1, 50, 1),
+        Power("age", 0, 1, 50, 2),
+        Power("income", INCOME.steps[0], 1 << 14, 1 << 20, 2),
+        Power("rate", RATE.steps[0], 1 << 14, 1 << 20, 2),
+    ]
 )
 
 
