@@ -8,7 +8,8 @@ from typing import Any, Protocol
 from app.accounting.loss import Loss
 from app.datasets import Card
 from app.mechanisms.release import Noise
-from app.queries import Query
+from app.queries import Measured, Query
+from app.queries.combination import Combination
 from app.queries.figures import Noisy, number
 from app.queries.measures import Measure
 from app.queries.shape import Shape
@@ -25,6 +26,10 @@ class Law(Protocol):
 
     def width(self, scale: float, alpha: float) -> int:
         """A w with P(|Z| > w) <= alpha."""
+        ...
+
+    def sum_width(self, scale: float, sum_of: Combination, alpha: float) -> float:
+        """A w with P(|sum of a_i Z_i| > w) <= alpha, for more than one independent draw."""
         ...
 
     def deviation(self, scale: float) -> float:
@@ -91,6 +96,7 @@ class AdditiveRelease:
         self, exact: Exact, noise: Noise, *, query: Query, card: Card, confidence: float
     ) -> dict[str, Any]:
         """One figure, or one for each public group, each with the interval of its noise."""
+        assert isinstance(query, Measured)
         noisy = self.draw(exact, noise, confidence=confidence)
         figures = query.figures(noisy, card)
         if not self.tally.groups:
@@ -147,6 +153,6 @@ def float_up(exact: Fraction) -> float:
     return scale if Fraction(scale) >= exact else math.nextafter(scale, math.inf)
 
 
-def steps_within(measure: Measure, half_width: float) -> int:
-    """How many whole steps of the measure's grid a half width holds."""
-    return math.floor(Fraction(half_width) * Fraction(2) ** measure.grid_exponent)
+def steps_within(measure: Measure, half_width: float) -> Fraction:
+    """How many steps of the measure's grid a half width holds."""
+    return Fraction(half_width) * Fraction(2) ** measure.grid_exponent

@@ -24,7 +24,10 @@ from app.accounting.rounding import PICO, cost_units, limit_units
 from app.errors import Invalid
 from app.mechanisms.additive import AdditiveRelease, Part, float_up, steps_within
 from app.mechanisms.asked import Asked, CannotServe
+from app.mechanisms.linear import figure_width, release_of
 from app.mechanisms.release import Noise
+from app.mechanisms.sums import laplace_width
+from app.queries.combination import Combination
 from app.queries.measures import Measure
 from app.queries.shape import Shape
 
@@ -45,6 +48,9 @@ class DiscreteLaplace:
 
     def width(self, scale: float, alpha: float) -> int:
         return width(scale, alpha)
+
+    def sum_width(self, scale: float, sum_of: Combination, alpha: float) -> float:
+        return laplace_width(scale, sum_of, alpha)
 
     def deviation(self, scale: float) -> float:
         """Variance 2 p / (1 - p)^2."""
@@ -71,7 +77,7 @@ def prepare(shape: Shape, asked: Asked) -> AdditiveRelease:
     else:
         assert asked.half_width is not None
         epsilon = _epsilon_for(shape, asked.half_width, asked.confidence)
-    return AdditiveRelease(
+    return release_of(
         law=LAW,
         shape=shape,
         parts=tuple(_part(measure, epsilon) for measure in shape.measures),
@@ -114,7 +120,7 @@ def _epsilon_for(shape: Shape, half_width: float, confidence: float) -> int:
     steps = steps_within(measure, half_width)
 
     def too_wide(epsilon: int) -> bool:
-        return width(_scale(measure, epsilon), 1.0 - confidence) > steps
+        return figure_width(LAW, shape, _scale(measure, epsilon), 1.0 - confidence) > steps
 
     if too_wide(EPSILON_UNITS_MAX):
         raise CannotServe("a half width that no noise is within")

@@ -83,6 +83,8 @@ def _what_counts(tally: Tally, column: str) -> Condition:
             parts.append(Compare(grouping.column, "<=", grouping.edges[-1]))
         else:
             parts.append(OneOf(grouping.column, grouping.values))
+    if tally.split is not None:
+        parts.append(AnyOf(tally.split.conditions))
     met = [each.condition for each in tally.aggregates if isinstance(each, Meeting)]
     if len(met) == len(tally.aggregates):
         parts.append(AnyOf(tuple(met)))

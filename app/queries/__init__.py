@@ -11,6 +11,7 @@ from app.queries.ratio import Ratio
 from app.queries.reciprocal import Reciprocal
 from app.queries.sum import Sum
 from app.queries.variance import Variance
+from app.queries.workload import Workload
 
 QUERIES = {
     "count": Count,
@@ -20,7 +21,9 @@ QUERIES = {
     "ratio": Ratio,
     "reciprocal": Reciprocal,
     "histogram": Histogram,
+    "workload": Workload,
 }
 
 Measured = Count | Sum | Mean | Variance | Ratio | Reciprocal | Histogram
-Query = Annotated[Measured, Field(discriminator="kind")]
+Combined = Workload  # answered by sums of noisy counts
+Query = Annotated[Measured | Combined, Field(discriminator="kind")]

@@ -76,6 +76,11 @@ def holds(condition: Condition | None, row: dict[str, Any]) -> bool:
 
 
 def groups_of(tally: Tally, row: dict[str, Any]) -> int | None:
+    if tally.split is not None:
+        met = [holds(condition, row) for condition in tally.split.conditions]
+        signature = sum(1 << i for i, each in enumerate(met) if each)
+        listed = tally.split.signatures
+        return listed.index(signature) if signature in listed else None
     place = 0
     for grouping in tally.groups:
         value = row[grouping.column]

@@ -4,6 +4,7 @@ import datetime
 import math
 import tempfile
 from bisect import bisect_right
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from app.queries.statistics import (
     OneOf,
     Power,
     Rows,
+    Split,
     Tally,
     Total,
     Values,
@@ -157,8 +159,23 @@ def tallies(draw: st.DrawFn) -> Tally:
     )
 
 
+@st.composite
+def splits(draw: st.DrawFn) -> Tally:
+    """Up to three bits among many conditions, so that several whole numbers hold them."""
+    few = draw(st.lists(conditions, min_size=1, max_size=3))
+    idle = draw(st.sampled_from([0, 1, 61, 62, 130]))
+    together = (*few[:1], *[AnyOf(())] * idle, *few[1:])
+    places = [0, *range(1 + idle, len(together))]
+    everything = [
+        sum(1 << place for place, bit in zip(places, bits, strict=True) if bit)
+        for bits in product((False, True), repeat=len(places))
+    ]
+    listed = draw(st.lists(st.sampled_from(everything), min_size=1, unique=True))
+    return Tally(draw(st.none() | conditions), (), (Rows(),), Split(together, tuple(listed)))
+
+
 @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
-@given(rows=tables, asked=st.lists(tallies(), min_size=1, max_size=6), data=st.data())
+@given(rows=tables, asked=st.lists(tallies() | splits(), min_size=1, max_size=6), data=st.data())
 def test_every_tally_is_the_reference_on_csv_and_parquet(
     rows: list[Row], asked: list[Tally], data: st.DataObject
 ) -> None:

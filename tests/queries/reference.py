@@ -86,6 +86,10 @@ def tallied(card: Card, tally: Tally, rows: list[Row]) -> Exact:
                 group = None
             else:
                 group = group * len(grouping.labels()) + inside
+        if tally.split is not None:
+            met = sum(holds(each, row) << i for i, each in enumerate(tally.split.conditions))
+            listed = tally.split.signatures
+            group = listed.index(met) if met in listed else None
         if group is None or not holds(tally.where, row):
             continue
         for result, aggregate in zip(results, tally.aggregates, strict=True):
