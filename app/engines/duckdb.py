@@ -5,7 +5,6 @@ that. No text of the driver leaves this file, because drivers quote cells: failu
 after the driver's exception has been let go, so that not even a traceback holds it.
 """
 
-import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
@@ -112,28 +111,25 @@ class DuckDBEngine:
                 rendered = render(layout, tally)
                 with WATCHDOG.watch(cursor, self._timeout_seconds):
                     rows = cursor.execute(rendered.text, rendered.parameters).fetchall()
-            return _arranged(rows, rendered, len(tally.aggregates))
+            return _arranged(rows, rendered, len(tally.aggregates), tally.group_count())
         except Exception:  # noqa: BLE001 - whatever its class, its text may quote a cell
             return None
 
 
-def _arranged(rows: list[tuple[int, ...]], rendered: Rendered, aggregate_count: int) -> Exact:
+def _arranged(
+    rows: list[tuple[int, ...]], rendered: Rendered, aggregate_count: int, group_count: int
+) -> Exact:
     """Rows of places and numbers as one list of numbers for each aggregate, absent groups zero."""
-    results = [[0] * math.prod(rendered.group_counts) for _ in range(aggregate_count)]
-    grouping_count = len(rendered.group_counts)
+    results = [[0] * group_count for _ in range(aggregate_count)]
+    keys = rendered.key_count
     for row in rows:
-        place = 0
-        for number, places, count in zip(
-            row[:grouping_count], rendered.places, rendered.group_counts, strict=True
-        ):
-            if number not in places:  # a value that is in none of the groups asked for
-                break
-            place = place * count + places[number]
-        else:
-            for result, number in zip(results, row[grouping_count:], strict=True):
-                if type(number) is not int:
-                    raise TypeError("an exact statistic is a whole number")
-                result[place] = number
+        place = rendered.place(row[:keys])
+        if place is None:  # a value that is in none of the groups asked for
+            continue
+        for result, number in zip(results, row[keys:], strict=True):
+            if type(number) is not int:
+                raise TypeError("an exact statistic is a whole number")
+            result[place] = number
     return tuple(tuple(result) for result in results)
 
 

@@ -9,7 +9,20 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Integer, and_, cast, column, func, select, table
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Integer,
+    and_,
+    bindparam,
+    case,
+    cast,
+    column,
+    func,
+    literal_column,
+    select,
+    table,
+)
 from sqlalchemy.engine.default import DefaultDialect
 from sqlalchemy.sql.compiler import IdentifierPreparer
 from sqlalchemy.sql.selectable import FromClause
@@ -23,13 +36,17 @@ from app.queries.statistics import (
     ByEdges,
     ByValues,
     Grouping,
+    Meeting,
+    Power,
     Rows,
+    Split,
     Tally,
     Total,
     Values,
 )
 
 KEPT_SIZE_MAX = 1000
+BITS = 62  # conditions of a split in one BIGINT
 
 
 class QuotingPreparer(IdentifierPreparer):
@@ -57,6 +74,26 @@ class Rendered:
     # For each grouping: the place among its groups of each number in the result.
     places: tuple[Mapping[int, int] | range, ...]
     group_counts: tuple[int, ...]
+    # For a split: the place of each set of conditions, whose bits stand in the first numbers.
+    signatures: Mapping[tuple[int, ...], int] | None = None
+
+    @property
+    def key_count(self) -> int:
+        """How many numbers of a row in the result say which group it is."""
+        if self.signatures is None:
+            return len(self.group_counts)
+        return len(next(iter(self.signatures)))
+
+    def place(self, key: tuple[int, ...]) -> int | None:
+        """Which group, or None for one that was not asked for."""
+        if self.signatures is not None:
+            return self.signatures.get(key)
+        place = 0
+        for number, places, count in zip(key, self.places, self.group_counts, strict=True):
+            if number not in places:
+                return None
+            place = place * count + places[number]
+        return place
 
 
 def render(layout: Layout, tally: Tally) -> Rendered:
@@ -83,6 +120,8 @@ def _render(layout: Layout, tally: Tally) -> Rendered:
         codes.append(code.label(f"g{number}"))
         conditions.append(inside)
         places.append(_places(grouping, layout))
+    if tally.split is not None:
+        codes += [code.label(f"g{i}") for i, code in enumerate(_bits(tally.split, layout))]
     if tally.where is not None:
         conditions.append(condition_sql(tally.where, layout))
     statement = select(*codes, *(_aggregate(each, layout) for each in tally.aggregates))
@@ -100,7 +139,28 @@ def _render(layout: Layout, tally: Tally) -> Rendered:
         tuple(values[name] for name in compiled.positiontup or ()),
         tuple(places),
         tuple(grouping.count for grouping in tally.groups),
+        None if tally.split is None else _signature_places(tally.split),
     )
+
+
+def _bits(split: Split, layout: Layout) -> list[ColumnElement[int]]:
+    """Which conditions a row meets, as the bits of a few whole numbers."""
+    codes: list[ColumnElement[int]] = []
+    for start in range(0, len(split.conditions), BITS):
+        code: ColumnElement[int] = literal_column("0", BigInteger())
+        for bit, condition in enumerate(split.conditions[start : start + BITS]):
+            value = literal_column(str(1 << bit), BigInteger())
+            code = code + case((condition_sql(condition, layout), value), else_=0)
+        codes.append(cast(code, BigInteger()))
+    return codes
+
+
+def _signature_places(split: Split) -> dict[tuple[int, ...], int]:
+    starts = range(0, len(split.conditions), BITS)
+    return {
+        tuple(signature >> start & (1 << BITS) - 1 for start in starts): place
+        for place, signature in enumerate(split.signatures)
+    }
 
 
 def _places(grouping: Grouping, layout: Layout) -> Mapping[int, int] | range:
@@ -132,3 +192,20 @@ def _aggregate(aggregate: Aggregate, layout: Layout) -> ColumnElement[Any]:
         case Total():
             # Whole steps: the sum of BIGINT is a HUGEINT, exact and past every overflow.
             return func.coalesce(func.sum(column(layout.steps(aggregate.column))), 0)
+        case Meeting():
+            return func.count().filter(condition_sql(aggregate.condition, layout))
+        case Power():
+            return func.coalesce(func.sum(_powered(aggregate, layout)), 0)
+
+
+def _powered(power: Power, layout: Layout) -> ColumnElement[Any]:
+    """Steps are never below their low bound, so that the division is of no negative number; the
+    planner keeps squares far within BIGINT, and their sum is a HUGEINT."""
+    above = cast(column(layout.steps(power.column), BigInteger()) - _whole(power.low), BigInteger())
+    coarse = above.op("//")(_whole(power.grain))
+    centred = cast(coarse, BigInteger()) - _whole(power.centre)
+    return centred if power.power == 1 else centred * centred
+
+
+def _whole(number: int) -> ColumnElement[Any]:
+    return cast(bindparam(None, number, unique=True), BigInteger())

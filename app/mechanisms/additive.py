@@ -9,8 +9,10 @@ from app.accounting.loss import Loss
 from app.datasets import Card
 from app.mechanisms.release import Noise
 from app.queries import Measured, Query
+from app.queries.combination import Combination
 from app.queries.figures import Noisy, number
 from app.queries.measures import Measure
+from app.queries.shape import Shape
 from app.queries.statistics import Exact, Tally
 
 
@@ -24,6 +26,10 @@ class Law(Protocol):
 
     def width(self, scale: float, alpha: float) -> int:
         """A w with P(|Z| > w) <= alpha."""
+        ...
+
+    def sum_width(self, scale: float, sum_of: Combination, alpha: float) -> float:
+        """A w with P(|sum of a_i Z_i| > w) <= alpha, for more than one independent draw."""
         ...
 
     def deviation(self, scale: float) -> float:
@@ -57,20 +63,24 @@ class AdditiveRelease:
     """What will be asked, what it costs, and how the noise is drawn."""
 
     law: Law
-    tally: Tally
+    shape: Shape
     parts: tuple[Part, ...]
     loss: Loss
     theorem: str
 
+    @property
+    def tally(self) -> Tally:
+        return self.shape.tally
+
     def draw(
         self, exact: Exact, noise: Noise, *, confidence: float
     ) -> tuple[tuple[Noisy, ...], ...]:
-        """Noise on every measure and group. Each interval holds with its share of 1 - confidence,
-        so that the intervals one figure is made of hold together."""
-        alpha = (1.0 - confidence) / len(self.parts)
+        """Noise on every vector of every measure. Each interval holds with its share of
+        1 - confidence, so that the intervals one figure is made of hold together."""
+        vectors = [(part, terms) for part in self.parts for terms in part.measure.vectors]
+        alpha = (1.0 - confidence) / len(vectors)
         released = []
-        for part in self.parts:
-            terms = part.measure.terms
+        for part, terms in vectors:
             exacts = [
                 sum(coefficient * exact[index][group] for coefficient, index in terms)
                 for group in range(self.tally.group_count())
@@ -126,7 +136,7 @@ class AdditiveRelease:
     def half_width(self, confidence: float) -> float | None:
         """Half of the interval's width where one measure is the figure; None for a mean, whose
         interval depends on what is released."""
-        if len(self.parts) != 1:
+        if not self.shape.figure_is_measure:
             return None
         part = self.parts[0]
         steps = self.law.width(part.scale, 1.0 - confidence)
@@ -143,6 +153,6 @@ def float_up(exact: Fraction) -> float:
     return scale if Fraction(scale) >= exact else math.nextafter(scale, math.inf)
 
 
-def steps_within(measure: Measure, half_width: float) -> int:
-    """How many whole steps of the measure's grid a half width holds."""
-    return math.floor(Fraction(half_width) * Fraction(2) ** measure.grid_exponent)
+def steps_within(measure: Measure, half_width: float) -> Fraction:
+    """How many steps of the measure's grid a half width holds."""
+    return Fraction(half_width) * Fraction(2) ** measure.grid_exponent

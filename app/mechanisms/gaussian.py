@@ -25,7 +25,10 @@ from app.errors import Invalid
 from app.mechanisms.additive import AdditiveRelease, Part, float_up, steps_within
 from app.mechanisms.asked import Asked, CannotServe
 from app.mechanisms.gaussian_calibration import least_scale
+from app.mechanisms.linear import figure_width, release_of
 from app.mechanisms.release import Noise
+from app.mechanisms.sums import gaussian_width
+from app.queries.combination import Combination
 from app.queries.measures import Measure
 from app.queries.shape import Shape
 
@@ -46,6 +49,9 @@ class DiscreteGaussian:
 
     def width(self, scale: float, alpha: float) -> int:
         return width(scale, alpha)
+
+    def sum_width(self, scale: float, sum_of: Combination, alpha: float) -> float:
+        return gaussian_width(scale, sum_of, alpha)
 
     def deviation(self, scale: float) -> float:
         """At most the parameter (Canonne, Kamath and Steinke 2020, Corollary 9)."""
@@ -82,7 +88,7 @@ def prepare(shape: Shape, asked: Asked) -> AdditiveRelease:
         epsilon = units_up(epsilon_of_rho(decimal(rho), asked.delta))
         promise = epsilon, cost_units(asked.delta, ATTO)
     loss: Loss = zcdp_loss(rho, promise or NO_PROMISE)
-    return AdditiveRelease(LAW, shape.tally, parts, loss, THEOREM)
+    return release_of(LAW, shape, parts, loss, THEOREM)
 
 
 def _rho(part: Part) -> Fraction:
@@ -115,14 +121,30 @@ def _from_promise(
 
 def _from_width(shape: Shape, half_width: float, confidence: float) -> tuple[Part, ...]:
     """The largest parameter whose interval is within the half width."""
-    if len(shape.measures) != 1:
+    if not shape.figure_is_measure:
         raise CannotServe("the width of this figure depends on what is released")
     measure: Measure = shape.measures[0]
     steps = steps_within(measure, half_width)
-    scale = steps / (-_NORMAL.inv_cdf((1.0 - confidence) / 2.0) * (1.0 + 2e-9))
-    if steps < 1 or width(scale, 1.0 - confidence) > steps:
+    if shape.linear is None:
+        steps = Fraction(math.floor(steps))
+    scale = float(steps) / (-_NORMAL.inv_cdf((1.0 - confidence) / 2.0) * (1.0 + 2e-9))
+    if shape.linear is not None:
+        scale = _largest_scale(shape, float(steps), 1.0 - confidence, scale)
+    if steps < 1 or figure_width(LAW, shape, scale, 1.0 - confidence) > steps:
         raise CannotServe("a half width that no noise is within")
     return (Part(measure, scale),)
+
+
+def _largest_scale(shape: Shape, steps: float, alpha: float, start: float) -> float:
+    """Near the largest parameter of which no answer's interval is wider, by bisection."""
+    low, high = 0.0, 2.0 * start + 1.0
+    for _ in range(40):
+        middle = (low + high) / 2.0
+        if figure_width(LAW, shape, middle, alpha) > steps:
+            high = middle
+        else:
+            low = middle
+    return low or SCALE_MIN
 
 
 def _root_up(value: Fraction) -> float:

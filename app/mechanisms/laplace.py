@@ -24,7 +24,10 @@ from app.errors import Invalid
 from app.mechanisms.additive import AdditiveRelease, Part, float_up, steps_within
 from app.mechanisms.asked import Asked, CannotServe
 from app.mechanisms.calibration import EPSILON_UNITS_MAX, last
+from app.mechanisms.linear import figure_width, release_of
 from app.mechanisms.release import Noise
+from app.mechanisms.sums import laplace_width
+from app.queries.combination import Combination
 from app.queries.measures import Measure
 from app.queries.shape import Shape
 
@@ -44,6 +47,9 @@ class DiscreteLaplace:
 
     def width(self, scale: float, alpha: float) -> int:
         return width(scale, alpha)
+
+    def sum_width(self, scale: float, sum_of: Combination, alpha: float) -> float:
+        return laplace_width(scale, sum_of, alpha)
 
     def deviation(self, scale: float) -> float:
         """Variance 2 p / (1 - p)^2."""
@@ -70,9 +76,9 @@ def prepare(shape: Shape, asked: Asked) -> AdditiveRelease:
     else:
         assert asked.half_width is not None
         epsilon = _epsilon_for(shape, asked.half_width, asked.confidence)
-    return AdditiveRelease(
+    return release_of(
         law=LAW,
-        tally=shape.tally,
+        shape=shape,
         parts=tuple(_part(measure, epsilon) for measure in shape.measures),
         loss=discrete_laplace_loss(
             epsilon, tuple(measure.sensitivity / measure.share for measure in shape.measures)
@@ -107,13 +113,13 @@ def _epsilon_within(rho: int) -> int:
 
 def _epsilon_for(shape: Shape, half_width: float, confidence: float) -> int:
     """The least epsilon whose interval is no wider: a larger one never has a wider one."""
-    if len(shape.measures) != 1:
+    if not shape.figure_is_measure:
         raise CannotServe("the width of this figure depends on what is released")
     measure = shape.measures[0]
     steps = steps_within(measure, half_width)
 
     def too_wide(epsilon: int) -> bool:
-        return width(_scale(measure, epsilon), 1.0 - confidence) > steps
+        return figure_width(LAW, shape, _scale(measure, epsilon), 1.0 - confidence) > steps
 
     if too_wide(EPSILON_UNITS_MAX):
         raise CannotServe("a half width that no noise is within")

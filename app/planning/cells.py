@@ -18,12 +18,14 @@ from app.planning.partition import cell_column, declared_values, partition_of
 from app.planning.reach import reach
 from app.queries.statistics import (
     AllOf,
+    AnyOf,
     ByEdges,
     ByValues,
     Compare,
     Condition,
     Grouping,
     IsMissing,
+    Meeting,
     Negation,
     OneOf,
     Rows,
@@ -81,6 +83,13 @@ def _what_counts(tally: Tally, column: str) -> Condition:
             parts.append(Compare(grouping.column, "<=", grouping.edges[-1]))
         else:
             parts.append(OneOf(grouping.column, grouping.values))
-    if all(not isinstance(each, Rows) and each.column == column for each in tally.aggregates):
+    if tally.split is not None:
+        parts.append(AnyOf(tally.split.conditions))
+    met = [each.condition for each in tally.aggregates if isinstance(each, Meeting)]
+    if len(met) == len(tally.aggregates):
+        parts.append(AnyOf(tuple(met)))
+    if all(
+        not isinstance(each, Rows | Meeting) and each.column == column for each in tally.aggregates
+    ):
         parts.append(Negation(IsMissing(column)))  # a missing value adds nothing
     return AllOf(tuple(parts))

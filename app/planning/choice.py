@@ -30,12 +30,13 @@ def options(question: Question, card: Card, currencies: frozenset[str]) -> list[
     shape = question.query.shape(card)
     asked = _asked(question)
     kinds = [question.mechanism.kind] if question.mechanism else list(MECHANISMS)
+    ways = [(kind, each) for kind in kinds for each in (shape, *shape.alternatives)]
     found: list[Option] = []
     reasons: list[Invalid] = []
     others: list[Invalid] = []
-    for kind in kinds:
+    for kind, each in ways:
         try:
-            release = MECHANISMS[kind](shape, asked)
+            release = MECHANISMS[kind](each, asked)
         except OtherShape as why:
             others.append(Invalid.field("/mechanism/kind", str(why)))
         except CannotServe as why:

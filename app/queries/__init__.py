@@ -11,13 +11,21 @@ from app.queries.mean import Mean
 from app.queries.mode import Mode, TopK
 from app.queries.price import Price
 from app.queries.quantile import Median, Quantile
+from app.queries.ratio import Ratio
+from app.queries.reciprocal import Reciprocal
 from app.queries.sum import Sum
+from app.queries.variance import Variance
+from app.queries.workload import Workload
 
 QUERIES = {
     "count": Count,
     "sum": Sum,
     "mean": Mean,
+    "variance": Variance,
+    "ratio": Ratio,
+    "reciprocal": Reciprocal,
     "histogram": Histogram,
+    "workload": Workload,
     "mode": Mode,
     "top_k": TopK,
     "quantile": Quantile,
@@ -27,6 +35,8 @@ QUERIES = {
     "price": Price,
 }
 
-Measured = Count | Sum | Mean | Histogram  # answered by numbers with noise
-Chosen = Mode | TopK | Quantile | Median | Min | Max | Price  # answered by one public outcome
-Query = Annotated[Measured | Chosen, Field(discriminator="kind")]
+# Answered by numbers with noise, by sums of noisy counts, or by one public outcome.
+Measured = Count | Sum | Mean | Variance | Ratio | Reciprocal | Histogram
+Combined = Workload
+Chosen = Mode | TopK | Quantile | Median | Min | Max | Price
+Query = Annotated[Measured | Combined | Chosen, Field(discriminator="kind")]

@@ -37,6 +37,7 @@ class ChoiceShape:
     picks: int | None = None  # so many outcomes, one after the other; None for one alone
     # The rank to aim at if the noise leaves an error of so many steps; None where there is none.
     rank: Callable[[float], int] | None = None
+    alternatives: tuple["ChoiceShape", ...] = ()  # other ways to ask the same; there are none
 
 
 class Choice(BaseModel):

@@ -24,10 +24,15 @@ from fractions import Fraction
 
 from app.datasets import Card
 
+Terms = tuple[tuple[int, int], ...]  # (coefficient, index of the aggregate in the tally)
+
 
 @dataclass(frozen=True, slots=True)
 class Measure:
     """A whole-number vector over the groups, exact = sum of coefficient * aggregate.
+
+    With `also` it is several such vectors of one grid, one behind the other: changes are those of
+    the long vector, and noise of one scale goes on all of it.
 
     `sensitivity`, `square` and `share` say together how much of the loss this measure takes. If
     neighbours change measure i by d_i in L1 and e_i in L2, then
@@ -35,12 +40,17 @@ class Measure:
     """
 
     name: str
-    terms: tuple[tuple[int, int], ...]  # (coefficient, index of the aggregate in the tally)
+    terms: Terms
     sensitivity: int
     share: Fraction
     grid_exponent: int  # one step is worth 2^-grid_exponent
     square: int = 0  # 0 stands for sensitivity^2, which always holds
-    in_one: bool = False  # does a person move one group only
+    in_one: bool = False  # does a person move one number only
+    also: tuple[Terms, ...] = ()
+
+    @property
+    def vectors(self) -> tuple[Terms, ...]:
+        return (self.terms, *self.also)
 
     @property
     def sensitivity_squared(self) -> int:

@@ -9,6 +9,7 @@ from app.datasets import Card, Column, IntegerColumn, NumberColumn
 from app.errors import Invalid
 from app.queries.filters import Filter, declared, resolve
 from app.queries.groups import GroupBy, resolve_groups
+from app.queries.linear import Linear
 from app.queries.measures import Measure
 from app.queries.statistics import Aggregate, Grouping, Tally
 
@@ -21,6 +22,16 @@ class Shape:
 
     tally: Tally
     measures: tuple[Measure, ...]
+    linear: Linear | None = None  # answers that are sums of what is measured
+    alternatives: tuple["Shape", ...] = ()  # other ways to the same answers
+    indirect: bool = False  # is the figure made of its one measure, rather than being it
+
+    @property
+    def figure_is_measure(self) -> bool:
+        """Is the width of a figure that of its noise, known beforehand?"""
+        if self.linear is not None:
+            return True
+        return len(self.measures) == 1 and not self.measures[0].also and not self.indirect
 
 
 class Selection(BaseModel):

@@ -104,22 +104,54 @@ class Total:
     column: str
 
 
-Aggregate = Rows | Values | Total
+@dataclass(frozen=True, slots=True)
+class Meeting:
+    """How many rows meet one more condition."""
+
+    condition: Condition
+
+
+@dataclass(frozen=True, slots=True)
+class Power:
+    """The sum of ((steps - low) // grain - centre) ** power, where `low` is the column's low bound
+    in steps; a missing value adds nothing. The planner sees to it that nothing overflows."""
+
+    column: str
+    low: int
+    grain: int
+    centre: int
+    power: Literal[1, 2]
+
+
+Aggregate = Rows | Values | Total | Meeting | Power
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """One group for each listed set of conditions that a row meets, as a whole number whose bit i
+    stands for condition i. A row that meets another set is in no group, so none is in two."""
+
+    conditions: tuple[Condition, ...]
+    signatures: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Tally:
     """Aggregates over the rows that meet a condition, for each public group.
 
-    The groups are the product of the groupings, the last one turning fastest; with none there is
-    one group, the whole selection. A group with no rows counts zero and is present all the same.
+    The groups are the product of the groupings, the last one turning fastest, or those of a split;
+    with none there is one group, the whole selection. A group with no rows counts zero and is
+    present all the same.
     """
 
     where: Condition | None
     groups: tuple[Grouping, ...]
     aggregates: tuple[Aggregate, ...]
+    split: Split | None = None
 
     def group_count(self) -> int:
+        if self.split is not None:
+            return len(self.split.signatures)
         count = 1
         for grouping in self.groups:
             count *= grouping.count
@@ -128,7 +160,11 @@ class Tally:
     def size(self) -> int:
         """How many values it lists: large ones are not kept in memory."""
         edges = sum(len(each.edges) for each in self.groups if isinstance(each, ByEdges))
-        return edges + (0 if self.where is None else _listed(self.where))
+        met = sum(_listed(each.condition) for each in self.aggregates if isinstance(each, Meeting))
+        split = 0
+        if self.split is not None:
+            split = len(self.split.signatures) + sum(map(_listed, self.split.conditions))
+        return edges + met + split + (0 if self.where is None else _listed(self.where))
 
     def group_labels(self) -> list[dict[str, Any]]:
         names = [grouping.column for grouping in self.groups]

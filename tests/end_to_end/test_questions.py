@@ -15,6 +15,10 @@ QUERIES: list[Json] = [
     {"kind": "sum", "column": "income", "group_by": ["region"]},
     {"kind": "mean", "column": "income"},
     {"kind": "mean", "column": "age", "group_by": [{"column": "seen", "edges": DAYS}]},
+    {"kind": "variance", "column": "income"},
+    {"kind": "variance", "column": "age", "group_by": ["smoker"]},
+    {"kind": "ratio", "numerator": {"where": {"column": "age", "op": ">=", "value": 18}}},
+    {"kind": "reciprocal", "where": {"column": "smoker", "op": "==", "value": True}},
     {"kind": "histogram", "column": "age", "edges": [0, 18, 65, 120]},
     {"kind": "histogram", "column": "region"},
     {

@@ -22,8 +22,10 @@ from app.queries.statistics import (
     Condition,
     Exact,
     IsMissing,
+    Meeting,
     Negation,
     OneOf,
+    Power,
     Rows,
     Tally,
     Total,
@@ -74,6 +76,11 @@ def holds(condition: Condition | None, row: dict[str, Any]) -> bool:
 
 
 def groups_of(tally: Tally, row: dict[str, Any]) -> int | None:
+    if tally.split is not None:
+        met = [holds(condition, row) for condition in tally.split.conditions]
+        signature = sum(1 << i for i, each in enumerate(met) if each)
+        listed = tally.split.signatures
+        return listed.index(signature) if signature in listed else None
     place = 0
     for grouping in tally.groups:
         value = row[grouping.column]
@@ -121,4 +128,13 @@ def reference(card: Card, rows: list[dict[str, Any]], tally: Tally) -> Exact:
                     assert column is not None
                     if row[column.name] is not None:
                         result[place] += steps(column, row[column.name])
+                case Meeting():
+                    result[place] += holds(aggregate.condition, row)
+                case Power():
+                    column = card.column(aggregate.column)
+                    assert column is not None
+                    if row[column.name] is not None:
+                        above = steps(column, row[column.name]) - aggregate.low
+                        value = above // aggregate.grain - aggregate.centre
+                        result[place] += value**aggregate.power
     return tuple(tuple(result) for result in results)

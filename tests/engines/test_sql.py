@@ -4,6 +4,7 @@ import datetime
 import math
 import tempfile
 from bisect import bisect_right
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from app.datasets import NumberColumn
 from app.engines import bins
 from app.engines.layout import Layout
 from app.engines.sql import render
@@ -22,9 +24,12 @@ from app.queries.statistics import (
     Compare,
     Condition,
     IsMissing,
+    Meeting,
     Negation,
     OneOf,
+    Power,
     Rows,
+    Split,
     Tally,
     Total,
     Values,
@@ -46,6 +51,9 @@ INCOMES = (
 )
 DAYS = [datetime.date(1900, 1, 1) + datetime.timedelta(days=9999 * i) for i in range(6)]
 CITIES = ("Bern", "Zürich", "c0", "a'b\"c", "Basel", "bern", " Bern", "NULL")
+INCOME, RATE = CARD.columns[1], CARD.columns[2]
+assert isinstance(INCOME, NumberColumn)
+assert isinstance(RATE, NumberColumn)
 NAMES = ("age", "income", "rate", "city", "member", "born")
 
 ages = st.none() | st.integers(-5, 105) | st.sampled_from([2**62, -(2**62)])
@@ -127,7 +135,17 @@ groupings: dict[str, st.SearchStrategy[Any]] = {
     "born": edges_of(st.sampled_from(DAYS)).map(lambda e: ByEdges("born", e)),
 }
 aggregates: st.SearchStrategy[Any] = st.sampled_from(
-    [Rows(), *(Values(name) for name in NAMES), Total("age"), Total("income"), Total("rate")]
+    [
+        Rows(),
+        *(Values(name) for name in NAMES),
+        *(Total(name) for name in ("age", "income", "rate")),
+        Meeting(Compare("age", ">=", 18)),
+        Meeting(Negation(OneOf("city", ("Bern",)))),
+        Power("age", 0, 1, 50, 1),
+        Power("age", 0, 1, 50, 2),
+        Power("income", INCOME.steps[0], 1 << 14, 1 << 20, 2),
+        Power("rate", RATE.steps[0], 1 << 14, 1 << 20, 2),
+    ]
 )
 
 
@@ -141,8 +159,23 @@ def tallies(draw: st.DrawFn) -> Tally:
     )
 
 
+@st.composite
+def splits(draw: st.DrawFn) -> Tally:
+    """Up to three bits among many conditions, so that several whole numbers hold them."""
+    few = draw(st.lists(conditions, min_size=1, max_size=3))
+    idle = draw(st.sampled_from([0, 1, 61, 62, 130]))
+    together = (*few[:1], *[AnyOf(())] * idle, *few[1:])
+    places = [0, *range(1 + idle, len(together))]
+    everything = [
+        sum(1 << place for place, bit in zip(places, bits, strict=True) if bit)
+        for bits in product((False, True), repeat=len(places))
+    ]
+    listed = draw(st.lists(st.sampled_from(everything), min_size=1, unique=True))
+    return Tally(draw(st.none() | conditions), (), (Rows(),), Split(together, tuple(listed)))
+
+
 @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
-@given(rows=tables, asked=st.lists(tallies(), min_size=1, max_size=6), data=st.data())
+@given(rows=tables, asked=st.lists(tallies() | splits(), min_size=1, max_size=6), data=st.data())
 def test_every_tally_is_the_reference_on_csv_and_parquet(
     rows: list[Row], asked: list[Tally], data: st.DataObject
 ) -> None:

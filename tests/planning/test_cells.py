@@ -26,8 +26,10 @@ from app.queries.statistics import (
     Condition,
     Grouping,
     IsMissing,
+    Meeting,
     Negation,
     OneOf,
+    Power,
     Rows,
     Scalar,
     Tally,
@@ -165,11 +167,14 @@ def groupings(draw: st.DrawFn, kind: Kind) -> tuple[Grouping, ...]:
 @st.composite
 def questions(draw: st.DrawFn) -> tuple[Kind, Tally]:
     kind = draw(kinds)
-    summed = [Rows(), Values("x"), Values("other"), Total("other")]
+    summed: list[Aggregate] = [Rows(), Values("x"), Values("other"), Total("other")]
     if kind.column["type"] in ("integer", "number"):
         summed.append(Total("x"))
+        summed.append(Power("x", 0, 1, 1, 2))
+    meeting: st.SearchStrategy[Aggregate] = conditions(kind).map(Meeting)
     aggregates: list[Aggregate] = draw(
         st.lists(st.sampled_from(summed), min_size=1, max_size=2, unique=True)
+        | st.lists(meeting, min_size=1, max_size=2)
     )
     where = draw(st.none() | conditions(kind))
     return kind, Tally(where, draw(groupings(kind)), tuple(aggregates))

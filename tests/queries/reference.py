@@ -16,8 +16,10 @@ from app.queries.statistics import (
     Exact,
     Grouping,
     IsMissing,
+    Meeting,
     Negation,
     OneOf,
+    Power,
     Rows,
     Tally,
     Total,
@@ -84,6 +86,10 @@ def tallied(card: Card, tally: Tally, rows: list[Row]) -> Exact:
                 group = None
             else:
                 group = group * len(grouping.labels()) + inside
+        if tally.split is not None:
+            met = sum(holds(each, row) << i for i, each in enumerate(tally.split.conditions))
+            listed = tally.split.signatures
+            group = listed.index(met) if met in listed else None
         if group is None or not holds(tally.where, row):
             continue
         for result, aggregate in zip(results, tally.aggregates, strict=True):
@@ -95,6 +101,12 @@ def tallied(card: Card, tally: Tally, rows: list[Row]) -> Exact:
                 case Total(column):
                     if row[column] is not None:
                         result[group] += in_steps(card, column, row[column])
+                case Meeting(condition):
+                    result[group] += holds(condition, row)
+                case Power(column, low, grain, centre, power):
+                    if row[column] is not None:
+                        above = in_steps(card, column, row[column]) - low
+                        result[group] += (above // grain - centre) ** power
     return tuple(map(tuple, results))
 
 
@@ -102,7 +114,8 @@ def measured(card: Card, shape: Shape, rows: list[Row]) -> Vectors:
     exact = tallied(card, shape.tally, rows)
     return tuple(
         tuple(
-            sum(coefficient * exact[index][group] for coefficient, index in measure.terms)
+            sum(coefficient * exact[index][group] for coefficient, index in terms)
+            for terms in measure.vectors
             for group in range(shape.tally.group_count())
         )
         for measure in shape.measures

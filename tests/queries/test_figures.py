@@ -92,12 +92,22 @@ def test_a_mean_of_nothing_is_the_whole_range() -> None:
     assert (shown.low, shown.value, shown.high) == (0.0, 50.0, 100.0)
 
 
+MEMBERS: dict[str, dict[str, Any]] = {
+    "histogram": {"column": "age", "edges": [0, 50]},
+    "sum": {"column": "age"},
+    "mean": {"column": "age"},
+    "variance": {"column": "age"},
+    "ratio": {"numerator": {"where": {"all": []}}},
+    "workload": {"predicates": [{"name": "all", "where": {"all": []}}]},
+    "mode": {"column": "city"},
+    "top_k": {"column": "city", "k": 2},
+    "quantile": {"column": "age", "q": 0.5},
+    **{kind: {"column": "age"} for kind in ("median", "min", "max", "price")},
+}
+
+
 def test_every_kind_of_question_is_in_the_table_under_its_name() -> None:
     for kind in QUERIES:
-        extra: dict[str, Any] = {} if kind == "count" else {"column": "age"}
-        extra |= {"edges": [0, 50]} if kind == "histogram" else {}
-        extra |= {"q": 0.5} if kind == "quantile" else {}
-        extra |= {"k": 2} if kind == "top_k" else {}
-        asked = question({"kind": kind, **extra}).query
+        asked = question({"kind": kind, **MEMBERS.get(kind, {})}).query
         assert asked.__class__.__name__ == QUERIES[kind].__name__
         assert asked.model_dump()["kind"] == kind

@@ -39,6 +39,9 @@ KINDS: dict[str, dict[str, Any]] = {
     "sum": {"kind": "sum", "column": "x"},
     "mean": {"kind": "mean", "column": "x"},
     "histogram": {"kind": "histogram", "column": "group"},
+    "variance": {"kind": "variance", "column": "x"},
+    "ratio": {"kind": "ratio", "numerator": {"where": {"column": "x", "op": "is_null"}}},
+    "reciprocal": {"kind": "reciprocal"},
 }
 CASES = [
     pytest.param(kind, where, grouped, neighbours, rows_max, id="-".join(words))
@@ -139,7 +142,7 @@ def weights_of(measures: tuple[Measure, ...]) -> list[Fraction]:
 def loose(kind: str, where: bool, grouped: bool, neighbours: str, rows_max: int | None) -> bool:
     """The number of rows cannot change if each is replaced by one; it is charged all the same."""
     return (
-        kind == "count"
+        kind in ("count", "reciprocal")
         and neighbours == "replace_one"
         and rows_max is None
         and not where

@@ -39,6 +39,8 @@ def test_no_neighbour_moves_the_squares_further_than_is_charged_and_some_move_th
             assert moved == 0
         elif kind == "mean":  # its centre is a whole number of steps: of few it wastes some
             assert Fraction(3, 4) <= moved <= 1, values
+        elif kind == "variance":  # two squares are doubled for a change that comes up to 0.84
+            assert Fraction(2, 3) <= moved <= 1, values
         else:
             assert moved == 1, values
 
@@ -50,9 +52,10 @@ def test_a_square_a_little_smaller_is_caught(
     if loose(kind, where, grouped, neighbours, rows_max):
         return
     shape, found = changes_of(kind, where, grouped, neighbours, rows_max, "huge numbers")
+    staying = kind == "variance" and neighbours == "replace_one" and not grouped
+    part = Fraction(3, 4) if staying else Fraction(99, 100)
     planted = [
-        measure.share / (Fraction(measure.sensitivity_squared) * 99 / 100)
-        for measure in shape.measures
+        measure.share / (Fraction(measure.sensitivity_squared) * part) for measure in shape.measures
     ]
     assert largest_square(found, planted) > 1
 
@@ -65,7 +68,7 @@ def test_a_measure_said_to_move_in_one_group_moves_in_one(
     for place, measure in enumerate(shape.measures):
         groups = max(sum(d > 0 for d in change[place]) for change in found)
         assert groups <= 1 or not measure.in_one
-    if len(shape.measures) == 1 and not grouped and kind != "histogram":
+    if len(shape.measures) == 1 and not grouped and kind not in ("histogram", "ratio"):
         assert shape.measures[0].in_one  # then it is calibrated by its exact profile
 
 

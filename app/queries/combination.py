@@ -1,0 +1,42 @@
+"""An answer as a weighted sum of independent draws of noise: what its interval depends on."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Numbers = np.ndarray[Any, np.dtype[np.float64]]
+ORDERS = (2, 4, 6, 8, 10)  # of the moments that bound a tail
+
+
+@dataclass(frozen=True, slots=True)
+class Combination:
+    """Sum of a_i Z_i: how many a_i there are, the one size they have if it is one, and the sums of
+    their powers."""
+
+    count: int
+    weight: float | None
+    powers: tuple[float, ...]  # sum of |a_i|^order for each of ORDERS
+
+    @property
+    def squares(self) -> float:
+        """The variance over that of one draw."""
+        return self.powers[0]
+
+
+def combinations(weights: Numbers) -> tuple[Combination, ...]:
+    """One for each row of weights. Weights of nearly one size are taken as the largest of them:
+    rounding in the last digits must not change the law."""
+    sizes = np.abs(weights)
+    sizes[sizes < 1e-12 * np.max(sizes, initial=0.0)] = 0.0
+    found = []
+    for row in sizes:
+        there = row[row > 0.0]
+        if len(there) == 0:
+            found.append(Combination(0, 0.0, (0.0,) * len(ORDERS)))
+            continue
+        largest = float(np.max(there))
+        alike = bool(np.max(there) - np.min(there) <= 1e-12 * largest)
+        powers = tuple(float(np.sum(there**order)) for order in ORDERS)
+        found.append(Combination(len(there), largest if alike else None, powers))
+    return tuple(found)

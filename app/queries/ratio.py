@@ -1,0 +1,154 @@
+"""A share of rows, or a sum over a sum: one question, one charge, an honest interval.
+
+Of rows: A = rows of the selection that meet the numerator's filter, B = the others. The two are
+disjoint, so the pair moves as a histogram of two bins does, and A / (A + B) is post-processing. It
+grows with A and falls with B, so over the box of both intervals its extremes are in two corners.
+Both counts are at least 0; an empty selection has ratio 0.
+
+Of sums: X and Y over the rows in which neither value is missing, each with half of the loss: a
+person moves each by at most its own sensitivity, so the shares never cost more than 1. The ratio is
+a mean of x/y weighted by y, hence within the bounds of x/y, if y has a low bound above zero; with a
+denominator that may be zero no interval could be honest, so that is refused.
+"""
+
+from dataclasses import replace
+from fractions import Fraction
+from itertools import product
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from app.datasets import Card, Column, IntegerColumn, NumberColumn
+from app.errors import Invalid
+from app.queries.figures import Figure, Noisy
+from app.queries.filters import Filter, declared, resolve
+from app.queries.measures import row_measure
+from app.queries.shape import AT, Selection, Shape
+from app.queries.statistics import AllOf, IsMissing, Meeting, Negation, Tally, Total
+
+Numeric = IntegerColumn | NumberColumn
+
+
+class Part(BaseModel):
+    """The rows that meet a filter, or the sum of a column."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    where: Filter | None = None
+    column: str | None = None
+
+
+class Ratio(Selection):
+    """`{"kind": "ratio", "numerator": {"where": ...}}`, or
+    `{"kind": "ratio", "numerator": {"column": ...}, "denominator": {"column": ...}}`"""
+
+    kind: Literal["ratio"]
+    numerator: Part
+    denominator: Part | None = None
+
+    def shape(self, card: Card) -> Shape:
+        self._must_be_either()
+        return self._sums(card) if self.denominator is not None else self._rows(card)
+
+    def figures(self, noisy: tuple[tuple[Noisy, ...], ...], card: Card) -> list[Figure]:
+        if self.denominator is None:
+            return [_share(*each) for each in zip(*noisy, strict=True)]
+        quotient = _Quotient(*self._columns(card))
+        return [quotient.figure(*each) for each in zip(*noisy, strict=True)]
+
+    def _must_be_either(self) -> None:
+        if (self.numerator.where is None) == (self.numerator.column is None):
+            raise Invalid.field(f"{AT}/numerator", "a filter, or a column to add up")
+        if self.denominator is None:
+            if self.numerator.column is not None:
+                raise Invalid.field(f"{AT}/denominator", "a sum is divided by a sum: {column}")
+        elif self.numerator.column is None:
+            rule = "left out: a filter's rows are divided by all that `where` selects"
+            raise Invalid.field(f"{AT}/denominator", rule)
+        elif self.denominator.column is None or self.denominator.where is not None:
+            raise Invalid.field(f"{AT}/denominator", "a column to add up")
+
+    def _rows(self, card: Card) -> Shape:
+        met = resolve(self.numerator.where, card, f"{AT}/numerator/where")
+        assert met is not None
+        groups = self.resolved_groups(card)
+        counted = row_measure(card, "count", low=1, high=1, grouped=True, grid_exponent=0)
+        return Shape(
+            self.tally(card, groups, Meeting(met), Meeting(Negation(met))),
+            (replace(counted, also=(((1, 1),),)),),
+        )
+
+    def _sums(self, card: Card) -> Shape:
+        above, below = self._columns(card)
+        groups = self.resolved_groups(card)
+        measures = tuple(
+            replace(
+                row_measure(
+                    card,
+                    name,
+                    low=column.steps[0],
+                    high=column.steps[1],
+                    grouped=bool(groups),
+                    grid_exponent=column.grid_exponent,
+                ),
+                terms=((1, index),),
+                share=Fraction(1, 2),
+                in_one=False,
+            )
+            for index, (name, column) in enumerate((("numerator", above), ("denominator", below)))
+        )
+        where = resolve(self.where, card, f"{AT}/where")
+        present = [Negation(IsMissing(column.name)) for column in (above, below)]
+        both = AllOf(tuple(present if where is None else [where, *present]))
+        return Shape(Tally(both, groups, (Total(above.name), Total(below.name))), measures)
+
+    def _columns(self, card: Card) -> tuple[Numeric, Numeric]:
+        assert self.denominator is not None
+        above = _numeric(card, self.numerator, f"{AT}/numerator/column")
+        below = _numeric(card, self.denominator, f"{AT}/denominator/column")
+        if below.steps[0] < 1:
+            rule = "a column whose low bound is above zero: otherwise the ratio has no bounds"
+            raise Invalid.field(f"{AT}/denominator/column", rule)
+        return above, below
+
+
+def _numeric(card: Card, part: Part, at: str) -> Numeric:
+    assert part.column is not None
+    column: Column = declared(card, part.column, at)
+    if not isinstance(column, IntegerColumn | NumberColumn):
+        raise Invalid.field(at, "an integer or number column")
+    return column
+
+
+def _share(met: Noisy, others: Noisy) -> Figure:
+    def share(a: int, b: int) -> float:
+        a, b = max(a, 0), max(b, 0)
+        return a / max(a + b, 1)
+
+    return Figure(
+        share(met.steps, others.steps), share(met.low, others.high), share(met.high, others.low)
+    )
+
+
+class _Quotient:
+    """One sum over another, within the bounds of one value over another."""
+
+    def __init__(self, above: Numeric, below: Numeric) -> None:
+        self._unit = Fraction(2) ** (below.grid_exponent - above.grid_exponent)
+        corners = [Fraction(x, y) for x, y in product(above.steps, below.steps)]
+        self._low, self._high = min(corners), max(corners)
+
+    def figure(self, above: Noisy, below: Noisy) -> Figure:
+        value = self._value(above.steps, below.steps)
+        if below.low < 1:  # there may be no row at all: the bounds are all one can say
+            return Figure(value, self._told(self._low), self._told(self._high))
+        corners = [
+            self._value(x, y) for x in (above.low, above.high) for y in (below.low, below.high)
+        ]
+        return Figure(value, min(corners), max(corners))
+
+    def _value(self, above: int, below: int) -> float:
+        return self._told(Fraction(above, max(below, 1)))
+
+    def _told(self, steps: Fraction) -> float:
+        return float(min(max(steps, self._low), self._high) * self._unit)

@@ -1,0 +1,140 @@
+"""Workloads, running totals and randomised columns over HTTP: answers, prices, refusals."""
+
+from decimal import Decimal
+
+import pytest
+
+from tests.server import Json, World, ask, exact, made, new_key
+
+ADULT: Json = {"column": "age", "op": ">=", "value": 18}
+SMOKER: Json = {"column": "smoker", "op": "==", "value": True}
+WORKLOAD: Json = {
+    "kind": "workload",
+    "predicates": [
+        {"name": "adults", "where": ADULT},
+        {"name": "children", "where": {"column": "age", "op": "<", "value": 18}},
+        {"name": "adults who smoke", "where": {"all": [ADULT, SMOKER]}},
+        {"name": "of no age", "where": {"column": "age", "op": "is_null"}},
+    ],
+}
+RANGES: Json = {
+    "kind": "workload",
+    "strategy": "hierarchical",
+    "nonnegative": True,
+    "predicates": [
+        {
+            "name": f"{low}-{high}",
+            "where": {"column": "seen", "op": "between", "value": [low, high]},
+        }
+        for low, high in (
+            ("2020-01-01", "2021-03-31"),
+            ("2021-02-01", "2021-05-31"),
+            ("2021-05-01", "2021-09-30"),
+        )
+    ],
+}
+
+
+def question(dataset: str, query: Json, epsilon: str = "0.25", **more: object) -> Json:
+    return {"dataset": dataset, "query": query, "privacy": {"epsilon": epsilon}, **more}
+
+
+@pytest.mark.parametrize("query", [WORKLOAD, RANGES], ids=["cells", "hierarchical"])
+def test_a_workload_is_one_charge_and_each_answer_has_its_interval(
+    live: World, query: Json
+) -> None:
+    person = live.person()
+    dataset = live.open_dataset(person)
+    client = live.client(person)
+    asked = question(dataset, query)
+    preview = made(client.post("/v1/queries/preview", json=asked))
+    answer = made(ask(client, asked, new_key()))
+    assert exact(answer["charged"]) == exact(preview["price"]) == Decimal("0.25")
+    assert live.spent(dataset, person.name) == Decimal("0.25")
+    assert answer["mechanism"] == preview["mechanism"]
+    names = [predicate["name"] for predicate in query["predicates"]]
+    assert [item["name"] for item in answer["value"]] == names
+    for item in answer["value"]:
+        interval = item["interval"]
+        assert interval["low"] <= item["value"] <= interval["high"]
+        assert (interval["confidence"], interval["covers"]) == (0.95, "noise")
+    widest = preview["expected_error"]["half_width"]
+    assert (
+        all(
+            item["interval"]["high"] - item["interval"]["low"] <= 2 * widest + 1e-6
+            for item in answer["value"]
+        )
+        or query is RANGES
+    )  # stretched to hold what non-negativity moved
+    live.must_be_sound()
+
+
+def test_a_workload_is_near_the_exact_counts_and_its_alternatives_are_listed(live: World) -> None:
+    """60 rows; noise of scale 1/10 is off by 4 with probability below 1e-15."""
+    person = live.person()
+    dataset = live.open_dataset(person, epsilon=1000)
+    client = live.client(person)
+    asked = question(dataset, WORKLOAD, "10")
+    values = {item["name"]: item["value"] for item in made(ask(client, asked, new_key()))["value"]}
+    assert abs(values["adults"] - 42) < 4
+    assert abs(values["children"] - 18) < 4
+    assert abs(values["adults who smoke"] - 21) < 4
+    assert abs(values["of no age"]) < 4
+    preview = made(client.post("/v1/queries/preview", json=asked))
+    strategies = [each["mechanism"]["strategy"] for each in preview["alternatives"]]
+    assert strategies == ["identity", "cells"]
+    errors = [each["expected_error"]["total_squared_error"] for each in preview["alternatives"]]
+    chosen = preview["expected_error"]["total_squared_error"]
+    assert chosen == min(errors)
+
+
+def test_a_workload_can_be_asked_by_its_half_width(live: World) -> None:
+    person = live.person()
+    dataset = live.open_dataset(person, epsilon=1000)
+    client = live.client(person)
+    asked = {"dataset": dataset, "query": WORKLOAD, "privacy": {"half_width": 20}}
+    answer = made(ask(client, asked, new_key()))
+    for item in answer["value"]:
+        assert item["interval"]["high"] - item["interval"]["low"] <= 40
+    wider = {**asked, "privacy": {"half_width": 40}}
+    preview = made(client.post("/v1/queries/preview", json=wider))
+    assert exact(preview["price"]) < exact(answer["charged"])
+
+
+def predicates(*wheres: Json) -> list[Json]:
+    return [{"name": str(i), "where": where} for i, where in enumerate(wheres)]
+
+
+WRONG: dict[str, tuple[Json, str]] = {
+    "an undeclared column": (
+        {"predicates": predicates(ADULT, {"column": "shoes", "op": "==", "value": 1})},
+        "/query/predicates/1/where/column",
+    ),
+    "a name twice": (
+        {"predicates": [{"name": "a", "where": ADULT}, {"name": "a", "where": SMOKER}]},
+        "/query/predicates/1/name",
+    ),
+    "no predicate": ({"predicates": []}, "/query/predicates"),
+    "too many": ({"predicates": predicates(*[ADULT] * 1001)}, "/query/predicates"),
+    "no name": ({"predicates": [{"where": ADULT}]}, "/query/predicates/0/name"),
+    "an unknown strategy": (
+        {"predicates": predicates(ADULT), "strategy": "best"},
+        "/query/strategy",
+    ),
+    "a hierarchy of booleans": (
+        {"predicates": predicates(SMOKER), "strategy": "hierarchical"},
+        "/query/strategy",
+    ),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_a_wrong_workload_names_its_field_and_costs_nothing(live: World, wrong: str) -> None:
+    members, pointer = WRONG[wrong]
+    person = live.person()
+    dataset = live.open_dataset(person)
+    query = {"kind": "workload", **members}
+    reply = ask(live.client(person), question(dataset, query), new_key())
+    assert reply.status_code == 422
+    assert [error["pointer"] for error in reply.json()["errors"]] == [pointer]
+    assert live.spent(dataset, person.name) == 0
