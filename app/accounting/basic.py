@@ -31,13 +31,13 @@ class BasicRule:
     def freeze(self, wish: Wish, star: str | None = None) -> Terms:
         for name in ("rho", "mu", "failure_delta", "order"):
             if getattr(wish, name) is not None:
-                raise Invalid.field(f"/{name}", f"a {self.currency} account has none: leave it out")
+                raise Invalid.field(f"/{name}", f"{self.currency} accounts have none: leave it out")
         if wish.epsilon is None:
-            raise Invalid.field("/epsilon", f"a {self.currency} account needs an epsilon")
+            raise Invalid.field("/epsilon", f"{self.currency} accounts need an epsilon")
         if wish.delta and not self.spends_delta:
-            raise Invalid.field("/delta", f"a {self.currency} account has no delta: leave it out")
+            raise Invalid.field("/delta", f"{self.currency} accounts have no delta: leave it out")
         if not wish.delta and self.spends_delta:
-            raise Invalid.field("/delta", f"a {self.currency} account needs a delta above 0")
+            raise Invalid.field("/delta", f"{self.currency} accounts need a delta above 0")
         epsilon = min(limit_units(wish.epsilon, PICO), INFINITE - 1)
         limits = epsilon, limit_units(wish.delta, ATTO)
         return Terms(*limits, limits)
@@ -70,5 +70,5 @@ class BasicRule:
         left = zip(self.left(total, terms), cost, strict=True)
         return min((have // each for have, each in left if each), default=INFINITE)
 
-    def own_units(self, spend: Spend, terms: Terms) -> dict[str, float]:
+    def own_units(self, spend: Spend, terms: Terms) -> dict[str, float | None]:
         return {}

@@ -73,5 +73,5 @@ class ConcentratedRule(CurveRule):
         )
 
     @override
-    def own_units(self, spend: Spend, terms: Terms) -> dict[str, float]:
-        return {"rho": spend[2] / PICO}
+    def own_units(self, spend: Spend, terms: Terms) -> dict[str, float | None]:
+        return {"rho": None if spend[2] >= INFINITE else spend[2] / PICO}

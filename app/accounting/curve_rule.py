@@ -67,7 +67,7 @@ class CurveRule:
         """What a pure question costs on a path: roughly, of an epsilon; and exactly, of units."""
         raise NotImplementedError
 
-    def own_units(self, spend: Spend, terms: Terms) -> dict[str, float]:
+    def own_units(self, spend: Spend, terms: Terms) -> dict[str, float | None]:
         raise NotImplementedError
 
     # The same for all

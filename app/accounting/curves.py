@@ -142,6 +142,10 @@ def laplace_rho(e: Decimal) -> Decimal:
 
 
 def bounded_range_rho(e: Decimal) -> Decimal:
-    """e^2 / 8, which bounds the tight e/(exp(e)-1) - 1 + ln((exp(e)-1)/e); or the pure bound."""
+    """e/(exp(e)-1) - 1 + ln((exp(e)-1)/e), tight; where that cancels, e^2 / 8, which bounds it."""
     with localcontext(CONTEXT):
-        return min(e * e / 8, pure_rho(e))
+        least = min(e * e / 8, pure_rho(e))
+        if not Decimal("1e-6") < e < 1000:
+            return least
+        falls = 1 - (-e).exp()
+        return min(least, e * (1 - falls) / falls - 1 + e + (falls / e).ln())

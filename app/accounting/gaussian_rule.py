@@ -75,8 +75,8 @@ class GaussianRule(CurveRule):
         return _pure_roughly, lambda units: pure_mu_squared(Decimal(units) / PICO)
 
     @override
-    def own_units(self, spend: Spend, terms: Terms) -> dict[str, float]:
-        return {"mu": math.sqrt(spend[2] / PICO)}
+    def own_units(self, spend: Spend, terms: Terms) -> dict[str, float | None]:
+        return {"mu": None if spend[2] >= INFINITE else math.sqrt(spend[2] / PICO)}
 
 
 def pure_mu_squared(e: Decimal) -> int:

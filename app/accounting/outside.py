@@ -12,6 +12,7 @@ from app.accounting.conversion import epsilon_of_rho
 from app.accounting.gaussian import epsilon_at
 from app.accounting.loss import Loss
 from app.accounting.losses import gaussian_loss, generic_loss, laplace_loss, zcdp_loss
+from app.accounting.orders import ORDERS
 from app.accounting.precise import CONTEXT, decimal, units_up
 from app.accounting.rounding import ATTO, PICO, cost_units
 
@@ -71,4 +72,29 @@ class Gaussian:
         return replace(together, epsilon=epsilon, delta=cost_units(self.delta, ATTO))
 
 
-Release = Laplace | Generic | Concentrated | Gaussian
+@dataclass(frozen=True, slots=True)
+class RandomizedResponse:
+    """Each of some categories answered at random, the true one with odds exp(epsilon), and the
+    true one shown outright with probability delta. Counted as any (epsilon, delta)-private one."""
+
+    epsilon: Decimal
+    categories: int
+    delta: Decimal | None
+
+    def loss(self, count: int) -> Loss:
+        return Generic(self.epsilon, self.delta or Decimal(0)).loss(count)
+
+
+@dataclass(frozen=True, slots=True)
+class LeakyInput:
+    """Shows its input with probability delta, and else nothing."""
+
+    delta: Decimal
+
+    def loss(self, count: int) -> Loss:
+        units = cost_units(self.delta, ATTO)
+        nothing = (0,) * len(ORDERS)
+        return Loss(0, units, 0, units, 0, 0, nothing).times(count)
+
+
+Release = Laplace | Generic | Concentrated | Gaussian | RandomizedResponse | LeakyInput

@@ -19,7 +19,7 @@ from app.accounting.conversion import renyi_limit
 from app.accounting.curve_rule import CurveRule, best_order, weights
 from app.accounting.loss import Loss
 from app.accounting.orders import ORDERS, PLACES
-from app.accounting.precise import decimal, units_down, units_up
+from app.accounting.precise import INFINITE, decimal, units_down, units_up
 from app.accounting.rounding import PICO
 from app.accounting.spending import Spend
 from app.accounting.terms import Terms, Wish
@@ -64,6 +64,8 @@ class RenyiRule(CurveRule):
             units_down(renyi_limit(wish.epsilon, decimal(order), weight * conversion))
             for order, weight in zip(ORDERS, weights(star), strict=True)
         )
+        if limits[PLACES[star]] < 0:
+            raise Invalid.field("/order", "an order at which epsilon and delta leave something")
         return wish.epsilon, limits, star
 
     @override
@@ -82,10 +84,9 @@ class RenyiRule(CurveRule):
         return roughly, lambda units: units_up(curves.pure(Decimal(units) / PICO, order))
 
     @override
-    def own_units(self, spend: Spend, terms: Terms) -> dict[str, float]:
+    def own_units(self, spend: Spend, terms: Terms) -> dict[str, float | None]:
         """At the order that got most of delta."""
         assert terms.order is not None
-        return {
-            "order": float(terms.order),
-            "renyi": max(0, spend[2 + PLACES[terms.order]]) / PICO,
-        }
+        units = max(0, spend[2 + PLACES[terms.order]])
+        divergence = None if units >= INFINITE else units / PICO
+        return {"order": float(terms.order), "renyi": divergence}

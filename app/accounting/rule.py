@@ -57,7 +57,7 @@ class Rule(Protocol):
         """The largest pure question, in units, that would still be admitted."""
         ...
 
-    def own_units(self, spend: Spend, terms: Terms) -> dict[str, float]:
+    def own_units(self, spend: Spend, terms: Terms) -> dict[str, float | None]:
         """The spend, or what is left of the limits, in the units of the currency."""
         ...
 

@@ -139,7 +139,11 @@ class AnswerQuery:
     ) -> tuple[ChargeOrder, Plan]:
         number = self.catalogue.number
         currencies = await self.catalogue.currencies(dataset.book_id, principal.holders)
-        plan = self.planner.plan(asked.question, dataset, asked.text, currencies)
+        plan = self.planner.kept(dataset, asked.text, currencies)
+        if plan is None:
+            plan = await asyncio.get_running_loop().run_in_executor(
+                self.threads, self.planner.plan, asked.question, dataset, asked.text, currencies
+            )
         order = ChargeOrder(
             charge_id=new_id("q"),
             analyst_id=principal.analyst_id,

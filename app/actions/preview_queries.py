@@ -60,7 +60,7 @@ class PreviewQueries:
         plan = self.planner.plan(question, dataset, text, currencies)
         cells = plan.pinning.cells
         own = [accounts[holder] for holder in principal.holders if holder in accounts]
-        largest = min(account.largest_epsilon(cells) for account in own)
+        largest = min(account.largest_epsilon(cells) for account in accounts.values())
         key = reuse_key(principal.analyst_id, dataset.version.id, plan.digest)
         reused = not question.fresh and (
             key in sequence.answered or await self.ledger.answered(key)

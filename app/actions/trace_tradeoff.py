@@ -16,6 +16,7 @@ from app.accounting.spending import Spend
 from app.accounting.tradeoff import (
     Gaussian,
     Laplace,
+    LeakyInput,
     RandomizedResponse,
     Single,
     Tradeoff,
@@ -43,18 +44,21 @@ class TraceTradeoff:
         if account.untouched:
             spent = tradeoff_of(pure=Fraction(0), alphas=alphas)
         else:
-            single = self._simple(account)
+            single, surely = self._simple(account)
             spent = tradeoff_of(single=single, alphas=alphas, **_totals(account, account.worst))
-            if account.balance.pairs and isinstance(single, Laplace) and single.steps != 1:
-                # Replacing somebody spreads the change over two groups: no attack does so well.
+            # Replacing somebody spreads the change over two groups: no attack does so well.
+            spread = account.balance.pairs and isinstance(single, Laplace) and single.steps != 1
+            if spread or not surely:
                 spent = replace(spent, exact=False)
         return spent, promise
 
-    def _simple(self, account: Account) -> Single | None:
-        """All releases as one that is known exactly; None if they are not, or are too many."""
+    def _simple(self, account: Account) -> tuple[Single | None, bool]:
+        """All releases as one that is known, None if they are not or are too many; and whether all
+        are about the same rows, so that one person is surely in all of them."""
         if account.balance.cells:
-            return None
+            return None, False
         releases: dict[str, Single | None] = {}
+        plans: set[str] = set()
         after = 0
         while after < ENTRIES_MAX:
             entries = self.history.entries(
@@ -66,15 +70,17 @@ class TraceTradeoff:
                     continue
                 if entry.kind == "charge":
                     releases[body["charge"]] = _of_charge(body)
+                    plans.add(body["plan"])
                 elif entry.kind == "void":
                     releases.pop(body["charge"], None)
                 elif entry.kind == "booked":
                     for place, event in enumerate(body["events"]):
                         releases[f"{entry.seq}/{place}"] = _of_event(event)
+                        plans.add(f"{entry.seq}/{place}")
             if len(entries) < CHUNK:
-                return _together(list(releases.values()))
+                return _together(list(releases.values())), len(plans) == 1
             after = entries[-1].seq
-        return None
+        return None, False
 
 
 def _of_charge(body: dict[str, Any]) -> Single | None:
@@ -91,6 +97,16 @@ def _of_event(event: dict[str, Any]) -> Single | None:
             return Laplace(Fraction(epsilon))
         case {"mechanism": "gaussian", "noise_multiplier": multiplier, "count": int(count)}:
             return Gaussian(count / Fraction(multiplier) ** 2)
+        case {"mechanism": "randomized_response", "epsilon": epsilon, "categories": 2, **more}:
+            if more["count"] <= REPEATS_MAX:
+                leak = Fraction(more.get("delta", 0))
+                return RandomizedResponse(Fraction(epsilon), repeats=more["count"], delta=leak)
+            return None
+        case {"mechanism": "randomized_response", "categories": int(categories), "count": 1}:
+            leak = Fraction(event.get("delta", 0))
+            return RandomizedResponse(Fraction(event["epsilon"]), categories, delta=leak)
+        case {"mechanism": "leaky_input", "delta": delta, "count": int(count)}:
+            return LeakyInput(1 - (1 - Fraction(delta)) ** count)
         case _:
             return None
 

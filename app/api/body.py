@@ -20,6 +20,7 @@ from app.ledger.chain import canonical
 T = TypeVar("T")
 NAME_SHOWN_MAX = 60
 REQUEST_KEY_MAX = 255
+FIELDS_MAX = 50
 DIGITS_MAX = 300  # a float holds no more
 
 
@@ -95,6 +96,9 @@ def request_key(request: Request) -> str | None:
 def strict_json(raw: bytes) -> Any:
     try:
         text = raw.decode("utf-8")
+    except ValueError:
+        raise Malformed("The body is not valid JSON in UTF-8.") from None
+    try:
         data = json.loads(
             text,
             object_pairs_hook=_object,
@@ -109,6 +113,9 @@ def strict_json(raw: bytes) -> Any:
         return data
     except Malformed:
         raise
+    except _NotFinite:
+        detail = "NaN and Infinity are not JSON numbers."
+        raise Malformed(detail, *_not_a_number(text)) from None
     except (ValueError, RecursionError):
         raise Malformed("The body is not valid JSON in UTF-8.") from None
 
@@ -120,8 +127,34 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return result
 
 
+def _not_a_number(text: str) -> list[FieldError]:
+    """Where the literals stand that are no JSON numbers."""
+    mark = object()
+    found: list[FieldError] = []
+
+    def look(value: Any, pointer: str) -> None:
+        if value is mark:
+            found.append(FieldError(pointer, "a finite number"))
+        elif isinstance(value, dict):
+            for name, each in value.items():
+                look(each, f"{pointer}/{name if name.isidentifier() else '?'}")
+        elif isinstance(value, list):
+            for index, each in enumerate(value):
+                look(each, f"{pointer}/{index}")
+
+    try:
+        look(json.loads(text, parse_constant=lambda _: mark), "")
+    except (ValueError, RecursionError):
+        return []  # what comes after it is no JSON either
+    return found[:FIELDS_MAX]
+
+
+class _NotFinite(Exception):
+    """A literal that Python's reader knows and JSON does not."""
+
+
 def _constant(_: str) -> Any:
-    raise Malformed("NaN and Infinity are not JSON numbers.")
+    raise _NotFinite
 
 
 def _int(text: str) -> int:
@@ -151,7 +184,7 @@ def _strings(data: Any) -> str:
 
 def invalid(errors: list[ErrorDetails], data: Any) -> Invalid:
     rules: dict[str, list[str]] = {}
-    for error in errors[:50]:
+    for error in errors[:FIELDS_MAX]:
         pointer = _pointer(error, data)
         rule = _rule(error)
         if rule not in rules.setdefault(pointer, []):

@@ -80,10 +80,37 @@ class GenericEvent(WireRequest):
         return outside.Generic(self.epsilon, self.delta or Decimal(0))
 
 
+class RandomizedResponseEvent(WireRequest):
+    """Randomised response over a public list of categories; `delta` is the probability that it
+    shows its input outright."""
+
+    mechanism: Literal["randomized_response"]
+    epsilon: Epsilon
+    categories: Annotated[int, Field(ge=2, le=1_000_000)] = 2
+    delta: Delta | None = None
+    count: Count = 1
+
+    def release(self) -> outside.Release:
+        return outside.RandomizedResponse(self.epsilon, self.categories, self.delta)
+
+
+class LeakyInputEvent(WireRequest):
+    """A release that shows its input with probability `delta`, and else nothing."""
+
+    mechanism: Literal["leaky_input"]
+    delta: Delta
+    count: Count = 1
+
+    def release(self) -> outside.Release:
+        return outside.LeakyInput(self.delta)
+
+
 class _Named(TypedDict):
     """Only the name, so that an unknown mechanism is a problem of that field."""
 
-    mechanism: Literal["laplace", "gaussian", "zcdp", "generic"]
+    mechanism: Literal[
+        "laplace", "gaussian", "zcdp", "generic", "randomized_response", "leaky_input"
+    ]
 
 
 _NAMED = TypeAdapter(_Named)
@@ -95,7 +122,12 @@ def _known(value: Any) -> Any:
 
 
 Event = Annotated[
-    LaplaceEvent | GaussianEvent | ZcdpEvent | GenericEvent,
+    LaplaceEvent
+    | GaussianEvent
+    | ZcdpEvent
+    | GenericEvent
+    | RandomizedResponseEvent
+    | LeakyInputEvent,
     Field(discriminator="mechanism"),
     BeforeValidator(_known),
 ]

@@ -88,8 +88,8 @@ class Account:
         able = [name for name, rule in COMPOSITION_RULES.items() if rule.can_pay(rule.read(loss))]
         return Invalid.field(
             at,
-            f"a loss that a {self.currency} account ({self.shown}) can count; "
-            f"accounts that can: {', '.join(able) or 'none'}",
+            f"a loss that the account of {self.shown} can count, which is {self.currency}; "
+            f"currencies that can: {', '.join(able) or 'none'}",
         )
 
     @property

@@ -49,7 +49,7 @@ class Plan:
 
 
 KEPT_TEXT_MAX = 4096
-KEPT_SIZE_MAX = 20_000
+KEPT_SIZE_MAX = 3000
 
 
 class Planner:
@@ -75,20 +75,21 @@ class Planner:
         `text` is the question's JSON: to Python a question about 1, 1.0 or True is the same one.
         `currencies` are those of the accounts that will pay.
         """
-        if len(text) > KEPT_TEXT_MAX:  # kept plans must not fill the memory
-            return make_plan(question, dataset.card, currencies)
-        key = dataset.id, text, currencies
-        with self._lock:
-            found = self._plans.get(key)
+        found = self.kept(dataset, text, currencies)
         if found is None:
             found = make_plan(question, dataset.card, currencies)
-            if found.release.tally.size() > KEPT_SIZE_MAX:  # a short text can ask for a large grid
-                return found
-            with self._lock:
-                self._plans[key] = found
-                if len(self._plans) > self._plans_max:
-                    self._plans.popitem(last=False)
+            # Kept plans must not fill the memory, and a short text can ask for a large grid.
+            if len(text) <= KEPT_TEXT_MAX and found.release.tally.size() <= KEPT_SIZE_MAX:
+                with self._lock:
+                    self._plans[dataset.id, text, currencies] = found
+                    if len(self._plans) > self._plans_max:
+                        self._plans.popitem(last=False)
         return found
+
+    def kept(self, dataset: Dataset, text: str, currencies: frozenset[str]) -> Plan | None:
+        """The plan if it is at hand: making one may take some milliseconds of decimals."""
+        with self._lock:
+            return self._plans.get((dataset.id, text, currencies))
 
 
 def make_plan(question: Question, card: Card, currencies: frozenset[str] = frozenset()) -> Plan:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.accounting.loss import Loss
+from app.accounting.losses import gaussian_loss, generic_loss
 from app.accounting.rounding import (
     ATTO,
     PICO,
@@ -198,4 +199,8 @@ def test_losses_add_up_in_any_order(a: Loss, b: Loss, c: Loss) -> None:
 
 
 def test_a_loss_on_the_wire_has_both_parts() -> None:
-    assert Loss(PICO // 2, ATTO // 10**6).wire() == {"epsilon": 0.5, "delta": 1e-6}
+    both = generic_loss(PICO // 2, ATTO // 10**6)
+    assert both.wire() == {"epsilon": 0.5, "delta": 1e-6}
+    gaussian = gaussian_loss(Fraction(10), (PICO // 2, ATTO // 10**6))
+    assert gaussian.wire() == {"epsilon": 0.5, "delta": 1e-6, "rho": 0.005}
+    assert gaussian_loss(Fraction(10)).wire() == {"epsilon": None, "delta": None, "rho": 0.005}

@@ -230,6 +230,27 @@ def test_noise_that_fails_forfeits(service: Service) -> None:
     assert service.account("ann").balance.common == TENTH
 
 
+def test_what_is_given_back_goes_to_those_who_paid(service: Service) -> None:
+    """A group that Ann is in had no budget when she asked, and gets one before the refund."""
+    people = service.stores.people
+    people.alter("admin", "Ann", role=None, enabled=None, groups=("clinic",), reason=None)
+    spoiled = spoil(service, EngineUnavailable("gone"))
+    looked = spoiled.ready
+
+    def grant_meanwhile(dataset: Dataset) -> bool:
+        there = looked(dataset)
+        if not there:
+            service.grant("group:clinic", "1")
+        return there
+
+    spoiled.ready = grant_meanwhile  # type: ignore[method-assign]
+    with pytest.raises(QuestionVoided):
+        service.ask(COUNT, key="k")
+    for holder in ("ann", "group:clinic", EVERYBODY):
+        assert service.account(holder).balance.common == NOTHING
+    assert service.sound(), "nothing was given back to the group, which never paid"
+
+
 def test_data_that_vanish_after_the_charge_give_it_back(service: Service) -> None:
     spoiled = spoil(service, EngineUnavailable("gone"))
     for _ in range(2):

@@ -131,7 +131,7 @@ WRONG: list[tuple[Json, str]] = [
     ({"privacy": {"epsilon": 1e300}}, "/privacy/epsilon"),
     ({"privacy": {"epsilon": 9000000}}, "/privacy/epsilon"),  # there would be no noise
     ({"privacy": {"epsilon": True}}, "/privacy/epsilon"),
-    ({"privacy": {"epsilon": None}}, "/privacy/epsilon"),
+    ({"privacy": {"epsilon": None}}, "/privacy"),
     ({"privacy": {"epsilon": [0.1]}}, "/privacy/epsilon"),
     ({"privacy": {"epsilon": {"value": 0.1}}}, "/privacy/epsilon"),
     ({"privacy": {"epsilon": PLANTED}}, "/privacy/epsilon"),
@@ -145,7 +145,7 @@ WRONG: list[tuple[Json, str]] = [
     ({"privacy": {"epsilon": ""}}, "/privacy/epsilon"),
     ({"privacy": {"epsilon": "\u0661"}}, "/privacy/epsilon"),
     ({"privacy": {"epsilon": "1" * 100}}, "/privacy/epsilon"),
-    ({"privacy": {}}, "/privacy/epsilon"),
+    ({"privacy": {}}, "/privacy"),
     ({"privacy": {"epsilon": 0.1, "extra": PLANTED}}, "/privacy/extra"),
     ({"privacy": 0.1}, "/privacy"),
     ({"privacy": None}, "/privacy"),
