@@ -1,5 +1,6 @@
 """The composition root: the only file that sees every room."""
 
+import gc
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -32,6 +33,7 @@ from app.store.people import People
 from app.store.writer import Writer
 
 ENGINE_THREADS = 8
+COLLECTION = (10_000, 20, 50)  # of garbage: how many new objects, and how often the older ones
 
 
 class LoadedEngines:
@@ -118,6 +120,11 @@ def application(settings: Settings | None = None) -> ASGIApp:
         noise = SystemNoise()
         planner = Planner()
         threads = ThreadPoolExecutor(ENGINE_THREADS, thread_name_prefix="engine")
+        # What is loaded by now stays for good; with every few requests the collector would look
+        # through all of it again.
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(*COLLECTION)
         try:
             yield Services(
                 answer_query=AnswerQuery(

@@ -89,6 +89,7 @@ def _row(name: str, value: float, ceiling: float) -> Row:
 def _charge(
     database: Database, hot: HotConnection, dataset: Dataset, loss: Loss | None = None
 ) -> float:
+    sql = statements(sqlite=database.is_sqlite)
     order = ChargeOrder(
         charge_id=new_id("q"),
         analyst_id="a_bench",
@@ -110,11 +111,11 @@ def _charge(
         theorem="-",
         fresh=False,
         refusal=None,
-        catalogue=1,
+        catalogue=hot.read([(sql.clock, ())])[0][0][0],
         lease_seconds=60,
     )
     begin = time.perf_counter()
-    (result,) = settle([order], hot, statements(sqlite=database.is_sqlite))
+    (result,) = settle([order], hot, sql)
     spent = time.perf_counter() - begin
     assert isinstance(result, Charged), result
     return spent

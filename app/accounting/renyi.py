@@ -52,6 +52,7 @@ class RenyiRule(CurveRule):
                 raise Invalid.field(f"/{name}", "a renyi account is granted an epsilon")
         if wish.epsilon is None:
             raise Invalid.field("/epsilon", "a renyi account needs an epsilon")
+        chosen = star is None and wish.order is not None
         if wish.order is not None:
             wanted = next((t for t, i in PLACES.items() if ORDERS[i] == Fraction(wish.order)), None)
             if wanted is None:
@@ -64,7 +65,7 @@ class RenyiRule(CurveRule):
             units_down(renyi_limit(wish.epsilon, decimal(order), weight * conversion))
             for order, weight in zip(ORDERS, weights(star), strict=True)
         )
-        if limits[PLACES[star]] < 0:
+        if chosen and limits[PLACES[star]] < 0:  # an order that is kept may die with a lower limit
             raise Invalid.field("/order", "an order at which epsilon and delta leave something")
         return wish.epsilon, limits, star
 

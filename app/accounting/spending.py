@@ -21,9 +21,10 @@ def plus(spend: Spend, cost: Spend) -> Spend:
 
 
 def minus(spend: Spend, cost: Spend) -> Spend:
-    """What is left of a spend when a cost is given back, never below zero."""
+    """What is left of a spend when a cost is given back, never below zero; of what has no bound
+    nothing is given back."""
     return tuple(
-        units if units >= INFINITE else max(0, units - given)
+        units if units >= INFINITE or given >= INFINITE else max(0, units - given)
         for units, given in zip(spend, cost, strict=True)
     )
 

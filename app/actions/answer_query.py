@@ -251,11 +251,8 @@ class AnswerQuery:
 def answer_text(charge: Charged, plan: Plan, answer: dict[str, Any]) -> str:
     """Written once, stored, and sent as stored. The members that the charge fixed come last, as
     the text that was committed with it."""
-    head = {
-        "id": charge.charge_id,
-        "status": "answered",
-        "value": answer["value"],
-        "mechanism": plan.mechanism,
-        "interval": answer["interval"],
-    }
-    return f"{_ENCODER.encode(head)[:-1]},{charge.charged[1:]}"
+    value, interval = _ENCODER.encode(answer["value"]), _ENCODER.encode(answer["interval"])
+    return (
+        f'{{"id":"{charge.charge_id}","status":"answered","value":{value},'
+        f'"mechanism":{plan.mechanism_text},"interval":{interval},{charge.charged[1:]}'
+    )

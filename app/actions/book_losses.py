@@ -9,6 +9,7 @@ from typing import Any
 
 from app.access import GROUP, Principal, Role, holder_of
 from app.accounting.outside import Release
+from app.accounting.precise import INFINITE
 from app.accounting.rounding import ATTO
 from app.errors import Invalid
 from app.interfaces import Budgets, Datasets, People
@@ -51,10 +52,11 @@ class BookLosses:
             shown.append(self.people.find(holder).name)
         holders = [holder_of(name) for name in shown]
         losses = [each.release.loss(each.count) for each in told]
-        failures = 0
+        failures = promised = 0
         for index, loss in enumerate(losses):
             failures += loss.failure
-            if failures >= ATTO:
+            promised += 0 if loss.epsilon >= INFINITE else loss.delta
+            if max(failures, promised) >= ATTO:
                 raise Invalid.field(f"/events/{index}/delta", "deltas that add up to less than 1")
         entry = self.budgets.book(
             principal.name,

@@ -11,6 +11,7 @@ from app.access import Principal, Role, holder_of
 from app.accounting.curve_rule import STAR_WEIGHT
 from app.accounting.orders import ORDERS
 from app.accounting.rounding import ATTO, PICO, wire
+from app.accounting.spending import Spend
 from app.accounting.terms import Wish
 from app.api.body import Parsed, body
 from app.api.openapi import documented, problems
@@ -256,11 +257,20 @@ def _shown(budget: Budget, last: dict[str, Any] | None = None) -> dict[str, Any]
         **_state(account),
         "last_question": last,
         "frozen": account.frozen,
-        "cells": [
-            {"cell": label, **_state(account, cell)}
-            for cell, label in enumerate(cell_labels(budget.card))
-        ],
+        "cells": _cells(account, cell_labels(budget.card)),
     }
+
+
+def _cells(account: Account, labels: list[Any]) -> list[dict[str, Any]]:
+    """Each cell; those that have borne the same, as most have, are worked out once."""
+    known: dict[Spend, dict[str, Any]] = {}
+    shown = []
+    for cell, label in enumerate(labels):
+        borne = account.balance.cell(cell)
+        if borne not in known:
+            known[borne] = _state(account, cell)
+        shown.append({"cell": label, **known[borne]})
+    return shown
 
 
 def _state(account: Account, cell: int | None = None) -> dict[str, Any]:

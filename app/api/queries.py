@@ -140,9 +140,20 @@ class HistoryResponse(BaseModel):
 
 
 class StoredResponse(Response):
-    """Sends stored bytes; passes the last fault points on the way."""
+    """Sends stored bytes; passes the last fault points on the way. Made without the framework's
+    own building of headers, which costs more than the rest."""
 
     media_type = "application/json"
+
+    def __init__(self, text: str, headers: dict[str, str]) -> None:
+        self.status_code = 200
+        self.background = None
+        self.body = text.encode()
+        self.raw_headers = [
+            (b"content-type", b"application/json"),
+            (b"content-length", str(len(self.body)).encode()),
+            *((name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()),
+        ]
 
     @override
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -156,7 +167,8 @@ class StoredResponse(Response):
             rest = self.body[len(half) :]
             await send({"type": "http.response.body", "body": rest, "more_body": False})
             return
-        await super().__call__(scope, receive, send)
+        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        await send({"type": "http.response.body", "body": self.body})
         reach("F12")
 
 
@@ -217,11 +229,11 @@ async def _wait_for_grid(given: Services, started: float) -> None:
 
 
 def _headers(reply: Reply, key: str) -> dict[str, str]:
-    headers = {"Idempotency-Key": key}
+    headers = {"idempotency-key": key}
     if reply.replayed:
-        headers["Idempotent-Replayed"] = "true"
+        headers["idempotent-replayed"] = "true"
     if reply.reused:
-        headers["Bursar-Reused"] = "true"
+        headers["bursar-reused"] = "true"
     return headers
 
 

@@ -7,6 +7,7 @@ again from columns or from a JSON type that a database may reorder.
 import hashlib
 import json
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 FIRST_PREVIOUS = "0" * 64
@@ -20,6 +21,9 @@ _ENCODER = json.JSONEncoder(
 def canonical(value: Any) -> str:
     """One text for one value: sorted keys, no spaces."""
     return _ENCODER.encode(value)
+
+
+_quoted = lru_cache(maxsize=4096)(canonical)  # names that come again and again
 
 
 def link(previous: str, text: str) -> str:
@@ -48,17 +52,15 @@ class Book:
     last_at: int
 
     def append(self, *, kind: str, actor: str, at: int, body: dict[str, Any]) -> Entry:
+        return self.append_text(kind=kind, actor=actor, at=at, body=canonical(body))
+
+    def append_text(self, *, kind: str, actor: str, at: int, body: str) -> Entry:
+        """The same for a body that is canonical text already."""
         self.seq += 1
         self.last_at = max(self.last_at, at)
-        text = canonical(
-            {
-                "book": self.id,
-                "seq": self.seq,
-                "at": self.last_at,
-                "kind": kind,
-                "actor": actor,
-                "body": body,
-            }
+        text = (
+            f'{{"actor":{_quoted(actor)},"at":{self.last_at},"body":{body},'
+            f'"book":{_quoted(self.id)},"kind":{_quoted(kind)},"seq":{self.seq}}}'
         )
         self.head = link(self.head, text)
         return Entry(self.id, self.seq, self.last_at, kind, text, self.head)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from app.accounting import COMPOSITION_RULES
 from app.accounting.loss import Loss
+from app.accounting.losses import generic_loss
 from app.accounting.precise import INFINITE
 from app.accounting.spending import Spend
 from app.accounting.terms import Terms
@@ -96,7 +97,8 @@ class _Checker:
         self._opened: set[str] = set()
         self._accounts: dict[str, _Recomputed] = {}
         self._pairs: dict[str, bool] = {}  # by book: may a person move from cell to cell
-        self._paid: dict[str, int | None] = {}  # hash of what a charge cost whom; None if voided
+        # What a charge cost whom, hashed: the promise, and all that was told; None if voided.
+        self._paid: dict[str, tuple[int, int] | None] = {}
 
     def _find(
         self, book: str, problem: str, *, seq: int | None = None, account: str | None = None
@@ -134,9 +136,10 @@ class _Checker:
                     raise ValueError
                 loss = loss_from_record(body)
                 cells = None if listed is None else tuple(map(_whole, listed))
-                cost = hash((tuple(holders), loss, cells))
+                promise = hash((tuple(holders), loss.epsilon, loss.delta, cells))
+                cost = promise, hash(loss)
                 if entry.kind == "void":
-                    if self._paid.get(charge) != cost:
+                    if not _gives_back(self._paid.get(charge), cost, loss):
                         problem = "what is given back was never paid"
                         self._find(entry.book_id, problem, seq=entry.seq)
                     self._paid[charge] = None
@@ -224,6 +227,21 @@ class _Checker:
         for book in sorted(expected - self._stated):
             self._find(book, "the book's own end is missing")
         return self.report
+
+
+def _gives_back(paid: tuple[int, int] | None, cost: tuple[int, int], loss: Loss) -> bool:
+    """The same loss; or, of accounts carried into another currency since, one of the same promise
+    and no larger than what any release of that promise was carried over as."""
+    if paid is None or paid[0] != cost[0]:
+        return False
+    if paid[1] == cost[1]:
+        return True
+    most = generic_loss(loss.epsilon, loss.delta)
+    told = (loss.pure, loss.failure, loss.rho, loss.mu_squared, *loss.curve)
+    limit = (most.pure, most.failure, most.rho, most.mu_squared, *most.curve)
+    return all(
+        units <= bound or units == INFINITE for units, bound in zip(told, limit, strict=True)
+    )
 
 
 def _whole(value: object) -> int:

@@ -1,10 +1,11 @@
 """Exponential mechanism: an outcome with probability in proportion to exp(epsilon score / R).
 
 Theorem: McSherry and Talwar (2007), Theorem 6: epsilon-private. Dong, Durfee and Rogers (2020) with
-Cesar and Rogers (2020): its log-ratio has range at most epsilon, so it is epsilon^2 / 8-zCDP and
-has the curve of `curves.bounded_range`; of a given rho it may run at epsilon = sqrt(8 rho) and a
-little more. Its law is that of the largest score after adding Gumbel noise. k rounds on what is
-left are the k largest of one draw of such noise (Durfee and Rogers 2019).
+Cesar and Rogers (2020): its log-ratio has range at most epsilon, so it is epsilon^2 / 8-zCDP, more
+tightly `curves.bounded_range_rho`, and has the curve of `curves.bounded_range`; of a given rho it
+may run at an epsilon of sqrt(8 rho) and a little more. Its law is that of the largest score after
+adding Gumbel noise. k rounds on what is left are the k largest of one draw of such noise (Durfee
+and Rogers 2019).
 """
 
 from app.accounting import curves

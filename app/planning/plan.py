@@ -26,6 +26,7 @@ class Plan:
     digest: str  # the same for the same query, mechanism and price
     pinning: Pinning  # the cells it is charged to
     mechanism: dict[str, Any]  # what the analyst is told of it
+    mechanism_text: str  # the same as JSON
     record: dict[str, Any]  # what the ledger's entry says of it
 
     @property
@@ -78,8 +79,8 @@ class Planner:
         found = self.kept(dataset, text, currencies)
         if found is None:
             found = make_plan(question, dataset.card, currencies)
-            # Kept plans must not fill the memory, and a short text can ask for a large grid.
-            if len(text) <= KEPT_TEXT_MAX and found.release.tally.size() <= KEPT_SIZE_MAX:
+            kept = len(text) <= KEPT_TEXT_MAX and found.release.tally.size() <= KEPT_SIZE_MAX
+            if kept:  # a short text can ask for a large grid; kept plans must not fill the memory
                 with self._lock:
                     self._plans[dataset.id, text, currencies] = found
                     if len(self._plans) > self._plans_max:
@@ -105,4 +106,5 @@ def plan_of(question: Question, card: Card, release: Release) -> Plan:
     digest = hashlib.sha256(text.encode()).hexdigest()
     record = {"query": question.query.kind, **release.record()}
     pinning = pinned_cells(release.tally, card)
-    return Plan(question, card, release, digest, pinning, mechanism, record)
+    told = json.dumps(mechanism, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+    return Plan(question, card, release, digest, pinning, mechanism, told, record)

@@ -11,9 +11,10 @@ at most epsilon under add_remove, and under replace_one without groups. With gro
 may leave one group and enter another, which is twice the first: both sensitivities are doubled.
 
 For Gaussian noise the squares add up, in units of m^2: a row that appears or vanishes moves T by h
-and N by 1, h^2/2h^2 + 1/2 <= 1 with squares (h^2, 1); one whose value changes moves T by 2h alone,
-which with the square 2h^2 of T costs 4h^2/(2 * 2h^2) = 1, and the first h^2/4h^2 + 1/2 < 1; and one
-that leaves a group and enters another is the first twice, so both squares double.
+and N by 1, h^2/2h^2 + 1/2 <= 1 with squares (h^2, 1); one whose value changes moves T by the whole
+width w alone, which takes a square of T of w^2/2 at least; and one that leaves a group and enters
+another is the first twice, so both squares double. Of m rows that do one or the other the sum of
+squares is convex in how many do which, so the extremes decide.
 
 An empty selection gives c plus noise, clamped to the bounds, as every mean is.
 """
@@ -40,13 +41,13 @@ class Mean(Selection):
         centre = (low + high) // 2
         groups = self.resolved_groups(card)
         m = rows = card.person.rows_max
-        squares, count_squares = 1, 1
-        if card.neighbours == "replace_one":
-            squares = 2
-            if groups:
-                rows, count_squares = 2 * m, 2
-        half = Fraction(1, 2)
         reach = max(high - centre, centre - low)
+        square, count_square = reach**2, 1
+        if card.neighbours == "replace_one":
+            square = max(square, ((high - low) ** 2 + 1) // 2)
+            if groups:
+                rows, square, count_square = 2 * m, 2 * reach**2, 2
+        half = Fraction(1, 2)
         total_terms = ((1, 0), (-centre, 1))
         return Shape(
             tally=self.tally(card, groups, Total(column.name), Values(column.name)),
@@ -57,9 +58,9 @@ class Mean(Selection):
                     rows * reach,
                     half,
                     column.grid_exponent,
-                    square=squares * (m * reach) ** 2,
+                    square=square * m**2,
                 ),
-                Measure("count", ((1, 1),), rows, half, 0, square=count_squares * m**2),
+                Measure("count", ((1, 1),), rows, half, 0, square=count_square * m**2),
             ),
         )
 

@@ -10,7 +10,11 @@ groups, with r = max(|low|, |high|):
                            [min(low, 0), max(high, 0)]:
                            m (max(high, 0) - min(low, 0))
     replace_one, groups    each row leaves one group and enters  all leave one and enter one
-                           another: 2 m r                        other: sqrt(2) m r
+                           another: 2 m r                        other, or all stay and move as
+                                                                 without groups: the larger of
+                                                                 sqrt(2) m r and that
+
+Rows that partly stay and partly leave move less in L2: the square is convex in how many do.
 
 These are tested by brute force over all neighbours of small tables.
 """
@@ -59,6 +63,9 @@ def row_measure(
     """One aggregate, alone: rows counted, or a column added up."""
     sensitivity = sensitivity_l1(card, low=low, high=high, grouped=grouped)
     moving = grouped and card.neighbours == "replace_one"
-    square = sensitivity**2 // 2 if moving else sensitivity**2
+    square = sensitivity**2
+    if moving:
+        staying = sensitivity_l1(card, low=low, high=high, grouped=False)
+        square = max(sensitivity**2 // 2, staying**2)
     in_one = not grouped or (card.person.rows_max == 1 and not moving)
     return Measure(name, ((1, 0),), sensitivity, Fraction(1), grid_exponent, square, in_one)

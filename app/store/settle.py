@@ -11,7 +11,7 @@ from typing import Any
 from app.errors import AppError, IdempotencyConflict, NoGrant, StillRunning
 from app.faults import reach
 from app.ledger.account import EVERYBODY, NO_GRANT, Account, account_id
-from app.ledger.balance import PARALLEL, Cells
+from app.ledger.balance import Cells
 from app.ledger.chain import Book, Entry, canonical
 from app.ledger.loss_record import loss_record
 from app.ledger.protocol import (
@@ -28,6 +28,7 @@ from app.ledger.protocol import (
     VoidOrder,
 )
 from app.store.budgets import accounts_from_tuples, spend_columns
+from app.store.charge_texts import charge_texts
 from app.store.hot import HotConnection, Read, Write, now_microseconds
 from app.store.statements import Statements
 
@@ -179,40 +180,12 @@ class _Batch:
         paid = [account.admit(order.loss, order.cells) for account in (*granted, everybody)]
         for account in paid:
             self._keep(account, order.cells)
-        entry = self._append(
-            order.book_id,
-            kind="charge",
-            actor=order.actor,
-            body={
-                "charge": order.charge_id,
-                "dataset": order.dataset_name,
-                "version": order.version_id,
-                "plan": order.plan_digest,
-                "accounts": [a.holder for a in paid],
-                "cells": order.cells,
-                **loss_record(order.loss, frozenset(a.currency for a in paid)),
-                **order.record,
-            },
+        texts = charge_texts(order, paid)
+        entry = self._books[order.book_id].append_text(
+            kind="charge", actor=order.actor, at=self._now, body=texts.body(order.charge_id)
         )
-        theorems = dict.fromkeys([order.theorem, *(account.rule.theorem for account in paid)])
-        if order.cells is not None:
-            theorems[PARALLEL] = None
-        # Only the asker's own balances are told: what everybody has left would show what others
-        # ask.
-        charged = canonical(
-            {
-                "charged": {
-                    **order.loss.wire(),
-                    "cells": order.cells_shown,
-                    "accounts": [
-                        *({"holder": account.shown, **account.told()} for account in paid[:-1]),
-                        {"holder": EVERYBODY, "spent": None, "remaining": None},
-                    ],
-                },
-                "theorem": "; ".join(theorems),
-                "receipt": {"entry": entry.seq, "hash": entry.hash},
-            }
-        )
+        self._entries.append(entry)
+        charged = texts.charged(paid, entry)
         self._insert(order, State.CHARGED, charged, None, None)
         self.charged = True
         return Charged(order.charge_id, 1, order.version_id, charged)

@@ -94,7 +94,9 @@ def test_two_questions_are_as_private_together_as_one_of_both_epsilons(a: int, b
     if a + b <= 40 * PICO:
         assert (apart.epsilon, apart.delta, apart.pure) == (one.epsilon, 0, one.pure)
         # Convex and 0 at 0: a split saves, up to the rounding of each part by less than 2 units.
+        # So a sum that was kept in epsilon bounds the sum of all costs (`currency_change.py`).
         assert apart.rho <= one.rho + 4
+        assert apart.mu_squared <= one.mu_squared + 4
         assert at_most(apart.curve, tuple(units + 4 for units in one.curve))
     for part in (pure_loss(a), pure_loss(b)):
         assert at_most(numbers(part), numbers(apart))

@@ -280,5 +280,5 @@ def test_a_currency_says_by_name_who_can_pay() -> None:
         (zcdp_loss(Fraction(1, 50)), "zcdp, renyi"),
         (zcdp_loss(Fraction(1, 50), (PICO, 10**9)), "approximate, zcdp, renyi"),
     ):
-        with pytest.raises(Invalid, match=f"accounts that can: {able}$"):
+        with pytest.raises(Invalid, match=f"currencies that can: {able}$"):
             account("pure", Wish(epsilon=D(1))).admit(loss)

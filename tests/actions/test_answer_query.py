@@ -310,11 +310,11 @@ def test_while_an_attempt_runs_its_key_is_told_to_wait(service: Service) -> None
 
 def test_a_worker_that_slept_past_its_lease_tells_what_the_next_one_stored(tmp_path: Path) -> None:
     with service_in(tmp_path, lease_seconds=0.1) as service:
-        spoiled = spoil(service, 0.4)
+        spoiled = spoil(service, 2.0)
 
         async def both() -> list[Any]:
             first = asyncio.ensure_future(service.answer_query(service.asked(body(COUNT), key="k")))
-            await asyncio.sleep(0.2)
+            await asyncio.sleep(0.5)
             second = await service.answer_query(service.asked(body(COUNT), key="k"))
             return [await first, second]
 

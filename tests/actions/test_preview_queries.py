@@ -38,12 +38,12 @@ def test_a_list_is_previewed_as_if_each_were_paid_before_the_next(service: Servi
 
 
 def test_the_largest_epsilon_of_a_preview_fits_and_a_unit_more_does_not(service: Service) -> None:
-    """What it says is the asker's own: what everybody has left would show what others ask."""
+    """In every account that would pay, everybody's too: a refusal by that says as much."""
     (preview,) = service.preview(body(COUNT))
     assert preview["largest_epsilon"] == 1.0
     service.grant(EVERYBODY, "0.7")
     (preview,) = service.preview(body(COUNT))
-    assert preview["largest_epsilon"] == 1.0
+    assert preview["largest_epsilon"] == 0.7
     fits, passes = (
         service.preview(body(COUNT, epsilon=epsilon))[0] for epsilon in ("0.7", "0.700000000001")
     )

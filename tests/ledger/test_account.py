@@ -120,9 +120,9 @@ def test_a_frozen_account_admits_nothing_not_even_nothing() -> None:
 
 
 def test_a_pure_account_refuses_delta_and_says_which_currencies_can_pay() -> None:
-    with pytest.raises(Invalid, match=r"accounts that can: approximate$"):
+    with pytest.raises(Invalid, match=r"currencies that can: approximate$"):
         account(limit=PICO).admit(Loss(1, 1))
-    with pytest.raises(Invalid, match=r"accounts that can: zcdp, renyi, gdp$"):
+    with pytest.raises(Invalid, match=r"currencies that can: zcdp, renyi, gdp$"):
         account(limit=PICO).admit(gaussian_loss(Fraction(2)))
     paid = account(limit=PICO, currency="approximate", delta=5).admit(Loss(1, 5))
     assert paid.balance.common == (1, 5)

@@ -204,8 +204,13 @@ def test_it_goes_on_with_cells_and_currencies(ledger: Ledger) -> None:
     assert sound(ledger)
     ledger.grant("ann", tenths=20)
     wish = Wish(epsilon=Decimal(5), delta=Decimal("1e-6"))
-    with pytest.raises(Exception, match="keeps its currency"):
-        ledger.grant("ann", tenths=None, currency="renyi", wish=wish)
+    carried, _ = ledger.grant("ann", tenths=None, currency="renyi", wish=wish)
+    assert carried.balance.common[0] == 3 * TENTH
+    assert {cell: spend[0] for cell, spend in carried.balance.cells.items()} == {
+        0: 7 * TENTH,
+        1: 7 * TENTH,
+    }
+    assert sound(ledger)
     other = Ledger(
         *(ledger.database, ledger.people, ledger.datasets, ledger.budgets, ledger.history),
         ledger.analysts,

@@ -217,9 +217,10 @@ def test_a_void_gives_back_to_the_cells_that_paid(celled: Ledger) -> None:
 def test_an_account_whose_cells_were_given_back_may_change_its_currency(celled: Ledger) -> None:
     """And then has no spend of another currency's shape."""
     name = celled.analysts[0].name
-    paid = celled.order(tenths=3, cells=(1,))
+    grant(celled, name, "zcdp")
+    paid = celled.order(tenths=1, cells=(1,))
     celled.charge(paid)
-    with pytest.raises(Conflict, match="currency"):
+    with pytest.raises(Conflict, match="zcdp"):
         grant(celled, name, "renyi")
     celled.settle(celled.void(paid))
     grant(celled, name, "renyi")
@@ -229,6 +230,35 @@ def test_an_account_whose_cells_were_given_back_may_change_its_currency(celled: 
     (mine,) = seen(celled, name)
     cost = mine.rule.read(pure_loss(3 * TENTH))
     assert mine.balance.cells == {1: tuple(2 * units for units in cost)}
+    assert celled.verified().sound
+
+
+@pytest.mark.parametrize("currency", ["zcdp", "renyi", "gdp"])
+def test_what_a_pure_account_has_spent_is_carried_over(celled: Ledger, currency: str) -> None:
+    """As one release of all its epsilon, which costs no less; a later refund leaves enough."""
+    name = celled.analysts[0].name
+    refunded, *others = (celled.order(tenths=1, cells=c) for c in ((1,), (1,), None, None))
+    celled.settle(refunded, *others)
+    wish = Wish(epsilon=D(5), delta=DELTA)
+    after, _ = celled.grant(name, tenths=None, currency=currency, wish=wish)
+    rule, tenth = after.rule, pure_loss(TENTH)
+    assert after.balance.common == rule.read(pure_loss(2 * TENTH))
+    assert after.balance.cells == {1: rule.read(pure_loss(2 * TENTH))}
+    assert seen(celled, name) == [after]
+    assert celled.verified().sound
+    celled.settle(celled.void(refunded))
+    (mine,) = seen(celled, name)
+    paid = zip(mine.balance.cells[1], rule.read(tenth), strict=True)
+    assert all(kept >= owed for kept, owed in paid)
+    assert mine.balance.cells[1][0] == TENTH
+
+
+def test_a_refund_after_the_currency_changed_still_verifies(celled: Ledger) -> None:
+    paid = celled.order(tenths=1)
+    celled.charge(paid)
+    wish = Wish(epsilon=D(5), delta=DELTA)
+    celled.grant(celled.analysts[0].name, tenths=None, currency="renyi", wish=wish)
+    celled.settle(celled.void(paid))
     assert celled.verified().sound
 
 

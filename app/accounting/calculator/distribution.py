@@ -173,8 +173,8 @@ def _masses(event: Pure, interval: Decimal) -> dict[int, Decimal]:
     """The law of a discrete loss, its step first raised to a whole number of cells: with the
     larger step the mechanism has less noise, so the true one is what adding noise makes of it."""
     step = _step(event)
-    if not step:  # epsilon 0
-        return {0: Decimal(1)}
+    if not step:  # epsilon 0: nothing but the leak
+        return {0: 1 - event.failure}
     cells = int((step / interval).to_integral_value(ROUND_CEILING))
     step = cells * interval
     p = (-step).exp()
