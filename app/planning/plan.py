@@ -50,7 +50,7 @@ class Plan:
 
 
 KEPT_TEXT_MAX = 4096
-KEPT_SIZE_MAX = 20_000
+KEPT_SIZE_MAX = 3000
 
 
 class Planner:

@@ -73,8 +73,15 @@ def _sharper(plan: Plan, times: int) -> Plan:
     return replace(plan, release=replace(release, loss=loss))
 
 
-@pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("mechanism", KINDS, ids=lambda mechanism: mechanism["kind"])
+@pytest.mark.parametrize(
+    ("name", "mechanism"),
+    [
+        pytest.param(name, mechanism, id=f"{name}-{mechanism['kind']}")
+        for name in CASES
+        for mechanism in KINDS
+        if name == "mode" or mechanism["kind"] != "noisy_max"  # its draws take longest
+    ],
+)
 def test_answers_about_neighbours_prove_no_more_loss_than_was_charged(
     name: str, mechanism: dict[str, Any]
 ) -> None:

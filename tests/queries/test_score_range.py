@@ -2,7 +2,7 @@
 
 A person has up to `rows_max` rows whose value is missing or one of four, and which the filter keeps
 or not; under add_remove the person is there or not, under replace_one any choice of rows becomes
-any other. The others' rows are every table of up to nine rows.
+any other. The others' rows are every table of up to eight rows.
 """
 
 import math
@@ -25,7 +25,7 @@ from tests.queries.cards import card, choice_shape
 from tests.queries.reference import Row, tallied
 
 Vector = tuple[int, ...]
-OTHERS_MAX = 9
+OTHERS_MAX = 8
 COLUMNS: list[dict[str, Any]] = [
     {"name": "x", "type": "integer", "low": 0, "high": 3},
     {"name": "amount", "type": "number", "low": 0.0, "high": 7.0},
