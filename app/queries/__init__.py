@@ -4,6 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from app.queries.cdf import Cdf
 from app.queries.count import Count
 from app.queries.histogram import Histogram
 from app.queries.mean import Mean
@@ -22,8 +23,9 @@ QUERIES = {
     "reciprocal": Reciprocal,
     "histogram": Histogram,
     "workload": Workload,
+    "cdf": Cdf,
 }
 
 Measured = Count | Sum | Mean | Variance | Ratio | Reciprocal | Histogram
-Combined = Workload  # answered by sums of noisy counts
+Combined = Workload | Cdf  # answered by sums of noisy counts
 Query = Annotated[Measured | Combined, Field(discriminator="kind")]
