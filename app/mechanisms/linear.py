@@ -40,10 +40,20 @@ class LinearRelease(AdditiveRelease):
         draws = self.law.draw(noise, self.parts[0].scale, len(numbers))
         noisy = [number + z for number, z in zip(numbers, draws, strict=True)]
         figures = list(self._figures(noisy, 1.0 - confidence))
-        items = [
-            {**label, "value": each.value, "interval": each.interval(confidence), "adjusted": moved}
+        items: list[dict[str, Any]] = [
+            {
+                "up_to" if self.linear.increasing else "name": label,
+                "value": each.value,
+                "interval": each.interval(confidence),
+                "adjusted": moved,
+            }
             for label, (each, moved) in zip(self.linear.labels, figures, strict=True)
         ]
+        if self.linear.increasing:
+            halves = [each for each, _ in self._figures(noisy, (1.0 - confidence) / 2.0)]
+            for item, each in zip(items, halves, strict=True):
+                share = _share(each, halves[-1])
+                item["share"] = {"value": share.value, "interval": share.interval(confidence)}
         return {"value": items, "interval": None}
 
     def _figures(self, noisy: list[int], alpha: float) -> Iterator[tuple[Figure, bool]]:
@@ -130,6 +140,17 @@ def widest(law: Law, shape: Shape, scale: float, alpha: float) -> float:
         elif sum_of.weight not in longest or sum_of.count > longest[sum_of.weight].count:
             longest[sum_of.weight] = sum_of
     return max(width_of(law, scale, each, alpha) for each in (*longest.values(), *others))
+
+
+def _share(part: Figure, whole: Figure) -> Figure:
+    """A part over the whole, of which it is one: the extremes over the box of both intervals; of
+    nothing 0, and if there may be nothing anything can be."""
+    value = part.value / whole.value if whole.value > 0 else 0.0
+    if whole.low < 1:
+        return Figure(value, 0.0, 1.0)
+    return Figure(
+        value, min(part.low / whole.high, value), max(min(part.high / whole.low, 1.0), value)
+    )
 
 
 def _plain(value: float) -> int | float:

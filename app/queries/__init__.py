@@ -4,6 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from app.queries.cdf import Cdf
 from app.queries.count import Count
 from app.queries.extremes import Max, Min
 from app.queries.histogram import Histogram
@@ -26,6 +27,7 @@ QUERIES = {
     "reciprocal": Reciprocal,
     "histogram": Histogram,
     "workload": Workload,
+    "cdf": Cdf,
     "mode": Mode,
     "top_k": TopK,
     "quantile": Quantile,
@@ -37,6 +39,6 @@ QUERIES = {
 
 # Answered by numbers with noise, by sums of noisy counts, or by one public outcome.
 Measured = Count | Sum | Mean | Variance | Ratio | Reciprocal | Histogram
-Combined = Workload
+Combined = Workload | Cdf
 Chosen = Mode | TopK | Quantile | Median | Min | Max | Price
 Query = Annotated[Measured | Combined | Chosen, Field(discriminator="kind")]

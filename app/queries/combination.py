@@ -1,6 +1,7 @@
 """An answer as a weighted sum of independent draws of noise: what its interval depends on."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,12 @@ class Combination:
     def squares(self) -> float:
         """The variance over that of one draw."""
         return self.powers[0]
+
+
+@lru_cache(maxsize=1 << 14)
+def equal_weights(count: int) -> Combination:
+    """The sum of so many draws."""
+    return Combination(count, 1.0, (float(count),) * len(ORDERS))
 
 
 def combinations(weights: Numbers) -> tuple[Combination, ...]:

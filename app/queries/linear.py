@@ -28,6 +28,8 @@ from app.queries.measures import Measure
 from app.queries.statistics import Exact
 
 COLUMNS_COMPARED_MAX = 4096  # more are not compared pair by pair: the two fullest bound them
+LEAVES_MAX = 512  # of a hierarchy
+LEAVES_MIN = 4  # of fewer a hierarchy is never the best
 BRANCHINGS = (2, 4, 8, 16)
 
 
@@ -41,12 +43,12 @@ class Linear:
     """
 
     strategy: str
-    labels: tuple[dict[str, Any], ...]
+    labels: tuple[Any, ...]  # what each answer is of
     cells: int
     answers: tuple[Combination, ...]  # of the noise of each answer
     runs: tuple[int, ...] = ()
     nonnegative: bool = False
-    increasing: bool = False  # the answers are running totals
+    increasing: bool = False  # the answers are running totals, up to their labels
     wanted: Bits | None = None
     projection: Numbers | None = None  # of `identity`, where predicates depend on each other
 
@@ -120,11 +122,21 @@ def best_trees(wanted: Bits, card: Card) -> list[tuple[int, tuple[int, Numbers, 
     found = []
     for runs in hierarchies(cells):
         basis = tree(cells, runs)
-        weights = estimator(wanted, basis)
-        d, error = changed(basis, card), float(np.sum(weights**2))
-        found.append((d, error, (cells, weights, runs)))
+        found.append((changed(basis, card), _error(wanted, basis), runs))
     best = [min(found, key=lambda each: each[0] ** power * each[1]) for power in (2, 1)]
-    return [(d, sized) for d, _, sized in (best if best[0] is not best[1] else best[:1])]
+    return [
+        (d, (cells, estimator(wanted, tree(cells, runs)), runs))
+        for d, _, runs in dict.fromkeys(best)
+    ]
+
+
+def _error(wanted: Bits, basis: Bits) -> float:
+    """The trace of W (A^T A)^-1 W^T: the answers' variances together, over that of one draw."""
+    from scipy.linalg import cholesky, solve_triangular
+
+    a = basis.astype(np.float64)
+    lower = cholesky(a.T @ a, lower=True)
+    return float(np.sum(solve_triangular(lower, wanted.T.astype(np.float64), lower=True) ** 2))
 
 
 def projector(wanted: Bits) -> Numbers | None:

@@ -30,6 +30,8 @@ from app.queries.arrangement import (
 from app.queries.combination import Numbers
 from app.queries.filters import Filter, resolve
 from app.queries.linear import (
+    LEAVES_MAX,
+    LEAVES_MIN,
     Linear,
     best_trees,
     changed,
@@ -46,8 +48,6 @@ PREDICATES_MAX = 1000
 VALUES_MAX = 20_000  # compared in all predicates together
 EVALUATIONS_MAX = 50_000_000  # of a predicate for a combination of values
 CELLS_MAX = 4096
-LEAVES_MAX = 1024
-LEAVES_MIN = 4  # of fewer a hierarchy is never the best
 Strategy = Literal["identity", "cells", "hierarchical"]
 
 
@@ -123,7 +123,7 @@ class _Designer:
         if size <= PIECES_MAX and size * len(self.conditions) <= EVALUATIONS_MAX:
             self.met = met_by(self.conditions, self.pieces, self.where)
             self.sets = distinct(self.met)
-        self.labels = tuple({"name": predicate.name} for predicate in query.predicates)
+        self.labels = tuple(predicate.name for predicate in query.predicates)
 
     def shapes(self) -> list[Shape]:
         ways = {"identity": self.identity, "cells": self.cells, "hierarchical": self.hierarchical}

@@ -98,6 +98,7 @@ MEMBERS: dict[str, dict[str, Any]] = {
     "mean": {"column": "age"},
     "variance": {"column": "age"},
     "ratio": {"numerator": {"where": {"all": []}}},
+    "cdf": {"column": "age", "edges": [0, 50]},
     "workload": {"predicates": [{"name": "all", "where": {"all": []}}]},
     "mode": {"column": "city"},
     "top_k": {"column": "city", "k": 2},
