@@ -81,6 +81,14 @@ def _of_rounds(
     return replace(loss, mu_squared=min(loss.mu_squared, rounds * pure_mu_squared(e)))
 
 
+@lru_cache(maxsize=KEPT)
+def randomized_response_loss(epsilon: int, categories: int) -> Loss:
+    """One of several categories reported, the true one with odds of at most exp(epsilon)."""
+    e = Decimal(epsilon) / PICO
+    curve = curves.on_grid(partial(curves.randomized_response, e, categories))
+    return _of_pure(epsilon, curve, units_up(curves.pure_rho(e)))
+
+
 def _of_pure(epsilon: int, curve: curves.Curve, rho: int) -> Loss:
     mu_squared = pure_mu_squared(Decimal(epsilon) / PICO)
     return Loss(epsilon, 0, epsilon, 0, rho, mu_squared, curve)

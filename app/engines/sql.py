@@ -22,6 +22,7 @@ from sqlalchemy import (
     literal_column,
     select,
     table,
+    true,
 )
 from sqlalchemy.engine.default import DefaultDialect
 from sqlalchemy.sql.compiler import IdentifierPreparer
@@ -46,6 +47,7 @@ from app.queries.statistics import (
 )
 
 KEPT_SIZE_MAX = 1000
+MISSING = -1  # stands for a missing value where that is a group
 BITS = 62  # conditions of a split in one BIGINT
 
 
@@ -117,6 +119,8 @@ def _render(layout: Layout, tally: Tally) -> Rendered:
         else:
             code = cast(stored_column(layout, grouping.column), Integer())
             inside = stored_column(layout, grouping.column).is_not(None)
+            if grouping.missing:
+                code, inside = func.coalesce(code, MISSING), true()
         codes.append(code.label(f"g{number}"))
         conditions.append(inside)
         places.append(_places(grouping, layout))
@@ -180,6 +184,8 @@ def _value_places(grouping: ByValues, layout: Layout) -> dict[int, int]:
             code = layout.codes(grouping.column).get(value)
             if code is not None:
                 places[code] = place
+    if grouping.missing:
+        places[MISSING] = len(values)
     return places
 
 

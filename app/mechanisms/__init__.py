@@ -2,13 +2,21 @@
 
 from collections.abc import Callable
 
-from app.mechanisms import exponential, gaussian, laplace, noisy_max, permute_and_flip
+from app.mechanisms import (
+    exponential,
+    gaussian,
+    laplace,
+    noisy_max,
+    permute_and_flip,
+    randomized_response,
+)
 from app.mechanisms.asked import Asked, OtherShape
 from app.mechanisms.release import Release
 from app.queries.choice_shape import ChoiceShape
+from app.queries.randomized_column import RandomizedShape
 from app.queries.shape import Shape
 
-AnyShape = Shape | ChoiceShape
+AnyShape = Shape | ChoiceShape | RandomizedShape
 Prepare = Callable[[AnyShape, Asked], Release]
 
 
@@ -17,7 +25,7 @@ def adds(prepare: Callable[[Shape, Asked], Release]) -> Prepare:
 
     def prepared(shape: AnyShape, asked: Asked) -> Release:
         if not isinstance(shape, Shape):
-            raise OtherShape("it adds noise to numbers, and this question chooses an outcome")
+            raise OtherShape("it adds noise to numbers, and this question is not about such")
         return prepare(shape, asked)
 
     return prepared
@@ -34,10 +42,22 @@ def chooses(prepare: Callable[[ChoiceShape, Asked], Release]) -> Prepare:
     return prepared
 
 
+def reports(prepare: Callable[[RandomizedShape, Asked], Release]) -> Prepare:
+    """A mechanism in which every row reports at random."""
+
+    def prepared(shape: AnyShape, asked: Asked) -> Release:
+        if not isinstance(shape, RandomizedShape):
+            raise OtherShape("it makes rows report at random, which is for randomized_column")
+        return prepare(shape, asked)
+
+    return prepared
+
+
 MECHANISMS: dict[str, Prepare] = {
     laplace.KIND: adds(laplace.prepare),
     gaussian.KIND: adds(gaussian.prepare),
     permute_and_flip.KIND: chooses(permute_and_flip.prepare),
     exponential.KIND: chooses(exponential.prepare),
     noisy_max.KIND: chooses(noisy_max.prepare),
+    randomized_response.KIND: reports(randomized_response.prepare),
 }

@@ -72,7 +72,7 @@ def prepare(shape: Shape, asked: Asked) -> AdditiveRelease:
     if asked.epsilon is not None:
         epsilon = cost_units(asked.epsilon, PICO)
     elif asked.rho is not None:
-        epsilon = _epsilon_within(limit_units(asked.rho, PICO))
+        epsilon = epsilon_within_rho(limit_units(asked.rho, PICO))
     else:
         assert asked.half_width is not None
         epsilon = _epsilon_for(shape, asked.half_width, asked.confidence)
@@ -100,7 +100,7 @@ def _scale(measure: Measure, epsilon: int) -> float:
     return float_up(measure.sensitivity / (Fraction(epsilon, PICO) * measure.share))
 
 
-def _epsilon_within(rho: int) -> int:
+def epsilon_within_rho(rho: int) -> int:
     """The largest epsilon whose rho, e tanh(e/2), is at most so many units."""
 
     def fits(epsilon: int) -> bool:

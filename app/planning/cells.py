@@ -82,7 +82,10 @@ def _what_counts(tally: Tally, column: str) -> Condition:
             parts.append(Compare(grouping.column, ">=", grouping.edges[0]))
             parts.append(Compare(grouping.column, "<=", grouping.edges[-1]))
         else:
-            parts.append(OneOf(grouping.column, grouping.values))
+            listed: list[Condition] = [OneOf(grouping.column, grouping.values)]
+            if grouping.missing:
+                listed.append(IsMissing(grouping.column))
+            parts.append(AnyOf(tuple(listed)))
     if tally.split is not None:
         parts.append(AnyOf(tally.split.conditions))
     met = [each.condition for each in tally.aggregates if isinstance(each, Meeting)]

@@ -82,7 +82,14 @@ class Mechanism(_Frozen):
     """The mechanism to use; left out, the planner takes the one with the least expected error that
     the accounts can pay for. `noise` goes with `noisy_max`, which needs it."""
 
-    kind: Literal["laplace", "gaussian", "permute_and_flip", "exponential", "noisy_max"]
+    kind: Literal[
+        "laplace",
+        "gaussian",
+        "permute_and_flip",
+        "exponential",
+        "noisy_max",
+        "randomized_response",
+    ]
     noise: Literal["exponential", "laplace", "gumbel"] | None = None
 
     @model_validator(mode="after")

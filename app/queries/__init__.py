@@ -12,6 +12,7 @@ from app.queries.mean import Mean
 from app.queries.mode import Mode, TopK
 from app.queries.price import Price
 from app.queries.quantile import Median, Quantile
+from app.queries.randomized_column import RandomizedColumn
 from app.queries.ratio import Ratio
 from app.queries.reciprocal import Reciprocal
 from app.queries.sum import Sum
@@ -28,6 +29,7 @@ QUERIES = {
     "histogram": Histogram,
     "workload": Workload,
     "cdf": Cdf,
+    "randomized_column": RandomizedColumn,
     "mode": Mode,
     "top_k": TopK,
     "quantile": Quantile,
@@ -37,8 +39,9 @@ QUERIES = {
     "price": Price,
 }
 
-# Answered by numbers with noise, by sums of noisy counts, or by one public outcome.
+# Answered by numbers with noise, by sums of noisy counts, by one public outcome, or
+# (RandomizedColumn) by reports that every row makes at random.
 Measured = Count | Sum | Mean | Variance | Ratio | Reciprocal | Histogram
 Combined = Workload | Cdf
 Chosen = Mode | TopK | Quantile | Median | Min | Max | Price
-Query = Annotated[Measured | Combined | Chosen, Field(discriminator="kind")]
+Query = Annotated[Measured | Combined | Chosen | RandomizedColumn, Field(discriminator="kind")]

@@ -53,17 +53,19 @@ Condition = Compare | OneOf | IsMissing | AllOf | AnyOf | Negation
 
 @dataclass(frozen=True, slots=True)
 class ByValues:
-    """One group for each public value, in the card's order; other rows are in no group."""
+    """One group for each public value, in the card's order; other rows are in no group, unless
+    those that are missing are a last group of their own."""
 
     column: str
     values: tuple[str, ...] | tuple[bool, ...]
+    missing: bool = False
 
     @property
     def count(self) -> int:
-        return len(self.values)
+        return len(self.values) + self.missing
 
     def labels(self) -> list[Any]:
-        return list(self.values)
+        return [*self.values, None] if self.missing else list(self.values)
 
 
 @dataclass(frozen=True, slots=True)

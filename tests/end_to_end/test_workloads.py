@@ -120,6 +120,48 @@ def test_a_cdf_never_falls_and_ends_near_the_number_of_rows(live: World) -> None
     live.must_be_sound()
 
 
+def fixed_dataset(live: World, name: str) -> str:
+    """60 rows, one a person, of whom one may be replaced: 30 smoke."""
+    dataset = live.dataset(neighbours="replace_one", rows=60)
+    live.grant(dataset, "*", 1000)
+    live.grant(dataset, name, 1000)
+    return dataset
+
+
+def test_a_randomised_column_reports_every_row_and_costs_its_epsilon(live: World) -> None:
+    person = live.person()
+    dataset = fixed_dataset(live, person.name)
+    client = live.client(person)
+    query = {"kind": "randomized_column", "column": "smoker", "missing": False}
+    asked = question(dataset, query, "15")
+    preview = made(client.post("/v1/queries/preview", json=asked))
+    answer = made(ask(client, asked, new_key()))
+    assert exact(answer["charged"]) == exact(preview["price"]) == 15
+    assert answer["mechanism"]["kind"] == "randomized_response"
+    assert [item["outcome"] for item in answer["value"]] == [False, True]
+    assert sum(item["reported"] for item in answer["value"]) == 60
+    # At epsilon 15 a row reports otherwise with probability 3e-7: more than 10 of 60 never do.
+    assert all(abs(item["value"] - 30) < 10 for item in answer["value"])
+    wide = {**asked, "privacy": {"half_width": 40}}
+    assert exact(made(client.post("/v1/queries/preview", json=wide))["price"]) < 15
+    grid = {**query, "column": "region", "missing": "north", "grid": {"rows": 2, "columns": 2}}
+    answer = made(ask(client, question(dataset, grid, "2"), new_key()))
+    assert len(answer["value"]) == 4
+    live.must_be_sound()
+
+
+def test_a_randomised_column_is_refused_where_the_number_of_rows_is_private(live: World) -> None:
+    person = live.person()
+    dataset = live.open_dataset(person)
+    query = {"kind": "randomized_column", "column": "smoker"}
+    reply = ask(live.client(person), question(dataset, query), new_key())
+    assert reply.status_code == 422
+    (error,) = reply.json()["errors"]
+    assert error["pointer"] == "/query/kind"
+    assert "add_remove" in error["rule"]
+    assert live.spent(dataset, person.name) == 0
+
+
 def predicates(*wheres: Json) -> list[Json]:
     return [{"name": str(i), "where": where} for i, where in enumerate(wheres)]
 

@@ -95,8 +95,8 @@ def groups_of(tally: Tally, row: dict[str, Any]) -> int | None:
             ]
             count = last + 1
         else:
-            inside = [i for i, label in enumerate(grouping.values) if value == label]
-            count = len(grouping.values)
+            inside = [i for i, label in enumerate(grouping.labels()) if value == label]
+            count = len(grouping.labels())
         if not inside:
             return None
         place = place * count + inside[0]

@@ -128,7 +128,9 @@ groupings: dict[str, st.SearchStrategy[Any]] = {
     "income": (edges_of(st.sampled_from([-10.5, 0.0, 0.1, 17.5, 1000.25, 2e3])) | fine).map(
         lambda e: ByEdges("income", e)
     ),
-    "city": st.permutations(CITIES[:4]).map(lambda v: ByValues("city", tuple(v))),
+    "city": st.tuples(st.permutations(CITIES[:4]), st.booleans()).map(
+        lambda t: ByValues("city", tuple(t[0]), missing=t[1])
+    ),
     "member": st.sampled_from([(False, True), (True, False), (True,)]).map(
         lambda v: ByValues("member", v)
     ),

@@ -37,6 +37,12 @@ class TooSmall(SystemNoise):
     def discrete_gaussian(self, scale: float, size: int) -> list[int]:
         return super().discrete_gaussian(scale / 3, size)
 
+    @override
+    def words(self, size: int) -> list[int]:
+        """Large words keep the true outcome: too many are large."""
+        several = [super(TooSmall, self).words(size) for _ in range(3)]
+        return [max(each) for each in zip(*several, strict=True)]
+
 
 def row(age: int | None, city: str = "Bern") -> Row:
     return {"age": age, "income": 1.0, "city": city, "member": True, "born": None}
@@ -51,11 +57,20 @@ def tens(answer: dict[str, Any]) -> float:
     return math.floor(float(answer["value"]) / 10.0) * 10.0
 
 
+def first(answer: dict[str, Any]) -> float:
+    return float(answer["value"][0]["value"])
+
+
+def reported(answer: dict[str, Any]) -> float:
+    return float(answer["value"][0]["reported"])
+
+
 def first_less_second(answer: dict[str, Any]) -> float:
     return float(answer["value"][0]["value"] - answer["value"][1]["value"])
 
 
 REST = [row(20), row(80, "Chur"), row(None)]
+MANY = [row(age) for age in (5, 80) for _ in range(20)]
 Case = tuple[Card, dict[str, Any], list[Row], list[Row], Callable[..., float]]
 CASES: dict[str, Case] = {
     "count": (card(), {"kind": "count"}, REST, [*REST, row(1)], value),
@@ -73,6 +88,34 @@ CASES: dict[str, Case] = {
         [*REST, row(5)],
         [*REST, row(5, "Chur")],
         first_less_second,
+    ),
+    "reciprocal": (card(), {"kind": "reciprocal"}, MANY, [*MANY, row(1)], value),
+    "workload": (
+        card(),
+        {
+            "kind": "workload",
+            "predicates": [
+                {"name": "Bern", "where": {"column": "city", "op": "==", "value": "Bern"}},
+                {"name": "all", "where": {"all": []}},
+            ],
+        },
+        REST,
+        [*REST, row(5)],
+        first,
+    ),
+    "cdf": (
+        card(),
+        {"kind": "cdf", "column": "age", "edges": [0, 50, 100], "strategy": "cells"},
+        MANY,
+        [*MANY, row(5)],
+        first,
+    ),
+    "randomized column": (
+        card(neighbours="replace_one"),
+        {"kind": "randomized_column", "column": "city", "missing": "Bern"},
+        [row(1)],
+        [row(1, "Chur")],
+        reported,
     ),
     "count of persons": (
         card(rows_max=3),

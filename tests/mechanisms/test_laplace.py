@@ -98,9 +98,13 @@ def test_a_column_narrower_than_its_grid_is_refused_rather_than_answered_without
 def test_every_mechanism_prepares_a_release_that_costs_what_it_was_asked_to() -> None:
     numbers = measured_shape({"kind": "mean", "column": "age"}, card())
     outcomes = choice_shape({"kind": "mode", "column": "city"}, card())
+    reported = question({"kind": "randomized_column", "column": "city"}).query.shape(
+        card(neighbours="replace_one")
+    )
     third = Asked(Decimal(PICO // 3).scaleb(-12), delta=Decimal("1e-6"), noise="laplace")
     for kind, made in MECHANISMS.items():
         shape: AnyShape = numbers if kind in ("laplace", "gaussian") else outcomes
+        shape = reported if kind == "randomized_response" else shape
         prepared = made(shape, third)
         assert prepared.loss.epsilon == PICO // 3
         assert prepared.loss.delta in (0, 10**12)

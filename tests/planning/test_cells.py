@@ -156,7 +156,7 @@ def groupings(draw: st.DrawFn, kind: Kind) -> tuple[Grouping, ...]:
     if draw(st.booleans()):
         if kind.edges is None:
             values = kind.stored[: draw(st.integers(1, len(kind.stored)))]
-            made.append(ByValues("x", tuple(values)))
+            made.append(ByValues("x", tuple(values), missing=draw(st.booleans())))
         else:
             edges = draw(st.lists(st.sampled_from(kind.compared), min_size=2, max_size=4))
             if len(edges := sorted(set(edges))) >= 2:

@@ -59,7 +59,8 @@ def holds(condition: Condition | None, row: Row) -> bool:
 def place(grouping: Grouping, row: Row) -> int | None:
     value = row[grouping.column]
     if value is None:
-        return None
+        kept = not isinstance(grouping, ByEdges) and grouping.missing
+        return len(grouping.labels()) - 1 if kept else None
     if not isinstance(grouping, ByEdges):
         return grouping.values.index(value) if value in grouping.values else None
     edges: list[Any] = list(grouping.edges)

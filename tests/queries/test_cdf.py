@@ -16,7 +16,7 @@ from app.mechanisms.sampling import SystemNoise
 from app.planning.plan import make_plan
 from app.queries.figures import Figure
 from app.queries.shape import Shape
-from tests.queries.cards import card, question
+from tests.queries.cards import card, measured_shape, question
 from tests.queries.reference import Row, tallied
 
 Json = dict[str, Any]
@@ -30,7 +30,7 @@ ROWS: list[Row] = [{"x": x, "kept": kept} for x, kept in product((None, *range(1
 
 
 def shapes(query: Json, **kind: Any) -> list[Shape]:
-    shape = question(query).query.shape(card(COLUMNS, **kind))
+    shape = measured_shape(query, card(COLUMNS, **kind))
     return [shape, *shape.alternatives]
 
 

@@ -1,0 +1,106 @@
+"""How many rows have each value of a category or boolean column, every row answered at random.
+
+Each row reports one of K public outcomes by a public law that depends on its own value alone; the
+reports are counted, and the counts of the values are estimated from them. This needs no trust in
+what sees the reports, and errs by the root of the number of rows; a `histogram` errs far less.
+
+Only under `replace_one`, where the number of rows is public: the reports show it, so under
+add_remove nothing would be private (mechanism sheet, M1). Only where a row is a person: each
+further row of one would cost epsilon again. There is no filter: how many rows meet one is private
+under both relations. A missing value is an outcome of its own, or stands for a declared one.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from app.datasets import BooleanColumn, Card, CategoryColumn
+from app.errors import Invalid
+from app.queries.filters import declared
+from app.queries.shape import AT
+from app.queries.statistics import ByValues, Exact, Rows, Tally
+
+ROWS_MAX = 10_000_000
+GRID_OUTCOMES_MAX = 256
+
+
+@dataclass(frozen=True, slots=True)
+class RandomizedShape:
+    """Outcomes and rows of a randomised column: what a mechanism for it is prepared from."""
+
+    tally: Tally
+    outcomes: tuple[Any, ...]
+    rows: int
+    missing_as: int  # the outcome that missing values have
+    grid: tuple[int, int] | None  # outcomes laid out in rows, so many by so many
+    alternatives: tuple["RandomizedShape", ...] = ()  # other ways to ask the same; there are none
+
+    def counts(self, exact: Exact) -> list[int]:
+        """Rows for each outcome."""
+        *values, missing = exact[0]
+        counts = [*values, *([0] * (len(self.outcomes) - len(values)))]
+        counts[self.missing_as] += missing
+        return counts
+
+
+class Grid(BaseModel):
+    """The card's categories, in order, as a table: near ones are reported more often."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    rows: Annotated[int, Field(ge=1)]
+    columns: Annotated[int, Field(ge=1)]
+
+
+class RandomizedColumn(BaseModel):
+    """`{"kind": "randomized_column", "column": ..., "missing": ..., "grid": ...}`"""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    kind: Literal["randomized_column"]
+    column: str
+    missing: str | bool | None = None
+    grid: Grid | None = None
+
+    def shape(self, card: Card) -> RandomizedShape:
+        rows = _public_rows(card)
+        column = declared(card, self.column, f"{AT}/column")
+        if not isinstance(column, CategoryColumn | BooleanColumn):
+            raise Invalid.field(f"{AT}/column", "a category or boolean column")
+        values: tuple[Any, ...] = (
+            column.values if isinstance(column, CategoryColumn) else (False, True)
+        )
+        outcomes, missing_as = (*values, None), len(values)
+        if self.missing is not None:
+            places = [i for i, value in enumerate(values) if value == self.missing]
+            if not places:
+                raise Invalid.field(f"{AT}/missing", "a value that the column declares")
+            outcomes, missing_as = values, places[0]
+        if len(outcomes) < 2:
+            raise Invalid.field(f"{AT}/column", "a column of two outcomes and more")
+        grid = self._layout(len(outcomes))
+        tally = Tally(None, (ByValues(column.name, values, missing=True),), (Rows(),))
+        return RandomizedShape(tally, outcomes, rows, missing_as, grid)
+
+    def _layout(self, outcomes: int) -> tuple[int, int] | None:
+        if self.grid is None:
+            return None
+        if self.missing is None:
+            raise Invalid.field(f"{AT}/missing", "on a grid: what missing values stand for")
+        if outcomes > GRID_OUTCOMES_MAX:
+            raise Invalid.field(f"{AT}/grid", f"at most {GRID_OUTCOMES_MAX} outcomes")
+        if self.grid.rows * self.grid.columns != outcomes:
+            raise Invalid.field(f"{AT}/grid", "rows times columns is the number of outcomes")
+        return self.grid.rows, self.grid.columns
+
+
+def _public_rows(card: Card) -> int:
+    if card.neighbours != "replace_one" or card.rows is None:
+        rule = "not under add_remove: the reports would show how many rows there are"
+        raise Invalid.field(f"{AT}/kind", rule)
+    if card.person.kind != "row":
+        raise Invalid.field(f"{AT}/kind", "only where each row is a person")
+    if card.rows > ROWS_MAX:
+        raise Invalid.field(f"{AT}/kind", f"only of up to {ROWS_MAX} rows")
+    return card.rows
