@@ -209,7 +209,7 @@ class AnswerQuery:
     ) -> str:
         """What is at hand and small is drawn here; anything else in a thread."""
         asker = order.analyst_id
-        if plan.release.tally.group_count() <= INLINE_GROUPS_MAX:
+        if plan.release.quick and plan.release.tally.group_count() <= INLINE_GROUPS_MAX:
             exact = engine.cached(dataset, plan.release.tally, asker)
             if exact is not None:
                 reach("F5")

@@ -1,17 +1,19 @@
 """Price questions without asking them: reads no data, charges nothing, promises nothing kept."""
 
+import asyncio
 from dataclasses import dataclass, field
 from typing import Any
 
 from app.access import Principal, Role
 from app.accounting.rounding import PICO, wire
+from app.datasets import Dataset
 from app.errors import AppError, Invalid, LedgerError, NoGrant
 from app.interfaces import Catalogue, Ledger
 from app.ledger.account import EVERYBODY, NO_GRANT, Account
 from app.ledger.balance import PARALLEL
 from app.ledger.protocol import reuse_key
-from app.planning.choice import options
-from app.planning.plan import Planner
+from app.planning.choice import Option, options
+from app.planning.plan import Plan, Planner
 from app.planning.question import Question
 
 
@@ -57,7 +59,9 @@ class PreviewQueries:
             raise NoGrant(NO_GRANT)
         currencies = frozenset(account.currency for account in accounts.values())
         text = question.model_dump_json(by_alias=True)
-        plan = self.planner.plan(question, dataset, text, currencies)
+        plan, alternatives = await asyncio.to_thread(
+            self._planned, question, dataset, text, currencies
+        )
         cells = plan.pinning.cells
         own = [accounts[holder] for holder in principal.holders if holder in accounts]
         largest = min(account.largest_epsilon(cells) for account in accounts.values())
@@ -91,7 +95,7 @@ class PreviewQueries:
                     "expected_error": option.release.expected_error(question.confidence),
                     "payable": option.payable,
                 }
-                for option in options(question, dataset.card, currencies)
+                for option in alternatives
             ],
             "theorem": "; ".join([plan.release.theorem, *theorems]),
             "expected_error": plan.release.expected_error(question.confidence),
@@ -104,6 +108,13 @@ class PreviewQueries:
             "remaining_after": after.told()["remaining"],
             **wire("largest_epsilon", largest, PICO),
         }
+
+    def _planned(
+        self, question: Question, dataset: Dataset, text: str, currencies: frozenset[str]
+    ) -> tuple[Plan, list[Option]]:
+        """In a thread: a large workload takes a while to plan."""
+        plan = self.planner.plan(question, dataset, text, currencies)
+        return plan, options(question, dataset.card, currencies)
 
 
 def _refusal(error: AppError | None, *, closed: bool) -> dict[str, Any] | None:

@@ -84,9 +84,14 @@ class TraceTradeoff:
 
 
 def _of_charge(body: dict[str, Any]) -> Single | None:
+    epsilon = Fraction(body["epsilon"], PICO)
     match body:
+        case {"strategy": _}:  # many counts may move at once
+            return None
         case {"mechanism": "laplace", "noise": [{"sensitivity": str(moves), "share": "1"}]}:
-            return Laplace(Fraction(body["epsilon"], PICO), steps=int(moves))
+            return Laplace(epsilon, steps=int(moves))
+        case {"mechanism": "randomized_response", "outcomes": int(outcomes), "keep": str()}:
+            return RandomizedResponse(epsilon, outcomes)
         case _:
             return None
 

@@ -72,6 +72,10 @@ class AdditiveRelease:
     def tally(self) -> Tally:
         return self.shape.tally
 
+    @property
+    def quick(self) -> bool:
+        return True
+
     def draw(
         self, exact: Exact, noise: Noise, *, confidence: float
     ) -> tuple[tuple[Noisy, ...], ...]:

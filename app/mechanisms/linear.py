@@ -32,6 +32,11 @@ class LinearRelease(AdditiveRelease):
         assert self.shape.linear is not None
         return self.shape.linear
 
+    @property
+    @override
+    def quick(self) -> bool:
+        return False
+
     @override
     def answer(
         self, exact: Exact, noise: Noise, *, query: Query, card: Card, confidence: float

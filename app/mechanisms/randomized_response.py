@@ -109,6 +109,10 @@ class RandomizedRelease:
         return self.shape.tally
 
     @property
+    def quick(self) -> bool:
+        return False
+
+    @property
     def spread(self) -> tuple[float, ...]:
         return (self.estimate.deviation_max(self.shape.rows),)
 

@@ -38,6 +38,11 @@ class Release(Protocol):
         ...
 
     @property
+    def quick(self) -> bool:
+        """Is a draw for few groups a matter of microseconds, so that nobody waits for it?"""
+        ...
+
+    @property
     def loss(self) -> Loss: ...
 
     @property

@@ -68,6 +68,10 @@ class SelectionRelease:
         return self.shape.tally
 
     @property
+    def quick(self) -> bool:
+        return True
+
+    @property
     def theorem(self) -> str:
         return self.law.theorem
 

@@ -86,7 +86,7 @@ def _what_counts(tally: Tally, column: str) -> Condition:
             if grouping.missing:
                 listed.append(IsMissing(grouping.column))
             parts.append(AnyOf(tuple(listed)))
-    if tally.split is not None:
+    if tally.split is not None and 0 not in tally.split.signatures:
         parts.append(AnyOf(tally.split.conditions))
     met = [each.condition for each in tally.aggregates if isinstance(each, Meeting)]
     if len(met) == len(tally.aggregates):

@@ -52,6 +52,8 @@ def test_a_workload_is_one_charge_and_each_answer_has_its_interval(
     assert exact(answer["charged"]) == exact(preview["price"]) == Decimal("0.25")
     assert live.spent(dataset, person.name) == Decimal("0.25")
     assert answer["mechanism"] == preview["mechanism"]
+    curve = made(client.get(f"/v1/datasets/{dataset}/budgets/{person.name}/tradeoff"))
+    assert not curve["exact"]
     names = [predicate["name"] for predicate in query["predicates"]]
     assert [item["name"] for item in answer["value"]] == names
     for item in answer["value"]:
@@ -142,6 +144,9 @@ def test_a_randomised_column_reports_every_row_and_costs_its_epsilon(live: World
     assert sum(item["reported"] for item in answer["value"]) == 60
     # At epsilon 15 a row reports otherwise with probability 3e-7: more than 10 of 60 never do.
     assert all(abs(item["value"] - 30) < 10 for item in answer["value"])
+    curve = made(client.get(f"/v1/datasets/{dataset}/budgets/{person.name}/tradeoff"))
+    assert curve["exact"]
+    assert "randomised response" in curve["theorem"]
     wide = {**asked, "privacy": {"half_width": 40}}
     assert exact(made(client.post("/v1/queries/preview", json=wide))["price"]) < 15
     grid = {**query, "column": "region", "missing": "north", "grid": {"rows": 2, "columns": 2}}

@@ -32,6 +32,7 @@ from app.queries.statistics import (
     Power,
     Rows,
     Scalar,
+    Split,
     Tally,
     Total,
     Values,
@@ -177,6 +178,10 @@ def questions(draw: st.DrawFn) -> tuple[Kind, Tally]:
         | st.lists(meeting, min_size=1, max_size=2)
     )
     where = draw(st.none() | conditions(kind))
+    if draw(st.booleans()):
+        met = tuple(draw(st.lists(conditions(kind), min_size=1, max_size=2)))
+        listed = draw(st.lists(st.integers(0, 2 ** len(met) - 1), min_size=1, unique=True))
+        return kind, Tally(where, (), tuple(aggregates), Split(met, tuple(listed)))
     return kind, Tally(where, draw(groupings(kind)), tuple(aggregates))
 
 
