@@ -14,10 +14,11 @@ Spend = tuple[int, ...]
 
 
 def plus(spend: Spend, cost: Spend) -> Spend:
-    total = tuple(map(add, spend, cost))
-    if max(total) >= INFINITE:
-        return tuple(min(units, INFINITE) for units in total)
-    return total
+    # The first number, the pure sum, is the one that loses its bound for good.
+    rest = tuple(map(add, spend[1:], cost[1:]))
+    if max(rest, default=0) >= INFINITE:
+        rest = tuple(min(units, INFINITE) for units in rest)
+    return min(spend[0] + cost[0], INFINITE), *rest
 
 
 def minus(spend: Spend, cost: Spend) -> Spend:
