@@ -20,6 +20,7 @@ inequality L <= R(a) + ln(1 / (w_a delta)) / (a-1) at all times together, except
 w_a delta. The least of these over the orders holds except with probability delta.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
@@ -40,7 +41,7 @@ STAR_WEIGHT = Decimal("0.95")  # of the conversion's delta, on the order that su
 
 
 @dataclass(frozen=True, slots=True)
-class CurveRule:
+class CurveRule(ABC):
     """Reads losses as (pure, failure, *paths); subclasses say what the paths are."""
 
     currency: str
@@ -49,26 +50,26 @@ class CurveRule:
 
     # To be said by each currency
 
-    def paths(self, loss: Loss) -> Spend:
-        raise NotImplementedError
+    @abstractmethod
+    def paths(self, loss: Loss) -> Spend: ...
 
+    @abstractmethod
     def path_limits(
         self, wish: Wish, conversion: Decimal, star: str | None
     ) -> tuple[Decimal, Spend, str]:
         """The promised epsilon, the limit of each path, and the order with most of delta: the one
         that is given, or the one that suits the grant best."""
-        raise NotImplementedError
 
+    @abstractmethod
     def divergences(self, total: Spend) -> Spend:
         """What was spent as Renyi divergences at the public orders."""
-        raise NotImplementedError
 
+    @abstractmethod
     def pure_cost(self, path: int) -> tuple[Callable[[float], float], Callable[[int], int]]:
         """What a pure question costs on a path: roughly, of an epsilon; and exactly, of units."""
-        raise NotImplementedError
 
-    def own_units(self, spend: Spend, terms: Terms) -> dict[str, float | None]:
-        raise NotImplementedError
+    @abstractmethod
+    def own_units(self, spend: Spend, terms: Terms) -> dict[str, float | None]: ...
 
     # The same for all
 

@@ -38,7 +38,3 @@ def units_down(value: Decimal, unit: int = PICO) -> int:
             raise ValueError("a limit is finite")
         units = int(((value - GUARD) * unit).to_integral_value(ROUND_FLOOR))
         return min(max(-1, units), INFINITE - 1)
-
-
-def saturated(units: int) -> int:
-    return min(units, INFINITE)

@@ -26,14 +26,6 @@ _EXPONENT_MAX = 700.0
 _NORMAL = NormalDist()
 
 
-def nothing_learned(alpha: float) -> float:
-    return 1.0 - alpha
-
-
-def everything_learned(alpha: float) -> float:
-    return 0.0
-
-
 def limited(epsilon: float, delta: float) -> Curve:
     """max(0, 1 - δ - exp(ε) α, exp(-ε) (1 - δ - α)): of leaky randomised response, which with
     probability δ shows its input and else answers truly with odds exp(ε). No (ε, δ)-private
