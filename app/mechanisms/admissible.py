@@ -1,9 +1,9 @@
 """Noise whose scale may depend on the data: what smooth sensitivity needs of it.
 
 Theorem: Nissim, Raskhodnikova and Smith 2007: if S is beta-smooth, that is S(x) >= LS(x) and
-S(x) <= exp(beta) S(y) for neighbours x and y, then f(x) + (S(x) / s) Z is private for a noise Z that
-bears both a shift by s and a stretch by exp(beta). Each noise says which beta and s it bears at
-which price (mechanism sheet, M11). S itself is never told, nor anything made of it.
+S(x) <= exp(beta) S(y) for neighbours x and y, then f(x) + (S(x) / s) Z is private for a noise Z
+that bears both a shift by s and a stretch by exp(beta). Each noise says which beta and s it bears
+at which price (mechanism sheet, M11). S itself is never told, nor anything made of it.
 """
 
 from fractions import Fraction
