@@ -58,4 +58,4 @@ class SampledSteps:
         return epsilon_at(self.divergence(order), order, delta)
 
     def loss(self, promise: tuple[int, int]) -> Loss:
-        return Loss(*promise, curve=curves.on_grid(self.divergence))
+        return Loss(*promise, curve=lambda: curves.on_grid(self.divergence))
