@@ -1,6 +1,6 @@
 """What actions and routes need from outside, as Protocols; `main.py` fills them with adapters."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -13,7 +13,14 @@ from app.ledger.chain import Entry
 from app.ledger.protocol import Order, Outcome
 from app.ledger.records import Asked, Budget
 from app.ledger.verify import Line
-from app.queries.statistics import Exact, StepCounts, StepTally, Tally
+from app.queries.statistics import (
+    Exact,
+    Matrix,
+    Records,
+    StepCounts,
+    StepTally,
+    Tally,
+)
 
 # The data
 
@@ -60,6 +67,11 @@ class Engine(Protocol):
 
     def steps(self, dataset: Dataset, wanted: StepTally) -> StepCounts:
         """Counts of a column's values by stretches. Raises EngineFailed, always the same."""
+        ...
+
+    def records(self, dataset: Dataset, wanted: Records) -> Iterable[Matrix]:
+        """The rows of the prepared version in batches, in no order; each time it is gone through
+        they are all there again. Raises EngineFailed meanwhile, always the same, never why."""
         ...
 
     def close(self) -> None:

@@ -33,6 +33,7 @@ from app.store.people import People
 from app.store.writer import Writer
 
 ENGINE_THREADS = 8
+LEARNING_THREADS = 2
 COLLECTION = (10_000, 20, 50)  # of garbage: how many new objects, and how often the older ones
 
 
@@ -120,6 +121,7 @@ def application(settings: Settings | None = None) -> ASGIApp:
         noise = SystemNoise()
         planner = Planner()
         threads = ThreadPoolExecutor(ENGINE_THREADS, thread_name_prefix="engine")
+        learners = ThreadPoolExecutor(LEARNING_THREADS, thread_name_prefix="learner")
         # What is loaded by now stays for good; with every few requests the collector would look
         # through all of it again.
         gc.collect()
@@ -128,7 +130,15 @@ def application(settings: Settings | None = None) -> ASGIApp:
         try:
             yield Services(
                 answer_query=AnswerQuery(
-                    writer, catalogue, stores.engines, noise, planner, threads, given.lease_seconds
+                    writer,
+                    catalogue,
+                    stores.engines,
+                    noise,
+                    planner,
+                    threads,
+                    learners,
+                    given.lease_seconds,
+                    given.learning_timeout_seconds,
                 ),
                 preview_queries=PreviewQueries(writer, catalogue, planner),
                 register_dataset=stores.register_dataset,
@@ -148,6 +158,7 @@ def application(settings: Settings | None = None) -> ASGIApp:
             )
         finally:
             threads.shutdown(wait=True)
+            learners.shutdown(wait=True)
             writer.stop()
             stores.engines.close()
             stores.database.engine.dispose()

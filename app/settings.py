@@ -24,6 +24,7 @@ class Settings:
     lease_seconds: float
     engine_timeout_seconds: float
     ingest_timeout_seconds: float
+    learning_timeout_seconds: float
     engine_memory: str
     engine_threads: int
     body_bytes_max: int
@@ -51,6 +52,7 @@ class Settings:
             lease_seconds=_real(environment, "BURSAR_LEASE_SECONDS", 60.0),
             engine_timeout_seconds=_real(environment, "BURSAR_ENGINE_TIMEOUT_SECONDS", 30.0),
             ingest_timeout_seconds=_real(environment, "BURSAR_INGEST_TIMEOUT_SECONDS", 3600.0),
+            learning_timeout_seconds=_real(environment, "BURSAR_LEARNING_TIMEOUT_SECONDS", 3600.0),
             engine_memory=get("BURSAR_ENGINE_MEMORY", "1GB"),
             engine_threads=_whole(environment, "BURSAR_ENGINE_THREADS", 2, 1, 256),
             body_bytes_max=_whole(environment, "BURSAR_BODY_BYTES_MAX", 4 << 20, 1024, 64 << 20),

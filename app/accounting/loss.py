@@ -124,7 +124,7 @@ class Loss:
         if self.epsilon >= INFINITE:
             return {"epsilon": None, "delta": None, **wire("rho", self.rho, PICO)}
         told = wire("epsilon", self.epsilon, PICO) | wire("delta", self.delta, ATTO)
-        if self.pure >= INFINITE:
+        if self.pure >= INFINITE > self.rho:
             told |= wire("rho", self.rho, PICO)
         return {**told}
 

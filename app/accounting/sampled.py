@@ -1,4 +1,5 @@
-"""Renyi curve of Gaussian noise on a Poisson sample, fast enough for a calculator.
+"""Renyi curves of Gaussian noise on a Poisson sample: continuous, for the calculator, and discrete,
+as we draw it.
 
 Theorem: Mironov, Talwar and Zhang 2019, for adding or removing a record: with rate q, noise of
 multiplier s and P = (1-q) N(0, s^2) + q N(1, s^2), Q = N(0, s^2), the worse direction is
@@ -15,6 +16,22 @@ of U stays below pi s, and there at most exp(d^2/2) times as large; so the sum i
 2 exp(d^2/2) / (exp(2 pi d / h) - 1) of I, relatively, for any such d (Trefethen and Weideman 2014,
 Theorem 5.1). Cut off 12 beyond both peaks, it leaves out at most P(U > 12) (1 + exp((a^2-a)/2s^2))
 on each side, as (1-q + q x)^a <= 1 + x^a; both errors are added.
+
+Discrete noise of parameter t on whole-number vectors, of which a row adds v with |v| <= r, s = t/r.
+- Given which other rows are in the sample, neighbours release N_u against (1-q) N_u + q N_(u+v).
+  The moment E_Q (P/Q)^a is jointly convex, so the worst u bounds the mixture, and translations by
+  whole numbers change nothing: P = (1-q) N_0 + q N_v against Q = N_0, in d dimensions as in one.
+- With X = N_v / N_0, E_Q X^k = exp((k^2-k) |v|^2 / (2 t^2)) exactly for whole k, as k v is a point
+  of the lattice again, and at most that for real k (Canonne, Kamath and Steinke 2020, Proposition
+  5). So the sum above and Minkowski's bound hold as they stand; the integral may not, and is left
+  out.
+- The other direction is never worse. z -> v - z swaps N_0 and N_v, and X with 1/X. Add up both
+  moments over such pairs: with A = 1-q + q X, B = 1-q + q/X, X >= 1 and h = a - 1/2 it is enough if
+  sqrt(A) sinh(h ln A) >= X sqrt(B) sinh(h ln 1/B). At h = 1/2 both sides are q (X-1) / 2; and as
+  A B = 1 + (q - q^2) (X-1)^2 / X >= 1, the left one grows at least as fast in h, in proportion.
+- Replacing a row: by way of the table without it, D_a(P || Q) <= (a-1/2)/(a-1) D_2a(P || R) +
+  D_(2a-1)(R || Q) (Mironov 2017, Proposition 11); and as the moment is convex, at most
+  1-q + q exp(2 a (a-1) / s^2) for |v - w| <= 2 r. The least of the two.
 """
 
 from decimal import Decimal, localcontext
@@ -29,6 +46,18 @@ _EXPONENT_MAX = 10**8  # decimals end near exp(2.3e9)
 
 
 def sampled_gaussian(rate: Decimal, multiplier: Decimal, order: Decimal) -> Decimal:
+    """Continuous noise; a row is added or removed."""
+    between = order != int(order) and order < _INTEGRAL_ORDER_MAX
+    if not between or multiplier < _INTEGRAL_MULTIPLIER_MIN:
+        return sampled_discrete_gaussian(rate, multiplier, order)
+    with localcontext(CONTEXT):
+        rho = 1 / (2 * multiplier * multiplier)
+        bound = min(rho * order, _minkowski(rate, rho, order))
+        return min(bound, _by_integral(rate, multiplier, order) / (order - 1))
+
+
+def sampled_discrete_gaussian(rate: Decimal, multiplier: Decimal, order: Decimal) -> Decimal:
+    """Discrete noise, and what holds for continuous noise too; a row is added or removed."""
     with localcontext(CONTEXT):
         rho = 1 / (2 * multiplier * multiplier)
         bound = min(rho * order, _minkowski(rate, rho, order))
@@ -39,11 +68,23 @@ def sampled_gaussian(rate: Decimal, multiplier: Decimal, order: Decimal) -> Deci
         high = _log_moment(rate, multiplier, above)
         if order == above:
             return min(bound, high / (order - 1))
-        if order < _INTEGRAL_ORDER_MAX and multiplier >= _INTEGRAL_MULTIPLIER_MIN:
-            return min(bound, _by_integral(rate, multiplier, order) / (order - 1))
         low = _log_moment(rate, multiplier, below) if below > 1 else Decimal(0)
         share = order - below
         return min(bound, ((1 - share) * low + share * high) / (order - 1))
+
+
+def replaced_discrete_gaussian(rate: Decimal, multiplier: Decimal, order: Decimal) -> Decimal:
+    """Discrete noise; a row is replaced. The multiplier is that of one row, which moves the sum by
+    up to twice its norm."""
+    with localcontext(CONTEXT):
+        a, whole = order, 2 * order / (multiplier * multiplier)
+        bound = whole
+        exponent = (a - 1) * whole
+        if exponent <= _EXPONENT_MAX:
+            bound = min(bound, (1 - rate + rate * exponent.exp()).ln() / (a - 1))
+        first = sampled_discrete_gaussian(rate, multiplier, 2 * a)
+        second = sampled_discrete_gaussian(rate, multiplier, 2 * a - 1)
+        return min(bound, (a - Decimal("0.5")) / (a - 1) * first + second)
 
 
 @lru_cache(maxsize=8192)

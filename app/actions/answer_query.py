@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from app.access import Principal, Role
+from app.actions.long_run import LongRun, kept_alive
 from app.datasets import Dataset
 from app.errors import (
     AppError,
@@ -35,6 +36,7 @@ from app.ledger.protocol import (
     State,
     VoidOrder,
 )
+from app.mechanisms.gradient_descent import GradientRelease
 from app.mechanisms.release import Noise
 from app.names import new_id
 from app.planning.plan import Plan, Planner
@@ -82,7 +84,9 @@ class AnswerQuery:
     noise: Noise
     planner: Planner
     threads: ThreadPoolExecutor
+    learners: ThreadPoolExecutor  # for runs of minutes: other questions must not wait for them
     lease_seconds: float
+    learning_seconds: float
     _ready: set[str] = field(default_factory=set)  # versions seen ready; looking costs 70 us
 
     async def __call__(self, asked: AskedOnce) -> Reply:
@@ -107,6 +111,7 @@ class AnswerQuery:
             raise StillRunning("People or datasets keep changing.", retry_after_seconds=1)
         if isinstance(outcome, Settled):
             return self._reply(outcome)
+        assert isinstance(outcome, Charged)
         return await self._run(order, plan, dataset, outcome)
 
     async def _refusal(self, principal: Principal, dataset: Dataset) -> AppError | None:
@@ -209,6 +214,8 @@ class AnswerQuery:
     ) -> str:
         """What is at hand and small is drawn here; anything else in a thread."""
         asker = order.analyst_id
+        if isinstance(plan.release, GradientRelease):
+            return await self._learn(engine, plan, plan.release, dataset, charge, asker)
         if plan.release.quick and plan.release.tally.group_count() <= INLINE_GROUPS_MAX:
             exact = engine.cached(dataset, plan.release.tally, asker)
             if exact is not None:
@@ -222,11 +229,38 @@ class AnswerQuery:
     def _ask(
         self, engine: Engine, plan: Plan, dataset: Dataset, charge: Charged, asker: str
     ) -> str:
+        self._must_be_there(engine, dataset)
+        reach("F5")
+        return self._noisy(plan, charge, engine.exact(dataset, plan.release.tally, asker))
+
+    async def _learn(
+        self,
+        engine: Engine,
+        plan: Plan,
+        release: GradientRelease,
+        dataset: Dataset,
+        charge: Charged,
+        asker: str,
+    ) -> str:
+        run = LongRun(release.steps, self.learning_seconds)
+
+        def learned() -> str:
+            run.reached(0)
+            self._must_be_there(engine, dataset)
+            reach("F5")
+            exact = engine.exact(dataset, release.tally, asker) if release.rows is None else None
+            rows = engine.records(dataset, release.records)
+            answer = release.learn(exact, rows, self.noise, run.reached)
+            reach("F7")
+            return answer_text(charge, plan, answer)
+
+        async with kept_alive(run, self.ledger, charge, self.lease_seconds):
+            return await asyncio.get_running_loop().run_in_executor(self.learners, learned)
+
+    def _must_be_there(self, engine: Engine, dataset: Dataset) -> None:
         if not engine.ready(dataset):
             self._ready.discard(dataset.version.id)
             raise EngineUnavailable("The prepared data are gone; nothing was read.")
-        reach("F5")
-        return self._noisy(plan, charge, engine.exact(dataset, plan.release.tally, asker))
 
     def _noisy(self, plan: Plan, charge: Charged, exact: Exact) -> str:
         reach("F6")

@@ -13,6 +13,7 @@ from app.api import (
     budgets,
     datasets,
     health,
+    history,
     ledger,
     losses,
     queries,
@@ -103,8 +104,8 @@ def make_application(
         **options,
     )
     app.state.body_bytes_max = body_bytes_max
-    asked = (queries, datasets, analysts, budgets, tradeoff, losses, ledger, accounting, health)
-    for resource in asked:
+    asked = (queries, history, datasets, analysts, budgets, tradeoff, losses, ledger)
+    for resource in (*asked, accounting, health):
         app.include_router(resource.router)
     install_problems(app)
     install_openapi(app)

@@ -1,7 +1,6 @@
-"""Questions: ask, preview, look back."""
+"""Questions: ask and preview."""
 
 import asyncio
-import json
 import math
 from functools import lru_cache
 from typing import Annotated, Any
@@ -11,26 +10,14 @@ from pydantic import BaseModel, Discriminator, Field, Tag, TypeAdapter
 from starlette.types import Receive, Scope, Send
 from typing_extensions import override
 
-from app.access import Role
 from app.actions.answer_query import AskedOnce, Reply
 from app.api.body import Parsed, body, parse, read_bytes, request_key
 from app.api.openapi import documented, problems
-from app.api.principal import Anyone, AnyoneHot, Given, current_hot, token
+from app.api.principal import AnyoneHot, Given, current_hot, token
 from app.api.services import Services, services
-from app.api.wire import (
-    AmountResponse,
-    CursorIn,
-    Limit,
-    LossResponse,
-    cursor_place,
-    cursor_text,
-    iso,
-    json_response,
-)
+from app.api.wire import AmountResponse, LossResponse, json_response
 from app.errors import AccessError, Invalid, QuestionForfeited, QuestionVoided
 from app.faults import ARMED, reach
-from app.ledger.protocol import State
-from app.ledger.records import Asked
 from app.names import new_id
 from app.planning.question import Question
 
@@ -38,7 +25,6 @@ router = APIRouter(tags=["queries"])
 
 PREVIEWS_MAX = 100
 KEPT_BYTES_MAX = 4096
-LISTED_TEXT_MAX = 20_000
 Questions = Annotated[list[Question], Field(min_length=1, max_length=PREVIEWS_MAX)]
 OneOrMany = Annotated[
     Annotated[Question, Tag("one question")] | Annotated[Questions, Tag("a list of questions")],
@@ -117,26 +103,6 @@ class PreviewListResponse(BaseModel):
     items: list[PreviewResponse]
     fits: bool
     stops_at: int | None
-
-
-class HistoryItem(BaseModel):
-    id: str
-    analyst: str
-    dataset: str
-    status: str
-    question: dict[str, Any] | None
-    price: LossResponse
-    reused_from: str | None
-    asked_at: str
-    settled_at: str | None
-    answer: dict[str, Any] | None
-    left_out: bool
-    receipt: Receipt
-
-
-class HistoryResponse(BaseModel):
-    items: list[HistoryItem]
-    next_cursor: str | None
 
 
 class StoredResponse(Response):
@@ -262,53 +228,3 @@ async def preview(
         return json_response(previews[0])
     stops_at = next((i for i, each in enumerate(previews) if not each["fits"]), None)
     return json_response({"items": previews, "fits": stops_at is None, "stops_at": stops_at})
-
-
-@router.get("/v1/queries", **documented("list_queries", "Questions asked", HistoryResponse))
-def list_queries(
-    given: Given, principal: Anyone, limit: Limit = 50, cursor: CursorIn = None
-) -> Response:
-    """Your questions, newest first; an administrator sees everybody's."""
-    principal.must_be(Role.ANALYST, Role.ADMIN)
-    own = principal.analyst_id if principal.role is Role.ANALYST else None
-    (after,) = cursor_place(cursor, str) or (None,)
-    rows = given.history.asked(analyst_id=own, after=after, limit=limit)
-    following = cursor_text(rows[-1].id) if len(rows) == limit else None
-    items = [_item(row, text_max=LISTED_TEXT_MAX) for row in rows]
-    return json_response({"items": items, "next_cursor": following})
-
-
-@router.get(
-    "/v1/queries/{id}",
-    **documented("get_query", "One question", HistoryItem, extra_problems=problems(404)),
-)
-def get_query(given: Given, principal: Anyone, id: str) -> Response:  # noqa: A002  # in the path
-    principal.must_be(Role.ANALYST, Role.ADMIN)
-    own = principal.analyst_id if principal.role is Role.ANALYST else None
-    return json_response(_item(given.history.one(id, analyst_id=own)))
-
-
-def _item(asked: Asked, text_max: int | None = None) -> dict[str, Any]:
-    """A list leaves out what is long; asking for the one question brings it."""
-    charged = json.loads(asked.charged)
-    answer = asked.answer
-    left_out = text_max is not None and len(asked.question) + len(answer or "") > text_max
-    status = "running" if asked.state is State.CHARGED else asked.state.value
-    return {
-        "id": asked.id,
-        "analyst": asked.analyst,
-        "dataset": asked.dataset,
-        "status": status,
-        "question": None if left_out else json.loads(asked.question),
-        "price": {
-            k: v for k, v in charged["charged"].items() if k.startswith(("epsilon", "delta", "rho"))
-        }
-        if asked.reused_from is None
-        else {"epsilon": 0.0, "delta": 0.0},
-        "reused_from": asked.reused_from,
-        "asked_at": iso(asked.created_at),
-        "settled_at": iso(asked.settled_at),
-        "answer": None if answer is None or left_out else json.loads(answer),
-        "left_out": left_out,
-        "receipt": charged["receipt"],
-    }

@@ -5,7 +5,7 @@ that. No text of the driver leaves this file, because drivers quote cells: failu
 after the driver's exception has been let go, so that not even a traceback holds it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypeVar
 
@@ -18,6 +18,7 @@ from app.engines.fitting import check_fit
 from app.engines.memo import Memo
 from app.engines.paths import resolve_source
 from app.engines.prepare import prepare_version, version_path
+from app.engines.records import DuckDBRecords
 from app.engines.sources import Unreadable, file_digest, file_state, open_table
 from app.engines.sql import KEPT_SIZE_MAX, Rendered, render
 from app.engines.steps import render_steps
@@ -25,7 +26,14 @@ from app.engines.versions import OpenVersions
 from app.engines.watchdog import WATCHDOG
 from app.errors import EngineFailed, EngineUnavailable, Invalid
 from app.interfaces import Inspection
-from app.queries.statistics import Exact, StepCounts, StepTally, Tally
+from app.queries.statistics import (
+    Exact,
+    Matrix,
+    Records,
+    StepCounts,
+    StepTally,
+    Tally,
+)
 
 T = TypeVar("T")
 
@@ -93,6 +101,9 @@ class DuckDBEngine:
         if found is None:
             raise EngineFailed("The question could not be answered.")
         return found
+
+    def records(self, dataset: Dataset, wanted: Records) -> Iterable[Matrix]:
+        return DuckDBRecords(self._versions, dataset, wanted, self._timeout_seconds)
 
     def close(self) -> None:
         """Close every version that is not in use; the engine opens them again when asked."""

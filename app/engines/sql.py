@@ -215,10 +215,10 @@ def _aggregate(aggregate: Aggregate, layout: Layout) -> ColumnElement[Any]:
         case Meeting():
             return func.count().filter(condition_sql(aggregate.condition, layout))
         case Power():
-            return func.coalesce(func.sum(_powered(aggregate, layout)), 0)
+            return func.coalesce(func.sum(powered(aggregate, layout)), 0)
 
 
-def _powered(power: Power, layout: Layout) -> ColumnElement[Any]:
+def powered(power: Power, layout: Layout) -> ColumnElement[Any]:
     """Steps are never below their low bound, so that the division is of no negative number; the
     planner keeps squares far within BIGINT, and their sum is a HUGEINT."""
     above = cast(column(layout.steps(power.column), BigInteger()) - _whole(power.low), BigInteger())

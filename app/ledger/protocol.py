@@ -97,7 +97,18 @@ class VoidOrder:
     reason: str
 
 
-Order = ChargeOrder | RecordOrder | ForfeitOrder | VoidOrder
+@dataclass(frozen=True, slots=True)
+class ProgressOrder:
+    """A long run is alive: note how far it is and renew its lease, if the attempt is current."""
+
+    charge_id: str
+    attempt: int
+    step: int
+    steps: int
+    lease_seconds: float
+
+
+Order = ChargeOrder | RecordOrder | ForfeitOrder | VoidOrder | ProgressOrder
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,4 +144,11 @@ class Stale:
     catalogue: int
 
 
-Outcome = Charged | Settled | Stale
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """Is the attempt still the current one? If not, the run has nothing left to do."""
+
+    held: bool
+
+
+Outcome = Charged | Settled | Stale | Noted

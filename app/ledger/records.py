@@ -32,3 +32,4 @@ class Asked:
     delta: int
     created_at: int
     settled_at: int | None
+    progress: tuple[int, int] | None = None  # step and steps of a run that tells them

@@ -5,19 +5,23 @@ from collections.abc import Callable
 from app.mechanisms import (
     exponential,
     gaussian,
+    gradient_descent,
     laplace,
     noisy_max,
     permute_and_flip,
     randomized_response,
 )
 from app.mechanisms.asked import Asked, OtherShape
+from app.mechanisms.gradient_descent import GradientRelease
 from app.mechanisms.release import Release
 from app.queries.choice_shape import ChoiceShape
+from app.queries.gradient_shape import GradientShape
 from app.queries.randomized_column import RandomizedShape
 from app.queries.shape import Shape
 
-AnyShape = Shape | ChoiceShape | RandomizedShape
-Prepare = Callable[[AnyShape, Asked], Release]
+AnyShape = Shape | ChoiceShape | RandomizedShape | GradientShape
+AnyRelease = Release | GradientRelease  # answered from exact statistics, or from rows
+Prepare = Callable[[AnyShape, Asked], AnyRelease]
 
 
 def adds(prepare: Callable[[Shape, Asked], Release]) -> Prepare:
@@ -53,6 +57,17 @@ def reports(prepare: Callable[[RandomizedShape, Asked], Release]) -> Prepare:
     return prepared
 
 
+def learns(prepare: Callable[[GradientShape, Asked], GradientRelease]) -> Prepare:
+    """A mechanism that learns weights from rows, step by step."""
+
+    def prepared(shape: AnyShape, asked: Asked) -> AnyRelease:
+        if not isinstance(shape, GradientShape):
+            raise OtherShape("it learns a regression step by step, and this question is no such")
+        return prepare(shape, asked)
+
+    return prepared
+
+
 MECHANISMS: dict[str, Prepare] = {
     laplace.KIND: adds(laplace.prepare),
     gaussian.KIND: adds(gaussian.prepare),
@@ -60,4 +75,5 @@ MECHANISMS: dict[str, Prepare] = {
     exponential.KIND: chooses(exponential.prepare),
     noisy_max.KIND: chooses(noisy_max.prepare),
     randomized_response.KIND: reports(randomized_response.prepare),
+    gradient_descent.KIND: learns(gradient_descent.prepare),
 }

@@ -5,6 +5,17 @@ from decimal import Decimal
 
 
 @dataclass(frozen=True, slots=True)
+class Descent:
+    """How gradient descent is to go; what is None has a public default."""
+
+    steps: int | None = None
+    clipping_norm: float | None = None
+    learning_rate: float | None = None
+    sampling_rate: float | None = None
+    expected_rows: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Asked:
     """One of epsilon, rho and half_width is given; a delta may go with any of them."""
 
@@ -14,6 +25,7 @@ class Asked:
     half_width: float | None = None
     confidence: float = 0.95  # of the half width
     noise: str | None = None  # of a noisy max
+    descent: Descent = Descent()
 
 
 class CannotServe(Exception):

@@ -101,7 +101,7 @@ def _from_rho(shape: Shape, rho: Fraction) -> tuple[Part, ...]:
     if rho <= 0:
         raise CannotServe("a rho below one unit")
     return tuple(
-        Part(measure, _root_up(measure.sensitivity_squared / (2 * rho * measure.share)))
+        Part(measure, root_up(measure.sensitivity_squared / (2 * rho * measure.share)))
         for measure in shape.measures
     )
 
@@ -147,7 +147,7 @@ def _largest_scale(shape: Shape, steps: float, alpha: float, start: float) -> fl
     return low or SCALE_MIN
 
 
-def _root_up(value: Fraction) -> float:
+def root_up(value: Fraction) -> float:
     root = math.sqrt(value)
     while Fraction(root) ** 2 < value:
         root = math.nextafter(root, math.inf)

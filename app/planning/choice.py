@@ -10,10 +10,9 @@ from app.accounting import COMPOSITION_RULES
 from app.accounting.loss import Loss
 from app.datasets import Card
 from app.errors import Invalid
-from app.mechanisms import MECHANISMS
-from app.mechanisms.asked import Asked, CannotServe, OtherShape
-from app.mechanisms.release import Release
-from app.planning.question import Question
+from app.mechanisms import MECHANISMS, AnyRelease
+from app.mechanisms.asked import Asked, CannotServe, Descent, OtherShape
+from app.planning.question import GradientDescent, Mechanism, Question
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +20,7 @@ class Option:
     """A mechanism that can serve the question."""
 
     kind: str
-    release: Release
+    release: AnyRelease
     payable: bool  # by every account that would pay
 
 
@@ -70,18 +69,22 @@ def _cost(loss: Loss, currencies: frozenset[str]) -> int:
     return loss.mu_squared if currencies == {"gdp"} else loss.rho
 
 
-def _payable(release: Release, currencies: frozenset[str]) -> bool:
+def _payable(release: AnyRelease, currencies: frozenset[str]) -> bool:
     rules = (COMPOSITION_RULES[currency] for currency in currencies)
     return all(rule.can_pay(rule.read(release.loss)) for rule in rules)
 
 
 def _asked(question: Question) -> Asked:
-    privacy = question.privacy
+    privacy, mechanism = question.privacy, question.mechanism
+    descent = Descent()
+    if isinstance(mechanism, GradientDescent):
+        descent = Descent(**mechanism.model_dump(exclude={"kind"}))
     return Asked(
         epsilon=privacy.epsilon,
         delta=privacy.delta,
         rho=privacy.rho,
         half_width=privacy.half_width,
         confidence=privacy.confidence or question.confidence,
-        noise=None if question.mechanism is None else question.mechanism.noise,
+        noise=mechanism.noise if isinstance(mechanism, Mechanism) else None,
+        descent=descent,
     )

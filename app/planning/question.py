@@ -6,6 +6,8 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from app.accounting.rounding import PICO, UNITS_MAX
+from app.datasets import ROWS_MAX
+from app.mechanisms.gradient_descent import STEPS_MAX
 from app.queries import Query
 
 
@@ -99,12 +101,28 @@ class Mechanism(_Frozen):
         return self
 
 
+Positive = Annotated[float, BeforeValidator(as_float), Field(ge=1e-9, le=1e9)]
+
+
+class GradientDescent(_Frozen):
+    """Gradient descent with noise, for regressions. Of all rows in every step, or of a sample to
+    which each row belongs with probability `sampling_rate`. `expected_rows` is a public number of
+    rows to divide by, where there is none; left out, the number is released with noise."""
+
+    kind: Literal["noisy_gradient_descent"]
+    steps: Annotated[int, Field(ge=1, le=STEPS_MAX)] | None = None
+    clipping_norm: Positive | None = None
+    learning_rate: Positive | None = None
+    sampling_rate: Annotated[float, BeforeValidator(as_float), Field(ge=1e-9, le=1.0)] | None = None
+    expected_rows: Annotated[int, Field(ge=1, le=ROWS_MAX)] | None = None
+
+
 class Question(_Frozen):
     """One question about one dataset."""
 
     dataset: Annotated[str, Field(min_length=1, max_length=200)]
     query: Query
     privacy: Privacy
-    mechanism: Mechanism | None = None
+    mechanism: Annotated[Mechanism | GradientDescent, Field(discriminator="kind")] | None = None
     confidence: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.95
     fresh: bool = False

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from app.datasets import Card, Column, IntegerColumn, NumberColumn
 from app.errors import Invalid
 from app.queries.filters import Filter, declared, resolve
+from app.queries.gradient_shape import GradientShape
 from app.queries.groups import GroupBy, resolve_groups
 from app.queries.linear import Linear
 from app.queries.measures import Measure
@@ -23,7 +24,7 @@ class Shape:
     tally: Tally
     measures: tuple[Measure, ...]
     linear: Linear | None = None  # answers that are sums of what is measured
-    alternatives: tuple["Shape", ...] = ()  # other ways to the same answers
+    alternatives: tuple["Shape | GradientShape", ...] = ()  # other ways to the same answers
     indirect: bool = False  # is the figure made of its one measure, rather than being it
 
     @property

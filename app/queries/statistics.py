@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from itertools import pairwise, product
 from typing import Any, Literal
 
+import numpy as np
+
 Scalar = bool | int | float | str | datetime.date
 ComparisonSign = Literal["==", "!=", "<", "<=", ">", ">="]
 
@@ -203,3 +205,32 @@ class StepTally:
 
 
 StepCounts = list[tuple[int, int]]  # the place of the stretch, and how many rows; in order
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceOf:
+    """(steps - low) // grain - centre, where `low` is the column's low bound in steps."""
+
+    column: str
+    low: int
+    grain: int
+    centre: int
+
+
+@dataclass(frozen=True, slots=True)
+class CodeOf:
+    """Where the value stands among the card's; of a boolean 0 for false and 1 for true."""
+
+    column: str
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """Whole numbers of each row that meets a condition and in which no column is missing, in no
+    order: for what is computed row by row and not by the engine."""
+
+    where: Condition | None
+    columns: tuple[PlaceOf | CodeOf, ...]
+
+
+Matrix = np.ndarray[Any, np.dtype[np.int64]]  # of records: a line for each row, a column for each

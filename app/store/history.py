@@ -135,6 +135,7 @@ def _asked_from(row: Any) -> Asked:
         row.delta,
         row.created_at,
         row.settled_at,
+        None if row.progress_steps is None else (row.progress_step, row.progress_steps),
     )
 
 

@@ -19,8 +19,10 @@ from app.ledger.protocol import (
     Charged,
     ChargeOrder,
     ForfeitOrder,
+    Noted,
     Order,
     Outcome,
+    ProgressOrder,
     RecordOrder,
     Settled,
     Stale,
@@ -92,6 +94,7 @@ class _Batch:
         self._new_charges: list[tuple[Any, ...]] = []
         self._settlements: list[tuple[Any, ...]] = []
         self._take_overs: dict[str, tuple[Any, ...]] = {}  # the last one of a charge counts
+        self._progress: list[tuple[Any, ...]] = []
         self._stored_ids: list[str] = [o.charge_id for o in self._settle_orders]
         self.charged = False
         self.recorded = False
@@ -153,6 +156,8 @@ class _Batch:
                     self._settle(order.charge_id, order.attempt, State.FORFEITED, None)
                 case VoidOrder():
                     self._void(order)
+                case ProgressOrder():
+                    return self._note(order)
             return Settled(order.charge_id, State.CHARGED, None)  # concluded after the commit
         except AppError as refusal:
             return refusal
@@ -213,10 +218,24 @@ class _Batch:
         self._insert(order, State.ANSWERED, charged, answer, charge_id)
         return Settled(charge_id, State.ANSWERED, answer, reused=True)
 
-    def _settle(self, charge_id: str, attempt: int, state: State, answer: str | None) -> bool:
+    def _held(self, charge_id: str, attempt: int) -> bool:
+        """Not taken over, nor settled before: else this attempt may store nothing."""
         row = self._by_id.get(charge_id, {"state": None, "attempt": 0})
-        if (row["state"], row["attempt"]) != (State.CHARGED.value, attempt):
-            return False  # taken over, or settled before: this attempt may store nothing
+        return (row["state"], row["attempt"]) == (State.CHARGED.value, attempt)
+
+    def _note(self, order: ProgressOrder) -> Noted:
+        if not self._held(order.charge_id, order.attempt):
+            return Noted(held=False)
+        until = self._lease(order)
+        self._by_id[order.charge_id]["lease_until"] = until
+        noted = (order.step, order.steps, until, order.charge_id, order.attempt)
+        self._progress.append(noted)
+        return Noted(held=True)
+
+    def _settle(self, charge_id: str, attempt: int, state: State, answer: str | None) -> bool:
+        if not self._held(charge_id, attempt):
+            return False
+        row = self._by_id[charge_id]
         row["state"], row["answer"] = state.value, answer
         self._settlements.append((state.value, answer, self._now, charge_id, attempt))
         return True
@@ -250,7 +269,7 @@ class _Batch:
         for cell in cells or ():
             self._touched_cells.add((account.id, cell))
 
-    def _lease(self, order: ChargeOrder) -> int:
+    def _lease(self, order: ChargeOrder | ProgressOrder) -> int:
         return self._now + int(order.lease_seconds * 1_000_000)
 
     def _append(self, book_id: str, *, kind: str, actor: str, body: dict[str, Any]) -> Entry:
@@ -315,6 +334,7 @@ class _Batch:
         pairs = [
             (sql.insert_charge, self._new_charges),
             (sql.take_over, list(self._take_overs.values())),
+            (sql.note_progress, self._progress),
             (sql.settle_charge, self._settlements),
             (sql.update_account, accounts),
             (sql.put_cell, cells),

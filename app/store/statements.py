@@ -18,6 +18,7 @@ CELL_COLUMNS = ["account_id", "cell", "epsilon_spent", "delta_spent", "curve_spe
 ENTRY_COLUMNS = ["book_id", "seq", "at", "kind", "text", "hash"]
 BIG = {"lease_until", "epsilon", "delta", "created_at", "settled_at", "seq", "at", "version"}
 BIG |= {"epsilon_spent", "delta_spent", "updated_at", "last_at"}
+SMALL = {"attempt", "cell", "progress_step", "progress_steps"}
 ACCOUNT = (
     "SELECT book_id, holder, shown, currency, terms, pairs, epsilon_spent, delta_spent, "
     "curve_spent, version FROM accounts WHERE id"
@@ -42,6 +43,7 @@ class Statements:
     insert_charge: str
     settle_charge: str
     take_over: str
+    note_progress: str
     update_account: str
     put_cell: str
     insert_entry: str
@@ -100,6 +102,12 @@ def statements(*, sqlite: bool) -> Statements:
             " AND state = 'charged'",
         ),
         take_over=update("charges", ["attempt", "lease_until"], ["id"], " AND state = 'charged'"),
+        note_progress=update(
+            "charges",
+            ["progress_step", "progress_steps", "lease_until"],
+            ["id", "attempt"],
+            " AND state = 'charged'",
+        ),
         update_account=update(
             "accounts",
             ["epsilon_spent", "delta_spent", "curve_spent", "version", "updated_at"],
@@ -136,4 +144,4 @@ def _postgres_update(table: str, columns: list[str], keys: list[str], more: str 
 
 
 def _kind(column: str) -> str:
-    return "::bigint" if column in BIG else "::integer" if column in ("attempt", "cell") else ""
+    return "::bigint" if column in BIG else "::integer" if column in SMALL else ""

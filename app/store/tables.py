@@ -170,6 +170,8 @@ charges = Table(
     Column("reused_from", Text),
     Column("created_at", BIG, nullable=False),
     Column("settled_at", BIG),
+    Column("progress_step", Integer),  # of a run that tells how far it is
+    Column("progress_steps", Integer),
     CheckConstraint(
         "state IN ('charged', 'answered', 'forfeited', 'voided')",
         name="state",

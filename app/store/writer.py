@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from app.errors import StoreUnavailable
 from app.ledger.account import Account
 from app.ledger.chain import canonical
-from app.ledger.protocol import ForfeitOrder, Order, Outcome, RecordOrder
+from app.ledger.protocol import ForfeitOrder, Order, Outcome, ProgressOrder, RecordOrder
 from app.store.budgets import find_accounts
 from app.store.connect import Database
 from app.store.hot import Broken, Clash, HotConnection, open_hot
@@ -64,7 +64,7 @@ class Writer:
 
     async def submit(self, order: Order) -> Outcome:
         """Carry out one order; raises the refusal, or StoreUnavailable: then nobody knows."""
-        stores = isinstance(order, RecordOrder | ForfeitOrder)
+        stores = isinstance(order, RecordOrder | ForfeitOrder | ProgressOrder)
         result: Outcome = await self._lanes[-1 if stores else 0].put(order)
         return result
 

@@ -50,7 +50,9 @@ class Service:
             SystemNoise(),
             Planner(),
             self.threads,
+            self.threads,
             lease_seconds,
+            60.0,
         )
         self.preview_queries = PreviewQueries(self.writer, self.catalogue, Planner())
         analyst = self.stores.people.create("admin", "Ann", Role.ANALYST, None, None, "")

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,14 @@ from app.errors import (
 from app.interfaces import Engine
 from app.ledger.account import EVERYBODY
 from app.mechanisms.sampling import SystemNoise
-from app.queries.statistics import Exact, StepCounts, StepTally, Tally
+from app.queries.statistics import (
+    Exact,
+    Matrix,
+    Records,
+    StepCounts,
+    StepTally,
+    Tally,
+)
 from tests.actions.service import Service, body, service_in
 
 COUNT = {"kind": "count"}
@@ -51,6 +59,9 @@ class Spoiled:
 
     def inspect(self, source: Any, card: Any) -> Any:
         return self._real.inspect(source, card)
+
+    def records(self, dataset: Dataset, wanted: Records) -> Iterable[Matrix]:
+        return self._real.records(dataset, wanted)
 
     def prepare(self, dataset: Dataset) -> None:
         self._real.prepare(dataset)

@@ -53,7 +53,7 @@ def shapes(query: Json, made: Card) -> list[Shape]:
     asked = question(query).query
     assert isinstance(asked, Workload)
     shape = asked.shape(made)
-    return [shape, *shape.alternatives]
+    return [shape, *(each for each in shape.alternatives if isinstance(each, Shape))]
 
 
 def linear_of(shape: Shape) -> Linear:

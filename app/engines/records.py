@@ -1,0 +1,129 @@
+"""Rows as matrices of whole numbers, batch by batch, for what is computed row by row.
+
+A batch is a range of row numbers and a statement of its own, under the time limit of one: nothing
+stays open between batches, however long a run takes. Rows that are few enough are kept by their
+run, so that each further step reads nothing. As elsewhere no text of the driver leaves.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sqlalchemy import BigInteger, and_, bindparam, cast, literal_column, select, table
+
+from app.datasets import Dataset
+from app.engines.conditions import condition_sql, stored_column
+from app.engines.layout import TABLE, Layout
+from app.engines.sql import DuckDBDialect, powered
+from app.engines.versions import OpenVersions
+from app.engines.watchdog import WATCHDOG
+from app.errors import EngineFailed
+from app.queries.statistics import CodeOf, Matrix, PlaceOf, Power, Records
+
+BATCH_ROWS = 1 << 16
+NUMBERS_KEPT_MAX = 1 << 24  # 128 MB a run
+
+
+@dataclass(frozen=True, slots=True)
+class RangeStatement:
+    """The numbers of the rows from one row number to before another."""
+
+    text: str
+    names: tuple[str, ...]
+    values: dict[str, Any]
+
+    def parameters(self, start: int, stop: int) -> list[Any]:
+        values = self.values | {"start": start, "stop": stop}
+        return [values[name] for name in self.names]
+
+
+def render_range(layout: Layout, wanted: Records) -> RangeStatement:
+    number = literal_column("rowid", BigInteger())
+    bounds = [cast(bindparam(name, 0), BigInteger()) for name in ("start", "stop")]
+    conditions = [number >= bounds[0], number < bounds[1]]
+    conditions += [stored_column(layout, each.column).is_not(None) for each in wanted.columns]
+    if wanted.where is not None:
+        conditions.append(condition_sql(wanted.where, layout))
+    columns = [_number(each, layout).label(f"n{i}") for i, each in enumerate(wanted.columns)]
+    statement = select(*columns).select_from(table(TABLE)).where(and_(*conditions))
+    compiled = statement.compile(
+        dialect=DuckDBDialect(), compile_kwargs={"render_postcompile": True}
+    )
+    return RangeStatement(str(compiled), tuple(compiled.positiontup or ()), dict(compiled.params))
+
+
+def _number(wanted: PlaceOf | CodeOf, layout: Layout) -> Any:
+    if isinstance(wanted, CodeOf):
+        return cast(stored_column(layout, wanted.column), BigInteger())
+    power = Power(wanted.column, wanted.low, wanted.grain, wanted.centre, 1)
+    return cast(powered(power, layout), BigInteger())
+
+
+@dataclass(slots=True)
+class DuckDBRecords:
+    """The rows of one run; can be gone through again and again."""
+
+    versions: OpenVersions
+    dataset: Dataset
+    wanted: Records
+    timeout_seconds: float
+    _statement: RangeStatement | None = None
+    _kept: list[Matrix] | None = None
+
+    def __iter__(self) -> Iterator[Matrix]:
+        if self._kept is not None:
+            yield from self._kept
+            return
+        kept: list[Matrix] | None = []
+        numbers = 0
+        for batch in self._read():
+            numbers += batch.size
+            if kept is not None and numbers <= NUMBERS_KEPT_MAX:
+                kept.append(batch)
+            else:
+                kept = None
+            yield batch
+        self._kept = kept
+
+    def _read(self) -> Iterator[Matrix]:
+        rows = self._fetch(None)
+        count = int(rows[0, 0])
+        for start in range(0, count, BATCH_ROWS):
+            batch = self._fetch((start, start + BATCH_ROWS))
+            if len(batch):
+                yield batch
+
+    def _fetch(self, between: tuple[int, int] | None) -> Matrix:
+        found = self._fetched(between)
+        if found is None:
+            raise EngineFailed("The question could not be answered.")
+        return found
+
+    def _fetched(self, between: tuple[int, int] | None) -> Matrix | None:
+        """The rows in a range, or how many there are; None for whatever went wrong."""
+        try:
+            with self.versions.cursor(self.dataset) as (cursor, layout):
+                text, parameters = _COUNT, list[Any]()
+                if between is not None:
+                    statement = self._statement or render_range(layout, self.wanted)
+                    self._statement = statement
+                    text, parameters = statement.text, statement.parameters(*between)
+                with WATCHDOG.watch(cursor, self.timeout_seconds):
+                    columns = list(cursor.execute(text, parameters).fetchnumpy().values())
+            return _matrix(columns)
+        except Exception:  # noqa: BLE001 - whatever its class, its text may quote a cell
+            return None
+
+
+_COUNT = f'SELECT CAST(coalesce(max(rowid), -1) + 1 AS BIGINT) AS n FROM "{TABLE}"'  # noqa: S608 - constants
+
+
+def _matrix(columns: list[Any]) -> Matrix:
+    """Each column stands together in memory."""
+    matrix = np.empty((len(columns[0]), len(columns)), dtype=np.int64, order="F")
+    for place, column in enumerate(columns):
+        if type(column) is not np.ndarray or column.dtype != np.int64:
+            raise TypeError("rows are whole numbers, and none of them is missing")
+        matrix[:, place] = column
+    return matrix
