@@ -29,7 +29,7 @@ from app.datasets import Card, IntegerColumn, NumberColumn
 from app.queries.figures import Figure, Noisy
 from app.queries.measures import Measure
 from app.queries.shape import Selection, Shape, numeric
-from app.queries.statistics import Power, Values
+from app.queries.statistics import Placed, Product, Values
 
 STEPS_MAX = 1 << 21  # squares stay below 2^40, and their noise far within 64 bits
 SHARES = Fraction(2, 5), Fraction(1, 4), Fraction(7, 20)
@@ -51,13 +51,14 @@ class Variance(Selection):
             others = 2
             if groups:
                 rows, one = 2 * m, 2
-        low, exponent = column.steps[0], grid.exponent
+        exponent = grid.exponent
+        place = Placed(column.name, column.steps[0], grid.grain, grid.centre)
         return Shape(
             tally=self.tally(
                 card,
                 groups,
-                Power(column.name, low, grid.grain, grid.centre, 1),
-                Power(column.name, low, grid.grain, grid.centre, 2),
+                Product((place,)),
+                Product((place, place)),
                 Values(column.name),
             ),
             measures=(
