@@ -220,13 +220,18 @@ def _aggregate(aggregate: Aggregate, layout: Layout, factors: Factors) -> Column
             return func.count(stored_column(layout, aggregate.column))
         case Total():
             # Whole steps: the sum of BIGINT is a HUGEINT, exact and past every overflow.
-            return func.coalesce(func.sum(column(layout.steps(aggregate.column))), 0)
+            return _summed(column(layout.steps(aggregate.column)))
         case Meeting():
             return func.count().filter(condition_sql(aggregate.condition, layout))
         case Product():
             # The planner keeps products far within BIGINT, and their sum is a HUGEINT.
             names = (column(factors[factor], BigInteger()) for factor in aggregate.factors)
-            return func.coalesce(func.sum(reduce(operator.mul, names)), 0)
+            return _summed(reduce(operator.mul, names))
+
+
+def _summed(numbers: ColumnElement[Any]) -> ColumnElement[Any]:
+    """Of no rows nothing. The zero is no parameter: of thousands each would take its time."""
+    return func.coalesce(func.sum(numbers), literal_column("0"))
 
 
 def _factor(factor: Factor, layout: Layout) -> ColumnElement[Any]:

@@ -8,6 +8,7 @@ from app.queries.cdf import Cdf
 from app.queries.count import Count
 from app.queries.extremes import Max, Min
 from app.queries.histogram import Histogram
+from app.queries.linear_regression import LinearRegression
 from app.queries.mean import Mean
 from app.queries.mode import Mode, TopK
 from app.queries.price import Price
@@ -29,6 +30,7 @@ QUERIES = {
     "histogram": Histogram,
     "workload": Workload,
     "cdf": Cdf,
+    "linear_regression": LinearRegression,
     "randomized_column": RandomizedColumn,
     "mode": Mode,
     "top_k": TopK,
@@ -39,9 +41,12 @@ QUERIES = {
     "price": Price,
 }
 
-# Answered by numbers with noise, by sums of noisy counts, by one public outcome, or
-# (RandomizedColumn) by reports that every row makes at random.
+# Answered by numbers with noise, by sums of noisy counts, by one public outcome, by what is fitted
+# to noisy moments (LinearRegression), or by reports that every row makes at random
+# (RandomizedColumn).
 Measured = Count | Sum | Mean | Variance | Ratio | Reciprocal | Histogram
 Combined = Workload | Cdf
 Chosen = Mode | TopK | Quantile | Median | Min | Max | Price
-Query = Annotated[Measured | Combined | Chosen | RandomizedColumn, Field(discriminator="kind")]
+Query = Annotated[
+    Measured | Combined | Chosen | LinearRegression | RandomizedColumn, Field(discriminator="kind")
+]

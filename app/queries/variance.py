@@ -28,7 +28,7 @@ from typing import Literal
 from app.datasets import Card, IntegerColumn, NumberColumn
 from app.queries.figures import Figure, Noisy
 from app.queries.measures import Measure
-from app.queries.shape import Selection, Shape, numeric
+from app.queries.shape import DEPENDS, Selection, Shape, numeric
 from app.queries.statistics import Placed, Product, Values
 
 STEPS_MAX = 1 << 21  # squares stay below 2^40, and their noise far within 64 bits
@@ -80,6 +80,7 @@ class Variance(Selection):
                     others * (m * grid.square_reach) ** 2,
                 ),
             ),
+            unpromised=f"{DEPENDS}, by how many values there are",
         )
 
     def figures(self, noisy: tuple[tuple[Noisy, ...], ...], card: Card) -> list[Figure]:

@@ -184,6 +184,6 @@ def test_a_width_that_depends_on_what_is_released_cannot_be_promised(query: dict
     wanted = question(query).model_copy(
         update={"privacy": question(query).privacy.model_validate({"half_width": 0.1})}
     )
-    with pytest.raises(Invalid, match="depends on what is released"):
+    with pytest.raises(Invalid, match="/privacy/half_width: none: the width depends"):
         make_plan(wanted, card())
     assert make_plan(question(query), card()).release.expected_error(0.95)["half_width"] is None
