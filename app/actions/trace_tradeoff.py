@@ -86,7 +86,7 @@ class TraceTradeoff:
 def _of_charge(body: dict[str, Any]) -> Single | None:
     epsilon = Fraction(body["epsilon"], PICO)
     match body:
-        case {"strategy": _}:  # many counts may move at once
+        case {"strategy": _} | {"moments": _}:  # many numbers may move at once
             return None
         case {"mechanism": "laplace", "noise": [{"sensitivity": str(moves), "share": "1"}]}:
             return Laplace(epsilon, steps=int(moves))

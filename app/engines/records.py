@@ -15,11 +15,11 @@ from sqlalchemy import BigInteger, and_, bindparam, cast, literal_column, select
 from app.datasets import Dataset
 from app.engines.conditions import condition_sql, stored_column
 from app.engines.layout import TABLE, Layout
-from app.engines.sql import DuckDBDialect, powered
+from app.engines.sql import DuckDBDialect, factor_sql
 from app.engines.versions import OpenVersions
 from app.engines.watchdog import WATCHDOG
 from app.errors import EngineFailed
-from app.queries.statistics import CodeOf, Matrix, PlaceOf, Power, Records
+from app.queries.statistics import CodeOf, Matrix, Placed, Records
 
 BATCH_ROWS = 1 << 16
 NUMBERS_KEPT_MAX = 1 << 24  # 128 MB a run
@@ -53,11 +53,10 @@ def render_range(layout: Layout, wanted: Records) -> RangeStatement:
     return RangeStatement(str(compiled), tuple(compiled.positiontup or ()), dict(compiled.params))
 
 
-def _number(wanted: PlaceOf | CodeOf, layout: Layout) -> Any:
+def _number(wanted: Placed | CodeOf, layout: Layout) -> Any:
     if isinstance(wanted, CodeOf):
         return cast(stored_column(layout, wanted.column), BigInteger())
-    power = Power(wanted.column, wanted.low, wanted.grain, wanted.centre, 1)
-    return cast(powered(power, layout), BigInteger())
+    return cast(factor_sql(wanted, layout), BigInteger())
 
 
 @dataclass(slots=True)

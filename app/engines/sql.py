@@ -4,9 +4,10 @@ Every identifier is quoted and every value bound. Each grouping is one whole num
 its place among the groups, so that a result is small and says nothing but numbers.
 """
 
+import operator
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Any
 
 from sqlalchemy import (
@@ -36,9 +37,12 @@ from app.queries.statistics import (
     Aggregate,
     ByEdges,
     ByValues,
+    Compare,
+    Factor,
     Grouping,
+    Marked,
     Meeting,
-    Power,
+    Product,
     Rows,
     Split,
     Tally,
@@ -122,7 +126,8 @@ def _rendered(layout: Layout, tally: Tally) -> Rendered:
 
 
 def _render(layout: Layout, tally: Tally) -> Rendered:
-    rows: FromClause = table(TABLE)
+    factors = _factors(tally)
+    rows = _with_factors(factors, layout)
     codes: list[ColumnElement[int]] = []
     conditions: list[ColumnElement[bool]] = []
     places: list[Mapping[int, int] | range] = []
@@ -141,7 +146,7 @@ def _render(layout: Layout, tally: Tally) -> Rendered:
         codes += [code.label(f"g{i}") for i, code in enumerate(_bits(tally.split, layout))]
     if tally.where is not None:
         conditions.append(condition_sql(tally.where, layout))
-    statement = select(*codes, *(_aggregate(each, layout) for each in tally.aggregates))
+    statement = select(*codes, *(_aggregate(each, layout, factors) for each in tally.aggregates))
     statement = statement.select_from(rows)
     if conditions:
         statement = statement.where(and_(*conditions))
@@ -203,7 +208,25 @@ def _value_places(grouping: ByValues, layout: Layout) -> dict[int, int]:
     return places
 
 
-def _aggregate(aggregate: Aggregate, layout: Layout) -> ColumnElement[Any]:
+Factors = Mapping[Factor, str]  # the name of the column that holds each
+
+
+def _factors(tally: Tally) -> Factors:
+    products = [each for each in tally.aggregates if isinstance(each, Product)]
+    different = dict.fromkeys(factor for each in products for factor in each.factors)
+    return {factor: f"f{i}" for i, factor in enumerate(different)}
+
+
+def _with_factors(factors: Factors, layout: Layout) -> FromClause:
+    """The rows with a further column for each factor: worked out once, however many products."""
+    rows = table(TABLE)
+    if not factors:
+        return rows
+    made = (factor_sql(factor, layout).label(name) for factor, name in factors.items())
+    return select(literal_column("*"), *made).select_from(rows).subquery("factored")
+
+
+def _aggregate(aggregate: Aggregate, layout: Layout, factors: Factors) -> ColumnElement[Any]:
     match aggregate:
         case Rows():
             return func.count()
@@ -211,20 +234,29 @@ def _aggregate(aggregate: Aggregate, layout: Layout) -> ColumnElement[Any]:
             return func.count(stored_column(layout, aggregate.column))
         case Total():
             # Whole steps: the sum of BIGINT is a HUGEINT, exact and past every overflow.
-            return func.coalesce(func.sum(column(layout.steps(aggregate.column))), 0)
+            return _summed(column(layout.steps(aggregate.column)))
         case Meeting():
             return func.count().filter(condition_sql(aggregate.condition, layout))
-        case Power():
-            return func.coalesce(func.sum(powered(aggregate, layout)), 0)
+        case Product():
+            # The planner keeps products far within BIGINT, and their sum is a HUGEINT.
+            names = (column(factors[factor], BigInteger()) for factor in aggregate.factors)
+            return _summed(reduce(operator.mul, names))
 
 
-def powered(power: Power, layout: Layout) -> ColumnElement[Any]:
-    """Steps are never below their low bound, so that the division is of no negative number; the
-    planner keeps squares far within BIGINT, and their sum is a HUGEINT."""
-    above = cast(column(layout.steps(power.column), BigInteger()) - _whole(power.low), BigInteger())
-    coarse = above.op("//")(_whole(power.grain))
-    centred = cast(coarse, BigInteger()) - _whole(power.centre)
-    return centred if power.power == 1 else centred * centred
+def _summed(numbers: ColumnElement[Any]) -> ColumnElement[Any]:
+    """Of no rows nothing. The zero is no parameter: of thousands each would take its time."""
+    return func.coalesce(func.sum(numbers), literal_column("0"))
+
+
+def factor_sql(factor: Factor, layout: Layout) -> ColumnElement[Any]:
+    """Steps are never below their low bound, so that the division is of no negative number."""
+    if isinstance(factor, Marked):
+        marked = condition_sql(Compare(factor.column, "==", factor.value), layout)
+        return cast(case((marked, _whole(1)), else_=_whole(0)), BigInteger())
+    steps = column(layout.steps(factor.column), BigInteger())
+    above = cast(steps - _whole(factor.low), BigInteger())
+    coarse = above.op("//")(_whole(factor.grain))
+    return cast(coarse, BigInteger()) - _whole(factor.centre)
 
 
 def _whole(number: int) -> ColumnElement[Any]:

@@ -33,6 +33,11 @@ class Law(Protocol):
         """A w with P(|sum of a_i Z_i| > w) <= alpha, for more than one independent draw."""
         ...
 
+    def norm(self, scale: float, *, root: float, largest: float, size: int, alpha: float) -> float:
+        """A w with P(|sum of Z_k B_k| > w) <= alpha for symmetric matrices B_k of a size, where
+        |sum of B_k^2| is at most root^2 and no |B_k| above `largest`; linear in the two."""
+        ...
+
     def deviation(self, scale: float) -> float:
         """The standard deviation, for comparing mechanisms."""
         ...
@@ -128,16 +133,17 @@ class AdditiveRelease:
 
     def expected_error(self, confidence: float) -> dict[str, Any]:
         half = self.half_width(confidence)
-        return {"half_width": half, "confidence": confidence, "covers": "noise"}
+        told = {"half_width": half, "confidence": confidence, "covers": "noise"}
+        return told if half is not None else {**told, "reason": self.shape.unpromised}
 
     def half_width(self, confidence: float) -> float | None:
         """Half of the interval's width where one measure is the figure; None for a mean, whose
         interval depends on what is released."""
-        if not self.shape.figure_is_measure:
+        if self.shape.unpromised is not None:
             return None
         part = self.parts[0]
         steps = self.law.width(part.scale, 1.0 - confidence)
-        return float(number(steps, part.measure.grid_exponent))
+        return float(number(steps, part.measure.grid_exponent)) / self.shape.divisor
 
     @property
     def spread(self) -> tuple[float, ...]:
@@ -158,6 +164,6 @@ def float_up(exact: Fraction) -> float:
     return scale if Fraction(scale) >= exact else math.nextafter(scale, math.inf)
 
 
-def steps_within(measure: Measure, half_width: float) -> Fraction:
-    """How many steps of the measure's grid a half width holds."""
-    return Fraction(half_width) * Fraction(2) ** measure.grid_exponent
+def steps_within(shape: Shape, half_width: float) -> Fraction:
+    """How many steps of the one measure's grid a half width holds."""
+    return Fraction(half_width) * shape.divisor * Fraction(2) ** shape.measures[0].grid_exponent

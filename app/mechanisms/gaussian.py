@@ -23,11 +23,12 @@ from app.accounting.precise import decimal, units_down, units_up
 from app.accounting.rounding import ATTO, PICO, cost_units, limit_units
 from app.errors import Invalid
 from app.mechanisms.additive import AdditiveRelease, Part, float_up, steps_within
+from app.mechanisms.additive_release import release_of
 from app.mechanisms.asked import Asked, CannotServe
 from app.mechanisms.gaussian_calibration import least_scale
-from app.mechanisms.linear import figure_width, release_of
+from app.mechanisms.linear import figure_width
 from app.mechanisms.release import Noise
-from app.mechanisms.sums import gaussian_width
+from app.mechanisms.sums import gaussian_norm, gaussian_width
 from app.queries.combination import Combination
 from app.queries.measures import Measure
 from app.queries.shape import Shape
@@ -52,6 +53,9 @@ class DiscreteGaussian:
 
     def sum_width(self, scale: float, sum_of: Combination, alpha: float) -> float:
         return gaussian_width(scale, sum_of, alpha)
+
+    def norm(self, scale: float, *, root: float, largest: float, size: int, alpha: float) -> float:
+        return gaussian_norm(scale, root, size, alpha)
 
     def deviation(self, scale: float) -> float:
         """At most the parameter (Canonne, Kamath and Steinke 2020, Corollary 9)."""
@@ -121,10 +125,10 @@ def _from_promise(
 
 def _from_width(shape: Shape, half_width: float, confidence: float) -> tuple[Part, ...]:
     """The largest parameter whose interval is within the half width."""
-    if not shape.figure_is_measure:
-        raise CannotServe("the width of this figure depends on what is released")
+    if shape.unpromised is not None:
+        raise Invalid.field("/privacy/half_width", shape.unpromised)
     measure: Measure = shape.measures[0]
-    steps = steps_within(measure, half_width)
+    steps = steps_within(shape, half_width)
     if shape.linear is None:
         steps = Fraction(math.floor(steps))
     scale = float(steps) / (-_NORMAL.inv_cdf((1.0 - confidence) / 2.0) * (1.0 + 2e-9))

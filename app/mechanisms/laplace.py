@@ -22,11 +22,12 @@ from app.accounting.precise import units_up
 from app.accounting.rounding import PICO, cost_units, limit_units
 from app.errors import Invalid
 from app.mechanisms.additive import AdditiveRelease, Part, float_up, steps_within
+from app.mechanisms.additive_release import release_of
 from app.mechanisms.asked import Asked, CannotServe
 from app.mechanisms.calibration import EPSILON_UNITS_MAX, last
-from app.mechanisms.linear import figure_width, release_of
+from app.mechanisms.linear import figure_width
 from app.mechanisms.release import Noise
-from app.mechanisms.sums import laplace_width
+from app.mechanisms.sums import laplace_norm, laplace_width
 from app.queries.combination import Combination
 from app.queries.measures import Measure
 from app.queries.shape import Shape
@@ -50,6 +51,9 @@ class DiscreteLaplace:
 
     def sum_width(self, scale: float, sum_of: Combination, alpha: float) -> float:
         return laplace_width(scale, sum_of, alpha)
+
+    def norm(self, scale: float, *, root: float, largest: float, size: int, alpha: float) -> float:
+        return laplace_norm(scale, root, largest, size, alpha)
 
     def deviation(self, scale: float) -> float:
         """Variance 2 p / (1 - p)^2."""
@@ -122,10 +126,10 @@ def _pure_epsilon_near(rho: float) -> float:
 
 def _epsilon_for(shape: Shape, half_width: float, confidence: float) -> int:
     """The least epsilon whose interval is no wider: a larger one never has a wider one."""
-    if not shape.figure_is_measure:
-        raise CannotServe("the width of this figure depends on what is released")
+    if shape.unpromised is not None:
+        raise Invalid.field("/privacy/half_width", shape.unpromised)
     measure = shape.measures[0]
-    steps = steps_within(measure, half_width)
+    steps = steps_within(shape, half_width)
 
     def too_wide(epsilon: int) -> bool:
         return figure_width(LAW, shape, _scale(measure, epsilon), 1.0 - confidence) > steps

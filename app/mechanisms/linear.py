@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from typing_extensions import override
 
-from app.accounting.loss import Loss
 from app.datasets import Card
-from app.mechanisms.additive import AdditiveRelease, Law, Part
+from app.mechanisms.additive import AdditiveRelease, Law
 from app.mechanisms.inference import adjusted, linear_estimate
 from app.mechanisms.release import Noise
 from app.queries import Query
@@ -107,13 +106,6 @@ class LinearRelease(AdditiveRelease):
     def _strategy(self) -> dict[str, Any]:
         levels = {"levels": list(self.linear.runs)} if self.linear.runs else {}
         return {"strategy": self.linear.strategy, "measured": self.linear.measured, **levels}
-
-
-def release_of(
-    law: Law, shape: Shape, parts: tuple[Part, ...], loss: Loss, theorem: str
-) -> AdditiveRelease:
-    kind = AdditiveRelease if shape.linear is None else LinearRelease
-    return kind(law, shape, parts, loss, theorem)
 
 
 def figure_width(law: Law, shape: Shape, scale: float, alpha: float) -> float:

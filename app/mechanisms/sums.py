@@ -14,6 +14,13 @@ P(S > w) P(G > -d) <= P(S + G > w - d).
   grid, over the same at the unshifted one, which is 1 but for 4 exp(-2 pi^2 t^2) (Poisson
   summation; Micciancio and Regev 2007): below 1e-14 where s >= 3. Otherwise, and where less,
   Chernoff's bound for a subgaussian sum (Canonne, Kamath and Steinke 2020).
+
+Matrices: for E = sum of Z_k B_k with fixed symmetric B_k of size d, and every t > 0, P(|E| > w) is
+at most 2 d exp(-t w) times the exponential of |sum of ln E exp(t Z_k B_k)| (Tropp 2012, Theorem
+3.6). A discrete Gaussian has E exp(t Z) <= exp(t^2 s^2 / 2), and a discrete Laplace at most that of
+the continuous one, 1 / (1 - t^2 s^2), since (cosh x - 1) / x^2 increases; with -ln(1 - x^2) at most
+x^2 / (1 - x) and the best t this is Bernstein's bound. A vector is a matrix of one more row and
+column, with zeros elsewhere.
 """
 
 import math
@@ -156,6 +163,20 @@ def _gaussian_sum(scale: float, count: int, alpha: float) -> float:
         return (result / total) ** count
 
     return _from_transform(transform, window, alpha)
+
+
+# Matrices
+
+
+def gaussian_norm(scale: float, root: float, size: int, alpha: float) -> float:
+    """A w with P(|E| > w) <= alpha, where |sum of B_k^2| is at most root^2."""
+    return scale * root * math.sqrt(2.0 * math.log(2.0 * size / alpha)) * GUARD
+
+
+def laplace_norm(scale: float, root: float, largest: float, size: int, alpha: float) -> float:
+    """The same, where no |B_k| is above `largest`."""
+    log = math.log(2.0 * size / alpha)
+    return scale * (2.0 * root * math.sqrt(log) + largest * log) * GUARD
 
 
 # The law of a sum

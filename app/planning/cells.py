@@ -17,6 +17,7 @@ from app.datasets import Card
 from app.planning.partition import cell_column, declared_values, partition_of
 from app.planning.reach import reach
 from app.queries.statistics import (
+    Aggregate,
     AllOf,
     AnyOf,
     ByEdges,
@@ -28,8 +29,11 @@ from app.queries.statistics import (
     Meeting,
     Negation,
     OneOf,
+    Product,
     Rows,
     Tally,
+    Total,
+    Values,
 )
 
 
@@ -91,8 +95,17 @@ def _what_counts(tally: Tally, column: str) -> Condition:
     met = [each.condition for each in tally.aggregates if isinstance(each, Meeting)]
     if len(met) == len(tally.aggregates):
         parts.append(AnyOf(tuple(met)))
-    if all(
-        not isinstance(each, Rows | Meeting) and each.column == column for each in tally.aggregates
-    ):
-        parts.append(Negation(IsMissing(column)))  # a missing value adds nothing
+    if all(_adds_of(each, column) for each in tally.aggregates):
+        parts.append(Negation(IsMissing(column)))
     return AllOf(tuple(parts))
+
+
+def _adds_of(aggregate: Aggregate, column: str) -> bool:
+    """Does a row add nothing to it if the column is missing?"""
+    match aggregate:
+        case Values() | Total():
+            return aggregate.column == column
+        case Product():
+            return any(factor.column == column for factor in aggregate.factors)
+        case Rows() | Meeting():
+            return False

@@ -8,6 +8,7 @@ from app.queries.cdf import Cdf
 from app.queries.count import Count
 from app.queries.extremes import Max, Min
 from app.queries.histogram import Histogram
+from app.queries.linear_regression import LinearRegression
 from app.queries.logistic_regression import LogisticRegression
 from app.queries.mean import Mean
 from app.queries.mode import Mode, TopK
@@ -30,6 +31,7 @@ QUERIES = {
     "histogram": Histogram,
     "workload": Workload,
     "cdf": Cdf,
+    "linear_regression": LinearRegression,
     "randomized_column": RandomizedColumn,
     "logistic_regression": LogisticRegression,
     "mode": Mode,
@@ -41,12 +43,14 @@ QUERIES = {
     "price": Price,
 }
 
-# Answered by numbers with noise, by sums of noisy counts, by one public outcome, by reports that
-# every row makes at random (RandomizedColumn), or by weights learned step by step.
+# Answered by numbers with noise, by sums of noisy counts, by one public outcome, by what is fitted
+# to noisy moments (LinearRegression), by reports that every row makes at random (RandomizedColumn),
+# or by weights learned step by step.
 Measured = Count | Sum | Mean | Variance | Ratio | Reciprocal | Histogram
 Combined = Workload | Cdf
 Chosen = Mode | TopK | Quantile | Median | Min | Max | Price
 Learned = LogisticRegression
 Query = Annotated[
-    Measured | Combined | Chosen | RandomizedColumn | Learned, Field(discriminator="kind")
+    Measured | Combined | Chosen | LinearRegression | RandomizedColumn | Learned,
+    Field(discriminator="kind"),
 ]

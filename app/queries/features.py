@@ -111,7 +111,7 @@ def place(column: IntegerColumn | NumberColumn) -> Place:
     grain = 1 << doublings
     width = (high - low) // grain
     centre = width // 2
-    reach = width - centre
+    reach = max(width - centre, 1)  # bounds within one step of the grid leave one place, 0
     step = grain * 2.0**-column.grid_exponent
     middle = (low + grain * centre) * 2.0**-column.grid_exponent
     return Place(column.name, low, grain, centre, reach, middle, step * reach)

@@ -24,7 +24,7 @@ from app.queries.statistics import (
     Condition,
     IsMissing,
     Negation,
-    PlaceOf,
+    Placed,
     Records,
     Rows,
     Tally,
@@ -109,9 +109,9 @@ def gradient_shape(
     )
 
 
-def _stored(term: Place | Indicator) -> PlaceOf | CodeOf:
+def _stored(term: Place | Indicator) -> Placed | CodeOf:
     if isinstance(term, Place):
-        return PlaceOf(term.column, term.low, term.grain, term.centre)
+        return Placed(term.column, term.low, term.grain, term.centre)
     return CodeOf(term.column)
 
 

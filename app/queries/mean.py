@@ -25,7 +25,7 @@ from typing import Literal
 from app.datasets import Card
 from app.queries.figures import Figure, Noisy
 from app.queries.measures import Measure
-from app.queries.shape import Selection, Shape, numeric
+from app.queries.shape import DEPENDS, Selection, Shape, numeric
 from app.queries.statistics import Total, Values
 
 
@@ -62,6 +62,7 @@ class Mean(Selection):
                 ),
                 Measure("count", ((1, 1),), rows, half, 0, square=count_square * m**2),
             ),
+            unpromised=f"{DEPENDS}, by how many values there are; a count and a sum promise theirs",
         )
 
     def figures(self, noisy: tuple[tuple[Noisy, ...], ...], card: Card) -> list[Figure]:

@@ -5,6 +5,11 @@ disjoint, so the pair moves as a histogram of two bins does, and A / (A + B) is 
 grows with A and falls with B, so over the box of both intervals its extremes are in two corners.
 Both counts are at least 0; an empty selection has ratio 0.
 
+Of all rows, where one row is a person and one is replaced by another, A + B is the public number of
+rows: A alone gets noise, half as much, and the ratio is A over that number. Its width is that of
+the noise and can be promised. Anywhere else the denominator is private and may be small, and no
+half width below the bounds' own would hold for every table.
+
 Of sums: X and Y over the rows in which neither value is missing, each with half of the loss: a
 person moves each by at most its own sensitivity, so the shares never cost more than 1. The ratio is
 a mean of x/y weighted by y, hence within the bounds of x/y, if y has a low bound above zero; with a
@@ -23,10 +28,11 @@ from app.errors import Invalid
 from app.queries.figures import Figure, Noisy
 from app.queries.filters import Filter, declared, resolve
 from app.queries.measures import row_measure
-from app.queries.shape import AT, Selection, Shape
+from app.queries.shape import AT, DEPENDS, Selection, Shape
 from app.queries.statistics import AllOf, IsMissing, Meeting, Negation, Tally, Total
 
 Numeric = IntegerColumn | NumberColumn
+UNPROMISED = f"{DEPENDS}, by the denominator"
 
 
 class Part(BaseModel):
@@ -52,6 +58,9 @@ class Ratio(Selection):
 
     def figures(self, noisy: tuple[tuple[Noisy, ...], ...], card: Card) -> list[Figure]:
         if self.denominator is None:
+            rows = self._public_rows(card)
+            if rows is not None:
+                return [_of_rows(noisy[0][0], rows)]
             return [_share(*each) for each in zip(*noisy, strict=True)]
         quotient = _Quotient(*self._columns(card))
         return [quotient.figure(*each) for each in zip(*noisy, strict=True)]
@@ -71,12 +80,22 @@ class Ratio(Selection):
     def _rows(self, card: Card) -> Shape:
         met = resolve(self.numerator.where, card, f"{AT}/numerator/where")
         assert met is not None
+        rows = self._public_rows(card)
+        if rows is not None:
+            counted = row_measure(card, "count", low=1, high=1, grouped=False, grid_exponent=0)
+            return Shape(self.tally(card, (), Meeting(met)), (counted,), divisor=rows)
         groups = self.resolved_groups(card)
         counted = row_measure(card, "count", low=1, high=1, grouped=True, grid_exponent=0)
         return Shape(
             self.tally(card, groups, Meeting(met), Meeting(Negation(met))),
             (replace(counted, also=(((1, 1),),)),),
+            unpromised=UNPROMISED,
         )
+
+    def _public_rows(self, card: Card) -> int | None:
+        """How many rows there are to divide by, if everybody knows."""
+        whole = self.where is None and not self.group_by
+        return card.rows if whole and card.person.kind == "row" else None
 
     def _sums(self, card: Card) -> Shape:
         above, below = self._columns(card)
@@ -100,7 +119,8 @@ class Ratio(Selection):
         where = resolve(self.where, card, f"{AT}/where")
         present = [Negation(IsMissing(column.name)) for column in (above, below)]
         both = AllOf(tuple(present if where is None else [where, *present]))
-        return Shape(Tally(both, groups, (Total(above.name), Total(below.name))), measures)
+        tally = Tally(both, groups, (Total(above.name), Total(below.name)))
+        return Shape(tally, measures, unpromised=UNPROMISED)
 
     def _columns(self, card: Card) -> tuple[Numeric, Numeric]:
         assert self.denominator is not None
@@ -118,6 +138,11 @@ def _numeric(card: Card, part: Part, at: str) -> Numeric:
     if not isinstance(column, IntegerColumn | NumberColumn):
         raise Invalid.field(at, "an integer or number column")
     return column
+
+
+def _of_rows(met: Noisy, rows: int) -> Figure:
+    value, low, high = (min(max(each, 0), rows) / rows for each in (met.steps, met.low, met.high))
+    return Figure(value, low, high)
 
 
 def _share(met: Noisy, others: Noisy) -> Figure:

@@ -12,8 +12,10 @@ from typing import Literal
 from app.datasets import Card
 from app.queries.figures import Figure, Noisy
 from app.queries.measures import row_measure
-from app.queries.shape import Selection, Shape
+from app.queries.shape import DEPENDS, Selection, Shape
 from app.queries.statistics import Rows
+
+UNPROMISED = f"{DEPENDS}, by the count itself; a count promises its own"
 
 
 class Reciprocal(Selection):
@@ -24,7 +26,7 @@ class Reciprocal(Selection):
     def shape(self, card: Card) -> Shape:
         groups = self.resolved_groups(card)
         counted = row_measure(card, "count", low=1, high=1, grouped=bool(groups), grid_exponent=0)
-        return Shape(self.tally(card, groups, Rows()), (counted,), indirect=True)
+        return Shape(self.tally(card, groups, Rows()), (counted,), unpromised=UNPROMISED)
 
     def figures(self, noisy: tuple[tuple[Noisy, ...], ...], card: Card) -> list[Figure]:
         return [

@@ -12,27 +12,28 @@ from app.queries.gradient_shape import GradientShape
 from app.queries.groups import GroupBy, resolve_groups
 from app.queries.linear import Linear
 from app.queries.measures import Measure
+from app.queries.moments import Moments
 from app.queries.statistics import Aggregate, Grouping, Tally
 
 AT = "/query"
+DEPENDS = "none: the width depends on what is released"
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """One tally to ask the engine for, and the measures made of it that get noise."""
+    """One tally to ask the engine for, and the measures made of it that get noise.
+
+    Where the figure is one measure, or sums of what is measured, its width is that of the noise and
+    known beforehand; any other shape says why it is not.
+    """
 
     tally: Tally
     measures: tuple[Measure, ...]
     linear: Linear | None = None  # answers that are sums of what is measured
     alternatives: tuple["Shape | GradientShape", ...] = ()  # other ways to the same answers
-    indirect: bool = False  # is the figure made of its one measure, rather than being it
-
-    @property
-    def figure_is_measure(self) -> bool:
-        """Is the width of a figure that of its noise, known beforehand?"""
-        if self.linear is not None:
-            return True
-        return len(self.measures) == 1 and not self.measures[0].also and not self.indirect
+    divisor: int = 1  # a public number: the figure is the measure over it
+    unpromised: str | None = None  # why no half width can be promised, for people
+    moments: Moments | None = None  # of a regression, whose coefficients are made of them
 
 
 class Selection(BaseModel):

@@ -15,6 +15,7 @@ import numpy as np
 
 Scalar = bool | int | float | str | datetime.date
 ComparisonSign = Literal["==", "!=", "<", "<=", ">", ">="]
+PRODUCT_SIZE = 3  # what one product takes of memory, and what is measured of it, beside a value
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,18 +117,35 @@ class Meeting:
 
 
 @dataclass(frozen=True, slots=True)
-class Power:
-    """The sum of ((steps - low) // grain - centre) ** power, where `low` is the column's low bound
-    in steps; a missing value adds nothing. The planner sees to it that nothing overflows."""
+class Placed:
+    """(steps - low) // grain - centre, where `low` is the column's low bound in steps."""
 
     column: str
     low: int
     grain: int
     centre: int
-    power: Literal[1, 2]
 
 
-Aggregate = Rows | Values | Total | Meeting | Power
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """1 where the column has the value, else 0."""
+
+    column: str
+    value: str | bool
+
+
+Factor = Placed | Marked
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """The sum over rows of one whole number or of the product of two; a row in which one of them is
+    missing adds nothing. The planner sees to it that nothing overflows."""
+
+    factors: tuple[Factor] | tuple[Factor, Factor]
+
+
+Aggregate = Rows | Values | Total | Meeting | Product
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,10 +183,17 @@ class Tally:
         """How many values it lists: large ones are not kept in memory."""
         edges = sum(len(each.edges) for each in self.groups if isinstance(each, ByEdges))
         met = sum(_listed(each.condition) for each in self.aggregates if isinstance(each, Meeting))
+        products = sum(isinstance(each, Product) for each in self.aggregates)
         split = 0
         if self.split is not None:
             split = len(self.split.signatures) + sum(map(_listed, self.split.conditions))
-        return edges + met + split + (0 if self.where is None else _listed(self.where))
+        return (
+            edges
+            + met
+            + PRODUCT_SIZE * products
+            + split
+            + (0 if self.where is None else _listed(self.where))
+        )
 
     def group_labels(self) -> list[dict[str, Any]]:
         names = [grouping.column for grouping in self.groups]
@@ -208,16 +233,6 @@ StepCounts = list[tuple[int, int]]  # the place of the stretch, and how many row
 
 
 @dataclass(frozen=True, slots=True)
-class PlaceOf:
-    """(steps - low) // grain - centre, where `low` is the column's low bound in steps."""
-
-    column: str
-    low: int
-    grain: int
-    centre: int
-
-
-@dataclass(frozen=True, slots=True)
 class CodeOf:
     """Where the value stands among the card's; of a boolean 0 for false and 1 for true."""
 
@@ -230,7 +245,7 @@ class Records:
     order: for what is computed row by row and not by the engine."""
 
     where: Condition | None
-    columns: tuple[PlaceOf | CodeOf, ...]
+    columns: tuple[Placed | CodeOf, ...]
 
 
 Matrix = np.ndarray[Any, np.dtype[np.int64]]  # of records: a line for each row, a column for each

@@ -28,8 +28,8 @@ from typing import Literal
 from app.datasets import Card, IntegerColumn, NumberColumn
 from app.queries.figures import Figure, Noisy
 from app.queries.measures import Measure
-from app.queries.shape import Selection, Shape, numeric
-from app.queries.statistics import Power, Values
+from app.queries.shape import DEPENDS, Selection, Shape, numeric
+from app.queries.statistics import Placed, Product, Values
 
 STEPS_MAX = 1 << 21  # squares stay below 2^40, and their noise far within 64 bits
 SHARES = Fraction(2, 5), Fraction(1, 4), Fraction(7, 20)
@@ -51,13 +51,14 @@ class Variance(Selection):
             others = 2
             if groups:
                 rows, one = 2 * m, 2
-        low, exponent = column.steps[0], grid.exponent
+        exponent = grid.exponent
+        place = Placed(column.name, column.steps[0], grid.grain, grid.centre)
         return Shape(
             tally=self.tally(
                 card,
                 groups,
-                Power(column.name, low, grid.grain, grid.centre, 1),
-                Power(column.name, low, grid.grain, grid.centre, 2),
+                Product((place,)),
+                Product((place, place)),
                 Values(column.name),
             ),
             measures=(
@@ -79,6 +80,7 @@ class Variance(Selection):
                     others * (m * grid.square_reach) ** 2,
                 ),
             ),
+            unpromised=f"{DEPENDS}, by how many values there are",
         )
 
     def figures(self, noisy: tuple[tuple[Noisy, ...], ...], card: Card) -> list[Figure]:

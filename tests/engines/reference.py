@@ -21,11 +21,13 @@ from app.queries.statistics import (
     Compare,
     Condition,
     Exact,
+    Factor,
     IsMissing,
+    Marked,
     Meeting,
     Negation,
     OneOf,
-    Power,
+    Product,
     Rows,
     Tally,
     Total,
@@ -110,6 +112,14 @@ def steps(column: Column, value: Any) -> int:
     return math.floor(Fraction(value) * Fraction(2) ** column.grid_exponent)
 
 
+def whole(card: Card, factor: Factor, row: dict[str, Any]) -> int:
+    if isinstance(factor, Marked):
+        return int(row[factor.column] == factor.value)
+    column = card.column(factor.column)
+    assert column is not None
+    return (steps(column, row[factor.column]) - factor.low) // factor.grain - factor.centre
+
+
 def reference(card: Card, rows: list[dict[str, Any]], tally: Tally) -> Exact:
     results = [[0] * tally.group_count() for _ in tally.aggregates]
     for raw in rows:
@@ -130,11 +140,8 @@ def reference(card: Card, rows: list[dict[str, Any]], tally: Tally) -> Exact:
                         result[place] += steps(column, row[column.name])
                 case Meeting():
                     result[place] += holds(aggregate.condition, row)
-                case Power():
-                    column = card.column(aggregate.column)
-                    assert column is not None
-                    if row[column.name] is not None:
-                        above = steps(column, row[column.name]) - aggregate.low
-                        value = above // aggregate.grain - aggregate.centre
-                        result[place] += value**aggregate.power
+                case Product():
+                    if all(row[factor.column] is not None for factor in aggregate.factors):
+                        parts = (whole(card, factor, row) for factor in aggregate.factors)
+                        result[place] += math.prod(parts)
     return tuple(tuple(result) for result in results)

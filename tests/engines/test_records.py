@@ -22,7 +22,7 @@ from app.queries.statistics import (
     IsMissing,
     Negation,
     OneOf,
-    PlaceOf,
+    Placed,
     Records,
 )
 from tests.engines.reference import fitted
@@ -30,11 +30,11 @@ from tests.engines.tables import CARD, Room, Row, card_of, room_in, write_csv, w
 from tests.queries.regressions import recorded
 
 PLACES = [
-    PlaceOf("age", 0, 1, 50),
-    PlaceOf("income", CARD.columns[1].steps[0], 1 << 20, 7),  # type: ignore[union-attr]
-    PlaceOf("rate", CARD.columns[2].steps[0], 1 << 19, 16_000),  # type: ignore[union-attr]
+    Placed("age", 0, 1, 50),
+    Placed("income", CARD.columns[1].steps[0], 1 << 20, 7),  # type: ignore[union-attr]
+    Placed("rate", CARD.columns[2].steps[0], 1 << 19, 16_000),  # type: ignore[union-attr]
 ]
-WANTED: tuple[PlaceOf | CodeOf, ...] = (*PLACES, CodeOf("city"), CodeOf("member"))
+WANTED: tuple[Placed | CodeOf, ...] = (*PLACES, CodeOf("city"), CodeOf("member"))
 WHERE: dict[str, Condition | None] = {
     "all": None,
     "some": Compare("age", ">=", 30),
@@ -196,7 +196,7 @@ def test_an_overdue_batch_is_interrupted(tmp_path: Path) -> None:
         AllOf((Compare("x", ">", 500.0 + i / 7), Compare("x", "<", 500.0 + i / 7)))
         for i in range(200)
     )
-    wanted = Records(AnyOf(tuple(pairs)), (PlaceOf("x", 0, 1, 5),))
+    wanted = Records(AnyOf(tuple(pairs)), (Placed("x", 0, 1, 5),))
     with room_in(tmp_path, timeout_seconds=0.002) as room:
         card = card_of({"name": "x", "type": "number", "low": 0, "high": 1000})
         with duckdb.connect() as connection:

@@ -23,11 +23,14 @@ from app.queries.statistics import (
     ByValues,
     Compare,
     Condition,
+    Factor,
     IsMissing,
+    Marked,
     Meeting,
     Negation,
     OneOf,
-    Power,
+    Placed,
+    Product,
     Rows,
     Split,
     Tally,
@@ -136,6 +139,14 @@ groupings: dict[str, st.SearchStrategy[Any]] = {
     ),
     "born": edges_of(st.sampled_from(DAYS)).map(lambda e: ByEdges("born", e)),
 }
+FACTORS: tuple[Factor, ...] = (
+    Placed("age", 0, 1, 50),
+    Placed("income", INCOME.steps[0], 1 << 14, 1 << 20),
+    Placed("rate", RATE.steps[0], 1 << 14, 1 << 20),
+    Marked("city", "Zürich"),
+    Marked("member", True),
+    Marked("member", False),
+)
 aggregates: st.SearchStrategy[Any] = st.sampled_from(
     [
         Rows(),
@@ -143,10 +154,8 @@ aggregates: st.SearchStrategy[Any] = st.sampled_from(
         *(Total(name) for name in ("age", "income", "rate")),
         Meeting(Compare("age", ">=", 18)),
         Meeting(Negation(OneOf("city", ("Bern",)))),
-        Power("age", 0, 1, 50, 1),
-        Power("age", 0, 1, 50, 2),
-        Power("income", INCOME.steps[0], 1 << 14, 1 << 20, 2),
-        Power("rate", RATE.steps[0], 1 << 14, 1 << 20, 2),
+        *(Product((factor,)) for factor in FACTORS),
+        *(Product((one, other)) for one, other in product(FACTORS, FACTORS)),
     ]
 )
 

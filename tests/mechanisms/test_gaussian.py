@@ -259,7 +259,7 @@ def test_a_mean_has_no_half_width_to_ask_for() -> None:
             "privacy": {"half_width": 1},
         }
     )
-    with pytest.raises(Invalid, match="depends on what is released"):
+    with pytest.raises(Invalid, match="/privacy/half_width: none: the width depends"):
         make_plan(asked, card())
 
 

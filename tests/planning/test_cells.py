@@ -29,7 +29,8 @@ from app.queries.statistics import (
     Meeting,
     Negation,
     OneOf,
-    Power,
+    Placed,
+    Product,
     Rows,
     Scalar,
     Split,
@@ -171,7 +172,8 @@ def questions(draw: st.DrawFn) -> tuple[Kind, Tally]:
     summed: list[Aggregate] = [Rows(), Values("x"), Values("other"), Total("other")]
     if kind.column["type"] in ("integer", "number"):
         summed.append(Total("x"))
-        summed.append(Power("x", 0, 1, 1, 2))
+        summed.append(Product((Placed("x", 0, 1, 1), Placed("x", 0, 1, 1))))
+        summed.append(Product((Placed("other", 0, 1, 1), Placed("x", 0, 1, 1))))
     meeting: st.SearchStrategy[Aggregate] = conditions(kind).map(Meeting)
     aggregates: list[Aggregate] = draw(
         st.lists(st.sampled_from(summed), min_size=1, max_size=2, unique=True)

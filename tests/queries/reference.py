@@ -14,12 +14,14 @@ from app.queries.statistics import (
     Compare,
     Condition,
     Exact,
+    Factor,
     Grouping,
     IsMissing,
+    Marked,
     Meeting,
     Negation,
     OneOf,
-    Power,
+    Product,
     Rows,
     Tally,
     Total,
@@ -76,6 +78,14 @@ def in_steps(card: Card, name: str, value: Any) -> int:
     return math.floor(Fraction(value) * Fraction(2) ** column.grid_exponent)
 
 
+def whole(card: Card, factor: Factor, row: Row) -> int:
+    value = row[factor.column]
+    if isinstance(factor, Marked):
+        return int(value == factor.value)
+    steps = in_steps(card, factor.column, value)
+    return (steps - factor.low) // factor.grain - factor.centre
+
+
 def tallied(card: Card, tally: Tally, rows: list[Row]) -> Exact:
     """The tally of rows that fit the card."""
     results = [[0] * tally.group_count() for _ in tally.aggregates]
@@ -104,10 +114,9 @@ def tallied(card: Card, tally: Tally, rows: list[Row]) -> Exact:
                         result[group] += in_steps(card, column, row[column])
                 case Meeting(condition):
                     result[group] += holds(condition, row)
-                case Power(column, low, grain, centre, power):
-                    if row[column] is not None:
-                        above = in_steps(card, column, row[column]) - low
-                        result[group] += (above // grain - centre) ** power
+                case Product(factors):
+                    if all(row[factor.column] is not None for factor in factors):
+                        result[group] += math.prod(whole(card, each, row) for each in factors)
     return tuple(map(tuple, results))
 
 

@@ -10,7 +10,7 @@ from app.planning.plan import make_plan
 from app.planning.question import Question
 from app.queries.features import Indicator, Place, feature_terms, place
 from app.queries.gradient_shape import GradientShape, Model, gradient_shape
-from app.queries.statistics import Matrix, PlaceOf, Records
+from app.queries.statistics import Matrix, Placed, Records
 from tests.queries.reference import Row, holds, in_steps
 
 COLUMNS: list[dict[str, Any]] = [
@@ -74,7 +74,7 @@ def recorded(made: Card, wanted: Records, rows: list[Row]) -> Matrix:
         line = []
         for each in wanted.columns:
             value = row[each.column]
-            if isinstance(each, PlaceOf):
+            if isinstance(each, Placed):
                 line.append((in_steps(made, each.column, value) - each.low) // each.grain)
                 line[-1] -= each.centre
             else:

@@ -100,6 +100,7 @@ MEMBERS: dict[str, dict[str, Any]] = {
     "ratio": {"numerator": {"where": {"all": []}}},
     "cdf": {"column": "age", "edges": [0, 50]},
     "workload": {"predicates": [{"name": "all", "where": {"all": []}}]},
+    "linear_regression": {"outcome": "age", "features": ["income"]},
     "randomized_column": {"column": "city"},
     "mode": {"column": "city"},
     "top_k": {"column": "city", "k": 2},
