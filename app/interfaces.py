@@ -1,6 +1,6 @@
 """What actions and routes need from outside, as Protocols; `main.py` fills them with adapters."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -13,7 +13,7 @@ from app.ledger.chain import Entry
 from app.ledger.protocol import Order, Outcome
 from app.ledger.records import Asked, Budget
 from app.ledger.verify import Line
-from app.queries.statistics import Exact, Tally
+from app.queries.statistics import Exact, KeyBatch, KeyTally, Tally
 
 # The data
 
@@ -56,6 +56,11 @@ class Engine(Protocol):
     def cached(self, dataset: Dataset, tally: Tally, asker: str) -> Exact | None:
         """The tally if this asker's is at hand, without waiting: versions never change. Another's
         is not used: that it is there would tell what the other asked."""
+        ...
+
+    def keys(self, dataset: Dataset, wanted: KeyTally) -> Generator[KeyBatch]:
+        """The keys of the prepared version in batches, each key once; the next batch is read when
+        it is asked for. Raises EngineFailed, at any batch, always the same, never why."""
         ...
 
     def close(self) -> None:

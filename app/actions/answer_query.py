@@ -7,6 +7,7 @@ what is sent is what was stored, read back after its commit.
 import asyncio
 import json
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,11 +36,11 @@ from app.ledger.protocol import (
     State,
     VoidOrder,
 )
+from app.mechanisms.keys_release import KeysRelease
 from app.mechanisms.release import Noise
 from app.names import new_id
 from app.planning.plan import Plan, Planner
 from app.planning.question import Question
-from app.queries.statistics import Exact
 
 FORFEITED = (
     "The question was charged but could not be answered. It never will be under this "
@@ -226,9 +227,12 @@ class AnswerQuery:
             self._ready.discard(dataset.version.id)
             raise EngineUnavailable("The prepared data are gone; nothing was read.")
         reach("F5")
+        if isinstance(plan.release, KeysRelease):
+            with closing(engine.keys(dataset, plan.release.wanted)) as batches:
+                return self._noisy(plan, charge, batches)
         return self._noisy(plan, charge, engine.exact(dataset, plan.release.tally, asker))
 
-    def _noisy(self, plan: Plan, charge: Charged, exact: Exact) -> str:
+    def _noisy(self, plan: Plan, charge: Charged, exact: Any) -> str:
         reach("F6")
         answer = plan.answer(exact, self.noise)
         reach("F7")

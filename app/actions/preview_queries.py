@@ -12,6 +12,7 @@ from app.interfaces import Catalogue, Ledger
 from app.ledger.account import EVERYBODY, NO_GRANT, Account
 from app.ledger.balance import PARALLEL
 from app.ledger.protocol import reuse_key
+from app.mechanisms.keys_release import KeysRelease
 from app.planning.choice import Option, options
 from app.planning.plan import Plan, Planner
 from app.planning.question import Question
@@ -99,7 +100,9 @@ class PreviewQueries:
             ],
             "theorem": "; ".join([plan.release.theorem, *theorems]),
             "expected_error": plan.release.expected_error(question.confidence),
-            "groups": plan.release.tally.group_count(),
+            "groups": None
+            if isinstance(plan.release, KeysRelease)
+            else plan.release.tally.group_count(),
             "cells": plan.cells_shown,
             "composition": plan.pinning.why,
             "reused": reused,

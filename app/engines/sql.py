@@ -13,6 +13,8 @@ from sqlalchemy import (
     BigInteger,
     ColumnElement,
     Integer,
+    Label,
+    Select,
     and_,
     bindparam,
     case,
@@ -49,6 +51,9 @@ from app.queries.statistics import (
 KEPT_SIZE_MAX = 1000
 MISSING = -1  # stands for a missing value where that is a group
 BITS = 62  # conditions of a split in one BIGINT
+Codes = list[Label[int]]
+Conditions = list[ColumnElement[bool]]
+Places = list[Mapping[int, int] | range]
 
 
 class QuotingPreparer(IdentifierPreparer):
@@ -109,10 +114,27 @@ def _rendered(layout: Layout, tally: Tally) -> Rendered:
 
 
 def _render(layout: Layout, tally: Tally) -> Rendered:
+    rows, codes, conditions, places = grouped_rows(layout, tally)
+    if tally.split is not None:
+        codes += [code.label(f"g{i}") for i, code in enumerate(_bits(tally.split, layout))]
+    if tally.where is not None:
+        conditions.append(condition_sql(tally.where, layout))
+    statement = select(*codes, *(_aggregate(each, layout) for each in tally.aggregates))
+    statement = statement.select_from(rows)
+    if conditions:
+        statement = statement.where(and_(*conditions))
+    if codes:
+        statement = statement.group_by(*(column(f"g{i}") for i in range(len(codes))))
+    return compiled(statement, tally, places)
+
+
+def grouped_rows(layout: Layout, tally: Tally) -> tuple[FromClause, Codes, Conditions, Places]:
+    """Rows to select from; the number of each grouping, g0, g1, ...; the conditions to be in a
+    group; and what the numbers mean."""
     rows: FromClause = table(TABLE)
-    codes: list[ColumnElement[int]] = []
-    conditions: list[ColumnElement[bool]] = []
-    places: list[Mapping[int, int] | range] = []
+    codes: Codes = []
+    conditions: Conditions = []
+    places: Places = []
     for number, grouping in enumerate(tally.groups):
         if isinstance(grouping, ByEdges):
             rows, code, inside = binned(rows, grouping, layout, number)
@@ -124,23 +146,15 @@ def _render(layout: Layout, tally: Tally) -> Rendered:
         codes.append(code.label(f"g{number}"))
         conditions.append(inside)
         places.append(_places(grouping, layout))
-    if tally.split is not None:
-        codes += [code.label(f"g{i}") for i, code in enumerate(_bits(tally.split, layout))]
-    if tally.where is not None:
-        conditions.append(condition_sql(tally.where, layout))
-    statement = select(*codes, *(_aggregate(each, layout) for each in tally.aggregates))
-    statement = statement.select_from(rows)
-    if conditions:
-        statement = statement.where(and_(*conditions))
-    if codes:
-        statement = statement.group_by(*(column(f"g{i}") for i in range(len(codes))))
-    compiled = statement.compile(
-        dialect=DuckDBDialect(), compile_kwargs={"render_postcompile": True}
-    )
-    values = compiled.params
+    return rows, codes, conditions, places
+
+
+def compiled(statement: Select[*tuple[Any, ...]], tally: Tally, places: Places) -> Rendered:
+    made = statement.compile(dialect=DuckDBDialect(), compile_kwargs={"render_postcompile": True})
+    values = made.params
     return Rendered(
-        str(compiled),
-        tuple(values[name] for name in compiled.positiontup or ()),
+        str(made),
+        tuple(values[name] for name in made.positiontup or ()),
         tuple(places),
         tuple(grouping.count for grouping in tally.groups),
         None if tally.split is None else _signature_places(tally.split),

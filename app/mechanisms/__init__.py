@@ -7,16 +7,19 @@ from app.mechanisms import (
     gaussian,
     laplace,
     noisy_max,
+    partition_selection,
     permute_and_flip,
     randomized_response,
+    stability_histogram,
 )
 from app.mechanisms.asked import Asked, OtherShape
 from app.mechanisms.release import Release
 from app.queries.choice_shape import ChoiceShape
+from app.queries.keys_shape import KeysShape
 from app.queries.randomized_column import RandomizedShape
 from app.queries.shape import Shape
 
-AnyShape = Shape | ChoiceShape | RandomizedShape
+AnyShape = Shape | ChoiceShape | RandomizedShape | KeysShape
 Prepare = Callable[[AnyShape, Asked], Release]
 
 
@@ -53,6 +56,17 @@ def reports(prepare: Callable[[RandomizedShape, Asked], Release]) -> Prepare:
     return prepared
 
 
+def finds(prepare: Callable[[KeysShape, Asked], Release]) -> Prepare:
+    """A mechanism that tells keys which are not public."""
+
+    def prepared(shape: AnyShape, asked: Asked) -> Release:
+        if not isinstance(shape, KeysShape):
+            raise OtherShape("it tells private keys, and this question is not about such")
+        return prepare(shape, asked)
+
+    return prepared
+
+
 MECHANISMS: dict[str, Prepare] = {
     laplace.KIND: adds(laplace.prepare),
     gaussian.KIND: adds(gaussian.prepare),
@@ -60,4 +74,6 @@ MECHANISMS: dict[str, Prepare] = {
     exponential.KIND: chooses(exponential.prepare),
     noisy_max.KIND: chooses(noisy_max.prepare),
     randomized_response.KIND: reports(randomized_response.prepare),
+    stability_histogram.KIND: finds(stability_histogram.prepare),
+    partition_selection.KIND: finds(partition_selection.prepare),
 }

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from app.accounting.loss import Loss
 from app.datasets import Card
 from app.queries import Query
-from app.queries.statistics import Exact, Tally
+from app.queries.statistics import Tally
 
 
 class Noise(Protocol):
@@ -55,9 +55,10 @@ class Release(Protocol):
         ...
 
     def answer(
-        self, exact: Exact, noise: Noise, *, query: Query, card: Card, confidence: float
+        self, exact: Any, noise: Noise, *, query: Query, card: Card, confidence: float
     ) -> dict[str, Any]:
-        """The answer's own members, `value` and `interval` among them."""
+        """The answer's own members, `value` and `interval` among them. `exact` is what the engine
+        read: the tally, unless the release asks for something else (`keys_release.py`)."""
         ...
 
     def describe(self) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from app.mechanisms.release import Noise, Release
 from app.planning.cells import Pinning, cell_labels, pinned_cells
 from app.planning.choice import choose, options
 from app.planning.question import Question
-from app.queries.statistics import Exact
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +40,7 @@ class Plan:
         labels = cell_labels(self.card)
         return [labels[cell] for cell in self.pinning.cells]
 
-    def answer(self, exact: Exact, noise: Noise) -> dict[str, Any]:
+    def answer(self, exact: Any, noise: Noise) -> dict[str, Any]:
         """Value and interval as the analyst will read them; everything in it is released."""
         asked = self.question
         return self.release.answer(

@@ -8,6 +8,7 @@ from app.queries.cdf import Cdf
 from app.queries.count import Count
 from app.queries.extremes import Max, Min
 from app.queries.histogram import Histogram
+from app.queries.keys import Keys
 from app.queries.mean import Mean
 from app.queries.mode import Mode, TopK
 from app.queries.price import Price
@@ -30,6 +31,7 @@ QUERIES = {
     "workload": Workload,
     "cdf": Cdf,
     "randomized_column": RandomizedColumn,
+    "keys": Keys,
     "mode": Mode,
     "top_k": TopK,
     "quantile": Quantile,
@@ -39,9 +41,11 @@ QUERIES = {
     "price": Price,
 }
 
-# Answered by numbers with noise, by sums of noisy counts, by one public outcome, or
-# (RandomizedColumn) by reports that every row makes at random.
+# Answered by numbers with noise, by sums of noisy counts, by one public outcome, by reports that
+# every row makes at random (RandomizedColumn), or by texts that are not public (Keys).
 Measured = Count | Sum | Mean | Variance | Ratio | Reciprocal | Histogram
 Combined = Workload | Cdf
 Chosen = Mode | TopK | Quantile | Median | Min | Max | Price
-Query = Annotated[Measured | Combined | Chosen | RandomizedColumn, Field(discriminator="kind")]
+Query = Annotated[
+    Measured | Combined | Chosen | RandomizedColumn | Keys, Field(discriminator="kind")
+]

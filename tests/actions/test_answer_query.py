@@ -3,6 +3,7 @@
 import asyncio
 import json
 import time
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from app.errors import (
 from app.interfaces import Engine
 from app.ledger.account import EVERYBODY
 from app.mechanisms.sampling import SystemNoise
-from app.queries.statistics import Exact, Tally
+from app.queries.statistics import Exact, KeyBatch, KeyTally, Tally
 from tests.actions.service import Service, body, service_in
 
 COUNT = {"kind": "count"}
@@ -70,6 +71,12 @@ class Spoiled:
             fault, self._fault = self._fault, None
             time.sleep(fault)
         return result
+
+    def keys(self, dataset: Dataset, wanted: KeyTally) -> Generator[KeyBatch]:
+        self.asked += 1
+        if isinstance(self._fault, BaseException):
+            raise self._fault
+        yield from self._real.keys(dataset, wanted)
 
     def close(self) -> None:
         self._real.close()
