@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from app.datasets import Card, DateColumn, IntegerColumn, NumberColumn, day
+from app.datasets import Card, DateColumn, IntegerColumn, NumberColumn, TextColumn, day
 from tests.queries.cards import COLUMNS, card
 
 GOOD: dict[str, Any] = {
@@ -106,10 +106,10 @@ WRONG: dict[str, dict[str, Any]] = {
     "a text column of no length": column(type="text", length_max=0),
     "a text column too long": column(type="text", length_max=501),
     "a text column with values": column(type="text", values=["a"]),
-    "cells of a text column": {**column(type="text"), "cells": {"column": "age"}},
+    "cells of a text column": {**column(type="text"), "cells": {"column": "x"}},
     "cells of a text column with edges": {
         **column(type="text"),
-        "cells": {"column": "age", "edges": [0, 1]},
+        "cells": {"column": "x", "edges": [0, 1]},
     },
     "cells of nothing": {**GOOD, "cells": {"column": "salary"}},
     "cells of a date": {**GOOD, "cells": {"column": "born"}},
@@ -210,3 +210,37 @@ def test_a_date_is_written_one_way() -> None:
         {"name": "x", "type": "date", "low": "2000-01-01", "high": "2000-12-31"}
     )
     assert made.low == datetime.date(2000, 1, 1)
+
+
+def test_a_text_column_has_no_cells_and_says_why() -> None:
+    with pytest.raises(ValidationError, match="its values are not public"):
+        Card.model_validate({**column(type="text"), "cells": {"column": "x"}})
+
+
+TEXT = TextColumn(name="t", type="text", length_max=5)
+
+
+@pytest.mark.parametrize("text", ["a", "a b", "é", "😀😀😀😀😀", "~|", "\u3000", "0"])
+def test_a_text_column_could_hold(text: str) -> None:
+    assert TEXT.could_hold(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "sixsix",
+        " a",
+        "a ",
+        "a  b",
+        "a\tb",
+        "\0",
+        "a\x85",
+        "a\xa0b",
+        "\u2028",
+        "\ud800",
+        "a\x7f",
+    ],
+)
+def test_a_text_column_could_not_hold(text: str) -> None:
+    assert not TEXT.could_hold(text)

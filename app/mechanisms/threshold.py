@@ -53,5 +53,5 @@ def failure_units(tail: Tail, rows: int, threshold: int) -> int:
     alone = tail.between(threshold - 1)[1]
     with localcontext(_EXACT):
         spread = (1 - ((1 - alone).ln() * rows).exp()) * (1 + _OFF)
-        worst = max(together, spread)
+        worst = min(Decimal(1), max(together, spread))
         return max(1, int((worst * ATTO).to_integral_value(ROUND_CEILING)))
