@@ -25,7 +25,16 @@ ROWS_MAX = 1 << 40
 GRID_BITS = 34  # the larger bound of a `number` column is near 2^34 steps of its grid
 TEXT_LENGTH_MAX = 500
 # White space and control characters: of a private text every run of them is held as one space.
-TEXT_GAPS = ((0x00, 0x20), (0x7F, 0xA0), (0x2028, 0x2029))
+TEXT_GAPS = (
+    (0x00, 0x20),
+    (0x7F, 0xA0),
+    (0x1680, 0x1680),
+    (0x2000, 0x200A),
+    (0x2028, 0x2029),
+    (0x202F, 0x202F),
+    (0x205F, 0x205F),
+    (0x3000, 0x3000),
+)
 
 
 class _Frozen(BaseModel):

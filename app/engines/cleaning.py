@@ -99,7 +99,7 @@ def _bounded(card: Card, rows: str, rows_max: int, stored: list[str]) -> str:
 
 def _read(column: Column, name: str, stored_type: str) -> str:
     """The value in its declared type, or NULL."""
-    if stored_type == "VARCHAR":
+    if stored_type == "VARCHAR" and not isinstance(column, TextColumn):
         # Not only for the spaces: DuckDB 2.0 moves a TRY_CAST of a bare CSV column into the reader,
         # where it becomes a CAST, and one bad field fails the whole file.
         name = f"trim({name})"
@@ -122,7 +122,7 @@ def _read(column: Column, name: str, stored_type: str) -> str:
             return f"TRY_CAST({name} AS DATE)"
         case TextColumn():
             text = f"CAST({name} AS VARCHAR)"
-            return f"trim(regexp_replace({text}, '[{_GAPS}]+', ' ', 'g'))"
+            return f"trim(regexp_replace({text}, '[{_GAPS}]+', ' ', 'g'), ' ')"
         case CategoryColumn():
             raise AssertionError("categories are joined")
 
