@@ -23,6 +23,18 @@ EDGE_MAX = 10**18
 CELLS_MAX = 256  # a charge may write one spend for each of them
 ROWS_MAX = 1 << 40
 GRID_BITS = 34  # the larger bound of a `number` column is near 2^34 steps of its grid
+TEXT_LENGTH_MAX = 500
+# White space and control characters: of a private text every run of them is held as one space.
+TEXT_GAPS = (
+    (0x00, 0x20),
+    (0x7F, 0xA0),
+    (0x1680, 0x1680),
+    (0x2000, 0x200A),
+    (0x2028, 0x2029),
+    (0x202F, 0x202F),
+    (0x205F, 0x205F),
+    (0x3000, 0x3000),
+)
 
 
 class _Frozen(BaseModel):
@@ -134,8 +146,29 @@ class DateColumn(_Column):
         return self
 
 
+class TextColumn(_Column):
+    """Texts that are not public: which of them there are is told by a question that pays for it.
+
+    Runs of white space and control characters are held as one space, none at either end; a text of
+    more than `length_max` characters is missing, and so is an empty one.
+    """
+
+    type: Literal["text"]
+    length_max: Annotated[int, Field(ge=1, le=TEXT_LENGTH_MAX)] = 100
+
+    def could_hold(self, text: str) -> bool:
+        """Is it a text as the column holds them?"""
+        return (
+            0 < len(text) <= self.length_max
+            and text == _GAP.sub(" ", text).strip(" ")
+            and not _SURROGATE.search(text)
+        )
+
+
+_GAP = re.compile("[" + "".join(f"{chr(low)}-{chr(high)}" for low, high in TEXT_GAPS) + "]+")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-Column = IntegerColumn | NumberColumn | CategoryColumn | BooleanColumn | DateColumn
+Column = IntegerColumn | NumberColumn | CategoryColumn | BooleanColumn | DateColumn | TextColumn
 
 
 def day(text: str) -> datetime.date:
@@ -236,6 +269,8 @@ class Card(_Frozen):
             column = self.column(self.cells.column)
             if column is None:
                 raise ValueError("cells name a declared column")
+            if isinstance(column, TextColumn):
+                raise ValueError("a text column has no cells: its values are not public")
             if not cells_fit(column, self.cells):
                 raise ValueError(
                     "cells are a category's values, a boolean, or increasing edges from low to high"
@@ -261,6 +296,8 @@ def cells_fit(column: Column, cells: Cells) -> bool:
             return edges is not None and _cover(edges, column.low, column.high, float)
         case DateColumn():
             return edges is not None and _cover(edges, column.low, column.high, datetime.date)
+        case TextColumn():
+            return False
 
 
 def _cover(edges: tuple[Any, ...], low: Any, high: Any, kind: type) -> bool:

@@ -1,6 +1,10 @@
 """What actions and routes need from outside, as Protocols; `main.py` fills them with adapters."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import (
+    Generator,
+    Iterable,
+    Iterator,
+)
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -15,6 +19,8 @@ from app.ledger.records import Asked, Budget
 from app.ledger.verify import Line
 from app.queries.statistics import (
     Exact,
+    KeyBatch,
+    KeyTally,
     Matrix,
     Records,
     StepCounts,
@@ -72,6 +78,11 @@ class Engine(Protocol):
     def records(self, dataset: Dataset, wanted: Records) -> Iterable[Matrix]:
         """The rows of the prepared version in batches, in no order; each time it is gone through
         they are all there again. Raises EngineFailed meanwhile, always the same, never why."""
+        ...
+
+    def keys(self, dataset: Dataset, wanted: KeyTally) -> Generator[KeyBatch]:
+        """The keys of the prepared version in batches, each key once; the next batch is read when
+        it is asked for. Raises EngineFailed, at any batch, always the same, never why."""
         ...
 
     def close(self) -> None:

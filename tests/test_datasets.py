@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from app.datasets import Card, DateColumn, IntegerColumn, NumberColumn, day
+from app.datasets import Card, DateColumn, IntegerColumn, NumberColumn, TextColumn, day
 from tests.queries.cards import COLUMNS, card
 
 GOOD: dict[str, Any] = {
@@ -80,7 +80,7 @@ WRONG: dict[str, dict[str, Any]] = {
         **GOOD,
         "columns": [{"name": "x", "type": "boolean"}, {"name": "X", "type": "boolean"}],
     },
-    "an unknown type": column(type="text"),
+    "an unknown type": column(type="essay"),
     "an empty name": {**GOOD, "columns": [{"name": "", "type": "boolean"}]},
     "an unknown field": column(type="boolean", secret=1),
     "bounds that are the same": column(type="integer", low=1, high=1),
@@ -103,6 +103,14 @@ WRONG: dict[str, dict[str, Any]] = {
     "dates that are none": column(type="date", low="2000-01-01", high="2000-02-30"),
     "dates without dashes": column(type="date", low="20000101", high="20010101"),
     "dates by week": column(type="date", low="2000-W01-1", high="2001-01-01"),
+    "a text column of no length": column(type="text", length_max=0),
+    "a text column too long": column(type="text", length_max=501),
+    "a text column with values": column(type="text", values=["a"]),
+    "cells of a text column": {**column(type="text"), "cells": {"column": "x"}},
+    "cells of a text column with edges": {
+        **column(type="text"),
+        "cells": {"column": "x", "edges": [0, 1]},
+    },
     "cells of nothing": {**GOOD, "cells": {"column": "salary"}},
     "cells of a date": {**GOOD, "cells": {"column": "born"}},
     "cells of a number without edges": {**GOOD, "cells": {"column": "age"}},
@@ -202,3 +210,38 @@ def test_a_date_is_written_one_way() -> None:
         {"name": "x", "type": "date", "low": "2000-01-01", "high": "2000-12-31"}
     )
     assert made.low == datetime.date(2000, 1, 1)
+
+
+def test_a_text_column_has_no_cells_and_says_why() -> None:
+    with pytest.raises(ValidationError, match="its values are not public"):
+        Card.model_validate({**column(type="text"), "cells": {"column": "x"}})
+
+
+TEXT = TextColumn(name="t", type="text", length_max=5)
+
+
+@pytest.mark.parametrize("text", ["a", "a b", "é", "😀😀😀😀😀", "~|", "\u200b", "0"])
+def test_a_text_column_could_hold(text: str) -> None:
+    assert TEXT.could_hold(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "sixsix",
+        " a",
+        "a ",
+        "a  b",
+        "a\tb",
+        "\0",
+        "a\x85",
+        "a\xa0b",
+        "\u2028",
+        "\ud800",
+        "a\x7f",
+        "\u3000",
+    ],
+)
+def test_a_text_column_could_not_hold(text: str) -> None:
+    assert not TEXT.could_hold(text)

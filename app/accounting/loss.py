@@ -120,9 +120,10 @@ class Loss:
         return f"Loss{self._all}"
 
     def wire(self) -> dict[str, float | str | None]:
-        """The promise; a release that makes none is told by its rho."""
+        """The promise; a release that makes none is told by its rho, and what it may fail with."""
         if self.epsilon >= INFINITE:
-            return {"epsilon": None, "delta": None, **wire("rho", self.rho, PICO)}
+            failure = wire("delta", self.failure, ATTO) if self.failure else {"delta": None}
+            return {"epsilon": None, **failure, **wire("rho", self.rho, PICO)}
         told = wire("epsilon", self.epsilon, PICO) | wire("delta", self.delta, ATTO)
         if self.pure >= INFINITE > self.rho:
             told |= wire("rho", self.rho, PICO)

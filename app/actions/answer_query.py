@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from app.access import Principal, Role
+from app.actions.engine_data import EngineData
 from app.actions.long_run import LongRun, kept_alive
 from app.datasets import Dataset
 from app.errors import (
@@ -36,12 +37,10 @@ from app.ledger.protocol import (
     State,
     VoidOrder,
 )
-from app.mechanisms.gradient_descent import GradientRelease
 from app.mechanisms.release import Noise
 from app.names import new_id
 from app.planning.plan import Plan, Planner
 from app.planning.question import Question
-from app.queries.statistics import Exact
 
 FORFEITED = (
     "The question was charged but could not be answered. It never will be under this "
@@ -214,8 +213,8 @@ class AnswerQuery:
     ) -> str:
         """What is at hand and small is drawn here; anything else in a thread."""
         asker = order.analyst_id
-        if isinstance(plan.release, GradientRelease):
-            return await self._learn(engine, plan, plan.release, dataset, charge, asker)
+        if plan.release.steps is not None:
+            return await self._run_long(engine, plan, plan.release.steps, dataset, charge, asker)
         if plan.release.quick and plan.release.tally.group_count() <= INLINE_GROUPS_MAX:
             exact = engine.cached(dataset, plan.release.tally, asker)
             if exact is not None:
@@ -227,42 +226,43 @@ class AnswerQuery:
         )
 
     def _ask(
-        self, engine: Engine, plan: Plan, dataset: Dataset, charge: Charged, asker: str
-    ) -> str:
-        self._must_be_there(engine, dataset)
-        reach("F5")
-        return self._noisy(plan, charge, engine.exact(dataset, plan.release.tally, asker))
-
-    async def _learn(
         self,
         engine: Engine,
         plan: Plan,
-        release: GradientRelease,
+        dataset: Dataset,
+        charge: Charged,
+        asker: str,
+        run: LongRun | None = None,
+    ) -> str:
+        self._must_be_there(engine, dataset)
+        reach("F5")
+        with EngineData(engine, dataset, asker, run) as data:
+            return self._noisy(plan, charge, plan.release.read(data))
+
+    async def _run_long(
+        self,
+        engine: Engine,
+        plan: Plan,
+        steps: int,
         dataset: Dataset,
         charge: Charged,
         asker: str,
     ) -> str:
-        run = LongRun(release.steps, self.learning_seconds)
+        run = LongRun(steps, self.learning_seconds)
 
-        def learned() -> str:
+        def ran() -> str:
             run.reached(0)
-            self._must_be_there(engine, dataset)
-            reach("F5")
-            exact = engine.exact(dataset, release.tally, asker) if release.rows is None else None
-            rows = engine.records(dataset, release.records)
-            answer = release.learn(exact, rows, self.noise, run.reached)
-            reach("F7")
-            return answer_text(charge, plan, answer)
+            return self._ask(engine, plan, dataset, charge, asker, run)
 
         async with kept_alive(run, self.ledger, charge, self.lease_seconds):
-            return await asyncio.get_running_loop().run_in_executor(self.learners, learned)
+            return await asyncio.get_running_loop().run_in_executor(self.learners, ran)
 
     def _must_be_there(self, engine: Engine, dataset: Dataset) -> None:
         if not engine.ready(dataset):
             self._ready.discard(dataset.version.id)
             raise EngineUnavailable("The prepared data are gone; nothing was read.")
 
-    def _noisy(self, plan: Plan, charge: Charged, exact: Exact) -> str:
+    def _noisy(self, plan: Plan, charge: Charged, exact: Any) -> str:
         reach("F6")
         answer = plan.answer(exact, self.noise)
         reach("F7")

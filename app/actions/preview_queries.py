@@ -99,7 +99,7 @@ class PreviewQueries:
             ],
             "theorem": "; ".join([plan.release.theorem, *theorems]),
             "expected_error": plan.release.expected_error(question.confidence),
-            "groups": plan.release.tally.group_count(),
+            "groups": plan.release.groups,
             "cells": plan.cells_shown,
             "composition": plan.pinning.why,
             "reused": reused,

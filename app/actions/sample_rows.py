@@ -12,7 +12,15 @@ from app.datasets import (
     DateColumn,
     IntegerColumn,
     NumberColumn,
+    TextColumn,
 )
+
+# What made-up texts are made of: public, and the same for every dataset.
+WORDS = (
+    "alder", "ash", "aspen", "beech", "birch", "cedar", "cherry", "chestnut", "elder", "elm", "fir",
+    "hawthorn", "hazel", "holly", "juniper", "larch", "lime", "maple", "oak", "pine", "poplar",
+    "rowan", "spruce", "sycamore", "walnut", "willow", "yew",
+)  # fmt: skip
 
 
 class Choice(Protocol):
@@ -49,3 +57,5 @@ def _value(column: Column, choice: Choice) -> Any:
         case DateColumn():
             days = (column.high - column.low).days
             return (column.low + datetime.timedelta(choice.below(days + 1))).isoformat()
+        case TextColumn():
+            return WORDS[choice.below(len(WORDS))][: column.length_max]

@@ -86,7 +86,7 @@ class PreviewResponse(BaseModel):
     alternatives: list[dict[str, Any]]
     theorem: str
     expected_error: dict[str, Any]
-    groups: int
+    groups: int | None
     cells: list[Any] | None
     composition: str
     reused: bool

@@ -8,6 +8,7 @@ and dates of the card are written into the text; a card's texts are joined from 
 import datetime
 
 from app.datasets import (
+    TEXT_GAPS,
     BooleanColumn,
     Card,
     CategoryColumn,
@@ -16,9 +17,12 @@ from app.datasets import (
     DateColumn,
     IntegerColumn,
     NumberColumn,
+    TextColumn,
 )
+from app.engines.layout import PERSON, persons_are_told_apart
 from app.engines.sources import SourceTable
 
+_GAPS = "".join(rf"\x{{{low:x}}}-\x{{{high:x}}}" for low, high in TEXT_GAPS)
 _WHOLE_TEXT = r"^([+-]?[0-9]+)(\.0*)?$"  # "3" and "3.0" are whole, "3.7" and "1e3" are missing
 
 
@@ -28,7 +32,8 @@ def category_table(i: int) -> str:
 
 
 def cleaned_rows(card: Card, table: SourceTable) -> str:
-    """One SELECT over the source: parameters are its path and, for persons, the version's seed."""
+    """One SELECT over the source. Its parameters are the version's seed, as often as `seeds` says,
+    and the source's path."""
     read, clamped, stepped, joins = [], [], [], []
     stored: list[str] = []
     for i, column in enumerate(card.columns):
@@ -56,7 +61,14 @@ def cleaned_rows(card: Card, table: SourceTable) -> str:
     rows = f"SELECT {', '.join(['*', *stepped])} FROM ({rows})"  # noqa: S608 - generated names
     if isinstance(card.person, ColumnPerson):
         rows = _bounded(card, rows, card.person.rows_max, stored)
+    if persons_are_told_apart(card):
+        stored.append(PERSON)
     return f"SELECT {', '.join(stored)} FROM ({rows})"  # noqa: S608 - generated names
+
+
+def seeds(card: Card) -> int:
+    """How many parameters of the SELECT are the version's seed."""
+    return isinstance(card.person, ColumnPerson) + persons_are_told_apart(card)
 
 
 def _bounded(card: Card, rows: str, rows_max: int, stored: list[str]) -> str:
@@ -64,7 +76,8 @@ def _bounded(card: Card, rows: str, rows_max: int, stored: list[str]) -> str:
 
     The choice is by a seeded hash of what the row says, then by every stored column, so that rows
     still tied are rows no question can tell apart, and every server keeps the same ones. Doubles
-    enter the hash as their whole steps, because the text of a double is the engine's own.
+    enter the hash as their whole steps, because the text of a double is the engine's own; texts as
+    they are, and where two rows differ only in how they share a "|" the columns decide.
     """
     hashed = [
         f"s{i}" if isinstance(column, NumberColumn) else f"c{i}"
@@ -76,13 +89,17 @@ def _bounded(card: Card, rows: str, rows_max: int, stored: list[str]) -> str:
         "row_number() OVER (PARTITION BY person ORDER BY "
         f"md5(concat(CAST(? AS VARCHAR), '|', {texts}, '|', person)), {order}) AS place"
     )
+    told = "*"
+    if persons_are_told_apart(card):
+        number = "md5_number(concat('person|', CAST(? AS VARCHAR), '|', person))"
+        told = f"* REPLACE ({number} AS {PERSON})"
     ranked = f"SELECT *, {ranked} FROM ({rows}) WHERE person IS NOT NULL"  # noqa: S608
-    return f"SELECT * FROM ({ranked}) WHERE place <= {rows_max:d}"  # noqa: S608 - generated names
+    return f"SELECT {told} FROM ({ranked}) WHERE place <= {rows_max:d}"  # noqa: S608
 
 
 def _read(column: Column, name: str, stored_type: str) -> str:
     """The value in its declared type, or NULL."""
-    if stored_type == "VARCHAR":
+    if stored_type == "VARCHAR" and not isinstance(column, TextColumn):
         # Not only for the spaces: DuckDB 2.0 moves a TRY_CAST of a bare CSV column into the reader,
         # where it becomes a CAST, and one bad field fails the whole file.
         name = f"trim({name})"
@@ -103,6 +120,9 @@ def _read(column: Column, name: str, stored_type: str) -> str:
             )
         case DateColumn():
             return f"TRY_CAST({name} AS DATE)"
+        case TextColumn():
+            text = f"CAST({name} AS VARCHAR)"
+            return f"trim(regexp_replace({text}, '[{_GAPS}]+', ' ', 'g'), ' ')"
         case CategoryColumn():
             raise AssertionError("categories are joined")
 
@@ -117,6 +137,8 @@ def _clamp(column: Column, name: str) -> str:
             return f"CASE WHEN isnan({name}) THEN NULL ELSE {inside} END"
         case DateColumn():
             return _between(name, _date(column.low), _date(column.high))
+        case TextColumn():
+            return f"CASE WHEN length({name}) BETWEEN 1 AND {column.length_max:d} THEN {name} END"
         case CategoryColumn() | BooleanColumn():
             return name
 

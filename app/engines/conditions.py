@@ -16,6 +16,7 @@ from sqlalchemy import (
     Date,
     Double,
     Integer,
+    String,
     and_,
     bindparam,
     cast,
@@ -29,7 +30,14 @@ from sqlalchemy import (
 from sqlalchemy.sql.elements import ColumnClause, ColumnElement
 from sqlalchemy.types import TypeEngine
 
-from app.datasets import BooleanColumn, CategoryColumn, DateColumn, IntegerColumn, NumberColumn
+from app.datasets import (
+    BooleanColumn,
+    CategoryColumn,
+    DateColumn,
+    IntegerColumn,
+    NumberColumn,
+    TextColumn,
+)
 from app.engines.layout import Layout
 from app.engines.lists import items
 from app.queries.statistics import (
@@ -51,6 +59,7 @@ _LIST_TYPES: dict[type, str] = {
     Integer: "INTEGER",
     Boolean: "BOOLEAN",
     Date: "DATE",
+    String: "VARCHAR",
 }
 _BEYOND = 1 << 62  # outside every integer column (2^53) and inside BIGINT
 
@@ -117,6 +126,8 @@ def stored_type(layout: Layout, name: str) -> TypeEngine[Any]:
             return Boolean()
         case DateColumn():
             return Date()
+        case TextColumn():
+            return String()
 
 
 def _compare(condition: Compare, layout: Layout) -> ColumnElement[bool]:
@@ -185,4 +196,7 @@ def _stored_value(layout: Layout, name: str, value: Scalar) -> Scalar | None:
             return value
         case DateColumn():
             assert isinstance(value, datetime.date)
+            return value
+        case TextColumn():
+            assert isinstance(value, str)
             return value

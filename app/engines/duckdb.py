@@ -5,7 +5,11 @@ that. No text of the driver leaves this file, because drivers quote cells: failu
 after the driver's exception has been let go, so that not even a traceback holds it.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import (
+    Callable,
+    Generator,
+    Iterable,
+)
 from pathlib import Path
 from typing import TypeVar
 
@@ -15,6 +19,7 @@ from app.datasets import Card, Dataset, Source
 from app.engines.connect import Limits, connect_to_ingest
 from app.engines.fingerprint import content_hash
 from app.engines.fitting import check_fit
+from app.engines.keys import BATCH, key_batch, render_keys
 from app.engines.memo import Memo
 from app.engines.paths import resolve_source
 from app.engines.prepare import prepare_version, version_path
@@ -28,6 +33,8 @@ from app.errors import EngineFailed, EngineUnavailable, Invalid
 from app.interfaces import Inspection
 from app.queries.statistics import (
     Exact,
+    KeyBatch,
+    KeyTally,
     Matrix,
     Records,
     StepCounts,
@@ -104,6 +111,21 @@ class DuckDBEngine:
 
     def records(self, dataset: Dataset, wanted: Records) -> Iterable[Matrix]:
         return DuckDBRecords(self._versions, dataset, wanted, self._timeout_seconds)
+
+    def keys(self, dataset: Dataset, wanted: KeyTally) -> Generator[KeyBatch]:
+        """Nothing of it is kept: not in the memo, and here no more than a batch at a time. The time
+        limit is for all of it, what is done with the batches too."""
+        try:
+            with self._versions.cursor(dataset) as (cursor, layout):
+                rendered = render_keys(layout, wanted)
+                with WATCHDOG.watch(cursor, self._timeout_seconds):
+                    cursor.execute(rendered.text, rendered.parameters)
+                    while rows := cursor.fetchmany(BATCH):
+                        yield key_batch(rows, rendered)
+            return
+        except Exception:  # noqa: BLE001, S110 - whatever its class, its text may quote a cell
+            pass
+        raise EngineFailed("The question could not be answered.")
 
     def close(self) -> None:
         """Close every version that is not in use; the engine opens them again when asked."""

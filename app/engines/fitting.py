@@ -21,6 +21,7 @@ _FITS: dict[str, set[str]] = {
     "category": _WHOLE | _TEXT | {"BOOLEAN", "ENUM", "UUID"},
     "boolean": _WHOLE | _TEXT | {"BOOLEAN"},
     "date": _DAYS | _TEXT,
+    "text": _WHOLE | _TEXT | {"BOOLEAN", "ENUM", "UUID"},
 }
 # No floats: -0.0 and 0.0 would be two persons.
 _IDENTIFIES = _WHOLE | _TEXT | {"DECIMAL", "ENUM", "UUID", "BOOLEAN"} | _DAYS

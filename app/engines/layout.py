@@ -1,13 +1,23 @@
 """How a prepared version holds a card's columns: physical names and the meaning of stored values.
 
 Column i of the card is stored as "c<i>", whatever its declared name: whole numbers as they are,
-real numbers as doubles, categories as their position in the card's list, booleans and dates as
-such. A `number` column has a second one, "s<i>", its whole steps, which is what sums add up.
+real numbers as doubles, categories as their position in the card's list, booleans, dates and texts
+as such. A `number` column has a second one, "s<i>", its whole steps, which is what sums add up.
+
+Where a text column may have several rows of one person there is "person": a keyed hash, by which
+rows of one person are known to be so, and from which nobody is known.
 """
 
-from app.datasets import Card, CategoryColumn, Column, IntegerColumn, NumberColumn
+from app.datasets import Card, CategoryColumn, Column, IntegerColumn, NumberColumn, TextColumn
 
 TABLE = "rows"
+PERSON = "person"
+
+
+def persons_are_told_apart(card: Card) -> bool:
+    """Is there a question that counts persons rather than rows?"""
+    texts = any(isinstance(column, TextColumn) for column in card.columns)
+    return texts and card.person.rows_max > 1
 
 
 class Layout:

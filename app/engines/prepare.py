@@ -13,8 +13,8 @@ from pathlib import Path
 
 import duckdb
 
-from app.datasets import CategoryColumn, ColumnPerson, Dataset
-from app.engines.cleaning import category_table, cleaned_rows
+from app.datasets import CategoryColumn, Dataset
+from app.engines.cleaning import category_table, cleaned_rows, seeds
 from app.engines.connect import Limits, connect_to_ingest
 from app.engines.fitting import check_fit
 from app.engines.layout import TABLE
@@ -70,10 +70,7 @@ def _build(
         table = open_table(connection, source)
         check_fit(card, table)
         _write_categories(connection, dataset)
-        parameters = [str(source)]
-        if isinstance(card.person, ColumnPerson):
-            # Parameters stand in the order of the text, where the seed comes first.
-            parameters.insert(0, dataset.version.seed)
+        parameters = [*[dataset.version.seed] * seeds(card), str(source)]
         connection.execute(f'CREATE TABLE "{TABLE}" AS {cleaned_rows(card, table)}', parameters)
     if file_state(source) != state:
         raise EngineUnavailable("The source is not the file that was registered.")

@@ -14,6 +14,8 @@ from sqlalchemy import (
     BigInteger,
     ColumnElement,
     Integer,
+    Label,
+    Select,
     and_,
     bindparam,
     case,
@@ -53,6 +55,9 @@ from app.queries.statistics import (
 KEPT_SIZE_MAX = 1000
 MISSING = -1  # stands for a missing value where that is a group
 BITS = 62  # conditions of a split in one BIGINT
+Codes = list[Label[int]]
+Conditions = list[ColumnElement[bool]]
+Places = list[Mapping[int, int] | range]
 
 
 class QuotingPreparer(IdentifierPreparer):
@@ -127,10 +132,28 @@ def _rendered(layout: Layout, tally: Tally) -> Rendered:
 
 def _render(layout: Layout, tally: Tally) -> Rendered:
     factors = _factors(tally)
-    rows = _with_factors(factors, layout)
-    codes: list[ColumnElement[int]] = []
-    conditions: list[ColumnElement[bool]] = []
-    places: list[Mapping[int, int] | range] = []
+    rows, codes, conditions, places = grouped_rows(layout, tally, _with_factors(factors, layout))
+    if tally.split is not None:
+        codes += [code.label(f"g{i}") for i, code in enumerate(_bits(tally.split, layout))]
+    if tally.where is not None:
+        conditions.append(condition_sql(tally.where, layout))
+    statement = select(*codes, *(_aggregate(each, layout, factors) for each in tally.aggregates))
+    statement = statement.select_from(rows)
+    if conditions:
+        statement = statement.where(and_(*conditions))
+    if codes:
+        statement = statement.group_by(*(column(f"g{i}") for i in range(len(codes))))
+    return compiled(statement, tally, places)
+
+
+def grouped_rows(
+    layout: Layout, tally: Tally, rows: FromClause
+) -> tuple[FromClause, Codes, Conditions, Places]:
+    """Rows to select from; the number of each grouping, g0, g1, ...; the conditions to be in a
+    group; and what the numbers mean."""
+    codes: Codes = []
+    conditions: Conditions = []
+    places: Places = []
     for number, grouping in enumerate(tally.groups):
         if isinstance(grouping, ByEdges):
             rows, code, inside = binned(rows, grouping, layout, number)
@@ -142,24 +165,16 @@ def _render(layout: Layout, tally: Tally) -> Rendered:
         codes.append(code.label(f"g{number}"))
         conditions.append(inside)
         places.append(_places(grouping, layout))
-    if tally.split is not None:
-        codes += [code.label(f"g{i}") for i, code in enumerate(_bits(tally.split, layout))]
-    if tally.where is not None:
-        conditions.append(condition_sql(tally.where, layout))
-    statement = select(*codes, *(_aggregate(each, layout, factors) for each in tally.aggregates))
-    statement = statement.select_from(rows)
-    if conditions:
-        statement = statement.where(and_(*conditions))
-    if codes:
-        statement = statement.group_by(*(column(f"g{i}") for i in range(len(codes))))
-    compiled = statement.compile(
-        dialect=DuckDBDialect(), compile_kwargs={"render_postcompile": True}
-    )
-    values = compiled.params
+    return rows, codes, conditions, places
+
+
+def compiled(statement: Select[*tuple[Any, ...]], tally: Tally, places: Places) -> Rendered:
+    made = statement.compile(dialect=DuckDBDialect(), compile_kwargs={"render_postcompile": True})
+    values = made.params
     return Rendered(
-        str(compiled),
-        tuple(compiled.positiontup or ()),
-        tuple(values[name] for name in compiled.positiontup or ()),
+        str(made),
+        tuple(made.positiontup or ()),
+        tuple(values[name] for name in made.positiontup or ()),
         tuple(places),
         tuple(grouping.count for grouping in tally.groups),
         None if tally.split is None else _signature_places(tally.split),

@@ -8,20 +8,21 @@ from app.mechanisms import (
     gradient_descent,
     laplace,
     noisy_max,
+    partition_selection,
     permute_and_flip,
     randomized_response,
+    stability_histogram,
 )
 from app.mechanisms.asked import Asked, OtherShape
-from app.mechanisms.gradient_descent import GradientRelease
 from app.mechanisms.release import Release
 from app.queries.choice_shape import ChoiceShape
 from app.queries.gradient_shape import GradientShape
+from app.queries.keys_shape import KeysShape
 from app.queries.randomized_column import RandomizedShape
 from app.queries.shape import Shape
 
-AnyShape = Shape | ChoiceShape | RandomizedShape | GradientShape
-AnyRelease = Release | GradientRelease  # answered from exact statistics, or from rows
-Prepare = Callable[[AnyShape, Asked], AnyRelease]
+AnyShape = Shape | ChoiceShape | RandomizedShape | GradientShape | KeysShape
+Prepare = Callable[[AnyShape, Asked], Release]
 
 
 def adds(prepare: Callable[[Shape, Asked], Release]) -> Prepare:
@@ -57,12 +58,23 @@ def reports(prepare: Callable[[RandomizedShape, Asked], Release]) -> Prepare:
     return prepared
 
 
-def learns(prepare: Callable[[GradientShape, Asked], GradientRelease]) -> Prepare:
+def learns(prepare: Callable[[GradientShape, Asked], Release]) -> Prepare:
     """A mechanism that learns weights from rows, step by step."""
 
-    def prepared(shape: AnyShape, asked: Asked) -> AnyRelease:
+    def prepared(shape: AnyShape, asked: Asked) -> Release:
         if not isinstance(shape, GradientShape):
             raise OtherShape("it learns a regression step by step, and this question is no such")
+        return prepare(shape, asked)
+
+    return prepared
+
+
+def finds(prepare: Callable[[KeysShape, Asked], Release]) -> Prepare:
+    """A mechanism that tells keys which are not public."""
+
+    def prepared(shape: AnyShape, asked: Asked) -> Release:
+        if not isinstance(shape, KeysShape):
+            raise OtherShape("it tells private keys, and this question is not about such")
         return prepare(shape, asked)
 
     return prepared
@@ -76,4 +88,6 @@ MECHANISMS: dict[str, Prepare] = {
     noisy_max.KIND: chooses(noisy_max.prepare),
     randomized_response.KIND: reports(randomized_response.prepare),
     gradient_descent.KIND: learns(gradient_descent.prepare),
+    stability_histogram.KIND: finds(stability_histogram.prepare),
+    partition_selection.KIND: finds(partition_selection.prepare),
 }

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol
 
+from typing_extensions import override
+
 from app.accounting.loss import Loss
 from app.datasets import Card
-from app.mechanisms.release import Noise
+from app.mechanisms.release import Noise, OneTally
 from app.queries import Measured, Query
 from app.queries.combination import Combination
 from app.queries.figures import Noisy, number
@@ -61,7 +63,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class AdditiveRelease:
+class AdditiveRelease(OneTally):
     """What will be asked, what it costs, and how the noise is drawn."""
 
     law: Law
@@ -71,6 +73,7 @@ class AdditiveRelease:
     theorem: str
 
     @property
+    @override
     def tally(self) -> Tally:
         return self.shape.tally
 

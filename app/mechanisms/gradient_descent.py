@@ -27,11 +27,13 @@ from typing import Any
 import numpy as np
 
 from app.accounting.loss import Loss
+from app.datasets import Card
 from app.errors import Invalid
 from app.mechanisms.asked import Asked
 from app.mechanisms.clipped_gradients import NORM, clipped_sum
 from app.mechanisms.gradient_price import Moves, Price, full_batch, sampled
-from app.mechanisms.release import Noise
+from app.mechanisms.release import Data, Noise
+from app.queries import Query
 from app.queries.gradient_shape import GradientShape, Weights
 from app.queries.statistics import Exact, Matrix, Records, Tally
 
@@ -49,6 +51,7 @@ STEPS_MAX = 10_000
 MOMENTUM = 0.95
 WORK_MAX = 100_000_000_000  # steps times rows times terms, where the rows are public
 COINS = 1 << 32
+Reading = tuple[Exact | None, Iterable[Matrix], Callable[[int], None]]
 
 
 def prepare(shape: GradientShape, asked: Asked) -> "GradientRelease":
@@ -120,6 +123,20 @@ class GradientRelease:
     @property
     def sampling_rate(self) -> float:
         return self.threshold / COINS
+
+    @property
+    def groups(self) -> int | None:
+        return self.tally.group_count()
+
+    def read(self, data: Data) -> Reading:
+        exact = data.exact(self.tally) if self.rows is None else None
+        return exact, data.records(self.records), data.reached
+
+    def answer(
+        self, exact: Reading, noise: Noise, *, query: Query, card: Card, confidence: float
+    ) -> dict[str, Any]:
+        counted, rows, reached = exact
+        return self.learn(counted, rows, noise, reached)
 
     def learn(
         self,

@@ -25,6 +25,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from typing_extensions import override
 
 from app.accounting.loss import Loss
 from app.accounting.losses import pure_loss, randomized_response_loss
@@ -42,7 +43,7 @@ from app.mechanisms.random_reports import (
     grid_table,
     uniform_table,
 )
-from app.mechanisms.release import Noise
+from app.mechanisms.release import Noise, OneTally
 from app.queries import Query
 from app.queries.combination import Numbers
 from app.queries.figures import Figure
@@ -96,7 +97,7 @@ def _epsilon_for(shape: RandomizedShape, half_width: float, confidence: float) -
 
 
 @dataclass(frozen=True, slots=True)
-class RandomizedRelease:
+class RandomizedRelease(OneTally):
     """The reports of all rows, counted, and what they say of the values."""
 
     shape: RandomizedShape
@@ -105,6 +106,7 @@ class RandomizedRelease:
     theorem: str = THEOREM
 
     @property
+    @override
     def tally(self) -> Tally:
         return self.shape.tally
 

@@ -4,13 +4,22 @@ Everything in it is known before any row is read; only `answer` sees exact stati
 it returns is released.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 from app.accounting.loss import Loss
 from app.datasets import Card
 from app.queries import Query
-from app.queries.statistics import Exact, Tally
+from app.queries.statistics import (
+    Exact,
+    KeyBatch,
+    KeyTally,
+    Matrix,
+    Records,
+    StepCounts,
+    StepTally,
+    Tally,
+)
 
 
 class Noise(Protocol):
@@ -29,12 +38,28 @@ class Noise(Protocol):
         ...
 
 
+class Data(Protocol):
+    """The version of the data that a question is charged for, as its release may read it."""
+
+    def exact(self, tally: Tally) -> Exact: ...
+
+    def steps(self, wanted: StepTally) -> StepCounts: ...
+
+    def records(self, wanted: Records) -> Iterable[Matrix]: ...
+
+    def keys(self, wanted: KeyTally) -> Iterable[KeyBatch]: ...
+
+    def reached(self, step: int) -> None:
+        """Said often by a release that runs in steps; raises if the run is to end."""
+        ...
+
+
 class Release(Protocol):
     """A question's mechanism with its price and its error."""
 
     @property
     def tally(self) -> Tally:
-        """What the engine is asked for."""
+        """The rows that count and their public groups; for most releases all that is read."""
         ...
 
     @property
@@ -54,10 +79,24 @@ class Release(Protocol):
         takes the least."""
         ...
 
+    @property
+    def steps(self) -> int | None:
+        """How many, if it runs so long that its progress is worth telling."""
+        ...
+
+    @property
+    def groups(self) -> int | None:
+        """How many groups are answered for; None if that is not public."""
+        ...
+
+    def read(self, data: Data) -> Any:
+        """What the answer is made of: exact, or a way to it."""
+        ...
+
     def answer(
-        self, exact: Exact, noise: Noise, *, query: Query, card: Card, confidence: float
+        self, exact: Any, noise: Noise, *, query: Query, card: Card, confidence: float
     ) -> dict[str, Any]:
-        """The answer's own members, `value` and `interval` among them."""
+        """The answer's own members, `value` and `interval` among them, from what was read."""
         ...
 
     def describe(self) -> dict[str, Any]:
@@ -71,3 +110,24 @@ class Release(Protocol):
     def expected_error(self, confidence: float) -> dict[str, Any]:
         """From public facts alone; null where it depends on what would be released."""
         ...
+
+
+class OneTally:
+    """What releases share that are answered from one tally."""
+
+    __slots__ = ()
+
+    @property
+    def tally(self) -> Tally:
+        raise NotImplementedError
+
+    @property
+    def steps(self) -> int | None:
+        return None
+
+    @property
+    def groups(self) -> int | None:
+        return self.tally.group_count()
+
+    def read(self, data: Data) -> Any:
+        return data.exact(self.tally)

@@ -18,6 +18,8 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 
+from typing_extensions import override
+
 from app.accounting.loss import Loss
 from app.accounting.precise import CONTEXT, decimal, units_up
 from app.accounting.rounding import PICO, cost_units, limit_units
@@ -26,7 +28,7 @@ from app.errors import Invalid
 from app.mechanisms.asked import Asked, CannotServe
 from app.mechanisms.calibration import EPSILON_UNITS_MAX, last
 from app.mechanisms.choosing import Pick
-from app.mechanisms.release import Noise
+from app.mechanisms.release import Noise, OneTally
 from app.queries import Query
 from app.queries.choice_shape import ChoiceShape
 from app.queries.statistics import Exact, Tally
@@ -54,7 +56,7 @@ def tail_bound(scale: float, outcomes: int, alpha: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class SelectionRelease:
+class SelectionRelease(OneTally):
     """Which outcomes, chosen how, at what price."""
 
     law: Law
@@ -64,6 +66,7 @@ class SelectionRelease:
     confidence: float
 
     @property
+    @override
     def tally(self) -> Tally:
         return self.shape.tally
 

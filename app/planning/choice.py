@@ -10,8 +10,9 @@ from app.accounting import COMPOSITION_RULES
 from app.accounting.loss import Loss
 from app.datasets import Card
 from app.errors import Invalid
-from app.mechanisms import MECHANISMS, AnyRelease
+from app.mechanisms import MECHANISMS
 from app.mechanisms.asked import Asked, CannotServe, Descent, OtherShape
+from app.mechanisms.release import Release
 from app.planning.question import GradientDescent, Mechanism, Question
 
 
@@ -20,7 +21,7 @@ class Option:
     """A mechanism that can serve the question."""
 
     kind: str
-    release: AnyRelease
+    release: Release
     payable: bool  # by every account that would pay
 
 
@@ -69,7 +70,7 @@ def _cost(loss: Loss, currencies: frozenset[str]) -> int:
     return loss.mu_squared if currencies == {"gdp"} else loss.rho
 
 
-def _payable(release: AnyRelease, currencies: frozenset[str]) -> bool:
+def _payable(release: Release, currencies: frozenset[str]) -> bool:
     rules = (COMPOSITION_RULES[currency] for currency in currencies)
     return all(rule.can_pay(rule.read(release.loss)) for rule in rules)
 

@@ -21,6 +21,7 @@ from app.datasets import (
     DateColumn,
     IntegerColumn,
     NumberColumn,
+    TextColumn,
 )
 
 
@@ -90,6 +91,7 @@ def partition_of(card: Card) -> Partition:
         case _:
             assert card.cells is not None
             assert card.cells.edges is not None, "cells of an ordered column have edges"
+            assert not isinstance(column, TextColumn), "a text column has no cells"
             edges: tuple[Any, ...] = card.cells.edges
             return Partition(
                 (

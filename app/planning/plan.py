@@ -9,13 +9,10 @@ from typing import Any
 
 from app.accounting.loss import Loss
 from app.datasets import Card, Dataset
-from app.mechanisms import AnyRelease
-from app.mechanisms.gradient_descent import GradientRelease
-from app.mechanisms.release import Noise
+from app.mechanisms.release import Noise, Release
 from app.planning.cells import Pinning, cell_labels, pinned_cells
 from app.planning.choice import choose, options
 from app.planning.question import Question
-from app.queries.statistics import Exact
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +21,7 @@ class Plan:
 
     question: Question
     card: Card
-    release: AnyRelease
+    release: Release
     digest: str  # the same for the same query, mechanism and price
     pinning: Pinning  # the cells it is charged to
     mechanism: dict[str, Any]  # what the analyst is told of it
@@ -43,10 +40,8 @@ class Plan:
         labels = cell_labels(self.card)
         return [labels[cell] for cell in self.pinning.cells]
 
-    def answer(self, exact: Exact, noise: Noise) -> dict[str, Any]:
+    def answer(self, exact: Any, noise: Noise) -> dict[str, Any]:
         """Value and interval as the analyst will read them; everything in it is released."""
-        if isinstance(self.release, GradientRelease):
-            raise TypeError("a regression is learned from rows")
         asked = self.question
         return self.release.answer(
             exact, noise, query=asked.query, card=self.card, confidence=asked.confidence
@@ -102,7 +97,7 @@ def make_plan(question: Question, card: Card, currencies: frozenset[str] = froze
     return plan_of(question, card, choose(found, question, currencies).release)
 
 
-def plan_of(question: Question, card: Card, release: AnyRelease) -> Plan:
+def plan_of(question: Question, card: Card, release: Release) -> Plan:
     asked = question.model_dump(mode="json", by_alias=True, include={"query", "confidence"})
     mechanism = release.describe()
     promise = [release.loss.epsilon, release.loss.delta, release.loss.rho]

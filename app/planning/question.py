@@ -82,7 +82,8 @@ class Privacy(_Frozen):
 
 class Mechanism(_Frozen):
     """The mechanism to use; left out, the planner takes the one with the least expected error that
-    the accounts can pay for. `noise` goes with `noisy_max`, which needs it."""
+    the accounts can pay for. `noise` goes with `noisy_max`, which needs it, and with
+    `stability_histogram`, where the planner chooses if it is left out."""
 
     kind: Literal[
         "laplace",
@@ -91,13 +92,20 @@ class Mechanism(_Frozen):
         "exponential",
         "noisy_max",
         "randomized_response",
+        "stability_histogram",
+        "partition_selection",
     ]
-    noise: Literal["exponential", "laplace", "gumbel"] | None = None
+    noise: Literal["exponential", "laplace", "gumbel", "gaussian"] | None = None
 
     @model_validator(mode="after")
-    def _noise_of_a_noisy_max(self) -> Self:
-        if (self.noise is not None) != (self.kind == "noisy_max"):
-            raise ValueError("noisy_max needs its noise named, and no other kind has one")
+    def _noise_of_its_kind(self) -> Self:
+        if self.kind == "stability_histogram":
+            if self.noise not in (None, "laplace", "gaussian"):
+                raise ValueError("the noise of a stability_histogram is laplace or gaussian")
+        elif (self.noise is not None) != (self.kind == "noisy_max"):
+            raise ValueError("noisy_max needs its noise named, and others have none")
+        elif self.noise == "gaussian":
+            raise ValueError("the noise of a noisy_max is exponential, laplace or gumbel")
         return self
 
 

@@ -8,6 +8,7 @@ from app.queries.cdf import Cdf
 from app.queries.count import Count
 from app.queries.extremes import Max, Min
 from app.queries.histogram import Histogram
+from app.queries.keys import Keys
 from app.queries.linear_regression import LinearRegression
 from app.queries.logistic_regression import LogisticRegression
 from app.queries.mean import Mean
@@ -34,6 +35,7 @@ QUERIES = {
     "linear_regression": LinearRegression,
     "randomized_column": RandomizedColumn,
     "logistic_regression": LogisticRegression,
+    "keys": Keys,
     "mode": Mode,
     "top_k": TopK,
     "quantile": Quantile,
@@ -44,13 +46,12 @@ QUERIES = {
 }
 
 # Answered by numbers with noise, by sums of noisy counts, by one public outcome, by what is fitted
-# to noisy moments (LinearRegression), by reports that every row makes at random (RandomizedColumn),
-# or by weights learned step by step.
+# to noisy moments (LinearRegression) or learned step by step (LogisticRegression), by reports that
+# every row makes at random (RandomizedColumn), or by texts that are not public (Keys).
 Measured = Count | Sum | Mean | Variance | Ratio | Reciprocal | Histogram
 Combined = Workload | Cdf
 Chosen = Mode | TopK | Quantile | Median | Min | Max | Price
-Learned = LogisticRegression
+Fitted = LinearRegression | LogisticRegression
 Query = Annotated[
-    Measured | Combined | Chosen | LinearRegression | RandomizedColumn | Learned,
-    Field(discriminator="kind"),
+    Measured | Combined | Chosen | Fitted | RandomizedColumn | Keys, Field(discriminator="kind")
 ]

@@ -1,8 +1,8 @@
 """Which sets of conditions one row can meet, found from the card alone.
 
 Every condition compares single columns with public values, so the values of a column fall into
-pieces that no comparison tells apart: a category that is named, all others together, the missing
-ones; of an ordered column the points and gaps that the compared values make. Columns are
+pieces that no comparison tells apart: a category or text that is named, all others together, the
+missing ones; of an ordered column the points and gaps that the compared values make. Columns are
 independent: a row can have any piece of each. So the rows that can be are the product of the
 pieces, and each member of the product is evaluated through one value that stands for its piece.
 
@@ -20,7 +20,15 @@ from typing import Any
 
 import numpy as np
 
-from app.datasets import BooleanColumn, Card, CategoryColumn, Column, IntegerColumn, NumberColumn
+from app.datasets import (
+    BooleanColumn,
+    Card,
+    CategoryColumn,
+    Column,
+    IntegerColumn,
+    NumberColumn,
+    TextColumn,
+)
 from app.queries.statistics import (
     AllOf,
     AnyOf,
@@ -34,7 +42,7 @@ from app.queries.statistics import (
 
 Bits = np.ndarray[Any, np.dtype[np.bool_]]
 PIECES_MAX = 200_000  # of the product
-_OTHERS = object()  # stands for every category that no condition names
+_OTHERS = object()  # stands for every category or text that no condition names
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +56,7 @@ class Pieces:
 
     @property
     def ordered(self) -> bool:
-        return not isinstance(self.column, CategoryColumn | BooleanColumn)
+        return not isinstance(self.column, CategoryColumn | BooleanColumn | TextColumn)
 
     def place(self, value: Any) -> int | None:
         """The piece of the rows that have this compared value; None if there are none."""
@@ -120,6 +128,8 @@ def _standing(column: Column, named: set[Any]) -> tuple[Any, ...]:
             return listed if len(listed) == len(column.values) else (*listed, _OTHERS)
         case BooleanColumn():
             return False, True
+        case TextColumn():
+            return (*sorted(named), _OTHERS)
         case IntegerColumn():
             starts = {
                 bound for value in named for bound in (math.ceil(value), math.floor(value) + 1)

@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, field_validator
 
-from app.datasets import BooleanColumn, Card, CategoryColumn
+from app.datasets import BooleanColumn, Card, CategoryColumn, TextColumn
 from app.errors import Invalid
 from app.queries.combination import Combination, combinations, equal_weights
 from app.queries.filters import Filter, declared, resolve
@@ -73,7 +73,7 @@ class Cdf(BaseModel):
 
     def _bins(self, card: Card) -> ByEdges:
         column = declared(card, self.column, f"{AT}/column")
-        if isinstance(column, CategoryColumn | BooleanColumn):
+        if isinstance(column, CategoryColumn | BooleanColumn | TextColumn):
             raise Invalid.field(f"{AT}/column", "an integer, number or date column")
         if len(self.edges) - 1 > BINS_MAX:
             raise Invalid.field(f"{AT}/edges", f"at most {BINS_MAX} bins")

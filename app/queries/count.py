@@ -2,14 +2,17 @@
 
 Missing values: a row counts whatever its columns hold; only the filter decides. An empty selection
 is an ordinary zero. With persons of several rows this counts rows, at most `rows_max` a person.
+Grouped by private keys it tells the groups that enough rows are in, with their counts.
 """
 
 from typing import Literal
 
 from app.datasets import Card
 from app.queries.figures import Figure, Noisy, figure
+from app.queries.groups import private_column, public_groups
+from app.queries.keys_shape import KeysShape, keys_shape
 from app.queries.measures import row_measure
-from app.queries.shape import Selection, Shape
+from app.queries.shape import AT, Selection, Shape
 from app.queries.statistics import Rows
 
 
@@ -18,8 +21,12 @@ class Count(Selection):
 
     kind: Literal["count"]
 
-    def shape(self, card: Card) -> Shape:
-        groups = self.resolved_groups(card)
+    def shape(self, card: Card) -> Shape | KeysShape:
+        at = f"{AT}/group_by"
+        groups = public_groups(self.group_by, card, at)
+        private = private_column(self.group_by, card, at)
+        if private is not None:
+            return keys_shape(card, self.tally(card, groups, Rows()), private, counts=True)
         counted = row_measure(card, "count", low=1, high=1, grouped=bool(groups), grid_exponent=0)
         return Shape(tally=self.tally(card, groups, Rows()), measures=(counted,))
 

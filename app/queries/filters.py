@@ -17,6 +17,7 @@ from app.datasets import (
     DateColumn,
     IntegerColumn,
     NumberColumn,
+    TextColumn,
     day,
 )
 from app.errors import Invalid
@@ -188,7 +189,7 @@ def _comparison(node: Comparison, card: Card, at: str) -> Condition:
 
 
 def _must_be_ordered(column: Column, at: str) -> None:
-    if isinstance(column, CategoryColumn | BooleanColumn):
+    if isinstance(column, CategoryColumn | BooleanColumn | TextColumn):
         raise Invalid.field(f"{at}/op", f"a {column.type} column has no order: use ==, != or in")
 
 
@@ -210,6 +211,14 @@ def _typed(column: Column, value: WireScalar, at: str) -> Scalar:
             return value
         case DateColumn():
             return typed_day(value, at)
+        case TextColumn():
+            if not isinstance(value, str) or not column.could_hold(value):
+                raise Invalid.field(
+                    at,
+                    f"a text of 1 to {column.length_max} characters, without control characters, "
+                    "with single spaces between words and none at the ends",
+                )
+            return value
 
 
 def typed_day(value: object, at: str) -> datetime.date:

@@ -2,16 +2,19 @@
 
 Groups come from the card and the question, never from rows, so that which groups exist tells
 nothing. A row whose value is missing or outside the edges is in no group.
+
+The texts of a text column are not public. `{"column", "keys": "private"}` asks for those that many
+have, and pays for finding them (`keys_shape.py`).
 """
 
 import datetime
 import math
 from itertools import pairwise
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator
 
-from app.datasets import BooleanColumn, Card, CategoryColumn, DateColumn
+from app.datasets import BooleanColumn, Card, CategoryColumn, DateColumn, TextColumn
 from app.errors import Invalid
 from app.queries.filters import declared, typed_day
 from app.queries.statistics import ByEdges, ByValues, Grouping
@@ -36,15 +39,44 @@ class GroupByEdges(BaseModel):
         return tuple(value) if isinstance(value, list) else value
 
 
-GroupBy = str | GroupByEdges
+class GroupByKeys(BaseModel):
+    """A text column, by those of its texts that enough rows have."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    column: str
+    keys: Literal["private"]
+
+
+def _shape(value: Any) -> str:
+    if isinstance(value, GroupByKeys) or (isinstance(value, dict) and "keys" in value):
+        return "private keys"
+    return "public edges" if isinstance(value, dict | GroupByEdges) else "a column"
+
+
+GroupBy = Annotated[
+    Annotated[str, Tag("a column")]
+    | Annotated[GroupByEdges, Tag("public edges")]
+    | Annotated[GroupByKeys, Tag("private keys")],
+    Discriminator(_shape),
+]
 
 
 def resolve_groups(items: tuple[GroupBy, ...], card: Card, at: str) -> tuple[Grouping, ...]:
+    """The public groups. Raises Invalid if there are others."""
+    for i, item in enumerate(items):
+        if isinstance(item, GroupByKeys):
+            raise Invalid.field(f"{at}/{i}/keys", "only a count is grouped by private keys")
+    return public_groups(items, card, at)
+
+
+def public_groups(items: tuple[GroupBy, ...], card: Card, at: str) -> tuple[Grouping, ...]:
     groupings = tuple(
         resolve_group(item, None, card, f"{at}/{i}")
         if isinstance(item, str)
         else resolve_group(item.column, item.edges, card, f"{at}/{i}")
         for i, item in enumerate(items)
+        if not isinstance(item, GroupByKeys)
     )
     names = [grouping.column for grouping in groupings]
     if len(set(names)) != len(names):
@@ -52,6 +84,24 @@ def resolve_groups(items: tuple[GroupBy, ...], card: Card, at: str) -> tuple[Gro
     if math.prod(grouping.count for grouping in groupings) > GROUPS_MAX:
         raise Invalid.field(at, f"at most {GROUPS_MAX} groups")
     return groupings
+
+
+def private_column(items: tuple[GroupBy, ...], card: Card, at: str) -> str | None:
+    """The one text column whose private keys are asked for, or None."""
+    found = [(i, item) for i, item in enumerate(items) if isinstance(item, GroupByKeys)]
+    if not found:
+        return None
+    (i, item), *others = found
+    if others:
+        raise Invalid.field(f"{at}/{others[0][0]}/keys", "private keys of one column only")
+    return text_column(card, item.column, f"{at}/{i}/column").name
+
+
+def text_column(card: Card, name: str, at: str) -> TextColumn:
+    column = declared(card, name, at)
+    if not isinstance(column, TextColumn):
+        raise Invalid.field(at, f"a text column: the groups of a {column.type} column are public")
+    return column
 
 
 def resolve_group(name: str, edges: Edges | None, card: Card, at: str) -> Grouping:
@@ -62,6 +112,10 @@ def resolve_group(name: str, edges: Edges | None, card: Card, at: str) -> Groupi
                 raise Invalid.field(f"{at}/edges", f"a {column.type} column has no edges")
             values = column.values if isinstance(column, CategoryColumn) else (False, True)
             return ByValues(column.name, values)
+        case TextColumn():
+            raise Invalid.field(
+                at, 'a text column has no public groups: {"column", "keys": "private"} in a count'
+            )
         case _:
             if edges is None:
                 raise Invalid.field(

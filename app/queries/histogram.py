@@ -2,17 +2,20 @@
 
 Bins are a category's values, false and true, or the intervals between given edges. A row whose
 value is missing is in no bin, nor is one outside the edges; every bin is present, empty or not.
+
+The texts of a text column are not public: its bins are those that enough rows are in.
 """
 
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, field_validator
 
-from app.datasets import Card
+from app.datasets import Card, TextColumn
 from app.errors import Invalid
 from app.queries.figures import Figure, Noisy, figure
-from app.queries.filters import Filter, resolve
+from app.queries.filters import Filter, declared, resolve
 from app.queries.groups import GROUPS_MAX, Edges, resolve_group
+from app.queries.keys_shape import KeysShape, keys_shape
 from app.queries.measures import row_measure
 from app.queries.shape import AT, Shape
 from app.queries.statistics import Rows, Tally
@@ -33,14 +36,18 @@ class Histogram(BaseModel):
     def _list(cls, value: object) -> object:
         return tuple(value) if isinstance(value, list) else value
 
-    def shape(self, card: Card) -> Shape:
-        if card.column(self.column) is None:
-            raise Invalid.field(f"{AT}/column", "a column that the dataset's card declares")
+    def shape(self, card: Card) -> Shape | KeysShape:
+        column = declared(card, self.column, f"{AT}/column")
+        where = resolve(self.where, card, f"{AT}/where")
+        if isinstance(column, TextColumn):
+            if self.edges is not None:
+                raise Invalid.field(f"{AT}/edges", "a text column has no edges")
+            return keys_shape(card, Tally(where, (), (Rows(),)), column.name, counts=True)
         bins = resolve_group(self.column, self.edges, card, AT)
         if bins.count > GROUPS_MAX:
             raise Invalid.field(f"{AT}/edges", f"at most {GROUPS_MAX} bins")
         return Shape(
-            tally=Tally(resolve(self.where, card, f"{AT}/where"), (bins,), (Rows(),)),
+            tally=Tally(where, (bins,), (Rows(),)),
             measures=(row_measure(card, "count", low=1, high=1, grouped=True, grid_exponent=0),),
         )
 

@@ -2,8 +2,9 @@
 
 A query is asked of an engine as one Tally: which rows, in which public groups, counted or added up
 how. What comes back is whole numbers, one for each aggregate and group; noise comes later and
-elsewhere. Conditions are two-valued: a comparison with a missing value is false, and `Negation`
-turns it into true.
+elsewhere. Where the groups are not public it is a KeyTally, and what comes back is private even in
+which keys there are. Conditions are two-valued: a comparison with a missing value is false, and
+`Negation` turns it into true.
 """
 
 import datetime
@@ -249,3 +250,17 @@ class Records:
 
 
 Matrix = np.ndarray[Any, np.dtype[np.int64]]  # of records: a line for each row, a column for each
+
+
+@dataclass(frozen=True, slots=True)
+class KeyTally:
+    """How many rows, or persons, have each text of a column that any row has, in each of the public
+    groups of `tally`, whose rows are those that count. A missing text is none."""
+
+    tally: Tally
+    column: str
+    persons: bool = False
+
+
+# For so many keys: the place of the public group, the text, and how many. Each key comes once.
+KeyBatch = list[tuple[int, str, int]]

@@ -3,7 +3,10 @@
 import asyncio
 import json
 import time
-from collections.abc import Iterable
+from collections.abc import (
+    Generator,
+    Iterable,
+)
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +35,8 @@ from app.ledger.account import EVERYBODY
 from app.mechanisms.sampling import SystemNoise
 from app.queries.statistics import (
     Exact,
+    KeyBatch,
+    KeyTally,
     Matrix,
     Records,
     StepCounts,
@@ -84,6 +89,12 @@ class Spoiled:
 
     def steps(self, dataset: Dataset, wanted: StepTally) -> StepCounts:
         return self._real.steps(dataset, wanted)
+
+    def keys(self, dataset: Dataset, wanted: KeyTally) -> Generator[KeyBatch]:
+        self.asked += 1
+        if isinstance(self._fault, BaseException):
+            raise self._fault
+        yield from self._real.keys(dataset, wanted)
 
     def close(self) -> None:
         self._real.close()

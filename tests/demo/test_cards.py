@@ -11,6 +11,7 @@ from app.datasets import (
     DateColumn,
     IntegerColumn,
     NumberColumn,
+    TextColumn,
 )
 from app.demo.cards import CENSUS, RAND_HIE
 
@@ -63,6 +64,8 @@ def fitting(column: Column) -> set[str]:
             return {"BOOLEAN"}
         case DateColumn():
             return {"DATE"}
+        case TextColumn():
+            return {"VARCHAR"}
 
 
 def read(card: dict[str, object]) -> Card:

@@ -365,7 +365,7 @@ def test_the_least_loss_is_charged_whose_intervals_are_within_the_half_width() -
         assert half_width * 0.999 <= promised <= half_width
         losses.append(plan.loss.epsilon)
         for y in (0, 10, 50_000, 99_999):
-            estimate = plan.release.estimate  # type: ignore[union-attr]
+            estimate = plan.release.estimate  # type: ignore[attr-defined]
             figure = estimate.figures([y, 10**5 - y, 0], 0.05)[0]
             reach = max(figure.high - figure.value, figure.value - figure.low)
             assert reach <= half_width

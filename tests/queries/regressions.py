@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from app.datasets import BooleanColumn, Card, CategoryColumn
+from app.datasets import BooleanColumn, Card, CategoryColumn, IntegerColumn, NumberColumn
 from app.mechanisms.gradient_descent import GradientRelease
 from app.planning.plan import make_plan
 from app.planning.question import Question
@@ -44,8 +44,7 @@ def regression_shape(
     if isinstance(column, BooleanColumn):
         wanted = Indicator(outcome, True)
     else:
-        assert not isinstance(column, CategoryColumn)
-        assert column.type != "date"
+        assert isinstance(column, IntegerColumn | NumberColumn)
         wanted = place(column)
     return gradient_shape(terms, wanted, None, made, model=model)
 

@@ -155,7 +155,7 @@ KINDS: dict[str, dict[str, Any]] = {
 
 def test_every_kind_of_choice_is_here() -> None:
     measured = {"count", "sum", "mean", "variance", "ratio", "reciprocal", "histogram"}
-    measured |= {"workload", "cdf", "randomized_column"}
+    measured |= {"workload", "cdf", "randomized_column", "keys"}
     assert {query["kind"] for query in KINDS.values()} == set(QUERIES) - measured
 
 

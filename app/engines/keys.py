@@ -1,0 +1,42 @@
+"""A KeyTally as one SQL statement: a row for each key that rows have, in no order.
+
+Nothing is left out by how large a count is: that would be told by what is missing.
+"""
+
+from sqlalchemy import and_, column, distinct, func, select, table
+from sqlalchemy.sql.elements import ColumnElement
+
+from app.engines.conditions import condition_sql, stored_column
+from app.engines.layout import PERSON, TABLE, Layout
+from app.engines.sql import Rendered, compiled, grouped_rows
+from app.queries.statistics import KeyBatch, KeyTally
+
+BATCH = 20_000
+
+
+def render_keys(layout: Layout, wanted: KeyTally) -> Rendered:
+    """Numbers of the public groups, the text, and how many."""
+    tally = wanted.tally
+    rows, codes, conditions, places = grouped_rows(layout, tally, table(TABLE))
+    text = stored_column(layout, wanted.column)
+    conditions.append(text.is_not(None))
+    if tally.where is not None:
+        conditions.append(condition_sql(tally.where, layout))
+    many: ColumnElement[int] = (
+        func.count(distinct(column(PERSON))) if wanted.persons else func.count()
+    )
+    statement = select(*codes, text.label("text"), many).select_from(rows).where(and_(*conditions))
+    names = [*(f"g{i}" for i in range(len(codes))), "text"]
+    return compiled(statement.group_by(*map(column, names)), tally, places)
+
+
+def key_batch(rows: list[tuple[int | str, ...]], rendered: Rendered) -> KeyBatch:
+    """Rows of the result as keys; those in no public group that was asked for are left out."""
+    batch: KeyBatch = []
+    for *codes, text, count in rows:
+        place = rendered.place(tuple(codes))  # type: ignore[arg-type]
+        if type(text) is not str or type(count) is not int:
+            raise TypeError("a key is a text and a whole number")
+        if place is not None:
+            batch.append((place, text, count))
+    return batch

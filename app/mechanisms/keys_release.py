@@ -1,0 +1,87 @@
+"""What releases of private keys share: the engine reads keys in batches, and what is told of them
+is bounded and in a public order.
+
+Told are the first KEYS_MAX of the released keys, in the order of the public groups and then of the
+texts' code points. That is a function of the release, so it costs nothing and hides nothing but the
+rest; whoever reads so many knows that there may be more.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from app.accounting.loss import Loss
+from app.datasets import Card
+from app.mechanisms.release import Data, Noise
+from app.queries import Query
+from app.queries.keys_shape import KeysShape
+from app.queries.statistics import KeyBatch, KeyTally, Tally
+
+KEYS_MAX = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class KeysRelease(ABC):
+    """Which keys will be told, at what price."""
+
+    shape: KeysShape
+    loss: Loss
+
+    @property
+    def tally(self) -> Tally:
+        """The rows that count and their public groups: what decides which cells are charged."""
+        return self.shape.tally
+
+    @property
+    def wanted(self) -> KeyTally:
+        """What the engine is asked for."""
+        return self.shape.wanted
+
+    @property
+    def quick(self) -> bool:
+        return False
+
+    @property
+    def steps(self) -> int | None:
+        return None
+
+    @property
+    def groups(self) -> int | None:
+        """Which keys there are is what is asked."""
+        return None
+
+    def read(self, data: Data) -> Iterable[KeyBatch]:
+        return data.keys(self.wanted)
+
+    @abstractmethod
+    def released(self, batch: KeyBatch, noise: Noise) -> Iterator[tuple[int, str, int]]:
+        """Those of a batch that are released, as public group, text and number."""
+
+    @abstractmethod
+    def told(self, keys: KeyBatch, confidence: float) -> list[Any]:
+        """The released keys as an analyst reads them."""
+
+    def answer(
+        self,
+        exact: Iterable[KeyBatch],
+        noise: Noise,
+        *,
+        query: Query,
+        card: Card,
+        confidence: float,
+    ) -> dict[str, Any]:
+        every = (key for batch in exact for key in self.released(batch, noise))
+        return {"value": self.told(first_keys(every), confidence), "interval": None}
+
+
+def first_keys(keys: Iterable[tuple[int, str, int]], most: int = KEYS_MAX) -> KeyBatch:
+    """The first of them in order, holding no more than twice as many at a time."""
+    kept: KeyBatch = []
+    for key in keys:
+        kept.append(key)
+        if len(kept) >= 2 * most:
+            kept.sort()
+            del kept[most:]
+    kept.sort()
+    return kept[:most]

@@ -1,0 +1,82 @@
+"""The exact law of what is told of private keys, worked out from counts; nothing here draws.
+
+A key of count c is told as v with probability P(Z = v - c) for v >= T, and otherwise not at all;
+keys are independent. Tables are counts by key; a key that nobody has is not there and never told.
+"""
+
+from collections.abc import Callable, Iterator
+from decimal import Decimal, localcontext
+from itertools import combinations_with_replacement, product
+
+Counts = dict[str, int]
+KeyLaw = dict[int | None, Decimal]  # by what is told; None is nothing
+DIGITS = 50
+
+
+def laplace_law(count: int, threshold: int, scale: float, last: int) -> KeyLaw:
+    """Discrete Laplace noise; `last` and more is one outcome. Between two counts that are at most
+    `last`, all values from there on have the same ratio of probabilities, so nothing is lost."""
+    if count == 0:
+        return {None: Decimal(1)}
+    p = (-1 / Decimal(scale)).exp()
+
+    def reaches(k: int) -> Decimal:  # P(Z >= k)
+        return p**k / (1 + p) if k >= 1 else 1 - p ** (1 - k) / (1 + p)
+
+    law: KeyLaw = {v: reaches(v - count) - reaches(v + 1 - count) for v in range(threshold, last)}
+    law[last] = reaches(last - count)
+    law[None] = 1 - reaches(threshold - count)
+    return law
+
+
+def coin_law(count: int, chances: list[Decimal]) -> KeyLaw:
+    """Kept, or not, with the chance of so many persons."""
+    kept = chances[count] if count < len(chances) else Decimal(1)
+    return {1: kept, None: 1 - kept}
+
+
+def hockey_stick(
+    one: Counts, two: Counts, law: Callable[[int], KeyLaw], epsilon: Decimal
+) -> Decimal:
+    """The least delta for which the answer about `one` is (epsilon, delta)-close to that about
+    `two`. Keys of equal count have equal laws, which change nothing."""
+    with localcontext() as context:
+        context.prec = DIGITS
+        keys = [key for key in one.keys() | two.keys() if one.get(key, 0) != two.get(key, 0)]
+        laws = [(law(one.get(key, 0)), law(two.get(key, 0))) for key in keys]
+        grown = epsilon.exp()
+        total = Decimal(0)
+        for outcome in product(*(first.keys() for first, _ in laws)):
+            p = q = Decimal(1)
+            for told, (first, second) in zip(outcome, laws, strict=True):
+                p *= first[told]
+                q *= second.get(told, Decimal(0))
+            total += max(Decimal(0), p - grown * q)
+        return total
+
+
+def rows_of_a_person(rows_max: int, keys: str) -> list[Counts]:
+    """Every way to have up to so many rows in these keys, or in none."""
+    found: set[tuple[tuple[str, int], ...]] = set()
+    for chosen in combinations_with_replacement(keys, rows_max):
+        for size in range(rows_max + 1):
+            part = chosen[:size]
+            found.add(tuple(sorted((key, part.count(key)) for key in set(part))))
+    return [dict(each) for each in sorted(found)]
+
+
+def neighbours(
+    relation: str, rows_max: int, others: list[int], keys: str = "abc"
+) -> Iterator[tuple[Counts, Counts]]:
+    """All pairs of neighbouring tables in which the others have so many rows in each key."""
+    persons = rows_of_a_person(rows_max, keys)
+    firsts: list[Counts] = [{}] if relation == "add_remove" else persons
+    for there in combinations_with_replacement(others, len(keys)):
+        base = dict(zip(keys, there, strict=True))
+        for before, after in product(firsts, persons):
+            one, two = (
+                {key: base[key] + rows.get(key, 0) for key in keys} for rows in (before, after)
+            )
+            if one != two:
+                yield one, two
+                yield two, one
