@@ -13,7 +13,7 @@ from app.ledger.chain import Entry
 from app.ledger.protocol import Order, Outcome
 from app.ledger.records import Asked, Budget
 from app.ledger.verify import Line
-from app.queries.statistics import Exact, Matrix, Records, Tally
+from app.queries.statistics import Exact, Matrix, Records, StepCounts, StepTally, Tally
 
 # The data
 
@@ -61,6 +61,10 @@ class Engine(Protocol):
     def records(self, dataset: Dataset, wanted: Records) -> Iterable[Matrix]:
         """The rows of the prepared version in batches, in no order; each time it is gone through
         they are all there again. Raises EngineFailed meanwhile, always the same, never why."""
+        ...
+
+    def steps(self, dataset: Dataset, wanted: StepTally) -> StepCounts:
+        """Counts of a column's values by stretches. Raises EngineFailed, always the same."""
         ...
 
     def close(self) -> None:

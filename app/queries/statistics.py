@@ -217,4 +217,20 @@ class Records:
     columns: tuple[PlaceOf | CodeOf, ...]
 
 
-Matrix = np.ndarray[Any, np.dtype[np.int64]]  # of records: a line for each row, a column for each
+Matrix = np.ndarray[Any, np.dtype[np.int64]]  # records: one line for each row
+
+
+@dataclass(frozen=True, slots=True)
+class StepTally:
+    """How many rows meet a condition and have a value of a column between two bounds, both
+    included, in whole steps of its grid: for each stretch of 2^shift steps, counted from `low`,
+    that any row is in. A missing value is in none. Which stretches come back is private."""
+
+    where: Condition | None
+    column: str
+    low: int
+    high: int
+    shift: int
+
+
+StepCounts = list[tuple[int, int]]  # the place of the stretch, and how many rows; in order
