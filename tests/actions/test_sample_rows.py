@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from app.actions.sample_rows import sample_rows
+from app.actions.sample_rows import WORDS, sample_rows
+from app.datasets import TextColumn
 from app.mechanisms.sampling import SystemNoise
 from tests.queries.cards import card
 
@@ -58,6 +59,21 @@ def test_both_ends_of_every_range_come_up() -> None:
     assert {row["n"] for row in rows} == {-1, 0, 1}
     assert {row["d"] for row in rows} == {"2000-01-01", "2000-01-02"}
     assert {row["b"] for row in rows} == {True, False}
+
+
+def test_made_up_texts_are_words_of_a_public_list_no_longer_than_declared() -> None:
+    made = card(
+        [
+            {"name": "t", "type": "text"},
+            {"name": "short", "type": "text", "length_max": 2},
+        ]
+    )
+    rows = sample_rows(made, 500, NOISE)
+    assert {row["t"] for row in rows} <= set(WORDS)
+    assert {row["short"] for row in rows} <= {word[:2] for word in WORDS}
+    for column, row in ((column, row) for column in made.columns for row in rows):
+        assert isinstance(column, TextColumn)
+        assert column.could_hold(row[column.name])
 
 
 @pytest.mark.parametrize("count", [0, 1, 7, 100])

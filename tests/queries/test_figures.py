@@ -101,6 +101,8 @@ MEMBERS: dict[str, dict[str, Any]] = {
     "cdf": {"column": "age", "edges": [0, 50]},
     "workload": {"predicates": [{"name": "all", "where": {"all": []}}]},
     "linear_regression": {"outcome": "age", "features": ["income"]},
+    "logistic_regression": {"outcome": "member", "features": ["age"]},
+    "keys": {"column": "note"},
     "randomized_column": {"column": "city"},
     "mode": {"column": "city"},
     "top_k": {"column": "city", "k": 2},
