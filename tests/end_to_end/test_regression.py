@@ -88,10 +88,28 @@ def test_a_preview_has_both_mechanisms_side_by_side(live: World) -> None:
     dataset, person = opened(live, GRANTS["zcdp"])
     asked = question(dataset, privacy={"rho": "0.25"})
     preview = made(live.client(person).post("/v1/queries/preview", json=asked))
-    scales = {each["kind"]: each["mechanism"]["noise"][0] for each in preview["alternatives"]}
+    *moments, descent = preview["alternatives"]
+    scales = {each["kind"]: each["mechanism"]["noise"][0] for each in moments}
     assert set(scales) == {"laplace", "gaussian"}
+    assert descent["kind"] == "noisy_gradient_descent"
+    assert preview["mechanism"]["kind"] == "gaussian"
     assert all(each["price"].get("rho", 0) <= 0.25 for each in preview["alternatives"])
     assert scales["gaussian"]["scale"] < scales["laplace"]["scale"]
+
+
+def test_it_can_be_learned_step_by_step_but_not_with_a_ridge(live: World) -> None:
+    dataset, person = opened(live, GRANTS["zcdp"])
+    descent = {"kind": "noisy_gradient_descent", "steps": 5}
+    asked = {**question(dataset, privacy={"rho": "0.01"}), "mechanism": descent}
+    answer = made(ask(live.client(person), asked, new_key()))
+    assert answer["mechanism"]["kind"] == descent["kind"]
+    assert answer["charged"]["rho"] <= 0.01
+    assert [item["term"] for item in answer["value"]["coefficients"]] == TERMS
+    assert all(item["standard_error"] is None for item in answer["value"]["coefficients"])
+    ridged = {**asked, "query": {**asked["query"], "ridge": 1}}
+    refused = ask(live.client(person), ridged, new_key())
+    assert refused.status_code == 422
+    assert refused.json()["errors"][0]["pointer"] == "/mechanism/kind"
 
 
 def test_the_census_is_fitted_near_what_it_is_without_noise(live: World) -> None:
