@@ -3,7 +3,9 @@
 Nothing is left out by how large a count is: that would be told by what is missing.
 """
 
-from sqlalchemy import and_, column, distinct, func, select, table
+from typing import Any
+
+from sqlalchemy import Integer, and_, column, distinct, func, literal_column, select, table
 from sqlalchemy.sql.elements import ColumnElement
 
 from app.engines.conditions import condition_sql, stored_column
@@ -25,18 +27,18 @@ def render_keys(layout: Layout, wanted: KeyTally) -> Rendered:
     many: ColumnElement[int] = (
         func.count(distinct(column(PERSON))) if wanted.persons else func.count()
     )
-    statement = select(*codes, text.label("text"), many).select_from(rows).where(and_(*conditions))
+    group = codes or [literal_column("0", Integer()).label("g0")]  # all are in the one group
+    statement = select(*group, text.label("text"), many).select_from(rows).where(and_(*conditions))
     names = [*(f"g{i}" for i in range(len(codes))), "text"]
     return compiled(statement.group_by(*map(column, names)), tally, places)
 
 
-def key_batch(rows: list[tuple[int | str, ...]], rendered: Rendered) -> KeyBatch:
+def key_batch(rows: list[tuple[Any, ...]], rendered: Rendered) -> KeyBatch:
     """Rows of the result as keys; those in no public group that was asked for are left out."""
-    batch: KeyBatch = []
-    for *codes, text, count in rows:
-        place = rendered.place(tuple(codes))  # type: ignore[arg-type]
-        if type(text) is not str or type(count) is not int:
-            raise TypeError("a key is a text and a whole number")
-        if place is not None:
-            batch.append((place, text, count))
-    return batch
+    if [type(each) for each in rows[0][-2:]] != [str, int]:  # a column is of one type
+        raise TypeError("a key is a text and a whole number")
+    if not rendered.group_counts:  # as they are: there may be millions
+        return rows
+    places = {code: rendered.place(code) for code in {row[:-2] for row in rows}}
+    found = ((places[row[:-2]], row[-2], row[-1]) for row in rows)
+    return [(place, text, count) for place, text, count in found if place is not None]
