@@ -13,7 +13,7 @@ from app.ledger.chain import Entry
 from app.ledger.protocol import Order, Outcome
 from app.ledger.records import Asked, Budget
 from app.ledger.verify import Line
-from app.queries.statistics import Exact, Tally
+from app.queries.statistics import Exact, StepCounts, StepTally, Tally
 
 # The data
 
@@ -56,6 +56,10 @@ class Engine(Protocol):
     def cached(self, dataset: Dataset, tally: Tally, asker: str) -> Exact | None:
         """The tally if this asker's is at hand, without waiting: versions never change. Another's
         is not used: that it is there would tell what the other asked."""
+        ...
+
+    def steps(self, dataset: Dataset, wanted: StepTally) -> StepCounts:
+        """Counts of a column's values by stretches. Raises EngineFailed, always the same."""
         ...
 
     def close(self) -> None:

@@ -5,7 +5,7 @@ import tempfile
 from itertools import chain
 from pathlib import Path
 
-from benchmarks import charged_count, charges, choices
+from benchmarks import charged_count, charges, choices, questions
 from benchmarks.servers import TOP
 from benchmarks.table import Row, write
 from tests.postgres import PostgresServer
@@ -13,9 +13,10 @@ from tests.postgres import PostgresServer
 
 def main() -> None:
     rows: list[Row] = []
-    for row in choices.measure():
-        print(row.line(), flush=True)
-        rows.append(row)
+    with tempfile.TemporaryDirectory() as folder:
+        for row in chain(choices.measure(), questions.measure(Path(folder))):
+            print(row.line(), flush=True)
+            rows.append(row)
     stores = sys.argv[1:] or ["sqlite", "postgresql"]
     postgres = PostgresServer.start(fsync=True) if "postgresql" in stores else None
     try:

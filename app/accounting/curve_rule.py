@@ -111,7 +111,8 @@ class CurveRule(ABC):
         )
 
     def left(self, total: Spend, terms: Terms) -> Spend:
-        return tuple(max(0, of - have) for of, have in zip(terms.limits, total, strict=True))
+        pairs = zip(terms.limits, total, strict=True)
+        return tuple([of - have if of > have else 0 for of, have in pairs])
 
     def used(self, total: Spend, terms: Terms) -> float:
         if not any(total):

@@ -12,52 +12,112 @@ several ways, each a true statement of its own:
 A Gaussian release has a promise, but no pure bound and no failure: accounts that follow curves pay
 its tail with the delta they were granted for conversion, and must not pay it twice (4.4 of the
 accounting notes; Canonne, Kamath and Steinke 2020).
+
+A curve is forty logarithms of 40 digits, which only `renyi` accounts read: it may be given as a
+function, and is then worked out when it is first looked at. So may mu_squared.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from typing import Any
+
+from typing_extensions import override
 
 from app.accounting.orders import ORDERS
 from app.accounting.precise import INFINITE
 from app.accounting.rounding import ATTO, PICO, wire
 
-NO_CURVE = (INFINITE,) * len(ORDERS)
+Curve = tuple[int, ...]
+NO_CURVE: Curve = (INFINITE,) * len(ORDERS)
 
 
-@dataclass(frozen=True, slots=True)
 class Loss:
-    """In units: everything counts 1e-12, but delta and failure 1e-18. INFINITE is no bound."""
+    """In units: everything counts 1e-12, but delta and failure 1e-18. INFINITE is no bound.
+    Never changed once it is made."""
 
-    epsilon: int
-    delta: int = 0
-    pure: int = INFINITE
-    failure: int = 0
-    rho: int = INFINITE
-    mu_squared: int = INFINITE
-    curve: tuple[int, ...] = NO_CURVE
+    __slots__ = ("_curve", "_mu_squared", "delta", "epsilon", "failure", "pure", "rho")
 
-    def __post_init__(self) -> None:
-        if not all(0 <= units <= INFINITE for units in (*self._numbers, *self.curve)):
-            raise ValueError("a loss is non-negative and fits 64 bits")
-        if len(self.curve) != len(ORDERS):
-            raise ValueError("a curve has one value for each public order")
+    def __init__(
+        self,
+        epsilon: int,
+        delta: int = 0,
+        pure: int = INFINITE,
+        failure: int = 0,
+        rho: int = INFINITE,
+        mu_squared: int | Callable[[], int] = INFINITE,
+        curve: Curve | Callable[[], Curve] = NO_CURVE,
+    ) -> None:
+        self.epsilon, self.delta, self.pure, self.failure = epsilon, delta, pure, failure
+        self.rho = rho
+        self._mu_squared = mu_squared
+        self._curve = curve
+        _check((epsilon, delta, pure, failure, rho))
+        if not callable(mu_squared):
+            _check((mu_squared,))
+        if not callable(curve):
+            _check_curve(curve)
+
+    @property
+    def mu_squared(self) -> int:
+        if callable(self._mu_squared):
+            found = self._mu_squared()
+            _check((found,))
+            self._mu_squared = found
+        return self._mu_squared
+
+    @property
+    def curve(self) -> Curve:
+        if callable(self._curve):
+            found = self._curve()
+            _check_curve(found)
+            self._curve = found
+        return self._curve
 
     def __add__(self, other: "Loss") -> "Loss":
         """Both releases, one after the other."""
-        epsilon, delta, pure, failure, rho, mu_squared = map(_sum, self._numbers, other._numbers)
-        curve = tuple(map(_sum, self.curve, other.curve))
-        return Loss(epsilon, delta, pure, failure, rho, mu_squared, curve)
+        epsilon, delta, pure, failure, rho = map(_sum, self._numbers, other._numbers)
+        return Loss(
+            *(epsilon, delta, pure, failure, rho),
+            mu_squared=lambda: _sum(self.mu_squared, other.mu_squared),
+            curve=lambda: tuple(map(_sum, self.curve, other.curve)),
+        )
 
     def times(self, count: int) -> "Loss":
         """So many of the same release."""
-        epsilon, delta, pure, failure, rho, mu_squared = (
+        epsilon, delta, pure, failure, rho = (
             min(INFINITE, count * units) for units in self._numbers
         )
-        curve = tuple(min(INFINITE, count * units) for units in self.curve)
-        return Loss(epsilon, delta, pure, failure, rho, mu_squared, curve)
+        return Loss(
+            *(epsilon, delta, pure, failure, rho),
+            mu_squared=lambda: min(INFINITE, count * self.mu_squared),
+            curve=lambda: tuple(min(INFINITE, count * units) for units in self.curve),
+        )
+
+    def but(self, **changes: Any) -> "Loss":
+        """The same loss with some of its numbers changed."""
+        epsilon, delta, pure, failure, rho = self._numbers
+        same = {"epsilon": epsilon, "delta": delta, "pure": pure, "failure": failure, "rho": rho}
+        lazy = {"mu_squared": self._mu_squared, "curve": self._curve}
+        return Loss(**{**same, **lazy, **changes})
 
     @property
-    def _numbers(self) -> tuple[int, int, int, int, int, int]:
-        return (self.epsilon, self.delta, self.pure, self.failure, self.rho, self.mu_squared)
+    def _numbers(self) -> tuple[int, int, int, int, int]:
+        return (self.epsilon, self.delta, self.pure, self.failure, self.rho)
+
+    @property
+    def _all(self) -> tuple[int, ...]:
+        return (*self._numbers, self.mu_squared, *self.curve)
+
+    @override
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Loss) and self._all == other._all
+
+    @override
+    def __hash__(self) -> int:
+        return hash(self._numbers)
+
+    @override
+    def __repr__(self) -> str:
+        return f"Loss{self._all}"
 
     def wire(self) -> dict[str, float | str | None]:
         """The promise; a release that makes none is told by its rho."""
@@ -67,6 +127,17 @@ class Loss:
         if self.pure >= INFINITE:
             told |= wire("rho", self.rho, PICO)
         return {**told}
+
+
+def _check(numbers: tuple[int, ...]) -> None:
+    if not all(0 <= units <= INFINITE for units in numbers):
+        raise ValueError("a loss is non-negative and fits 64 bits")
+
+
+def _check_curve(curve: Curve) -> None:
+    if len(curve) != len(ORDERS):
+        raise ValueError("a curve has one value for each public order")
+    _check(curve)
 
 
 def _sum(a: int, b: int) -> int:

@@ -5,15 +5,14 @@ The same numbers give the same units on every machine, so the latest are kept.
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache, partial
 
 from app.accounting import curves
 from app.accounting.gaussian_rule import pure_mu_squared
-from app.accounting.loss import Loss
-from app.accounting.orders import ORDERS
+from app.accounting.loss import Curve, Loss
+from app.accounting.orders import QUARTERS
 from app.accounting.precise import CONTEXT, INFINITE, decimal, units_up
 from app.accounting.rounding import ATTO, PICO
 
@@ -24,8 +23,7 @@ KEPT = 4096
 def pure_loss(epsilon: int) -> Loss:
     """Any mechanism that is `epsilon` units private: priced as randomised response, the worst."""
     e = Decimal(epsilon) / PICO
-    curve = curves.on_grid(partial(curves.pure, e))
-    return _of_pure(epsilon, curve, units_up(curves.pure_rho(e)))
+    return _of_pure(epsilon, partial(curves.pure_on_grid, e), curves.pure_rho(e))
 
 
 @lru_cache(maxsize=KEPT)
@@ -33,23 +31,23 @@ def discrete_laplace_loss(epsilon: int, steps: tuple[Fraction, ...]) -> Loss:
     """Whole-number Laplace noise on one or more answers that share `epsilon`.
 
     An answer that may move by `steps` of its grid if all of the change is in it has noise of scale
-    steps / epsilon; the largest of their curves bounds them together (`curves.discrete_laplace`).
+    steps / epsilon; the largest of their curves, that of the fewest steps, bounds them together
+    (`curves.discrete_laplace`).
     """
     if min(steps) <= 1:
         return pure_loss(epsilon)
     e = Decimal(epsilon) / PICO
-    each = [curves.on_grid(partial(curves.discrete_laplace, e, decimal(d))) for d in set(steps)]
+    curve = partial(curves.discrete_laplace_on_grid, e, decimal(min(steps)))
     # rho: of randomised response, which bounds every pure mechanism; none tighter is proven.
-    curve = tuple(map(max, zip(*each, strict=True)))
-    return _of_pure(epsilon, curve, units_up(curves.pure_rho(e)))
+    return _of_pure(epsilon, curve, curves.pure_rho(e))
 
 
 @lru_cache(maxsize=KEPT)
 def laplace_loss(epsilon: int) -> Loss:
     """Continuous Laplace noise, as others may have drawn it."""
     e = Decimal(epsilon) / PICO
-    curve = curves.on_grid(partial(curves.laplace, e))
-    return _of_pure(epsilon, curve, units_up(curves.laplace_rho(e)))
+    curve = partial(curves.on_grid, partial(curves.laplace, e))
+    return _of_pure(epsilon, curve, curves.laplace_rho(e))
 
 
 @lru_cache(maxsize=KEPT)
@@ -74,31 +72,36 @@ def _of_rounds(
 ) -> Loss:
     """All together are epsilon-private, and of each number the sum over the rounds holds too."""
     e = decimal(Fraction(epsilon, PICO * rounds))
+
+    def together() -> Curve:
+        with localcontext(CONTEXT):
+            return curves.on_grid(lambda order: rounds * curve(e, order))
+
     with localcontext(CONTEXT):
-        total = units_up(rounds * rho(e))
-        each = curves.on_grid(lambda order: rounds * curve(e, order))
-    loss = _of_pure(epsilon, each, total)
-    return replace(loss, mu_squared=min(loss.mu_squared, rounds * pure_mu_squared(e)))
+        total = rounds * rho(e)
+    loss = _of_pure(epsilon, together, total)
+    if rounds == 1:
+        return loss
+    return loss.but(mu_squared=lambda: min(loss.mu_squared, rounds * pure_mu_squared(e)))
 
 
 @lru_cache(maxsize=KEPT)
 def randomized_response_loss(epsilon: int, categories: int) -> Loss:
     """One of several categories reported, the true one with odds of at most exp(epsilon)."""
     e = Decimal(epsilon) / PICO
-    curve = curves.on_grid(partial(curves.randomized_response, e, categories))
-    return _of_pure(epsilon, curve, units_up(curves.pure_rho(e)))
+    curve = partial(curves.on_grid, partial(curves.randomized_response, e, categories))
+    return _of_pure(epsilon, curve, curves.pure_rho(e))
 
 
-def _of_pure(epsilon: int, curve: curves.Curve, rho: int) -> Loss:
-    mu_squared = pure_mu_squared(Decimal(epsilon) / PICO)
-    return Loss(epsilon, 0, epsilon, 0, rho, mu_squared, curve)
+def _of_pure(epsilon: int, curve: Callable[[], Curve], rho: Decimal) -> Loss:
+    mu_squared = partial(pure_mu_squared, Decimal(epsilon) / PICO)
+    return Loss(epsilon, 0, epsilon, 0, units_up(rho), mu_squared, curve)
 
 
 def generic_loss(epsilon: int, delta: int) -> Loss:
     """Any (epsilon, delta)-private mechanism: pure, except with probability delta (Kairouz, Oh and
     Viswanath 2015, Theorem 3.1)."""
-    pure = pure_loss(epsilon)
-    return Loss(epsilon, delta, epsilon, delta, pure.rho, pure.mu_squared, pure.curve)
+    return pure_loss(epsilon).but(delta=delta, failure=delta)
 
 
 NO_PROMISE = (INFINITE, ATTO)
@@ -106,14 +109,19 @@ NO_PROMISE = (INFINITE, ATTO)
 
 def zcdp_loss(rho: Fraction, promise: tuple[int, int] = NO_PROMISE) -> Loss:
     """Any rho-zCDP mechanism; `promise` is what basic composition counts, if it is to count it."""
-    return Loss(*promise, rho=_ceiling(rho), curve=tuple(_ceiling(rho * a) for a in ORDERS))
+
+    def curve() -> Curve:
+        top, below = rho.numerator * PICO, 4 * rho.denominator
+        return tuple(min(INFINITE, -(-top * quarters // below)) for quarters in QUARTERS)
+
+    return Loss(*promise, rho=_ceiling(rho), curve=curve)
 
 
 def gaussian_loss(multiplier: Fraction, promise: tuple[int, int] = NO_PROMISE) -> Loss:
     """Gaussian noise of so many times the L2 sensitivity: mu = 1 / multiplier, rho = mu^2 / 2."""
     mu_squared = 1 / (multiplier * multiplier)
     concentrated = zcdp_loss(mu_squared / 2, promise)
-    return replace(concentrated, mu_squared=_ceiling(mu_squared))
+    return concentrated.but(mu_squared=_ceiling(mu_squared))
 
 
 def _ceiling(value: Fraction) -> int:

@@ -4,7 +4,7 @@ Accounts by basic composition can count Gaussian and zCDP releases only as an (e
 them a delta must be said, at which the releases together are converted once.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
@@ -69,7 +69,7 @@ class Gaussian:
         with localcontext(CONTEXT):
             mu = Decimal(count).sqrt() / self.noise_multiplier * (1 + Decimal("1e-38"))
         epsilon = units_up(epsilon_at(self.delta, mu))
-        return replace(together, epsilon=epsilon, delta=cost_units(self.delta, ATTO))
+        return together.but(epsilon=epsilon, delta=cost_units(self.delta, ATTO))
 
 
 @dataclass(frozen=True, slots=True)

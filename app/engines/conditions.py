@@ -7,6 +7,7 @@ numbers only, worked out here, so that no engine decides how 17 compares with 17
 
 import datetime
 import math
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import (
@@ -54,6 +55,35 @@ _LIST_TYPES: dict[type, str] = {
 _BEYOND = 1 << 62  # outside every integer column (2^53) and inside BIGINT
 
 
+@dataclass(frozen=True, slots=True)
+class Opened(Compare):
+    """A comparison with a parameter of this name, in a statement that is kept for all values."""
+
+    value: str
+
+
+def opened(condition: Condition, layout: Layout, values: dict[str, Scalar]) -> Condition:
+    """The condition with parameters in place of the numbers and days that it compares with, which
+    are put into `values`, by the parameters' names, as they are bound."""
+    match condition:
+        case Compare():
+            stored = _compared(condition, layout)
+            kind = layout.column(condition.column)
+            if stored is None or isinstance(kind, BooleanColumn | CategoryColumn):
+                return condition
+            name = f"value{len(values)}"
+            values[name] = stored
+            return Opened(condition.column, condition.sign, name)
+        case AllOf():
+            return AllOf(tuple(opened(part, layout, values) for part in condition.parts))
+        case AnyOf():
+            return AnyOf(tuple(opened(part, layout, values) for part in condition.parts))
+        case Negation():
+            return Negation(opened(condition.part, layout, values))
+        case _:
+            return condition
+
+
 def condition_sql(condition: Condition, layout: Layout) -> ColumnElement[bool]:
     """True or false for every row."""
     match condition:
@@ -92,14 +122,13 @@ def stored_type(layout: Layout, name: str) -> TypeEngine[Any]:
 def _compare(condition: Compare, layout: Layout) -> ColumnElement[bool]:
     stored = stored_column(layout, condition.column)
     sign = condition.sign
-    value: Scalar | None = condition.value
-    if isinstance(layout.column(condition.column), IntegerColumn):
-        sign, value = _whole_comparison(sign, condition.value)
+    if isinstance(condition, Opened):
+        bound = cast(bindparam(condition.value, None, type_=stored.type), stored.type)
     else:
-        value = _stored_value(layout, condition.column, condition.value)
-    if value is None:  # no stored value equals it
-        return stored.is_not(None) if sign == "!=" else false()
-    bound = cast(bindparam(None, value, unique=True), stored.type)
+        value = _compared(condition, layout)
+        if value is None:  # no stored value equals it
+            return stored.is_not(None) if sign == "!=" else false()
+        bound = cast(bindparam(None, value, unique=True), stored.type)
     compared: ColumnElement[bool] = {
         "==": stored.__eq__,
         "!=": stored.__ne__,
@@ -111,14 +140,21 @@ def _compare(condition: Compare, layout: Layout) -> ColumnElement[bool]:
     return and_(stored.is_not(None), compared)
 
 
-def _whole_comparison(sign: ComparisonSign, value: Scalar) -> tuple[ComparisonSign, int | None]:
-    """The same comparison of a whole number, with a whole number."""
+def _compared(condition: Compare, layout: Layout) -> Scalar | None:
+    """The value to compare with what is stored, or None if nothing stored equals it."""
+    if isinstance(layout.column(condition.column), IntegerColumn):
+        return _whole(condition.sign, condition.value)
+    return _stored_value(layout, condition.column, condition.value)
+
+
+def _whole(sign: ComparisonSign, value: Scalar) -> int | None:
+    """What to compare a whole number with in place of any number."""
     assert isinstance(value, int | float)
     if sign in ("==", "!="):
-        return sign, int(value) if value == math.floor(value) and abs(value) < _BEYOND else None
+        return int(value) if value == math.floor(value) and abs(value) < _BEYOND else None
     # x < 17.5 and x >= 17.5 turn at 18; x <= 17.5 and x > 17.5 turn at 17.
     bound = math.ceil(value) if sign in ("<", ">=") else math.floor(value)
-    return sign, max(-_BEYOND, min(_BEYOND, bound))
+    return max(-_BEYOND, min(_BEYOND, bound))
 
 
 def _one_of(condition: OneOf, layout: Layout) -> ColumnElement[bool]:
@@ -137,7 +173,7 @@ def _stored_value(layout: Layout, name: str, value: Scalar) -> Scalar | None:
     """The value as it is stored, or None if it is stored nowhere."""
     match layout.column(name):
         case IntegerColumn():
-            return _whole_comparison("==", value)[1]
+            return _whole("==", value)
         case NumberColumn():
             assert isinstance(value, int | float)
             return float(value)

@@ -20,11 +20,12 @@ from app.engines.paths import resolve_source
 from app.engines.prepare import prepare_version, version_path
 from app.engines.sources import Unreadable, file_digest, file_state, open_table
 from app.engines.sql import KEPT_SIZE_MAX, Rendered, render
+from app.engines.steps import render_steps
 from app.engines.versions import OpenVersions
 from app.engines.watchdog import WATCHDOG
 from app.errors import EngineFailed, EngineUnavailable, Invalid
 from app.interfaces import Inspection
-from app.queries.statistics import Exact, Tally
+from app.queries.statistics import Exact, StepCounts, StepTally, Tally
 
 T = TypeVar("T")
 
@@ -78,6 +79,20 @@ class DuckDBEngine:
         if tally.size() > KEPT_SIZE_MAX:
             return None
         return self._memo.get((asker, dataset.version.id, tally))
+
+    def steps(self, dataset: Dataset, wanted: StepTally) -> StepCounts:
+        """Nothing of it is kept: what comes back is as large as the data make it."""
+        found: StepCounts | None
+        try:
+            with self._versions.cursor(dataset) as (cursor, layout):
+                text, parameters = render_steps(layout, wanted)
+                with WATCHDOG.watch(cursor, self._timeout_seconds):
+                    found = cursor.execute(text, parameters).fetchall()
+        except Exception:  # noqa: BLE001 - whatever its class, its text may quote a cell
+            found = None
+        if found is None:
+            raise EngineFailed("The question could not be answered.")
+        return found
 
     def close(self) -> None:
         """Close every version that is not in use; the engine opens them again when asked."""

@@ -6,7 +6,7 @@ its place among the groups, so that a result is small and says nothing but numbe
 
 import operator
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
 from typing import Any
 
@@ -31,7 +31,7 @@ from sqlalchemy.sql.selectable import FromClause
 from typing_extensions import override
 
 from app.engines.bins import binned
-from app.engines.conditions import condition_sql, stored_column
+from app.engines.conditions import condition_sql, opened, stored_column
 from app.engines.layout import TABLE, Layout
 from app.queries.statistics import (
     Aggregate,
@@ -76,6 +76,7 @@ class Rendered:
     """The statement, and how to read its rows: a number for each grouping, then the aggregates."""
 
     text: str
+    names: tuple[str, ...]  # of the parameters
     parameters: tuple[Any, ...]
     # For each grouping: the place among its groups of each number in the result.
     places: tuple[Mapping[int, int] | range, ...]
@@ -103,8 +104,20 @@ class Rendered:
 
 
 def render(layout: Layout, tally: Tally) -> Rendered:
-    """Compiling costs near a millisecond, so statements of small tallies are kept."""
-    return _rendered(layout, tally) if tally.size() <= KEPT_SIZE_MAX else _render(layout, tally)
+    """Compiling costs near a millisecond, so statements of small tallies are kept, one for all the
+    numbers and days that the filter may compare with."""
+    if tally.size() > KEPT_SIZE_MAX:
+        return _render(layout, tally)
+    values: dict[str, Any] = {}
+    where = None if tally.where is None else opened(tally.where, layout, values)
+    kept = _rendered(layout, replace(tally, where=where))
+    if not values:
+        return kept
+    slots = [(place, name) for place, name in enumerate(kept.names) if name in values]
+    parameters = list(kept.parameters)
+    for place, name in slots:
+        parameters[place] = values[name]
+    return replace(kept, parameters=tuple(parameters))
 
 
 @lru_cache(maxsize=1024)
@@ -145,6 +158,7 @@ def _render(layout: Layout, tally: Tally) -> Rendered:
     values = compiled.params
     return Rendered(
         str(compiled),
+        tuple(compiled.positiontup or ()),
         tuple(values[name] for name in compiled.positiontup or ()),
         tuple(places),
         tuple(grouping.count for grouping in tally.groups),

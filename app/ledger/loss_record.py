@@ -5,21 +5,19 @@ knows each account's currency from its grants.
 """
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any
 
 from app.accounting.loss import NO_CURVE, Loss
 from app.accounting.precise import INFINITE
 
-_COUNTED = {"zcdp": "rho", "gdp": "mu_squared", "renyi": "curve"}
+COUNTED = {"zcdp": "rho", "gdp": "mu_squared", "renyi": "curve"}
 
 
-@lru_cache(maxsize=4096)
 def loss_record(loss: Loss, currencies: frozenset[str]) -> Mapping[str, int | tuple[int, ...]]:
     record: dict[str, Any] = {"epsilon": loss.epsilon, "delta": loss.delta}
-    for currency in sorted(currencies & set(_COUNTED)):
+    for currency in sorted(currencies & set(COUNTED)):
         record |= {"pure": loss.pure, "failure": loss.failure}
-        record[_COUNTED[currency]] = getattr(loss, _COUNTED[currency])
+        record[COUNTED[currency]] = getattr(loss, COUNTED[currency])
     return record
 
 

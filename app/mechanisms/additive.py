@@ -1,6 +1,7 @@
 """Noise on whole-number measures: what the additive mechanisms share."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol
@@ -11,7 +12,7 @@ from app.mechanisms.release import Noise
 from app.queries import Measured, Query
 from app.queries.combination import Combination
 from app.queries.figures import Noisy, number
-from app.queries.measures import Measure
+from app.queries.measures import Measure, Terms
 from app.queries.shape import Shape
 from app.queries.statistics import Exact, Tally
 
@@ -48,10 +49,6 @@ class Part:
 
     measure: Measure
     scale: float
-
-    def noisy(self, exact: int, noise: int, half: int) -> Noisy:
-        steps = exact + noise
-        return Noisy(steps=steps, low=steps - half, high=steps + half)
 
     def describe(self) -> dict[str, Any]:
         exponent = self.measure.grid_exponent
@@ -90,15 +87,11 @@ class AdditiveRelease:
         alpha = (1.0 - confidence) / len(vectors)
         released = []
         for part, terms in vectors:
-            exacts = [
-                sum(coefficient * exact[index][group] for coefficient, index in terms)
-                for group in range(self.tally.group_count())
-            ]
+            exacts = _added(exact, terms)
             draws = self.law.draw(noise, part.scale, len(exacts))
             half = self.law.width(part.scale, alpha)
-            released.append(
-                tuple(part.noisy(e, z, half) for e, z in zip(exacts, draws, strict=True))
-            )
+            sums = [e + z for e, z in zip(exacts, draws, strict=True)]
+            released.append(tuple([Noisy(steps, steps - half, steps + half) for steps in sums]))
         return tuple(released)
 
     def answer(
@@ -156,6 +149,14 @@ class AdditiveRelease:
     def spread(self) -> tuple[float, ...]:
         """Standard deviations of the noise: mechanisms for one question are compared by them."""
         return tuple(self.law.deviation(part.scale) for part in self.parts)
+
+
+def _added(exact: Exact, terms: Terms) -> Sequence[int]:
+    """The measure's whole number for each group."""
+    if len(terms) == 1 and terms[0][0] == 1:
+        return exact[terms[0][1]]
+    vectors = [[coefficient * number for number in exact[index]] for coefficient, index in terms]
+    return [sum(numbers) for numbers in zip(*vectors, strict=True)]
 
 
 def float_up(exact: Fraction) -> float:

@@ -12,7 +12,9 @@ enough; where that wastes more than a thousandth of delta, the sum itself is add
 import math
 from decimal import Decimal
 
-from app.accounting.gaussian import delta_at, mu_within
+import numpy as np
+
+from app.accounting.gaussian import delta_at
 
 _WASTE = 1e-3
 _SUM_GUARD = 1 + 1e-9  # of sums of floats, all terms positive but for one difference
@@ -22,17 +24,33 @@ _TERMS_MAX = 2_000_000
 def least_scale(epsilon: Decimal, delta: Decimal, *, steps: int) -> float:
     """A parameter, near the least, that is private for answers moving by up to so many steps."""
     wanted = float(delta) * (1 - 1e-12)
-    scale = steps / float(mu_within(epsilon, delta)) * (1 + 1e-12)
     e = float(epsilon)
-    peak = _density_at_kink(e, scale, steps)
-    if peak <= _WASTE * wanted:
-        tighter = delta * (1 - 2 * Decimal(_WASTE))
-        scale = steps / float(mu_within(epsilon, tighter)) * (1 + 1e-12)
+    scale = steps / _mu_near(e, wanted)
+    if _density_at_kink(e, scale, steps) <= _WASTE * wanted:
+        scale = steps / _mu_near(e, wanted * (1 - 2 * _WASTE))
         if _continuous(epsilon, scale, steps) + _density_at_kink(e, scale, steps) <= wanted:
             return scale
     while _summed(e, scale, steps) * _SUM_GUARD > wanted:
         scale *= 1.0005
     return scale
+
+
+def _mu_near(epsilon: float, delta: float) -> float:
+    """Near the mu of which continuous noise has this profile: a guess, by halving; what comes of it
+    is checked. With x = epsilon/mu - mu/2 and y = x + mu, delta is Phi(-x) - e^epsilon Phi(-y), and
+    e^epsilon times the density at y is the density at x."""
+    from scipy.special import erfcx
+
+    def profile(mu: float) -> float:
+        x = epsilon / mu - mu / 2
+        second = 0.5 * math.exp(-x * x / 2) * float(erfcx((x + mu) / math.sqrt(2)))
+        return 0.5 * math.erfc(x / math.sqrt(2)) - second
+
+    low, high = 1e-14, 1e5
+    for _ in range(70):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if profile(middle) <= delta else (low, middle)
+    return low
 
 
 def _continuous(epsilon: Decimal, scale: float, steps: int) -> float:
@@ -50,15 +68,12 @@ def _summed(epsilon: float, scale: float, steps: int) -> float:
     last = int(max(first, 0) + 40 * scale) + 2
     if last - first > _TERMS_MAX:
         raise ArithmeticError("too many terms: the bound by the integral applies here")
-    total = 0.0
-    for z in range(first, last):
-        there = (z / scale) ** 2 / 2
-        moved = ((z + steps) / scale) ** 2 / 2
-        # P(z) - e^epsilon P(z + D) = P(z) (1 - exp(epsilon + there - moved))
-        exponent = epsilon + there - moved
-        if exponent < 0:
-            total += math.exp(-there) * -math.expm1(exponent)
-    return total / _normaliser(scale)
+    z = np.arange(first, last, dtype=np.float64)
+    there = (z / scale) ** 2 / 2
+    moved = ((z + steps) / scale) ** 2 / 2
+    # P(z) - e^epsilon P(z + D) = P(z) (1 - exp(epsilon + there - moved))
+    gained = -np.expm1(np.minimum(epsilon + there - moved, 0.0))
+    return float(np.sum(np.exp(-there) * gained)) / _normaliser(scale)
 
 
 def _normaliser(scale: float) -> float:
@@ -66,4 +81,5 @@ def _normaliser(scale: float) -> float:
     than s sqrt(2 pi) (Poisson summation)."""
     if scale > 50:
         return scale * math.sqrt(2 * math.pi)
-    return 1.0 + 2.0 * sum(math.exp(-((z / scale) ** 2) / 2) for z in range(1, int(40 * scale) + 2))
+    z = np.arange(1, int(40 * scale) + 2, dtype=np.float64)
+    return 1.0 + 2.0 * float(np.sum(np.exp(-((z / scale) ** 2) / 2)))

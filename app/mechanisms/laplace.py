@@ -112,7 +112,16 @@ def epsilon_within_rho(rho: int) -> int:
 
     if not fits(1):
         raise CannotServe("a rho so small that no Laplace noise is within it")
-    return last(fits, 1, EPSILON_UNITS_MAX)
+    return last(fits, 1, EPSILON_UNITS_MAX, _pure_epsilon_near(rho / PICO) * PICO)
+
+
+def _pure_epsilon_near(rho: float) -> float:
+    """Near the e with e tanh(e/2) = rho, by Newton's steps."""
+    e = max(math.sqrt(2.0 * rho), rho)
+    for _ in range(8):
+        t = math.tanh(e / 2.0)
+        e -= (e * t - rho) / (t + e * (1.0 - t * t) / 2.0)
+    return e
 
 
 def _epsilon_for(shape: Shape, half_width: float, confidence: float) -> int:

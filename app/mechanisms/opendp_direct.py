@@ -7,8 +7,10 @@ dependency; the statistical tests run through here.
 """
 
 import ctypes
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import opendp.prelude as dp
 from opendp._convert import py_to_c
 from opendp._lib import AnyObjectPtr, FfiResult, lib
@@ -36,11 +38,21 @@ _slice_free = _function("opendp_data__slice_free", 1)
 _object_free = _function("opendp_data__object_free", 1)
 
 
+_ATOM = dp.atom_domain(T="i64")
+_VECTOR = dp.vector_domain(_ATOM)
+_ABSOLUTE, _L1, _L2 = (
+    dp.absolute_distance(T="i64"),
+    dp.l1_distance(T="i64"),
+    dp.l2_distance(T="i64"),
+)
+
+
 class OnWholeNumbers:
     """The measurement of one scale; draws noise around zero."""
 
-    def __init__(self, scalar: Any, vector: Any) -> None:
-        self._scalar, self._vector = scalar, vector
+    def __init__(self, scalar: Any, vector: Callable[[], Any]) -> None:
+        self._scalar, self._make_vector = scalar, vector
+        self._vector: Any = None  # made when first needed: making one takes longer than a draw
         self._zero = py_to_c(0, c_type=AnyObjectPtr, type_name="i64")  # must live as long as we
         self._zero_address = ctypes.cast(self._zero, ctypes.c_void_p).value
         self._scalar_address = ctypes.cast(self._scalar, ctypes.c_void_p).value
@@ -58,25 +70,26 @@ class OnWholeNumbers:
             _object_free(released)
 
     def draw_many(self, size: int) -> list[int]:
-        draws: list[int] = self._vector([0] * size)
+        if self._vector is None:
+            self._vector = self._make_vector()
+        # An array, because the binding checks a list number by number.
+        draws: list[int] = list(self._vector(np.zeros(size, dtype=np.int64)))
         return draws
 
 
 class LaplaceOnWholeNumbers(OnWholeNumbers):
     def __init__(self, scale: float) -> None:
-        atom = dp.atom_domain(T="i64")
         super().__init__(
-            dp.m.make_laplace(atom, dp.absolute_distance(T="i64"), scale=scale),
-            dp.m.make_laplace(dp.vector_domain(atom), dp.l1_distance(T="i64"), scale=scale),
+            dp.m.make_laplace(_ATOM, _ABSOLUTE, scale=scale),
+            lambda: dp.m.make_laplace(_VECTOR, _L1, scale=scale),
         )
 
 
 class GaussianOnWholeNumbers(OnWholeNumbers):
     def __init__(self, scale: float) -> None:
-        atom = dp.atom_domain(T="i64")
         super().__init__(
-            dp.m.make_gaussian(atom, dp.absolute_distance(T="i64"), scale=scale),
-            dp.m.make_gaussian(dp.vector_domain(atom), dp.l2_distance(T="i64"), scale=scale),
+            dp.m.make_gaussian(_ATOM, _ABSOLUTE, scale=scale),
+            lambda: dp.m.make_gaussian(_VECTOR, _L2, scale=scale),
         )
 
 

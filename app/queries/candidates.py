@@ -45,6 +45,35 @@ Candidates = Annotated[
 ]
 
 
+class Intervals(BaseModel):
+    """The intervals between increasing edges, each with its lower edge, the last with both."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    edges: Annotated[
+        tuple[Wire, ...],
+        Field(min_length=2, max_length=CANDIDATES_MAX + 1),
+        BeforeValidator(lambda sent: tuple(sent) if isinstance(sent, list) else sent),
+    ]
+
+
+def _outcome_kind(sent: object) -> str:
+    if isinstance(sent, Intervals) or (isinstance(sent, dict) and "edges" in sent):
+        return "intervals between edges"
+    return "a grid of values" if isinstance(sent, dict | Grid) else "a list of values"
+
+
+CandidatesOrIntervals = Annotated[
+    Annotated[
+        tuple[Wire, ...], Field(min_length=1, max_length=CANDIDATES_MAX), Tag("a list of values")
+    ]
+    | Annotated[Grid, Tag("a grid of values")]
+    | Annotated[Intervals, Tag("intervals between edges")],
+    Discriminator(_outcome_kind),
+    BeforeValidator(lambda sent: tuple(sent) if isinstance(sent, list) else sent),
+]
+
+
 def ordered_column(card: Card, name: str) -> OrderedColumn:
     column = declared(card, name, f"{AT}/column")
     if not isinstance(column, OrderedColumn):
@@ -80,6 +109,17 @@ def resolve_candidates(
         raise Invalid.field(at, "candidates increase from first to last, each listed once")
     _must_be_within(column, values, at, least)
     return values
+
+
+def resolve_edges(sent: Intervals, column: OrderedColumn) -> Sequence[Any]:
+    """Increasing values of the column's type, within its bounds."""
+    at = f"{AT}/candidates/edges"
+    typed = _typed(column)
+    edges = [typed(edge, f"{at}/{i}") for i, edge in enumerate(sent.edges)]
+    if not _increase(edges):
+        raise Invalid.field(at, "edges increase from first to last")
+    _must_be_within(column, edges, at, None)
+    return edges
 
 
 def _typed(column: OrderedColumn) -> Callable[[Any, str], Any]:

@@ -1,7 +1,8 @@
 """A column cut at its candidates: from one tally, how many rows are below each of them.
 
 A candidate c and the value after it, c+ (the next whole number, day or double), are both edges, so
-that rows equal to c are told apart: the edges make intervals [c, c+) and [c+, next c).
+that rows equal to c are told apart: the edges make intervals [c, c+) and [c+, next c). Where the
+outcomes are intervals themselves, their own edges are enough.
 """
 
 import datetime
@@ -13,7 +14,14 @@ from typing import Any
 
 from app.datasets import DateColumn, IntegerColumn
 from app.errors import Invalid
-from app.queries.candidates import OrderedColumn
+from app.queries.candidates import (
+    Grid,
+    Intervals,
+    OrderedColumn,
+    Wire,
+    resolve_candidates,
+    resolve_edges,
+)
 from app.queries.shape import AT
 from app.queries.statistics import ByEdges, Exact
 
@@ -21,13 +29,37 @@ from app.queries.statistics import ByEdges, Exact
 @dataclass(frozen=True, slots=True)
 class Cut:
     grouping: ByEdges
-    places: Sequence[int]  # of each candidate among the edges; the value after it is the next edge
+    # Of each candidate or interval among the edges; what comes after it begins at the next edge.
+    places: Sequence[int]
 
     def counted(self, exact: Exact) -> tuple[list[int], list[int], int]:
-        """For each candidate the rows below it, and those at or below it; and all rows."""
+        """For each outcome the rows below it, and those at or below it; and all rows."""
         before = [0, *accumulate(exact[0])]
         below = [before[place] for place in self.places]
         return below, [before[place + 1] for place in self.places], before[-1]
+
+
+def outcomes_cut(
+    sent: tuple[Wire, ...] | Grid | Intervals | None, column: OrderedColumn
+) -> tuple[Sequence[Any], Cut]:
+    """What may be answered, as it is shown, and the column cut at it."""
+    if isinstance(sent, Intervals):
+        edges = resolve_edges(sent, column)
+        pieces = cut_between(column, edges)
+        return ByEdges(column.name, tuple(edges)).labels(), pieces
+    candidates = resolve_candidates(sent, column)
+    return candidates, cut(column, candidates)
+
+
+def cut_between(column: OrderedColumn, edges: Sequence[Any]) -> Cut:
+    """All of the column, cut at increasing edges within its bounds."""
+    low, high = _edge_values(column, [column.low, column.high])
+    *lows, last = _edge_values(column, edges)
+    after = _after(column)
+    lowest = [] if lows[0] == low else [low]
+    ends = [after(last)] if last == high else [after(last), after(high)]
+    places = range(len(lowest), len(lowest) + len(lows))
+    return Cut(ByEdges(column.name, (*lowest, *lows, *ends)), places)
 
 
 def cut(column: OrderedColumn, candidates: Sequence[Any]) -> Cut:

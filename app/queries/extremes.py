@@ -12,7 +12,8 @@ at the ranks L + 1 to M, and its score is minus the distance of r to them,
 R for a row of value x that appears: L and M of candidates above x grow by one and those of others
 stay, but for M at x. Each score moves by at most one, and one may gain and another lose: R = 2. A
 row that moves from x to y > x lowers L and M by one between them only: R = 2 again, as r does not
-depend on n. From above the same. For m rows m times as much.
+depend on n. From above the same. For m rows m times as much. Intervals between edges stand at the
+ranks of what is in them, and move no further.
 A selection with fewer than r rows has its other end chosen; of an empty one every candidate is as
 good.
 """
@@ -22,9 +23,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from app.datasets import Card
-from app.queries.candidates import Candidates, ordered_column, resolve_candidates
+from app.queries.candidates import CandidatesOrIntervals, ordered_column
 from app.queries.choice_shape import Choice, ChoiceShape
-from app.queries.cuts import cut
+from app.queries.cuts import outcomes_cut
 from app.queries.statistics import Exact
 
 RANK_MAX = 10**12
@@ -34,12 +35,11 @@ Rank = Annotated[int, Field(ge=1, le=RANK_MAX)]
 class _Extreme(Choice):
     column: str
     rank: Rank | None = None
-    candidates: Candidates | None = None
+    candidates: CandidatesOrIntervals | None = None
 
     def extreme_shape(self, card: Card, *, from_above: bool) -> ChoiceShape:
         column = ordered_column(card, self.column)
-        candidates = resolve_candidates(self.candidates, column)
-        pieces = cut(column, candidates)
+        outcomes, pieces = outcomes_cut(self.candidates, column)
 
         def scores(exact: Exact, rank: int) -> list[int]:
             before, until, count = pieces.counted(exact)
@@ -52,7 +52,7 @@ class _Extreme(Choice):
 
         return ChoiceShape(
             tally=self.tally(card, pieces.grouping),
-            outcomes=candidates,
+            outcomes=outcomes,
             scores=scores,
             score_range=2 * card.person.rows_max,
             error="rank_error",

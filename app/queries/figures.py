@@ -4,13 +4,11 @@ An interval here is made of released numbers and the public law of the noise alo
 noise, not sampling error, clamping, or rows whose value is missing.
 """
 
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Noisy:
+class Noisy(NamedTuple):
     """A released whole number of steps, and bounds that hold the exact one with `confidence`."""
 
     steps: int
@@ -18,8 +16,7 @@ class Noisy:
     high: int
 
 
-@dataclass(frozen=True, slots=True)
-class Figure:
+class Figure(NamedTuple):
     """One number of an answer with the interval of its noise."""
 
     value: int | float
@@ -38,6 +35,8 @@ def number(steps: int, grid_exponent: int) -> int | float:
 
 
 def figure(noisy: Noisy, grid_exponent: int) -> Figure:
+    if grid_exponent == 0:
+        return Figure(*noisy)
     return Figure(
         value=number(noisy.steps, grid_exponent),
         low=number(noisy.low, grid_exponent),

@@ -12,6 +12,8 @@ max(a, b - a). Two candidates on one side of x may move by as much in opposite w
 moves further apart: R = 2 max(a, b - a).
 For a row that moves from x to y > x, b L and b M fall by b between x and y and stay elsewhere:
 R = 2 b, which is no less. For m rows m times as much.
+An interval from c to d stands at the ranks from L, the rows below c, to M, those below d. A row
+that appears above, below or in it moves L and M as it would those of a candidate: R is the same.
 Missing values and rows outside the filter count nowhere. Of an empty selection every candidate is
 as good. `median` is q = 1/2.
 """
@@ -23,9 +25,9 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field
 
 from app.datasets import Card
-from app.queries.candidates import Candidates, ordered_column, resolve_candidates
+from app.queries.candidates import CandidatesOrIntervals, ordered_column
 from app.queries.choice_shape import Choice, ChoiceShape
-from app.queries.cuts import cut
+from app.queries.cuts import outcomes_cut
 from app.queries.statistics import Exact
 
 PLACES_MAX = 9
@@ -62,7 +64,7 @@ class Quantile(Choice):
     kind: Literal["quantile"]
     column: str
     q: Share
-    candidates: Candidates | None = None
+    candidates: CandidatesOrIntervals | None = None
 
     def shape(self, card: Card) -> ChoiceShape:
         return quantile_shape(self, card, self.column, Fraction(self.q), self.candidates)
@@ -73,18 +75,17 @@ class Median(Choice):
 
     kind: Literal["median"]
     column: str
-    candidates: Candidates | None = None
+    candidates: CandidatesOrIntervals | None = None
 
     def shape(self, card: Card) -> ChoiceShape:
         return quantile_shape(self, card, self.column, Fraction(1, 2), self.candidates)
 
 
 def quantile_shape(
-    asked: Choice, card: Card, name: str, q: Fraction, sent: Candidates | None
+    asked: Choice, card: Card, name: str, q: Fraction, sent: CandidatesOrIntervals | None
 ) -> ChoiceShape:
     column = ordered_column(card, name)
-    candidates = resolve_candidates(sent, column)
-    pieces = cut(column, candidates)
+    outcomes, pieces = outcomes_cut(sent, column)
     a, b = q.numerator, q.denominator
     of_one = 2 * b if card.neighbours == "replace_one" else 2 * max(a, b - a)
 
@@ -98,7 +99,7 @@ def quantile_shape(
 
     return ChoiceShape(
         tally=asked.tally(card, pieces.grouping),
-        outcomes=candidates,
+        outcomes=outcomes,
         scores=scores,
         score_range=card.person.rows_max * of_one,
         steps=Fraction(b),

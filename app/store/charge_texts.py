@@ -9,7 +9,7 @@ from typing import NamedTuple
 from app.ledger.account import EVERYBODY, Account
 from app.ledger.balance import PARALLEL
 from app.ledger.chain import Entry, canonical
-from app.ledger.loss_record import loss_record
+from app.ledger.loss_record import COUNTED, loss_record
 from app.ledger.protocol import ChargeOrder
 
 KEPT_MAX = 4096
@@ -44,9 +44,13 @@ _KEPT: dict[tuple[object, ...], ChargeTexts] = {}
 def charge_texts(order: ChargeOrder, paid: list[Account]) -> ChargeTexts:
     """`paid` ends with everybody. What the totals hang on is in the key itself; a plan's digest
     stands for the rest, its query and mechanism, and the version for the card they are about."""
-    payers = (f"{account.holder} {account.currency}" for account in paid)
-    plan = (order.dataset_name, order.version_id, order.plan_digest, order.loss, order.cells)
-    key = (*plan, *payers)
+    loss = order.loss
+    plan = (order.dataset_name, order.version_id, order.plan_digest, order.cells)
+    price = (loss.epsilon, loss.delta, loss.pure, loss.failure, loss.rho)
+    key: tuple[object, ...] = (*plan, *price)
+    for account in paid:
+        counted = COUNTED.get(account.currency)
+        key += (account.holder, account.currency, counted and getattr(loss, counted))
     found = _KEPT.get(key)
     if found is None:
         if len(_KEPT) >= KEPT_MAX:

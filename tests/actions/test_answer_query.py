@@ -29,7 +29,7 @@ from app.errors import (
 from app.interfaces import Engine
 from app.ledger.account import EVERYBODY
 from app.mechanisms.sampling import SystemNoise
-from app.queries.statistics import Exact, Tally
+from app.queries.statistics import Exact, StepCounts, StepTally, Tally
 from tests.actions.service import Service, body, service_in
 
 COUNT = {"kind": "count"}
@@ -70,6 +70,9 @@ class Spoiled:
             fault, self._fault = self._fault, None
             time.sleep(fault)
         return result
+
+    def steps(self, dataset: Dataset, wanted: StepTally) -> StepCounts:
+        return self._real.steps(dataset, wanted)
 
     def close(self) -> None:
         self._real.close()

@@ -36,6 +36,8 @@ QUERIES: list[dict[str, Any]] = [
     {"kind": "median", "column": "income", "candidates": TURNS},
     {"kind": "median", "column": "income", "candidates": [0.0]},
     {"kind": "median", "column": "income"},
+    {"kind": "median", "column": "income", "candidates": {"edges": TURNS}},
+    {"kind": "max", "column": "age", "candidates": {"edges": [1, 2, 99]}},
     {"kind": "min", "column": "born"},
     {"kind": "max", "column": "born", "candidates": ["1950-01-02", "1980-02-29"]},
     {"kind": "price", "column": "income"},

@@ -69,7 +69,7 @@ def _sharper(plan: Plan, times: int) -> Plan:
     """The planted bug: so many times the rate, for the same charge."""
     release = plan.release
     assert isinstance(release, SelectionRelease)
-    loss = replace(release.loss, epsilon=times * release.loss.epsilon)
+    loss = release.loss.but(epsilon=times * release.loss.epsilon)
     return replace(plan, release=replace(release, loss=loss))
 
 

@@ -64,6 +64,33 @@ def test_a_quantile_is_scored_by_its_distance_in_rank(
         assert Fraction(-score, share.denominator) == distance
 
 
+@given(
+    rows,
+    st.sampled_from(["age", "income", "born"]),
+    st.sampled_from(["0.5", "0.1", "0.75"]),
+    st.booleans(),
+)
+def test_an_interval_stands_at_the_ranks_of_what_is_in_it(
+    table: list[Row], column: str, q: str, inner: bool
+) -> None:
+    edges = CANDIDATES[column][1:-1] if inner else CANDIDATES[column]
+    query = {"kind": "quantile", "column": column, "q": q, "candidates": {"edges": edges}}
+    shape = choice_shape(query, CARD)
+    scores = shape.scores(tallied(CARD, shape.tally, table), 0)
+    values = [row[column] for row in table if row[column] is not None]
+    typed = [datetime.date.fromisoformat(e) if column == "born" else e for e in edges]
+    wanted = Fraction(q) * len(values)
+    assert list(shape.outcomes) == [{"from": low, "to": high} for low, high in pairwise(edges)]
+    for place, score in enumerate(scores):
+        low, high = typed[place], typed[place + 1]
+        below = sum(value < low for value in values)
+        inside = sum(
+            low <= value < high or (place == len(scores) - 1 and value == high) for value in values
+        )
+        distance = max(Fraction(0), below - wanted, wanted - below - inside)
+        assert Fraction(-score, Fraction(q).denominator) == distance
+
+
 @given(rows, st.integers(1, 12))
 def test_an_extreme_is_scored_by_its_distance_to_the_rank(table: list[Row], rank: int) -> None:
     values = sorted(row["age"] for row in table if row["age"] is not None)
@@ -269,6 +296,12 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     (median({"low": 1, "high": 500, "count": 2}), "/query/candidates/high"),
     (median({"low": 0, "high": 5, "count": 7}), "/query/candidates/count"),
     (median({"low": "a", "high": 5, "count": 2}), "/query/candidates/low"),
+    (median({"edges": [1, 1]}), "/query/candidates/edges"),
+    (median({"edges": [5, 1]}), "/query/candidates/edges"),
+    (median({"edges": [1, 2.5]}), "/query/candidates/edges/1"),
+    (median({"edges": [-1, 2]}), "/query/candidates/edges/0"),
+    (median({"edges": [1, 101]}), "/query/candidates/edges/1"),
+    (median({"edges": [1, "x"]}, "income"), "/query/candidates/edges/1"),
     ({**median([-5, 5], "income"), "kind": "price"}, "/query/candidates/0"),
     ({**median({"low": -5, "high": 5, "count": 3}, "income"), "kind": "price"},
      "/query/candidates/low"),

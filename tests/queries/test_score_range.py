@@ -52,6 +52,18 @@ KINDS: dict[str, tuple[dict[str, Any], int]] = {  # with the rank aimed at
     ),
     "quantile 0.25": ({"kind": "quantile", "column": "x", "q": "0.25"}, 0),
     "quantile 0.8": ({"kind": "quantile", "column": "x", "q": "0.8"}, 0),
+    "median between edges": (
+        {"kind": "median", "column": "amount", "candidates": {"edges": [0, 1.5, 2, 4, 7]}},
+        0,
+    ),
+    "quantile 0.8 between edges": (
+        {"kind": "quantile", "column": "x", "q": "0.8", "candidates": {"edges": [0, 1, 2, 3]}},
+        0,
+    ),
+    "min between edges": (
+        {"kind": "min", "column": "x", "candidates": {"edges": [0, 1, 2, 3]}},
+        3,
+    ),
     "min": ({"kind": "min", "column": "x"}, 3),
     "max": ({"kind": "max", "column": "x"}, 3),
     "price": ({"kind": "price", "column": "x", "candidates": [1, 2, 3]}, 0),

@@ -1,0 +1,37 @@
+"""A StepTally as one SQL statement: how many rows are in each stretch of a column's steps.
+
+Only stretches that hold a row come back, in order. Steps are never below `low` here, so that the
+shift is of no negative number.
+"""
+
+from typing import Any
+
+from sqlalchemy import BigInteger, and_, bindparam, cast, column, func, select, table
+
+from app.engines.conditions import condition_sql
+from app.engines.layout import TABLE, Layout
+from app.engines.sql import DuckDBDialect
+from app.queries.statistics import StepTally
+
+
+def render_steps(layout: Layout, wanted: StepTally) -> tuple[str, tuple[Any, ...]]:
+    """The text and its parameters."""
+    steps = column(layout.steps(wanted.column), BigInteger())
+    inside = [steps >= _whole(wanted.low), steps <= _whole(wanted.high)]
+    if wanted.where is not None:
+        inside.append(condition_sql(wanted.where, layout))
+    above = cast(steps - _whole(wanted.low), BigInteger())
+    place = cast(above.op(">>")(_whole(wanted.shift)), BigInteger()).label("place")
+    statement = (
+        select(place, func.count())
+        .select_from(table(TABLE))
+        .where(and_(*inside))
+        .group_by(column("place"))
+        .order_by(column("place"))
+    )
+    made = statement.compile(dialect=DuckDBDialect(), compile_kwargs={"render_postcompile": True})
+    return str(made), tuple(made.params[name] for name in made.positiontup or ())
+
+
+def _whole(number: int) -> Any:
+    return cast(bindparam(None, number, unique=True), BigInteger())

@@ -1,0 +1,151 @@
+"""What planning and noise cost a question over its engine and its sampler, with no server between.
+
+Every question is one that was never asked: another filter and another epsilon, so that nothing is
+at hand. Measured are the plan, the engine's answer, the noise and the answer's text; the ceiling is
+the same statement on a cursor of DuckDB's in the same turn. The goal is on the difference: 2 ms for
+scalars, 1 s for 10^5 groups. As many draws of the bare sampler are told beside it.
+"""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import count, islice
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import duckdb
+import opendp.prelude as dp
+
+from app.datasets import Card, Dataset, Source, Version
+from app.demo import census
+from app.demo.cards import CENSUS
+from app.engines.connect import Limits, connect_to_ask
+from app.engines.duckdb import DuckDBEngine
+from app.engines.layout import Layout
+from app.engines.prepare import version_path
+from app.engines.sql import render
+from app.mechanisms.sampling import SystemNoise
+from app.planning.plan import Plan, make_plan
+from app.planning.question import Question
+from benchmarks.table import Row
+
+SCALAR_MS, GROUPS_MS = 2.0, 1000.0
+SCALARS: dict[str, tuple[dict[str, Any], str, int]] = {  # the query, the currency, the draws
+    "count": ({"kind": "count"}, "pure", 1),
+    "count, renyi": ({"kind": "count"}, "renyi", 1),
+    "sum": ({"kind": "sum", "column": "income"}, "pure", 1),
+    "mean": ({"kind": "mean", "column": "income"}, "pure", 2),
+    "mean, gaussian": ({"kind": "mean", "column": "income"}, "approximate", 2),
+    "variance": ({"kind": "variance", "column": "income"}, "pure", 3),
+}
+_NUMBERS = count(1)  # no epsilon and no filter comes twice
+GROUPS = 100_000
+GROUP_ROWS = 300_000
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    engine: DuckDBEngine
+    dataset: Dataset
+    cursor: duckdb.DuckDBPyConnection
+
+
+def measure(folder: Path) -> Iterator[Row]:
+    with _prepared(folder / "scalars", _census_card(), census.write) as bench:
+        for name, (query, currency, draws) in SCALARS.items():
+            yield _row(f"a new {name}", bench, query, currency, draws, 60, SCALAR_MS)
+    names = [f"g{i:06d}" for i in range(GROUPS)]
+    columns = [{"name": "group", "type": "category", "values": names}]
+    card = Card.model_validate(
+        {"person": {"kind": "row"}, "neighbours": "add_remove", "columns": columns}
+    )
+    with _prepared(folder / "groups", card, _write_groups) as bench:
+        query = {"kind": "histogram", "column": "group"}
+        yield _row("a histogram of 10^5 groups", bench, query, "pure", GROUPS, 5, GROUPS_MS)
+
+
+def _census_card() -> Card:
+    registered = ("name", "description", "source")
+    return Card.model_validate({k: v for k, v in CENSUS.items() if k not in registered})
+
+
+def _row(
+    name: str,
+    bench: Bench,
+    query: dict[str, Any],
+    currency: str,
+    draws: int,
+    rounds: int,
+    limit_ms: float,
+) -> Row:
+    whole, engine, sampler = [], [], []
+    for number in islice(_NUMBERS, rounds):
+        question = _question(query, currency, number)
+        begin = time.perf_counter()
+        plan = make_plan(question, bench.dataset.card, frozenset({currency}))
+        exact = bench.engine.exact(bench.dataset, plan.release.tally, "bench")
+        json.dumps(plan.answer(exact, SystemNoise()), separators=(",", ":"))
+        whole.append(time.perf_counter() - begin)
+        engine.append(_bare_engine(bench, plan))
+        sampler.append(_bare_sampler(draws))
+    spent, bare = 1e6 * median(whole), 1e6 * median(engine)
+    over = (spent - bare) / 1000.0
+    note = f"({over:.2f} ms of {limit_ms:.0f} over it; bare sampler {1e3 * median(sampler):.2f} ms)"
+    return Row(name, spent, "us", bare, over / limit_ms, 1.0, note, at_most=True)
+
+
+def _question(query: dict[str, Any], currency: str, number: int) -> Question:
+    asked = dict(query)
+    if query["kind"] != "histogram":
+        asked["where"] = {"column": "age", "op": ">=", "value": 20 + number / 7}
+    privacy = {"epsilon": f"0.1{number:06d}1"}
+    if currency == "approximate":
+        privacy["delta"] = "1e-7"
+    return Question.model_validate({"dataset": "x", "query": asked, "privacy": privacy})
+
+
+def _bare_engine(bench: Bench, plan: Plan) -> float:
+    rendered = render(Layout(bench.dataset.card), plan.release.tally)
+    begin = time.perf_counter()
+    bench.cursor.execute(rendered.text, rendered.parameters).fetchall()
+    return time.perf_counter() - begin
+
+
+def _bare_sampler(draws: int) -> float:
+    atom = dp.atom_domain(T="i64")
+    space = dp.vector_domain(atom), dp.l1_distance(T="i64")
+    release = dp.m.make_laplace(*space, scale=10.0)
+    zeros = [0] * draws
+    begin = time.perf_counter()
+    release(zeros)
+    return time.perf_counter() - begin
+
+
+@contextmanager
+def _prepared(folder: Path, card: Card, write: Callable[[Path], Any]) -> Iterator[Bench]:
+    data, home = folder / "data", folder / "home"
+    data.mkdir(parents=True)
+    write(data / "rows.parquet")
+    engine = DuckDBEngine(home=home, data_roots=(data,))
+    source = Source("duckdb", "rows.parquet")
+    version = Version("v_bench", 1, engine.inspect(source, card).digest, "seed")
+    dataset = Dataset("d_bench", "bench", "", "b_bench", card, source, version, False, 0)
+    engine.prepare(dataset)
+    connection = connect_to_ask(version_path(home, version.id), Limits(home, "1GB", 2))
+    try:
+        yield Bench(engine, dataset, connection.cursor())
+    finally:
+        connection.close()
+        engine.close()
+
+
+def _write_groups(path: Path) -> None:
+    with duckdb.connect() as connection:
+        connection.execute(
+            "COPY (SELECT format('g{:06d}', CAST(i * 7919 % ? AS INTEGER)) AS \"group\" "
+            "FROM range(?) AS t(i)) TO '" + str(path) + "' (FORMAT parquet)",
+            [GROUPS, GROUP_ROWS],
+        )
