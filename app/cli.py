@@ -184,3 +184,7 @@ def main() -> None:
         sys.exit(error.detail)
     except DBAPIError:
         sys.exit("The ledger's database cannot be reached: look at BURSAR_DATABASE_URL.")
+
+
+if __name__ == "__main__":
+    main()

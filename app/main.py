@@ -139,6 +139,7 @@ def application(settings: Settings | None = None) -> ASGIApp:
                     learners,
                     given.lease_seconds,
                     given.learning_timeout_seconds,
+                    given.release_grid_ms / 1000,
                 ),
                 preview_queries=PreviewQueries(writer, catalogue, planner),
                 register_dataset=stores.register_dataset,
@@ -154,7 +155,6 @@ def application(settings: Settings | None = None) -> ASGIApp:
                 history=stores.history,
                 choice=noise,
                 readiness=Ready(stores.database),
-                release_grid_seconds=given.release_grid_ms / 1000,
             )
         finally:
             threads.shutdown(wait=True)

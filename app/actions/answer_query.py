@@ -86,6 +86,7 @@ class AnswerQuery:
     learners: ThreadPoolExecutor  # for runs of minutes: other questions must not wait for them
     lease_seconds: float
     learning_seconds: float
+    release_grid_seconds: float = 0.0
     _ready: set[str] = field(default_factory=set)  # versions seen ready; looking costs 70 us
 
     async def __call__(self, asked: AskedOnce) -> Reply:
@@ -197,16 +198,25 @@ class AnswerQuery:
                 order.cells,
                 order.celled,
                 reason="the prepared data were gone; none was read",
+                grid_seconds=self.release_grid_seconds,
             )
-            return self._reply(await self.ledger.submit(void))
+            return await self._settled(void)
         except Exception:  # noqa: BLE001  # data may have been read: drawing again would choose
             return await self._forfeit(charge)
-        record = RecordOrder(charge.charge_id, charge.attempt, answer)
-        return self._reply(await self.ledger.submit(record))
+        grid = self.release_grid_seconds
+        return await self._settled(RecordOrder(charge.charge_id, charge.attempt, answer, grid))
 
     async def _forfeit(self, charge: Charged) -> Reply:
-        order = ForfeitOrder(charge.charge_id, charge.attempt)
-        return self._reply(await self.ledger.submit(order))
+        grid = self.release_grid_seconds
+        return await self._settled(ForfeitOrder(charge.charge_id, charge.attempt, grid))
+
+    async def _settled(self, order: RecordOrder | ForfeitOrder | VoidOrder) -> Reply:
+        """What depends on data leaves on a fixed time grid, so that its time tells nothing finer;
+        the store tells nothing of it before either."""
+        outcome = await self.ledger.submit(order)
+        if isinstance(outcome, Settled) and outcome.wait_seconds:
+            await asyncio.sleep(outcome.wait_seconds)
+        return self._reply(outcome)
 
     async def _draw(
         self, engine: Engine, order: ChargeOrder, plan: Plan, dataset: Dataset, charge: Charged

@@ -3,7 +3,8 @@
 The thread that runs says how far it is; the event loop looks once a second and stores it. A run
 that has not moved since the last look is not renewed, so that one which hangs is taken over like
 one that vanished; a run that still waits for a thread is. A run whose attempt was taken over is
-ended, and so is one that nobody awaits any more, or that has lasted too long.
+ended, and so is one that has lasted too long, or whose server is shut down; one whose client has
+hung up goes on, and its answer waits for the next asking under its key.
 """
 
 import asyncio

@@ -51,9 +51,10 @@ class PreviewQueries:
         dataset = await self.catalogue.dataset(question.dataset)
         book = dataset.book_id
         if book not in sequence.accounts:
-            sequence.accounts[book] = await self.ledger.accounts(
-                book, [*principal.holders, EVERYBODY]
-            )
+            holders = [*principal.holders, EVERYBODY]
+            found = await self.ledger.accounts(book, holders)
+            # As a charge goes through them: the first that refuses is the one that is named.
+            sequence.accounts[book] = {each: found[each] for each in holders if each in found}
         accounts = sequence.accounts[book]
         if EVERYBODY not in accounts or len(accounts) < 2:
             raise NoGrant(NO_GRANT)

@@ -220,6 +220,10 @@ def _rule(error: ErrorDetails) -> str:
             return f"one of {error['ctx']['expected_tags']}"
         case "union_tag_not_found":
             return f"an object with {error['ctx']['discriminator']}"
+        case "too_short":
+            return f"at least {error['ctx']['min_length']} of them"
+        case "too_long":
+            return f"at most {error['ctx']['max_length']} of them"
         case "value_error":
             return str(error["ctx"]["error"])
         case _:

@@ -1,7 +1,6 @@
 """Questions: ask and preview."""
 
 import asyncio
-import math
 from functools import lru_cache
 from typing import Annotated, Any
 
@@ -14,9 +13,9 @@ from app.actions.answer_query import AskedOnce, Reply
 from app.api.body import Parsed, body, parse, read_bytes, request_key
 from app.api.openapi import documented, problems
 from app.api.principal import AnyoneHot, Given, current_hot, token
-from app.api.services import Services, services
+from app.api.services import services
 from app.api.wire import AmountResponse, LossResponse, json_response
-from app.errors import AccessError, Invalid, QuestionForfeited, QuestionVoided
+from app.errors import AccessError, Invalid
 from app.faults import ARMED, reach
 from app.names import new_id
 from app.planning.question import Question
@@ -165,8 +164,6 @@ async def ask(request: Request) -> Response:
     together, and only then answered. Send an `Idempotency-Key`: the same key with the same body
     gives the same bytes again and costs nothing. The same question again, under any key, returns
     the stored answer free of charge, unless `fresh` is true."""
-    loop = asyncio.get_running_loop()
-    started = loop.time()
     given = services(request)
     shown = token(request)
     await given.catalogue.principal(shown)  # before the body is looked at
@@ -178,20 +175,7 @@ async def ask(request: Request) -> Response:
     except (Invalid, AccessError):
         await current_hot(request)  # what is wrong is told only to a key that still holds
         raise
-    except (QuestionForfeited, QuestionVoided):
-        await _wait_for_grid(given, started)
-        raise
-    if not (reply.replayed or reply.reused):
-        await _wait_for_grid(given, started)
     return StoredResponse(reply.text, headers=_headers(reply, key))
-
-
-async def _wait_for_grid(given: Services, started: float) -> None:
-    """What depends on data leaves on a fixed time grid, so that its time tells nothing finer."""
-    grid = given.release_grid_seconds
-    if grid > 0:
-        now = asyncio.get_running_loop().time()
-        await asyncio.sleep(started + math.ceil((now - started) / grid) * grid - now)
 
 
 def _headers(reply: Reply, key: str) -> dict[str, str]:

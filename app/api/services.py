@@ -39,7 +39,6 @@ class Services:
     history: History
     choice: Choice
     readiness: Readiness
-    release_grid_seconds: float
 
 
 def services(request: Request) -> Services:

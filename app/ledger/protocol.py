@@ -73,6 +73,7 @@ class RecordOrder:
     charge_id: str
     attempt: int
     answer: str
+    grid_seconds: float = 0.0  # settled on this grid of the time since the charge; 0 is none
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,7 @@ class ForfeitOrder:
 
     charge_id: str
     attempt: int
+    grid_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,7 @@ class VoidOrder:
     cells: Cells
     celled: bool
     reason: str
+    grid_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +138,7 @@ class Settled:
     answer: str | None
     replayed: bool = False
     reused: bool = False
+    wait_seconds: float = 0.0  # until the point of the grid at which it may be told
 
 
 @dataclass(frozen=True, slots=True)

@@ -131,7 +131,8 @@ def _from_width(shape: Shape, half_width: float, confidence: float) -> tuple[Par
     steps = steps_within(shape, half_width)
     if shape.linear is None:
         steps = Fraction(math.floor(steps))
-    scale = float(steps) / (-_NORMAL.inv_cdf((1.0 - confidence) / 2.0) * (1.0 + 2e-9))
+    reach = -_NORMAL.inv_cdf((1.0 - confidence) / 2.0) * (1.0 + 2e-9)
+    scale = float(steps) / max(reach, 1e-9)  # a confidence near 0 is within any noise
     if shape.linear is not None:
         scale = _largest_scale(shape, float(steps), 1.0 - confidence, scale)
     if steps < 1 or figure_width(LAW, shape, scale, 1.0 - confidence) > steps:

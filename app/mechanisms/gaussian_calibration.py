@@ -4,9 +4,12 @@ Balle and Wang (2018) have the exact profile of continuous noise; whole-number n
 delta = sum over z of max(0, P(z) - e^epsilon P(z + D)) (Canonne, Kamath and Steinke 2020, Theorem
 7), which is larger. Its terms are positive exactly above t = epsilon s^2 / D - D / 2, where they
 rise to one peak and fall. With the density of the same parameter in place of P (whose normaliser is
-never smaller), the sum is at most the integral, which is the continuous profile, plus the peak, and
-the peak is at most the density at t. So a parameter with continuous delta + density(t) <= delta is
-enough; where that wastes more than a thousandth of delta, the sum itself is added up.
+never smaller), the sum is at most the integral, which is the continuous profile, plus the peak. A
+term is at most the density at z, which is at most that at t or at 0, and by 1 - e^-x <= x at most
+the density at z = t + u times u D / s^2. For t >= 0 the density falls at least as exp(-u^2 / 2 s^2)
+from there, and u times this is at most s e^(-1/2); for t < 0, u = z + |t|, and it is at most that
+plus |t|. So a parameter with continuous delta + peak <= delta is enough; where that wastes more
+than a thousandth of delta, the sum itself is added up, unless it has too many terms.
 """
 
 import math
@@ -26,10 +29,11 @@ def least_scale(epsilon: Decimal, delta: Decimal, *, steps: int) -> float:
     wanted = float(delta) * (1 - 1e-12)
     e = float(epsilon)
     scale = steps / _mu_near(e, wanted)
-    if _density_at_kink(e, scale, steps) <= _WASTE * wanted:
+    if _peak(e, scale, steps) <= _WASTE * wanted or 40 * scale > _TERMS_MAX:
         scale = steps / _mu_near(e, wanted * (1 - 2 * _WASTE))
-        if _continuous(epsilon, scale, steps) + _density_at_kink(e, scale, steps) <= wanted:
-            return scale
+        while _continuous(epsilon, scale, steps) + _peak(e, scale, steps) > wanted:
+            scale *= 1.005
+        return scale
     while _summed(e, scale, steps) * _SUM_GUARD > wanted:
         scale *= 1.0005
     return scale
@@ -57,17 +61,18 @@ def _continuous(epsilon: Decimal, scale: float, steps: int) -> float:
     return float(delta_at(epsilon, Decimal(steps) / Decimal(scale))) * (1 + 1e-12)
 
 
-def _density_at_kink(epsilon: float, scale: float, steps: int) -> float:
-    kink = max(0.0, epsilon * scale * scale / steps - steps / 2)
-    return math.exp(-((kink / scale) ** 2) / 2) / (scale * math.sqrt(2 * math.pi))
+def _peak(epsilon: float, scale: float, steps: int) -> float:
+    """No term is larger."""
+    kink = epsilon * scale / steps - steps / scale / 2  # over s
+    density = math.exp(-(max(kink, 0.0) ** 2) / 2) / (scale * math.sqrt(2 * math.pi))
+    rises = (math.exp(-0.5) + max(-kink, 0.0)) * steps / scale
+    return density * min(1.0, rises) * (1 + 1e-9)
 
 
 def _summed(epsilon: float, scale: float, steps: int) -> float:
     """The exact delta, but for the guard; its normaliser is taken from below."""
     first = math.floor(epsilon * scale * scale / steps - steps / 2) - 1
     last = int(max(first, 0) + 40 * scale) + 2
-    if last - first > _TERMS_MAX:
-        raise ArithmeticError("too many terms: the bound by the integral applies here")
     z = np.arange(first, last, dtype=np.float64)
     there = (z / scale) ** 2 / 2
     moved = ((z + steps) / scale) ** 2 / 2

@@ -55,6 +55,8 @@ Reading = tuple[Exact | None, Iterable[Matrix], Callable[[int], None]]
 
 
 def prepare(shape: GradientShape, asked: Asked) -> "GradientRelease":
+    if shape.ridged:
+        raise Invalid.field("/query/ridge", "0: gradient descent has none")
     wished = asked.descent
     steps = wished.steps or STEPS
     rows = wished.expected_rows or shape.rows

@@ -20,6 +20,7 @@ WHOLE = 1 << 64
 ROWS_MAX = 200_000
 _BITS = 192  # of fractions in the steps
 _CONTEXT = Context(prec=140, rounding=ROUND_FLOOR, Emax=10**9, Emin=-(10**9))
+_EXPONENT_MAX = Decimal(100)  # a smaller e keeps no more, and e^-100 is far below 2^-64
 _OFF = Decimal("1e-100")  # what comes out of the context is off by far less
 
 
@@ -33,6 +34,7 @@ def keep_table(epsilon: Fraction, delta: int, keys: int) -> Sequence[int] | None
     """
     with localcontext(_CONTEXT):
         exponent = Decimal(epsilon.numerator) / Decimal(epsilon.denominator)
+        exponent = min(exponent, _EXPONENT_MAX)
         grows = exponent.exp() * (1 - _OFF)
         falls = 1 / grows
         each = (1 - ((1 - Decimal(delta).scaleb(-18)).ln() / keys).exp()) * (1 - _OFF)

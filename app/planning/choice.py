@@ -43,6 +43,8 @@ def options(question: Question, card: Card, currencies: frozenset[str]) -> list[
             reasons.append(Invalid.field("/privacy", str(why)))
         except Invalid as why:
             reasons.append(why)
+        except ArithmeticError:  # one mechanism that cannot be worked out leaves the others
+            reasons.append(Invalid.field("/privacy", "so extreme that no noise can be worked out"))
         else:
             found.append(Option(kind, release, _payable(release, currencies)))
     if not found:

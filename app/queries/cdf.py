@@ -1,5 +1,7 @@
 """How many rows have a value up to each public edge: running totals over the bins between edges.
 
+A bin holds its upper edge, and the first one its lower edge too, so that a total counts what is at
+most its edge; what is below the first edge is in none.
 Measured are the bins, which are disjoint, or a hierarchy of runs of bins (`linear.py`), whichever
 has the least expected error over all totals; a total is then a sum of bins, and least squares makes
 a hierarchy agree with itself. Totals never fall, so the nearest that do not are told (isotonic
@@ -9,16 +11,19 @@ A row whose value is missing or outside the edges is in no bin. The share of a t
 is told too; its interval is made of both their intervals, each at half the remaining probability.
 """
 
+import operator
 from dataclasses import replace
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, field_validator
 
 from app.datasets import BooleanColumn, Card, CategoryColumn, TextColumn
 from app.errors import Invalid
+from app.queries.candidates import OrderedColumn
 from app.queries.combination import Combination, combinations, equal_weights
+from app.queries.cuts import until_edges
 from app.queries.filters import Filter, declared, resolve
 from app.queries.groups import Edges, resolve_group
 from app.queries.linear import (
@@ -31,7 +36,7 @@ from app.queries.linear import (
     running_totals,
 )
 from app.queries.shape import AT, Shape
-from app.queries.statistics import ByEdges, Rows, Tally
+from app.queries.statistics import AllOf, ByEdges, Compare, Rows, Tally
 
 BINS_MAX = 10_000
 Strategy = Literal["cells", "hierarchical"]
@@ -54,8 +59,17 @@ class Cdf(BaseModel):
         return tuple(value) if isinstance(value, list) else value
 
     def shape(self, card: Card) -> Shape:
-        bins = self._bins(card)
-        tally = Tally(resolve(self.where, card, f"{AT}/where"), (bins,), (Rows(),))
+        column = self._column(card)
+        asked = resolve_group(self.column, self.edges, card, AT)
+        assert isinstance(asked, ByEdges)
+        bins = until_edges(column, asked.edges)
+        if not all(map(operator.lt, bins.edges, bins.edges[1:])):
+            raise Invalid.field(f"{AT}/edges", "edges between which there is a value")
+        up_to = Compare(column.name, "<=", asked.edges[-1])
+        where = resolve(self.where, card, f"{AT}/where")
+        counted = up_to if where is None else AllOf((where, up_to))
+        tally = Tally(counted, (bins,), (Rows(),))
+        labels = tuple(label["to"] for label in asked.labels())
         ways: list[tuple[str, tuple[Combination, ...], tuple[int, ...], int]] = []
         count = len(bins.edges) - 1
         if self.strategy != "hierarchical":
@@ -66,32 +80,29 @@ class Cdf(BaseModel):
         elif self.strategy == "hierarchical":
             raise Invalid.field(f"{AT}/strategy", f"from {LEAVES_MIN} to {LEAVES_MAX} bins")
         first, *others = (
-            self._shaped(tally, bins, card, strategy, sums, runs, d)
+            self._shaped(tally, labels, card, strategy, sums, runs, d)
             for strategy, sums, runs, d in ways
         )
         return replace(first, alternatives=tuple(others))
 
-    def _bins(self, card: Card) -> ByEdges:
+    def _column(self, card: Card) -> OrderedColumn:
         column = declared(card, self.column, f"{AT}/column")
         if isinstance(column, CategoryColumn | BooleanColumn | TextColumn):
             raise Invalid.field(f"{AT}/column", "an integer, number or date column")
         if len(self.edges) - 1 > BINS_MAX:
             raise Invalid.field(f"{AT}/edges", f"at most {BINS_MAX} bins")
-        bins = resolve_group(self.column, self.edges, card, AT)
-        assert isinstance(bins, ByEdges)
-        return bins
+        return column
 
     def _shaped(
         self,
         tally: Tally,
-        bins: ByEdges,
+        labels: tuple[Any, ...],
         card: Card,
         strategy: str,
         sums: tuple[Combination, ...],
         runs: tuple[int, ...],
         d: int,
     ) -> Shape:
-        labels = tuple(label["to"] for label in bins.labels())
         linear = Linear(strategy, labels, len(labels), sums, runs, increasing=True)
         measure = linear_measure(card, d, alone=len(labels) == 1)
         return Shape(tally, (measure,), linear=linear)

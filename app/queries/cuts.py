@@ -88,6 +88,19 @@ def cut_from_below(column: OrderedColumn, candidates: Sequence[Any]) -> ByEdges:
     return ByEdges(column.name, (*values, beyond))
 
 
+def until_edges(column: OrderedColumn, edges: Sequence[Any]) -> ByEdges:
+    """From the first edge on, up to each further one with what equals it: each interval begins
+    after the edge before. Beyond the last edge nothing may be counted."""
+    after = _after(column)
+    first, *others = edges
+    ends = [math.floor(edge) for edge in others] if isinstance(column, IntegerColumn) else others
+    if isinstance(column, DateColumn):
+        return ByEdges(column.name, (first, *map(after, ends)))
+    # Where floats are far apart, adding one to them may change nothing.
+    nexts = [max(after(float(end)), math.nextafter(end, math.inf)) for end in ends]
+    return ByEdges(column.name, (first, *nexts))
+
+
 def _edge_values(column: OrderedColumn, values: Sequence[Any]) -> Sequence[Any]:
     """Whole numbers are compared as doubles, which is exact within their bounds."""
     return [float(v) for v in values] if isinstance(column, IntegerColumn) else values

@@ -62,6 +62,7 @@ class GradientShape:
     rows_max: int  # of a person
     replaced: bool
     rows: int | None  # how many there are, if that is public
+    ridged: bool = False  # was a ridge asked for, which gradient descent does not have
     alternatives: tuple["GradientShape", ...] = ()  # other ways to the same; there are none
 
     def in_own_units(self, weights: Weights) -> list[float]:

@@ -6,6 +6,7 @@ would be too. Features and the outcome are clamped to the card's bounds and take
 most 2^16 steps; a row in which one of their columns is missing is left out.
 """
 
+from dataclasses import replace
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
@@ -58,14 +59,15 @@ class LinearRegression(BaseModel):
             (measure,),
             unpromised=UNPROMISED,
             moments=moments,
-            alternatives=() if self.ridge else (self._by_steps(card),),
+            alternatives=(self._by_steps(card),),
         )
 
     def _by_steps(self, card: Card) -> GradientShape:
         """The same regression, to be learned by gradient descent."""
         terms = feature_terms(self.features, card, f"{AT}/features", intercept=self.intercept)
         where = resolve(self.where, card, f"{AT}/where")
-        return gradient_shape(terms, self._outcome(card), where, card, model="squares")
+        shape = gradient_shape(terms, self._outcome(card), where, card, model="squares")
+        return replace(shape, ridged=self.ridge > 0)
 
     def moments(self, card: Card) -> Moments:
         """Raises Invalid, naming the field."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from sqlalchemy import Select, select, tuple_
+from sqlalchemy import Select, literal_column, select, tuple_
 
 from app.errors import NotFound
 from app.ledger.chain import Book, Entry
@@ -14,6 +14,7 @@ from app.store import tables
 from app.store.administration import store_errors
 from app.store.budgets import account_from, read_cells
 from app.store.connect import Database
+from app.store.hot import now_microseconds
 
 CHUNK = 1000
 
@@ -71,7 +72,7 @@ class History:
 
     def asked(self, *, analyst_id: str | None, after: str | None, limit: int) -> list[Asked]:
         """Questions, newest first."""
-        statement = _asked().order_by(tables.charges.c.id.desc()).limit(limit)
+        statement = _asked(self._database).order_by(tables.charges.c.id.desc()).limit(limit)
         if analyst_id is not None:
             statement = statement.where(tables.charges.c.analyst_id == analyst_id)
         if after is not None:
@@ -83,7 +84,7 @@ class History:
         """The latest question that this analyst was charged for on this dataset."""
         charges = tables.charges
         statement = (
-            _asked()
+            _asked(self._database)
             .where(charges.c.analyst_id == analyst_id, charges.c.dataset_id == dataset_id)
             .where(charges.c.reused_from.is_(None), charges.c.state != State.VOIDED.value)
             .order_by(charges.c.id.desc())
@@ -94,7 +95,7 @@ class History:
         return None if row is None else _asked_from(row)
 
     def one(self, charge_id: str, *, analyst_id: str | None) -> Asked:
-        statement = _asked().where(tables.charges.c.id == charge_id)
+        statement = _asked(self._database).where(tables.charges.c.id == charge_id)
         if analyst_id is not None:
             statement = statement.where(tables.charges.c.analyst_id == analyst_id)
         with store_errors(), self._database.reading() as connection:
@@ -104,7 +105,9 @@ class History:
         return _asked_from(row)
 
 
-def _asked() -> Select[Any]:
+def _asked(database: Database) -> Select[Any]:
+    # SQLite's clock is the machine's own, which Python tells more finely.
+    clock = "0" if database.is_sqlite else "(extract(epoch FROM clock_timestamp()) * 1000000)"
     charges, analysts, datasets = tables.charges, tables.analysts, tables.datasets
     original = charges.alias("original")
     return (
@@ -114,6 +117,7 @@ def _asked() -> Select[Any]:
             original.c.answer.label("original_answer"),
             analysts.c.name.label("analyst"),
             datasets.c.name.label("dataset"),
+            literal_column(clock).label("now"),
         )
         .join(original, original.c.id == charges.c.reused_from, isouter=True)
         .join(analysts, analysts.c.id == charges.c.analyst_id)
@@ -122,19 +126,21 @@ def _asked() -> Select[Any]:
 
 
 def _asked_from(row: Any) -> Asked:
+    """What is settled as of a later point of the time grid is not told to be settled before."""
+    told = row.settled_at is None or row.settled_at <= (row.now or now_microseconds())
     return Asked(
         row.id,
         row.analyst,
         row.dataset,
-        State(row.state),
+        State(row.state) if told else State.CHARGED,
         row.original_question or row.question,
         row.charged,
-        row.original_answer or row.answer,
+        (row.original_answer or row.answer) if told else None,
         row.reused_from,
         row.epsilon,
         row.delta,
         row.created_at,
-        row.settled_at,
+        row.settled_at if told else None,
         None if row.progress_steps is None else (row.progress_step, row.progress_steps),
     )
 

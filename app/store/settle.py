@@ -35,6 +35,7 @@ from app.store.hot import HotConnection, Read, Write, now_microseconds
 from app.store.statements import Statements
 
 Result = Outcome | AppError
+STILL_RUNNING = "The first attempt at this question is still running."
 
 
 def settle(orders: Sequence[Order], hot: HotConnection, sql: Statements) -> list[Result]:
@@ -59,7 +60,7 @@ def settle(orders: Sequence[Order], hot: HotConnection, sql: Statements) -> list
 
 _CHARGE = (
     *("request", "id", "body_hash", "state", "attempt", "lease_until", "version_id", "charged"),
-    "answer",
+    *("answer", "created_at", "settled_at"),
 )
 
 
@@ -132,8 +133,9 @@ class _Batch:
         for values in found.get(sql.charges_by_request, []):
             row = dict(zip(_CHARGE, values, strict=True))
             self._by_request[row["request"]] = self._by_id[row["id"]] = row
-        for charge_id, state, attempt in found.get(sql.charges_by_id, []):
-            self._by_id.setdefault(charge_id, {"state": state, "attempt": attempt})
+        for charge_id, state, attempt, at in found.get(sql.charges_by_id, []):
+            row = {"state": state, "attempt": attempt, "created_at": at}
+            self._by_id.setdefault(charge_id, row)
         for key, *answer in found.get(sql.answers_to_reuse, []):
             if answer[0] is not None:
                 self._reusable[key] = (answer[0], answer[1], answer[2])
@@ -150,10 +152,10 @@ class _Batch:
                 case ChargeOrder():
                     return self._charge(order)
                 case RecordOrder():
-                    self._settle(order.charge_id, order.attempt, State.ANSWERED, order.answer)
+                    self._settle(order, State.ANSWERED, order.answer)
                     self.recorded = True
                 case ForfeitOrder():
-                    self._settle(order.charge_id, order.attempt, State.FORFEITED, None)
+                    self._settle(order, State.FORFEITED, None)
                 case VoidOrder():
                     self._void(order)
                 case ProgressOrder():
@@ -198,14 +200,15 @@ class _Batch:
     def _again(self, order: ChargeOrder, earlier: dict[str, Any]) -> Result:
         state, charge_id, attempt = State(earlier["state"]), earlier["id"], earlier["attempt"]
         if state is not State.CHARGED:
+            if earlier["settled_at"] > self._now:
+                raise StillRunning(STILL_RUNNING, retry_after_seconds=1)
             return Settled(charge_id, state, earlier["answer"], replayed=True)
         if earlier["lease_until"] > self._now:
             wait = max(1, -(-(earlier["lease_until"] - self._now) // 1_000_000))
-            raise StillRunning(
-                "The first attempt at this question is still running.", retry_after_seconds=wait
-            )
+            raise StillRunning(STILL_RUNNING, retry_after_seconds=wait)
         if attempt >= ATTEMPTS_MAX:
             earlier["state"] = State.FORFEITED.value
+            earlier["settled_at"] = self._now
             self._settlements.append((State.FORFEITED.value, None, self._now, charge_id, attempt))
             return Settled(charge_id, State.FORFEITED, None)
         earlier["attempt"] = attempt + 1
@@ -232,16 +235,23 @@ class _Batch:
         self._progress.append(noted)
         return Noted(held=True)
 
-    def _settle(self, charge_id: str, attempt: int, state: State, answer: str | None) -> bool:
-        if not self._held(charge_id, attempt):
+    def _settle(
+        self, order: RecordOrder | ForfeitOrder | VoidOrder, state: State, answer: str | None
+    ) -> bool:
+        """Settled as of the next point of the grid: until then nothing tells that it is, so that
+        nothing tells how long it really took."""
+        if not self._held(order.charge_id, order.attempt):
             return False
-        row = self._by_id[charge_id]
-        row["state"], row["answer"] = state.value, answer
-        self._settlements.append((state.value, answer, self._now, charge_id, attempt))
+        row = self._by_id[order.charge_id]
+        at, grid = self._now, round(order.grid_seconds * 1_000_000)
+        if grid:
+            at = row["created_at"] - (row["created_at"] - at) // grid * grid
+        row["state"], row["answer"], row["settled_at"] = state.value, answer, at
+        self._settlements.append((state.value, answer, at, order.charge_id, order.attempt))
         return True
 
     def _void(self, order: VoidOrder) -> None:
-        if not self._settle(order.charge_id, order.attempt, State.VOIDED, None):
+        if not self._settle(order, State.VOIDED, None):
             return
         paid = []
         for holder in order.holders:
@@ -316,6 +326,8 @@ class _Batch:
             "version_id": order.version_id,
             "charged": charged,
             "answer": answer,
+            "created_at": self._now,
+            "settled_at": self._now,
         }
 
     def writes(self) -> list[Write]:
@@ -350,9 +362,12 @@ class _Batch:
 
     def conclude(self, results: list[Result], stored: list[list[Any]]) -> list[Result]:
         """Settled orders are told what the store holds now, read after the commit."""
-        found = {row[0]: (State(row[1]), row[2]) for row in stored[0]} if stored else {}
+        found = {}
+        for charge_id, state, answer, at in stored[0] if stored else ():
+            wait = 0.0 if at is None else max(0, at - self._now) / 1_000_000
+            found[charge_id] = Settled(charge_id, State(state), answer, wait_seconds=wait)
         return [
-            Settled(result.charge_id, *found[result.charge_id])
+            found[result.charge_id]
             if isinstance(result, Settled) and result.charge_id in found and not result.replayed
             else result
             for result in results

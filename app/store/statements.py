@@ -59,26 +59,33 @@ def statements(*, sqlite: bool) -> Statements:
         among = "IN (SELECT value FROM json_each(?))"
         asked = "json_each(?) AS asked"
         now = "0"  # the machine's own clock, which all its processes share
+        shown = "CAST(unixepoch('subsec') * 1000000 AS INTEGER) + 1000"  # it counts milliseconds
     else:
         one, lock = "$1", " FOR UPDATE"
         among = "= ANY (ARRAY(SELECT json_array_elements_text($1::json)))"
         asked = "json_array_elements_text($1::json) AS asked(value)"
-        now = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
-    newest = (
-        "(SELECT {column} FROM charges WHERE reuse_key = asked.value AND state = 'answered' "
-        "AND reused_from IS NULL ORDER BY id DESC LIMIT 1)"
-    )
+        now = shown = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+
+    def newest(column: str) -> str:
+        """Of the last answer that may be told by now."""
+        return (
+            f"(SELECT {column} FROM charges WHERE reuse_key = asked.value AND state = 'answered' "
+            f"AND reused_from IS NULL AND settled_at <= {shown} ORDER BY id DESC LIMIT 1)"
+        )
+
     insert = _sqlite_insert if sqlite else _postgres_insert
     update = _sqlite_update if sqlite else _postgres_update
     return Statements(
         clock=f"SELECT catalogue, {now} FROM installation",
         charges_by_request="SELECT c.request, c.id, c.body_hash, c.state, c.attempt, "
-        "c.lease_until, c.version_id, c.charged, coalesce(c.answer, original.answer) "
+        "c.lease_until, c.version_id, c.charged, coalesce(c.answer, original.answer), "
+        "c.created_at, c.settled_at "
         "FROM charges AS c LEFT JOIN charges AS original ON original.id = c.reused_from "
         f"WHERE c.request {among} ORDER BY c.id{lock and ' FOR UPDATE OF c'}",
-        charges_by_id=f"SELECT id, state, attempt FROM charges WHERE id {among} ORDER BY id{lock}",
-        answers_to_reuse=f"SELECT asked.value, {newest.format(column='id')}, "
-        f"{newest.format(column='answer')}, {newest.format(column='charged')} FROM {asked}",
+        charges_by_id="SELECT id, state, attempt, created_at FROM charges "
+        f"WHERE id {among} ORDER BY id{lock}",
+        answers_to_reuse=f"SELECT asked.value, {newest('id')}, "
+        f"{newest('answer')}, {newest('charged')} FROM {asked}",
         accounts=f"{ACCOUNT} {among} ORDER BY id{lock}",
         read_accounts=f"{ACCOUNT} {among}",
         cells="SELECT account_id, cell, epsilon_spent, delta_spent, curve_spent FROM cells "
@@ -93,7 +100,7 @@ def statements(*, sqlite: bool) -> Statements:
         "FROM datasets JOIN versions ON versions.id = datasets.version_id "
         f"JOIN books ON books.id = datasets.book_id WHERE datasets.folded = {one}",
         books=f"SELECT id, seq, head, last_at FROM books WHERE id {among} ORDER BY id{lock}",
-        stored=f"SELECT id, state, answer FROM charges WHERE id {among}",
+        stored=f"SELECT id, state, answer, settled_at FROM charges WHERE id {among}",
         insert_charge=insert("charges", CHARGE_COLUMNS),
         settle_charge=update(
             "charges",

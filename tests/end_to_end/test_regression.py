@@ -109,7 +109,7 @@ def test_it_can_be_learned_step_by_step_but_not_with_a_ridge(live: World) -> Non
     ridged = {**asked, "query": {**asked["query"], "ridge": 1}}
     refused = ask(live.client(person), ridged, new_key())
     assert refused.status_code == 422
-    assert refused.json()["errors"][0]["pointer"] == "/mechanism/kind"
+    assert refused.json()["errors"][0]["pointer"] == "/query/ridge"
 
 
 def test_the_census_is_fitted_near_what_it_is_without_noise(live: World) -> None:

@@ -1,0 +1,50 @@
+"""The time grid of releases: nothing tells how long an answer took, but for whole grid steps."""
+
+import datetime
+import threading
+import time
+
+import httpx
+
+from tests.server import Json, World, ask, count, made, new_key
+
+GRID_MS = 3000
+QUESTION = count("people", 0.1)
+
+
+def seconds_between(item: Json) -> float:
+    asked, settled = (
+        datetime.datetime.fromisoformat(item[name]) for name in ("asked_at", "settled_at")
+    )
+    return (settled - asked).total_seconds()
+
+
+def test_what_is_stored_is_not_told_before_its_point_of_the_grid(world: World) -> None:
+    """The answer is stored within a fraction of the grid; until its point every way to it says that
+    the question is still running, and asking the same anew is charged as if it were."""
+    world.serve(BURSAR_RELEASE_GRID_MS=str(GRID_MS))
+    client, key = world.client("ada"), new_key()
+    replies: list[tuple[httpx.Response, float]] = []
+
+    def first() -> None:
+        begin = time.monotonic()
+        replies.append((ask(world.client("ada"), QUESTION, key), time.monotonic() - begin))
+
+    asking = threading.Thread(target=first)
+    asking.start()
+    time.sleep(GRID_MS / 2000)
+    again = ask(client, QUESTION, key)
+    assert again.status_code == 409, "a stored answer was given before its point of the grid"
+    (shown,) = made(client.get("/v1/queries"))["items"]
+    assert (shown["status"], shown["settled_at"], shown["answer"]) == ("running", None, None)
+    preview = made(client.post("/v1/queries/preview", json=QUESTION))
+    assert preview["reused"] is False
+    asking.join()
+    reply, took = replies[0]
+    assert took >= GRID_MS / 1000
+    assert ask(client, QUESTION, key).content == reply.content
+    assert made(ask(client, QUESTION, new_key()))["id"] == made(reply)["id"]  # reused, at once
+    items = made(client.get("/v1/queries"))["items"]
+    first_asked = next(item for item in items if item["id"] == made(reply)["id"])
+    assert first_asked["status"] == "answered"
+    assert seconds_between(first_asked) % (GRID_MS / 1000) == 0
