@@ -3,6 +3,8 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
+from operator import le
 from typing import Any
 
 import numpy as np
@@ -126,17 +128,25 @@ def width_of(law: Law, scale: float, sum_of: Combination, alpha: float) -> float
 
 
 def widest(law: Law, shape: Shape, scale: float, alpha: float) -> float:
-    """The largest width of all answers. Of sums with equal weights a longer one is never narrower,
-    so only the longest of each weight is worked out."""
+    """The largest width of all answers."""
     assert shape.linear is not None
+    return max(width_of(law, scale, each, alpha) for each in _may_be_widest(shape.linear))
+
+
+@lru_cache(maxsize=16)
+def _may_be_widest(linear: Linear) -> tuple[Combination, ...]:
+    """Of sums with equal weights a longer one is never narrower, so only the longest of each weight
+    counts. Of others the width is worked out from the sums of powers of their weights, and is
+    never more where each of these is no more."""
     longest: dict[float, Combination] = {}
-    others: set[Combination] = set()
-    for sum_of in shape.linear.answers:
-        if sum_of.weight is None:
-            others.add(sum_of)
-        elif sum_of.weight not in longest or sum_of.count > longest[sum_of.weight].count:
-            longest[sum_of.weight] = sum_of
-    return max(width_of(law, scale, each, alpha) for each in (*longest.values(), *others))
+    others: list[Combination] = []
+    for sum_of in sorted(set(linear.answers), key=lambda each: each.powers, reverse=True):
+        if sum_of.weight is not None:
+            if sum_of.weight not in longest or sum_of.count > longest[sum_of.weight].count:
+                longest[sum_of.weight] = sum_of
+        elif not any(all(map(le, sum_of.powers, other.powers)) for other in others):
+            others.append(sum_of)
+    return (*longest.values(), *others)
 
 
 def _share(part: Figure, whole: Figure) -> Figure:
