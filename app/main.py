@@ -116,7 +116,6 @@ def application(settings: Settings | None = None) -> ASGIApp:
     async def open_services() -> AsyncIterator[Services]:
         stores = Stores(given)
         writer = Writer(stores.database)
-        writer.start()
         catalogue = Catalogue(writer)
         noise = SystemNoise()
         planner = Planner()
@@ -159,7 +158,7 @@ def application(settings: Settings | None = None) -> ASGIApp:
         finally:
             threads.shutdown(wait=True)
             learners.shutdown(wait=True)
-            writer.stop()
+            await writer.stop()
             stores.engines.close()
             stores.database.engine.dispose()
 

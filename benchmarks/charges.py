@@ -5,6 +5,7 @@ them in turn, so that whatever the disk does at a moment it does to all. The cei
 history is the empty one, that of a Renyi charge the pure one.
 """
 
+import asyncio
 import statistics
 import time
 from collections.abc import Iterator
@@ -66,15 +67,17 @@ def measure(store: str, folder: Path, url: str | None) -> Iterator[Row]:
     if not database.is_sqlite:  # fresh plans, as a ledger that grew to this size would have
         with database.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as one:
             one.exec_driver_sql("VACUUM ANALYZE")
-    hot = open_hot(database)
+    loop = asyncio.Runner()
+    hot = loop.run(open_hot(database))
     # One release without a pure bound: from then on the renyi account is decided by its curve.
-    _charge(database, hot, books[-1].dataset, gaussian_loss(Fraction(10**6)))
+    loop.run(_charge(database, hot, books[-1].dataset, gaussian_loss(Fraction(10**6))))
     seconds: dict[str, list[float]] = {book.name: [] for book in books}
     for number in range(ROUNDS):
         for turn in range(len(books)):
             book = books[(number + turn) % len(books)]
-            seconds[book.name].append(_charge(database, hot, book.dataset))
+            seconds[book.name].append(loop.run(_charge(database, hot, book.dataset)))
     hot.close()
+    loop.close()
     database.engine.dispose()
     usual = {name: 1e6 * statistics.median(values[20:]) for name, values in seconds.items()}
     for name in islice(HISTORIES, 1, None):
@@ -86,7 +89,7 @@ def _row(name: str, value: float, ceiling: float) -> Row:
     return Row(name, value, "us", ceiling, value / ceiling, GOAL, at_most=True)
 
 
-def _charge(
+async def _charge(
     database: Database, hot: HotConnection, dataset: Dataset, loss: Loss | None = None
 ) -> float:
     sql = statements(sqlite=database.is_sqlite)
@@ -111,11 +114,11 @@ def _charge(
         theorem="-",
         fresh=True,
         refusal=None,
-        catalogue=hot.read([(sql.clock, ())])[0][0][0],
+        catalogue=(await hot.read([(sql.clock, ())]))[0][0][0],
         lease_seconds=60,
     )
     begin = time.perf_counter()
-    (result,) = settle([order], hot, sql)
+    (result,) = await settle([order], hot, sql)
     spent = time.perf_counter() - begin
     assert isinstance(result, Charged), result
     return spent

@@ -86,9 +86,10 @@ def _best(cost: Callable[[Decimal, Decimal], Decimal]) -> Decimal:
                 low, left, at_left = left, right, at_right
                 right = low + ratio * (high - low)
                 at_right = at(right)
-        x, h = (low + high) / 2, high - low
-        before, here, after = at(x - h), at(x), at(x + h)
-        bend = before - 2 * here + after
-        if bend > 0:
-            x += h / 2 * max(Decimal(-2), min(Decimal(2), (before - after) / bend))
+        x = (low + high) / 2  # then the bottom of a parabola through it, and of a narrower one
+        for h in (high - low, (high - low) / 30):
+            before, here, after = at(x - h), at(x), at(x + h)
+            bend = before - 2 * here + after
+            if bend > 0:
+                x += h / 2 * max(Decimal(-2), min(Decimal(2), (before - after) / bend))
         return (1 + x.exp()).quantize(_QUANTUM)

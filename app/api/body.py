@@ -207,6 +207,8 @@ def _pointer(error: ErrorDetails, data: Any) -> str:
             continue
         shown = str(part)[:NAME_SHOWN_MAX]
         parts.append(shown.replace("~", "~0").replace("/", "~1"))
+    if error["type"] == "union_tag_invalid":  # it is the name of the kind that is wrong
+        parts.append(str(error["ctx"]["discriminator"]).strip("'"))
     return "".join(f"/{part}" for part in parts)
 
 

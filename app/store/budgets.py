@@ -231,11 +231,11 @@ def _write_cells(change: Change, account: Account) -> None:
         )
 
 
-def find_accounts(
+async def find_accounts(
     hot: HotConnection, sql: Statements, *, book_id: str, holders: list[str]
 ) -> dict[str, Account]:
     wanted = canonical([account_id(book_id, holder) for holder in holders])
-    rows, cells = hot.read([(sql.read_accounts, (wanted,)), (sql.cells, (wanted,))])
+    rows, cells = await hot.read([(sql.read_accounts, (wanted,)), (sql.cells, (wanted,))])
     return {account.holder: account for account in accounts_from_tuples(rows, cells)}
 
 

@@ -90,15 +90,15 @@ class Catalogue:
         return dataset
 
 
-def _read_number(hot: HotConnection, sql: Statements) -> int:
-    number: int = hot.read([(sql.clock, ())])[0][0][0]
-    return number
+async def _read_number(hot: HotConnection, sql: Statements) -> int:
+    (((number, _),),) = await hot.read([(sql.clock, ())])
+    return int(number)
 
 
-def _read_principal(
+async def _read_principal(
     hot: HotConnection, sql: Statements, hashed: str
 ) -> tuple[int, tuple[Principal, Key] | None]:
-    clock, rows = hot.read([(sql.clock, ()), (sql.principal, (hashed,))])
+    clock, rows = await hot.read([(sql.clock, ()), (sql.principal, (hashed,))])
     if not rows or not rows[0][8]:
         return clock[0][0], None
     key_id, analyst_id, prefix, created, expires, revoked, name, role, _, groups = rows[0]
@@ -107,16 +107,18 @@ def _read_principal(
     return clock[0][0], (principal, Key(key_id, prefix, created, expires, revoked))
 
 
-def _read_currencies(
+async def _read_currencies(
     hot: HotConnection, sql: Statements, book_id: str, holders: list[str]
 ) -> tuple[int, frozenset[str]]:
-    number = _read_number(hot, sql)
-    accounts = find_accounts(hot, sql, book_id=book_id, holders=holders)
+    number = await _read_number(hot, sql)
+    accounts = await find_accounts(hot, sql, book_id=book_id, holders=holders)
     return number, frozenset(account.currency for account in accounts.values())
 
 
-def _read_dataset(hot: HotConnection, sql: Statements, key: str) -> tuple[int, Dataset | None]:
-    clock, rows = hot.read([(sql.clock, ()), (sql.dataset, (key,))])
+async def _read_dataset(
+    hot: HotConnection, sql: Statements, key: str
+) -> tuple[int, Dataset | None]:
+    clock, rows = await hot.read([(sql.clock, ()), (sql.dataset, (key,))])
     if not rows:
         return clock[0][0], None
     names = [

@@ -3,8 +3,12 @@
 `begin_and_read` begins, takes the locks and reads; `write_and_commit` writes, commits durably, and
 reads back what is then stored. Between the two the decisions are made in Python, once for both
 stores. An ORM session costs eight times the driver here, and a charge must not wait for it.
+
+All of it is spoken by the event loop itself: handing a batch to a thread, and the interpreter's
+lock back and forth with every statement, cost more than the statements (decision 0020).
 """
 
+import asyncio
 import fcntl
 import os
 import re
@@ -16,7 +20,7 @@ import apsw
 import psycopg
 import psycopg.pq
 from psycopg.generators import execute
-from psycopg.waiting import wait
+from psycopg.waiting import Ready, Wait
 
 from app.ledger.chain import canonical
 from app.store import sqlite_driver
@@ -37,19 +41,25 @@ class Clash(Exception):
 
 
 class HotConnection(Protocol):
-    def begin_and_read(self, reads: Sequence[Read]) -> list[Rows]: ...
+    """Used from one event loop, for one thing at a time."""
 
-    def write_and_commit(self, writes: Sequence[Write], then: Sequence[Read]) -> list[Rows]: ...
+    async def begin_and_read(self, reads: Sequence[Read]) -> list[Rows]: ...
 
-    def read(self, reads: Sequence[Read]) -> list[Rows]: ...
+    async def write_and_commit(
+        self, writes: Sequence[Write], then: Sequence[Read]
+    ) -> list[Rows]: ...
 
-    def rollback(self) -> None: ...
+    async def read(self, reads: Sequence[Read]) -> list[Rows]: ...
+
+    async def rollback(self) -> None: ...
 
     def close(self) -> None: ...
 
 
-def open_hot(database: Database) -> HotConnection:
-    return HotSQLite(database) if database.is_sqlite else HotPostgres(database)
+async def open_hot(database: Database) -> HotConnection:
+    if database.is_sqlite:
+        return HotSQLite(database)
+    return await asyncio.to_thread(HotPostgres, database)  # connecting may wait for seconds
 
 
 class HotSQLite:
@@ -63,16 +73,19 @@ class HotSQLite:
         self._native = self._connection.native
         self._lock = os.open(database.write_lock.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
-    def begin_and_read(self, reads: Sequence[Read]) -> list[Rows]:
-        fcntl.flock(self._lock, fcntl.LOCK_EX)
+    async def begin_and_read(self, reads: Sequence[Read]) -> list[Rows]:
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:  # another process writes: only a thread may wait for it
+            await asyncio.to_thread(fcntl.flock, self._lock, fcntl.LOCK_EX)
         try:
             self._native.execute("BEGIN IMMEDIATE")
         except apsw.Error:
-            self.rollback()
+            await self.rollback()
             raise Broken from None
-        return self.read(reads)
+        return self._rows(reads)
 
-    def write_and_commit(self, writes: Sequence[Write], then: Sequence[Read]) -> list[Rows]:
+    async def write_and_commit(self, writes: Sequence[Write], then: Sequence[Read]) -> list[Rows]:
         try:
             for statement, rows in writes:
                 self._native.executemany(statement, rows)
@@ -82,15 +95,18 @@ class HotSQLite:
         except apsw.Error:
             raise Broken from None
         fcntl.flock(self._lock, fcntl.LOCK_UN)
-        return self.read(then)
+        return self._rows(then)
 
-    def read(self, reads: Sequence[Read]) -> list[Rows]:
+    async def read(self, reads: Sequence[Read]) -> list[Rows]:
+        return self._rows(reads)
+
+    def _rows(self, reads: Sequence[Read]) -> list[Rows]:
         try:
             return [self._native.execute(text, tuple(values)).fetchall() for text, values in reads]
         except apsw.Error:
             raise Broken from None
 
-    def rollback(self) -> None:
+    async def rollback(self) -> None:
         try:
             if self._native.in_transaction:
                 self._native.execute("ROLLBACK")
@@ -135,26 +151,26 @@ class HotPostgres:
             marks = len(set(re.findall(r"\$\d+", text)))
             kinds = f" ({', '.join(['text'] * marks)})" if marks else ""
             setup.append(f"PREPARE {name}{kinds} AS {text}")
-        self._travel(setup)
+        self._connection.execute(";".join(setup).encode(), prepare=False)
 
-    def begin_and_read(self, reads: Sequence[Read]) -> list[Rows]:
-        return self._travel(["BEGIN", *map(self._execute, reads)])[1:]
+    async def begin_and_read(self, reads: Sequence[Read]) -> list[Rows]:
+        return (await self._travel(["BEGIN", *map(self._execute, reads)]))[1:]
 
-    def write_and_commit(self, writes: Sequence[Write], then: Sequence[Read]) -> list[Rows]:
+    async def write_and_commit(self, writes: Sequence[Write], then: Sequence[Read]) -> list[Rows]:
         # Of a text with several statements nothing after the first error is run, so what follows
         # COMMIT is read only if it succeeded.
         runs: list[Read] = []
         for text, rows in writes:
-            if text.startswith("INSERT"):
+            if "($1::jsonb)" in text:  # all rows at once
                 runs.append((text, (canonical(rows),)))
             else:
                 runs += [(text, row) for row in rows]
         changes = [self._execute(run) for run in runs]
-        done = self._travel([*changes, "COMMIT", *map(self._execute, then)])
+        done = await self._travel([*changes, "COMMIT", *map(self._execute, then)])
         return done[len(changes) + 1 :]
 
-    def read(self, reads: Sequence[Read]) -> list[Rows]:
-        return self._travel([self._execute(each) for each in reads])
+    async def read(self, reads: Sequence[Read]) -> list[Rows]:
+        return await self._travel([self._execute(each) for each in reads])
 
     def _execute(self, read: Read) -> str:
         text, values = read
@@ -166,13 +182,12 @@ class HotPostgres:
         )
         return f"EXECUTE {self._names[text]}{f'({given})' if given else ''}"
 
-    def _travel(self, texts: Sequence[str]) -> list[Rows]:
-        """Rows of each statement, or the first error. Waits on the socket, so that other threads
-        run meanwhile: libpq's own waiting would hold the interpreter's lock."""
+    async def _travel(self, texts: Sequence[str]) -> list[Rows]:
+        """Rows of each statement, or the first error. The event loop waits on the socket."""
         try:
             self._native.send_query(";".join(texts).encode())
-            results = wait(execute(self._native), self._native.socket, interval=1.0)
-        except psycopg.Error:
+            results = await self._received()
+        except (psycopg.Error, OSError):
             raise Broken from None
         for result in results:
             if result.status not in _FINE:
@@ -182,14 +197,45 @@ class HotPostgres:
             raise Broken
         return [_rows(result) for result in results]
 
-    def rollback(self) -> None:
+    async def _received(self) -> list[psycopg.pq.abc.PGresult]:
+        steps = execute(self._native)
         try:
-            self._connection.execute("ROLLBACK", prepare=False)
-        except psycopg.Error:
+            wanted = next(steps)
+            while True:
+                wanted = steps.send(await _socket_ready(self._native.socket, wanted))
+        except StopIteration as done:
+            results: list[psycopg.pq.abc.PGresult] = done.value
+            return results
+
+    async def rollback(self) -> None:
+        try:
+            await self._travel(["ROLLBACK"])
+        except Broken:
             self.close()
 
     def close(self) -> None:
         self._connection.close()
+
+
+async def _socket_ready(descriptor: int, wanted: Wait) -> Ready:
+    loop = asyncio.get_running_loop()
+    ready: asyncio.Future[Ready] = loop.create_future()
+
+    def tell(what: Ready) -> None:
+        if not ready.done():
+            ready.set_result(what)
+
+    if wanted & Wait.R:
+        loop.add_reader(descriptor, tell, Ready.R)
+    if wanted & Wait.W:
+        loop.add_writer(descriptor, tell, Ready.W)
+    try:
+        return await ready
+    finally:
+        if wanted & Wait.R:
+            loop.remove_reader(descriptor)
+        if wanted & Wait.W:
+            loop.remove_writer(descriptor)
 
 
 _FINE = (psycopg.pq.ExecStatus.TUPLES_OK, psycopg.pq.ExecStatus.COMMAND_OK)

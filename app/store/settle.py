@@ -38,18 +38,18 @@ Result = Outcome | AppError
 STILL_RUNNING = "The first attempt at this question is still running."
 
 
-def settle(orders: Sequence[Order], hot: HotConnection, sql: Statements) -> list[Result]:
+async def settle(orders: Sequence[Order], hot: HotConnection, sql: Statements) -> list[Result]:
     batch = _Batch(orders, sql)
-    batch.load(hot.begin_and_read(batch.reads()))
+    batch.load(await hot.begin_and_read(batch.reads()))
     try:
         results: list[Result] = [batch.decide(order) for order in orders]
         if batch.charged:
             reach("F2")
         if batch.recorded:
             reach("F8")
-        stored = hot.write_and_commit(batch.writes(), batch.reads_after())
+        stored = await hot.write_and_commit(batch.writes(), batch.reads_after())
     except BaseException:
-        hot.rollback()
+        await hot.rollback()
         raise
     if batch.charged:
         reach("F3")

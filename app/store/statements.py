@@ -2,7 +2,7 @@
 
 Text is put together from constants here and nowhere else; values are always parameters. Statements
 that read take one parameter: a JSON list, or one text. Statements that write are run once for each
-row, but for inserts into PostgreSQL, which take all rows as one JSON list of lists.
+row, but for PostgreSQL's inserts and settlements, which take all rows as one JSON list of lists.
 """
 
 # ruff: noqa: S608  # constants only, see above
@@ -107,7 +107,9 @@ def statements(*, sqlite: bool) -> Statements:
             ["state", "answer", "settled_at"],
             ["id", "attempt"],
             " AND state = 'charged'",
-        ),
+        )
+        if sqlite
+        else POSTGRES_SETTLE,
         take_over=update("charges", ["attempt", "lease_until"], ["id"], " AND state = 'charged'"),
         note_progress=update(
             "charges",
@@ -148,6 +150,17 @@ def _postgres_update(table: str, columns: list[str], keys: list[str], more: str 
     changed = ", ".join(f"{column} = {marks[column]}" for column in columns)
     found = " AND ".join(f"{key} = {marks[key]}" for key in keys)
     return f"UPDATE {table} SET {changed} WHERE {found}{more}"
+
+
+# All rows at once: each is looked up by its key, whatever the planner believes of the table (OFFSET
+# 0 keeps the look-up apart), and updated where it was found; the transaction locked it before.
+POSTGRES_SETTLE = (
+    "UPDATE charges SET state = found.state, answer = found.answer, settled_at = found.settled_at "
+    "FROM (SELECT r->>0 AS state, r->>1 AS answer, (r->>2)::bigint AS settled_at, own.place "
+    "FROM jsonb_array_elements($1::jsonb) AS r CROSS JOIN LATERAL (SELECT ctid AS place "
+    "FROM charges WHERE id = r->>3 AND attempt = (r->>4)::integer AND state = 'charged' OFFSET 0) "
+    "AS own) AS found WHERE charges.ctid = found.place"
+)
 
 
 def _kind(column: str) -> str:

@@ -7,11 +7,8 @@ many charges, and alone a charge waits for nobody.
 
 import asyncio
 import logging
-import queue
-import threading
-import time
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple, TypeVar
 
 from app.errors import StoreUnavailable
 from app.ledger.account import Account
@@ -28,23 +25,19 @@ TRIES_MAX = 6
 RETRY_SECONDS = 0.25
 
 T = TypeVar("T")
-Look = Callable[[HotConnection, Statements], Any]
+Look = Callable[[HotConnection, Statements], Awaitable[Any]]
 _log = logging.getLogger("bursar.writer")
 
 
-class _Job:
-    """An order or a look, and the loop and future that wait for it."""
+class _Job(NamedTuple):
+    """An order or a look, and who waits for it."""
 
-    __slots__ = ("future", "loop", "work")
-
-    def __init__(self, work: Order | Look) -> None:
-        self.work = work
-        self.loop = asyncio.get_running_loop()
-        self.future: asyncio.Future[Any] = self.loop.create_future()
+    work: Order | Look
+    future: asyncio.Future[Any]
 
 
 class Writer:
-    """The process's writing connections; start, submit from any event loop, stop.
+    """The process's writing connections; used from one event loop.
 
     SQLite has one lane. PostgreSQL has a second one for storing answers, which needs no account:
     it commits while the first waits for the database.
@@ -53,14 +46,10 @@ class Writer:
     def __init__(self, database: Database) -> None:
         self._lanes = [_Lane(database) for _ in range(1 if database.is_sqlite else 2)]
 
-    def start(self) -> None:
-        for lane in self._lanes:
-            lane.start()
-
-    def stop(self) -> None:
+    async def stop(self) -> None:
         """Finish what was handed over, then end."""
         for lane in self._lanes:
-            lane.stop()
+            await lane.stop()
 
     async def submit(self, order: Order) -> Outcome:
         """Carry out one order; raises the refusal, or StoreUnavailable: then nobody knows."""
@@ -68,7 +57,7 @@ class Writer:
         result: Outcome = await self._lanes[-1 if stores else 0].put(order)
         return result
 
-    async def look(self, look: Callable[[HotConnection, Statements], T]) -> T:
+    async def look(self, look: Callable[[HotConnection, Statements], Awaitable[T]]) -> T:
         """Read through a writing connection, between two batches."""
         result: T = await self._lanes[0].put(look)
         return result
@@ -85,62 +74,50 @@ class Writer:
 
 
 class _Lane:
-    """One thread with one connection, that commits whatever is waiting together."""
+    """One connection, and one task while there is work, that commits whatever is waiting."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._sql = statements(sqlite=database.is_sqlite)
-        self._queue: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._waiting: list[_Job] = []
+        self._task: asyncio.Task[None] | None = None
         self._hot: HotConnection | None = None
-        self._thread = threading.Thread(target=self._run, name="ledger-writer", daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._queue.put(None)
-        self._thread.join()
 
     def put(self, work: Order | Look) -> asyncio.Future[Any]:
-        job = _Job(work)
-        self._queue.put(job)
+        loop = asyncio.get_running_loop()
+        job = _Job(work, loop.create_future())
+        self._waiting.append(job)
+        if self._task is None:
+            self._task = loop.create_task(self._run())
         return job.future
 
-    # The thread
+    async def stop(self) -> None:
+        while self._task is not None:
+            await self._task
+        self._disconnect()
 
-    def _run(self) -> None:
-        last = False
-        while not last:
-            jobs = [self._queue.get()]
-            while len(jobs) < BATCH_MAX:
-                try:
-                    jobs.append(self._queue.get_nowait())
-                except queue.Empty:
-                    break
-            last = None in jobs
-            self._carry_out([job for job in jobs if job is not None])
-        if self._hot is not None:
-            self._hot.close()
+    async def _run(self) -> None:
+        try:
+            while self._waiting:
+                jobs = self._waiting[:BATCH_MAX]
+                del self._waiting[:BATCH_MAX]
+                await self._carry_out(jobs)
+        finally:
+            self._task = None
 
-    def _carry_out(self, jobs: list[_Job]) -> None:
-        looks = [job for job in jobs if callable(job.work)]
+    async def _carry_out(self, jobs: list[_Job]) -> None:
         orders = [job for job in jobs if not callable(job.work)]
-        done: list[tuple[_Job, Any]] = []
         if orders:
-            results = self._settle([job.work for job in orders])  # type: ignore[misc]  # no looks
-            done += zip(orders, results, strict=True)
-        for job in looks:
-            done.append((job, self._look(job.work)))  # type: ignore[arg-type]  # only looks here
-        for loop in {job.loop for job, _ in done}:
-            mine = [(job.future, result) for job, result in done if job.loop is loop]
-            try:
-                loop.call_soon_threadsafe(_deliver, mine)
-            except RuntimeError:
-                _log.warning("an event loop ended before its orders were answered")
+            results = await self._settle([job.work for job in orders])  # type: ignore[misc]  # no looks
+            for job, result in zip(orders, results, strict=True):
+                _tell(job.future, result)
+        for job in jobs:
+            if callable(job.work):
+                _tell(job.future, await self._look(job.work))
 
-    def _connected(self) -> HotConnection:
+    async def _connected(self) -> HotConnection:
         if self._hot is None:
-            self._hot = open_hot(self._database)
+            self._hot = await open_hot(self._database)
         return self._hot
 
     def _disconnect(self) -> None:
@@ -148,29 +125,32 @@ class _Lane:
         if hot is not None:
             hot.close()
 
-    def _settle(self, orders: list[Order]) -> list[Result | Exception]:
+    async def _settle(self, orders: list[Order]) -> list[Result | Exception]:
         """Settle a batch, again on a fresh connection while the outcome is unknown."""
         for attempt in range(TRIES_MAX):
             try:
-                return list(settle(orders, self._connected(), self._sql))
+                return list(await settle(orders, await self._connected(), self._sql))
             except Broken:
                 self._disconnect()
             except Clash:
                 if len(orders) > 1:  # decide each alone, so that one cannot spoil the others
-                    return [result for order in orders for result in self._settle([order])]
+                    return await self._one_by_one(orders)
             except Exception as error:  # noqa: BLE001  # the writer must outlive any one batch
                 _log.error("a batch failed: %s", type(error).__name__)
                 self._disconnect()
                 if len(orders) > 1:
-                    return [result for order in orders for result in self._settle([order])]
+                    return await self._one_by_one(orders)
                 return [StoreUnavailable(UNKNOWN)]
-            time.sleep(RETRY_SECONDS * attempt)
+            await asyncio.sleep(RETRY_SECONDS * attempt)
         return [StoreUnavailable(UNKNOWN) for _ in orders]
 
-    def _look(self, look: Look) -> Any:
+    async def _one_by_one(self, orders: list[Order]) -> list[Result | Exception]:
+        return [result for order in orders for result in await self._settle([order])]
+
+    async def _look(self, look: Look) -> Any:
         for _ in range(2):
             try:
-                return look(self._connected(), self._sql)
+                return await look(await self._connected(), self._sql)
             except Broken:
                 self._disconnect()
             except Exception as error:  # noqa: BLE001  # handed to the one who looked
@@ -181,11 +161,10 @@ class _Lane:
 UNKNOWN = "The ledger cannot be reached; send the same request with the same Idempotency-Key again."
 
 
-def _deliver(results: list[tuple[asyncio.Future[Any], Any]]) -> None:
-    for future, result in results:
-        if future.cancelled():
-            continue
-        if isinstance(result, Exception):
-            future.set_exception(result)
-        else:
-            future.set_result(result)
+def _tell(future: asyncio.Future[Any], result: Any) -> None:
+    if future.done():  # whoever asked has left
+        return
+    if isinstance(result, Exception):
+        future.set_exception(result)
+    else:
+        future.set_result(result)

@@ -40,7 +40,6 @@ class Service:
         self.stores = Stores(settings)
         self.stores.get_ready(settings)
         self.writer = Writer(self.stores.database)
-        self.writer.start()
         self.catalogue = Catalogue(self.writer)
         self.threads = ThreadPoolExecutor(2)
         self.answer_query = AnswerQuery(
@@ -127,7 +126,7 @@ class Service:
 
     def close(self) -> None:
         self.threads.shutdown(wait=True)
-        self.writer.stop()
+        asyncio.run(self.writer.stop())
         self.stores.engines.close()
         self.stores.database.engine.dispose()
 

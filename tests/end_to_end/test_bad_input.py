@@ -163,7 +163,7 @@ WRONG: list[tuple[Json, str]] = [
     ({"mechanism": {"kind": PLANTED}}, "/mechanism/kind"),
     ({"mechanism": {"kind": "laplace", "seed": 7}}, "/mechanism/seed"),
     ({"surprise": PLANTED}, "/surprise"),
-    ({"query": {"kind": PLANTED}}, "/query"),
+    ({"query": {"kind": PLANTED}}, "/query/kind"),
     ({"query": {}}, "/query"),
     ({"query": "count"}, "/query"),
     ({"query": []}, "/query"),

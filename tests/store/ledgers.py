@@ -1,6 +1,7 @@
 """A small ledger to break: two analysts, one dataset, budgets, and orders that fit them."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from itertools import count
@@ -98,9 +99,12 @@ class Ledger:
 
     def settle(self, *orders: Order) -> list[Result]:
         """One batch, on one connection that is kept."""
+        return asyncio.run(self._settle(orders))
+
+    async def _settle(self, orders: Sequence[Order]) -> list[Result]:
         if self._hot is None:
-            self._hot = open_hot(self.database)
-        return settle(orders, self._hot, statements(sqlite=self.database.is_sqlite))
+            self._hot = await open_hot(self.database)
+        return await settle(orders, self._hot, statements(sqlite=self.database.is_sqlite))
 
     def charge(self, order: ChargeOrder) -> Charged:
         (result,) = self.settle(order)

@@ -17,9 +17,8 @@ from tests.store.ledgers import Ledger
 @pytest.fixture
 def catalogue(ledger: Ledger) -> Iterator[Catalogue]:
     writer = Writer(ledger.database)
-    writer.start()
     yield Catalogue(writer)
-    writer.stop()
+    asyncio.run(writer.stop())
 
 
 def key(ledger: Ledger, expires_at: int | None = None) -> str:

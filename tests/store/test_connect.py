@@ -1,5 +1,6 @@
 """Connections: safe settings or no start, snapshots that stand still, writers that wait."""
 
+import asyncio
 import threading
 import time
 from pathlib import Path
@@ -12,7 +13,7 @@ from sqlalchemy import event, select, text
 from app.errors import StoreUnavailable
 from app.store import connect, tables
 from app.store.connect import Database, FileLock
-from app.store.hot import Broken, open_hot
+from app.store.hot import Broken, Read, open_hot
 from app.store.statements import statements
 from tests.postgres import PostgresServer
 from tests.store.ledgers import Ledger, execute
@@ -88,8 +89,9 @@ def test_foreign_keys_and_full_syncs_hold_on_every_connection(tmp_path: Path) ->
             assert connection.exec_driver_sql("PRAGMA foreign_keys").scalar() == 1
             assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2
         database.engine.dispose()
-    hot: Any = open_hot(database)
-    assert hot.read([("PRAGMA synchronous", ()), ("PRAGMA foreign_keys", ())]) == [[(2,)], [(1,)]]
+    hot = asyncio.run(open_hot(database))
+    wanted: list[Read] = [("PRAGMA synchronous", ()), ("PRAGMA foreign_keys", ())]
+    assert asyncio.run(hot.read(wanted)) == [[(2,)], [(1,)]]
     hot.close()
 
 
@@ -163,15 +165,18 @@ def test_administration_and_charges_wait_for_one_another(ledger: Ledger) -> None
 
 
 def test_a_hot_connection_that_breaks_says_so_in_its_own_words(ledger: Ledger) -> None:
-    hot = open_hot(ledger.database)
-    try:
-        with pytest.raises(Broken) as caught:
-            hot.read([(statements(sqlite=ledger.database.is_sqlite).principal, ())])  # no value
-        assert str(caught.value) == ""
-        assert caught.value.__cause__ is None
-        hot.rollback()
-    finally:
-        hot.close()
+    async def ask_without_a_value() -> None:
+        hot = await open_hot(ledger.database)
+        try:
+            with pytest.raises(Broken) as caught:
+                await hot.read([(statements(sqlite=ledger.database.is_sqlite).principal, ())])
+            assert str(caught.value) == ""
+            assert caught.value.__cause__ is None
+            await hot.rollback()
+        finally:
+            hot.close()
+
+    asyncio.run(ask_without_a_value())
 
 
 def test_the_ledgers_folder_and_lock_are_private(tmp_path: Path) -> None:

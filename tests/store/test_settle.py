@@ -1,5 +1,6 @@
 """One batch of orders, on both stores: decided one by one, in order, all durable or none."""
 
+import asyncio
 import json
 from dataclasses import replace
 from itertools import product
@@ -437,15 +438,19 @@ def test_a_stale_order_is_told_nothing_not_even_what_became_of_its_key(ledger: L
 
 def test_connections_that_alternate_see_one_another(ledger: Ledger) -> None:
     sql = statements(sqlite=ledger.database.is_sqlite)
-    hots = [open_hot(ledger.database) for _ in range(3)]
-    try:
-        results = [
-            settle([ledger.order(who=who)], hot, sql)[0]
-            for _, hot, who in product(range(5), hots, range(2))
-        ]
-    finally:
-        for hot in hots:
-            hot.close()
+
+    async def alternate() -> list[object]:
+        hots = [await open_hot(ledger.database) for _ in range(3)]
+        try:
+            return [
+                (await settle([ledger.order(who=who)], hot, sql))[0]
+                for _, hot, who in product(range(5), hots, range(2))
+            ]
+        finally:
+            for hot in hots:
+                hot.close()
+
+    results = asyncio.run(alternate())
     assert [type(result) for result in results] == [Charged] * 20 + [BudgetExhausted] * 10
     assert ledger.verified().sound
 

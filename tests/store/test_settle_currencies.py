@@ -1,5 +1,6 @@
 """Charges in every currency, on cells and in groups, on both stores."""
 
+import asyncio
 import json
 import threading
 from decimal import Decimal
@@ -42,13 +43,17 @@ def grant(ledger: Ledger, holder: str, currency: str) -> Account:
 
 def seen(ledger: Ledger, *holders: str) -> list[Account]:
     """As the hot path reads them, which must be how administration does."""
-    hot = open_hot(ledger.database)
-    try:
-        sql = statements(sqlite=ledger.database.is_sqlite)
-        book = ledger.dataset.book_id
-        found = find_accounts(hot, sql, book_id=book, holders=[h.lower() for h in holders])
-    finally:
-        hot.close()
+
+    async def look() -> dict[str, Account]:
+        hot = await open_hot(ledger.database)
+        try:
+            sql = statements(sqlite=ledger.database.is_sqlite)
+            book = ledger.dataset.book_id
+            return await find_accounts(hot, sql, book_id=book, holders=[h.lower() for h in holders])
+        finally:
+            hot.close()
+
+    found = asyncio.run(look())
     accounts = [found[holder.lower()] for holder in holders]
     assert accounts == [ledger.account(holder) for holder in holders]
     return accounts
@@ -273,15 +278,15 @@ def test_charges_on_different_cells_at_once_lose_no_update(celled: Ledger, curre
     problems: list[object] = []
     start = threading.Barrier(2)
 
-    def charge(place: int) -> None:
-        hot = open_hot(celled.database)
+    async def charge(place: int) -> None:
+        hot = await open_hot(celled.database)
         try:
             orders = [
                 celled.order(loss=loss, cells=((place,), (2,), None)[i % 3]) for i in range(each)
             ]
             start.wait(10)
             for order in orders:
-                (result,) = settle([order], hot, sql)
+                (result,) = await settle([order], hot, sql)
                 if not isinstance(result, Charged):
                     problems.append(result)
         except Exception as error:  # noqa: BLE001  # told by the thread that asserts
@@ -289,7 +294,9 @@ def test_charges_on_different_cells_at_once_lose_no_update(celled: Ledger, curre
         finally:
             hot.close()
 
-    threads = [threading.Thread(target=charge, args=(place,)) for place in (0, 1)]
+    threads = [
+        threading.Thread(target=lambda place=place: asyncio.run(charge(place))) for place in (0, 1)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
