@@ -53,6 +53,7 @@ VOIDED = (
 _ENCODER = json.JSONEncoder(allow_nan=False, ensure_ascii=False, separators=(",", ":"))
 STALE_TRIES = 5
 INLINE_GROUPS_MAX = 16
+STEPS_A_GRID = 10  # steps of a run that share one interval of the release grid
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,14 +182,14 @@ class AnswerQuery:
         """Ask the engine under a durable charge; only the current attempt may settle it."""
         reach("F4")
         if charge.version_id != dataset.version.id:  # an earlier attempt asked another version
-            return await self._forfeit(charge)
+            return await self._forfeit(charge, plan)
         engine = self.engines.engine(dataset.source.engine)
         try:
             answer = await self._draw(engine, order, plan, dataset, charge)
         except EngineUnavailable:
             # Nothing was read by us; but an earlier attempt that vanished may have read.
             if charge.attempt > 1:
-                return await self._forfeit(charge)
+                return await self._forfeit(charge, plan)
             void = VoidOrder(
                 charge.charge_id,
                 charge.attempt,
@@ -198,16 +199,21 @@ class AnswerQuery:
                 order.cells,
                 order.celled,
                 reason="the prepared data were gone; none was read",
-                grid_seconds=self.release_grid_seconds,
+                grid_seconds=self._grid(plan),
             )
             return await self._settled(void)
         except Exception:  # noqa: BLE001  # data may have been read: drawing again would choose
-            return await self._forfeit(charge)
-        grid = self.release_grid_seconds
+            return await self._forfeit(charge, plan)
+        grid = self._grid(plan)
         return await self._settled(RecordOrder(charge.charge_id, charge.attempt, answer, grid))
 
-    async def _forfeit(self, charge: Charged) -> Reply:
-        grid = self.release_grid_seconds
+    def _grid(self, plan: Plan) -> float:
+        """The time grid of what depends on data. A run goes through the rows with each of its
+        steps, so that each row takes that many times longer: its grid is coarser."""
+        return self.release_grid_seconds * max(1, (plan.release.steps or 0) // STEPS_A_GRID)
+
+    async def _forfeit(self, charge: Charged, plan: Plan) -> Reply:
+        grid = self._grid(plan)
         return await self._settled(ForfeitOrder(charge.charge_id, charge.attempt, grid))
 
     async def _settled(self, order: RecordOrder | ForfeitOrder | VoidOrder) -> Reply:

@@ -87,11 +87,13 @@ class PreviewQueries:
             "dataset": dataset.name,
             "kind": question.query.kind,
             "price": plan.loss.wire(),
+            "account_price": own[0].price(plan.loss),
             "mechanism": plan.mechanism,
             "alternatives": [
                 {
                     "kind": option.kind,
                     "price": option.release.loss.wire(),
+                    "account_price": own[0].price(option.release.loss),
                     "mechanism": option.release.describe(),
                     "expected_error": option.release.expected_error(question.confidence),
                     "payable": option.payable,
@@ -115,7 +117,7 @@ class PreviewQueries:
     ) -> tuple[Plan, list[Option]]:
         """In a thread: a large workload takes a while to plan."""
         plan = self.planner.plan(question, dataset, text, currencies)
-        return plan, options(question, dataset.card, currencies)
+        return plan, options(question, dataset.card, currencies, told=True)
 
 
 def _refusal(error: AppError | None, *, closed: bool) -> dict[str, Any] | None:

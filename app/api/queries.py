@@ -81,6 +81,7 @@ class PreviewResponse(BaseModel):
     dataset: str
     kind: str
     price: LossResponse
+    account_price: dict[str, Any] | None
     mechanism: dict[str, Any]
     alternatives: list[dict[str, Any]]
     theorem: str

@@ -125,6 +125,20 @@ class Account:
             },
         }
 
+    def price(self, loss: Loss) -> dict[str, Any] | None:
+        """What a loss alone is here: as (epsilon, delta) at the account's delta, and in the units
+        of its currency; None for one that it cannot count."""
+        cost = self.rule.read(loss)
+        if not self.rule.can_pay(cost):
+            return None
+        epsilon, delta = self.rule.promise_spent(cost, self.terms)
+        return {
+            "currency": self.currency,
+            **wire("epsilon", epsilon, PICO),
+            **wire("delta", delta, ATTO),
+            **self.rule.own_units(cost, self.terms),
+        }
+
     @property
     def limit(self) -> dict[str, Any]:
         return {

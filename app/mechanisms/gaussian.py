@@ -16,6 +16,8 @@ from decimal import Decimal
 from fractions import Fraction
 from statistics import NormalDist
 
+import numpy as np
+
 from app.accounting.conversion import epsilon_of_rho, rho_limit
 from app.accounting.loss import Loss
 from app.accounting.losses import NO_PROMISE, zcdp_loss
@@ -25,7 +27,12 @@ from app.errors import Invalid
 from app.mechanisms.additive import AdditiveRelease, Part, float_up, steps_within
 from app.mechanisms.additive_release import release_of
 from app.mechanisms.asked import Asked, CannotServe
-from app.mechanisms.gaussian_calibration import least_scale
+from app.mechanisms.gaussian_calibration import (
+    SUMMED_MAX,
+    least_scale,
+    normaliser,
+    upper_weights,
+)
 from app.mechanisms.linear import figure_width
 from app.mechanisms.release import Noise
 from app.mechanisms.sums import gaussian_norm, gaussian_width
@@ -58,17 +65,32 @@ class DiscreteGaussian:
         return gaussian_norm(scale, root, size, alpha)
 
     def deviation(self, scale: float) -> float:
-        """At most the parameter (Canonne, Kamath and Steinke 2020, Corollary 9)."""
-        return scale
+        """At most the parameter (Canonne, Kamath and Steinke 2020, Corollary 9), and for small
+        ones much less."""
+        if scale > SUMMED_MAX:
+            return scale
+        weights = upper_weights(scale)
+        places = np.arange(len(weights), dtype=np.float64)
+        return math.sqrt(2.0 * float(np.sum(places**2 * weights)) / normaliser(scale))
 
 
 LAW = DiscreteGaussian()
 
 
 def width(scale: float, alpha: float) -> int:
-    """A w with P(|Z| > w) <= alpha: P(Z >= w + 1) is at most that a normal of the same parameter
-    is above w (Canonne, Kamath and Steinke 2020, Proposition 25)."""
-    return math.ceil(-_NORMAL.inv_cdf(alpha / 2.0) * scale * (1.0 + 1e-9))
+    """The least w with P(|Z| > w) <= alpha, added up for small parameters.
+
+    For others one near it. exp(-z^2 / (2 s^2)) is convex beyond s, so that its value at z is at
+    most its mean from z - 1/2 to z + 1/2; and the sum of all is at least s sqrt(2 pi) (Poisson
+    summation): P(|Z| > w) is at most that of a normal beyond w + 1/2, if that is s or more. Below,
+    P(Z >= w + 1) is at most that a normal is above w (Canonne, Kamath and Steinke 2020,
+    Proposition 25)."""
+    reach = -_NORMAL.inv_cdf(alpha / 2.0) * scale * (1.0 + 1e-9)
+    if scale > SUMMED_MAX:
+        return math.ceil(reach - 0.5 if reach > scale else reach)
+    tails = np.cumsum(upper_weights(scale)[::-1])[::-1]  # from each place on
+    allowed = alpha * (1.0 - 1e-9) * normaliser(scale) / 2.0
+    return int(np.count_nonzero(tails[1:] > allowed))
 
 
 def prepare(shape: Shape, asked: Asked) -> AdditiveRelease:
@@ -131,10 +153,9 @@ def _from_width(shape: Shape, half_width: float, confidence: float) -> tuple[Par
     steps = steps_within(shape, half_width)
     if shape.linear is None:
         steps = Fraction(math.floor(steps))
-    reach = -_NORMAL.inv_cdf((1.0 - confidence) / 2.0) * (1.0 + 2e-9)
-    scale = float(steps) / max(reach, 1e-9)  # a confidence near 0 is within any noise
-    if shape.linear is not None:
-        scale = _largest_scale(shape, float(steps), 1.0 - confidence, scale)
+    reach = -_NORMAL.inv_cdf((1.0 - confidence) / 2.0)
+    near = (float(steps) + 0.5) / max(reach, 1e-9)  # a confidence near 0 is within any noise
+    scale = _largest_scale(shape, float(steps), 1.0 - confidence, near)
     if steps < 1 or figure_width(LAW, shape, scale, 1.0 - confidence) > steps:
         raise CannotServe("a half width that no noise is within")
     return (Part(measure, scale),)

@@ -54,6 +54,11 @@ class Coin:
             found[place] = self._decided(int(words[place]), noise)
         return found
 
+    def decides(self, word: int, noise: Noise) -> bool:
+        """Is the uniform number that begins with this word below h?"""
+        first = int(self._first)
+        return self._decided(word, noise) if word == first else word < first
+
     def _decided(self, number: int, noise: Noise) -> bool:
         """Is the uniform number that begins with these 64 bits, which are those of h, below h?"""
         bits = WORD

@@ -88,12 +88,33 @@ def _solvable(table: GridTable) -> GridTable:
 def _epsilon_for(shape: RandomizedShape, half_width: float, confidence: float) -> int:
     """The intervals' half width is D / (p - q), D known; p - q is (e - 1) / (e + K - 1)."""
     if shape.grid is not None:
-        raise CannotServe("the width on a grid has no closed form: ask by epsilon")
+        return _epsilon_on_grid(shape, shape.grid, half_width, confidence)
     apart = reports_apart(shape.rows, 1.0 - confidence) * (1.0 + 1e-6) / half_width
     if apart >= 1.0:
         raise CannotServe("a half width that no randomised response is within")
     odds = (1.0 + (len(shape.outcomes) - 1) * apart) / (1.0 - apart)
     return max(1, math.ceil(math.log(odds) * PICO))
+
+
+def _epsilon_on_grid(
+    shape: RandomizedShape, grid: tuple[int, int], half_width: float, confidence: float
+) -> int:
+    """The least epsilon, to a thousandth, whose widest interval is within the half width. A table
+    that cannot be solved for has too little of it."""
+
+    def too_wide(epsilon: int) -> bool:
+        table = grid_table(grid, epsilon)
+        if not np.linalg.cond(table.matrix) <= CONDITION_MAX:
+            return True
+        return GridEstimate(table).half_width(shape.rows, 1.0 - confidence) > half_width
+
+    low, high = EPSILON_MAX // 10**6, EPSILON_MAX
+    if too_wide(high):
+        raise CannotServe("a half width that no randomised response is within")
+    while high - low > high // 1000:
+        middle = math.isqrt(low * high)
+        low, high = (middle, high) if too_wide(middle) else (low, middle)
+    return high
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,8 @@
 Discrete Laplace and Gaussian noise come from OpenDP, which samples them in exact arithmetic from
 the operating system's generator; no floating-point noise is ever drawn. OpenDP is always asked for
 noise around zero and the noise is added to the exact whole number here, in Python's unbounded
-integers: its 64-bit addition saturates, ours cannot. Many Laplace draws at once are our own
-(`many_draws.py`), as exact and thirty times as fast.
+integers: its 64-bit addition saturates, ours cannot. Many draws at once are our own
+(`many_draws.py`, `many_gaussian_draws.py`), as exact and many times as fast.
 
 Law: P(Z = z) = (1 - p) / (1 + p) * p^|z|, p = exp(-1 / scale).
 """
@@ -16,6 +16,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 
 from app.mechanisms.many_draws import laplace_draws
+from app.mechanisms.many_gaussian_draws import gaussian_draws
 from app.mechanisms.opendp_direct import (
     GaussianOnWholeNumbers,
     LaplaceOnWholeNumbers,
@@ -25,7 +26,7 @@ from app.mechanisms.opendp_direct import (
 Sampler = type[LaplaceOnWholeNumbers] | type[GaussianOnWholeNumbers]
 _SAMPLERS_MAX = 1024
 _ONE_BY_ONE_MAX = 16
-_AT_ONCE_MIN = 256  # of Laplace draws: the coins of a scale take a millisecond or two to prepare
+_AT_ONCE_MIN = 256  # of draws: the coins of a scale take a millisecond or two to prepare
 
 
 class SystemNoise:
@@ -47,6 +48,8 @@ class SystemNoise:
         """Independent draws; P(Z = z) in proportion to exp(-z^2 / (2 scale^2))."""
         if not 0.0 < scale <= 2.0**55:
             raise ValueError("a noise scale is positive and at most 2^55 steps")
+        if size > _AT_ONCE_MIN:
+            return gaussian_draws(scale).draw(size, self)
         return self._draws(self._sampler(scale, GaussianOnWholeNumbers), size)
 
     def below(self, bound: int) -> int:

@@ -178,7 +178,25 @@ def _epsilon_within(law: Law, rho: int, picks: int) -> int:
 
     if not fits(1):
         raise CannotServe("a rho so small that no choice is within it")
-    return last(fits, 1, EPSILON_UNITS_MAX)
+    return last(fits, 1, EPSILON_UNITS_MAX, _near(law, rho / PICO, picks) * PICO)
+
+
+def _near(law: Law, rho: float, picks: int) -> float:
+    """Near the epsilon of which so many choices have this rho: by secants of the logarithms, which
+    are all but straight."""
+
+    def excess(x: float) -> float:
+        return math.log(picks * float(law.rho(Decimal(math.exp(x)) / picks)) / rho)
+
+    x, over = (before := math.log(8.0 * rho * picks) / 2.0), (first := excess(before))
+    x -= over / 2.0
+    for _ in range(6):
+        over = excess(x)
+        if over == first or abs(over) < 1e-12:
+            break
+        x, before, first = x - over * (x - before) / (over - first), x, over
+        x = max(-30.0, min(x, 15.0))
+    return math.exp(x)
 
 
 def _epsilon_for(law: Law, shape: ChoiceShape, distance: float, confidence: float) -> int:

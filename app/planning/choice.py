@@ -4,16 +4,18 @@ Left to the planner, a question gets the mechanism with the least expected error
 every paying account can count. Nothing here depends on data.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from app.accounting import COMPOSITION_RULES
 from app.accounting.loss import Loss
 from app.datasets import Card
 from app.errors import Invalid
-from app.mechanisms import MECHANISMS
+from app.mechanisms import MECHANISMS, noisy_max
 from app.mechanisms.asked import Asked, CannotServe, Descent, OtherShape
 from app.mechanisms.release import Release
 from app.planning.question import GradientDescent, Mechanism, Question
+
+_NAMED_NOISES: dict[str, tuple[str, ...]] = {noisy_max.KIND: tuple(noisy_max.LAWS)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,18 +27,28 @@ class Option:
     payable: bool  # by every account that would pay
 
 
-def options(question: Question, card: Card, currencies: frozenset[str]) -> list[Option]:
-    """All of them, or the one that was asked for. Raises Invalid if there is none."""
+def options(
+    question: Question, card: Card, currencies: frozenset[str], *, told: bool = False
+) -> list[Option]:
+    """All of them, or the one that was asked for. Raises Invalid if there is none. Where they are
+    `told` to people, those are among them that are never chosen but by name."""
     shape = question.query.shape(card)
     asked = _asked(question)
     kinds = [question.mechanism.kind] if question.mechanism else list(MECHANISMS)
-    ways = [(kind, each) for kind in kinds for each in (shape, *shape.alternatives)]
+    ways = [
+        (kind, each, replace(asked, noise=noise))
+        for kind in kinds
+        for each in (shape, *shape.alternatives)
+        for noise in (_NAMED_NOISES.get(kind, (None,)) if told else (None,))
+    ]
+    if question.mechanism:
+        ways = [(kind, each, asked) for kind, each, _ in ways]
     found: list[Option] = []
     reasons: list[Invalid] = []
     others: list[Invalid] = []
-    for kind, each in ways:
+    for kind, each, wanted in ways:
         try:
-            release = MECHANISMS[kind](each, asked)
+            release = MECHANISMS[kind](each, wanted)
         except OtherShape as why:
             others.append(Invalid.field("/mechanism/kind", str(why)))
         except CannotServe as why:

@@ -1,7 +1,7 @@
 """A question as it is asked: which dataset, what, how noisy."""
 
 from decimal import Decimal
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -134,3 +134,13 @@ class Question(_Frozen):
     mechanism: Annotated[Mechanism | GradientDescent, Field(discriminator="kind")] | None = None
     confidence: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.95
     fresh: bool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_confidence(cls, sent: Any) -> Any:
+        """Asked by its accuracy, a question is answered with the confidence of that."""
+        privacy = sent.get("privacy") if isinstance(sent, dict) else None
+        promised = privacy.get("confidence") if isinstance(privacy, dict) else None
+        if isinstance(promised, float) and 0.0 < promised < 1.0 and "confidence" not in sent:
+            return {**sent, "confidence": promised}
+        return sent

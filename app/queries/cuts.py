@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from itertools import accumulate, chain
 from typing import Any
 
-from app.datasets import DateColumn, IntegerColumn
+import numpy as np
+
+from app.datasets import DateColumn, IntegerColumn, NumberColumn
 from app.errors import Invalid
 from app.queries.candidates import (
     Grid,
@@ -64,8 +66,10 @@ def cut_between(column: OrderedColumn, edges: Sequence[Any]) -> Cut:
 
 def cut(column: OrderedColumn, candidates: Sequence[Any]) -> Cut:
     """All of the column, cut at increasing candidates within its bounds."""
-    low, high = _edge_values(column, [column.low, column.high])
-    values = _edge_values(column, candidates)
+    if not isinstance(column, DateColumn):
+        return _cut_numbers(column, candidates)
+    low, high = column.low, column.high
+    values = candidates
     after = _after(column)
     nexts = [after(value) for value in values]
     beyond = after(high)  # no value is as large, so the last interval is like the others
@@ -79,6 +83,20 @@ def cut(column: OrderedColumn, candidates: Sequence[Any]) -> Cut:
     steps = (2 if separate else 1 for separate in apart[:-1])
     places = list(accumulate(steps, initial=len(lowest)))
     return Cut(ByEdges(column.name, (*lowest, *edges, beyond)), places)
+
+
+def _cut_numbers(column: IntegerColumn | NumberColumn, candidates: Sequence[Any]) -> Cut:
+    """The same of many numbers at once."""
+    values = np.array(candidates, dtype=np.float64)
+    whole = isinstance(column, IntegerColumn) and column.high < 1 << 53
+    nexts = values + 1.0 if whole else np.nextafter(values, np.inf)
+    beyond = _after(column)(float(column.high))
+    apart = nexts != np.append(values[1:], beyond)
+    lowest = [] if values[0] == float(column.low) else [float(column.low)]
+    both = np.column_stack((values, nexts)).ravel()
+    edges = both[np.column_stack((np.ones(len(values), dtype=bool), apart)).ravel()]
+    places = len(lowest) + np.concatenate(([0], np.cumsum(1 + apart[:-1].astype(np.int64))))
+    return Cut(ByEdges(column.name, (*lowest, *edges.tolist(), beyond)), places.tolist())
 
 
 def cut_from_below(column: OrderedColumn, candidates: Sequence[Any]) -> ByEdges:

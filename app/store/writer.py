@@ -87,6 +87,7 @@ class _Lane:
         loop = asyncio.get_running_loop()
         job = _Job(work, loop.create_future())
         self._waiting.append(job)
+        assert self._task is None or self._task.get_loop() is loop
         if self._task is None:
             self._task = loop.create_task(self._run())
         return job.future

@@ -2,9 +2,11 @@
 
 import asyncio
 import json
+import threading
 import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
+from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ import numpy as np
 import pytest
 from typing_extensions import override
 
+from app.actions.answer_query import Reply
 from app.actions.long_run import LongRun, kept_alive
 from app.datasets import Dataset
 from app.engines.duckdb import DuckDBEngine
@@ -185,21 +188,38 @@ def question(steps: int) -> dict[str, Any]:
     return QUESTION | {"mechanism": {"kind": "noisy_gradient_descent", "steps": steps}}
 
 
-def submit(service: Service, pool: ThreadPoolExecutor, body: dict[str, Any], key: str) -> Any:
-    return pool.submit(lambda: asyncio.run(service.answer_query(service.asked(body, key=key))))
+@contextmanager
+def serving() -> Iterator[asyncio.AbstractEventLoop]:
+    """An event loop of its own, as a server has."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    try:
+        yield loop
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+def submit(
+    service: Service, loop: asyncio.AbstractEventLoop, body: dict[str, Any], key: str
+) -> Future[Reply]:
+    asking = service.answer_query(service.asked(body, key=key))
+    return asyncio.run_coroutine_threadsafe(asking, loop)
 
 
 def test_a_run_longer_than_its_lease_is_not_taken_over_and_tells_its_steps(
     service: Service,
 ) -> None:
-    with ThreadPoolExecutor(2) as pool:
-        running = submit(service, pool, question(30), "k")
+    with serving() as loop:
+        running = submit(service, loop, question(30), "k")
         seen, refused = [], 0
         while not running.done():
             time.sleep(0.05)
             seen += [each.progress for each in asked(service) if each.progress]
             if seen:  # it may end meanwhile, and then its answer is told
-                again = submit(service, pool, question(30), "k")
+                again = submit(service, loop, question(30), "k")
                 refused += isinstance(again.exception(), StillRunning)
                 assert again.exception() or again.result().replayed
         reply = running.result()
@@ -222,14 +242,14 @@ def test_a_run_whose_attempt_was_taken_over_stops_and_tells_what_the_other_store
     """The first one hangs for longer than its lease, in the middle of a step."""
     engine = service.stores.engines.engine("duckdb")
     assert isinstance(engine, Slow)
-    with ThreadPoolExecutor(2) as pool:
+    with serving() as loop:
         engine.seconds = 1.5
-        first = submit(service, pool, question(2), "k")
+        first = submit(service, loop, question(2), "k")
         while not asked(service):
             time.sleep(0.02)
         time.sleep(2 * LEASE_SECONDS)
         engine.seconds = 0.0
-        second = submit(service, pool, question(2), "k").result()
+        second = submit(service, loop, question(2), "k").result()
         try:
             assert first.result().text == second.text
         except StillRunning:

@@ -1,16 +1,18 @@
 """Accounts: admitted within the limit, refused without a change, given back never below zero."""
 
+from decimal import Decimal
 from fractions import Fraction
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.accounting import COMPOSITION_RULES
 from app.accounting.loss import Loss
 from app.accounting.losses import gaussian_loss, pure_loss
 from app.accounting.rounding import PICO, UNITS_MAX
 from app.accounting.spending import Spend, plus
-from app.accounting.terms import Terms
+from app.accounting.terms import Terms, Wish
 from app.errors import AccountFrozen, BudgetExhausted, Invalid
 from app.ledger.account import Account, account_id
 from app.ledger.balance import Balance
@@ -148,3 +150,17 @@ def test_questions_left_counts_tenths() -> None:
 
 def test_an_account_is_known_by_book_and_holder() -> None:
     assert account(limit=1).id == account_id("b", "ann") == "b/ann"
+
+
+def test_a_price_is_told_in_the_accounts_own_units_or_not_at_all() -> None:
+    half = pure_loss(PICO // 2)
+    assert account(limit=PICO).price(half) == {"currency": "pure", "epsilon": 0.5, "delta": 0.0}
+    assert account(limit=PICO).price(gaussian_loss(Fraction(10))) is None
+    rule = COMPOSITION_RULES["zcdp"]
+    terms = rule.freeze(Wish(epsilon=Decimal(1), delta=Decimal("1e-6")))
+    concentrated = Account("b", "ann", "Ann", "zcdp", terms, Balance(rule.nothing), 1)
+    told = concentrated.price(gaussian_loss(Fraction(10)))
+    assert told is not None
+    assert (told["currency"], told["rho"]) == ("zcdp", 0.005)
+    spent = concentrated.admit(gaussian_loss(Fraction(10)), None).told()["spent"]
+    assert {**spent, "currency": "zcdp"} == told

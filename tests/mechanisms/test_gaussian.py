@@ -13,8 +13,8 @@ from app.accounting import COMPOSITION_RULES
 from app.accounting.precise import INFINITE
 from app.accounting.rounding import ATTO, PICO
 from app.errors import Invalid
-from app.mechanisms.gaussian import width
-from app.mechanisms.gaussian_calibration import least_scale
+from app.mechanisms.gaussian import LAW, width
+from app.mechanisms.gaussian_calibration import SUMMED_MAX, least_scale
 from app.mechanisms.sampling import SystemNoise
 from app.planning.plan import make_plan
 from app.planning.question import Question
@@ -153,7 +153,7 @@ def test_an_interval_covers_what_it_promises_and_is_hardly_wider(
 ) -> None:
     w = width(scale, alpha)
     assert outside(scale, w) <= alpha
-    assert w <= 1 or outside(scale, w - 2) > alpha
+    assert w == 0 or outside(scale, w - (1 if scale <= SUMMED_MAX or alpha < 0.3 else 2)) > alpha
 
 
 def test_golden_widths() -> None:
@@ -224,6 +224,29 @@ def test_the_least_loss_that_promises_a_half_width_is_charged(kind: str, half_wi
     assert promised <= half_width
     assert promised >= half_width - 1  # whole numbers
     assert planned(half_width / 2)[1] > rho  # more accuracy never costs less
+
+
+@pytest.mark.parametrize("half_width", [1, 2, 3, 5, 10, 60, 300])
+def test_gaussian_noise_of_a_half_width_is_the_most_there_can_be(half_width: int) -> None:
+    asked = Question.model_validate(
+        {
+            "dataset": "d",
+            "query": {"kind": "count"},
+            "privacy": {"half_width": half_width},
+            "mechanism": {"kind": "gaussian"},
+        }
+    )
+    scale = additive(make_plan(asked, card(), frozenset({"zcdp"}))).parts[0].scale
+    assert outside(scale, half_width) <= 0.05
+    assert outside(scale * (1 + 1e-6), half_width) > 0.05 or scale > SUMMED_MAX
+    assert outside(scale * 1.001, half_width) > 0.05
+
+
+@pytest.mark.parametrize("scale", [0.4, 0.7, 1.0, 3.0, 40.0, 60.0])
+def test_the_deviation_is_that_of_whole_numbers(scale: float) -> None:
+    weights = [math.exp(-(z * z) / (2 * scale * scale)) for z in range(int(40 * scale) + 2)]
+    variance = 2 * sum(z * z * w for z, w in enumerate(weights)) / (2 * sum(weights) - 1)
+    assert LAW.deviation(scale) == pytest.approx(math.sqrt(variance), rel=1e-9)
 
 
 def test_golden_epsilons_of_half_widths() -> None:

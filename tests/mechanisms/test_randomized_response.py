@@ -374,6 +374,25 @@ def test_the_least_loss_is_charged_whose_intervals_are_within_the_half_width() -
         make_plan(by_width(100.0, 10**5), rows_card(10**5))
 
 
+def test_on_a_grid_too_the_least_loss_within_the_half_width_is_charged() -> None:
+    losses = []
+    for half_width in (1_500.0, 3_000.0, 9_000.0):
+        asked = question(
+            {
+                "kind": "randomized_column",
+                "column": "city",
+                "missing": "Bern",
+                "grid": {"rows": 1, "columns": 3},
+            }
+        )
+        privacy = Privacy.model_validate({"half_width": half_width})
+        plan = make_plan(asked.model_copy(update={"privacy": privacy}), rows_card(10**5))
+        promised = plan.release.expected_error(0.95)["half_width"]
+        assert half_width * 0.99 <= promised <= half_width
+        losses.append(plan.loss.epsilon)
+    assert losses == sorted(losses, reverse=True)
+
+
 def test_the_width_is_near_the_normal_one_of_the_mechanism_sheet() -> None:
     """z / (2 sqrt(N) sinh(e/2)) of the share, for two outcomes; ours covers every table, and the
     tails of a binomial of the mean chance: z sqrt(N/4) / (2p - 1)."""

@@ -11,6 +11,7 @@ from app.accounting.rounding import PICO
 from app.datasets import Dataset, NumberColumn, Source, Version
 from app.errors import Invalid
 from app.mechanisms.sampling import SystemNoise
+from app.planning.choice import options
 from app.planning.plan import Plan, Planner, make_plan
 from app.planning.question import Question
 from tests.mechanisms.law import binomial_tail
@@ -232,3 +233,15 @@ def test_an_interval_of_a_count_is_no_wider_than_the_law_asks() -> None:
     interval = plan.answer(((30,),), SystemNoise())["interval"]
     assert interval["high"] - interval["low"] == 2 * 3
     assert plan.loss == pure_loss(PICO)
+
+
+def test_people_are_told_of_every_noise_of_a_noisy_max_and_the_planner_takes_none() -> None:
+    asked = question({"kind": "mode", "column": "city"})
+    told = options(asked, CARD, frozenset({"zcdp"}), told=True)
+    noises = [each.release.describe().get("noise") for each in told if each.kind == "noisy_max"]
+    assert noises == ["exponential", "gumbel", "laplace"]
+    assert {"permute_and_flip", "exponential"} < {each.kind for each in told}
+    kinds = {each.kind for each in options(asked, CARD, frozenset({"zcdp"}))}
+    assert "noisy_max" not in kinds
+    named = question({"kind": "mode", "column": "city"}, mechanism={"kind": "exponential"})
+    assert [each.kind for each in options(named, CARD, frozenset(), told=True)] == ["exponential"]

@@ -93,3 +93,19 @@ def test_questions_that_cost_differently_are_different_bodies(one: str, other: s
     assert first[2] == second[2] - 1
     assert first[0] != second[0]
     assert first[1] != second[1]
+
+
+@pytest.mark.parametrize(
+    ("more", "confidence"),
+    [({}, 0.99), ({"confidence": 0.9}, 0.9)],
+)
+def test_a_question_asked_by_its_accuracy_is_answered_with_the_confidence_of_that(
+    more: dict[str, Any], confidence: float
+) -> None:
+    sent = {
+        "dataset": "d",
+        "query": {"kind": "count"},
+        "privacy": {"half_width": 5, "confidence": 0.99},
+        **more,
+    }
+    assert Question.model_validate(sent).confidence == confidence
