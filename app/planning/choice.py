@@ -15,7 +15,7 @@ from app.mechanisms.asked import Asked, CannotServe, Descent, OtherShape
 from app.mechanisms.release import Release
 from app.planning.question import GradientDescent, Mechanism, Question
 
-_NAMED_NOISES: dict[str, tuple[str, ...]] = {noisy_max.KIND: tuple(noisy_max.LAWS)}
+_NAMED_NOISES: dict[str, tuple[str | None, ...]] = {noisy_max.KIND: tuple(noisy_max.LAWS)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +35,13 @@ def options(
     shape = question.query.shape(card)
     asked = _asked(question)
     kinds = [question.mechanism.kind] if question.mechanism else list(MECHANISMS)
+    named = _NAMED_NOISES if told and question.mechanism is None else {}
     ways = [
         (kind, each, replace(asked, noise=noise))
         for kind in kinds
         for each in (shape, *shape.alternatives)
-        for noise in (_NAMED_NOISES.get(kind, (None,)) if told else (None,))
+        for noise in named.get(kind, (asked.noise,))
     ]
-    if question.mechanism:
-        ways = [(kind, each, asked) for kind, each, _ in ways]
     found: list[Option] = []
     reasons: list[Invalid] = []
     others: list[Invalid] = []
