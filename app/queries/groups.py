@@ -118,9 +118,8 @@ def resolve_group(name: str, edges: Edges | None, card: Card, at: str) -> Groupi
             )
         case _:
             if edges is None:
-                raise Invalid.field(
-                    at, f'a {column.type} column is grouped by public edges: {{"column", "edges"}}'
-                )
+                rule = f"public edges, such as [0, 18, 65]: the column's type is {column.type}"
+                raise Invalid.field(f"{at}/edges", rule)
             at = f"{at}/edges"
             if isinstance(column, DateColumn):
                 days = [typed_day(edge, f"{at}/{i}") for i, edge in enumerate(edges)]
