@@ -104,6 +104,9 @@ def text_column(card: Card, name: str, at: str) -> TextColumn:
     return column
 
 
+EDGES_NEEDED = "a column of numbers or days has groups between public edges only"
+
+
 def resolve_group(name: str, edges: Edges | None, card: Card, at: str) -> Grouping:
     column = declared(card, name, at)
     match column:
@@ -118,8 +121,7 @@ def resolve_group(name: str, edges: Edges | None, card: Card, at: str) -> Groupi
             )
         case _:
             if edges is None:
-                rule = f"public edges, such as [0, 18, 65]: the column's type is {column.type}"
-                raise Invalid.field(f"{at}/edges", rule)
+                raise Invalid.field(at, f'{{"column", "edges"}}: {EDGES_NEEDED}')
             at = f"{at}/edges"
             if isinstance(column, DateColumn):
                 days = [typed_day(edge, f"{at}/{i}") for i, edge in enumerate(edges)]
