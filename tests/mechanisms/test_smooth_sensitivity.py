@@ -294,6 +294,22 @@ def test_what_is_told_beforehand_is_public_and_says_what_is_not() -> None:
         ),
         (KINDS["median"], {"mechanism": {**SMOOTH, "beta": 1}}, "/mechanism/beta"),
         (KINDS["median"], {"mechanism": {**SMOOTH, "degrees": 2, "sigma": 1}}, "/mechanism/sigma"),
+        (
+            KINDS["median"],
+            {
+                "mechanism": {**SMOOTH, "noise": "laplace", "beta": 0.5},
+                "privacy": {"epsilon": "1", "delta": "1e-6"},
+            },
+            "/mechanism/beta",
+        ),
+        (
+            KINDS["median"],
+            {
+                "mechanism": {**SMOOTH, "noise": "gaussian", "beta": 0.5},
+                "privacy": {"epsilon": "1", "delta": "1e-6"},
+            },
+            "/mechanism/beta",
+        ),
         ({"kind": "count"}, {}, "/mechanism/kind"),
         ({"kind": "median", "column": "born"}, {}, "/mechanism/kind"),
         ({"kind": "iqr", "column": "city"}, {}, "/query/column"),
@@ -315,6 +331,6 @@ def test_a_trimmed_mean_is_of_the_whole_table_and_of_rows_that_are_persons() -> 
         planned({**query, "where": WHERE}, card(neighbours="replace_one"))
     assert refused.value.fields[0].pointer == "/query/where"
     with pytest.raises(Invalid) as refused:
-        planned(query, card(neighbours="replace_one", rows_max=2))
+        planned(query, card(neighbours="replace_one", rows_max=1))
     assert refused.value.fields[0].pointer == "/query/kind"
     assert planned(query, card(neighbours="replace_one")).loss.epsilon == PICO
