@@ -166,7 +166,7 @@ class Weights:
             falls = _exp(-rate)
             scaled, listed = Decimal(10) ** digits, []
             for _ in range(count + 1):
-                # Off by 10^-20 of one at most, as `count` roundings are: one more is above.
+                # `count` roundings with 20 digits more are far below 1: one more is above.
                 listed.append(int(scaled) + 1)
                 scaled *= falls
         return cls(rate, 10**digits, listed)

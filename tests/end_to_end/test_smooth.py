@@ -126,6 +126,22 @@ def test_every_noise_is_charged_in_its_own_way(live: World, noise: str) -> None:
     live.must_be_sound()
 
 
+def test_an_interval_is_told_where_it_is_paid_for(asker: tuple[World, Person, str]) -> None:
+    world, person, dataset = asker
+    before = world.spent(dataset, person.name)
+    mechanism = {**SMOOTH, "interval_epsilon": "0.5"}
+    answer = made(
+        ask(
+            world.client(person),
+            smooth(dataset, KINDS["median"], 2, mechanism=mechanism),
+            new_key(),
+        )
+    )
+    assert answer["interval"]["low"] <= answer["value"] <= answer["interval"]["high"]
+    assert answer["interval"]["confidence"] == 0.95
+    assert world.spent(dataset, person.name) - before == 2
+
+
 def test_a_noise_that_the_account_cannot_pay_for_is_refused(
     asker: tuple[World, Person, str],
 ) -> None:
@@ -177,6 +193,8 @@ MECHANISMS: list[tuple[Json, str]] = [
     ({"noise": "laplace"}, "/privacy"),
     ({"noise": "arsinh_normal", "sigma": 9}, "/mechanism/sigma"),
     ({"scale": 1}, "/mechanism/scale"),
+    ({"interval_epsilon": 1}, "/mechanism/interval_epsilon"),
+    ({"interval_epsilon": 0}, "/mechanism/interval_epsilon"),
 ]
 QUESTIONS: list[tuple[Json, str]] = [
     ({"query": {**KINDS["median"], "candidates": [1, 2]}}, "/query/candidates"),
