@@ -11,6 +11,7 @@ from app.mechanisms import (
     partition_selection,
     permute_and_flip,
     randomized_response,
+    smooth_sensitivity,
     stability_histogram,
 )
 from app.mechanisms.asked import Asked, OtherShape
@@ -18,10 +19,11 @@ from app.mechanisms.release import Release
 from app.queries.choice_shape import ChoiceShape
 from app.queries.gradient_shape import GradientShape
 from app.queries.keys_shape import KeysShape
+from app.queries.order_shape import OrderShape
 from app.queries.randomized_column import RandomizedShape
 from app.queries.shape import Shape
 
-AnyShape = Shape | ChoiceShape | RandomizedShape | GradientShape | KeysShape
+AnyShape = Shape | ChoiceShape | OrderShape | RandomizedShape | GradientShape | KeysShape
 Prepare = Callable[[AnyShape, Asked], Release]
 
 
@@ -80,6 +82,17 @@ def finds(prepare: Callable[[KeysShape, Asked], Release]) -> Prepare:
     return prepared
 
 
+def ranks(prepare: Callable[[OrderShape, Asked], Release]) -> Prepare:
+    """A mechanism for the values at ranks."""
+
+    def prepared(shape: AnyShape, asked: Asked) -> Release:
+        if not isinstance(shape, OrderShape):
+            raise OtherShape("it is for values at ranks of an integer or number column")
+        return prepare(shape, asked)
+
+    return prepared
+
+
 MECHANISMS: dict[str, Prepare] = {
     laplace.KIND: adds(laplace.prepare),
     gaussian.KIND: adds(gaussian.prepare),
@@ -90,4 +103,5 @@ MECHANISMS: dict[str, Prepare] = {
     gradient_descent.KIND: learns(gradient_descent.prepare),
     stability_histogram.KIND: finds(stability_histogram.prepare),
     partition_selection.KIND: finds(partition_selection.prepare),
+    smooth_sensitivity.KIND: ranks(smooth_sensitivity.prepare),
 }

@@ -1,7 +1,14 @@
 """How much privacy, or how much accuracy, a question asks for: a mechanism is prepared from it."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
+
+from app.accounting.loss import Loss
+
+
+def _always(loss: Loss) -> bool:
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +23,18 @@ class Descent:
 
 
 @dataclass(frozen=True, slots=True)
+class SmoothWish:
+    """Which noise goes on a smooth sensitivity, and how; what is None is chosen for least noise."""
+
+    noise: str | None = None
+    beta: float | None = None
+    gamma: float | None = None
+    degrees: int | None = None
+    sigma: float | None = None
+    interval_epsilon: Decimal | None = None  # the part of epsilon that buys an interval
+
+
+@dataclass(frozen=True, slots=True)
 class Asked:
     """One of epsilon, rho and half_width is given; a delta may go with any of them."""
 
@@ -26,6 +45,8 @@ class Asked:
     confidence: float = 0.95  # of the half width
     noise: str | None = None  # of a noisy max
     descent: Descent = Descent()
+    smooth: SmoothWish | None = None  # given where smooth sensitivity was asked for
+    payable: Callable[[Loss], bool] = _always  # can every account that will pay count this loss?
 
 
 class CannotServe(Exception):

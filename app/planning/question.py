@@ -7,6 +7,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 from app.accounting.rounding import PICO, UNITS_MAX
 from app.datasets import ROWS_MAX
+from app.mechanisms.admissible_pure import DEGREES_MAX
 from app.mechanisms.gradient_descent import STEPS_MAX
 from app.queries import Query
 
@@ -125,13 +126,42 @@ class GradientDescent(_Frozen):
     expected_rows: Annotated[int, Field(ge=1, le=ROWS_MAX)] | None = None
 
 
+class SmoothSensitivity(_Frozen):
+    """Noise scaled to the smooth sensitivity of a median, quantile, min, max, iqr or trimmed_mean.
+    What is left out is chosen from the price alone, for the least noise where values are spread
+    evenly. `gamma` goes with `cauchy`, `degrees` with `student_t`, `sigma` with the last three.
+    `interval_epsilon` is the part of epsilon for which an interval is told."""
+
+    kind: Literal["smooth_sensitivity"]
+    noise: (
+        Literal[
+            "student_t",
+            "cauchy",
+            "laplace",
+            "gaussian",
+            "laplace_log_normal",
+            "uniform_log_normal",
+            "arsinh_normal",
+        ]
+        | None
+    ) = None
+    beta: Annotated[float, BeforeValidator(as_float)] | None = None
+    gamma: Annotated[float, BeforeValidator(as_float)] | None = None
+    degrees: Annotated[int, Field(ge=1, le=DEGREES_MAX)] | None = None
+    sigma: Annotated[float, BeforeValidator(as_float)] | None = None
+    interval_epsilon: Epsilon | None = None
+
+
 class Question(_Frozen):
     """One question about one dataset."""
 
     dataset: Annotated[str, Field(min_length=1, max_length=200)]
     query: Query
     privacy: Privacy
-    mechanism: Annotated[Mechanism | GradientDescent, Field(discriminator="kind")] | None = None
+    mechanism: (
+        Annotated[Mechanism | GradientDescent | SmoothSensitivity, Field(discriminator="kind")]
+        | None
+    ) = None
     confidence: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.95
     fresh: bool = False
 

@@ -34,6 +34,7 @@ ASKED: dict[str, dict[str, Any]] = {
     "noisy_gradient_descent": LEARNED,
     "stability_histogram": KEYED,
     "partition_selection": {"kind": "keys", "column": "note"},
+    "smooth_sensitivity": {"kind": "median", "column": "age"},
 }
 MORE: dict[str, dict[str, Any]] = {"noisy_max": {"noise": "laplace"}}
 
