@@ -18,10 +18,11 @@ from app.mechanisms.release import Release
 from app.queries.choice_shape import ChoiceShape
 from app.queries.gradient_shape import GradientShape
 from app.queries.keys_shape import KeysShape
+from app.queries.order_shape import OrderShape
 from app.queries.randomized_column import RandomizedShape
 from app.queries.shape import Shape
 
-AnyShape = Shape | ChoiceShape | RandomizedShape | GradientShape | KeysShape
+AnyShape = Shape | ChoiceShape | OrderShape | RandomizedShape | GradientShape | KeysShape
 Prepare = Callable[[AnyShape, Asked], Release]
 
 
