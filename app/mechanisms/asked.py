@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from decimal import Decimal
+from fractions import Fraction
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +17,15 @@ class Descent:
 
 
 @dataclass(frozen=True, slots=True)
+class Proposal:
+    """What propose-test-release is to be tried with; what is None has a public default."""
+
+    bound: float | None = None  # on the local sensitivity; None to have one chosen
+    test_share: Fraction | None = None
+    proposal_share: Fraction | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Asked:
     """One of epsilon, rho and half_width is given; a delta may go with any of them."""
 
@@ -24,8 +34,10 @@ class Asked:
     rho: Decimal | None = None
     half_width: float | None = None
     confidence: float = 0.95  # of the half width
-    noise: str | None = None  # of a noisy max
+    noise: str | None = None  # as it was named
     descent: Descent = Descent()
+    proposal: Proposal | None = None  # None unless propose_test_release was asked for
+    ordered: bool | None = None  # of a stable value; None unless it was asked for
 
 
 class CannotServe(Exception):

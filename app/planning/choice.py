@@ -5,15 +5,22 @@ every paying account can count. Nothing here depends on data.
 """
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 from app.accounting import COMPOSITION_RULES
 from app.accounting.loss import Loss
 from app.datasets import Card
 from app.errors import Invalid
 from app.mechanisms import MECHANISMS
-from app.mechanisms.asked import Asked, CannotServe, Descent, OtherShape
+from app.mechanisms.asked import Asked, CannotServe, Descent, OtherShape, Proposal
 from app.mechanisms.release import Release
-from app.planning.question import GradientDescent, Mechanism, Question
+from app.planning.question import (
+    GradientDescent,
+    Mechanism,
+    ProposeTestRelease,
+    Question,
+    StableValue,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +95,13 @@ def _asked(question: Question) -> Asked:
         rho=privacy.rho,
         half_width=privacy.half_width,
         confidence=privacy.confidence or question.confidence,
-        noise=mechanism.noise if isinstance(mechanism, Mechanism) else None,
+        noise=mechanism.noise if isinstance(mechanism, Mechanism | ProposeTestRelease) else None,
         descent=descent,
+        proposal=_proposal(mechanism) if isinstance(mechanism, ProposeTestRelease) else None,
+        ordered=mechanism.ordered if isinstance(mechanism, StableValue) else None,
     )
+
+
+def _proposal(mechanism: ProposeTestRelease) -> Proposal:
+    shares = (mechanism.test_share, mechanism.proposal_share)
+    return Proposal(mechanism.bound, *(None if each is None else Fraction(each) for each in shares))
