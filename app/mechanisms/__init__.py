@@ -12,6 +12,7 @@ from app.mechanisms import (
     permute_and_flip,
     propose_test_release,
     randomized_response,
+    smooth_sensitivity,
     stability_histogram,
     stable_value,
 )
@@ -91,7 +92,18 @@ def proposes(prepare: Callable[[OrderShape | MeanShape, Asked], Release]) -> Pre
 
     def prepared(shape: AnyShape, asked: Asked) -> Release:
         if not isinstance(shape, OrderShape | MeanShape):
-            raise OtherShape("it is for quantiles, extremes and a mean, of numbers without groups")
+            raise OtherShape("it is for values at ranks and a mean, of numbers without groups")
+        return prepare(shape, asked)
+
+    return prepared
+
+
+def ranks(prepare: Callable[[OrderShape, Asked], Release]) -> Prepare:
+    """A mechanism for the values at ranks."""
+
+    def prepared(shape: AnyShape, asked: Asked) -> Release:
+        if not isinstance(shape, OrderShape):
+            raise OtherShape("it is for values at ranks of an integer or number column")
         return prepare(shape, asked)
 
     return prepared
@@ -109,4 +121,5 @@ MECHANISMS: dict[str, Prepare] = {
     partition_selection.KIND: finds(partition_selection.prepare),
     propose_test_release.KIND: proposes(propose_test_release.prepare),
     stable_value.KIND: chooses(stable_value.prepare),
+    smooth_sensitivity.KIND: ranks(smooth_sensitivity.prepare),
 }

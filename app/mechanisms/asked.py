@@ -1,8 +1,15 @@
 """How much privacy, or how much accuracy, a question asks for: a mechanism is prepared from it."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+
+from app.accounting.loss import Loss
+
+
+def _always(loss: Loss) -> bool:
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +33,17 @@ class Proposal:
 
 
 @dataclass(frozen=True, slots=True)
+class SmoothWish:
+    """Which noise goes on a smooth sensitivity, and how; what is None is chosen for least noise."""
+
+    noise: str | None = None
+    beta: float | None = None
+    gamma: float | None = None
+    degrees: int | None = None
+    sigma: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Asked:
     """One of epsilon, rho and half_width is given; a delta may go with any of them."""
 
@@ -38,6 +56,8 @@ class Asked:
     descent: Descent = Descent()
     proposal: Proposal | None = None  # None unless propose_test_release was asked for
     ordered: bool | None = None  # of a stable value; None unless it was asked for
+    smooth: SmoothWish | None = None  # given where smooth sensitivity was asked for
+    payable: Callable[[Loss], bool] = _always  # can every account that will pay count this loss?
 
 
 class CannotServe(Exception):

@@ -26,8 +26,9 @@ from app.mechanisms import distance_test, gaussian, laplace, private_bound
 from app.mechanisms.additive import AdditiveRelease, Law
 from app.mechanisms.asked import Asked, CannotServe, OtherShape
 from app.mechanisms.distance_test import DistanceTest
-from app.mechanisms.local_statistic import LocalStatistic, proposed
+from app.mechanisms.local_statistic import LocalStatistic
 from app.mechanisms.private_bound import PrivateBound
+from app.mechanisms.proposed_bounds import proposed
 from app.mechanisms.rank_distance import reach_of
 from app.mechanisms.release import Data, Noise
 from app.mechanisms.withholding import NUMBER_SIZE, text_size, told, withheld
@@ -188,8 +189,6 @@ def prepare(shape: OrderShape | MeanShape, asked: Asked) -> ProposedRelease:
         raise Invalid.field(
             "/query/candidates", "none: propose_test_release answers with any value"
         )
-    if isinstance(shape, OrderShape) and shape.statistic == "mean_between":
-        raise OtherShape("it is for ranks, for how far two are apart, and for a mean")
     if asked.delta is None:
         raise Invalid.field("/privacy/delta", "a test that may fail costs a delta: give one")
     statistic, bounds = proposed(shape, wish.bound)

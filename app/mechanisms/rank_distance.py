@@ -35,6 +35,7 @@ Time: the same comparisons are made whatever the values are; O(K log K) for K = 
 """
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Callable
 from operator import sub
 
 from app.mechanisms.smooth_bound import gap_corners
@@ -63,7 +64,7 @@ def _moves(shape: OrderShape) -> int:
 
 def _to_a_window(window: Window, rank: int, bound: int, moves: int, cap: int) -> int:
     """h, or the cap if that is less. Whether there is a window for k is found by the widest ones,
-    of b - a = M + k, and if there is one for k there is one for k + 1: halving finds the least."""
+    of b - a = M + k, and if there is one for k there is one for k + 1."""
     first, last = rank - moves - cap, rank + moves + cap
     values = [window[min(max(place, 0), window.count + 1)] for place in range(first, last + 1)]
 
@@ -73,10 +74,16 @@ def _to_a_window(window: Window, rank: int, bound: int, moves: int, cap: int) ->
         widest: int = max(map(sub, high, low))
         return widest > bound
 
-    low, high = -1, cap  # not found at `low`
+    return least(found, cap)
+
+
+def least(holds: Callable[[int], bool], cap: int) -> int:
+    """The least k >= 0 for which it holds, if it holds from there on, or the cap; by halving, which
+    asks as often whatever is found."""
+    low, high = -1, cap
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if found(middle) else (middle, high)
+        low, high = (low, middle) if holds(middle) else (middle, high)
     return high
 
 

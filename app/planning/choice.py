@@ -6,19 +6,21 @@ every paying account can count. Nothing here depends on data.
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 
 from app.accounting import COMPOSITION_RULES
 from app.accounting.loss import Loss
 from app.datasets import Card
 from app.errors import Invalid
 from app.mechanisms import MECHANISMS
-from app.mechanisms.asked import Asked, CannotServe, Descent, OtherShape, Proposal
+from app.mechanisms.asked import Asked, CannotServe, Descent, OtherShape, Proposal, SmoothWish
 from app.mechanisms.release import Release
 from app.planning.question import (
     GradientDescent,
     Mechanism,
     ProposeTestRelease,
     Question,
+    SmoothSensitivity,
     StableValue,
 )
 
@@ -35,7 +37,7 @@ class Option:
 def options(question: Question, card: Card, currencies: frozenset[str]) -> list[Option]:
     """All of them, or the one that was asked for. Raises Invalid if there is none."""
     shape = question.query.shape(card)
-    asked = _asked(question)
+    asked = _asked(question, currencies)
     kinds = [question.mechanism.kind] if question.mechanism else list(MECHANISMS)
     ways = [(kind, each) for kind in kinds for each in (shape, *shape.alternatives)]
     found: list[Option] = []
@@ -53,7 +55,7 @@ def options(question: Question, card: Card, currencies: frozenset[str]) -> list[
         except ArithmeticError:  # one mechanism that cannot be worked out leaves the others
             reasons.append(Invalid.field("/privacy", "so extreme that no noise can be worked out"))
         else:
-            found.append(Option(kind, release, _payable(release, currencies)))
+            found.append(Option(kind, release, _payable(currencies, release.loss)))
     if not found:
         raise (reasons or others)[0]
     return found
@@ -79,16 +81,19 @@ def _cost(loss: Loss, currencies: frozenset[str]) -> int:
     return loss.mu_squared if currencies == {"gdp"} else loss.rho
 
 
-def _payable(release: Release, currencies: frozenset[str]) -> bool:
+def _payable(currencies: frozenset[str], loss: Loss) -> bool:
     rules = (COMPOSITION_RULES[currency] for currency in currencies)
-    return all(rule.can_pay(rule.read(release.loss)) for rule in rules)
+    return all(rule.can_pay(rule.read(loss)) for rule in rules)
 
 
-def _asked(question: Question) -> Asked:
+def _asked(question: Question, currencies: frozenset[str]) -> Asked:
     privacy, mechanism = question.privacy, question.mechanism
     descent = Descent()
     if isinstance(mechanism, GradientDescent):
         descent = Descent(**mechanism.model_dump(exclude={"kind"}))
+    smooth = None
+    if isinstance(mechanism, SmoothSensitivity):
+        smooth = SmoothWish(**mechanism.model_dump(exclude={"kind"}))
     return Asked(
         epsilon=privacy.epsilon,
         delta=privacy.delta,
@@ -99,6 +104,8 @@ def _asked(question: Question) -> Asked:
         descent=descent,
         proposal=_proposal(mechanism) if isinstance(mechanism, ProposeTestRelease) else None,
         ordered=mechanism.ordered if isinstance(mechanism, StableValue) else None,
+        smooth=smooth,
+        payable=partial(_payable, currencies),
     )
 
 

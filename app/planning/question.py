@@ -7,6 +7,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 from app.accounting.rounding import PICO, UNITS_MAX
 from app.datasets import ROWS_MAX
+from app.mechanisms.admissible_pure import DEGREES_MAX
 from app.mechanisms.gradient_descent import STEPS_MAX
 from app.queries import Query
 from app.queries.quantile import Share
@@ -155,6 +156,30 @@ class StableValue(_Frozen):
     ordered: bool = False
 
 
+class SmoothSensitivity(_Frozen):
+    """Noise scaled to the smooth sensitivity of a median, quantile, min, max, iqr or trimmed_mean.
+    What is left out is chosen from the price alone, for the least noise where values are spread
+    evenly. `gamma` goes with `cauchy`, `degrees` with `student_t`, `sigma` with the last three."""
+
+    kind: Literal["smooth_sensitivity"]
+    noise: (
+        Literal[
+            "student_t",
+            "cauchy",
+            "laplace",
+            "gaussian",
+            "laplace_log_normal",
+            "uniform_log_normal",
+            "arsinh_normal",
+        ]
+        | None
+    ) = None
+    beta: Annotated[float, BeforeValidator(as_float)] | None = None
+    gamma: Annotated[float, BeforeValidator(as_float)] | None = None
+    degrees: Annotated[int, Field(ge=1, le=DEGREES_MAX)] | None = None
+    sigma: Annotated[float, BeforeValidator(as_float)] | None = None
+
+
 class Question(_Frozen):
     """One question about one dataset."""
 
@@ -163,7 +188,7 @@ class Question(_Frozen):
     privacy: Privacy
     mechanism: (
         Annotated[
-            Mechanism | GradientDescent | ProposeTestRelease | StableValue,
+            Mechanism | GradientDescent | SmoothSensitivity | ProposeTestRelease | StableValue,
             Field(discriminator="kind"),
         ]
         | None

@@ -62,6 +62,11 @@ class OrderShape:
     alternatives: tuple["OrderShape", ...] = ()  # other ways to ask the same; there are none
 
     @property
+    def alone(self) -> bool:
+        """Is there no choice that answers the same?"""
+        return self.statistic != "rank" or self.missing is not None
+
+    @property
     def width(self) -> int:
         """Of the bounds, in steps."""
         return self.bounds[1] - self.bounds[0]
