@@ -68,7 +68,8 @@ def _noise(shape: OrderShape, asked: Asked) -> Admissible:
     wish = asked.smooth
     if wish is None:
         # Beside a choice it is shown for what it is, with the noise that is most often the best.
-        wish = SmoothWish(noise=None if shape.alone else admissible_pure.STUDENT)
+        usual = SmoothWish(noise=admissible_pure.STUDENT, degrees=2)
+        wish = SmoothWish() if shape.alone else usual
     names = _names(wish)
     budget = _budget(asked, 1 if shape.fixed else shape.moves)
     found: list[Admissible] = []
@@ -76,8 +77,11 @@ def _noise(shape: OrderShape, asked: Asked) -> Admissible:
     for name in names:
         try:
             found.append(NOISES[name](budget, wish))
-        except (CannotServe, Invalid, ArithmeticError) as why:
+        except (CannotServe, Invalid) as why:
             reasons.append(why)
+        except ArithmeticError as why:
+            unborne = Invalid.field(f"{AT}/beta", "smaller: no noise bears it at this loss")
+            reasons.append(why if wish.beta is None else unborne)
     if not found:
         raise reasons[0]
     return min([each for each in found if asked.payable(each.loss)] or found, key=_even)
