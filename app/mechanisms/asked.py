@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
+from fractions import Fraction
 
 from app.accounting.loss import Loss
 
@@ -20,6 +21,15 @@ class Descent:
     learning_rate: float | None = None
     sampling_rate: float | None = None
     expected_rows: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What propose-test-release is to be tried with; what is None has a public default."""
+
+    bound: float | None = None  # on the local sensitivity; None to have one chosen
+    test_share: Fraction | None = None
+    proposal_share: Fraction | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +53,10 @@ class Asked:
     rho: Decimal | None = None
     half_width: float | None = None
     confidence: float = 0.95  # of the half width
-    noise: str | None = None  # of a noisy max
+    noise: str | None = None  # as it was named
     descent: Descent = Descent()
+    proposal: Proposal | None = None  # None unless propose_test_release was asked for
+    ordered: bool | None = None  # of a stable value; None unless it was asked for
     smooth: SmoothWish | None = None  # given where smooth sensitivity was asked for
     payable: Callable[[Loss], bool] = _always  # can every account that will pay count this loss?
 

@@ -110,7 +110,7 @@ def moving_bound(window: Window, rule: RankRule, weights: "Weights", reach: int)
     n = window.count
     lowest = max(0, rule(n) - reach - 1)
     highest = min(n + 1, rule(n) + reach + 1)
-    corners = _corners(rule, n, reach)
+    corners = gap_corners(rule, n, reach)
     found = weights.falls(reach + 1) * (window.bounds[1] - window.bounds[0]) * weights.one
     # In both passes the cost is n - m + 2 (b - B) = 2 (b - lowest) + shift: the weight of a line
     # is that of the first part, and `top` keeps the second from being negative.
@@ -136,7 +136,7 @@ def moving_bound(window: Window, rule: RankRule, weights: "Weights", reach: int)
     return max(near, Fraction(found, weights.one**2))
 
 
-def _corners(rule: RankRule, n: int, reach: int) -> list[tuple[int, int, int]]:
+def gap_corners(rule: RankRule, n: int, reach: int) -> list[tuple[int, int, int]]:
     """Each as m, how many of m rows are below the gap, and B = n + 1 - how many are above."""
     found = []
     rank = rule(max(0, n - reach - 1))

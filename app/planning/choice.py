@@ -5,6 +5,7 @@ every paying account can count. Nothing here depends on data.
 """
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import partial
 
 from app.accounting import COMPOSITION_RULES
@@ -12,9 +13,16 @@ from app.accounting.loss import Loss
 from app.datasets import Card
 from app.errors import Invalid
 from app.mechanisms import MECHANISMS, noisy_max
-from app.mechanisms.asked import Asked, CannotServe, Descent, OtherShape, SmoothWish
+from app.mechanisms.asked import Asked, CannotServe, Descent, OtherShape, Proposal, SmoothWish
 from app.mechanisms.release import Release
-from app.planning.question import GradientDescent, Mechanism, Question, SmoothSensitivity
+from app.planning.question import (
+    GradientDescent,
+    Mechanism,
+    ProposeTestRelease,
+    Question,
+    SmoothSensitivity,
+    StableValue,
+)
 
 _NAMED_NOISES: dict[str, tuple[str | None, ...]] = {noisy_max.KIND: tuple(noisy_max.LAWS)}
 
@@ -103,8 +111,15 @@ def _asked(question: Question, currencies: frozenset[str]) -> Asked:
         rho=privacy.rho,
         half_width=privacy.half_width,
         confidence=privacy.confidence or question.confidence,
-        noise=mechanism.noise if isinstance(mechanism, Mechanism) else None,
+        noise=mechanism.noise if isinstance(mechanism, Mechanism | ProposeTestRelease) else None,
         descent=descent,
+        proposal=_proposal(mechanism) if isinstance(mechanism, ProposeTestRelease) else None,
+        ordered=mechanism.ordered if isinstance(mechanism, StableValue) else None,
         smooth=smooth,
         payable=partial(_payable, currencies),
     )
+
+
+def _proposal(mechanism: ProposeTestRelease) -> Proposal:
+    shares = (mechanism.test_share, mechanism.proposal_share)
+    return Proposal(mechanism.bound, *(None if each is None else Fraction(each) for each in shares))

@@ -10,6 +10,7 @@ from app.datasets import ROWS_MAX
 from app.mechanisms.admissible_pure import DEGREES_MAX
 from app.mechanisms.gradient_descent import STEPS_MAX
 from app.queries import Query
+from app.queries.quantile import Share
 
 
 def exact_amount(value: object) -> Decimal:
@@ -126,6 +127,35 @@ class GradientDescent(_Frozen):
     expected_rows: Annotated[int, Field(ge=1, le=ROWS_MAX)] | None = None
 
 
+class ProposeTestRelease(_Frozen):
+    """Noise for a proposed bound on how far one person can move the statistic of this table, or
+    `"withheld"` if a noisy test does not find the table safe for it. `bound` left out, one is
+    chosen privately, for `proposal_share` of the loss. `test_share` is the test's part."""
+
+    kind: Literal["propose_test_release"]
+    bound: Annotated[float, BeforeValidator(as_float), Field(gt=0, le=1e18)] | None = None
+    noise: Literal["laplace", "gaussian"] | None = None
+    test_share: Share | None = None
+    proposal_share: Share | None = None
+
+    @model_validator(mode="after")
+    def _shares(self) -> Self:
+        if self.bound is not None and self.proposal_share is not None:
+            raise ValueError("proposal_share goes with no bound")
+        if (self.test_share or 0) + (self.proposal_share or 0) >= 1:
+            raise ValueError("test_share and proposal_share leave something for the noise")
+        return self
+
+
+class StableValue(_Frozen):
+    """The exact outcome, or `"withheld"` if a noisy test does not find that no one person could
+    change it. `ordered` goes with `top_k`: `true` for the best first, or left out for a set, told
+    in the card's order."""
+
+    kind: Literal["stable_value"]
+    ordered: bool = False
+
+
 class SmoothSensitivity(_Frozen):
     """Noise scaled to the smooth sensitivity of a median, quantile, min, max, iqr or trimmed_mean.
     What is left out is chosen from the price alone, for the least noise where values are spread
@@ -159,7 +189,10 @@ class Question(_Frozen):
     query: Query
     privacy: Privacy
     mechanism: (
-        Annotated[Mechanism | GradientDescent | SmoothSensitivity, Field(discriminator="kind")]
+        Annotated[
+            Mechanism | GradientDescent | SmoothSensitivity | ProposeTestRelease | StableValue,
+            Field(discriminator="kind"),
+        ]
         | None
     ) = None
     confidence: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.95

@@ -35,8 +35,13 @@ ASKED: dict[str, dict[str, Any]] = {
     "stability_histogram": KEYED,
     "partition_selection": {"kind": "keys", "column": "note"},
     "smooth_sensitivity": {"kind": "median", "column": "age"},
+    "propose_test_release": {"kind": "iqr", "column": "age"},
+    "stable_value": CHOSEN,
 }
-MORE: dict[str, dict[str, Any]] = {"noisy_max": {"noise": "laplace"}}
+MORE: dict[str, dict[str, Any]] = {
+    "noisy_max": {"noise": "laplace"},
+    "propose_test_release": {"bound": 2.5},
+}
 
 
 def test_every_mechanism_is_here() -> None:
