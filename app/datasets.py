@@ -326,13 +326,23 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
+class Epoch:
+    """A file of rows that arrived later."""
+
+    path: str
+    digest: str  # SHA-256 of its bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Version:
-    """One immutable state of a dataset's rows."""
+    """One immutable state of a dataset's rows: those of its source and of the epochs after it. Its
+    number is that of the newest epoch; the source is epoch 1."""
 
     id: str
     number: int
     digest: str  # SHA-256 of the source's bytes
     seed: str  # which rows of a person with too many are kept; secret, the same on every server
+    appended: tuple[Epoch, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

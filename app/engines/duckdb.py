@@ -17,6 +17,7 @@ import duckdb
 
 from app.datasets import Card, Dataset, Source
 from app.engines.connect import Limits, connect_to_ingest
+from app.engines.epochs import render_epochs
 from app.engines.fingerprint import content_hash
 from app.engines.fitting import check_fit
 from app.engines.keys import BATCH, key_batch, render_keys
@@ -32,6 +33,7 @@ from app.engines.watchdog import WATCHDOG
 from app.errors import EngineFailed, EngineUnavailable, Invalid
 from app.interfaces import Inspection
 from app.queries.statistics import (
+    Condition,
     Exact,
     KeyBatch,
     KeyTally,
@@ -126,6 +128,21 @@ class DuckDBEngine:
         except Exception:  # noqa: BLE001, S110 - whatever its class, its text may quote a cell
             pass
         raise EngineFailed("The question could not be answered.")
+
+    def epochs(self, dataset: Dataset, where: Condition | None) -> tuple[int, ...]:
+        """Nothing of it is kept: it is asked once for each epoch."""
+        found: list[tuple[int, int]] | None
+        try:
+            with self._versions.cursor(dataset) as (cursor, layout):
+                text, parameters = render_epochs(layout, where, told=dataset.version.number > 1)
+                with WATCHDOG.watch(cursor, self._timeout_seconds):
+                    found = cursor.execute(text, parameters).fetchall()
+        except Exception:  # noqa: BLE001 - whatever its class, its text may quote a cell
+            found = None
+        if found is None:
+            raise EngineFailed("The question could not be answered.")
+        by_epoch = dict(found)
+        return tuple(by_epoch.get(epoch, 0) for epoch in range(1, dataset.version.number + 1))
 
     def close(self) -> None:
         """Close every version that is not in use; the engine opens them again when asked."""

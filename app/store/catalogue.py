@@ -132,6 +132,7 @@ def _read_dataset(hot: HotConnection, sql: Statements, key: str) -> tuple[int, D
         "number",
         "digest",
         "seed",
+        "appended",
         "celled",
     ]
     return clock[0][0], dataset_from(SimpleNamespace(**dict(zip(names, rows[0], strict=True))))

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, insert, select, update
 
-from app.datasets import Card, Dataset, Source, Version
+from app.datasets import Card, Dataset, Epoch, Source, Version
 from app.errors import Conflict, NotFound
 from app.interfaces import Inspection
 from app.ledger.chain import canonical
@@ -181,6 +181,9 @@ class Datasets:
                 created_at=change.now,
             )
         )
+        self._insert_version(change, dataset, fingerprint)
+
+    def _insert_version(self, change: Change, dataset: Dataset, fingerprint: str) -> None:
         version = dataset.version
         change.connection.execute(
             insert(tables.versions).values(
@@ -191,6 +194,7 @@ class Datasets:
                 fingerprint=fingerprint,
                 seed=version.seed,
                 created_at=change.now,
+                appended=canonical([asdict(epoch) for epoch in version.appended]),
             )
         )
 
@@ -242,7 +246,11 @@ def _partition(card: Card) -> tuple[object, object]:
 def _select() -> Select[Any]:
     datasets, versions, books = tables.datasets, tables.versions, tables.books
     return (
-        select(datasets, versions.c.number, versions.c.digest, versions.c.seed, books.c.celled)
+        select(
+            datasets,
+            *(versions.c.number, versions.c.digest, versions.c.seed, versions.c.appended),
+            books.c.celled,
+        )
         .join(versions, versions.c.id == datasets.c.version_id)
         .join(books, books.c.id == datasets.c.book_id)
     )
@@ -265,7 +273,13 @@ def dataset_from(row: Any) -> Dataset:
         book_id=row.book_id,
         card=Card.model_validate_json(row.card),
         source=Source(**json.loads(row.source)),
-        version=Version(row.version_id, row.number, row.digest, row.seed),
+        version=Version(
+            row.version_id,
+            row.number,
+            row.digest,
+            row.seed,
+            tuple(Epoch(**each) for each in json.loads(row.appended)),
+        ),
         closed=bool(row.closed),
         created_at=row.created_at,
         celled=bool(row.celled),

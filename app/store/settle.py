@@ -23,39 +23,64 @@ from app.ledger.protocol import (
     Order,
     Outcome,
     ProgressOrder,
+    QuestionOrder,
     RecordOrder,
     Settled,
     Stale,
     State,
     VoidOrder,
 )
+from app.ledger.stream_protocol import NewStream, StreamOrder
 from app.store.budgets import accounts_from_tuples, spend_columns
 from app.store.charge_texts import charge_texts
 from app.store.hot import HotConnection, Read, Write, now_microseconds
+from app.store.settle_asks import AskBatch
 from app.store.statements import Statements
+from app.store.time_grid import on_grid
 
 Result = Outcome | AppError
 STILL_RUNNING = "The first attempt at this question is still running."
 
 
 def settle(orders: Sequence[Order], hot: HotConnection, sql: Statements) -> list[Result]:
-    batch = _Batch(orders, sql)
-    batch.load(hot.begin_and_read(batch.reads()))
+    batch = _Batch([o for o in orders if not isinstance(o, StreamOrder)], sql)
+    asks = AskBatch([o for o in orders if isinstance(o, StreamOrder)], sql)
+    reads = batch.reads()
+    rows = hot.begin_and_read([*reads, *asks.reads()])
+    batch.load(rows[: len(reads)])
+    asks.load(rows[len(reads) :], now=batch.now, catalogue=batch.catalogue)
+    charges_after = batch.reads_after()
     try:
-        results: list[Result] = [batch.decide(order) for order in orders]
-        if batch.charged:
+        results: list[Result] = [
+            asks.decide(order) if isinstance(order, StreamOrder) else batch.decide(order)
+            for order in orders
+        ]
+        if batch.charged or asks.claimed:
             reach("F2")
-        if batch.recorded:
+        if batch.recorded or asks.recorded:
             reach("F8")
-        stored = hot.write_and_commit(batch.writes(), batch.reads_after())
+        stored = hot.write_and_commit(
+            [*batch.writes(), *asks.writes()], [*charges_after, *asks.reads_after()]
+        )
     except BaseException:
         hot.rollback()
         raise
-    if batch.charged:
+    if batch.charged or asks.claimed:
         reach("F3")
-    if batch.recorded:
+    if batch.recorded or asks.recorded:
         reach("F9")
-    return batch.conclude(results, stored)
+    found = batch.stored(stored[: len(charges_after)])
+    return _concluded(results, found | asks.stored(stored[len(charges_after) :]))
+
+
+def _concluded(results: list[Result], found: dict[str, Settled]) -> list[Result]:
+    """Settled orders are told what the store holds now, read after the commit."""
+    return [
+        found[result.charge_id]
+        if isinstance(result, Settled) and result.charge_id in found and not result.replayed
+        else result
+        for result in results
+    ]
 
 
 _CHARGE = (
@@ -77,13 +102,13 @@ def _many(values: Sequence[str]) -> tuple[str]:
 class _Batch:
     """The state of one transaction while its orders are decided."""
 
-    def __init__(self, orders: Sequence[Order], sql: Statements) -> None:
+    def __init__(self, orders: Sequence[QuestionOrder], sql: Statements) -> None:
         self._sql = sql
         self._charge_orders = [o for o in orders if isinstance(o, ChargeOrder)]
         self._settle_orders = [o for o in orders if not isinstance(o, ChargeOrder)]
         self._reading: list[str] = []
-        self._catalogue = 0
-        self._now = 0
+        self.catalogue = 0
+        self.now = 0
         self._by_request: dict[str, dict[str, Any]] = {}
         self._by_id: dict[str, dict[str, Any]] = {}  # the same rows: one state for each charge
         self._reusable: dict[str, tuple[str, str, str]] = {}
@@ -96,6 +121,7 @@ class _Batch:
         self._settlements: list[tuple[Any, ...]] = []
         self._take_overs: dict[str, tuple[Any, ...]] = {}  # the last one of a charge counts
         self._progress: list[tuple[Any, ...]] = []
+        self._new_streams: list[tuple[Any, ...]] = []
         self._stored_ids: list[str] = [o.charge_id for o in self._settle_orders]
         self.charged = False
         self.recorded = False
@@ -128,8 +154,8 @@ class _Batch:
     def load(self, rows: list[list[Any]]) -> None:
         sql = self._sql
         found = dict(zip(self._reading, rows, strict=True))
-        ((self._catalogue, database_now),) = found[sql.clock]
-        self._now = database_now or now_microseconds()
+        ((self.catalogue, database_now),) = found[sql.clock]
+        self.now = database_now or now_microseconds()
         for values in found.get(sql.charges_by_request, []):
             row = dict(zip(_CHARGE, values, strict=True))
             self._by_request[row["request"]] = self._by_id[row["id"]] = row
@@ -146,13 +172,14 @@ class _Batch:
 
     # Deciding
 
-    def decide(self, order: Order) -> Result:
+    def decide(self, order: QuestionOrder) -> Result:
         try:
             match order:
                 case ChargeOrder():
                     return self._charge(order)
                 case RecordOrder():
-                    self._settle(order, State.ANSWERED, order.answer)
+                    if self._settle(order, State.ANSWERED, order.answer) and order.stream:
+                        self._new_streams.append(self._opened(order.stream))
                     self.recorded = True
                 case ForfeitOrder():
                     self._settle(order, State.FORFEITED, None)
@@ -168,8 +195,8 @@ class _Batch:
         earlier = self._by_request.get(order.request)
         if earlier is not None and _is_our_own(order, earlier):
             return Charged(order.charge_id, 1, earlier["version_id"], earlier["charged"])
-        if order.catalogue != self._catalogue:
-            return Stale(self._catalogue)
+        if order.catalogue != self.catalogue:
+            return Stale(self.catalogue)
         if earlier is not None and earlier["body_hash"] == order.body_hash:
             return self._again(order, earlier)
         # Without a grant every refusal is the one for a name that nobody knows.
@@ -189,7 +216,7 @@ class _Batch:
             self._keep(account, order.cells)
         texts = charge_texts(order, paid)
         entry = self._books[order.book_id].append_text(
-            kind="charge", actor=order.actor, at=self._now, body=texts.body(order.charge_id)
+            kind="charge", actor=order.actor, at=self.now, body=texts.body(order.charge_id)
         )
         self._entries.append(entry)
         charged = texts.charged(paid, entry)
@@ -200,16 +227,16 @@ class _Batch:
     def _again(self, order: ChargeOrder, earlier: dict[str, Any]) -> Result:
         state, charge_id, attempt = State(earlier["state"]), earlier["id"], earlier["attempt"]
         if state is not State.CHARGED:
-            if earlier["settled_at"] > self._now:
+            if earlier["settled_at"] > self.now:
                 raise StillRunning(STILL_RUNNING, retry_after_seconds=1)
             return Settled(charge_id, state, earlier["answer"], replayed=True)
-        if earlier["lease_until"] > self._now:
-            wait = max(1, -(-(earlier["lease_until"] - self._now) // 1_000_000))
+        if earlier["lease_until"] > self.now:
+            wait = max(1, -(-(earlier["lease_until"] - self.now) // 1_000_000))
             raise StillRunning(STILL_RUNNING, retry_after_seconds=wait)
         if attempt >= ATTEMPTS_MAX:
             earlier["state"] = State.FORFEITED.value
-            earlier["settled_at"] = self._now
-            self._settlements.append((State.FORFEITED.value, None, self._now, charge_id, attempt))
+            earlier["settled_at"] = self.now
+            self._settlements.append((State.FORFEITED.value, None, self.now, charge_id, attempt))
             return Settled(charge_id, State.FORFEITED, None)
         earlier["attempt"] = attempt + 1
         earlier["lease_until"] = self._lease(order)
@@ -243,9 +270,7 @@ class _Batch:
         if not self._held(order.charge_id, order.attempt):
             return False
         row = self._by_id[order.charge_id]
-        at, grid = self._now, round(order.grid_seconds * 1_000_000)
-        if grid:
-            at = row["created_at"] - (row["created_at"] - at) // grid * grid
+        at = on_grid(self.now, since=row["created_at"], grid_seconds=order.grid_seconds)
         row["state"], row["answer"], row["settled_at"] = state.value, answer, at
         self._settlements.append((state.value, answer, at, order.charge_id, order.attempt))
         return True
@@ -280,10 +305,10 @@ class _Batch:
             self._touched_cells.add((account.id, cell))
 
     def _lease(self, order: ChargeOrder | ProgressOrder) -> int:
-        return self._now + int(order.lease_seconds * 1_000_000)
+        return self.now + int(order.lease_seconds * 1_000_000)
 
     def _append(self, book_id: str, *, kind: str, actor: str, body: dict[str, Any]) -> Entry:
-        entry = self._books[book_id].append(kind=kind, actor=actor, at=self._now, body=body)
+        entry = self._books[book_id].append(kind=kind, actor=actor, at=self.now, body=body)
         self._entries.append(entry)
         return entry
 
@@ -313,8 +338,8 @@ class _Batch:
             charged,
             None if free else answer,
             reused_from,
-            self._now,
-            self._now if answer is not None else None,
+            self.now,
+            self.now if answer is not None else None,
         )
         self._new_charges.append(row)
         self._by_request[order.request] = self._by_id[order.charge_id] = {
@@ -326,14 +351,21 @@ class _Batch:
             "version_id": order.version_id,
             "charged": charged,
             "answer": answer,
-            "created_at": self._now,
-            "settled_at": self._now,
+            "created_at": self.now,
+            "settled_at": self.now,
         }
+
+    def _opened(self, stream: NewStream) -> tuple[Any, ...]:
+        return (
+            *(stream.id, stream.analyst_id, stream.charge_id, stream.dataset_id, stream.kind),
+            *(stream.parameters, stream.secret, stream.crossings, stream.asks_max),
+            *(0, 0, None, self.now, None),
+        )
 
     def writes(self) -> list[Write]:
         sql = self._sql
         accounts = [
-            (*spend_columns(a.balance.common), a.version, self._now, a.id)
+            (*spend_columns(a.balance.common), a.version, self.now, a.id)
             for a in (self._accounts[each] for each in sorted(self._touched))
         ]
         cells = [
@@ -348,6 +380,7 @@ class _Batch:
             (sql.take_over, list(self._take_overs.values())),
             (sql.note_progress, self._progress),
             (sql.settle_charge, self._settlements),
+            (sql.insert_stream, self._new_streams),
             (sql.update_account, accounts),
             (sql.put_cell, cells),
             (sql.insert_entry, entries),
@@ -360,15 +393,10 @@ class _Batch:
             return []
         return [(self._sql.stored, _many(self._stored_ids))]
 
-    def conclude(self, results: list[Result], stored: list[list[Any]]) -> list[Result]:
-        """Settled orders are told what the store holds now, read after the commit."""
+    def stored(self, rows: list[list[Any]]) -> dict[str, Settled]:
+        """What the store holds now of the charges that were to be settled."""
         found = {}
-        for charge_id, state, answer, at in stored[0] if stored else ():
-            wait = 0.0 if at is None else max(0, at - self._now) / 1_000_000
+        for charge_id, state, answer, at in rows[0] if rows else ():
+            wait = 0.0 if at is None else max(0, at - self.now) / 1_000_000
             found[charge_id] = Settled(charge_id, State(state), answer, wait_seconds=wait)
-        return [
-            found[result.charge_id]
-            if isinstance(result, Settled) and result.charge_id in found and not result.replayed
-            else result
-            for result in results
-        ]
+        return found

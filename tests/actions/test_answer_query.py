@@ -34,6 +34,7 @@ from app.interfaces import Engine
 from app.ledger.account import EVERYBODY
 from app.mechanisms.sampling import SystemNoise
 from app.queries.statistics import (
+    Condition,
     Exact,
     KeyBatch,
     KeyTally,
@@ -89,6 +90,9 @@ class Spoiled:
 
     def steps(self, dataset: Dataset, wanted: StepTally) -> StepCounts:
         return self._real.steps(dataset, wanted)
+
+    def epochs(self, dataset: Dataset, where: Condition | None) -> tuple[int, ...]:
+        return self._real.epochs(dataset, where)
 
     def keys(self, dataset: Dataset, wanted: KeyTally) -> Generator[KeyBatch]:
         self.asked += 1
