@@ -22,6 +22,7 @@ CATEGORIES_MAX = 100_000
 EDGE_MAX = 10**18
 CELLS_MAX = 256  # a charge may write one spend for each of them
 ROWS_MAX = 1 << 40
+EPOCHS_MAX = 4096  # a new version reads the files of all epochs again
 GRID_BITS = 34  # the larger bound of a `number` column is near 2^34 steps of its grid
 TEXT_LENGTH_MAX = 500
 # White space and control characters: of a private text every run of them is held as one space.

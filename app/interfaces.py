@@ -42,6 +42,17 @@ class Inspection:
     place: str  # where the source really is, however it was written
 
 
+@dataclass(frozen=True, slots=True)
+class EpochInspection:
+    """What is learned of a file of rows that arrived later."""
+
+    digest: str
+    content: str
+    place: str
+    together: str  # the content of the dataset with it, as if all rows were in one file
+    empty: bool
+
+
 class Engine(Protocol):
     """Exact statistics over one kind of data source. Synchronous; called from a thread."""
 
@@ -50,6 +61,13 @@ class Engine(Protocol):
 
         Raises Invalid for a card that does not fit, EngineUnavailable for a source that cannot be
         read.
+        """
+        ...
+
+    def inspect_epoch(self, dataset: Dataset, path: str) -> EpochInspection:
+        """Check a file of new rows against the card and the first file, by names and types.
+
+        Raises Invalid for a file that does not fit, EngineUnavailable for one that cannot be read.
         """
         ...
 
@@ -220,6 +238,16 @@ class Datasets(Protocol):
         reason: str | None,
         request: str | None,
         body: str,
+    ) -> Dataset: ...
+
+    def append(
+        self,
+        actor: str,
+        before: Dataset,
+        after: Dataset,
+        inspection: EpochInspection,
+        *,
+        reason: str | None,
     ) -> Dataset: ...
 
     def alter(

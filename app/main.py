@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from starlette.types import ASGIApp
 
 from app.actions.answer_query import AnswerQuery
+from app.actions.append_epoch import AppendEpoch
 from app.actions.ask_stream import AskStream
 from app.actions.book_losses import BookLosses
 from app.actions.grant_budget import GrantBudget
@@ -82,6 +83,7 @@ class Stores:
         self.streams = Streams(self.database)
         self.engines = LoadedEngines(settings)
         self.register_dataset = RegisterDataset(self.datasets, self.engines)
+        self.append_epoch = AppendEpoch(self.datasets, self.engines)
         self.grant_budget = GrantBudget(self.budgets, self.datasets, self.people)
         self.book_losses = BookLosses(self.budgets, self.datasets, self.people)
 
@@ -173,6 +175,7 @@ def application(settings: Settings | None = None) -> ASGIApp:
                     given.release_grid_ms / 1000,
                 ),
                 register_dataset=stores.register_dataset,
+                append_epoch=stores.append_epoch,
                 grant_budget=stores.grant_budget,
                 book_losses=stores.book_losses,
                 trace_tradeoff=TraceTradeoff(stores.history),

@@ -6,6 +6,7 @@ from typing import Protocol
 from fastapi import Request
 
 from app.actions.answer_query import AnswerQuery
+from app.actions.append_epoch import AppendEpoch
 from app.actions.ask_stream import AskStream
 from app.actions.book_losses import BookLosses
 from app.actions.grant_budget import GrantBudget
@@ -31,6 +32,7 @@ class Services:
     open_stream: OpenStream
     ask_stream: AskStream
     register_dataset: RegisterDataset
+    append_epoch: AppendEpoch
     grant_budget: GrantBudget
     book_losses: BookLosses
     trace_tradeoff: TraceTradeoff

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from app.accounting.loss import Loss
-from app.datasets import Card, Dataset
+from app.datasets import EPOCHS_MAX, Card, Dataset
 from app.errors import Invalid
 from app.mechanisms import above_threshold, tree_counter
 from app.mechanisms.above_threshold import AboveThreshold
@@ -21,7 +21,6 @@ from app.queries.statistics import Rows, Tally
 
 CROSSINGS_MAX = 10_000
 ASKS_MAX = 1_000_000
-EPOCHS_MAX = 1 << 20
 THRESHOLD_MAX = 1 << 53
 AT = "/stream"
 

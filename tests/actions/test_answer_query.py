@@ -66,6 +66,9 @@ class Spoiled:
     def inspect(self, source: Any, card: Any) -> Any:
         return self._real.inspect(source, card)
 
+    def inspect_epoch(self, dataset: Dataset, path: str) -> Any:
+        return self._real.inspect_epoch(dataset, path)
+
     def records(self, dataset: Dataset, wanted: Records) -> Iterable[Matrix]:
         return self._real.records(dataset, wanted)
 
