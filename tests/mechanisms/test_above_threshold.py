@@ -140,7 +140,7 @@ def worst_loss(law: Law, moves: list[tuple[int, int]], depth: int) -> float:
     """Over adaptive analysts who ask one of two queries at each step, and over neighbours that move
     the two by these amounts, around a threshold of 0."""
     worst = 0.0
-    for starts in product((-1, 0, 2), repeat=2):
+    for starts in ((0, 0), (0, 2), (-1, 0), (2, -1)):
         for move in moves:
             for strategy in strategies(depth):
 
@@ -170,6 +170,68 @@ def test_no_adaptive_analyst_sees_a_loss_above_the_charge(crossings: int) -> Non
 def test_counts_that_all_move_one_way_need_half_the_noise(crossings: int) -> None:
     made = law_of(stream(neighbours="add_remove", crossings=crossings))
     assert worst_loss(made, ONE_WAY, depth=3) <= 1 + ROUNDING
+
+
+# Over small tables: what neighbours do to the counts of every filter
+
+FILTERS = [{0}, {1}, {0, 1}]
+Person = tuple[int, ...]  # the values of their rows
+
+
+def counts_of(table: list[Person]) -> list[int]:
+    return [sum(value in kept for person in table for value in person) for kept in FILTERS]
+
+
+def neighbours_of(relation: str, rows_max: int) -> list[tuple[list[int], list[int]]]:
+    """The counts of both, for every pair of neighbours of up to two persons."""
+    persons: list[Person] = [
+        rows for n in range(1, rows_max + 1) for rows in product((0, 1), repeat=n)
+    ]
+    others: list[list[Person]] = [[], *([each] for each in persons)]
+    found = []
+    for rest in others:
+        for person in persons:
+            if relation == "add_remove":
+                found.append((counts_of(rest), counts_of([*rest, person])))
+            else:
+                found += [(counts_of([*rest, person]), counts_of([*rest, p])) for p in persons]
+    return found
+
+
+@pytest.mark.parametrize("rows_max", [1, 2])
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+def test_over_small_tables_no_stream_of_filters_loses_more_than_the_charge(
+    relation: str, rows_max: int
+) -> None:
+    made, charge = prepare(
+        card(neighbours=relation, rows_max=rows_max),
+        threshold=1,
+        crossings=2,
+        asks_max=3,
+        epsilon=Decimal(1),
+    )
+    pairs = neighbours_of(relation, rows_max)
+    moves = [[a - b for a, b in zip(one, other, strict=True)] for one, other in pairs]
+    assert max(abs(each) for move in moves for each in move) == made.sensitivity == rows_max
+    both_ways = any(min(move) < 0 < max(move) for move in moves)
+    assert both_ways == (relation == "replace_one"), "half of the noise is for add_remove alone"
+    assert made.count_scale == pytest.approx(count_scale(relation, made), rel=1e-9)
+    law, worst = law_of(made), 0.0
+    for one, other in {(tuple(one), tuple(other)) for one, other in pairs}:
+        for asked in product(range(len(FILTERS)), repeat=3):
+            laws = [
+                law.of(one_after_another([counts[place] for place in asked]))
+                for counts in (one, other)
+            ]
+            worst = max(worst, loss(*laws))
+    assert 0.1 < worst <= charge.pure / PICO + ROUNDING
+
+
+def count_scale(relation: str, made: AboveThreshold) -> float:
+    """From what is left of epsilon = 1 beside the threshold's part."""
+    moved = made.crossings if relation == "add_remove" else 2 * made.crossings
+    left = 1 - made.sensitivity / made.threshold_scale
+    return moved * made.sensitivity / left
 
 
 def long_stream(law: Law, moved: int, asks: int) -> float:
