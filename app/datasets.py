@@ -22,6 +22,7 @@ CATEGORIES_MAX = 100_000
 EDGE_MAX = 10**18
 CELLS_MAX = 256  # a charge may write one spend for each of them
 ROWS_MAX = 1 << 40
+EPOCHS_MAX = 4096  # a new version reads the files of all epochs again
 GRID_BITS = 34  # the larger bound of a `number` column is near 2^34 steps of its grid
 TEXT_LENGTH_MAX = 500
 # White space and control characters: of a private text every run of them is held as one space.
@@ -326,13 +327,23 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
+class Epoch:
+    """A file of rows that arrived later."""
+
+    path: str
+    digest: str  # SHA-256 of its bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Version:
-    """One immutable state of a dataset's rows."""
+    """One immutable state of a dataset's rows: those of its source and of the epochs after it. Its
+    number is that of the newest epoch; the source is epoch 1."""
 
     id: str
     number: int
     digest: str  # SHA-256 of the source's bytes
     seed: str  # which rows of a person with too many are kept; secret, the same on every server
+    appended: tuple[Epoch, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

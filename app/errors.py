@@ -13,7 +13,8 @@ AppError
 │   ├── PreconditionFailed    the budget is not the one the caller saw
 │   ├── DatasetClosed         nothing new is answered about this dataset
 │   ├── IdempotencyConflict   this request key was used with another body
-│   └── StillRunning          the first attempt under this request key holds its lease
+│   ├── StillRunning          the first attempt under this request key holds its lease
+│   └── StreamEnded           nothing more is answered by this stream
 ├── LedgerError
 │   ├── BudgetExhausted       the question costs more than an account has left
 │   └── AccountFrozen         the limit was lowered below what is spent
@@ -22,6 +23,7 @@ AppError
 │   └── EngineFailed          failed after data was asked; never says why
 ├── QuestionForfeited         charged, could not be answered, never will be
 ├── QuestionVoided            charged, given back, because no data was read
+├── SecretUnavailable         what a stream keeps secret cannot be sealed or opened here
 └── StoreUnavailable          the ledger cannot be reached; the outcome resolves by the same key
 """
 
@@ -114,6 +116,10 @@ class StillRunning(Conflict):
         self.retry_after_seconds = retry_after_seconds
 
 
+class StreamEnded(Conflict):
+    pass
+
+
 class LedgerError(AppError):
     """A refusal. What is left is worked out when it is told, not while others wait to charge."""
 
@@ -152,6 +158,10 @@ class QuestionForfeited(AppError):
 
 
 class QuestionVoided(AppError):
+    pass
+
+
+class SecretUnavailable(AppError):
     pass
 
 

@@ -16,8 +16,10 @@ from app.ledger.account import Account
 from app.ledger.chain import Entry
 from app.ledger.protocol import Order, Outcome
 from app.ledger.records import Asked, Budget
+from app.ledger.stream_protocol import Stream
 from app.ledger.verify import Line
 from app.queries.statistics import (
+    Condition,
     Exact,
     KeyBatch,
     KeyTally,
@@ -40,6 +42,17 @@ class Inspection:
     place: str  # where the source really is, however it was written
 
 
+@dataclass(frozen=True, slots=True)
+class EpochInspection:
+    """What is learned of a file of rows that arrived later."""
+
+    digest: str
+    content: str
+    place: str
+    together: str  # the content of the dataset with it, as if all rows were in one file
+    empty: bool
+
+
 class Engine(Protocol):
     """Exact statistics over one kind of data source. Synchronous; called from a thread."""
 
@@ -48,6 +61,13 @@ class Engine(Protocol):
 
         Raises Invalid for a card that does not fit, EngineUnavailable for a source that cannot be
         read.
+        """
+        ...
+
+    def inspect_epoch(self, dataset: Dataset, path: str) -> EpochInspection:
+        """Check a file of new rows against the card and the first file, by names and types.
+
+        Raises Invalid for a file that does not fit, EngineUnavailable for one that cannot be read.
         """
         ...
 
@@ -85,6 +105,10 @@ class Engine(Protocol):
         it is asked for. Raises EngineFailed, at any batch, always the same, never why."""
         ...
 
+    def epochs(self, dataset: Dataset, where: Condition | None) -> tuple[int, ...]:
+        """How many rows of each epoch meet the condition. Raises EngineFailed, always the same."""
+        ...
+
     def close(self) -> None:
         """Let go of files and connections."""
         ...
@@ -108,6 +132,22 @@ class Ledger(Protocol):
 
     async def answered(self, reuse_key: str) -> bool:
         """Is there a stored answer that would be given again?"""
+        ...
+
+
+class Seal(Protocol):
+    """Secrets of streams at rest: sealed with a key that the ledger's database does not hold."""
+
+    def check(self) -> None:
+        """Raises SecretUnavailable if this server could not seal."""
+        ...
+
+    def close(self, secret: str, about: str) -> str:
+        """The secret, sealed and bound to what it is about. Raises SecretUnavailable."""
+        ...
+
+    def open(self, sealed: str, about: str) -> str:
+        """Raises SecretUnavailable if it was sealed with another key, or about something else."""
         ...
 
 
@@ -200,6 +240,16 @@ class Datasets(Protocol):
         body: str,
     ) -> Dataset: ...
 
+    def append(
+        self,
+        actor: str,
+        before: Dataset,
+        after: Dataset,
+        inspection: EpochInspection,
+        *,
+        reason: str | None,
+    ) -> Dataset: ...
+
     def alter(
         self,
         actor: str,
@@ -257,3 +307,11 @@ class History(Protocol):
     def last(self, analyst_id: str, dataset_id: str) -> Asked | None: ...
 
     def one(self, charge_id: str, *, analyst_id: str | None) -> Asked: ...
+
+
+class Streams(Protocol):
+    def one(self, stream_id: str, *, analyst_id: str | None) -> Stream:
+        """Raises NotFound: unknown, or another's."""
+        ...
+
+    def all(self, *, analyst_id: str | None, after: str | None, limit: int) -> list[Stream]: ...

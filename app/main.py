@@ -9,8 +9,11 @@ from dataclasses import dataclass
 from starlette.types import ASGIApp
 
 from app.actions.answer_query import AnswerQuery
+from app.actions.append_epoch import AppendEpoch
+from app.actions.ask_stream import AskStream
 from app.actions.book_losses import BookLosses
 from app.actions.grant_budget import GrantBudget
+from app.actions.open_stream import OpenStream
 from app.actions.preview_queries import PreviewQueries
 from app.actions.register_dataset import RegisterDataset
 from app.actions.trace_tradeoff import TraceTradeoff
@@ -20,6 +23,7 @@ from app.engines import ENGINES, load_engine
 from app.errors import Invalid, StoreUnavailable
 from app.interfaces import Engine
 from app.mechanisms.sampling import SystemNoise
+from app.planning.opening import StreamPlanner
 from app.planning.plan import Planner
 from app.settings import Settings
 from app.store.administration import Administration, install
@@ -30,6 +34,8 @@ from app.store.datasets import Datasets
 from app.store.history import History
 from app.store.migrate import check_current, migrate
 from app.store.people import People
+from app.store.sealing import KeySeal
+from app.store.streams import Streams
 from app.store.writer import Writer
 
 ENGINE_THREADS = 8
@@ -74,8 +80,10 @@ class Stores:
         self.datasets = Datasets(self.database, administration)
         self.budgets = Budgets(self.database, administration)
         self.history = History(self.database)
+        self.streams = Streams(self.database)
         self.engines = LoadedEngines(settings)
         self.register_dataset = RegisterDataset(self.datasets, self.engines)
+        self.append_epoch = AppendEpoch(self.datasets, self.engines)
         self.grant_budget = GrantBudget(self.budgets, self.datasets, self.people)
         self.book_losses = BookLosses(self.budgets, self.datasets, self.people)
 
@@ -119,6 +127,8 @@ def application(settings: Settings | None = None) -> ASGIApp:
         catalogue = Catalogue(writer)
         noise = SystemNoise()
         planner = Planner()
+        # Beside a ledger that others may share, a key in our own home would be no use to them.
+        seal = KeySeal(given.secret_key, given.home if given.embedded else None)
         threads = ThreadPoolExecutor(ENGINE_THREADS, thread_name_prefix="engine")
         learners = ThreadPoolExecutor(LEARNING_THREADS, thread_name_prefix="learner")
         # What is loaded by now stays for good; with every few requests the collector would look
@@ -141,7 +151,30 @@ def application(settings: Settings | None = None) -> ASGIApp:
                     given.release_grid_ms / 1000,
                 ),
                 preview_queries=PreviewQueries(writer, catalogue, planner),
+                open_stream=OpenStream(
+                    writer,
+                    catalogue,
+                    stores.engines,
+                    noise,
+                    seal,
+                    StreamPlanner(),
+                    threads,
+                    given.lease_seconds,
+                    given.release_grid_ms / 1000,
+                ),
+                ask_stream=AskStream(
+                    writer,
+                    catalogue,
+                    stores.engines,
+                    stores.streams,
+                    noise,
+                    seal,
+                    threads,
+                    given.lease_seconds,
+                    given.release_grid_ms / 1000,
+                ),
                 register_dataset=stores.register_dataset,
+                append_epoch=stores.append_epoch,
                 grant_budget=stores.grant_budget,
                 book_losses=stores.book_losses,
                 trace_tradeoff=TraceTradeoff(stores.history),
@@ -152,6 +185,7 @@ def application(settings: Settings | None = None) -> ASGIApp:
                 datasets=stores.datasets,
                 budgets=stores.budgets,
                 history=stores.history,
+                streams=stores.streams,
                 choice=noise,
                 readiness=Ready(stores.database),
             )

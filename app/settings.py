@@ -20,6 +20,7 @@ class Settings:
     workers: int
     data_roots: tuple[Path, ...]
     admin_key: str | None
+    secret_key: str | None
     release_grid_ms: int
     lease_seconds: float
     engine_timeout_seconds: float
@@ -48,6 +49,7 @@ class Settings:
             workers=_whole(environment, "BURSAR_WORKERS", 1, 1, 64),
             data_roots=tuple(Path(root).absolute() for root in roots.split(os.pathsep) if root),
             admin_key=get("BURSAR_ADMIN_KEY") or None,
+            secret_key=get("BURSAR_SECRET_KEY") or None,
             release_grid_ms=_whole(environment, "BURSAR_RELEASE_GRID_MS", 100, 0, 60_000),
             lease_seconds=_real(environment, "BURSAR_LEASE_SECONDS", 60.0),
             engine_timeout_seconds=_real(environment, "BURSAR_ENGINE_TIMEOUT_SECONDS", 30.0),
@@ -66,6 +68,11 @@ def _check_texts(environment: Mapping[str, str]) -> None:
     key = environment.get("BURSAR_ADMIN_KEY")
     if key and not re.fullmatch(r"[!-~]{1,500}", key):
         raise SettingsError("BURSAR_ADMIN_KEY must be 1 to 500 printable ASCII letters, no spaces.")
+    secret = environment.get("BURSAR_SECRET_KEY")
+    if secret and not re.fullmatch(r"[!-~]{32,500}", secret):
+        raise SettingsError(
+            "BURSAR_SECRET_KEY must be 32 to 500 printable ASCII letters, no spaces."
+        )
     memory = environment.get("BURSAR_ENGINE_MEMORY")
     if memory and not re.fullmatch(r"[0-9]+(\.[0-9]+)? ?[KMGT]i?B", memory):
         raise SettingsError("BURSAR_ENGINE_MEMORY must be a size such as 1GB.")

@@ -186,6 +186,7 @@ class Ledger:
         }
         if self.database is not None:
             settings["BURSAR_DATABASE_URL"] = self.database
+            settings["BURSAR_SECRET_KEY"] = f"for streams, {self.admin_key}".replace(" ", "-")
         return settings
 
     def serve(
@@ -457,3 +458,39 @@ def ask_until_settled(
             return reply
         assert int(reply.headers["Retry-After"]) >= 1
         time.sleep(0.1)
+
+
+# Streams
+
+
+def above_threshold(dataset: str, epsilon: float | str = 0.25, **more: Any) -> Json:
+    """A stream that compares with half of `some_rows`, until one count reaches it."""
+    stream = {"kind": "above_threshold", "threshold": 30, "crossings": 1, "asks_max": 100, **more}
+    return {"dataset": dataset, "stream": stream, "privacy": {"epsilon": epsilon}}
+
+
+def running_count(dataset: str, epsilon: float | str = 0.25, **more: Any) -> Json:
+    stream = {"kind": "running_count", "epochs_max": 8, **more}
+    return {"dataset": dataset, "stream": stream, "privacy": {"epsilon": epsilon}}
+
+
+def open_stream(
+    client: httpx.Client, opening: Json, request_key: str | None = None
+) -> httpx.Response:
+    headers = {} if request_key is None else {"Idempotency-Key": request_key}
+    return client.post("/v1/streams", json=opening, headers=headers)
+
+
+def ask_stream(
+    client: httpx.Client, stream: str, where: Json | None = None, request_key: str | None = None
+) -> httpx.Response:
+    """Ask for a count of the rows that meet the filter."""
+    query = {"kind": "count"} | ({} if where is None else {"where": where})
+    return post_ask(client, stream, {"query": query}, request_key)
+
+
+def post_ask(
+    client: httpx.Client, stream: str, body: Json, request_key: str | None = None
+) -> httpx.Response:
+    headers = {} if request_key is None else {"Idempotency-Key": request_key}
+    return client.post(f"/v1/streams/{stream}/ask", json=body, headers=headers)

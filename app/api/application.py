@@ -17,6 +17,7 @@ from app.api import (
     ledger,
     losses,
     queries,
+    streams,
     tradeoff,
 )
 from app.api.openapi import install_openapi
@@ -104,7 +105,7 @@ def make_application(
         **options,
     )
     app.state.body_bytes_max = body_bytes_max
-    asked = (queries, history, datasets, analysts, budgets, tradeoff, losses, ledger)
+    asked = (queries, history, streams, datasets, analysts, budgets, tradeoff, losses, ledger)
     for resource in (*asked, accounting, health):
         app.include_router(resource.router)
     install_problems(app)

@@ -1,4 +1,4 @@
-"""Datasets: register, look at the public card, made-up rows, describe, close and reopen."""
+"""Datasets: register, look at the public card, made-up rows, describe, close, append epochs."""
 
 import json
 from typing import Annotated, Any, Literal
@@ -24,7 +24,7 @@ from app.api.wire import (
     json_response,
 )
 from app.datasets import Card, Cells, Column, Dataset, Neighbours, Person, Source
-from app.errors import NotFound
+from app.errors import Invalid, NotFound
 
 router = APIRouter(tags=["datasets"])
 
@@ -63,9 +63,17 @@ class DatasetRequest(Card):
     reason: Reason = None
 
 
-class DatasetChange(WireRequest):
-    """What may change: the description, and whether questions are answered."""
+class EpochRequest(WireRequest):
+    """A CSV or Parquet file of new rows, with the columns of the dataset's first file."""
 
+    path: Annotated[str, Field(min_length=1, max_length=1000)]
+
+
+class DatasetChange(WireRequest):
+    """What may change: the description, whether questions are answered, and, by itself, the rows:
+    `append` adds those of a file as the next epoch."""
+
+    append: EpochRequest | None = None
     description: Description | None = None
     status: Literal["open", "closed"] | None = None
     reason: Reason = None
@@ -176,11 +184,11 @@ def sample(
     "/v1/datasets/{dataset}",
     **documented(
         "change_dataset",
-        "Describe, close or reopen",
+        "Describe, close or reopen, append an epoch",
         DatasetResponse,
         request=DatasetChange,
-        example={"status": "closed", "reason": "replaced by the census of 2026"},
-        extra_problems=problems(404),
+        example={"append": {"path": "census-2026-02.parquet"}, "reason": "those of February"},
+        extra_problems=problems(404, 409),
     ),
 )
 def change(
@@ -190,6 +198,13 @@ def change(
     parsed: Annotated[Parsed[DatasetChange], Depends(body(DatasetChange))],
 ) -> Response:
     wanted = parsed.value
+    if wanted.append is not None:
+        if wanted.description is not None or wanted.status is not None:
+            raise Invalid.field("/append", "an epoch is appended by itself: leave the rest out")
+        appended = given.append_epoch(
+            principal, name=dataset, path=wanted.append.path, reason=wanted.reason
+        )
+        return json_response(_shown(given, principal, appended))
     changed = given.datasets.alter(
         principal.name,
         dataset,

@@ -32,12 +32,14 @@ STATUSES: dict[type[AppError], int] = {
     errors.PreconditionFailed: 412,
     errors.IdempotencyConflict: 422,
     errors.StillRunning: 409,
+    errors.StreamEnded: 409,
     errors.BudgetExhausted: 402,
     errors.AccountFrozen: 423,
     errors.EngineUnavailable: 503,
     errors.EngineFailed: 503,
     errors.QuestionForfeited: 503,
     errors.QuestionVoided: 503,
+    errors.SecretUnavailable: 503,
     errors.StoreUnavailable: 503,
 }
 

@@ -6,10 +6,10 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Request, Response
 from pydantic import BaseModel, Discriminator, Field, Tag, TypeAdapter
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 from typing_extensions import override
 
-from app.actions.answer_query import AskedOnce, Reply
+from app.actions.charging import AskedOnce, Reply
 from app.api.body import Parsed, body, parse, read_bytes, request_key
 from app.api.openapi import documented, problems
 from app.api.principal import AnyoneHot, Given, current_hot, token
@@ -114,8 +114,8 @@ class StoredResponse(Response):
 
     media_type = "application/json"
 
-    def __init__(self, text: str, headers: dict[str, str]) -> None:
-        self.status_code = 200
+    def __init__(self, text: str, headers: dict[str, str], status: int = 200) -> None:
+        self.status_code = status
         self.background = None
         self.body = text.encode()
         self.raw_headers = [
@@ -128,7 +128,7 @@ class StoredResponse(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         reach("F10")
         if ARMED == "F11":
-            await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+            await send(self._start())
             half = self.body[: len(self.body) // 2]
             await send({"type": "http.response.body", "body": half, "more_body": True})
             await asyncio.sleep(0.05)
@@ -136,9 +136,13 @@ class StoredResponse(Response):
             rest = self.body[len(half) :]
             await send({"type": "http.response.body", "body": rest, "more_body": False})
             return
-        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        await send(self._start())
         await send({"type": "http.response.body", "body": self.body})
         reach("F12")
+
+    def _start(self) -> Message:
+        start = {"type": "http.response.start", "status": self.status_code}
+        return {**start, "headers": self.raw_headers}
 
 
 @lru_cache(maxsize=1024)
@@ -179,10 +183,10 @@ async def ask(request: Request) -> Response:
     except (Invalid, AccessError):
         await current_hot(request)  # what is wrong is told only to a key that still holds
         raise
-    return StoredResponse(reply.text, headers=_headers(reply, key))
+    return StoredResponse(reply.text, headers=reply_headers(reply, key))
 
 
-def _headers(reply: Reply, key: str) -> dict[str, str]:
+def reply_headers(reply: Reply, key: str) -> dict[str, str]:
     headers = {"idempotency-key": key}
     if reply.replayed:
         headers["idempotent-replayed"] = "true"

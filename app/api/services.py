@@ -6,13 +6,16 @@ from typing import Protocol
 from fastapi import Request
 
 from app.actions.answer_query import AnswerQuery
+from app.actions.append_epoch import AppendEpoch
+from app.actions.ask_stream import AskStream
 from app.actions.book_losses import BookLosses
 from app.actions.grant_budget import GrantBudget
+from app.actions.open_stream import OpenStream
 from app.actions.preview_queries import PreviewQueries
 from app.actions.register_dataset import RegisterDataset
 from app.actions.sample_rows import Choice
 from app.actions.trace_tradeoff import TraceTradeoff
-from app.interfaces import Budgets, Catalogue, Datasets, History, Ledger, People
+from app.interfaces import Budgets, Catalogue, Datasets, History, Ledger, People, Streams
 from app.planning.plan import Planner
 
 
@@ -26,7 +29,10 @@ class Readiness(Protocol):
 class Services:
     answer_query: AnswerQuery
     preview_queries: PreviewQueries
+    open_stream: OpenStream
+    ask_stream: AskStream
     register_dataset: RegisterDataset
+    append_epoch: AppendEpoch
     grant_budget: GrantBudget
     book_losses: BookLosses
     trace_tradeoff: TraceTradeoff
@@ -37,6 +43,7 @@ class Services:
     datasets: Datasets
     budgets: Budgets
     history: History
+    streams: Streams
     choice: Choice
     readiness: Readiness
 

@@ -6,6 +6,7 @@ and dates of the card are written into the text; a card's texts are joined from 
 """
 
 import datetime
+from collections.abc import Sequence
 
 from app.datasets import (
     TEXT_GAPS,
@@ -19,7 +20,7 @@ from app.datasets import (
     NumberColumn,
     TextColumn,
 )
-from app.engines.layout import PERSON, persons_are_told_apart
+from app.engines.layout import EPOCH, PERSON, persons_are_told_apart
 from app.engines.sources import SourceTable
 
 _GAPS = "".join(rf"\x{{{low:x}}}-\x{{{high:x}}}" for low, high in TEXT_GAPS)
@@ -31,11 +32,32 @@ def category_table(i: int) -> str:
     return f"categories{i}"
 
 
-def cleaned_rows(card: Card, table: SourceTable) -> str:
-    """One SELECT over the source. Its parameters are the version's seed, as often as `seeds` says,
-    and the source's path."""
+def cleaned_rows(card: Card, tables: Sequence[SourceTable]) -> str:
+    """One SELECT over the source and the epochs after it. Its parameters are the version's seed, as
+    often as `seeds` says, and the path of each."""
+    stored = [name for i, column in enumerate(card.columns) for name in _stored(i, column)]
+    rows = _fitted(card, tables[0])
+    if len(tables) > 1:
+        numbered = [
+            f"SELECT *, {epoch:d} AS {EPOCH} FROM ({_fitted(card, table)})"  # noqa: S608
+            for epoch, table in enumerate(tables, 1)
+        ]
+        rows = " UNION ALL ".join(numbered)
+        stored.append(EPOCH)
+    if isinstance(card.person, ColumnPerson):
+        rows = _bounded(card, rows, card.person.rows_max, stored)
+    if persons_are_told_apart(card):
+        stored.append(PERSON)
+    return f"SELECT {', '.join(stored)} FROM ({rows})"  # noqa: S608 - generated names
+
+
+def _stored(i: int, column: Column) -> list[str]:
+    return [f"c{i}", f"s{i}"] if isinstance(column, NumberColumn) else [f"c{i}"]
+
+
+def _fitted(card: Card, table: SourceTable) -> str:
+    """The rows of one file, every value as it is stored."""
     read, clamped, stepped, joins = [], [], [], []
-    stored: list[str] = []
     for i, column in enumerate(card.columns):
         position = table.position(column.name)
         assert position is not None, "the card was checked against the file"
@@ -46,11 +68,9 @@ def cleaned_rows(card: Card, table: SourceTable) -> str:
         else:
             read.append(f"{_read(column, f'k{position}', table.types[position])} AS v{i}")
         clamped.append(f"{_clamp(column, f'v{i}')} AS c{i}")
-        stored.append(f"c{i}")
         if isinstance(column, NumberColumn):
             factor = _double(2.0**column.grid_exponent)
             stepped.append(f"CAST(floor(c{i} * {factor}) AS BIGINT) AS s{i}")
-            stored.append(f"s{i}")
     if isinstance(card.person, ColumnPerson):
         position = table.position(card.person.column)
         assert position is not None, "the card was checked against the file"
@@ -58,12 +78,7 @@ def cleaned_rows(card: Card, table: SourceTable) -> str:
         clamped.append("person")
     rows = f"SELECT {', '.join(read)} FROM {table.relation} {' '.join(joins)}"  # noqa: S608
     rows = f"SELECT {', '.join(clamped)} FROM ({rows})"  # noqa: S608 - generated names
-    rows = f"SELECT {', '.join(['*', *stepped])} FROM ({rows})"  # noqa: S608 - generated names
-    if isinstance(card.person, ColumnPerson):
-        rows = _bounded(card, rows, card.person.rows_max, stored)
-    if persons_are_told_apart(card):
-        stored.append(PERSON)
-    return f"SELECT {', '.join(stored)} FROM ({rows})"  # noqa: S608 - generated names
+    return f"SELECT {', '.join(['*', *stepped])} FROM ({rows})"  # noqa: S608 - generated names
 
 
 def seeds(card: Card) -> int:
@@ -78,6 +93,9 @@ def _bounded(card: Card, rows: str, rows_max: int, stored: list[str]) -> str:
     still tied are rows no question can tell apart, and every server keeps the same ones. Doubles
     enter the hash as their whole steps, because the text of a double is the engine's own; texts as
     they are, and where two rows differ only in how they share a "|" the columns decide.
+
+    Rows of earlier epochs come first: a row that is kept stays, whatever arrives later, and of all
+    epochs together a person has at most rows_max.
     """
     hashed = [
         f"s{i}" if isinstance(column, NumberColumn) else f"c{i}"
@@ -85,8 +103,9 @@ def _bounded(card: Card, rows: str, rows_max: int, stored: list[str]) -> str:
     ]
     texts = ", '|', ".join(f"coalesce(CAST({name} AS VARCHAR), '~')" for name in hashed)
     order = ", ".join(f"{name} NULLS LAST" for name in stored)
+    first = f"{EPOCH}, " if EPOCH in stored else ""
     ranked = (
-        "row_number() OVER (PARTITION BY person ORDER BY "
+        f"row_number() OVER (PARTITION BY person ORDER BY {first}"
         f"md5(concat(CAST(? AS VARCHAR), '|', {texts}, '|', person)), {order}) AS place"
     )
     told = "*"

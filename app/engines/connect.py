@@ -1,11 +1,12 @@
 """Hardened DuckDB connections: what SQL could reach is decided here, before any SQL runs.
 
 No connection installs or loads extensions, sees Python variables, or changes its settings. One
-that ingests may read its one source file; one that answers questions reads only its own database.
+that ingests may read its source files; one that answers questions reads only its own database.
 """
 
 import os
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,15 +27,18 @@ class Limits:
     temporary_size_max: str = "8GB"
 
 
-def connect_to_ingest(database: str, source: Path, limits: Limits) -> duckdb.DuckDBPyConnection:
-    """A connection that writes `database` (or :memory:) and reads `source`, and nothing else."""
+def connect_to_ingest(
+    database: str, sources: Sequence[Path], limits: Limits
+) -> duckdb.DuckDBPyConnection:
+    """A connection that writes `database` (or :memory:) and reads `sources`, and nothing else."""
     name = "inspect" if database == ":memory:" else Path(database).stem
     settings = _settings(f"{name}-{secrets.token_hex(4)}", limits)
     connection = duckdb.connect(database, config=settings)
     try:
         # The order matters: the list of paths can only be given while external access is open.
         connection.execute("SET TimeZone = 'UTC'")
-        connection.execute(f"SET allowed_paths = [{_quoted(str(source))}]")
+        paths = ", ".join(_quoted(str(source)) for source in sources)
+        connection.execute(f"SET allowed_paths = [{paths}]")
         connection.execute("SET enable_external_access = false")
         connection.execute("SET lock_configuration = true")
     except BaseException:

@@ -17,6 +17,7 @@ import duckdb
 
 from app.datasets import Card, Dataset, Source
 from app.engines.connect import Limits, connect_to_ingest
+from app.engines.epochs import AT, NO_FILE, check_epoch, is_empty, render_epochs
 from app.engines.fingerprint import content_hash
 from app.engines.fitting import check_fit
 from app.engines.keys import BATCH, key_batch, render_keys
@@ -30,8 +31,9 @@ from app.engines.steps import render_steps
 from app.engines.versions import OpenVersions
 from app.engines.watchdog import WATCHDOG
 from app.errors import EngineFailed, EngineUnavailable, Invalid
-from app.interfaces import Inspection
+from app.interfaces import EpochInspection, Inspection
 from app.queries.statistics import (
+    Condition,
     Exact,
     KeyBatch,
     KeyTally,
@@ -71,6 +73,13 @@ class DuckDBEngine:
     def inspect(self, source: Source, card: Card) -> Inspection:
         path = resolve_source(source.path, self._data_roots)
         return _readable(lambda: self._inspect(path, card))
+
+    def inspect_epoch(self, dataset: Dataset, path: str) -> EpochInspection:
+        try:
+            found = resolve_source(path, self._data_roots)
+        except Invalid:
+            raise Invalid.field(AT, NO_FILE) from None
+        return _readable(lambda: self._inspect_epoch(dataset, found))
 
     def prepare(self, dataset: Dataset) -> None:
         if not self.ready(dataset):
@@ -127,6 +136,21 @@ class DuckDBEngine:
             pass
         raise EngineFailed("The question could not be answered.")
 
+    def epochs(self, dataset: Dataset, where: Condition | None) -> tuple[int, ...]:
+        """Nothing of it is kept: it is asked once for each epoch."""
+        found: list[tuple[int, int]] | None
+        try:
+            with self._versions.cursor(dataset) as (cursor, layout):
+                text, parameters = render_epochs(layout, where, told=dataset.version.number > 1)
+                with WATCHDOG.watch(cursor, self._timeout_seconds):
+                    found = cursor.execute(text, parameters).fetchall()
+        except Exception:  # noqa: BLE001 - whatever its class, its text may quote a cell
+            found = None
+        if found is None:
+            raise EngineFailed("The question could not be answered.")
+        by_epoch = dict(found)
+        return tuple(by_epoch.get(epoch, 0) for epoch in range(1, dataset.version.number + 1))
+
     def close(self) -> None:
         """Close every version that is not in use; the engine opens them again when asked."""
         self._versions.close()
@@ -135,7 +159,7 @@ class DuckDBEngine:
         state = file_state(path)
         digest = file_digest(path)
         with (
-            connect_to_ingest(":memory:", path, self._limits) as connection,
+            connect_to_ingest(":memory:", [path], self._limits) as connection,
             WATCHDOG.watch(connection, self._ingest_timeout_seconds),
         ):
             table = open_table(connection, path)
@@ -146,11 +170,32 @@ class DuckDBEngine:
         return Inspection(digest=digest, content=content, place=str(path))
 
     def _prepare(self, dataset: Dataset) -> None:
+        sources = self._sources(dataset)
+        prepare_version(dataset, sources, self._limits, self._ingest_timeout_seconds)
+
+    def _sources(self, dataset: Dataset) -> list[Path]:
+        """The source, and the files of the epochs after it."""
+        paths = [dataset.source.path, *(epoch.path for epoch in dataset.version.appended)]
         try:
-            path = resolve_source(dataset.source.path, self._data_roots)
-        except Invalid:  # it was there when it was registered
+            return [resolve_source(path, self._data_roots) for path in paths]
+        except Invalid:  # they were there when they were registered
             raise EngineUnavailable("The source is gone.") from None
-        prepare_version(dataset, path, self._limits, self._ingest_timeout_seconds)
+
+    def _inspect_epoch(self, dataset: Dataset, path: Path) -> EpochInspection:
+        sources = self._sources(dataset)
+        state, digest = file_state(path), file_digest(path)
+        with (
+            connect_to_ingest(":memory:", [*sources, path], self._limits) as connection,
+            WATCHDOG.watch(connection, self._ingest_timeout_seconds),
+        ):
+            tables = [open_table(connection, source) for source in (*sources, path)]
+            check_epoch(dataset.card, tables[0], tables[-1])
+            content = content_hash(connection, tables[-1])
+            empty = is_empty(connection, tables[-1])
+            together = content_hash(connection, *tables)
+        if file_state(path) != state:
+            raise EngineUnavailable("The file changed while it was read.")
+        return EpochInspection(digest, content, str(path), together, empty)
 
     def _ask(self, dataset: Dataset, tally: Tally) -> Exact | None:
         """The result, or None for whatever went wrong."""

@@ -16,9 +16,11 @@ import duckdb
 from app.engines.sources import SourceTable
 
 
-def content_hash(connection: duckdb.DuckDBPyConnection, table: SourceTable) -> str:
-    """Reads the whole file once. Raises duckdb.Error for a file that cannot be read to its end."""
-    positions = range(len(table.names))
+def content_hash(connection: duckdb.DuckDBPyConnection, *tables: SourceTable) -> str:
+    """Of the rows of all the files together, which have columns of the same names. Reads each file
+    once. Raises duckdb.Error for a file that cannot be read to its end."""
+    positions = range(len(tables[0].names))
+    relation = tables[0].relation if len(tables) == 1 else f"({_together(tables)})"
     texts = ", ".join(
         f"NULLIF(trim(CAST(k{i} AS VARCHAR)), '') AS x{i}, TRY_CAST(x{i} AS DOUBLE) AS d{i}"
         for i in positions
@@ -27,16 +29,26 @@ def content_hash(connection: duckdb.DuckDBPyConnection, table: SourceTable) -> s
     sums = ", ".join(
         f"count(t{i}), sum(md5_number_lower(t{i})), sum(md5_number_upper(t{i}))" for i in positions
     )
-    text = f"SELECT {texts} FROM {table.relation}"  # noqa: S608 - generated names
+    text = f"SELECT {texts} FROM {relation}"  # noqa: S608 - generated names
     text = f"SELECT {canonical} FROM ({text})"  # noqa: S608 - generated names
     text = f"SELECT count(*), {sums} FROM ({text})"  # noqa: S608 - generated names
-    row = connection.execute(text, [str(table.path)]).fetchone()
+    row = connection.execute(text, [str(table.path) for table in tables]).fetchone()
     assert row is not None, "an aggregate without groups has one row"
     row_count, *parts = row
     columns = sorted(
         f"{parts[3 * i]}:{parts[3 * i + 1] or 0}:{parts[3 * i + 2] or 0}" for i in positions
     )
     return hashlib.sha256("\n".join([f"rows:{row_count}", *columns]).encode()).hexdigest()
+
+
+def _together(tables: tuple[SourceTable, ...]) -> str:
+    """All rows, in the columns of the first file, by name; as texts, for types may differ."""
+    parts = []
+    for table in tables:
+        places = [table.position(name) for name in tables[0].names]
+        columns = ", ".join(f"CAST(k{place} AS VARCHAR) AS k{i}" for i, place in enumerate(places))
+        parts.append(f"SELECT {columns} FROM {table.relation}")  # noqa: S608 - generated names
+    return " UNION ALL ".join(parts)
 
 
 def _canonical(i: int) -> str:

@@ -6,12 +6,15 @@ as such. A `number` column has a second one, "s<i>", its whole steps, which is w
 
 Where a text column may have several rows of one person there is "person": a keyed hash, by which
 rows of one person are known to be so, and from which nobody is known.
+
+A version to which epochs were appended has "epoch", the number of the one that a row came with.
 """
 
 from app.datasets import Card, CategoryColumn, Column, IntegerColumn, NumberColumn, TextColumn
 
 TABLE = "rows"
 PERSON = "person"
+EPOCH = "epoch"
 
 
 def persons_are_told_apart(card: Card) -> bool:

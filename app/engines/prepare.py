@@ -7,7 +7,7 @@ there and whole, or not there. Preparing what is prepared does nothing.
 import fcntl
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -31,11 +31,13 @@ def version_path(home: Path, version_id: str) -> Path:
     return home / "versions" / f"{version_id}.duckdb"
 
 
-def prepare_version(dataset: Dataset, source: Path, limits: Limits, timeout_seconds: float) -> None:
-    """Build the version unless it is there.
+def prepare_version(
+    dataset: Dataset, sources: Sequence[Path], limits: Limits, timeout_seconds: float
+) -> None:
+    """Build the version, of its source and the epochs after it, unless it is there.
 
-    Raises EngineUnavailable if the source is not the registered file, and whatever duckdb raises
-    if it cannot be read.
+    Raises EngineUnavailable if one is not the registered file, and whatever duckdb raises if it
+    cannot be read.
     """
     final = version_path(limits.home, dataset.version.id)
     if final.exists():
@@ -48,7 +50,7 @@ def prepare_version(dataset: Dataset, source: Path, limits: Limits, timeout_seco
         building = final.with_suffix(".building")
         _remove(building)  # what a process that was killed left behind
         try:
-            _build(dataset, source, building, limits, timeout_seconds)
+            _build(dataset, sources, building, limits, timeout_seconds)
             _flush(building)
             os.rename(building, final)
             _flush(final.parent)
@@ -57,22 +59,28 @@ def prepare_version(dataset: Dataset, source: Path, limits: Limits, timeout_seco
 
 
 def _build(
-    dataset: Dataset, source: Path, building: Path, limits: Limits, timeout_seconds: float
+    dataset: Dataset,
+    sources: Sequence[Path],
+    building: Path,
+    limits: Limits,
+    timeout_seconds: float,
 ) -> None:
-    state = file_state(source)
-    if file_digest(source) != dataset.version.digest:
+    states = [file_state(source) for source in sources]
+    version, card = dataset.version, dataset.card
+    registered = [version.digest, *(epoch.digest for epoch in version.appended)]
+    if [file_digest(source) for source in sources] != registered:
         raise EngineUnavailable("The source is not the file that was registered.")
-    card = dataset.card
     with (
-        connect_to_ingest(str(building), source, limits) as connection,
+        connect_to_ingest(str(building), sources, limits) as connection,
         WATCHDOG.watch(connection, timeout_seconds),
     ):
-        table = open_table(connection, source)
-        check_fit(card, table)
+        tables = [open_table(connection, source) for source in sources]
+        for table in tables:
+            check_fit(card, table)
         _write_categories(connection, dataset)
-        parameters = [*[dataset.version.seed] * seeds(card), str(source)]
-        connection.execute(f'CREATE TABLE "{TABLE}" AS {cleaned_rows(card, table)}', parameters)
-    if file_state(source) != state:
+        parameters = [*[version.seed] * seeds(card), *map(str, sources)]
+        connection.execute(f'CREATE TABLE "{TABLE}" AS {cleaned_rows(card, tables)}', parameters)
+    if [file_state(source) for source in sources] != states:
         raise EngineUnavailable("The source is not the file that was registered.")
 
 

@@ -13,6 +13,7 @@ from app.access import holder_of
 from app.accounting.loss import Loss
 from app.errors import AppError
 from app.ledger.balance import Cells
+from app.ledger.stream_protocol import NewStream, StreamOrder, StreamOutcome
 
 
 class State(StrEnum):
@@ -74,6 +75,7 @@ class RecordOrder:
     attempt: int
     answer: str
     grid_seconds: float = 0.0  # settled on this grid of the time since the charge; 0 is none
+    stream: NewStream | None = None  # stored with the answer of its opening
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +113,8 @@ class ProgressOrder:
     lease_seconds: float
 
 
-Order = ChargeOrder | RecordOrder | ForfeitOrder | VoidOrder | ProgressOrder
+QuestionOrder = ChargeOrder | RecordOrder | ForfeitOrder | VoidOrder | ProgressOrder
+Order = QuestionOrder | StreamOrder
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,4 +158,4 @@ class Noted:
     held: bool
 
 
-Outcome = Charged | Settled | Stale | Noted
+Outcome = Charged | Settled | Stale | Noted | StreamOutcome

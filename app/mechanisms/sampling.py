@@ -85,3 +85,8 @@ class SystemNoise:
 def secret_text(bytes_: int) -> str:
     """Text from the system's generator for keys and seeds, URL-safe."""
     return secrets.token_urlsafe(bytes_)
+
+
+def secret_bytes(size: int) -> bytes:
+    """Bytes from the system's generator, for keys and nonces."""
+    return secrets.token_bytes(size)

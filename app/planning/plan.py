@@ -33,6 +33,10 @@ class Plan:
         return self.release.loss
 
     @property
+    def theorem(self) -> str:
+        return self.release.theorem
+
+    @property
     def cells_shown(self) -> list[Any] | None:
         """The cells it is charged to as the card calls them; None for the whole dataset."""
         if self.pinning.cells is None:

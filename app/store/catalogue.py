@@ -134,6 +134,7 @@ async def _read_dataset(
         "number",
         "digest",
         "seed",
+        "appended",
         "celled",
     ]
     return clock[0][0], dataset_from(SimpleNamespace(**dict(zip(names, rows[0], strict=True))))

@@ -8,9 +8,9 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, insert, select, update
 
-from app.datasets import Card, Dataset, Source, Version
+from app.datasets import Card, Dataset, Epoch, Source, Version
 from app.errors import Conflict, NotFound
-from app.interfaces import Inspection
+from app.interfaces import EpochInspection, Inspection
 from app.ledger.chain import canonical
 from app.names import folded, new_id
 from app.store import tables
@@ -118,14 +118,77 @@ class Datasets:
             change.remember(request, body, stored.name)
             return stored
 
+    def append(
+        self,
+        actor: str,
+        before: Dataset,
+        after: Dataset,
+        inspection: EpochInspection,
+        *,
+        reason: str | None,
+    ) -> Dataset:
+        """Store a new version. The loss stays with the book: the new rows, and all rows together,
+        lead to it from now on, whatever they are registered as."""
+        with self._administration.change() as change:
+            if _find(change.connection, before.name).version.id != before.version.id:
+                raise Conflict("Another epoch was appended meanwhile; look again.")
+            known = tables.fingerprints
+            together, content, place = self._marked(
+                change,
+                f"content {inspection.together}",
+                f"content {inspection.content}",
+                f"place {inspection.place}",
+            )
+            # Nothing is what every empty file holds; it belongs to nobody.
+            marks = (together, place) if inspection.empty else (together, content, place)
+            found: dict[str, str] = {
+                row.fingerprint: row.book_id
+                for row in change.connection.execute(
+                    select(known).where(known.c.fingerprint.in_(marks))
+                )
+            }
+            if place in found:
+                raise Conflict("This file is registered already, as a dataset's source or epoch.")
+            if set(found.values()) - {before.book_id}:
+                raise Conflict("These rows belong to another dataset's loss.")
+            for mark in marks:
+                if mark not in found:
+                    row = {"fingerprint": mark, "book_id": before.book_id}
+                    change.connection.execute(insert(known).values(row))
+            self._insert_version(change, after, together)
+            table, version = tables.datasets, after.version
+            change.connection.execute(
+                update(table).where(table.c.id == before.id).values(version_id=version.id)
+            )
+            change.append(
+                before.book_id,
+                kind="epoch_appended",
+                actor=actor,
+                body={
+                    "dataset": before.name,
+                    "before": {"version": before.version.id, "epoch": before.version.number},
+                    "after": {
+                        "version": version.id,
+                        "epoch": version.number,
+                        "path": version.appended[-1].path,
+                        "fingerprint": together,
+                    },
+                    "reason": reason,
+                },
+            )
+            return after
+
     def _marks(self, change: Change, inspection: Inspection) -> tuple[str, str]:
+        content, place = f"content {inspection.content}", f"place {inspection.place}"
+        marks = self._marked(change, content, place)
+        return marks[0], marks[1]
+
+    def _marked(self, change: Change, *texts: str) -> list[str]:
         """Keyed, so that nobody who sees a fingerprint can try guesses of the data against it."""
         secret: str = change.connection.execute(select(tables.installation.c.secret)).scalar_one()
-
-        def mark(text: str) -> str:
-            return hmac.new(secret.encode(), text.encode(), hashlib.sha256).hexdigest()
-
-        return mark(f"content {inspection.content}"), mark(f"place {inspection.place}")
+        return [
+            hmac.new(secret.encode(), text.encode(), hashlib.sha256).hexdigest() for text in texts
+        ]
 
     def _book(self, change: Change, actor: str, card: Card, marks: tuple[str, str]) -> str:
         known = tables.fingerprints
@@ -181,6 +244,9 @@ class Datasets:
                 created_at=change.now,
             )
         )
+        self._insert_version(change, dataset, fingerprint)
+
+    def _insert_version(self, change: Change, dataset: Dataset, fingerprint: str) -> None:
         version = dataset.version
         change.connection.execute(
             insert(tables.versions).values(
@@ -191,6 +257,7 @@ class Datasets:
                 fingerprint=fingerprint,
                 seed=version.seed,
                 created_at=change.now,
+                appended=canonical([asdict(epoch) for epoch in version.appended]),
             )
         )
 
@@ -242,7 +309,11 @@ def _partition(card: Card) -> tuple[object, object]:
 def _select() -> Select[Any]:
     datasets, versions, books = tables.datasets, tables.versions, tables.books
     return (
-        select(datasets, versions.c.number, versions.c.digest, versions.c.seed, books.c.celled)
+        select(
+            datasets,
+            *(versions.c.number, versions.c.digest, versions.c.seed, versions.c.appended),
+            books.c.celled,
+        )
         .join(versions, versions.c.id == datasets.c.version_id)
         .join(books, books.c.id == datasets.c.book_id)
     )
@@ -265,7 +336,13 @@ def dataset_from(row: Any) -> Dataset:
         book_id=row.book_id,
         card=Card.model_validate_json(row.card),
         source=Source(**json.loads(row.source)),
-        version=Version(row.version_id, row.number, row.digest, row.seed),
+        version=Version(
+            row.version_id,
+            row.number,
+            row.digest,
+            row.seed,
+            tuple(Epoch(**each) for each in json.loads(row.appended)),
+        ),
         closed=bool(row.closed),
         created_at=row.created_at,
         celled=bool(row.celled),

@@ -1,374 +1,61 @@
 """One batch of orders: locks and reads, decisions one by one in order, writes and one commit.
 
-Every order is decided against the running totals as the orders before it left them. A refused one
-changes nothing and leaves the others alone. Lock order: request keys, accounts, books, each by id.
-Running a batch again after an unknown commit is safe: orders find what they did the first time.
+Charges are decided in `settle_charges.py`, asks of streams in `settle_asks.py`, each against what
+the orders before have left. A refused one changes nothing and leaves the others alone. Lock order:
+request keys, accounts, books, streams, asks, each by id. Running a batch again after an unknown
+commit is safe: orders find what they did the first time.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
-from app.errors import AppError, IdempotencyConflict, NoGrant, StillRunning
+from app.errors import AppError
 from app.faults import reach
-from app.ledger.account import EVERYBODY, NO_GRANT, Account, account_id
-from app.ledger.balance import Cells
-from app.ledger.chain import Book, Entry, canonical
-from app.ledger.loss_record import loss_record
-from app.ledger.protocol import (
-    ATTEMPTS_MAX,
-    Charged,
-    ChargeOrder,
-    ForfeitOrder,
-    Noted,
-    Order,
-    Outcome,
-    ProgressOrder,
-    RecordOrder,
-    Settled,
-    Stale,
-    State,
-    VoidOrder,
-)
-from app.store.budgets import accounts_from_tuples, spend_columns
-from app.store.charge_texts import charge_texts
-from app.store.hot import HotConnection, Read, Write, now_microseconds
+from app.ledger.protocol import Order, Outcome, Settled
+from app.ledger.stream_protocol import StreamOrder
+from app.store.hot import HotConnection
+from app.store.settle_asks import AskBatch
+from app.store.settle_charges import ChargeBatch
 from app.store.statements import Statements
 
 Result = Outcome | AppError
-STILL_RUNNING = "The first attempt at this question is still running."
 
 
 async def settle(orders: Sequence[Order], hot: HotConnection, sql: Statements) -> list[Result]:
-    batch = _Batch(orders, sql)
-    batch.load(await hot.begin_and_read(batch.reads()))
+    batch = ChargeBatch([o for o in orders if not isinstance(o, StreamOrder)], sql)
+    asks = AskBatch([o for o in orders if isinstance(o, StreamOrder)], sql)
+    reads = batch.reads()
+    rows = await hot.begin_and_read([*reads, *asks.reads()])
+    batch.load(rows[: len(reads)])
+    asks.load(rows[len(reads) :], now=batch.now, catalogue=batch.catalogue)
+    charges_after = batch.reads_after()
     try:
-        results: list[Result] = [batch.decide(order) for order in orders]
-        if batch.charged:
+        results: list[Result] = [
+            asks.decide(order) if isinstance(order, StreamOrder) else batch.decide(order)
+            for order in orders
+        ]
+        if batch.charged or asks.claimed:
             reach("F2")
-        if batch.recorded:
+        if batch.recorded or asks.recorded:
             reach("F8")
-        stored = await hot.write_and_commit(batch.writes(), batch.reads_after())
+        stored = await hot.write_and_commit(
+            [*batch.writes(), *asks.writes()], [*charges_after, *asks.reads_after()]
+        )
     except BaseException:
         await hot.rollback()
         raise
-    if batch.charged:
+    if batch.charged or asks.claimed:
         reach("F3")
-    if batch.recorded:
+    if batch.recorded or asks.recorded:
         reach("F9")
-    return batch.conclude(results, stored)
+    found = batch.stored(stored[: len(charges_after)])
+    return _concluded(results, found | asks.stored(stored[len(charges_after) :]))
 
 
-_CHARGE = (
-    *("request", "id", "body_hash", "state", "attempt", "lease_until", "version_id", "charged"),
-    *("answer", "created_at", "settled_at"),
-)
-
-
-def _is_our_own(order: ChargeOrder, earlier: dict[str, Any]) -> bool:
-    """Made by this very order, in a commit whose outcome was unknown; and not taken over since."""
-    made = (earlier["id"], earlier["state"], earlier["attempt"])
-    return made == (order.charge_id, State.CHARGED.value, 1)
-
-
-def _many(values: Sequence[str]) -> tuple[str]:
-    return (canonical(list(values)),)
-
-
-class _Batch:
-    """The state of one transaction while its orders are decided."""
-
-    def __init__(self, orders: Sequence[Order], sql: Statements) -> None:
-        self._sql = sql
-        self._charge_orders = [o for o in orders if isinstance(o, ChargeOrder)]
-        self._settle_orders = [o for o in orders if not isinstance(o, ChargeOrder)]
-        self._reading: list[str] = []
-        self._catalogue = 0
-        self._now = 0
-        self._by_request: dict[str, dict[str, Any]] = {}
-        self._by_id: dict[str, dict[str, Any]] = {}  # the same rows: one state for each charge
-        self._reusable: dict[str, tuple[str, str, str]] = {}
-        self._accounts: dict[str, Account] = {}
-        self._books: dict[str, Book] = {}
-        self._touched: set[str] = set()
-        self._touched_cells: set[tuple[str, int]] = set()
-        self._entries: list[Entry] = []
-        self._new_charges: list[tuple[Any, ...]] = []
-        self._settlements: list[tuple[Any, ...]] = []
-        self._take_overs: dict[str, tuple[Any, ...]] = {}  # the last one of a charge counts
-        self._progress: list[tuple[Any, ...]] = []
-        self._stored_ids: list[str] = [o.charge_id for o in self._settle_orders]
-        self.charged = False
-        self.recorded = False
-
-    # Reading, under locks
-
-    def reads(self) -> list[Read]:
-        sql, charges = self._sql, self._charge_orders
-        paying: list[ChargeOrder | VoidOrder] = [*charges]
-        paying += [o for o in self._settle_orders if isinstance(o, VoidOrder)]
-        accounts: set[str] = set()
-        celled: set[str] = set()
-        books: set[str] = set()
-        for order in paying:
-            touched = {account_id(order.book_id, h) for h in (*order.holders, EVERYBODY)}
-            accounts |= touched
-            celled |= touched if order.celled else set()
-            books.add(order.book_id)
-        wanted = [
-            (sql.charges_by_request, [o.request for o in charges]),
-            (sql.charges_by_id, self._stored_ids),
-            (sql.answers_to_reuse, [o.reuse_key for o in charges if not o.fresh]),
-            (sql.accounts, sorted(accounts)),
-            (sql.cells, sorted(celled)),
-            (sql.books, sorted(books)),
-        ]
-        self._reading = [sql.clock, *(text for text, values in wanted if values)]
-        return [(sql.clock, ()), *((text, _many(values)) for text, values in wanted if values)]
-
-    def load(self, rows: list[list[Any]]) -> None:
-        sql = self._sql
-        found = dict(zip(self._reading, rows, strict=True))
-        ((self._catalogue, database_now),) = found[sql.clock]
-        self._now = database_now or now_microseconds()
-        for values in found.get(sql.charges_by_request, []):
-            row = dict(zip(_CHARGE, values, strict=True))
-            self._by_request[row["request"]] = self._by_id[row["id"]] = row
-        for charge_id, state, attempt, at in found.get(sql.charges_by_id, []):
-            row = {"state": state, "attempt": attempt, "created_at": at}
-            self._by_id.setdefault(charge_id, row)
-        for key, *answer in found.get(sql.answers_to_reuse, []):
-            if answer[0] is not None:
-                self._reusable[key] = (answer[0], answer[1], answer[2])
-        accounts = found.get(sql.accounts, [])
-        for account in accounts_from_tuples(accounts, found.get(sql.cells, [])):
-            self._accounts[account.id] = account
-        self._books = {row[0]: Book(*row) for row in found.get(sql.books, [])}
-
-    # Deciding
-
-    def decide(self, order: Order) -> Result:
-        try:
-            match order:
-                case ChargeOrder():
-                    return self._charge(order)
-                case RecordOrder():
-                    self._settle(order, State.ANSWERED, order.answer)
-                    self.recorded = True
-                case ForfeitOrder():
-                    self._settle(order, State.FORFEITED, None)
-                case VoidOrder():
-                    self._void(order)
-                case ProgressOrder():
-                    return self._note(order)
-            return Settled(order.charge_id, State.CHARGED, None)  # concluded after the commit
-        except AppError as refusal:
-            return refusal
-
-    def _charge(self, order: ChargeOrder) -> Result:
-        earlier = self._by_request.get(order.request)
-        if earlier is not None and _is_our_own(order, earlier):
-            return Charged(order.charge_id, 1, earlier["version_id"], earlier["charged"])
-        if order.catalogue != self._catalogue:
-            return Stale(self._catalogue)
-        if earlier is not None and earlier["body_hash"] == order.body_hash:
-            return self._again(order, earlier)
-        # Without a grant every refusal is the one for a name that nobody knows.
-        own = [self._accounts.get(account_id(order.book_id, h)) for h in order.holders]
-        granted = [account for account in own if account is not None]
-        everybody = self._accounts.get(account_id(order.book_id, EVERYBODY))
-        if not granted or everybody is None:
-            raise NoGrant(NO_GRANT)
-        if earlier is not None:
-            raise IdempotencyConflict("This Idempotency-Key was used with another body.")
-        if not order.fresh and order.reuse_key in self._reusable:
-            return self._reuse(order, *self._reusable[order.reuse_key])
-        if order.refusal is not None:
-            raise order.refusal
-        paid = [account.admit(order.loss, order.cells) for account in (*granted, everybody)]
-        for account in paid:
-            self._keep(account, order.cells)
-        texts = charge_texts(order, paid)
-        entry = self._books[order.book_id].append_text(
-            kind="charge", actor=order.actor, at=self._now, body=texts.body(order.charge_id)
-        )
-        self._entries.append(entry)
-        charged = texts.charged(paid, entry)
-        self._insert(order, State.CHARGED, charged, None, None)
-        self.charged = True
-        return Charged(order.charge_id, 1, order.version_id, charged)
-
-    def _again(self, order: ChargeOrder, earlier: dict[str, Any]) -> Result:
-        state, charge_id, attempt = State(earlier["state"]), earlier["id"], earlier["attempt"]
-        if state is not State.CHARGED:
-            if earlier["settled_at"] > self._now:
-                raise StillRunning(STILL_RUNNING, retry_after_seconds=1)
-            return Settled(charge_id, state, earlier["answer"], replayed=True)
-        if earlier["lease_until"] > self._now:
-            wait = max(1, -(-(earlier["lease_until"] - self._now) // 1_000_000))
-            raise StillRunning(STILL_RUNNING, retry_after_seconds=wait)
-        if attempt >= ATTEMPTS_MAX:
-            earlier["state"] = State.FORFEITED.value
-            earlier["settled_at"] = self._now
-            self._settlements.append((State.FORFEITED.value, None, self._now, charge_id, attempt))
-            return Settled(charge_id, State.FORFEITED, None)
-        earlier["attempt"] = attempt + 1
-        earlier["lease_until"] = self._lease(order)
-        self._take_overs[charge_id] = (attempt + 1, earlier["lease_until"], charge_id)
-        return Charged(charge_id, attempt + 1, earlier["version_id"], earlier["charged"])
-
-    def _reuse(self, order: ChargeOrder, charge_id: str, answer: str, charged: str) -> Result:
-        # The new key points to the answer; a copy for each asking would fill the disk for free.
-        self._insert(order, State.ANSWERED, charged, answer, charge_id)
-        return Settled(charge_id, State.ANSWERED, answer, reused=True)
-
-    def _held(self, charge_id: str, attempt: int) -> bool:
-        """Not taken over, nor settled before: else this attempt may store nothing."""
-        row = self._by_id.get(charge_id, {"state": None, "attempt": 0})
-        return (row["state"], row["attempt"]) == (State.CHARGED.value, attempt)
-
-    def _note(self, order: ProgressOrder) -> Noted:
-        if not self._held(order.charge_id, order.attempt):
-            return Noted(held=False)
-        until = self._lease(order)
-        self._by_id[order.charge_id]["lease_until"] = until
-        noted = (order.step, order.steps, until, order.charge_id, order.attempt)
-        self._progress.append(noted)
-        return Noted(held=True)
-
-    def _settle(
-        self, order: RecordOrder | ForfeitOrder | VoidOrder, state: State, answer: str | None
-    ) -> bool:
-        """Settled as of the next point of the grid: until then nothing tells that it is, so that
-        nothing tells how long it really took."""
-        if not self._held(order.charge_id, order.attempt):
-            return False
-        row = self._by_id[order.charge_id]
-        at, grid = self._now, round(order.grid_seconds * 1_000_000)
-        if grid:
-            at = row["created_at"] - (row["created_at"] - at) // grid * grid
-        row["state"], row["answer"], row["settled_at"] = state.value, answer, at
-        self._settlements.append((state.value, answer, at, order.charge_id, order.attempt))
-        return True
-
-    def _void(self, order: VoidOrder) -> None:
-        if not self._settle(order, State.VOIDED, None):
-            return
-        paid = []
-        for holder in order.holders:
-            account = self._accounts[account_id(order.book_id, holder)]
-            paid.append(account.give_back(order.loss, order.cells))
-            self._keep(paid[-1], order.cells)
-        self._append(
-            order.book_id,
-            kind="void",
-            actor="bursar",
-            body={
-                "charge": order.charge_id,
-                "accounts": [a.holder for a in paid],
-                "cells": order.cells,
-                **loss_record(order.loss, frozenset(a.currency for a in paid)),
-                "reason": order.reason,
-            },
-        )
-
-    # Writing
-
-    def _keep(self, account: Account, cells: Cells) -> None:
-        self._accounts[account.id] = account
-        self._touched.add(account.id)
-        for cell in cells or ():
-            self._touched_cells.add((account.id, cell))
-
-    def _lease(self, order: ChargeOrder | ProgressOrder) -> int:
-        return self._now + int(order.lease_seconds * 1_000_000)
-
-    def _append(self, book_id: str, *, kind: str, actor: str, body: dict[str, Any]) -> Entry:
-        entry = self._books[book_id].append(kind=kind, actor=actor, at=self._now, body=body)
-        self._entries.append(entry)
-        return entry
-
-    def _insert(
-        self,
-        order: ChargeOrder,
-        state: State,
-        charged: str,
-        answer: str | None,
-        reused_from: str | None,
-    ) -> None:
-        free = reused_from is not None
-        row = (
-            order.charge_id,
-            order.analyst_id,
-            order.request,
-            order.body_hash,
-            order.reuse_key,
-            order.dataset_id,
-            order.version_id,
-            state.value,
-            1,
-            self._lease(order),
-            0 if free else order.loss.epsilon,
-            0 if free else order.loss.delta,
-            "" if free else order.question,
-            charged,
-            None if free else answer,
-            reused_from,
-            self._now,
-            self._now if answer is not None else None,
-        )
-        self._new_charges.append(row)
-        self._by_request[order.request] = self._by_id[order.charge_id] = {
-            "id": order.charge_id,
-            "body_hash": order.body_hash,
-            "state": state.value,
-            "attempt": 1,
-            "lease_until": self._lease(order),
-            "version_id": order.version_id,
-            "charged": charged,
-            "answer": answer,
-            "created_at": self._now,
-            "settled_at": self._now,
-        }
-
-    def writes(self) -> list[Write]:
-        sql = self._sql
-        accounts = [
-            (*spend_columns(a.balance.common), a.version, self._now, a.id)
-            for a in (self._accounts[each] for each in sorted(self._touched))
-        ]
-        cells = [
-            (account, cell, *spend_columns(self._accounts[account].balance.cells[cell]))
-            for account, cell in sorted(self._touched_cells)
-        ]
-        entries = [(e.book_id, e.seq, e.at, e.kind, e.text, e.hash) for e in self._entries]
-        changed = {entry.book_id for entry in self._entries}
-        books = [(b.seq, b.head, b.last_at, b.id) for b in self._books.values() if b.id in changed]
-        pairs = [
-            (sql.insert_charge, self._new_charges),
-            (sql.take_over, list(self._take_overs.values())),
-            (sql.note_progress, self._progress),
-            (sql.settle_charge, self._settlements),
-            (sql.update_account, accounts),
-            (sql.put_cell, cells),
-            (sql.insert_entry, entries),
-            (sql.update_book, books),
-        ]
-        return [(statement, rows) for statement, rows in pairs if rows]
-
-    def reads_after(self) -> list[Read]:
-        if not self._stored_ids:
-            return []
-        return [(self._sql.stored, _many(self._stored_ids))]
-
-    def conclude(self, results: list[Result], stored: list[list[Any]]) -> list[Result]:
-        """Settled orders are told what the store holds now, read after the commit."""
-        found = {}
-        for charge_id, state, answer, at in stored[0] if stored else ():
-            wait = 0.0 if at is None else max(0, at - self._now) / 1_000_000
-            found[charge_id] = Settled(charge_id, State(state), answer, wait_seconds=wait)
-        return [
-            found[result.charge_id]
-            if isinstance(result, Settled) and result.charge_id in found and not result.replayed
-            else result
-            for result in results
-        ]
+def _concluded(results: list[Result], found: dict[str, Settled]) -> list[Result]:
+    """Settled orders are told what the store holds now, read after the commit."""
+    return [
+        found[result.charge_id]
+        if isinstance(result, Settled) and result.charge_id in found and not result.replayed
+        else result
+        for result in results
+    ]

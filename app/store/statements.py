@@ -14,11 +14,27 @@ CHARGE_COLUMNS = [
     *("state", "attempt", "lease_until", "epsilon", "delta", "question", "charged", "answer"),
     *("reused_from", "created_at", "settled_at"),
 ]
+STREAM_COLUMNS = [
+    *("id", "analyst_id", "charge_id", "dataset_id", "kind", "parameters", "secret"),
+    *("crossings_left", "asks_left", "version", "held_until", "crossed_at", "created_at"),
+    "closed_at",
+]
+ASK_COLUMNS = [
+    *("id", "stream_id", "request", "body_hash", "version_id", "state", "attempt", "lease_until"),
+    *("fence", "question", "answer", "created_at", "settled_at"),
+]
+NODE_COLUMNS = ["stream_id", "first_epoch", "last_epoch", "noisy_count"]
 CELL_COLUMNS = ["account_id", "cell", "epsilon_spent", "delta_spent", "curve_spent"]
 ENTRY_COLUMNS = ["book_id", "seq", "at", "kind", "text", "hash"]
 BIG = {"lease_until", "epsilon", "delta", "created_at", "settled_at", "seq", "at", "version"}
 BIG |= {"epsilon_spent", "delta_spent", "updated_at", "last_at"}
+BIG |= {"held_until", "crossed_at", "closed_at", "fence", "noisy_count"}
 SMALL = {"attempt", "cell", "progress_step", "progress_steps"}
+SMALL |= {"crossings_left", "asks_left", "first_epoch", "last_epoch"}
+ASK = (
+    "SELECT request, id, stream_id, body_hash, state, attempt, lease_until, fence, version_id, "
+    "answer, created_at, settled_at FROM asks WHERE"
+)
 ACCOUNT = (
     "SELECT book_id, holder, shown, currency, terms, pairs, epsilon_spent, delta_spent, "
     "curve_spent, version FROM accounts WHERE id"
@@ -48,6 +64,18 @@ class Statements:
     put_cell: str
     insert_entry: str
     update_book: str
+    streams: str
+    asks_by_request: str
+    asks_by_id: str
+    nodes: str
+    stored_asks: str
+    insert_stream: str
+    update_stream: str
+    insert_ask: str
+    take_over_ask: str
+    settle_ask: str
+    forfeit_asks: str
+    insert_node: str
 
     def named(self) -> dict[str, str]:
         return {field.name: getattr(self, field.name) for field in fields(self)}
@@ -96,7 +124,8 @@ def statements(*, sqlite: bool) -> Statements:
         f"JOIN analysts ON analysts.id = keys.analyst_id WHERE keys.hash = {one}",
         dataset="SELECT datasets.id, datasets.name, datasets.description, datasets.book_id, "
         "datasets.card, datasets.source, datasets.version_id, datasets.closed, "
-        "datasets.created_at, versions.number, versions.digest, versions.seed, books.celled "
+        "datasets.created_at, versions.number, versions.digest, versions.seed, "
+        "versions.appended, books.celled "
         "FROM datasets JOIN versions ON versions.id = datasets.version_id "
         f"JOIN books ON books.id = datasets.book_id WHERE datasets.folded = {one}",
         books=f"SELECT id, seq, head, last_at FROM books WHERE id {among} ORDER BY id{lock}",
@@ -127,6 +156,36 @@ def statements(*, sqlite: bool) -> Statements:
         "delta_spent = excluded.delta_spent, curve_spent = excluded.curve_spent",
         insert_entry=insert("entries", ENTRY_COLUMNS),
         update_book=update("books", ["seq", "head", "last_at"], ["id"]),
+        streams="SELECT id, analyst_id, version, held_until, crossings_left, asks_left, "
+        f"crossed_at, closed_at FROM streams WHERE id {among} ORDER BY id{lock}",
+        asks_by_request=f"{ASK} request {among} ORDER BY id{lock}",
+        asks_by_id=f"{ASK} id {among} ORDER BY id{lock}",
+        nodes="SELECT stream_id, first_epoch, last_epoch, noisy_count FROM nodes "
+        f"WHERE stream_id {among}",
+        stored_asks=f"SELECT id, state, answer, settled_at FROM asks WHERE id {among}",
+        insert_stream=insert("streams", STREAM_COLUMNS),
+        update_stream=update(
+            "streams",
+            [
+                *("version", "held_until", "crossings_left", "asks_left"),
+                *("crossed_at", "closed_at"),
+            ],
+            ["id"],
+        ),
+        insert_ask=insert("asks", ASK_COLUMNS),
+        take_over_ask=update(
+            "asks", ["attempt", "lease_until", "fence"], ["id"], " AND state = 'charged'"
+        ),
+        settle_ask=update(
+            "asks",
+            ["state", "answer", "settled_at"],
+            ["id", "attempt"],
+            " AND state = 'charged'",
+        ),
+        forfeit_asks=update(
+            "asks", ["state", "settled_at"], ["stream_id"], " AND state = 'charged'"
+        ),
+        insert_node=insert("nodes", NODE_COLUMNS),
     )
 
 

@@ -109,6 +109,7 @@ versions = Table(
     Column("fingerprint", Text, nullable=False),
     Column("seed", Text, nullable=False),
     Column("created_at", BIG, nullable=False),
+    Column("appended", Text, nullable=False),  # JSON list: path and digest of each later epoch
     sqlite_strict=True,
 )
 
@@ -197,6 +198,63 @@ entries = Table(
     Column("text", Text, nullable=False),
     Column("hash", Text, nullable=False),
     Index("ix_entries_time", "at", "book_id", "seq"),
+    sqlite_strict=True,
+)
+
+# Streams are opened by a charge, and asked many times for it. `version` rises with every change of
+# what a stream may still tell; `held_until` is the lease of the ask that holds it.
+streams = Table(
+    "streams",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("analyst_id", Text, nullable=False),
+    Column("charge_id", Text, nullable=False, unique=True),
+    Column("dataset_id", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("parameters", Text, nullable=False),  # JSON: public, as they were charged for
+    Column("secret", Text),  # sealed by a key that is not in this database
+    Column("crossings_left", Integer),
+    Column("asks_left", Integer),
+    Column("version", BIG, nullable=False),
+    Column("held_until", BIG, nullable=False),
+    Column("crossed_at", BIG),  # when the last crossing may be told
+    Column("created_at", BIG, nullable=False),
+    Column("closed_at", BIG),
+    CheckConstraint("crossings_left >= 0 AND asks_left >= 0", name="left"),
+    Index("ix_streams_owner", "analyst_id", "id"),
+    sqlite_strict=True,
+)
+
+# What was asked of a stream; `charged` means that one of its asks is used up for this one.
+asks = Table(
+    "asks",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("stream_id", Text, nullable=False, index=True),
+    Column("request", Text, nullable=False, unique=True),
+    Column("body_hash", Text, nullable=False),
+    Column("version_id", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("lease_until", BIG, nullable=False),
+    Column("fence", BIG, nullable=False),  # the stream's version that this attempt may change
+    Column("question", Text, nullable=False),
+    Column("answer", Text),
+    Column("created_at", BIG, nullable=False),
+    Column("settled_at", BIG),
+    CheckConstraint("state IN ('charged', 'answered', 'forfeited')", name="state"),
+    CheckConstraint("(state = 'answered') = (answer IS NOT NULL)", name="answered"),
+    sqlite_strict=True,
+)
+
+# Noisy counts of runs of epochs, each drawn once: the key forbids a second.
+nodes = Table(
+    "nodes",
+    metadata,
+    Column("stream_id", Text, primary_key=True),
+    Column("first_epoch", Integer, primary_key=True, autoincrement=False),
+    Column("last_epoch", Integer, primary_key=True, autoincrement=False),
+    Column("noisy_count", BIG, nullable=False),
     sqlite_strict=True,
 )
 

@@ -14,6 +14,7 @@ from app.errors import StoreUnavailable
 from app.ledger.account import Account
 from app.ledger.chain import canonical
 from app.ledger.protocol import ForfeitOrder, Order, Outcome, ProgressOrder, RecordOrder
+from app.ledger.stream_protocol import AnswerAskOrder, ForfeitAskOrder
 from app.store.budgets import find_accounts
 from app.store.connect import Database
 from app.store.hot import Broken, Clash, HotConnection, open_hot
@@ -27,6 +28,9 @@ RETRY_SECONDS = 0.25
 T = TypeVar("T")
 Look = Callable[[HotConnection, Statements], Awaitable[Any]]
 _log = logging.getLogger("bursar.writer")
+
+
+_STORES = RecordOrder | ForfeitOrder | ProgressOrder | AnswerAskOrder | ForfeitAskOrder
 
 
 class _Job(NamedTuple):
@@ -53,7 +57,7 @@ class Writer:
 
     async def submit(self, order: Order) -> Outcome:
         """Carry out one order; raises the refusal, or StoreUnavailable: then nobody knows."""
-        stores = isinstance(order, RecordOrder | ForfeitOrder | ProgressOrder)
+        stores = isinstance(order, _STORES)
         result: Outcome = await self._lanes[-1 if stores else 0].put(order)
         return result
 

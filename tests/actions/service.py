@@ -10,7 +10,8 @@ from typing import Any
 
 from app.access import Principal, Role, holders_of
 from app.accounting.terms import Wish
-from app.actions.answer_query import AnswerQuery, AskedOnce, Reply
+from app.actions.answer_query import AnswerQuery
+from app.actions.charging import AskedOnce, Reply
 from app.actions.preview_queries import PreviewQueries
 from app.datasets import Dataset, Source
 from app.ledger.account import EVERYBODY, Account

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from typing_extensions import override
 
-from app.actions.answer_query import FORFEITED
+from app.actions.charging import FORFEITED
 from app.datasets import Card, Dataset
 from app.errors import EngineFailed, QuestionForfeited
 from app.ledger.account import EVERYBODY

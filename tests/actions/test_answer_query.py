@@ -34,6 +34,7 @@ from app.interfaces import Engine
 from app.ledger.account import EVERYBODY
 from app.mechanisms.sampling import SystemNoise
 from app.queries.statistics import (
+    Condition,
     Exact,
     KeyBatch,
     KeyTally,
@@ -65,6 +66,9 @@ class Spoiled:
     def inspect(self, source: Any, card: Any) -> Any:
         return self._real.inspect(source, card)
 
+    def inspect_epoch(self, dataset: Dataset, path: str) -> Any:
+        return self._real.inspect_epoch(dataset, path)
+
     def records(self, dataset: Dataset, wanted: Records) -> Iterable[Matrix]:
         return self._real.records(dataset, wanted)
 
@@ -89,6 +93,9 @@ class Spoiled:
 
     def steps(self, dataset: Dataset, wanted: StepTally) -> StepCounts:
         return self._real.steps(dataset, wanted)
+
+    def epochs(self, dataset: Dataset, where: Condition | None) -> tuple[int, ...]:
+        return self._real.epochs(dataset, where)
 
     def keys(self, dataset: Dataset, wanted: KeyTally) -> Generator[KeyBatch]:
         self.asked += 1

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from typing_extensions import override
 
-from app.actions.answer_query import Reply
+from app.actions.charging import Reply
 from app.actions.long_run import LongRun, kept_alive
 from app.datasets import Dataset
 from app.engines.duckdb import DuckDBEngine

@@ -135,14 +135,14 @@ def test_one_request_key_sent_by_eight_at_once_is_one_charge_and_one_answer(
 
 BALANCES_FROM_MEMORY = """
 from app.store import settle
-load, writes, kept = settle._Batch.load, settle._Batch.writes, {}
+load, writes, kept = settle.ChargeBatch.load, settle.ChargeBatch.writes, {}
 def load_old(batch, rows):
     load(batch, rows)
     batch._accounts = {id: kept.get(id, account) for id, account in batch._accounts.items()}
 def keep(batch):
     kept.update(batch._accounts)
     return writes(batch)
-settle._Batch.load, settle._Batch.writes = load_old, keep
+settle.ChargeBatch.load, settle.ChargeBatch.writes = load_old, keep
 """
 
 

@@ -79,7 +79,7 @@ class Room:
     def __init__(self, directory: Path, **options: Any) -> None:
         self.data = directory / "data"
         self.home = directory / "home"
-        self.data.mkdir(exist_ok=True)
+        self.data.mkdir(parents=True, exist_ok=True)
         self.engine = DuckDBEngine(home=self.home, data_roots=(self.data,), **options)
 
     def register(

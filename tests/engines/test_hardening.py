@@ -42,11 +42,11 @@ def opened(kind: str, directory: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     (directory / "other.csv").write_text("a\n1\n")
     (directory / "home").mkdir()
     if kind == "ingest":
-        with connect_to_ingest(":memory:", source, limits) as connection:
+        with connect_to_ingest(":memory:", [source], limits) as connection:
             yield connection
         return
     path = directory / "v.duckdb"
-    with connect_to_ingest(str(path), source, limits) as connection:
+    with connect_to_ingest(str(path), [source], limits) as connection:
         connection.execute("CREATE TABLE rows AS SELECT 1 AS a")
     with connect_to_ask(path, limits) as connection:
         yield connection
@@ -77,7 +77,7 @@ def test_a_source_with_a_quote_in_its_name_is_read(tmp_path: Path) -> None:
     source = tmp_path / "o'brien.csv"
     source.write_text("a\n1\n")
     limits = Limits(tmp_path / "home", "256MB", 1)
-    with connect_to_ingest(":memory:", source, limits) as connection:
+    with connect_to_ingest(":memory:", [source], limits) as connection:
         rows = connection.execute("SELECT * FROM read_csv(?)", [str(source)]).fetchall()
     assert rows == [(1,)]
 

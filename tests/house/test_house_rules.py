@@ -14,7 +14,7 @@ import pytest
 from app import errors
 from app.api.problems import STATUSES, TITLES, slug
 from app.errors import AppError
-from app.mechanisms import MECHANISMS
+from app.mechanisms import MECHANISMS, above_threshold, tree_counter
 from app.planning.question import Question
 from app.queries import QUERIES
 
@@ -92,6 +92,7 @@ WORDS = (
     | {f"error {kind.__name__}": rf"`{kind.__name__}`" for kind in STATUSES}
     | {f"mechanism {name}": rf"`{name}`" for name in MECHANISMS}
     | {f"query {name}": rf"`{name}`" for name in QUERIES}
+    | {f"stream {name}": rf"`{name}`" for name in (above_threshold.KIND, tree_counter.KIND)}
 )
 
 

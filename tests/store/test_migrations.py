@@ -23,8 +23,8 @@ BROKEN = '''
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0004"
-down_revision = "0003"
+revision = "0005"
+down_revision = "0004"
 branch_labels = None
 depends_on = None
 
@@ -78,7 +78,7 @@ def test_up_down_and_up_again_leaves_the_same_schema(empty: Database) -> None:
 def broken(tmp_path: Path) -> Path:
     folder = tmp_path / "migrations"
     shutil.copytree(MIGRATIONS, folder, ignore=shutil.ignore_patterns("__pycache__"))
-    (folder / "versions" / "0004_broken.py").write_text(BROKEN)
+    (folder / "versions" / "0005_broken.py").write_text(BROKEN)
     return folder
 
 

@@ -1,0 +1,257 @@
+"""What every charged action shares: plan, charge, and speak only of what is stored.
+
+The order is the promise. Nothing before the charge reads data; nothing after it changes the price;
+what is sent is what was stored, read back after its commit.
+"""
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+from app.access import Principal, Role
+from app.accounting.loss import Loss
+from app.datasets import Dataset
+from app.errors import (
+    AppError,
+    DatasetClosed,
+    EngineUnavailable,
+    Invalid,
+    NoGrant,
+    QuestionForfeited,
+    QuestionVoided,
+    StillRunning,
+)
+from app.faults import reach
+from app.interfaces import Catalogue, Engines, Ledger
+from app.ledger.account import EVERYBODY, NO_GRANT
+from app.ledger.protocol import (
+    Charged,
+    ChargeOrder,
+    ForfeitOrder,
+    RecordOrder,
+    Settled,
+    Stale,
+    State,
+    VoidOrder,
+)
+from app.names import new_id
+from app.planning.cells import Pinning
+from app.planning.opening import Opening
+from app.planning.question import Question
+
+FORFEITED = (
+    "The question was charged but could not be answered. It never will be under this "
+    "Idempotency-Key, and what was charged stays charged."
+)
+VOIDED = (
+    "The prepared data were gone, so nothing was read and the charge was given back. Ask again "
+    "with a new Idempotency-Key."
+)
+STALE_TRIES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class AskedOnce:
+    """One request: whose key asks what, under which request key, with which body."""
+
+    token: str | None
+    question: Question | Opening
+    text: str  # canonical text of the body
+    body_hash: str
+    request_key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A stored answer: these very bytes are what every delivery sends."""
+
+    text: str
+    replayed: bool
+    reused: bool
+
+
+class Priced(Protocol):
+    """A plan as a charge needs it."""
+
+    @property
+    def loss(self) -> Loss: ...
+
+    @property
+    def theorem(self) -> str: ...
+
+    @property
+    def digest(self) -> str: ...
+
+    @property
+    def pinning(self) -> Pinning: ...
+
+    @property
+    def cells_shown(self) -> list[Any] | None: ...
+
+    @property
+    def record(self) -> dict[str, Any]: ...
+
+
+P = TypeVar("P", bound=Priced)
+Made = TypeVar("Made", bound=Priced, covariant=True)
+
+
+class Plans(Protocol[Made]):
+    """Makes plans, or has them at hand."""
+
+    def plan(
+        self, question: Any, dataset: Dataset, text: str, currencies: frozenset[str]
+    ) -> Made: ...
+
+    def kept(self, dataset: Dataset, text: str, currencies: frozenset[str]) -> Made | None: ...
+
+
+class Charging(ABC, Generic[P]):
+    """One request under one charge. What is done for it is `_run`, of each kind its own."""
+
+    ledger: Ledger
+    catalogue: Catalogue
+    engines: Engines
+    planner: Plans[P]
+    threads: ThreadPoolExecutor
+    lease_seconds: float
+    release_grid_seconds: float
+    _ready: set[str]  # versions seen ready; looking costs 70 us
+
+    async def __call__(self, asked: AskedOnce) -> Reply:
+        reach("F1")
+        for _ in range(STALE_TRIES):
+            principal = await self.catalogue.principal(asked.token)
+            principal.must_be(Role.ANALYST)
+            number = self.catalogue.number
+            dataset = await self.catalogue.dataset(asked.question.dataset)
+            if self.catalogue.number != number:  # both must be of one state
+                continue
+            try:
+                order, plan = await self._order(principal, asked, dataset)
+            except Invalid:
+                await self._must_have_grant(principal, dataset)
+                raise
+            outcome = await self.ledger.submit(order)
+            if not isinstance(outcome, Stale):
+                break
+            self.catalogue.forget(outcome.catalogue)
+        else:
+            raise StillRunning("People or datasets keep changing.", retry_after_seconds=1)
+        if isinstance(outcome, Settled):
+            return self._reply(outcome)
+        assert isinstance(outcome, Charged)
+        return await self._run(order, plan, dataset, outcome)
+
+    async def _refusal(self, principal: Principal, dataset: Dataset, plan: P) -> AppError | None:
+        """Why nothing new may be charged for this plan now."""
+        return await why_not(
+            dataset,
+            self.engines,
+            self.threads,
+            self._ready,
+            lambda: self._must_have_grant(principal, dataset),
+        )
+
+    async def _must_have_grant(self, principal: Principal, dataset: Dataset) -> None:
+        """What is wrong with a question is told only to those who may ask it."""
+        holders = [*principal.holders, EVERYBODY]
+        accounts = await self.ledger.accounts(dataset.book_id, holders)
+        if EVERYBODY not in accounts or len(accounts) < 2:
+            raise NoGrant(NO_GRANT)
+
+    async def _order(
+        self, principal: Principal, asked: AskedOnce, dataset: Dataset
+    ) -> tuple[ChargeOrder, P]:
+        number = self.catalogue.number
+        currencies = await self.catalogue.currencies(dataset.book_id, principal.holders)
+        plan = self.planner.kept(dataset, asked.text, currencies)
+        if plan is None:
+            plan = await asyncio.get_running_loop().run_in_executor(
+                self.threads, self.planner.plan, asked.question, dataset, asked.text, currencies
+            )
+        order = ChargeOrder(
+            charge_id=new_id("q"),
+            analyst_id=principal.analyst_id,
+            holders=principal.holders,
+            actor=principal.name,
+            request_key=asked.request_key,
+            body_hash=asked.body_hash,
+            dataset_id=dataset.id,
+            dataset_name=dataset.name,
+            version_id=dataset.version.id,
+            book_id=dataset.book_id,
+            plan_digest=plan.digest,
+            loss=plan.loss,
+            cells=plan.pinning.cells,
+            cells_shown=plan.cells_shown,
+            celled=dataset.celled,
+            question=asked.text,
+            record=plan.record,
+            theorem=plan.theorem,
+            fresh=asked.question.fresh,
+            refusal=await self._refusal(principal, dataset, plan),
+            catalogue=number,
+            lease_seconds=self.lease_seconds,
+        )
+        return order, plan
+
+    @abstractmethod
+    async def _run(self, order: ChargeOrder, plan: P, dataset: Dataset, charge: Charged) -> Reply:
+        """Under a durable charge; only the current attempt may settle it."""
+
+    async def _forfeit(self, charge: Charged, grid_seconds: float) -> Reply:
+        return await self._settled(ForfeitOrder(charge.charge_id, charge.attempt, grid_seconds))
+
+    async def _settled(self, order: RecordOrder | ForfeitOrder | VoidOrder) -> Reply:
+        """What depends on data leaves on a fixed time grid, so that its time tells nothing finer;
+        the store tells nothing of it before either."""
+        outcome = await self.ledger.submit(order)
+        if isinstance(outcome, Settled) and outcome.wait_seconds:
+            await asyncio.sleep(outcome.wait_seconds)
+        return self._reply(outcome)
+
+    def _reply(self, outcome: object) -> Reply:
+        return reply_of(outcome)
+
+
+async def why_not(
+    dataset: Dataset,
+    engines: Engines,
+    threads: ThreadPoolExecutor,
+    ready: set[str],
+    must_know: Callable[[], Awaitable[None]],
+) -> AppError | None:
+    """Why nothing new may be asked of this dataset now. A version that this server has not prepared
+    is prepared here, for no question and before any charge, if the caller may know of it."""
+    if dataset.closed:
+        return DatasetClosed("This dataset is closed: nothing new is answered about it.")
+    if dataset.version.id in ready:
+        return None
+    engine = engines.engine(dataset.source.engine)
+    if not engine.ready(dataset):
+        await must_know()
+        try:
+            await asyncio.get_running_loop().run_in_executor(threads, engine.prepare, dataset)
+        except EngineUnavailable:
+            return EngineUnavailable("The data cannot be opened now; nothing was charged.")
+    ready.add(dataset.version.id)
+    return None
+
+
+def reply_of(outcome: object) -> Reply:
+    """What is told of a settled request."""
+    assert isinstance(outcome, Settled)
+    match outcome.state:
+        case State.ANSWERED:
+            assert outcome.answer is not None
+            return Reply(outcome.answer, outcome.replayed, outcome.reused)
+        case State.FORFEITED:
+            raise QuestionForfeited(FORFEITED, id=outcome.charge_id, retryable=False)
+        case State.VOIDED:
+            raise QuestionVoided(VOIDED, id=outcome.charge_id, retryable=False)
+        case State.CHARGED:  # another attempt has taken over and is not done
+            raise StillRunning("Another attempt is answering.", retry_after_seconds=1)

@@ -1,0 +1,96 @@
+"""Open a stream: charged in full and exactly like a question; what it keeps is stored with the
+answer, so that one charge never has two of it."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from typing_extensions import override
+
+from app.access import Principal
+from app.actions.charging import Charging, Reply
+from app.datasets import Dataset
+from app.errors import AppError, SecretUnavailable
+from app.faults import reach
+from app.interfaces import Catalogue, Engines, Ledger, Seal
+from app.ledger.chain import canonical
+from app.ledger.protocol import Charged, ChargeOrder, RecordOrder
+from app.ledger.stream_protocol import NewStream, stream_of
+from app.mechanisms.above_threshold import AboveThreshold
+from app.mechanisms.release import Noise
+from app.planning.opening import StreamPlan, StreamPlanner
+
+
+@dataclass(slots=True)
+class OpenStream(Charging[StreamPlan]):
+    ledger: Ledger
+    catalogue: Catalogue
+    engines: Engines
+    noise: Noise
+    seal: Seal
+    planner: StreamPlanner
+    threads: ThreadPoolExecutor
+    lease_seconds: float
+    release_grid_seconds: float = 0.0
+    _ready: set[str] = field(default_factory=set)
+
+    @override
+    async def _refusal(
+        self, principal: Principal, dataset: Dataset, plan: StreamPlan
+    ) -> AppError | None:
+        if isinstance(plan.counter, AboveThreshold):
+            try:
+                self.seal.check()
+            except SecretUnavailable as missing:
+                return missing
+        return await Charging._refusal(self, principal, dataset, plan)
+
+    @override
+    async def _run(
+        self, order: ChargeOrder, plan: StreamPlan, dataset: Dataset, charge: Charged
+    ) -> Reply:
+        """No row is read here: what is drawn is drawn from nothing but the plan."""
+        reach("F4")
+        try:
+            stream = self._made(order, plan, charge)
+        except SecretUnavailable:
+            return await self._forfeit(charge, self.release_grid_seconds)
+        answer = opening_text(stream, plan, dataset.name, charge)
+        grid = self.release_grid_seconds
+        return await self._settled(
+            RecordOrder(charge.charge_id, charge.attempt, answer, grid, stream)
+        )
+
+    def _made(self, order: ChargeOrder, plan: StreamPlan, charge: Charged) -> NewStream:
+        secret = None
+        if isinstance(plan.counter, AboveThreshold):
+            drawn = plan.counter.draw_threshold(self.noise)
+            secret = self.seal.close(str(drawn), stream_of(charge.charge_id))
+        reach("F7")
+        return NewStream(
+            analyst_id=order.analyst_id,
+            charge_id=charge.charge_id,
+            dataset_id=order.dataset_id,
+            kind=plan.opening.stream.kind,
+            parameters=canonical(plan.mechanism),
+            secret=secret,
+            crossings=plan.crossings,
+            asks_max=plan.asks_max,
+        )
+
+
+def opening_text(stream: NewStream, plan: StreamPlan, dataset: str, charge: Charged) -> str:
+    """The stream as it begins, written once, stored, and sent as stored. The members that the
+    charge fixed come last, as the text that was committed with it."""
+    told = {
+        "id": stream.id,
+        "status": "open",
+        "dataset": dataset,
+        "stream": plan.opening.stream.model_dump(mode="json", by_alias=True),
+        "mechanism": plan.mechanism,
+        "crossings_left": stream.crossings,
+        "asks_left": stream.asks_max,
+        "query": charge.charge_id,
+    }
+    text = json.dumps(told, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+    return f"{text[:-1]},{charge.charged[1:]}"

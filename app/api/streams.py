@@ -1,0 +1,208 @@
+"""Streams: open, ask, look, close."""
+
+import json
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel, TypeAdapter
+
+from app.access import Role
+from app.actions.ask_stream import AskedOfStream
+from app.actions.charging import AskedOnce
+from app.api.body import parse, read_bytes, request_key
+from app.api.openapi import documented, problems
+from app.api.principal import Anyone, AnyoneHot, Given, current_hot, token
+from app.api.queries import ChargedResponse, Receipt, StoredResponse, reply_headers
+from app.api.services import services
+from app.api.wire import CursorIn, Limit, cursor_place, cursor_text, iso, json_response
+from app.errors import AccessError, Invalid, NotFound
+from app.ledger.stream_protocol import CloseOrder, Stream
+from app.names import new_id
+from app.planning.ask import Ask
+from app.planning.opening import Opening
+
+router = APIRouter(tags=["streams"])
+
+OPENING = TypeAdapter(Opening)
+ASK = TypeAdapter(Ask)
+EXAMPLE = {
+    "dataset": "census",
+    "stream": {"kind": "above_threshold", "threshold": 1000, "crossings": 3, "asks_max": 500},
+    "privacy": {"epsilon": 1.0},
+}
+ASK_EXAMPLE = {
+    "query": {"kind": "count", "where": {"column": "region", "op": "==", "value": "north"}}
+}
+
+
+class OpenedResponse(BaseModel):
+    """A stream as it begins; the same bytes for every delivery."""
+
+    id: str
+    status: str
+    dataset: str
+    stream: dict[str, Any]
+    mechanism: dict[str, Any]
+    crossings_left: int | None
+    asks_left: int | None
+    query: str
+    charged: ChargedResponse
+    theorem: str
+    receipt: Receipt
+
+
+class StreamResponse(BaseModel):
+    """A stream as it is now: `open`, `ended` or `closed`."""
+
+    id: str
+    status: str
+    analyst: str
+    dataset: str
+    stream: dict[str, Any]
+    mechanism: dict[str, Any]
+    crossings_left: int | None
+    asks_left: int | None
+    query: str
+    opened_at: str
+    closed_at: str | None
+    receipt: Receipt
+
+
+class StreamsResponse(BaseModel):
+    items: list[StreamResponse]
+    next_cursor: str | None
+
+
+class AskResponse(BaseModel):
+    """An answer; the same bytes for every delivery. `above` is of an `above_threshold`, `value` and
+    `interval` of a `running_count`."""
+
+    id: str
+    stream: str
+    status: str
+    epoch: int
+    above: bool | None = None
+    crossings_left: int | None = None
+    asks_left: int | None = None
+    value: int | None = None
+    interval: dict[str, Any] | None = None
+
+
+@router.post(
+    "/v1/streams",
+    **documented(
+        "open_stream",
+        "Plan, charge, open",
+        OpenedResponse,
+        status=201,
+        request=Opening,
+        example=EXAMPLE,
+        extra_problems=problems(402, 403, 409, 423, 503),
+        idempotent=True,
+    ),
+)
+async def open_stream(request: Request) -> Response:
+    """Open a stream. All that it will ever tell is charged now, to your account and to everybody's
+    together, exactly like a question. The same `Idempotency-Key` with the same body gives the same
+    stream; another key opens and charges another."""
+    given = services(request)
+    shown = token(request)
+    await given.catalogue.principal(shown)  # before the body is looked at
+    try:
+        key = request_key(request) or new_id("auto")
+        parsed = parse(await read_bytes(request), OPENING, None)
+        asked = AskedOnce(shown, parsed.value, parsed.text, parsed.hash, key)
+        reply = await given.open_stream(asked)
+    except (Invalid, AccessError):
+        await current_hot(request)  # what is wrong is told only to a key that still holds
+        raise
+    headers = reply_headers(reply, key)
+    headers["location"] = f"/v1/streams/{json.loads(reply.text)['id']}"
+    return StoredResponse(reply.text, headers, 201)
+
+
+@router.post(
+    "/v1/streams/{id}/ask",
+    **documented(
+        "ask_stream",
+        "Claim, answer",
+        AskResponse,
+        request=Ask,
+        example=ASK_EXAMPLE,
+        extra_problems=problems(404, 409, 503),
+        idempotent=True,
+    ),
+)
+async def ask_stream(request: Request, id: str) -> Response:  # noqa: A002  # in the path
+    """Ask a stream of yours. Nothing is charged, but one of its asks is used up. The same
+    `Idempotency-Key` with the same body gives the same bytes again and uses nothing."""
+    given = services(request)
+    shown = token(request)
+    principal = await given.catalogue.principal(shown)
+    principal.must_be(Role.ANALYST)
+    try:
+        key = request_key(request) or new_id("auto")
+        parsed = parse(await read_bytes(request), ASK, None)
+        asked = AskedOfStream(shown, id, parsed.value, parsed.text, parsed.hash, key)
+        reply = await given.ask_stream(asked)
+    except (Invalid, AccessError, NotFound):
+        await current_hot(request)
+        raise
+    return StoredResponse(reply.text, reply_headers(reply, key))
+
+
+@router.get("/v1/streams", **documented("list_streams", "Streams", StreamsResponse))
+def list_streams(
+    given: Given, principal: Anyone, limit: Limit = 50, cursor: CursorIn = None
+) -> Response:
+    """Your streams, newest first; an administrator sees everybody's."""
+    principal.must_be(Role.ANALYST, Role.ADMIN)
+    own = principal.analyst_id if principal.role is Role.ANALYST else None
+    (after,) = cursor_place(cursor, str) or (None,)
+    found = given.streams.all(analyst_id=own, after=after, limit=limit)
+    following = cursor_text(found[-1].id) if len(found) == limit else None
+    return json_response({"items": [_shown(each) for each in found], "next_cursor": following})
+
+
+@router.get(
+    "/v1/streams/{id}",
+    **documented("get_stream", "One stream", StreamResponse, extra_problems=problems(404)),
+)
+def get_stream(given: Given, principal: Anyone, id: str) -> Response:  # noqa: A002  # in the path
+    """What is left of it; never what it keeps secret."""
+    principal.must_be(Role.ANALYST, Role.ADMIN)
+    own = principal.analyst_id if principal.role is Role.ANALYST else None
+    return json_response(_shown(given.streams.one(id, analyst_id=own)))
+
+
+@router.delete(
+    "/v1/streams/{id}",
+    **documented("close_stream", "Close early", None, status=204, extra_problems=problems(404)),
+)
+async def close_stream(
+    given: Given,
+    principal: AnyoneHot,
+    id: str,  # noqa: A002  # in the path
+) -> Response:
+    """Nothing more is answered by it, and nothing is given back. Closing again changes nothing."""
+    principal.must_be(Role.ANALYST)
+    await given.ledger.submit(CloseOrder(id, principal.analyst_id))
+    return Response(status_code=204)
+
+
+def _shown(stream: Stream) -> dict[str, Any]:
+    status = "closed" if stream.closed_at is not None else "ended" if stream.ended else "open"
+    return {
+        "id": stream.id,
+        "status": status,
+        "analyst": stream.analyst,
+        "dataset": stream.dataset,
+        "stream": json.loads(stream.opening)["stream"],
+        "mechanism": json.loads(stream.parameters),
+        "crossings_left": stream.crossings_left,
+        "asks_left": stream.asks_left,
+        "query": stream.charge_id,
+        "opened_at": iso(stream.created_at),
+        "closed_at": iso(stream.closed_at),
+        "receipt": json.loads(stream.charged)["receipt"],
+    }

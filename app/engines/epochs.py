@@ -1,0 +1,55 @@
+"""Epochs: does a file fit the ones before it, and how many rows of each meet a condition."""
+
+from typing import Any
+
+import duckdb
+from sqlalchemy import Integer, column, func, literal_column, select
+from sqlalchemy import table as named_table
+
+from app.datasets import Card, ColumnPerson
+from app.engines.conditions import condition_sql
+from app.engines.fitting import check_fit
+from app.engines.layout import EPOCH, TABLE, Layout
+from app.engines.sources import SourceTable
+from app.engines.sql import DuckDBDialect
+from app.errors import Invalid
+from app.queries.statistics import Condition
+
+AT = "/append/path"
+NO_FILE = "a .csv or .parquet file under a data root"
+OTHER = "a file with the columns of the dataset's first file, of types that fit its card"
+
+
+def check_epoch(card: Card, first: SourceTable, table: SourceTable) -> None:
+    """By names and types alone. Persons must be written in one type: 1 and "01" would be two."""
+    fits = sorted(first.names) == sorted(table.names) and len(set(table.names)) == len(table.names)
+    try:
+        check_fit(card, table)
+    except Invalid:
+        fits = False
+    if fits and isinstance(card.person, ColumnPerson):
+        places = [(each, each.position(card.person.column)) for each in (first, table)]
+        types = [each.types[place] for each, place in places if place is not None]
+        fits = types[0] == types[-1]
+    if not fits:
+        raise Invalid.field(AT, OTHER)
+
+
+def is_empty(connection: duckdb.DuckDBPyConnection, table: SourceTable) -> bool:
+    text = f"SELECT count(*) FROM {table.relation}"  # noqa: S608 - generated names
+    row = connection.execute(text, [str(table.path)]).fetchone()
+    return row is None or row[0] == 0
+
+
+def render_epochs(
+    layout: Layout, where: Condition | None, *, told: bool
+) -> tuple[str, tuple[Any, ...]]:
+    """The text and its parameters; epochs without such rows do not come back. A version of one
+    epoch does not tell it."""
+    epoch = column(EPOCH, Integer()) if told else literal_column("1", Integer())
+    statement = select(epoch.label("place"), func.count()).select_from(named_table(TABLE))
+    if where is not None:
+        statement = statement.where(condition_sql(where, layout))
+    statement = statement.group_by(literal_column("1"))
+    made = statement.compile(dialect=DuckDBDialect(), compile_kwargs={"render_postcompile": True})
+    return str(made), tuple(made.params[name] for name in made.positiontup or ())
