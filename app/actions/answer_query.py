@@ -5,7 +5,7 @@ what is sent is what was stored, read back after its commit.
 """
 
 import asyncio
-import json
+import re
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -38,6 +38,7 @@ from app.ledger.protocol import (
     VoidOrder,
 )
 from app.mechanisms.release import Noise
+from app.mechanisms.withholding import ENCODER
 from app.names import new_id
 from app.planning.plan import Plan, Planner
 from app.planning.question import Question
@@ -50,7 +51,7 @@ VOIDED = (
     "The prepared data were gone, so nothing was read and the charge was given back. Ask again "
     "with a new Idempotency-Key."
 )
-_ENCODER = json.JSONEncoder(allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+WITHHELD = re.compile(r'\{"id":"[^"]*","status":"withheld",')
 STALE_TRIES = 5
 INLINE_GROUPS_MAX = 16
 STEPS_A_GRID = 10  # steps of a run that share one interval of the release grid
@@ -300,9 +301,20 @@ class AnswerQuery:
 
 def answer_text(charge: Charged, plan: Plan, answer: dict[str, Any]) -> str:
     """Written once, stored, and sent as stored. The members that the charge fixed come last, as
-    the text that was committed with it."""
-    value, interval = _ENCODER.encode(answer["value"]), _ENCODER.encode(answer["interval"])
-    return (
-        f'{{"id":"{charge.charge_id}","status":"answered","value":{value},'
-        f'"mechanism":{plan.mechanism_text},"interval":{interval},{charge.charged[1:]}'
+    the text that was committed with it. A release that may be withheld says which it is."""
+    value, interval = ENCODER.encode(answer["value"]), ENCODER.encode(answer["interval"])
+    more = "".join(
+        f'"{name}":{ENCODER.encode(answer[name])},'
+        for name in ("bound", "padding")
+        if name in answer
     )
+    return (
+        f'{{"id":"{charge.charge_id}","status":"{answer.get("status", "answered")}",'
+        f'"value":{value},"mechanism":{plan.mechanism_text},"interval":{interval},'
+        f"{more}{charge.charged[1:]}"
+    )
+
+
+def status_of(text: str) -> str:
+    """Of an answer as it is stored."""
+    return "withheld" if WITHHELD.match(text) else "answered"

@@ -1,12 +1,13 @@
 """Questions that were asked: all of them, or one, answered or still running."""
 
 import json
-from typing import Any
+from typing import Any, Literal
 
 from fastapi import APIRouter, Response
 from pydantic import BaseModel
 
 from app.access import Role
+from app.actions.answer_query import status_of
 from app.api.openapi import documented, problems
 from app.api.principal import Anyone, Given
 from app.api.queries import Receipt
@@ -38,7 +39,7 @@ class HistoryItem(BaseModel):
     id: str
     analyst: str
     dataset: str
-    status: str
+    status: Literal["running", "answered", "withheld", "forfeited", "voided"]
     progress: ProgressResponse | None
     question: dict[str, Any] | None
     price: LossResponse
@@ -84,13 +85,12 @@ def _item(asked: Asked, text_max: int | None = None) -> dict[str, Any]:
     charged = json.loads(asked.charged)
     answer = asked.answer
     left_out = text_max is not None and len(asked.question) + len(answer or "") > text_max
-    running = asked.state is State.CHARGED
-    progress = asked.progress if running else None
+    progress = asked.progress if asked.state is State.CHARGED else None
     return {
         "id": asked.id,
         "analyst": asked.analyst,
         "dataset": asked.dataset,
-        "status": "running" if running else asked.state.value,
+        "status": _status(asked),
         "progress": None if progress is None else {"step": progress[0], "steps": progress[1]},
         "question": None if left_out else json.loads(asked.question),
         "price": {
@@ -105,3 +105,9 @@ def _item(asked: Asked, text_max: int | None = None) -> dict[str, Any]:
         "left_out": left_out,
         "receipt": charged["receipt"],
     }
+
+
+def _status(asked: Asked) -> str:
+    if asked.state is State.CHARGED:
+        return "running"
+    return asked.state.value if asked.answer is None else status_of(asked.answer)

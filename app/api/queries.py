@@ -2,7 +2,7 @@
 
 import asyncio
 from functools import lru_cache
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Request, Response
 from pydantic import BaseModel, Discriminator, Field, Tag, TypeAdapter
@@ -65,13 +65,16 @@ class Receipt(BaseModel):
 
 
 class AnswerResponse(BaseModel):
-    """A noisy answer; the same bytes for every delivery."""
+    """A noisy answer; the same bytes for every delivery. `withheld` is one too: charged as any
+    other, with no value and as many bytes. `bound` is the one that was chosen privately."""
 
     id: str
-    status: str
+    status: Literal["answered", "withheld"]
     value: Any
     mechanism: dict[str, Any]
     interval: dict[str, Any] | None
+    bound: float | None = None
+    padding: str | None = None
     charged: ChargedResponse
     theorem: str
     receipt: Receipt

@@ -6,7 +6,7 @@ shift is of no negative number.
 
 from typing import Any
 
-from sqlalchemy import BigInteger, and_, bindparam, cast, column, func, select, table
+from sqlalchemy import BigInteger, and_, bindparam, cast, column, func, or_, select, table
 
 from app.engines.conditions import condition_sql
 from app.engines.layout import TABLE, Layout
@@ -17,7 +17,8 @@ from app.queries.statistics import StepTally
 def render_steps(layout: Layout, wanted: StepTally) -> tuple[str, tuple[Any, ...]]:
     """The text and its parameters."""
     steps = column(layout.steps(wanted.column), BigInteger())
-    inside = [steps >= _whole(wanted.low), steps <= _whole(wanted.high)]
+    ranges = [and_(steps >= _whole(low), steps <= _whole(high)) for low, high in wanted.ranges]
+    inside = [or_(*ranges)]
     if wanted.where is not None:
         inside.append(condition_sql(wanted.where, layout))
     above = cast(steps - _whole(wanted.low), BigInteger())

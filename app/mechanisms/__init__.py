@@ -10,18 +10,25 @@ from app.mechanisms import (
     noisy_max,
     partition_selection,
     permute_and_flip,
+    propose_test_release,
     randomized_response,
+    smooth_sensitivity,
     stability_histogram,
+    stable_value,
 )
 from app.mechanisms.asked import Asked, OtherShape
 from app.mechanisms.release import Release
 from app.queries.choice_shape import ChoiceShape
 from app.queries.gradient_shape import GradientShape
 from app.queries.keys_shape import KeysShape
+from app.queries.mean_shape import MeanShape
+from app.queries.order_shape import OrderShape
 from app.queries.randomized_column import RandomizedShape
 from app.queries.shape import Shape
 
-AnyShape = Shape | ChoiceShape | RandomizedShape | GradientShape | KeysShape
+AnyShape = (
+    Shape | ChoiceShape | OrderShape | MeanShape | RandomizedShape | GradientShape | KeysShape
+)
 Prepare = Callable[[AnyShape, Asked], Release]
 
 
@@ -80,6 +87,28 @@ def finds(prepare: Callable[[KeysShape, Asked], Release]) -> Prepare:
     return prepared
 
 
+def proposes(prepare: Callable[[OrderShape | MeanShape, Asked], Release]) -> Prepare:
+    """A mechanism that is given a bound on local sensitivity."""
+
+    def prepared(shape: AnyShape, asked: Asked) -> Release:
+        if not isinstance(shape, OrderShape | MeanShape):
+            raise OtherShape("it is for values at ranks and a mean, of numbers without groups")
+        return prepare(shape, asked)
+
+    return prepared
+
+
+def ranks(prepare: Callable[[OrderShape, Asked], Release]) -> Prepare:
+    """A mechanism for the values at ranks."""
+
+    def prepared(shape: AnyShape, asked: Asked) -> Release:
+        if not isinstance(shape, OrderShape):
+            raise OtherShape("it is for values at ranks of an integer or number column")
+        return prepare(shape, asked)
+
+    return prepared
+
+
 MECHANISMS: dict[str, Prepare] = {
     laplace.KIND: adds(laplace.prepare),
     gaussian.KIND: adds(gaussian.prepare),
@@ -90,4 +119,7 @@ MECHANISMS: dict[str, Prepare] = {
     gradient_descent.KIND: learns(gradient_descent.prepare),
     stability_histogram.KIND: finds(stability_histogram.prepare),
     partition_selection.KIND: finds(partition_selection.prepare),
+    propose_test_release.KIND: proposes(propose_test_release.prepare),
+    stable_value.KIND: chooses(stable_value.prepare),
+    smooth_sensitivity.KIND: ranks(smooth_sensitivity.prepare),
 }

@@ -2,43 +2,134 @@
 
 Theorem: Nissim, Raskhodnikova and Smith 2007: if S is beta-smooth, that is S(x) >= LS(x) and
 S(x) <= exp(beta) S(y) for neighbours x and y, then f(x) + (S(x) / s) Z is private for a noise Z
-that bears both a shift by s and a stretch by exp(beta). Each noise says which beta and s it bears
-at which price (mechanism sheet, M11). S itself is never told, nor anything made of it.
+that bears both a shift by s and a stretch by exp(beta): in units of S(x) / s neighbours are Z and
+theta + exp(lambda) Z with |lambda| <= beta and |theta| <= s min(1, exp(lambda)). Each noise says
+which beta and s it bears at which price. S itself is never told, nor anything made of it.
+
+What is free of beta and parameters is chosen by public numbers alone: so that the noise is least
+where values are spread evenly, at a distance g of each other. There S is the largest over k of
+(k + 1) g exp(-beta k), which is `even_spread` times g.
+
+Finite precision: the answer is f(x) + (S / s) Z rounded to a public grid, exactly as if Z were a
+real number (`lazy_real.py`): post-processing of the release that the theorem is about. s is rounded
+down, and S is rounded up without losing its smoothness (`smooth_bound.py`). Proven up to this, that
+Python's decimal exp, ln and sqrt are correctly rounded, as it promises.
 """
 
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 
 from app.accounting.loss import Loss
+from app.errors import Invalid
+from app.mechanisms.lazy_real import Ends, LazyReal, rounded
 from app.mechanisms.release import Noise
+from app.mechanisms.smooth_bound import BETA_MAX
+
+AT = "/mechanism"
+EPSILON_MAX = 100  # above there would be hardly any noise
+FINE = Context(prec=80, Emax=10**9, Emin=-(10**9))
+BELOW = 1 - Fraction(1, 10**20)  # a limit computed with 80 digits is off by far less of itself
 
 
-class Admissible(Protocol):
+class Drawn(NamedTuple):
+    """A noise: its sign, and its size as a function of numbers that are drawn bit by bit."""
+
+    negative: bool
+    size: Callable[[int], Ends]
+    numbers: tuple[LazyReal, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What may be spent, in one of three ways; those that are not open are None."""
+
+    pure: int | None  # units of epsilon
+    promise: tuple[int, int] | None  # units of epsilon and of delta
+    rho: Fraction | None
+    moves: int = 1  # of one person, which is what even_spread depends on
+
+
+@dataclass(frozen=True, slots=True)
+class Admissible:
     """A noise with its parameters fixed from public numbers alone."""
 
-    @property
-    def name(self) -> str: ...
+    name: str
+    parameters: dict[str, Any]
+    beta: Fraction  # how smooth S must be
+    divisor: Fraction  # s
+    loss: Loss
+    theorem: str
+    draw: Callable[[Noise], Drawn]
+    quantile: Callable[[float], float]  # of |Z|, for people: |Z| is above it with 1 - confidence
+    even: float  # the noise that 95 % is within, where values are spread evenly
 
-    @property
-    def beta(self) -> Fraction:
-        """How smooth S must be; already less what rounding of S may cost."""
-        ...
-
-    @property
-    def loss(self) -> Loss: ...
-
-    @property
-    def theorem(self) -> str: ...
-
-    @property
-    def half_width(self) -> float:
-        """Of 95 % of the noise, in units of S: noises are compared by it."""
-        ...
+    def half_width(self, confidence: float) -> float:
+        """In units of S."""
+        return self.quantile(confidence) / float(self.divisor)
 
     def release(self, centre: Fraction, smooth: Fraction, exponent: int, noise: Noise) -> int:
         """centre + (smooth / s) Z, rounded to the nearest whole number of steps of 2^-exponent."""
-        ...
+        drawn = self.draw(noise)
+        scale = smooth / self.divisor
+        return rounded(centre, scale, exponent, drawn.negative, drawn.size, drawn.numbers)
 
     def describe(self) -> dict[str, Any]:
-        """What the analyst is told of it: its name, parameters and beta; never S."""
-        ...
+        """What the analyst is told of it; never S."""
+        return {
+            "noise": self.name,
+            **self.parameters,
+            "beta": float(self.beta),
+            "scale_of_smooth_sensitivity": float(1 / self.divisor),
+        }
+
+
+def even_spread(beta: float, moves: int = 1) -> float:
+    """S for values at a distance of 1 from each other, and persons of so many moves."""
+    rate = beta / moves
+    one = math.exp(rate - 1.0) / rate if rate < 1.0 else 1.0
+    if moves == 1:
+        return one
+    return one * math.expm1(beta) / math.expm1(rate)
+
+
+def least(
+    found: Iterable[tuple[float, float, dict[str, float]]], moves: int
+) -> tuple[Fraction, dict[str, float]]:
+    """Of betas, half widths in units of S, and parameters: the one with the least noise where
+    values are spread evenly. Raises ArithmeticError where there is none."""
+    best = min(
+        ((width * even_spread(beta, moves), beta, chosen) for beta, width, chosen in found),
+        key=lambda each: each[0],
+        default=None,
+    )
+    if best is None or not math.isfinite(best[0]):
+        raise ArithmeticError("no beta is borne at this price")
+    return Fraction(best[1]), best[2]
+
+
+def betas(wished: float | None, limit: float) -> list[float]:
+    """Those to look at: the one that was asked for, or a grid below the limit."""
+    if wished is not None:
+        return [wished]
+    limit = min(limit, BETA_MAX)
+    return [limit * 2.0 ** (-j / 8.0) for j in range(1, 89)]
+
+
+def must_bear(beta: float | None, limit: float) -> None:
+    if beta is not None and not 0.0 < beta < min(limit, BETA_MAX * (1 + 1e-9)):
+        raise Invalid.field(f"{AT}/beta", f"greater than 0 and less than {limit:.6g} at this loss")
+
+
+def fine(value: Fraction | int) -> Decimal:
+    """The fraction to 80 digits."""
+    with localcontext(FINE):
+        return Decimal(value.numerator) / Decimal(value.denominator)
+
+
+def floor(value: Decimal) -> Fraction:
+    """Below what was computed to 80 digits."""
+    return Fraction(value) * BELOW

@@ -1,7 +1,15 @@
 """How much privacy, or how much accuracy, a question asks for: a mechanism is prepared from it."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
+from fractions import Fraction
+
+from app.accounting.loss import Loss
+
+
+def _always(loss: Loss) -> bool:
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +24,26 @@ class Descent:
 
 
 @dataclass(frozen=True, slots=True)
+class Proposal:
+    """What propose-test-release is to be tried with; what is None has a public default."""
+
+    bound: float | None = None  # on the local sensitivity; None to have one chosen
+    test_share: Fraction | None = None
+    proposal_share: Fraction | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SmoothWish:
+    """Which noise goes on a smooth sensitivity, and how; what is None is chosen for least noise."""
+
+    noise: str | None = None
+    beta: float | None = None
+    gamma: float | None = None
+    degrees: int | None = None
+    sigma: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Asked:
     """One of epsilon, rho and half_width is given; a delta may go with any of them."""
 
@@ -24,8 +52,12 @@ class Asked:
     rho: Decimal | None = None
     half_width: float | None = None
     confidence: float = 0.95  # of the half width
-    noise: str | None = None  # of a noisy max
+    noise: str | None = None  # as it was named
     descent: Descent = Descent()
+    proposal: Proposal | None = None  # None unless propose_test_release was asked for
+    ordered: bool | None = None  # of a stable value; None unless it was asked for
+    smooth: SmoothWish | None = None  # given where smooth sensitivity was asked for
+    payable: Callable[[Loss], bool] = _always  # can every account that will pay count this loss?
 
 
 class CannotServe(Exception):

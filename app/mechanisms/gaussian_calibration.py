@@ -36,10 +36,10 @@ def least_scale(epsilon: Decimal, delta: Decimal, *, steps: int) -> float:
     """A parameter, near the least, that is private for answers moving by up to so many steps."""
     wanted = float(delta) * (1 - 1e-12)
     e = float(epsilon)
-    scale = steps / _mu_near(e, wanted)
+    scale = steps / mu_near(e, wanted)
     peak = _peak(e, scale, steps)
     if peak <= _WASTE * wanted or REACH * scale > _TERMS_MAX:
-        scale = steps / _mu_near(e, max(wanted - 1.01 * peak, wanted / 2) * (1 - _WASTE / 100))
+        scale = steps / mu_near(e, max(wanted - 1.01 * peak, wanted / 2) * (1 - _WASTE / 100))
         while _continuous(epsilon, scale, steps) + _peak(e, scale, steps) > wanted:
             scale *= 1.0005
         return scale
@@ -64,7 +64,7 @@ def _least_summed(epsilon: float, delta: float, scale: float, steps: int) -> flo
     return scale
 
 
-def _mu_near(epsilon: float, delta: float) -> float:
+def mu_near(epsilon: float, delta: float) -> float:
     """Near the mu of which continuous noise has this profile: a guess, by halving; what comes of it
     is checked. With x = epsilon/mu - mu/2 and y = x + mu, delta is Phi(-x) - e^epsilon Phi(-y), and
     e^epsilon times the density at y is the density at x."""

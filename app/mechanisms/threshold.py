@@ -53,5 +53,14 @@ def failure_units(tail: Tail, rows: int, threshold: int) -> int:
     alone = tail.between(threshold - 1)[1]
     with localcontext(_EXACT):
         spread = (1 - ((1 - alone).ln() * rows).exp()) * (1 + _OFF)
-        worst = min(Decimal(1), max(together, spread))
-        return max(1, int((worst * ATTO).to_integral_value(ROUND_CEILING)))
+        return _units(max(together, spread))
+
+
+def units_above(tail: Tail, k: int) -> int:
+    """How likely noise is to reach k, rounded up to units."""
+    with localcontext(_EXACT):
+        return _units(tail.between(k)[1])
+
+
+def _units(chance: Decimal) -> int:
+    return max(1, int((min(Decimal(1), chance) * ATTO).to_integral_value(ROUND_CEILING)))

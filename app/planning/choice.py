@@ -5,17 +5,26 @@ every paying account can count. Nothing here depends on data.
 """
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial
 
 from app.accounting import COMPOSITION_RULES
 from app.accounting.loss import Loss
 from app.datasets import Card
 from app.errors import Invalid
 from app.mechanisms import MECHANISMS, noisy_max
-from app.mechanisms.asked import Asked, CannotServe, Descent, OtherShape
+from app.mechanisms.asked import Asked, CannotServe, Descent, OtherShape, Proposal, SmoothWish
 from app.mechanisms.release import Release
-from app.planning.question import GradientDescent, Mechanism, Question
+from app.planning.question import (
+    GradientDescent,
+    Mechanism,
+    ProposeTestRelease,
+    Question,
+    SmoothSensitivity,
+    StableValue,
+)
 
-_NAMED_NOISES: dict[str, tuple[str, ...]] = {noisy_max.KIND: tuple(noisy_max.LAWS)}
+_NAMED_NOISES: dict[str, tuple[str | None, ...]] = {noisy_max.KIND: tuple(noisy_max.LAWS)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,16 +42,15 @@ def options(
     """All of them, or the one that was asked for. Raises Invalid if there is none. Where they are
     `told` to people, those are among them that are never chosen but by name."""
     shape = question.query.shape(card)
-    asked = _asked(question)
+    asked = _asked(question, currencies)
     kinds = [question.mechanism.kind] if question.mechanism else list(MECHANISMS)
+    named = _NAMED_NOISES if told and question.mechanism is None else {}
     ways = [
         (kind, each, replace(asked, noise=noise))
         for kind in kinds
         for each in (shape, *shape.alternatives)
-        for noise in (_NAMED_NOISES.get(kind, (None,)) if told else (None,))
+        for noise in named.get(kind, (asked.noise,))
     ]
-    if question.mechanism:
-        ways = [(kind, each, asked) for kind, each, _ in ways]
     found: list[Option] = []
     reasons: list[Invalid] = []
     others: list[Invalid] = []
@@ -58,7 +66,7 @@ def options(
         except ArithmeticError:  # one mechanism that cannot be worked out leaves the others
             reasons.append(Invalid.field("/privacy", "so extreme that no noise can be worked out"))
         else:
-            found.append(Option(kind, release, _payable(release, currencies)))
+            found.append(Option(kind, release, _payable(currencies, release.loss)))
     if not found:
         raise (reasons or others)[0]
     return found
@@ -84,22 +92,34 @@ def _cost(loss: Loss, currencies: frozenset[str]) -> int:
     return loss.mu_squared if currencies == {"gdp"} else loss.rho
 
 
-def _payable(release: Release, currencies: frozenset[str]) -> bool:
+def _payable(currencies: frozenset[str], loss: Loss) -> bool:
     rules = (COMPOSITION_RULES[currency] for currency in currencies)
-    return all(rule.can_pay(rule.read(release.loss)) for rule in rules)
+    return all(rule.can_pay(rule.read(loss)) for rule in rules)
 
 
-def _asked(question: Question) -> Asked:
+def _asked(question: Question, currencies: frozenset[str]) -> Asked:
     privacy, mechanism = question.privacy, question.mechanism
     descent = Descent()
     if isinstance(mechanism, GradientDescent):
         descent = Descent(**mechanism.model_dump(exclude={"kind"}))
+    smooth = None
+    if isinstance(mechanism, SmoothSensitivity):
+        smooth = SmoothWish(**mechanism.model_dump(exclude={"kind"}))
     return Asked(
         epsilon=privacy.epsilon,
         delta=privacy.delta,
         rho=privacy.rho,
         half_width=privacy.half_width,
         confidence=privacy.confidence or question.confidence,
-        noise=mechanism.noise if isinstance(mechanism, Mechanism) else None,
+        noise=mechanism.noise if isinstance(mechanism, Mechanism | ProposeTestRelease) else None,
         descent=descent,
+        proposal=_proposal(mechanism) if isinstance(mechanism, ProposeTestRelease) else None,
+        ordered=mechanism.ordered if isinstance(mechanism, StableValue) else None,
+        smooth=smooth,
+        payable=partial(_payable, currencies),
     )
+
+
+def _proposal(mechanism: ProposeTestRelease) -> Proposal:
+    shares = (mechanism.test_share, mechanism.proposal_share)
+    return Proposal(mechanism.bound, *(None if each is None else Fraction(each) for each in shares))

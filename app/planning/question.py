@@ -7,8 +7,10 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 from app.accounting.rounding import PICO, UNITS_MAX
 from app.datasets import ROWS_MAX
+from app.mechanisms.admissible_pure import DEGREES_MAX
 from app.mechanisms.gradient_descent import STEPS_MAX
 from app.queries import Query
+from app.queries.quantile import Share
 
 
 def exact_amount(value: object) -> Decimal:
@@ -125,13 +127,72 @@ class GradientDescent(_Frozen):
     expected_rows: Annotated[int, Field(ge=1, le=ROWS_MAX)] | None = None
 
 
+class ProposeTestRelease(_Frozen):
+    """Noise for a proposed bound on how far one person can move the statistic of this table, or
+    `"withheld"` if a noisy test does not find the table safe for it. `bound` left out, one is
+    chosen privately, for `proposal_share` of the loss. `test_share` is the test's part."""
+
+    kind: Literal["propose_test_release"]
+    bound: Annotated[float, BeforeValidator(as_float), Field(gt=0, le=1e18)] | None = None
+    noise: Literal["laplace", "gaussian"] | None = None
+    test_share: Share | None = None
+    proposal_share: Share | None = None
+
+    @model_validator(mode="after")
+    def _shares(self) -> Self:
+        if self.bound is not None and self.proposal_share is not None:
+            raise ValueError("proposal_share goes with no bound")
+        if (self.test_share or 0) + (self.proposal_share or 0) >= 1:
+            raise ValueError("test_share and proposal_share leave something for the noise")
+        return self
+
+
+class StableValue(_Frozen):
+    """The exact outcome, or `"withheld"` if a noisy test does not find that no one person could
+    change it. `ordered` goes with `top_k`: `true` for the best first, or left out for a set, told
+    in the card's order."""
+
+    kind: Literal["stable_value"]
+    ordered: bool = False
+
+
+class SmoothSensitivity(_Frozen):
+    """Noise scaled to the smooth sensitivity of a median, quantile, min, max, iqr or trimmed_mean.
+    What is left out is chosen from the price alone, for the least noise where values are spread
+    evenly. `gamma` goes with `cauchy`, `degrees` with `student_t`, `sigma` with the last three."""
+
+    kind: Literal["smooth_sensitivity"]
+    noise: (
+        Literal[
+            "student_t",
+            "cauchy",
+            "laplace",
+            "gaussian",
+            "laplace_log_normal",
+            "uniform_log_normal",
+            "arsinh_normal",
+        ]
+        | None
+    ) = None
+    beta: Annotated[float, BeforeValidator(as_float)] | None = None
+    gamma: Annotated[float, BeforeValidator(as_float)] | None = None
+    degrees: Annotated[int, Field(ge=1, le=DEGREES_MAX)] | None = None
+    sigma: Annotated[float, BeforeValidator(as_float)] | None = None
+
+
 class Question(_Frozen):
     """One question about one dataset."""
 
     dataset: Annotated[str, Field(min_length=1, max_length=200)]
     query: Query
     privacy: Privacy
-    mechanism: Annotated[Mechanism | GradientDescent, Field(discriminator="kind")] | None = None
+    mechanism: (
+        Annotated[
+            Mechanism | GradientDescent | SmoothSensitivity | ProposeTestRelease | StableValue,
+            Field(discriminator="kind"),
+        ]
+        | None
+    ) = None
     confidence: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.95
     fresh: bool = False
 

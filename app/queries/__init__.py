@@ -8,6 +8,7 @@ from app.queries.cdf import Cdf
 from app.queries.count import Count
 from app.queries.extremes import Max, Min
 from app.queries.histogram import Histogram
+from app.queries.iqr import Iqr
 from app.queries.keys import Keys
 from app.queries.linear_regression import LinearRegression
 from app.queries.logistic_regression import LogisticRegression
@@ -19,6 +20,7 @@ from app.queries.randomized_column import RandomizedColumn
 from app.queries.ratio import Ratio
 from app.queries.reciprocal import Reciprocal
 from app.queries.sum import Sum
+from app.queries.trimmed_mean import TrimmedMean
 from app.queries.variance import Variance
 from app.queries.workload import Workload
 
@@ -43,15 +45,20 @@ QUERIES = {
     "min": Min,
     "max": Max,
     "price": Price,
+    "iqr": Iqr,
+    "trimmed_mean": TrimmedMean,
 }
 
 # Answered by numbers with noise, by sums of noisy counts, by one public outcome, by what is fitted
-# to noisy moments (LinearRegression) or learned step by step (LogisticRegression), by reports that
-# every row makes at random (RandomizedColumn), or by texts that are not public (Keys).
+# to noisy moments (LinearRegression) or learned step by step (LogisticRegression), by a value made
+# of ranks, by reports that every row makes at random (RandomizedColumn), or by texts that are not
+# public (Keys).
 Measured = Count | Sum | Mean | Variance | Ratio | Reciprocal | Histogram
 Combined = Workload | Cdf
 Chosen = Mode | TopK | Quantile | Median | Min | Max | Price
 Fitted = LinearRegression | LogisticRegression
+Ranked = Iqr | TrimmedMean
 Query = Annotated[
-    Measured | Combined | Chosen | Fitted | RandomizedColumn | Keys, Field(discriminator="kind")
+    Measured | Combined | Chosen | Fitted | Ranked | RandomizedColumn | Keys,
+    Field(discriminator="kind"),
 ]

@@ -18,10 +18,13 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from app.datasets import Card
+from app.datasets import Card, IntegerColumn, NumberColumn
+from app.queries.candidates import CandidatesOrIntervals
 from app.queries.filters import Filter, resolve
+from app.queries.order_shape import OrderShape, order_shape
+from app.queries.ranks import RankRule
 from app.queries.shape import AT
-from app.queries.statistics import Exact, Grouping, Rows, Tally
+from app.queries.statistics import Condition, Exact, Grouping, Rows, Tally
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +40,7 @@ class ChoiceShape:
     picks: int | None = None  # so many outcomes, one after the other; None for one alone
     # The rank to aim at if the noise leaves an error of so many steps; None where there is none.
     rank: Callable[[float], int] | None = None
-    alternatives: tuple["ChoiceShape", ...] = ()  # other ways to ask the same; there are none
+    alternatives: tuple[OrderShape, ...] = ()  # other ways to the same, by the values at ranks
 
 
 class Choice(BaseModel):
@@ -48,4 +51,33 @@ class Choice(BaseModel):
     where: Filter | None = None
 
     def tally(self, card: Card, grouping: Grouping) -> Tally:
-        return Tally(resolve(self.where, card, f"{AT}/where"), (grouping,), (Rows(),))
+        return Tally(self.condition(card), (grouping,), (Rows(),))
+
+    def condition(self, card: Card) -> Condition | None:
+        return resolve(self.where, card, f"{AT}/where")
+
+
+class RankChoice(Choice):
+    """A choice by rank, of which the value at the rank is another way. Where missing values count
+    as a value, it is the only one: candidates are chosen by the values that there are."""
+
+    column: str
+    missing: int | float | None = None
+    candidates: CandidatesOrIntervals | None = None
+
+    def by_value(self, card: Card, rank: RankRule) -> tuple[OrderShape, ...]:
+        """The other way; there is none for days."""
+        if not isinstance(card.column(self.column), IntegerColumn | NumberColumn):
+            return ()
+        return (self.value_shape(card, rank),)
+
+    def value_shape(self, card: Card, rank: RankRule) -> OrderShape:
+        return order_shape(
+            card,
+            self.column,
+            self.condition(card),
+            "rank",
+            (rank,),
+            self.missing,
+            candidates=self.candidates is not None,
+        )

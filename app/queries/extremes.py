@@ -23,21 +23,25 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from app.datasets import Card
-from app.queries.candidates import CandidatesOrIntervals, ordered_column
-from app.queries.choice_shape import Choice, ChoiceShape
+from app.queries.candidates import ordered_column
+from app.queries.choice_shape import ChoiceShape, RankChoice
 from app.queries.cuts import outcomes_cut
+from app.queries.order_shape import OrderShape
+from app.queries.ranks import RankFromAbove, RankFromBelow
 from app.queries.statistics import Exact
 
 RANK_MAX = 10**12
 Rank = Annotated[int, Field(ge=1, le=RANK_MAX)]
 
 
-class _Extreme(Choice):
-    column: str
+class _Extreme(RankChoice):
     rank: Rank | None = None
-    candidates: CandidatesOrIntervals | None = None
 
-    def extreme_shape(self, card: Card, *, from_above: bool) -> ChoiceShape:
+    def extreme_shape(self, card: Card, *, from_above: bool) -> ChoiceShape | OrderShape:
+        # By its value the very end is the default: noise goes on the value and not on the rank.
+        by_value = (RankFromAbove if from_above else RankFromBelow)(self.rank or 1)
+        if self.missing is not None:
+            return self.value_shape(card, by_value)
         column = ordered_column(card, self.column)
         outcomes, pieces = outcomes_cut(self.candidates, column)
 
@@ -57,6 +61,7 @@ class _Extreme(Choice):
             score_range=2 * card.person.rows_max,
             error="rank_error",
             rank=self._rank,
+            alternatives=self.by_value(card, by_value),
         )
 
     def _rank(self, error: float) -> int:
@@ -68,7 +73,7 @@ class Min(_Extreme):
 
     kind: Literal["min"]
 
-    def shape(self, card: Card) -> ChoiceShape:
+    def shape(self, card: Card) -> ChoiceShape | OrderShape:
         return self.extreme_shape(card, from_above=False)
 
 
@@ -77,5 +82,5 @@ class Max(_Extreme):
 
     kind: Literal["max"]
 
-    def shape(self, card: Card) -> ChoiceShape:
+    def shape(self, card: Card) -> ChoiceShape | OrderShape:
         return self.extreme_shape(card, from_above=True)

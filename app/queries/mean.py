@@ -24,6 +24,7 @@ from typing import Literal
 
 from app.datasets import Card
 from app.queries.figures import Figure, Noisy
+from app.queries.mean_shape import mean_shape
 from app.queries.measures import Measure
 from app.queries.shape import DEPENDS, Selection, Shape, numeric
 from app.queries.statistics import Total, Values
@@ -49,8 +50,9 @@ class Mean(Selection):
                 rows, square, count_square = 2 * m, 2 * reach**2, 2
         half = Fraction(1, 2)
         total_terms = ((1, 0), (-centre, 1))
+        tally = self.tally(card, groups, Total(column.name), Values(column.name))
         return Shape(
-            tally=self.tally(card, groups, Total(column.name), Values(column.name)),
+            tally=tally,
             measures=(
                 Measure(
                     "centred_sum",
@@ -63,6 +65,7 @@ class Mean(Selection):
                 Measure("count", ((1, 1),), rows, half, 0, square=count_square * m**2),
             ),
             unpromised=f"{DEPENDS}, by how many values there are; a count and a sum promise theirs",
+            alternatives=() if groups else (mean_shape(card, column, tally.where),),
         )
 
     def figures(self, noisy: tuple[tuple[Noisy, ...], ...], card: Card) -> list[Figure]:

@@ -25,9 +25,11 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field
 
 from app.datasets import Card
-from app.queries.candidates import CandidatesOrIntervals, ordered_column
-from app.queries.choice_shape import Choice, ChoiceShape
+from app.queries.candidates import ordered_column
+from app.queries.choice_shape import ChoiceShape, RankChoice
 from app.queries.cuts import outcomes_cut
+from app.queries.order_shape import OrderShape
+from app.queries.ranks import ShareRank
 from app.queries.statistics import Exact
 
 PLACES_MAX = 9
@@ -58,34 +60,30 @@ Share = Annotated[
 ]
 
 
-class Quantile(Choice):
+class Quantile(RankChoice):
     """`{"kind": "quantile", "column": ..., "q": 0.9, "candidates": ..., "where": ...}`"""
 
     kind: Literal["quantile"]
-    column: str
     q: Share
-    candidates: CandidatesOrIntervals | None = None
 
-    def shape(self, card: Card) -> ChoiceShape:
-        return quantile_shape(self, card, self.column, Fraction(self.q), self.candidates)
+    def shape(self, card: Card) -> ChoiceShape | OrderShape:
+        return quantile_shape(self, card, Fraction(self.q))
 
 
-class Median(Choice):
+class Median(RankChoice):
     """`{"kind": "median", "column": ..., "candidates": ..., "where": ...}`"""
 
     kind: Literal["median"]
-    column: str
-    candidates: CandidatesOrIntervals | None = None
 
-    def shape(self, card: Card) -> ChoiceShape:
-        return quantile_shape(self, card, self.column, Fraction(1, 2), self.candidates)
+    def shape(self, card: Card) -> ChoiceShape | OrderShape:
+        return quantile_shape(self, card, Fraction(1, 2))
 
 
-def quantile_shape(
-    asked: Choice, card: Card, name: str, q: Fraction, sent: CandidatesOrIntervals | None
-) -> ChoiceShape:
-    column = ordered_column(card, name)
-    outcomes, pieces = outcomes_cut(sent, column)
+def quantile_shape(asked: RankChoice, card: Card, q: Fraction) -> ChoiceShape | OrderShape:
+    if asked.missing is not None:
+        return asked.value_shape(card, ShareRank(q))
+    column = ordered_column(card, asked.column)
+    outcomes, pieces = outcomes_cut(asked.candidates, column)
     a, b = q.numerator, q.denominator
     of_one = 2 * b if card.neighbours == "replace_one" else 2 * max(a, b - a)
 
@@ -104,4 +102,5 @@ def quantile_shape(
         score_range=card.person.rows_max * of_one,
         steps=Fraction(b),
         error="rank_error",
+        alternatives=asked.by_value(card, ShareRank(q)),
     )

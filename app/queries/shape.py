@@ -11,6 +11,7 @@ from app.queries.filters import Filter, declared, resolve
 from app.queries.gradient_shape import GradientShape
 from app.queries.groups import GroupBy, resolve_groups
 from app.queries.linear import Linear
+from app.queries.mean_shape import MeanShape
 from app.queries.measures import Measure
 from app.queries.moments import Moments
 from app.queries.statistics import Aggregate, Grouping, Tally
@@ -30,7 +31,8 @@ class Shape:
     tally: Tally
     measures: tuple[Measure, ...]
     linear: Linear | None = None  # answers that are sums of what is measured
-    alternatives: tuple["Shape | GradientShape", ...] = ()  # other ways to the same answers
+    # Other ways to the same answers.
+    alternatives: tuple["Shape | GradientShape | MeanShape", ...] = ()
     divisor: int = 1  # a public number: the figure is the measure over it
     unpromised: str | None = None  # why no half width can be promised, for people
     moments: Moments | None = None  # of a regression, whose coefficients are made of them

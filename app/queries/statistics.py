@@ -219,15 +219,16 @@ Exact = tuple[tuple[int, ...], ...]  # for each aggregate, one whole number for 
 
 @dataclass(frozen=True, slots=True)
 class StepTally:
-    """How many rows meet a condition and have a value of a column between two bounds, both
-    included, in whole steps of its grid: for each stretch of 2^shift steps, counted from `low`,
-    that any row is in. A missing value is in none. Which stretches come back is private."""
+    """How many rows meet a condition and have a value of a column within one of several ranges,
+    both ends included, in whole steps of its grid: for each stretch of 2^shift steps, counted from
+    `low`, that any row is in. Ranges are apart from each other, in order, and none begins below
+    `low`. A missing value is in none. Which stretches come back is private."""
 
     where: Condition | None
     column: str
     low: int
-    high: int
     shift: int
+    ranges: tuple[tuple[int, int], ...]
 
 
 StepCounts = list[tuple[int, int]]  # the place of the stretch, and how many rows; in order

@@ -2,13 +2,14 @@
 
 import datetime
 import math
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from app.queries.filters import resolve
-from app.queries.order_window import order_window
+from app.queries.order_window import order_windows
 from app.queries.statistics import StepTally
 from tests.engines.tables import CARD, Row, room_in, write_csv, write_parquet
 from tests.queries.cards import question
@@ -61,14 +62,19 @@ def test_stretches_and_windows_are_those_of_the_rows(
                 if low + 1 <= step:
                     place = (step - low - 1) >> shift
                     expected[place] = expected.get(place, 0) + 1
-            wanted = StepTally(condition, name, low + 1, high, shift)
+            wanted = StepTally(condition, name, low + 1, shift, ((low + 1, high),))
             assert room.engine.steps(dataset, wanted) == sorted(expected.items())
-        window = order_window(
+            parts = ((low, low + 5), (low + 1000, high))
+            kept_steps = [s for s in present if any(a <= s <= b for a, b in parts)]
+            apart = Counter((step - low) >> shift for step in kept_steps)
+            wanted = StepTally(condition, name, low, shift, parts)
+            assert room.engine.steps(dataset, wanted) == sorted(apart.items())
+        (window,) = order_windows(
             lambda asked: room.engine.steps(dataset, asked),
             condition,
             name,
             (low, high),
-            lambda n: (n // 2 - 4, n // 2 + 4),
+            lambda n: ((n // 2 - 4, n // 2 + 4),),
         )
         assert window.count == len(present)
         middle = len(present) // 2

@@ -1,0 +1,92 @@
+"""What a bound on local sensitivity is proposed for: a number, and how far tables are from unsafe.
+
+For a bound B a statistic tells its distance d: one person changes d by at most 1, and if one person
+can change the number by more than B, d = 0 before and after (`rank_distance.py`, and below). Both
+are whole numbers on a public grid.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from app.mechanisms.rank_distance import rank_distance, reach_of
+from app.mechanisms.release import Data
+from app.queries.order_shape import OrderShape
+from app.queries.order_window import Span, Window
+from app.queries.statistics import Tally
+
+
+class LocalStatistic(Protocol):
+    @property
+    def tally(self) -> Tally:
+        """The rows that count."""
+        ...
+
+    @property
+    def quick(self) -> bool: ...
+
+    @property
+    def grid_exponent(self) -> int: ...
+
+    @property
+    def limits(self) -> Span:
+        """Between which the number is, in steps of its grid."""
+        ...
+
+    def read(self, data: Data, cap: int) -> Any:
+        """What number and distances up to the cap are made of."""
+        ...
+
+    def value(self, found: Any) -> int: ...
+
+    def distance(self, found: Any, bound: int, cap: int) -> int:
+        """In persons, and at most the cap; the cap itself where nothing moves further than B."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class RankStatistic:
+    """The value at a rank, or how far two of them are apart.
+
+    Of two ranks under moving n: if the distance of their values changes by more than B, one of them
+    moves by more than B / 2, rounded down for one and up for the other; so the lesser of their d is
+    0, and it is 1-Lipschitz as both are. Under fixed n a row moves no two values in opposite ways,
+    so one of them moves by more than B itself (mechanism sheet, M17).
+    """
+
+    shape: OrderShape
+
+    @property
+    def tally(self) -> Tally:
+        return self.shape.tally
+
+    @property
+    def quick(self) -> bool:
+        return False
+
+    @property
+    def grid_exponent(self) -> int:
+        return self.shape.grid_exponent
+
+    @property
+    def limits(self) -> Span:
+        return (0, self.shape.width) if self.shape.statistic == "distance" else self.shape.bounds
+
+    def read(self, data: Data, cap: int) -> tuple[Window, ...]:
+        return self.shape.windows(data.steps, data.exact, reach_of(self.shape, cap))
+
+    def value(self, found: tuple[Window, ...]) -> int:
+        ends = [
+            window[rule(window.count)] for window, rule in zip(found, self.shape.ranks, strict=True)
+        ]
+        return ends[-1] - ends[0] if self.shape.statistic == "distance" else ends[0]
+
+    def distance(self, found: tuple[Window, ...], bound: int, cap: int) -> int:
+        if bound >= self.shape.width:
+            return cap
+        each = [bound] * len(self.shape.ranks)
+        if len(each) == 2 and not self.shape.fixed:
+            each = [bound // 2, bound - bound // 2]
+        return min(
+            rank_distance(self.shape, window, rule, share, cap)
+            for window, rule, share in zip(found, self.shape.ranks, each, strict=True)
+        )

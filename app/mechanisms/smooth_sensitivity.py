@@ -1,0 +1,234 @@
+"""Smooth sensitivity: a statistic of ranks with noise scaled to how much the table at hand bears.
+
+Theorem: Nissim, Raskhodnikova and Smith 2007, see `admissible.py` for what each noise bears and
+`smooth_bound.py` for S. Assumes what `queries/order_shape.py` says of neighbours.
+The price is fixed from epsilon, delta or rho alone; S, and so the scale of the noise, depends on
+rows and is never told: there is no interval, and no half width can be promised.
+What is told is rounded to a public grid and clamped to what the statistic can be: post-processing.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from app.accounting import curves
+from app.accounting.conversion import rho_limit
+from app.accounting.loss import Loss
+from app.accounting.precise import decimal, units_down, units_up
+from app.accounting.rounding import ATTO, PICO, cost_units, limit_units
+from app.datasets import Card
+from app.errors import Invalid
+from app.mechanisms import admissible_concentrated, admissible_delta, admissible_pure
+from app.mechanisms.admissible import AT, EPSILON_MAX, Admissible, Budget
+from app.mechanisms.asked import Asked, CannotServe, SmoothWish
+from app.mechanisms.calibration import last
+from app.mechanisms.release import Data, Noise
+from app.mechanisms.smooth_bound import reach_of, smooth_bound
+from app.queries import Query
+from app.queries.between import sum_between
+from app.queries.order_shape import OrderShape
+from app.queries.order_window import Window
+from app.queries.statistics import Tally
+
+KIND = "smooth_sensitivity"
+NOISES: dict[str, Callable[[Budget, SmoothWish], Admissible]] = {
+    admissible_pure.STUDENT: admissible_pure.student_t,
+    admissible_pure.CAUCHY: admissible_pure.cauchy,
+    admissible_delta.LAPLACE: admissible_delta.laplace,
+    admissible_delta.GAUSSIAN: admissible_delta.gaussian,
+    admissible_concentrated.LAPLACE_LOG_NORMAL: admissible_concentrated.laplace_log_normal,
+    admissible_concentrated.UNIFORM_LOG_NORMAL: admissible_concentrated.uniform_log_normal,
+    admissible_concentrated.ARSINH_NORMAL: admissible_concentrated.arsinh_normal,
+}
+OF_NOISE = {  # which noises a parameter belongs to
+    "gamma": {admissible_pure.CAUCHY},
+    "degrees": {admissible_pure.STUDENT},
+    "sigma": {
+        admissible_concentrated.LAPLACE_LOG_NORMAL,
+        admissible_concentrated.UNIFORM_LOG_NORMAL,
+        admissible_concentrated.ARSINH_NORMAL,
+    },
+}
+GRID_BITS = 30  # the bounds are at least about 2^30 steps of the grid apart
+DEPENDS = "the noise is scaled to the smooth sensitivity, which depends on the rows and is not told"
+
+
+def prepare(shape: OrderShape, asked: Asked) -> "SmoothRelease":
+    if shape.candidates:
+        raise Invalid.field("/query/candidates", "none: smooth sensitivity answers with any value")
+    if asked.half_width is not None:
+        raise CannotServe(f"no half width can be promised: {DEPENDS}")
+    return SmoothRelease(shape, _noise(shape, asked))
+
+
+def _noise(shape: OrderShape, asked: Asked) -> Admissible:
+    wish = asked.smooth
+    if wish is None:
+        # Beside a choice it is shown for what it is, with the noise that is most often the best.
+        wish = SmoothWish(noise=None if shape.alone else admissible_pure.STUDENT)
+    names = _names(wish)
+    budget = _budget(asked, 1 if shape.fixed else shape.moves)
+    found: list[Admissible] = []
+    reasons: list[Exception] = []
+    for name in names:
+        try:
+            found.append(NOISES[name](budget, wish))
+        except (CannotServe, Invalid, ArithmeticError) as why:
+            reasons.append(why)
+    if not found:
+        raise reasons[0]
+    return min([each for each in found if asked.payable(each.loss)] or found, key=_even)
+
+
+def _even(noise: Admissible) -> float:
+    return noise.even
+
+
+def _names(wish: SmoothWish) -> list[str]:
+    names = list(NOISES) if wish.noise is None else [wish.noise]
+    for parameter, owners in OF_NOISE.items():
+        if getattr(wish, parameter) is not None:
+            names = [name for name in names if name in owners]
+            if not names:
+                rule = f"only with the noise {' or '.join(sorted(owners))}"
+                raise Invalid.field(f"{AT}/{parameter}", rule)
+    return names
+
+
+def _budget(asked: Asked, moves: int) -> Budget:
+    if asked.epsilon is not None:
+        epsilon = cost_units(asked.epsilon, PICO)
+        if epsilon > EPSILON_MAX * PICO:
+            raise Invalid.field("/privacy/epsilon", f"at most {EPSILON_MAX}, or there is no noise")
+        if asked.delta is None:
+            return Budget(epsilon, None, None, moves)
+        delta = cost_units(asked.delta, ATTO)
+        within = units_down(rho_limit(Decimal(epsilon) / PICO, Decimal(delta) / ATTO))
+        rho = Fraction(within, PICO) if within > 0 else None
+        return Budget(epsilon, (epsilon, delta), rho, moves)
+    assert asked.rho is not None
+    units = limit_units(asked.rho, PICO)
+    if not 0 < units <= EPSILON_MAX**2 * PICO // 2:
+        rule = f"at least 1e-12 and at most {EPSILON_MAX**2 // 2}"
+        raise Invalid.field("/privacy/rho", rule)
+
+    def fits(epsilon: int) -> bool:
+        return units_up(curves.pure_rho(decimal(Fraction(epsilon, PICO)))) <= units
+
+    pure = last(fits, 1, EPSILON_MAX * PICO) if fits(1) else None
+    return Budget(pure, None, Fraction(units, PICO), moves)
+
+
+class Reading(NamedTuple):
+    """What the answer is made of."""
+
+    windows: tuple[Window, ...]
+    total: int | None  # of the values between two ranks
+
+
+@dataclass(frozen=True, slots=True)
+class SmoothRelease:
+    """A statistic of ranks and the noise that goes on it."""
+
+    shape: OrderShape
+    noise: Admissible
+
+    @property
+    def tally(self) -> Tally:
+        return self.shape.tally
+
+    @property
+    def quick(self) -> bool:
+        return False
+
+    @property
+    def loss(self) -> Loss:
+        return self.noise.loss
+
+    @property
+    def theorem(self) -> str:
+        return self.noise.theorem
+
+    @property
+    def spread(self) -> tuple[float, ...]:
+        """Not known: it is compared with nothing else."""
+        return math.inf, self.noise.even
+
+    @property
+    def steps(self) -> int | None:
+        return None
+
+    @property
+    def groups(self) -> int | None:
+        return 1
+
+    @property
+    def reach(self) -> int:
+        return reach_of(self.shape, self.noise.beta)
+
+    @property
+    def finer(self) -> int:
+        """How many bits the grid of answers has below a step of the column."""
+        return max(0, GRID_BITS - self.shape.width.bit_length())
+
+    def read(self, data: Data) -> Reading:
+        windows = self.shape.windows(data.steps, data.exact, self.reach + 1)
+        total = None
+        if self.shape.statistic == "mean_between":
+            total = sum_between(self.shape, windows, data.exact)
+        return Reading(windows, total)
+
+    def answer(
+        self, exact: Reading, noise: Noise, *, query: Query, card: Card, confidence: float
+    ) -> dict[str, Any]:
+        smooth = smooth_bound(self.shape, exact.windows, self.noise.beta)
+        steps = self.noise.release(centre_of(self.shape, exact), smooth, self.finer, noise)
+        low, high = self.shape.bounds
+        if self.shape.statistic == "distance":
+            low, high = 0, high - low
+        told = min(max(steps, low << self.finer), high << self.finer)
+        exponent = self.shape.grid_exponent + self.finer
+        return {"value": float(Fraction(told) / Fraction(2) ** exponent), "interval": None}
+
+    def describe(self) -> dict[str, Any]:
+        return {
+            "kind": KIND,
+            **self.noise.describe(),
+            "reach": self.reach,
+            "grid": 2.0 ** -(self.shape.grid_exponent + self.finer),
+        }
+
+    def record(self) -> dict[str, Any]:
+        """For the ledger: from these any accountant can recompute the price."""
+        return {
+            "mechanism": KIND,
+            "noise": self.noise.name,
+            **{name: str(value) for name, value in self.noise.parameters.items()},
+            "beta": str(self.noise.beta),
+            "divisor": str(self.noise.divisor),
+            "moves": 1 if self.shape.fixed else self.shape.moves,
+            "fixed": self.shape.fixed,
+        }
+
+    def expected_error(self, confidence: float) -> dict[str, Any]:
+        return {
+            "half_width": None,
+            "confidence": confidence,
+            "covers": "noise",
+            "smooth_sensitivities": self.noise.half_width(confidence),
+            "reason": f"it depends on the data: {DEPENDS}",
+        }
+
+
+def centre_of(shape: OrderShape, exact: Reading) -> Fraction:
+    """The statistic without noise, in steps."""
+    windows = exact.windows
+    places = [rule(window.count) for rule, window in zip(shape.ranks, windows, strict=True)]
+    if shape.statistic == "mean_between":
+        assert exact.total is not None
+        return Fraction(exact.total, places[1] - places[0] + 1)
+    values = [window[place] for window, place in zip(windows, places, strict=True)]
+    return Fraction(values[-1] - (values[0] if shape.statistic == "distance" else 0))

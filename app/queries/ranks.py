@@ -1,0 +1,56 @@
+"""Which rank is asked for, of n rows: a share of them, or so many from one end.
+
+Each rule r has r(0) = 0, 1 <= r(n) <= n for n >= 1, and r(n + 1) is r(n) or r(n) + 1: a row more
+moves the rank by one or not at all. All that is proved of ranks rests on this, and of no rows the
+value is the column's lower bound, which is rank 0.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+RankRule = Callable[[int], int]
+
+
+@dataclass(frozen=True, slots=True)
+class ShareRank:
+    """The least rank that has a share q of the rows at or below it: ceil(q n), at least 1."""
+
+    q: Fraction
+
+    def __call__(self, n: int) -> int:
+        return min(n, max(1, -(-n * self.q.numerator // self.q.denominator)))
+
+
+@dataclass(frozen=True, slots=True)
+class RankFromBelow:
+    """The k-th smallest; of fewer rows the largest."""
+
+    k: int
+
+    def __call__(self, n: int) -> int:
+        return min(n, self.k)
+
+
+@dataclass(frozen=True, slots=True)
+class RankFromAbove:
+    """The k-th largest; of fewer rows the smallest."""
+
+    k: int
+
+    def __call__(self, n: int) -> int:
+        return min(n, max(1, n - self.k + 1))
+
+
+@dataclass(frozen=True, slots=True)
+class TrimmedRank:
+    """The first, or the last, that is left when a share is taken away from either end."""
+
+    trim: Fraction
+    last: bool
+
+    def __call__(self, n: int) -> int:
+        if n == 0:
+            return 0
+        cut = n * self.trim.numerator // self.trim.denominator
+        return n - cut if self.last else cut + 1
