@@ -6,7 +6,7 @@ ARGS ?= -n 2 --dist loadfile
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: help setup demo serve test lint bench lock clean
+.PHONY: help setup demo serve test lint bench plots lock clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' Makefile
@@ -30,6 +30,9 @@ lint: .venv/development ## check style, types and imports
 
 bench: .venv/development ## measure, and compare with the goals
 	@$(BIN)/python -m benchmarks
+
+plots: .venv/development ## draw docs/accuracy.svg anew, on the demo data
+	@$(BIN)/python -m benchmarks.accuracy
 
 lock: ## resolve requirements.lock anew (maintainers; needs uv)
 	@$(PYTHON) .ci/lock.py

@@ -8,9 +8,7 @@ scalars, 1 s for 10^5 groups. As many draws of the bare sampler are told beside 
 
 import json
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator
 from itertools import count, islice
 from pathlib import Path
 from statistics import median
@@ -19,17 +17,15 @@ from typing import Any
 import duckdb
 import opendp.prelude as dp
 
-from app.datasets import Card, Dataset, Source, Version
+from app.datasets import Card
 from app.demo import census
 from app.demo.cards import CENSUS
-from app.engines.connect import Limits, connect_to_ask
-from app.engines.duckdb import DuckDBEngine
 from app.engines.layout import Layout
-from app.engines.prepare import version_path
 from app.engines.sql import render
 from app.mechanisms.sampling import SystemNoise
 from app.planning.plan import Plan, make_plan
 from app.planning.question import Question
+from benchmarks.prepared import Bench, card_of, prepared
 from benchmarks.table import Row
 
 SCALAR_MS, GROUPS_MS = 2.0, 1000.0
@@ -46,15 +42,8 @@ GROUPS = 100_000
 GROUP_ROWS = 300_000
 
 
-@dataclass(frozen=True, slots=True)
-class Bench:
-    engine: DuckDBEngine
-    dataset: Dataset
-    cursor: duckdb.DuckDBPyConnection
-
-
 def measure(folder: Path) -> Iterator[Row]:
-    with prepared(folder / "scalars", _census_card(), census.write) as bench:
+    with prepared(folder / "scalars", card_of(CENSUS), census.write) as bench:
         for name, (query, currency, draws) in SCALARS.items():
             yield _row(f"a new {name}", bench, query, currency, draws, 60, SCALAR_MS)
     names = [f"g{i:06d}" for i in range(GROUPS)]
@@ -65,11 +54,6 @@ def measure(folder: Path) -> Iterator[Row]:
     with prepared(folder / "groups", card, _write_groups) as bench:
         query = {"kind": "histogram", "column": "group"}
         yield _row("a histogram of 10^5 groups", bench, query, "pure", GROUPS, 5, GROUPS_MS)
-
-
-def _census_card() -> Card:
-    registered = ("name", "description", "source")
-    return Card.model_validate({k: v for k, v in CENSUS.items() if k not in registered})
 
 
 def _row(
@@ -122,24 +106,6 @@ def _bare_sampler(draws: int) -> float:
     begin = time.perf_counter()
     release(zeros)
     return time.perf_counter() - begin
-
-
-@contextmanager
-def prepared(folder: Path, card: Card, write: Callable[[Path], Any]) -> Iterator[Bench]:
-    data, home = folder / "data", folder / "home"
-    data.mkdir(parents=True)
-    write(data / "rows.parquet")
-    engine = DuckDBEngine(home=home, data_roots=(data,))
-    source = Source("duckdb", "rows.parquet")
-    version = Version("v_bench", 1, engine.inspect(source, card).digest, "seed")
-    dataset = Dataset("d_bench", "bench", "", "b_bench", card, source, version, False, 0)
-    engine.prepare(dataset)
-    connection = connect_to_ask(version_path(home, version.id), Limits(home, "1GB", 2))
-    try:
-        yield Bench(engine, dataset, connection.cursor())
-    finally:
-        connection.close()
-        engine.close()
 
 
 def _write_groups(path: Path) -> None:

@@ -18,7 +18,7 @@ from app.datasets import Card
 from app.mechanisms.sampling import SystemNoise
 from app.planning.plan import make_plan
 from app.planning.question import Question
-from benchmarks.questions import Bench, prepared
+from benchmarks.prepared import Bench, prepared
 from benchmarks.table import Row
 
 ROWS = 10_000_000

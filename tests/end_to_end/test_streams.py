@@ -243,7 +243,7 @@ GOOD = {"kind": "above_threshold", "threshold": 5, "crossings": 1, "asks_max": 1
         ({"stream": {**GOOD, "threshold": 2**63}}, "/stream/threshold"),
         ({"stream": {**GOOD, "kind": "below"}}, "/stream/kind"),
         ({"stream": {**GOOD, "seed": 1}}, "/stream/seed"),
-        ({"stream": None}, "/stream/kind"),
+        ({"stream": None}, "/stream"),
         ({"privacy": {"epsilon": 0}}, "/privacy/epsilon"),
         ({"privacy": {"epsilon": 1e9}}, "/privacy/epsilon"),
         ({"privacy": {"epsilon": 9e6}}, "/privacy/epsilon"),
