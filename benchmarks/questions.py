@@ -36,6 +36,9 @@ SCALARS: dict[str, tuple[dict[str, Any], str, int]] = {  # the query, the curren
     "mean": ({"kind": "mean", "column": "income"}, "pure", 2),
     "mean, gaussian": ({"kind": "mean", "column": "income"}, "approximate", 2),
     "variance": ({"kind": "variance", "column": "income"}, "pure", 3),
+    "sum of whole numbers, with delta": ({"kind": "sum", "column": "age"}, "approximate", 1),
+    "mean, renyi": ({"kind": "mean", "column": "income"}, "renyi", 2),
+    "mode by rho": ({"kind": "mode", "column": "region"}, "zcdp", 1),
 }
 _NUMBERS = count(1)  # no epsilon and no filter comes twice
 GROUPS = 100_000
@@ -53,7 +56,9 @@ def measure(folder: Path) -> Iterator[Row]:
     )
     with prepared(folder / "groups", card, _write_groups) as bench:
         query = {"kind": "histogram", "column": "group"}
-        yield _row("a histogram of 10^5 groups", bench, query, "pure", GROUPS, 5, GROUPS_MS)
+        for name, currency in (("", "pure"), (", gaussian", "zcdp")):
+            called = f"a histogram of 10^5 groups{name}"
+            yield _row(called, bench, query, currency, GROUPS, 5, GROUPS_MS)
 
 
 def _row(
@@ -88,6 +93,8 @@ def _question(query: dict[str, Any], currency: str, number: int) -> Question:
     privacy = {"epsilon": f"0.1{number:06d}1"}
     if currency == "approximate":
         privacy["delta"] = "1e-7"
+    if currency == "zcdp":
+        privacy = {"rho": f"0.1{number:06d}1"}
     return Question.model_validate({"dataset": "x", "query": asked, "privacy": privacy})
 
 
