@@ -3,8 +3,8 @@
 `repeated` asks one body again and again (`fresh`, so each is charged and drawn anew): the exact
 count is at hand in the engine's memo after the first. `varied` turns through 400 bodies with other
 filters and epsilons. `cold` asks a filter never asked before, so that DuckDB counts every time.
-One client waits for two flushes of the disk in turn, of the charge and of the answer: what they alone
-would leave of the bare endpoint's rate is told beside it.
+One client waits for two flushes of the disk in turn, of the charge and of the answer: what they
+alone would leave of the bare endpoint's rate is told beside it.
 """
 
 import json
