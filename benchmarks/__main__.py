@@ -5,7 +5,7 @@ import tempfile
 from itertools import chain
 from pathlib import Path
 
-from benchmarks import charged_count, charges, choices, questions
+from benchmarks import charged_count, charges, choices, questions, ranks
 from benchmarks.servers import TOP
 from benchmarks.table import Row, write
 from tests.postgres import PostgresServer
@@ -14,7 +14,9 @@ from tests.postgres import PostgresServer
 def main() -> None:
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as folder:
-        for row in chain(choices.measure(), questions.measure(Path(folder))):
+        for row in chain(
+            choices.measure(), *(each.measure(Path(folder)) for each in (questions, ranks))
+        ):
             print(row.line(), flush=True)
             rows.append(row)
     stores = sys.argv[1:] or ["sqlite", "postgresql"]

@@ -54,7 +54,7 @@ class Bench:
 
 
 def measure(folder: Path) -> Iterator[Row]:
-    with _prepared(folder / "scalars", _census_card(), census.write) as bench:
+    with prepared(folder / "scalars", _census_card(), census.write) as bench:
         for name, (query, currency, draws) in SCALARS.items():
             yield _row(f"a new {name}", bench, query, currency, draws, 60, SCALAR_MS)
     names = [f"g{i:06d}" for i in range(GROUPS)]
@@ -62,7 +62,7 @@ def measure(folder: Path) -> Iterator[Row]:
     card = Card.model_validate(
         {"person": {"kind": "row"}, "neighbours": "add_remove", "columns": columns}
     )
-    with _prepared(folder / "groups", card, _write_groups) as bench:
+    with prepared(folder / "groups", card, _write_groups) as bench:
         query = {"kind": "histogram", "column": "group"}
         yield _row("a histogram of 10^5 groups", bench, query, "pure", GROUPS, 5, GROUPS_MS)
 
@@ -125,7 +125,7 @@ def _bare_sampler(draws: int) -> float:
 
 
 @contextmanager
-def _prepared(folder: Path, card: Card, write: Callable[[Path], Any]) -> Iterator[Bench]:
+def prepared(folder: Path, card: Card, write: Callable[[Path], Any]) -> Iterator[Bench]:
     data, home = folder / "data", folder / "home"
     data.mkdir(parents=True)
     write(data / "rows.parquet")

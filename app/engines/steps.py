@@ -17,8 +17,11 @@ from app.queries.statistics import StepTally
 def render_steps(layout: Layout, wanted: StepTally) -> tuple[str, tuple[Any, ...]]:
     """The text and its parameters."""
     steps = column(layout.steps(wanted.column), BigInteger())
-    ranges = [and_(steps >= _whole(low), steps <= _whole(high)) for low, high in wanted.ranges]
-    inside = [or_(*ranges)]
+    (first, _), (_, last) = wanted.ranges[0], wanted.ranges[-1]
+    inside = [steps >= _whole(first), steps <= _whole(last)]  # by which whole blocks are skipped
+    if len(wanted.ranges) > 1:
+        within = (and_(steps >= _whole(low), steps <= _whole(high)) for low, high in wanted.ranges)
+        inside.append(or_(*within))
     if wanted.where is not None:
         inside.append(condition_sql(wanted.where, layout))
     above = cast(steps - _whole(wanted.low), BigInteger())

@@ -49,7 +49,7 @@ from app.mechanisms.release import Noise
 DEGREES = (1, 2, 3, 4, 6)
 DEGREES_MAX = 50
 EXPONENTS = (1.5, 2.0, 2.5, 3.0, 4.0, 6.0)
-EXPONENT_MAX = 100.0
+EXPONENT_MIN, EXPONENT_MAX = 1.05, 100.0  # nearer to 1, no noise of use has so heavy a tail
 STUDENT = "student_t"
 CAUCHY = "cauchy"
 NEEDS_PURE = "this noise is scaled by an epsilon or a rho"
@@ -152,8 +152,9 @@ def draw_student(degrees: int, noise: Noise) -> Drawn:
 
 @lru_cache(maxsize=512)
 def cauchy(budget: Budget, wish: SmoothWish) -> Admissible:
-    if wish.gamma is not None and not 1.0 < wish.gamma <= EXPONENT_MAX:
-        raise Invalid.field(f"{AT}/gamma", f"greater than 1 and at most {EXPONENT_MAX:g}")
+    if wish.gamma is not None and not EXPONENT_MIN <= wish.gamma <= EXPONENT_MAX:
+        rule = f"greater than 1: from {EXPONENT_MIN:g} to {EXPONENT_MAX:g}"
+        raise Invalid.field(f"{AT}/gamma", rule)
     epsilon = _epsilon(budget)
     must_bear(wish.beta, epsilon / max(1.0, (wish.gamma or 2.0) - 1.0))
 

@@ -41,6 +41,7 @@ class SmoothWish:
     gamma: float | None = None
     degrees: int | None = None
     sigma: float | None = None
+    interval_epsilon: Decimal | None = None  # the part of epsilon that buys an interval
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,9 @@ from app.mechanisms.directed import Directed, both_ways
 from app.mechanisms.release import Noise
 
 Ends = tuple[Decimal, Decimal]  # one below, one above, none negative
-SIZE_MAX = 10**60  # magnitudes beyond are taken as this one: answers have bounds that are nearer
+# Sizes beyond are taken as this one. Scales are above 10^-80 of the width of the bounds to which
+# answers are clamped (smooth bounds have a floor and divisors a ceiling), so it changes no answer.
+SIZE_MAX = 10**120
 
 
 class LazyReal:

@@ -32,7 +32,8 @@ the way, sum over i < M of exp(beta i / M) S(x): S times this sum is a smooth bo
 Rounding: weights exp(-beta k) are whole numbers of 10^-digits, rounded up, and all else is exact;
 so what is computed lies between S and S (1 + SLACK), and is smooth for beta if S is for
 beta - SLACK, which is what it is made for.
-Time: of K = reach, O(K log K) by an envelope of lines, whatever n is; it never depends on values.
+Time: of K = reach, O(K log K) by an envelope of lines, whatever n is. All of the window is always
+read; how many lines are kept depends on values, and the time grid of answers hides that.
 """
 
 import math
@@ -46,7 +47,7 @@ from app.queries.ranks import RankRule
 
 SLACK = Fraction(1, 10**30)
 FAR = 28  # exp(-28) of the bounds' width: what is below is noise of no matter
-REACH_MAX = 1 << 15
+REACH_MAX = 1 << 14
 BETA_MAX = 50
 _KEPT = 45  # digits that the smallest weight still has
 
@@ -165,7 +166,7 @@ class Weights:
             falls = _exp(-rate)
             scaled, listed = Decimal(10) ** digits, []
             for _ in range(count + 1):
-                # Off by 10^-20 of one at most, as `count` roundings are: one more is above.
+                # `count` roundings with 20 digits more are far below 1: one more is above.
                 listed.append(int(scaled) + 1)
                 scaled *= falls
         return cls(rate, 10**digits, listed)

@@ -3,13 +3,14 @@
 Theorem: Nissim, Raskhodnikova and Smith 2007, see `admissible.py` for what each noise bears and
 `smooth_bound.py` for S. Assumes what `queries/order_shape.py` says of neighbours.
 The price is fixed from epsilon, delta or rho alone; S, and so the scale of the noise, depends on
-rows and is never told: there is no interval, and no half width can be promised.
+rows and is never told: there is no interval, unless a part of epsilon is spent on telling S with
+noise (`scale_disclosure.py`), and no half width can be promised.
 What is told is rounded to a public grid and clamped to what the statistic can be: post-processing.
 """
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -26,9 +27,11 @@ from app.mechanisms.admissible import AT, EPSILON_MAX, Admissible, Budget
 from app.mechanisms.asked import Asked, CannotServe, SmoothWish
 from app.mechanisms.calibration import last
 from app.mechanisms.release import Data, Noise
+from app.mechanisms.scale_disclosure import Disclosure
 from app.mechanisms.smooth_bound import reach_of, smooth_bound
 from app.queries import Query
 from app.queries.between import sum_between
+from app.queries.figures import Figure
 from app.queries.order_shape import OrderShape
 from app.queries.order_window import Window
 from app.queries.statistics import Tally
@@ -61,23 +64,39 @@ def prepare(shape: OrderShape, asked: Asked) -> "SmoothRelease":
         raise Invalid.field("/query/candidates", "none: smooth sensitivity answers with any value")
     if asked.half_width is not None:
         raise CannotServe(f"no half width can be promised: {DEPENDS}")
-    return SmoothRelease(shape, _noise(shape, asked))
+    told = _interval_units(asked)
+    noise = _noise(shape, asked, told)
+    return SmoothRelease(shape, noise, Disclosure(told, noise.beta) if told else None)
 
 
-def _noise(shape: OrderShape, asked: Asked) -> Admissible:
+def _interval_units(asked: Asked) -> int:
+    """What is spent on an interval, of epsilon."""
+    if asked.smooth is None or asked.smooth.interval_epsilon is None:
+        return 0
+    if asked.epsilon is None or asked.smooth.interval_epsilon >= asked.epsilon:
+        raise Invalid.field(f"{AT}/interval_epsilon", "a part of the epsilon of the question")
+    return cost_units(asked.smooth.interval_epsilon, PICO)
+
+
+def _noise(shape: OrderShape, asked: Asked, spent: int) -> Admissible:
     wish = asked.smooth
     if wish is None:
         # Beside a choice it is shown for what it is, with the noise that is most often the best.
-        wish = SmoothWish(noise=None if shape.alone else admissible_pure.STUDENT)
+        usual = SmoothWish(noise=admissible_pure.STUDENT, degrees=2)
+        wish = SmoothWish() if shape.alone else usual
     names = _names(wish)
-    budget = _budget(asked, 1 if shape.fixed else shape.moves)
+    wish = replace(wish, interval_epsilon=None)
+    budget = _budget(asked, 1 if shape.fixed else shape.moves, spent)
     found: list[Admissible] = []
     reasons: list[Exception] = []
     for name in names:
         try:
             found.append(NOISES[name](budget, wish))
-        except (CannotServe, Invalid, ArithmeticError) as why:
+        except (CannotServe, Invalid) as why:
             reasons.append(why)
+        except ArithmeticError as why:
+            unborne = Invalid.field(f"{AT}/beta", "smaller: no noise bears it at this loss")
+            reasons.append(why if wish.beta is None else unborne)
     if not found:
         raise reasons[0]
     return min([each for each in found if asked.payable(each.loss)] or found, key=_even)
@@ -98,9 +117,11 @@ def _names(wish: SmoothWish) -> list[str]:
     return names
 
 
-def _budget(asked: Asked, moves: int) -> Budget:
+def _budget(asked: Asked, moves: int, spent: int) -> Budget:
     if asked.epsilon is not None:
-        epsilon = cost_units(asked.epsilon, PICO)
+        epsilon = cost_units(asked.epsilon, PICO) - spent
+        if epsilon < 1:
+            raise Invalid.field(f"{AT}/interval_epsilon", "a part of the epsilon of the question")
         if epsilon > EPSILON_MAX * PICO:
             raise Invalid.field("/privacy/epsilon", f"at most {EPSILON_MAX}, or there is no noise")
         if asked.delta is None:
@@ -135,6 +156,7 @@ class SmoothRelease:
 
     shape: OrderShape
     noise: Admissible
+    disclosure: Disclosure | None = None
 
     @property
     def tally(self) -> Tally:
@@ -146,7 +168,9 @@ class SmoothRelease:
 
     @property
     def loss(self) -> Loss:
-        return self.noise.loss
+        return (
+            self.noise.loss if self.disclosure is None else self.noise.loss + self.disclosure.loss
+        )
 
     @property
     def theorem(self) -> str:
@@ -186,17 +210,29 @@ class SmoothRelease:
     ) -> dict[str, Any]:
         smooth = smooth_bound(self.shape, exact.windows, self.noise.beta)
         steps = self.noise.release(centre_of(self.shape, exact), smooth, self.finer, noise)
+        value = Fraction(steps) / 2**self.finer
+        interval = None
+        if self.disclosure is not None:
+            # Half a step of the grid more, for what was rounded.
+            half = self.disclosure.half_width(smooth, self.noise, confidence, noise)
+            reach = Fraction(min(half, 1e300)) + Fraction(1, 2)
+            figure = Figure(*map(self._told, (value, value - reach, value + reach)))
+            interval = figure.interval(confidence)
+        return {"value": self._told(value), "interval": interval}
+
+    def _told(self, steps: Fraction) -> float:
+        """In the column's own unit, clamped to what the statistic can be."""
         low, high = self.shape.bounds
         if self.shape.statistic == "distance":
             low, high = 0, high - low
-        told = min(max(steps, low << self.finer), high << self.finer)
-        exponent = self.shape.grid_exponent + self.finer
-        return {"value": float(Fraction(told) / Fraction(2) ** exponent), "interval": None}
+        inside = min(max(steps, Fraction(low)), Fraction(high))
+        return float(inside / Fraction(2) ** self.shape.grid_exponent)
 
     def describe(self) -> dict[str, Any]:
         return {
             "kind": KIND,
             **self.noise.describe(),
+            **({} if self.disclosure is None else self.disclosure.describe()),
             "reach": self.reach,
             "grid": 2.0 ** -(self.shape.grid_exponent + self.finer),
         }
@@ -211,6 +247,7 @@ class SmoothRelease:
             "divisor": str(self.noise.divisor),
             "moves": 1 if self.shape.fixed else self.shape.moves,
             "fixed": self.shape.fixed,
+            **({} if self.disclosure is None else self.disclosure.record()),
         }
 
     def expected_error(self, confidence: float) -> dict[str, Any]:

@@ -159,7 +159,8 @@ class StableValue(_Frozen):
 class SmoothSensitivity(_Frozen):
     """Noise scaled to the smooth sensitivity of a median, quantile, min, max, iqr or trimmed_mean.
     What is left out is chosen from the price alone, for the least noise where values are spread
-    evenly. `gamma` goes with `cauchy`, `degrees` with `student_t`, `sigma` with the last three."""
+    evenly. `gamma` goes with `cauchy`, `degrees` with `student_t`, `sigma` with the last three.
+    `interval_epsilon` is the part of epsilon for which an interval is told."""
 
     kind: Literal["smooth_sensitivity"]
     noise: (
@@ -178,6 +179,7 @@ class SmoothSensitivity(_Frozen):
     gamma: Annotated[float, BeforeValidator(as_float)] | None = None
     degrees: Annotated[int, Field(ge=1, le=DEGREES_MAX)] | None = None
     sigma: Annotated[float, BeforeValidator(as_float)] | None = None
+    interval_epsilon: Epsilon | None = None
 
 
 class Question(_Frozen):

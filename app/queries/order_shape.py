@@ -120,7 +120,8 @@ def order_shape(
         column=column.name,
         grid_exponent=column.grid_exponent,
         bounds=column.steps,
-        fixed=replaced and m == 1 and where is None and steps is not None,
+        # Rows of persons who are told by a column may be dropped, if they have none or too many.
+        fixed=replaced and card.person.kind == "row" and where is None and steps is not None,
         moves=2 * m if replaced else m,
         missing=steps,
         candidates=candidates,

@@ -36,7 +36,7 @@ class TrimmedMean(OrderQuery):
     def shape(self, card: Card) -> OrderShape:
         if card.neighbours != "replace_one":
             raise Invalid.field(f"{AT}/kind", "trimmed_mean needs a public number of rows")
-        if card.person.rows_max > 1:
+        if card.person.kind != "row":
             raise Invalid.field(f"{AT}/kind", "trimmed_mean is for rows that are a person each")
         if self.where is not None:
             raise Invalid.field(f"{AT}/where", "none: a trimmed_mean is of the whole table")

@@ -94,7 +94,11 @@ class Case:
 
     @property
     def privacy(self) -> Json:
-        return {"rho" if self.mechanism["kind"] == "gaussian" else "epsilon": self.loss}
+        return {"rho" if self.by_rho else "epsilon": self.loss}
+
+    @property
+    def by_rho(self) -> bool:
+        return self.mechanism["kind"] == "gaussian" or "normal" in self.mechanism.get("noise", "")
 
 
 RIDGE = 1e12
@@ -238,6 +242,43 @@ REPORTED: dict[str, tuple[Json, Rows, Rows, Read]] = {
         reported,
     ),
 }
+# Values at ranks, half of them at either bound: one row moves the value from one to the other, with
+# the same smooth sensitivity on both sides, or with one that is smaller by all that beta allows.
+ENDS = (row(0),) * 3 + (row(120),) * 3
+SPLIT = (row(0),) * 5 + (row(120),) * 2
+SMOOTH: dict[str, tuple[Json, Rows, Rows, Read]] = {
+    "median": ({"kind": "median", "column": "age"}, ENDS, (*ENDS, row(120)), value),
+    "median of a smaller scale": (
+        {"kind": "median", "column": "age"},
+        (row(0),) * 9,
+        (row(0),) * 9 + (row(120),),
+        value,
+    ),
+    "max": ({"kind": "max", "column": "age"}, (row(0),) * 4, (*(row(0),) * 4, row(120)), value),
+    "iqr": ({"kind": "iqr", "column": "age"}, SPLIT[:-1], SPLIT, value),
+}
+SMOOTH_REPLACED: dict[str, tuple[Json, Rows, Rows, Read]] = {
+    "median of rows replaced": (
+        {"kind": "median", "column": "age", "missing": 0},
+        (*ENDS, row(0)),
+        (*ENDS, row(120)),
+        value,
+    ),
+    "trimmed_mean": (
+        {"kind": "trimmed_mean", "column": "age", "trim": "0.34"},
+        (row(0), row(0), row(120)),
+        (row(0), row(120), row(120)),
+        value,
+    ),
+}
+# Heavy tails show little of a shift: there is more to be seen at more. By rho where it is normal.
+SCALED: dict[str, tuple[str, ...]] = {
+    "student_t": (*SMOOTH, *SMOOTH_REPLACED),
+    "cauchy": ("median of rows replaced",),
+    "uniform_log_normal": ("median",),
+    "laplace_log_normal": ("median",),
+    "arsinh_normal": ("median",),
+}
 CHOOSERS: dict[str, Json] = {
     "permute_and_flip": {"kind": "permute_and_flip"},
     "exponential": {"kind": "exponential"},
@@ -269,6 +310,12 @@ def cases() -> Iterator[tuple[str, Case]]:
             if label in ("permute_and_flip", "exponential") or name in ("mode", "median"):
                 case = Case(parts[0], mechanism, *parts[1:], "replace_one", loss="1")
                 yield f"{name}-{label}", case
+    for noise, names in SCALED.items():
+        for name in names:
+            neighbours = "replace_one" if name in SMOOTH_REPLACED else "add_remove"
+            parts = {**SMOOTH, **SMOOTH_REPLACED}[name]
+            mechanism = {"kind": "smooth_sensitivity", "noise": noise}
+            yield f"{name}-{noise}", Case(parts[0], mechanism, *parts[1:], neighbours, loss="2")
     for name, parts in REPORTED.items():
         mechanism = {"kind": "randomized_response"}
         yield f"{name}-randomized_response", Case(parts[0], mechanism, *parts[1:], "replace_one")
@@ -362,7 +409,7 @@ def _best(ones: list[float], others: list[float], divergence: Divergence) -> tup
 def audited(tables: Tables, case: Case, runs: int = RUNS) -> tuple[float, float]:
     """The bound, and the charge: both epsilon, or both rho."""
     (one, answer), (other, _) = (tables.read(case, rows, runs) for rows in (case.one, case.other))
-    if case.mechanism["kind"] == "gaussian":
+    if case.by_rho:
         return loss_at_least(one, other, kullback_leibler), answer["charged"]["rho"]
     return loss_at_least(one, other, log_ratio), answer["charged"]["epsilon"]
 
@@ -411,7 +458,14 @@ noise.discrete_gaussian = lambda self, scale, size: bell(self, scale / 2, size)
 slow = selection._rate
 selection._rate = lambda shape, epsilon: 4 * slow(shape, epsilon)
 """
+NARROW = """
+import app.mechanisms.smooth_sensitivity as mechanism
+bound = mechanism.smooth_bound
+mechanism.smooth_bound = lambda *given: bound(*given) / 8
+"""
 CAUGHT = ["count-laplace", "count-gaussian", "mode-permute_and_flip", "quantile-exponential"]
+
+SMOOTH_CAUGHT = ["median-student_t"]
 
 
 @pytest.mark.parametrize(
@@ -419,13 +473,15 @@ CAUGHT = ["count-laplace", "count-gaussian", "mode-permute_and_flip", "quantile-
     [
         pytest.param(HALVED, ["sum-laplace"], id="a sensitivity halved"),
         pytest.param(QUIET, CAUGHT, id="too little noise"),
+        pytest.param(NARROW, SMOOTH_CAUGHT, id="a smooth sensitivity too small"),
     ],
 )
 def test_a_server_that_charges_too_little_is_caught(
     peopled: Template, tmp_path: Path, sabotage: str, names: list[str]
 ) -> None:
-    """Half of a sensitivity or of the noise, and choices at four times their rate. Of 1,000 answers
-    each, the bounds are above the charge by more than five deviations."""
+    """Half of a sensitivity or of the noise, choices at four times their rate, an eighth of a
+    smooth sensitivity. Of 1,000 answers each, the bounds are above the charge by more than five
+    deviations."""
     world = peopled("sqlite", tmp_path / "ledger")
     try:
         world.serve(sabotage=sabotage)

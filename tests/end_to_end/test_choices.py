@@ -63,7 +63,9 @@ def test_every_kind_of_choice_costs_what_its_preview_says(
     assert error["probability"] == 0.95
     assert world.spent(dataset, person.name) == before
     kinds = [each["kind"] for each in preview["alternatives"]]
-    assert kinds == ["permute_and_flip", "exponential"]
+    by_value = ranked and KINDS[name]["column"] != "seen" and "candidates" not in KINDS[name]
+    smooth = ["smooth_sensitivity"] if by_value else []
+    assert kinds == ["permute_and_flip", "exponential", *smooth]
 
     request_key = new_key()
     answer = made(ask(client, question, request_key))

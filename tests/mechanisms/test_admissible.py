@@ -143,7 +143,8 @@ def density(noise: Admissible) -> Callable[[Numbers], Numbers]:
 
             def arsinh(z: Numbers) -> Numbers:
                 y = np.arcsinh(sigma * z) / sigma
-                return -y * y / 2 - np.log(np.cosh(sigma * y)) - math.log(2 * math.pi) / 2
+                logs = -y * y / 2 - np.log(np.cosh(sigma * y)) - math.log(2 * math.pi) / 2
+                return np.asarray(logs)
 
             return arsinh
 

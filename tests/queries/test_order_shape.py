@@ -42,7 +42,7 @@ def test_shares_are_the_quantiles_of_the_sheet() -> None:
         ("replace_one", None, False, None, (False, 2)),
         ("replace_one", None, True, 0, (False, 2)),
         ("replace_one", 3, False, 0, (False, 6)),
-        ("replace_one", 1, False, 0, (True, 2)),
+        ("replace_one", 1, False, 0, (False, 2)),
     ],
 )
 def test_n_is_fixed_only_for_the_whole_table_under_replace_one(
