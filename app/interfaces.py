@@ -18,7 +18,9 @@ from app.ledger.protocol import Order, Outcome
 from app.ledger.records import Asked, Budget
 from app.ledger.verify import Line
 from app.queries.statistics import (
+    EdgeTally,
     Exact,
+    GraphCounts,
     KeyBatch,
     KeyTally,
     Matrix,
@@ -73,6 +75,10 @@ class Engine(Protocol):
 
     def steps(self, dataset: Dataset, wanted: StepTally) -> StepCounts:
         """Counts of a column's values by stretches. Raises EngineFailed, always the same."""
+        ...
+
+    def graph(self, dataset: Dataset, wanted: EdgeTally, asker: str) -> GraphCounts:
+        """Counts of the graph that the rows are. Raises EngineFailed, always the same."""
         ...
 
     def records(self, dataset: Dataset, wanted: Records) -> Iterable[Matrix]:

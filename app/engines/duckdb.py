@@ -19,6 +19,7 @@ from app.datasets import Card, Dataset, Source
 from app.engines.connect import Limits, connect_to_ingest
 from app.engines.fingerprint import content_hash
 from app.engines.fitting import check_fit
+from app.engines.graph import count_graph
 from app.engines.keys import BATCH, key_batch, render_keys
 from app.engines.memo import Memo
 from app.engines.paths import resolve_source
@@ -32,7 +33,9 @@ from app.engines.watchdog import WATCHDOG
 from app.errors import EngineFailed, EngineUnavailable, Invalid
 from app.interfaces import Inspection
 from app.queries.statistics import (
+    EdgeTally,
     Exact,
+    GraphCounts,
     KeyBatch,
     KeyTally,
     Matrix,
@@ -107,6 +110,27 @@ class DuckDBEngine:
             found = None
         if found is None:
             raise EngineFailed("The question could not be answered.")
+        return found
+
+    def graph(self, dataset: Dataset, wanted: EdgeTally, asker: str) -> GraphCounts:
+        """Kept as tallies are. The time limit is for all of its statements together."""
+        key = asker, dataset.version.id, wanted
+        kept = self._memo.get(key)
+        if kept is not None:
+            return GraphCounts(*kept[0])
+        found: GraphCounts | None
+        try:
+            with (
+                self._versions.cursor(dataset) as (cursor, layout),
+                WATCHDOG.watch(cursor, self._timeout_seconds),
+            ):
+                found = count_graph(cursor, layout, wanted)
+        except Exception:  # noqa: BLE001 - whatever its class, its text may quote a cell
+            found = None
+        if found is None:
+            raise EngineFailed("The question could not be answered.")
+        if wanted.tally.size() <= KEPT_SIZE_MAX:
+            self._memo.put(key, (tuple(found),))
         return found
 
     def records(self, dataset: Dataset, wanted: Records) -> Iterable[Matrix]:

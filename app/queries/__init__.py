@@ -20,6 +20,7 @@ from app.queries.randomized_column import RandomizedColumn
 from app.queries.ratio import Ratio
 from app.queries.reciprocal import Reciprocal
 from app.queries.sum import Sum
+from app.queries.triangles import Triangles
 from app.queries.trimmed_mean import TrimmedMean
 from app.queries.variance import Variance
 from app.queries.workload import Workload
@@ -47,18 +48,19 @@ QUERIES = {
     "price": Price,
     "iqr": Iqr,
     "trimmed_mean": TrimmedMean,
+    "triangles": Triangles,
 }
 
 # Answered by numbers with noise, by sums of noisy counts, by one public outcome, by what is fitted
 # to noisy moments (LinearRegression) or learned step by step (LogisticRegression), by a value made
-# of ranks, by reports that every row makes at random (RandomizedColumn), or by texts that are not
-# public (Keys).
+# of ranks, by a count of a graph (Triangles), by reports that every row makes at random
+# (RandomizedColumn), or by texts that are not public (Keys).
 Measured = Count | Sum | Mean | Variance | Ratio | Reciprocal | Histogram
 Combined = Workload | Cdf
 Chosen = Mode | TopK | Quantile | Median | Min | Max | Price
 Fitted = LinearRegression | LogisticRegression
 Ranked = Iqr | TrimmedMean
 Query = Annotated[
-    Measured | Combined | Chosen | Fitted | Ranked | RandomizedColumn | Keys,
+    Measured | Combined | Chosen | Fitted | Ranked | Triangles | RandomizedColumn | Keys,
     Field(discriminator="kind"),
 ]

@@ -10,7 +10,7 @@ which keys there are. Conditions are two-valued: a comparison with a missing val
 import datetime
 from dataclasses import dataclass
 from itertools import pairwise, product
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -232,6 +232,25 @@ class StepTally:
 
 
 StepCounts = list[tuple[int, int]]  # the place of the stretch, and how many rows; in order
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeTally:
+    """What is counted of the graph whose edges are the rows that meet a condition: `ends` are the
+    columns of their nodes."""
+
+    where: Condition | None
+    ends: tuple[str, str]
+
+    @property
+    def tally(self) -> Tally:
+        """How many edges."""
+        return Tally(self.where, (), (Rows(),))
+
+
+class GraphCounts(NamedTuple):
+    triangles: int
+    common: int  # the most neighbours that two nodes have in common, be they joined or not
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,9 @@ from app.interfaces import Engine
 from app.ledger.account import EVERYBODY
 from app.mechanisms.sampling import SystemNoise
 from app.queries.statistics import (
+    EdgeTally,
     Exact,
+    GraphCounts,
     KeyBatch,
     KeyTally,
     Matrix,
@@ -86,6 +88,9 @@ class Spoiled:
             fault, self._fault = self._fault, None
             time.sleep(fault)
         return result
+
+    def graph(self, dataset: Dataset, wanted: EdgeTally, asker: str) -> GraphCounts:
+        return self._real.graph(dataset, wanted, asker)
 
     def steps(self, dataset: Dataset, wanted: StepTally) -> StepCounts:
         return self._real.steps(dataset, wanted)

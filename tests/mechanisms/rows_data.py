@@ -5,7 +5,9 @@ from collections.abc import Iterable
 
 from app.datasets import Card
 from app.queries.statistics import (
+    EdgeTally,
     Exact,
+    GraphCounts,
     KeyBatch,
     KeyTally,
     Matrix,
@@ -33,6 +35,9 @@ class RowsData:
         return sorted(Counter((s - wanted.low) >> wanted.shift for s in inside).items())
 
     def records(self, wanted: Records) -> Iterable[Matrix]:
+        raise NotImplementedError
+
+    def graph(self, wanted: EdgeTally) -> GraphCounts:
         raise NotImplementedError
 
     def keys(self, wanted: KeyTally) -> Iterable[KeyBatch]:
