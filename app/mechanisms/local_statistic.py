@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from app.mechanisms.rank_distance import rank_distance, reach_of
 from app.mechanisms.release import Data
+from app.queries.iqr import QUARTILES
 from app.queries.order_shape import OrderShape
 from app.queries.order_window import Span, Window
 from app.queries.statistics import Tally
@@ -47,10 +48,18 @@ class LocalStatistic(Protocol):
 class RankStatistic:
     """The value at a rank, or how far two of them are apart.
 
-    Of two ranks under moving n: if the distance of their values changes by more than B, one of them
-    moves by more than B / 2, rounded down for one and up for the other; so the lesser of their d is
-    0, and it is 1-Lipschitz as both are. Under fixed n a row moves no two values in opposite ways,
-    so one of them moves by more than B itself (mechanism sheet, M17).
+    Of two ranks the lesser d is taken, which is 1-Lipschitz as both are. It is 0 where the distance
+    of the two values changes by more than B, if one of the values then moves as far as its d is
+    for. That is B itself where one row cannot move two values in opposite ways:
+
+        fixed n: a row that is replaced by a larger one moves no value down (mechanism sheet, M17);
+        moving n, one row a person, quartiles: a row v that comes moves a value down only if it is
+        below it and its rank stays, and up only if it is above it and the rank grows. So the lower
+        value moves up and the upper one down only if the lower rank alone grows; but that of a
+        quarter of n rows grows where 4 divides n, and then that of three quarters does too. And
+        the lower one down and the upper one up only if v is below the first and above the second.
+
+    Elsewhere it is half of B for each, rounded down for one and up for the other.
     """
 
     shape: OrderShape
@@ -83,10 +92,15 @@ class RankStatistic:
     def distance(self, found: tuple[Window, ...], bound: int, cap: int) -> int:
         if bound >= self.shape.width:
             return cap
-        each = [bound] * len(self.shape.ranks)
-        if len(each) == 2 and not self.shape.fixed:
-            each = [bound // 2, bound - bound // 2]
         return min(
             rank_distance(self.shape, window, rule, share, cap)
-            for window, rule, share in zip(found, self.shape.ranks, each, strict=True)
+            for window, rule, share in zip(
+                found, self.shape.ranks, self._shares(bound), strict=True
+            )
         )
+
+    def _shares(self, bound: int) -> list[int]:
+        shape = self.shape
+        if shape.fixed or len(shape.ranks) == 1 or (shape.moves == 1 and shape.ranks == QUARTILES):
+            return [bound] * len(shape.ranks)
+        return [bound // 2, bound - bound // 2]

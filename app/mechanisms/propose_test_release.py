@@ -41,7 +41,8 @@ from app.queries.shape import Shape
 from app.queries.statistics import Tally
 
 KIND = "propose_test_release"
-RANKS_MAX = 1 << 16  # read on either side of a rank
+RANKS_MAX = 1 << 15  # read on either side of a rank
+COMPARED_MAX = 1 << 18  # ranks times bounds to choose from: a fraction of a second
 PROPOSAL_SHARE = Fraction(1, 4)
 NOISES = {laplace.KIND: laplace.prepare, gaussian.KIND: gaussian.prepare}
 CHOSEN = "the width depends on the bound that is chosen; propose one"
@@ -214,8 +215,10 @@ def prepare(shape: OrderShape | MeanShape, asked: Asked) -> ProposedRelease:
         chosen=chosen,
         loss=loss,
     )
-    if isinstance(shape, OrderShape) and reach_of(shape, release.cap) > RANKS_MAX:
-        raise CannotServe("so small a loss for the test that too many ranks would be read")
+    if isinstance(shape, OrderShape):
+        reach = reach_of(shape, release.cap)
+        if reach > RANKS_MAX or reach * len(bounds) > COMPARED_MAX:
+            raise CannotServe("so small a loss for the test that too many ranks would be read")
     return release
 
 

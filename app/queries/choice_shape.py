@@ -66,8 +66,12 @@ class RankChoice(Choice):
     candidates: CandidatesOrIntervals | None = None
 
     def by_value(self, card: Card, rank: RankRule) -> tuple[OrderShape, ...]:
-        """The other way; there is none for days."""
-        if not isinstance(card.column(self.column), IntegerColumn | NumberColumn):
+        """The other way; there is none for days, and none within one step of a grid."""
+        column = card.column(self.column)
+        if (
+            not isinstance(column, IntegerColumn | NumberColumn)
+            or column.steps[0] == column.steps[1]
+        ):
             return ()
         return (self.value_shape(card, rank),)
 

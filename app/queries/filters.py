@@ -197,7 +197,7 @@ def _typed(column: Column, value: WireScalar, at: str) -> Scalar:
     match column:
         case IntegerColumn() | NumberColumn():
             if isinstance(value, bool) or not isinstance(value, int | float):
-                raise Invalid.field(at, f"a {column.type} column is compared with a number")
+                raise Invalid.field(at, "a number, as the column holds numbers")
             if not abs(value) <= 1e18:
                 raise Invalid.field(at, "a number between -1e18 and 1e18")
             return value

@@ -104,6 +104,9 @@ def text_column(card: Card, name: str, at: str) -> TextColumn:
     return column
 
 
+EDGES_NEEDED = "a column of numbers or days has groups between public edges only"
+
+
 def resolve_group(name: str, edges: Edges | None, card: Card, at: str) -> Grouping:
     column = declared(card, name, at)
     match column:
@@ -118,9 +121,7 @@ def resolve_group(name: str, edges: Edges | None, card: Card, at: str) -> Groupi
             )
         case _:
             if edges is None:
-                raise Invalid.field(
-                    at, f'a {column.type} column is grouped by public edges: {{"column", "edges"}}'
-                )
+                raise Invalid.field(at, f'{{"column", "edges"}}: {EDGES_NEEDED}')
             at = f"{at}/edges"
             if isinstance(column, DateColumn):
                 days = [typed_day(edge, f"{at}/{i}") for i, edge in enumerate(edges)]

@@ -10,11 +10,11 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, field_validator
 
-from app.datasets import Card, TextColumn
+from app.datasets import BooleanColumn, Card, CategoryColumn, TextColumn
 from app.errors import Invalid
 from app.queries.figures import Figure, Noisy, figure
 from app.queries.filters import Filter, declared, resolve
-from app.queries.groups import GROUPS_MAX, Edges, resolve_group
+from app.queries.groups import EDGES_NEEDED, GROUPS_MAX, Edges, resolve_group
 from app.queries.keys_shape import KeysShape, keys_shape
 from app.queries.measures import row_measure
 from app.queries.shape import AT, Shape
@@ -43,6 +43,8 @@ class Histogram(BaseModel):
             if self.edges is not None:
                 raise Invalid.field(f"{AT}/edges", "a text column has no edges")
             return keys_shape(card, Tally(where, (), (Rows(),)), column.name, counts=True)
+        if self.edges is None and not isinstance(column, CategoryColumn | BooleanColumn):
+            raise Invalid.field(f"{AT}/edges", EDGES_NEEDED)
         bins = resolve_group(self.column, self.edges, card, AT)
         if bins.count > GROUPS_MAX:
             raise Invalid.field(f"{AT}/edges", f"at most {GROUPS_MAX} bins")

@@ -132,6 +132,9 @@ def stepped_column(card: Card, name: str) -> IntegerColumn | NumberColumn:
     column = declared(card, name, f"{AT}/column")
     if not isinstance(column, IntegerColumn | NumberColumn):
         raise Invalid.field(f"{AT}/column", "an integer or number column")
+    low, high = column.steps
+    if low == high:  # all values are one step: there would be no noise at all
+        raise Invalid.field(f"{AT}/column", "one whose bounds are further apart than its grid")
     return column
 
 

@@ -429,9 +429,12 @@ def test_answers_about_neighbours_prove_no_more_loss_than_was_charged(
     counts("answers audited over HTTP", 2 * RUNS)
 
 
-# In files of their own: test_keys_audit.py and test_regression_audit.py.
-KINDS_ELSEWHERE = {"keys", "logistic_regression"}
-MECHANISMS_ELSEWHERE = {"stability_histogram", "partition_selection", "noisy_gradient_descent"}
+# In files of their own: test_keys_audit.py, test_regression_audit.py, test_withholding_audit.py.
+KINDS_ELSEWHERE = {"keys", "logistic_regression", "triangles"}
+MECHANISMS_ELSEWHERE = {
+    *("stability_histogram", "partition_selection", "noisy_gradient_descent"),
+    *("propose_test_release", "stable_value", "noisy_bound"),
+}
 
 
 def test_every_kind_and_every_mechanism_is_audited() -> None:

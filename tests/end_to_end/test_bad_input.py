@@ -175,7 +175,7 @@ WRONG: list[tuple[Json, str]] = [
     ({"query": {"kind": "count", "group_by": ["age"]}}, "/query/group_by/0"),
     ({"query": {"kind": "count", "group_by": ["region", "region"]}}, "/query/group_by"),
     ({"query": {"kind": "count", "group_by": "region"}}, "/query/group_by"),
-    ({"query": {"kind": "histogram", "column": "age"}}, "/query"),
+    ({"query": {"kind": "histogram", "column": "age"}}, "/query/edges"),
     (histogram("age", [5, 5]), "/query/edges"),
     (histogram("age", [9, 5]), "/query/edges"),
     (histogram("age", [5]), "/query/edges"),

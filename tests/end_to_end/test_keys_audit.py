@@ -51,7 +51,9 @@ def world_of(peopled: Template, folder: Path, sabotage: str) -> Iterator[World]:
         world.ledger.stop()
 
 
-def told_about(world: World, person: Person, rows: int, query: Json) -> tuple[list[int], float]:
+def told_about(
+    world: World, person: Person, rows: int, query: Json, mechanism: Json
+) -> tuple[list[int], float]:
     """What is told of keys that so many rows have each, 0 for nothing, and the delta charged."""
     lines = ([f"key {i}"] for i in range(SIZE) for _ in range(rows))
     path = world.write_csv(list(lines), ["note"])
@@ -59,7 +61,7 @@ def told_about(world: World, person: Person, rows: int, query: Json) -> tuple[li
     for holder in (person.name, "*"):
         body = {"currency": "approximate", "epsilon": 10, "delta": "0.5"}
         made(world.admin.put(f"/v1/datasets/{dataset}/budgets/{holder}", json=body))
-    question = {"dataset": dataset, "query": query, "privacy": PRIVACY}
+    question = {"dataset": dataset, "query": query, "privacy": PRIVACY, "mechanism": mechanism}
     answer = made(ask(world.client(person), question, new_key()))
     assert exact(answer["charged"]) == 1
     told = answer["value"]
@@ -87,18 +89,20 @@ def accused(one: tuple[float, float], two: tuple[float, float], delta: float) ->
     )
 
 
-def audit_counts(world: World) -> bool:
+def audit_counts(world: World, noise: str) -> bool:
     person = world.person()
     query: Json = {"kind": "histogram", "column": "note"}
+    mechanism: Json = {"kind": "stability_histogram", "noise": noise}
     told, deltas = {}, set()
     for rows in COUNTS:
-        told[rows], delta = told_about(world, person, rows, query)
+        told[rows], delta = told_about(world, person, rows, query, mechanism)
         deltas.add(delta)
     (delta,) = deltas  # the price does not depend on the data
     assert delta <= 0.02
     alone = accused((0.0, 0.0), chances(told[1], 1), delta)
-    # Of keys that both tables have, the loss is at most epsilon without any delta.
-    shared = [accused(chances(told[6], t), chances(told[7], t), 0.0) for t in range(5, 11)]
+    # Of keys that both tables have, Laplace noise is within epsilon without any delta.
+    failing = 0.0 if noise == "laplace" else delta
+    shared = [accused(chances(told[6], t), chances(told[7], t), failing) for t in range(5, 11)]
     return alone or any(shared)
 
 
@@ -107,7 +111,7 @@ def audit_keys(world: World) -> bool:
     query: Json = {"kind": "keys", "column": "note"}
     bounds = [(0.0, 0.0)]
     for persons in PERSONS:
-        kept, delta = told_about(world, person, persons, query)
+        kept, delta = told_about(world, person, persons, query, {"kind": "partition_selection"})
         assert delta == 0.02
         bounds.append(chances(kept, 1))
     assert bounds[-1][0] > 0.5  # not for want of power
@@ -115,17 +119,22 @@ def audit_keys(world: World) -> bool:
 
 
 def test_an_audit_of_an_honest_server_proves_no_more_than_was_charged(live: World) -> None:
-    assert not audit_counts(live)
+    assert not audit_counts(live, "laplace")
+    assert not audit_counts(live, "gaussian")
     assert not audit_keys(live)
 
 
-@pytest.mark.parametrize("sabotage", [LOWER_BAR, NARROWER_NOISE], ids=["bar", "noise"])
+@pytest.mark.parametrize(
+    ("sabotage", "noise"),
+    [(LOWER_BAR, "laplace"), (NARROWER_NOISE, "laplace"), (LOWER_BAR, "gaussian")],
+    ids=["bar", "noise", "bar-gaussian"],
+)
 def test_counts_of_a_server_that_cheats_are_caught(
-    peopled: Template, tmp_path: Path, sabotage: str
+    peopled: Template, tmp_path: Path, sabotage: str, noise: str
 ) -> None:
     """Missed with probability below 1e-6: chances are several times what they may be."""
     with world_of(peopled, tmp_path, sabotage) as world:
-        assert audit_counts(world)
+        assert audit_counts(world, noise)
 
 
 def test_keys_of_a_server_that_cheats_are_caught(peopled: Template, tmp_path: Path) -> None:

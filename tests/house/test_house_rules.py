@@ -1,6 +1,7 @@
 """The rules of the house that a machine can check: errors, reference, randomness, direction."""
 
 import ast
+import json
 import re
 import shutil
 import subprocess
@@ -14,6 +15,7 @@ from app import errors
 from app.api.problems import STATUSES, TITLES, slug
 from app.errors import AppError
 from app.mechanisms import MECHANISMS
+from app.planning.question import Question
 from app.queries import QUERIES
 
 TOP = Path(__file__).resolve().parents[2]
@@ -30,6 +32,17 @@ def tree(kind: type[AppError] = AppError) -> Iterator[type[AppError]]:
 def sources() -> Iterator[tuple[Path, ast.Module]]:
     for path in sorted(APP.rglob("*.py")):
         yield path.relative_to(TOP), ast.parse(path.read_text())
+
+
+# The reference
+
+
+def test_every_mechanism_is_named_by_a_question_of_the_reference() -> None:
+    text = REFERENCE.read_text()
+    lines = re.findall(r'^\{"(?:dataset|query)".*"mechanism".*$', text, re.MULTILINE)
+    questions = [Question.model_validate({"dataset": "d", **json.loads(line)}) for line in lines]
+    named = {each.mechanism.kind for each in questions if each.mechanism is not None}
+    assert named == set(MECHANISMS)
 
 
 # Errors

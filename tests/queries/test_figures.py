@@ -107,7 +107,8 @@ MEMBERS: dict[str, dict[str, Any]] = {
     "mode": {"column": "city"},
     "top_k": {"column": "city", "k": 2},
     "quantile": {"column": "age", "q": 0.5},
-    **{kind: {"column": "age"} for kind in ("median", "min", "max", "price")},
+    "trimmed_mean": {"column": "age", "trim": 0.1},
+    **{kind: {"column": "age"} for kind in ("median", "min", "max", "price", "iqr")},
 }
 
 

@@ -9,7 +9,7 @@ from app.errors import Invalid
 from app.queries.order_shape import order_shape
 from app.queries.ranks import RankFromAbove, RankFromBelow, RankRule, ShareRank, TrimmedRank
 from app.queries.statistics import IsMissing, StepCounts, StepTally, Tally
-from tests.queries.cards import card
+from tests.queries.cards import card, question
 
 RULES: list[RankRule] = [
     *(ShareRank(Fraction(a, b)) for a, b in [(1, 2), (1, 10), (1, 3), (9, 10), (1, 1), (3, 7)]),
@@ -76,6 +76,15 @@ def test_missing_values_count_as_the_value_that_was_named() -> None:
     assert window.values == (3, 5, 40, 40, 40, 40, 90)
     assert window[0] == 0
     assert window[8] == 100
+
+
+def test_a_column_narrower_than_its_grid_is_refused_rather_than_answered_without_noise() -> None:
+    narrow = card([{"name": "x", "type": "number", "low": 1.0, "high": 1.0 + 1e-14}])
+    with pytest.raises(Invalid) as refused:
+        order_shape(narrow, "x", None, "rank", (RankFromBelow(1),), None)
+    assert refused.value.fields[0].pointer == "/query/column"
+    chosen = question({"kind": "median", "column": "x", "candidates": [1.0]}).query
+    assert chosen.shape(narrow).alternatives == ()  # a choice there still is
 
 
 @pytest.mark.parametrize(
