@@ -18,6 +18,8 @@ from app.ledger.protocol import Order, Outcome
 from app.ledger.records import Asked, Budget
 from app.ledger.verify import Line
 from app.queries.statistics import (
+    BlockCounts,
+    BlockTally,
     EdgeTally,
     Exact,
     GraphCounts,
@@ -79,6 +81,10 @@ class Engine(Protocol):
 
     def graph(self, dataset: Dataset, wanted: EdgeTally, asker: str) -> GraphCounts:
         """Counts of the graph that the rows are. Raises EngineFailed, always the same."""
+        ...
+
+    def blocks(self, dataset: Dataset, wanted: BlockTally) -> BlockCounts:
+        """What blocks of a column's values are like. Raises EngineFailed, always the same."""
         ...
 
     def records(self, dataset: Dataset, wanted: Records) -> Iterable[Matrix]:

@@ -8,6 +8,8 @@ from app.actions.long_run import LongRun
 from app.datasets import Dataset
 from app.interfaces import Engine
 from app.queries.statistics import (
+    BlockCounts,
+    BlockTally,
     EdgeTally,
     Exact,
     GraphCounts,
@@ -39,6 +41,9 @@ class EngineData:
 
     def graph(self, wanted: EdgeTally) -> GraphCounts:
         return self.engine.graph(self.dataset, wanted, self.asker)
+
+    def blocks(self, wanted: BlockTally) -> BlockCounts:
+        return self.engine.blocks(self.dataset, wanted)
 
     def records(self, wanted: Records) -> Iterable[Matrix]:
         return self.engine.records(self.dataset, wanted)

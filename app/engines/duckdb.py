@@ -16,6 +16,7 @@ from typing import TypeVar
 import duckdb
 
 from app.datasets import Card, Dataset, Source
+from app.engines.blocks import render_blocks
 from app.engines.connect import Limits, connect_to_ingest
 from app.engines.fingerprint import content_hash
 from app.engines.fitting import check_fit
@@ -33,6 +34,8 @@ from app.engines.watchdog import WATCHDOG
 from app.errors import EngineFailed, EngineUnavailable, Invalid
 from app.interfaces import Inspection
 from app.queries.statistics import (
+    BlockCounts,
+    BlockTally,
     EdgeTally,
     Exact,
     GraphCounts,
@@ -131,6 +134,21 @@ class DuckDBEngine:
             raise EngineFailed("The question could not be answered.")
         if wanted.tally.size() <= KEPT_SIZE_MAX:
             self._memo.put(key, (tuple(found),))
+        return found
+
+    def blocks(self, dataset: Dataset, wanted: BlockTally) -> BlockCounts:
+        found: BlockCounts | None
+        try:
+            with self._versions.cursor(dataset) as (cursor, layout):
+                text, parameters = render_blocks(layout, wanted, dataset.version.seed)
+                with WATCHDOG.watch(cursor, self._timeout_seconds):
+                    found = cursor.execute(text, parameters).fetchall()
+            if any(type(number) is not int for row in found for number in row):
+                found = None
+        except Exception:  # noqa: BLE001 - whatever its class, its text may quote a cell
+            found = None
+        if found is None:
+            raise EngineFailed("The question could not be answered.")
         return found
 
     def records(self, dataset: Dataset, wanted: Records) -> Iterable[Matrix]:

@@ -19,7 +19,9 @@ from app.mechanisms import (
     stable_value,
 )
 from app.mechanisms.asked import Asked, OtherShape
+from app.mechanisms.blocked import BlockedRelease
 from app.mechanisms.release import Release
+from app.queries.block_shape import BlockShape
 from app.queries.choice_shape import ChoiceShape
 from app.queries.gradient_shape import GradientShape
 from app.queries.graph_shape import GraphShape
@@ -35,6 +37,7 @@ AnyShape = (
     | OrderShape
     | MeanShape
     | GraphShape
+    | BlockShape
     | RandomizedShape
     | GradientShape
     | KeysShape
@@ -46,6 +49,8 @@ def adds(prepare: Callable[[Shape, Asked], Release]) -> Prepare:
     """A mechanism that adds noise to measures."""
 
     def prepared(shape: AnyShape, asked: Asked) -> Release:
+        if isinstance(shape, BlockShape) and isinstance(shape.inner, Shape):
+            return BlockedRelease(prepare(shape.inner, asked), shape)
         if not isinstance(shape, Shape):
             raise OtherShape("it adds noise to numbers, and this question is not about such")
         return prepare(shape, asked)
@@ -57,6 +62,8 @@ def chooses(prepare: Callable[[ChoiceShape, Asked], Release]) -> Prepare:
     """A mechanism that chooses among scored outcomes."""
 
     def prepared(shape: AnyShape, asked: Asked) -> Release:
+        if isinstance(shape, BlockShape) and isinstance(shape.inner, ChoiceShape):
+            return BlockedRelease(prepare(shape.inner, asked), shape)
         if not isinstance(shape, ChoiceShape):
             raise OtherShape("it chooses an outcome, and this question is answered by numbers")
         return prepare(shape, asked)

@@ -11,6 +11,8 @@ from app.accounting.loss import Loss
 from app.datasets import Card
 from app.queries import Query
 from app.queries.statistics import (
+    BlockCounts,
+    BlockTally,
     EdgeTally,
     Exact,
     GraphCounts,
@@ -48,6 +50,8 @@ class Data(Protocol):
     def steps(self, wanted: StepTally) -> StepCounts: ...
 
     def graph(self, wanted: EdgeTally) -> GraphCounts: ...
+
+    def blocks(self, wanted: BlockTally) -> BlockCounts: ...
 
     def records(self, wanted: Records) -> Iterable[Matrix]: ...
 

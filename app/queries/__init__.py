@@ -19,6 +19,7 @@ from app.queries.quantile import Median, Quantile
 from app.queries.randomized_column import RandomizedColumn
 from app.queries.ratio import Ratio
 from app.queries.reciprocal import Reciprocal
+from app.queries.sample_aggregate import SampleAggregate
 from app.queries.sum import Sum
 from app.queries.triangles import Triangles
 from app.queries.trimmed_mean import TrimmedMean
@@ -49,13 +50,14 @@ QUERIES = {
     "iqr": Iqr,
     "trimmed_mean": TrimmedMean,
     "triangles": Triangles,
+    "sample_aggregate": SampleAggregate,
 }
 
 # Answered by numbers with noise, by sums of noisy counts, by one public outcome, by what is fitted
 # to noisy moments (LinearRegression) or learned step by step (LogisticRegression), by a value made
 # of ranks, by a count of a graph (Triangles), by reports that every row makes at random
 # (RandomizedColumn), or by texts that are not public (Keys).
-Measured = Count | Sum | Mean | Variance | Ratio | Reciprocal | Histogram
+Measured = Count | Sum | Mean | Variance | Ratio | Reciprocal | Histogram | SampleAggregate
 Combined = Workload | Cdf
 Chosen = Mode | TopK | Quantile | Median | Min | Max | Price
 Fitted = LinearRegression | LogisticRegression

@@ -34,6 +34,8 @@ from app.interfaces import Engine
 from app.ledger.account import EVERYBODY
 from app.mechanisms.sampling import SystemNoise
 from app.queries.statistics import (
+    BlockCounts,
+    BlockTally,
     EdgeTally,
     Exact,
     GraphCounts,
@@ -88,6 +90,9 @@ class Spoiled:
             fault, self._fault = self._fault, None
             time.sleep(fault)
         return result
+
+    def blocks(self, dataset: Dataset, wanted: BlockTally) -> BlockCounts:
+        return self._real.blocks(dataset, wanted)
 
     def graph(self, dataset: Dataset, wanted: EdgeTally, asker: str) -> GraphCounts:
         return self._real.graph(dataset, wanted, asker)

@@ -106,6 +106,13 @@ FEW = (row(20), row(90, region="south"), row())
 MANY = (row(5),) * 20 + (row(80),) * 20
 NORTH, SOUTH = row(smoker="true"), row(region="south", smoker="false")
 IN_NORTH: Json = {"column": "region", "op": "==", "value": "north"}
+OF_BLOCKS: Json = {
+    "kind": "sample_aggregate",
+    "statistic": {"kind": "max", "column": "age"},
+    "blocks": 2,
+    "low": 0,
+    "high": 120,
+}
 ADDED: dict[str, tuple[Json, Rows, Rows, Read]] = {
     "count": ({"kind": "count"}, FEW, (*FEW, row()), value),
     "sum": ({"kind": "sum", "column": "age"}, FEW, (*FEW, row(120)), value),
@@ -149,6 +156,12 @@ ADDED: dict[str, tuple[Json, Rows, Rows, Read]] = {
         MANY,
         (*MANY, row(5)),
         first,
+    ),
+    "sample_aggregate": (
+        {**OF_BLOCKS, "aggregate": "mean"},
+        (row(0),) * 20,
+        ((row(0),) * 20 + (row(120),)),
+        value,
     ),
     "linear_regression": (
         {
@@ -214,6 +227,12 @@ CHOSEN: dict[str, tuple[Json, Rows, Rows, Read]] = {
         {"kind": "max", "column": "age", "rank": 1, "candidates": [10, 110]},
         (row(50), row(120)),
         (row(0), row(50)),
+        value,
+    ),
+    "sample_aggregate": (
+        OF_BLOCKS,
+        (row(0),) * 20,
+        (row(0),) * 19 + (row(120),),
         value,
     ),
     "price": (

@@ -5,6 +5,8 @@ from collections.abc import Iterable
 
 from app.datasets import Card
 from app.queries.statistics import (
+    BlockCounts,
+    BlockTally,
     EdgeTally,
     Exact,
     GraphCounts,
@@ -35,6 +37,9 @@ class RowsData:
         return sorted(Counter((s - wanted.low) >> wanted.shift for s in inside).items())
 
     def records(self, wanted: Records) -> Iterable[Matrix]:
+        raise NotImplementedError
+
+    def blocks(self, wanted: BlockTally) -> BlockCounts:
         raise NotImplementedError
 
     def graph(self, wanted: EdgeTally) -> GraphCounts:
