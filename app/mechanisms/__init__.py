@@ -19,10 +19,10 @@ from app.mechanisms import (
     stable_value,
 )
 from app.mechanisms.asked import Asked, OtherShape
-from app.mechanisms.blocked import BlockedRelease
+from app.mechanisms.derived import DerivedRelease
 from app.mechanisms.release import Release
-from app.queries.block_shape import BlockShape
 from app.queries.choice_shape import ChoiceShape
+from app.queries.derived_shape import DerivedShape
 from app.queries.gradient_shape import GradientShape
 from app.queries.graph_shape import GraphShape
 from app.queries.keys_shape import KeysShape
@@ -37,7 +37,7 @@ AnyShape = (
     | OrderShape
     | MeanShape
     | GraphShape
-    | BlockShape
+    | DerivedShape
     | RandomizedShape
     | GradientShape
     | KeysShape
@@ -49,8 +49,8 @@ def adds(prepare: Callable[[Shape, Asked], Release]) -> Prepare:
     """A mechanism that adds noise to measures."""
 
     def prepared(shape: AnyShape, asked: Asked) -> Release:
-        if isinstance(shape, BlockShape) and isinstance(shape.inner, Shape):
-            return BlockedRelease(prepare(shape.inner, asked), shape)
+        if isinstance(shape, DerivedShape) and isinstance(shape.inner, Shape):
+            return DerivedRelease(prepare(shape.inner, asked), shape)
         if not isinstance(shape, Shape):
             raise OtherShape("it adds noise to numbers, and this question is not about such")
         return prepare(shape, asked)
@@ -62,8 +62,8 @@ def chooses(prepare: Callable[[ChoiceShape, Asked], Release]) -> Prepare:
     """A mechanism that chooses among scored outcomes."""
 
     def prepared(shape: AnyShape, asked: Asked) -> Release:
-        if isinstance(shape, BlockShape) and isinstance(shape.inner, ChoiceShape):
-            return BlockedRelease(prepare(shape.inner, asked), shape)
+        if isinstance(shape, DerivedShape) and isinstance(shape.inner, ChoiceShape):
+            return DerivedRelease(prepare(shape.inner, asked), shape)
         if not isinstance(shape, ChoiceShape):
             raise OtherShape("it chooses an outcome, and this question is answered by numbers")
         return prepare(shape, asked)

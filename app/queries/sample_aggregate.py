@@ -29,8 +29,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 from app.datasets import Card, IntegerColumn, NumberColumn
 from app.errors import Invalid
-from app.queries.block_shape import BlockShape
 from app.queries.choice_shape import ChoiceShape
+from app.queries.derived_shape import DerivedShape
 from app.queries.figures import Figure, Noisy, number
 from app.queries.filters import Filter, declared, resolve
 from app.queries.measures import Measure
@@ -39,6 +39,7 @@ from app.queries.shape import AT, Shape
 from app.queries.statistics import BlockCounts, BlockTally, Exact
 from app.queries.variance import Grid
 
+THEOREM = "Nissim, Raskhodnikova and Smith 2007 (sample and aggregate)"
 BLOCKS_MAX = 10_000
 PLACE_BITS = 20  # places between the bounds
 CANDIDATES = 1001
@@ -100,7 +101,7 @@ class SampleAggregate(BaseModel):
             raise ValueError("low must be less than high")
         return self
 
-    def shape(self, card: Card) -> BlockShape:
+    def shape(self, card: Card) -> DerivedShape:
         if self.exponent > 200:
             raise Invalid.field(f"{AT}/high", "further from low: there is nothing between them")
         column = self._column(card)
@@ -117,9 +118,14 @@ class SampleAggregate(BaseModel):
         changed = min(self.blocks, twice * card.person.rows_max)
         if self.aggregate == "median":
             shape: Shape | ChoiceShape = self._chosen(changed, wanted)
-            return BlockShape(wanted, shape, lambda counts: (self.places(counts, column),))
-        shape = self._added(changed, wanted)
-        return BlockShape(wanted, shape, lambda counts: ((sum(self.places(counts, column)),),))
+        else:
+            shape = self._added(changed, wanted)
+
+        def exact(counts: BlockCounts) -> Exact:
+            places = self.places(counts, column)
+            return (places,) if self.aggregate == "median" else ((sum(places),),)
+
+        return DerivedShape(wanted, shape, exact, THEOREM, {"blocks": self.blocks})
 
     def _column(self, card: Card) -> IntegerColumn | NumberColumn:
         at = f"{AT}/statistic/column"

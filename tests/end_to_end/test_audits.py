@@ -157,6 +157,17 @@ ADDED: dict[str, tuple[Json, Rows, Rows, Read]] = {
         (*MANY, row(5)),
         first,
     ),
+    "prediction_variance": (
+        {
+            "kind": "prediction_variance",
+            "features": ["age"],
+            "point": {"age": 120},
+            "ridge": 0.1,
+        },
+        (),
+        (row(120),),
+        value,
+    ),
     "sample_aggregate": (
         {**OF_BLOCKS, "aggregate": "mean"},
         (row(0),) * 20,

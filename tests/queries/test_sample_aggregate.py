@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from app.errors import Invalid
-from app.mechanisms.blocked import BlockedRelease
+from app.mechanisms.derived import DerivedRelease
 from app.mechanisms.sampling import SystemNoise
 from app.planning.plan import Plan, make_plan
-from app.queries.block_shape import BlockShape
 from app.queries.choice_shape import ChoiceShape
+from app.queries.derived_shape import DerivedShape
 from app.queries.sample_aggregate import SampleAggregate
 from app.queries.shape import Shape
-from app.queries.statistics import BlockCounts
+from app.queries.statistics import BlockCounts, BlockTally
 from tests.queries.cards import card, question
 
 ASKED: dict[str, Any] = {
@@ -28,7 +28,7 @@ ASKED: dict[str, Any] = {
 }
 
 
-def shaped(made: Any = None, **changes: Any) -> tuple[SampleAggregate, BlockShape]:
+def shaped(made: Any = None, **changes: Any) -> tuple[SampleAggregate, DerivedShape]:
     query = question({**ASKED, **changes}).query
     assert isinstance(query, SampleAggregate)
     shape = query.shape(made or card())
@@ -112,7 +112,8 @@ def test_variance_and_mean_agree_with_plain_ones() -> None:
     query, shape = shaped(
         statistic={"kind": "variance", "column": "age"}, aggregate="mean", blocks=2, high=1000
     )
-    assert shape.blocks.grain == 1
+    assert isinstance(shape.source, BlockTally)
+    assert shape.source.grain == 1
     numbers = (len(values), sum(values), sum(v * v for v in values))
     places = query.places([(0, *numbers)], card().column("age"))  # type: ignore[arg-type]
     assert places[0] == math.floor(Fraction(pvariance(values)) * 2**query.exponent)
@@ -128,7 +129,7 @@ def test_the_width_of_the_sheet() -> None:
     """M9: bounds 100 apart, 50 blocks, epsilon 0.5: scale 4, 95 % within 11.98293."""
     asked = question({**ASKED, "aggregate": "mean", "blocks": 50}, epsilon="0.5")
     made = make_plan(asked, card())
-    assert isinstance(made.release, BlockedRelease)
+    assert isinstance(made.release, DerivedRelease)
     half = made.release.expected_error(0.95)["half_width"]
     assert math.isclose(half, 11.98293, abs_tol=1e-4)
     wanted = question(
@@ -147,7 +148,7 @@ def test_answers_are_within_the_bounds_and_near_the_blocks() -> None:
         ("exponential", {}),
     ):
         made = plan(mechanism, blocks=200, **changes)
-        assert isinstance(made.release, BlockedRelease)
+        assert isinstance(made.release, DerivedRelease)
         exact = made.release.shape.exact(counts)
         told = [made.answer(exact, SystemNoise())["value"] for _ in range(50)]
         assert all(0 <= value <= 100 for value in told)
@@ -170,7 +171,7 @@ def test_answers_are_within_the_bounds_and_near_the_blocks() -> None:
 def test_what_cannot_be_asked_is_refused(changes: dict[str, Any], at: str) -> None:
     if at == "":
         _, shape = shaped(**changes)  # as fine as there are numbers, and no finer
-        assert isinstance(shape, BlockShape)
+        assert isinstance(shape, DerivedShape)
         return
     with pytest.raises((Invalid, ValueError)):
         shaped(**changes)

@@ -1,6 +1,6 @@
-"""Any release of numbers or choices, of what blocks of rows are like instead of a tally.
+"""Any release of numbers or choices, of numbers that are made of more than a tally.
 
-Price, noise and error are those of the inner release; what it reads is not (`block_shape.py`).
+Price, noise and error are those of the inner release; what it reads is not (`derived_shape.py`).
 """
 
 from dataclasses import dataclass
@@ -10,16 +10,14 @@ from app.accounting.loss import Loss
 from app.datasets import Card
 from app.mechanisms.release import Data, Noise, Release
 from app.queries import Query
-from app.queries.block_shape import BlockShape
-from app.queries.statistics import Exact, Tally
-
-THEOREM = "Nissim, Raskhodnikova and Smith 2007 (sample and aggregate)"
+from app.queries.derived_shape import DerivedShape
+from app.queries.statistics import BlockTally, Exact, Tally
 
 
 @dataclass(frozen=True, slots=True)
-class BlockedRelease:
+class DerivedRelease:
     inner: Release
-    shape: BlockShape
+    shape: DerivedShape
 
     @property
     def tally(self) -> Tally:
@@ -36,7 +34,7 @@ class BlockedRelease:
 
     @property
     def theorem(self) -> str:
-        return f"{THEOREM}; {self.inner.theorem}"
+        return f"{self.shape.theorem}; {self.inner.theorem}"
 
     @property
     def spread(self) -> tuple[float, ...]:
@@ -51,7 +49,9 @@ class BlockedRelease:
         return 1
 
     def read(self, data: Data) -> Exact:
-        return self.shape.exact(data.blocks(self.shape.blocks))
+        source = self.shape.source
+        read = data.blocks(source) if isinstance(source, BlockTally) else data.exact(source)
+        return self.shape.exact(read)
 
     def answer(
         self, exact: Exact, noise: Noise, *, query: Query, card: Card, confidence: float
@@ -59,10 +59,10 @@ class BlockedRelease:
         return self.inner.answer(exact, noise, query=query, card=card, confidence=confidence)
 
     def describe(self) -> dict[str, Any]:
-        return {**self.inner.describe(), "blocks": self.shape.blocks.blocks}
+        return {**self.inner.describe(), **self.shape.told}
 
     def record(self) -> dict[str, Any]:
-        return {**self.inner.record(), "blocks": self.shape.blocks.blocks}
+        return {**self.inner.record(), **self.shape.told}
 
     def expected_error(self, confidence: float) -> dict[str, Any]:
         return self.inner.expected_error(confidence)
