@@ -200,7 +200,27 @@ class ColumnPerson(_Frozen):
     rows_max: Annotated[int, Field(ge=1, le=100_000)]
 
 
-Person = Annotated[RowPerson | ColumnPerson, Field(discriminator="kind")]
+class EdgePerson(_Frozen):
+    """The rows are edges of a graph, and each edge is one person: privacy hides whether two nodes
+    are joined, not what is known of a node. Its two `ends` are integer columns of the same bounds,
+    which are the public nodes. Edges have no direction: the smaller end is held first, an edge from
+    a node to itself or to a number that is no node is dropped, and one that is repeated is held
+    once."""
+
+    kind: Literal["edge"]
+    ends: Annotated[tuple[str, ...], Field(min_length=2, max_length=2)]
+
+    @field_validator("ends", mode="before")
+    @classmethod
+    def _from_json_list(cls, value: object) -> object:
+        return tuple(value) if isinstance(value, list) else value
+
+    @property
+    def rows_max(self) -> int:
+        return 1
+
+
+Person = Annotated[RowPerson | ColumnPerson | EdgePerson, Field(discriminator="kind")]
 Neighbours = Literal["add_remove", "replace_one"]
 
 
@@ -266,6 +286,8 @@ class Card(_Frozen):
             raise ValueError("under add_remove the number of rows is private: leave rows out")
         if isinstance(self.person, ColumnPerson) and folded(self.person.column) in names:
             raise ValueError("the person column is not among the columns that may be asked about")
+        if isinstance(self.person, EdgePerson):
+            self._must_have(self.person)
         if self.cells is not None:
             column = self.column(self.cells.column)
             if column is None:
@@ -279,6 +301,16 @@ class Card(_Frozen):
             if cell_count(column, self.cells) > CELLS_MAX:
                 raise ValueError(f"at most {CELLS_MAX} cells")
         return self
+
+    def _must_have(self, edge: EdgePerson) -> None:
+        ends = [self.column(name) for name in dict.fromkeys(edge.ends)]
+        bounds = {(end.low, end.high) for end in ends if isinstance(end, IntegerColumn)}
+        if not all(isinstance(end, IntegerColumn) for end in ends):
+            raise ValueError("the ends of an edge are declared integer columns")
+        if len(ends) != 2 or len(bounds) != 1:
+            raise ValueError("the ends of an edge are two columns of the same bounds")
+        if self.neighbours != "add_remove":
+            raise ValueError("an edge is there or not: its neighbours are add_remove")
 
     @cached_property
     def _by_name(self) -> dict[str, Column]:

@@ -19,8 +19,12 @@ from app.ledger.records import Asked, Budget
 from app.ledger.stream_protocol import Stream
 from app.ledger.verify import Line
 from app.queries.statistics import (
+    BlockCounts,
+    BlockTally,
     Condition,
+    EdgeTally,
     Exact,
+    GraphCounts,
     KeyBatch,
     KeyTally,
     Matrix,
@@ -93,6 +97,14 @@ class Engine(Protocol):
 
     def steps(self, dataset: Dataset, wanted: StepTally) -> StepCounts:
         """Counts of a column's values by stretches. Raises EngineFailed, always the same."""
+        ...
+
+    def graph(self, dataset: Dataset, wanted: EdgeTally, asker: str) -> GraphCounts:
+        """Counts of the graph that the rows are. Raises EngineFailed, always the same."""
+        ...
+
+    def blocks(self, dataset: Dataset, wanted: BlockTally) -> BlockCounts:
+        """What blocks of a column's values are like. Raises EngineFailed, always the same."""
         ...
 
     def records(self, dataset: Dataset, wanted: Records) -> Iterable[Matrix]:

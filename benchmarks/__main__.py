@@ -5,7 +5,7 @@ import tempfile
 from itertools import chain
 from pathlib import Path
 
-from benchmarks import charged_count, charges, choices, questions, ranks
+from benchmarks import charged_count, charges, choices, graphs, questions, ranks
 from benchmarks.servers import TOP
 from benchmarks.table import Row, write
 from tests.postgres import PostgresServer
@@ -15,7 +15,7 @@ def main() -> None:
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as folder:
         for row in chain(
-            choices.measure(), *(each.measure(Path(folder)) for each in (questions, ranks))
+            choices.measure(), *(each.measure(Path(folder)) for each in (questions, ranks, graphs))
         ):
             print(row.line(), flush=True)
             rows.append(row)

@@ -8,7 +8,11 @@ from app.actions.long_run import LongRun
 from app.datasets import Dataset
 from app.interfaces import Engine
 from app.queries.statistics import (
+    BlockCounts,
+    BlockTally,
+    EdgeTally,
     Exact,
+    GraphCounts,
     KeyBatch,
     KeyTally,
     Matrix,
@@ -34,6 +38,12 @@ class EngineData:
 
     def steps(self, wanted: StepTally) -> StepCounts:
         return self.engine.steps(self.dataset, wanted)
+
+    def graph(self, wanted: EdgeTally) -> GraphCounts:
+        return self.engine.graph(self.dataset, wanted, self.asker)
+
+    def blocks(self, wanted: BlockTally) -> BlockCounts:
+        return self.engine.blocks(self.dataset, wanted)
 
     def records(self, wanted: Records) -> Iterable[Matrix]:
         return self.engine.records(self.dataset, wanted)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from app.access import Principal, Role
-from app.datasets import Card, ColumnPerson, Dataset, Source, Version
+from app.datasets import Card, ColumnPerson, Dataset, RowPerson, Source, Version
 from app.errors import Invalid
 from app.interfaces import Datasets, Engines
 from app.ledger.chain import SYSTEM_BOOK
@@ -38,7 +38,7 @@ class RegisterDataset:
             check_name(column.name, f"/columns/{index}/name")
         if isinstance(card.person, ColumnPerson):
             check_name(card.person.column, "/person/column")
-        if card.cells is not None and isinstance(card.person, ColumnPerson):
+        if card.cells is not None and not isinstance(card.person, RowPerson):
             # Even of those with one row kept, another name for the data may keep another row.
             raise Invalid.field(
                 "/cells", "cells need a row for each person: someone with several may be in two"

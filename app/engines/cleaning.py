@@ -18,8 +18,10 @@ from app.datasets import (
     DateColumn,
     IntegerColumn,
     NumberColumn,
+    RowPerson,
     TextColumn,
 )
+from app.engines.edges import Edge
 from app.engines.layout import EPOCH, PERSON, persons_are_told_apart
 from app.engines.sources import SourceTable
 
@@ -44,7 +46,7 @@ def cleaned_rows(card: Card, tables: Sequence[SourceTable]) -> str:
         ]
         rows = " UNION ALL ".join(numbered)
         stored.append(EPOCH)
-    if isinstance(card.person, ColumnPerson):
+    if not isinstance(card.person, RowPerson):
         rows = _bounded(card, rows, card.person.rows_max, stored)
     if persons_are_told_apart(card):
         stored.append(PERSON)
@@ -58,6 +60,7 @@ def _stored(i: int, column: Column) -> list[str]:
 def _fitted(card: Card, table: SourceTable) -> str:
     """The rows of one file, every value as it is stored."""
     read, clamped, stepped, joins = [], [], [], []
+    edge = Edge.of(card)
     for i, column in enumerate(card.columns):
         position = table.position(column.name)
         assert position is not None, "the card was checked against the file"
@@ -67,7 +70,8 @@ def _fitted(card: Card, table: SourceTable) -> str:
             joins.append(f"LEFT JOIN {category_table(i)} ON {match}")
         else:
             read.append(f"{_read(column, f'k{position}', table.types[position])} AS v{i}")
-        clamped.append(f"{_clamp(column, f'v{i}')} AS c{i}")
+        end = None if edge is None else edge.ends.get(i)
+        clamped.append(f"{end or _clamp(column, f'v{i}')} AS c{i}")
         if isinstance(column, NumberColumn):
             factor = _double(2.0**column.grid_exponent)
             stepped.append(f"CAST(floor(c{i} * {factor}) AS BIGINT) AS s{i}")
@@ -76,6 +80,8 @@ def _fitted(card: Card, table: SourceTable) -> str:
         assert position is not None, "the card was checked against the file"
         read.append(f"NULLIF(CAST(k{position} AS VARCHAR), '') AS person")
         clamped.append("person")
+    if edge is not None:
+        clamped.append(f"{edge.name} AS person")
     rows = f"SELECT {', '.join(read)} FROM {table.relation} {' '.join(joins)}"  # noqa: S608
     rows = f"SELECT {', '.join(clamped)} FROM ({rows})"  # noqa: S608 - generated names
     return f"SELECT {', '.join(['*', *stepped])} FROM ({rows})"  # noqa: S608 - generated names
@@ -83,7 +89,7 @@ def _fitted(card: Card, table: SourceTable) -> str:
 
 def seeds(card: Card) -> int:
     """How many parameters of the SELECT are the version's seed."""
-    return isinstance(card.person, ColumnPerson) + persons_are_told_apart(card)
+    return (not isinstance(card.person, RowPerson)) + persons_are_told_apart(card)
 
 
 def _bounded(card: Card, rows: str, rows_max: int, stored: list[str]) -> str:

@@ -16,10 +16,12 @@ from typing import TypeVar
 import duckdb
 
 from app.datasets import Card, Dataset, Source
+from app.engines.blocks import render_blocks
 from app.engines.connect import Limits, connect_to_ingest
 from app.engines.epochs import AT, NO_FILE, check_epoch, is_empty, render_epochs
 from app.engines.fingerprint import content_hash
 from app.engines.fitting import check_fit
+from app.engines.graph import count_graph
 from app.engines.keys import BATCH, key_batch, render_keys
 from app.engines.memo import Memo
 from app.engines.paths import resolve_source
@@ -33,8 +35,12 @@ from app.engines.watchdog import WATCHDOG
 from app.errors import EngineFailed, EngineUnavailable, Invalid
 from app.interfaces import EpochInspection, Inspection
 from app.queries.statistics import (
+    BlockCounts,
+    BlockTally,
     Condition,
+    EdgeTally,
     Exact,
+    GraphCounts,
     KeyBatch,
     KeyTally,
     Matrix,
@@ -112,6 +118,42 @@ class DuckDBEngine:
                 text, parameters = render_steps(layout, wanted)
                 with WATCHDOG.watch(cursor, self._timeout_seconds):
                     found = cursor.execute(text, parameters).fetchall()
+        except Exception:  # noqa: BLE001 - whatever its class, its text may quote a cell
+            found = None
+        if found is None:
+            raise EngineFailed("The question could not be answered.")
+        return found
+
+    def graph(self, dataset: Dataset, wanted: EdgeTally, asker: str) -> GraphCounts:
+        """Kept as tallies are. The time limit is for all of its statements together."""
+        key = asker, dataset.version.id, wanted
+        kept = self._memo.get(key)
+        if kept is not None:
+            return GraphCounts(*kept[0])
+        found: GraphCounts | None
+        try:
+            with (
+                self._versions.cursor(dataset) as (cursor, layout),
+                WATCHDOG.watch(cursor, self._timeout_seconds),
+            ):
+                found = count_graph(cursor, layout, wanted)
+        except Exception:  # noqa: BLE001 - whatever its class, its text may quote a cell
+            found = None
+        if found is None:
+            raise EngineFailed("The question could not be answered.")
+        if wanted.tally.size() <= KEPT_SIZE_MAX:
+            self._memo.put(key, (tuple(found),))
+        return found
+
+    def blocks(self, dataset: Dataset, wanted: BlockTally) -> BlockCounts:
+        found: BlockCounts | None
+        try:
+            with self._versions.cursor(dataset) as (cursor, layout):
+                text, parameters = render_blocks(layout, wanted, dataset.version.seed)
+                with WATCHDOG.watch(cursor, self._timeout_seconds):
+                    found = cursor.execute(text, parameters).fetchall()
+            if any(type(number) is not int for row in found for number in row):
+                found = None
         except Exception:  # noqa: BLE001 - whatever its class, its text may quote a cell
             found = None
         if found is None:

@@ -7,19 +7,24 @@ from app.mechanisms import (
     gaussian,
     gradient_descent,
     laplace,
+    noisy_bound,
     noisy_max,
     partition_selection,
     permute_and_flip,
     propose_test_release,
     randomized_response,
     smooth_sensitivity,
+    smooth_triangles,
     stability_histogram,
     stable_value,
 )
 from app.mechanisms.asked import Asked, OtherShape
+from app.mechanisms.derived import DerivedRelease
 from app.mechanisms.release import Release
 from app.queries.choice_shape import ChoiceShape
+from app.queries.derived_shape import DerivedShape
 from app.queries.gradient_shape import GradientShape
+from app.queries.graph_shape import GraphShape
 from app.queries.keys_shape import KeysShape
 from app.queries.mean_shape import MeanShape
 from app.queries.order_shape import OrderShape
@@ -27,7 +32,15 @@ from app.queries.randomized_column import RandomizedShape
 from app.queries.shape import Shape
 
 AnyShape = (
-    Shape | ChoiceShape | OrderShape | MeanShape | RandomizedShape | GradientShape | KeysShape
+    Shape
+    | ChoiceShape
+    | OrderShape
+    | MeanShape
+    | GraphShape
+    | DerivedShape
+    | RandomizedShape
+    | GradientShape
+    | KeysShape
 )
 Prepare = Callable[[AnyShape, Asked], Release]
 
@@ -36,6 +49,8 @@ def adds(prepare: Callable[[Shape, Asked], Release]) -> Prepare:
     """A mechanism that adds noise to measures."""
 
     def prepared(shape: AnyShape, asked: Asked) -> Release:
+        if isinstance(shape, DerivedShape) and isinstance(shape.inner, Shape):
+            return DerivedRelease(prepare(shape.inner, asked), shape)
         if not isinstance(shape, Shape):
             raise OtherShape("it adds noise to numbers, and this question is not about such")
         return prepare(shape, asked)
@@ -47,6 +62,8 @@ def chooses(prepare: Callable[[ChoiceShape, Asked], Release]) -> Prepare:
     """A mechanism that chooses among scored outcomes."""
 
     def prepared(shape: AnyShape, asked: Asked) -> Release:
+        if isinstance(shape, DerivedShape) and isinstance(shape.inner, ChoiceShape):
+            return DerivedRelease(prepare(shape.inner, asked), shape)
         if not isinstance(shape, ChoiceShape):
             raise OtherShape("it chooses an outcome, and this question is answered by numbers")
         return prepare(shape, asked)
@@ -98,12 +115,21 @@ def proposes(prepare: Callable[[OrderShape | MeanShape, Asked], Release]) -> Pre
     return prepared
 
 
-def ranks(prepare: Callable[[OrderShape, Asked], Release]) -> Prepare:
-    """A mechanism for the values at ranks."""
+def smooth(shape: AnyShape, asked: Asked) -> Release:
+    """Noise scaled to a smooth sensitivity."""
+    if isinstance(shape, OrderShape):
+        return smooth_sensitivity.prepare(shape, asked)
+    if isinstance(shape, GraphShape):
+        return smooth_triangles.prepare(shape, asked)
+    raise OtherShape("it is for triangles and for values at ranks of an integer or number column")
+
+
+def bounds(prepare: Callable[[GraphShape, Asked], Release]) -> Prepare:
+    """A mechanism that tells a bound on local sensitivity."""
 
     def prepared(shape: AnyShape, asked: Asked) -> Release:
-        if not isinstance(shape, OrderShape):
-            raise OtherShape("it is for values at ranks of an integer or number column")
+        if not isinstance(shape, GraphShape):
+            raise OtherShape("it is for triangles")
         return prepare(shape, asked)
 
     return prepared
@@ -121,5 +147,6 @@ MECHANISMS: dict[str, Prepare] = {
     partition_selection.KIND: finds(partition_selection.prepare),
     propose_test_release.KIND: proposes(propose_test_release.prepare),
     stable_value.KIND: chooses(stable_value.prepare),
-    smooth_sensitivity.KIND: ranks(smooth_sensitivity.prepare),
+    smooth_sensitivity.KIND: smooth,
+    noisy_bound.KIND: bounds(noisy_bound.prepare),
 }

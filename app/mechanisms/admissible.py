@@ -32,6 +32,7 @@ from app.mechanisms.smooth_bound import BETA_MAX
 AT = "/mechanism"
 EPSILON_MAX = 100  # above there would be hardly any noise
 FINE = Context(prec=80, Emax=10**9, Emin=-(10**9))
+DEPENDS = "the noise is scaled to the smooth sensitivity, which depends on the rows and is not told"
 BELOW = 1 - Fraction(1, 10**20)  # a limit computed with 80 digits is off by far less of itself
 
 
@@ -84,6 +85,24 @@ class Admissible:
             **self.parameters,
             "beta": float(self.beta),
             "scale_of_smooth_sensitivity": float(1 / self.divisor),
+        }
+
+    def record(self) -> dict[str, Any]:
+        """For the ledger, exactly."""
+        return {
+            "noise": self.name,
+            **{name: str(value) for name, value in self.parameters.items()},
+            "beta": str(self.beta),
+            "divisor": str(self.divisor),
+        }
+
+    def expected_error(self, confidence: float) -> dict[str, Any]:
+        return {
+            "half_width": None,
+            "confidence": confidence,
+            "covers": "noise",
+            "smooth_sensitivities": self.half_width(confidence),
+            "reason": f"it depends on the data: {DEPENDS}",
         }
 
 

@@ -56,6 +56,7 @@ class Asked:
     noise: str | None = None  # as it was named
     descent: Descent = Descent()
     proposal: Proposal | None = None  # None unless propose_test_release was asked for
+    bound_share: Fraction | None = None  # of a noisy bound; None for a public default
     ordered: bool | None = None  # of a stable value; None unless it was asked for
     smooth: SmoothWish | None = None  # given where smooth sensitivity was asked for
     payable: Callable[[Loss], bool] = _always  # can every account that will pay count this loss?

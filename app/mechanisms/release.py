@@ -11,7 +11,11 @@ from app.accounting.loss import Loss
 from app.datasets import Card
 from app.queries import Query
 from app.queries.statistics import (
+    BlockCounts,
+    BlockTally,
+    EdgeTally,
     Exact,
+    GraphCounts,
     KeyBatch,
     KeyTally,
     Matrix,
@@ -44,6 +48,10 @@ class Data(Protocol):
     def exact(self, tally: Tally) -> Exact: ...
 
     def steps(self, wanted: StepTally) -> StepCounts: ...
+
+    def graph(self, wanted: EdgeTally) -> GraphCounts: ...
+
+    def blocks(self, wanted: BlockTally) -> BlockCounts: ...
 
     def records(self, wanted: Records) -> Iterable[Matrix]: ...
 

@@ -23,7 +23,7 @@ from app.accounting.rounding import ATTO, PICO, cost_units, limit_units
 from app.datasets import Card
 from app.errors import Invalid
 from app.mechanisms import admissible_concentrated, admissible_delta, admissible_pure
-from app.mechanisms.admissible import AT, EPSILON_MAX, Admissible, Budget
+from app.mechanisms.admissible import AT, DEPENDS, EPSILON_MAX, Admissible, Budget
 from app.mechanisms.asked import Asked, CannotServe, SmoothWish
 from app.mechanisms.calibration import last
 from app.mechanisms.release import Data, Noise
@@ -56,7 +56,6 @@ OF_NOISE = {  # which noises a parameter belongs to
     },
 }
 GRID_BITS = 30  # the bounds are at least about 2^30 steps of the grid apart
-DEPENDS = "the noise is scaled to the smooth sensitivity, which depends on the rows and is not told"
 
 
 def prepare(shape: OrderShape, asked: Asked) -> "SmoothRelease":
@@ -64,9 +63,16 @@ def prepare(shape: OrderShape, asked: Asked) -> "SmoothRelease":
         raise Invalid.field("/query/candidates", "none: smooth sensitivity answers with any value")
     if asked.half_width is not None:
         raise CannotServe(f"no half width can be promised: {DEPENDS}")
+    moves = 1 if shape.fixed else shape.moves
+    return SmoothRelease(shape, *scaled_noise(asked, moves, alone=shape.alone))
+
+
+def scaled_noise(asked: Asked, moves: int, *, alone: bool) -> tuple[Admissible, Disclosure | None]:
+    """The noise, and what tells its scale if that is paid for; `alone` where nothing else would
+    answer the question."""
     told = _interval_units(asked)
-    noise = _noise(shape, asked, told)
-    return SmoothRelease(shape, noise, Disclosure(told, noise.beta) if told else None)
+    noise = _noise(asked, moves, told, alone=alone)
+    return noise, Disclosure(told, noise.beta) if told else None
 
 
 def _interval_units(asked: Asked) -> int:
@@ -78,15 +84,15 @@ def _interval_units(asked: Asked) -> int:
     return cost_units(asked.smooth.interval_epsilon, PICO)
 
 
-def _noise(shape: OrderShape, asked: Asked, spent: int) -> Admissible:
+def _noise(asked: Asked, moves: int, spent: int, *, alone: bool) -> Admissible:
     wish = asked.smooth
     if wish is None:
         # Beside a choice it is shown for what it is, with the noise that is most often the best.
         usual = SmoothWish(noise=admissible_pure.STUDENT, degrees=2)
-        wish = SmoothWish() if shape.alone else usual
+        wish = SmoothWish() if alone else usual
     names = _names(wish)
     wish = replace(wish, interval_epsilon=None)
-    budget = _budget(asked, 1 if shape.fixed else shape.moves, spent)
+    budget = _budget(asked, moves, spent)
     found: list[Admissible] = []
     reasons: list[Exception] = []
     for name in names:
@@ -241,23 +247,14 @@ class SmoothRelease:
         """For the ledger: from these any accountant can recompute the price."""
         return {
             "mechanism": KIND,
-            "noise": self.noise.name,
-            **{name: str(value) for name, value in self.noise.parameters.items()},
-            "beta": str(self.noise.beta),
-            "divisor": str(self.noise.divisor),
+            **self.noise.record(),
             "moves": 1 if self.shape.fixed else self.shape.moves,
             "fixed": self.shape.fixed,
             **({} if self.disclosure is None else self.disclosure.record()),
         }
 
     def expected_error(self, confidence: float) -> dict[str, Any]:
-        return {
-            "half_width": None,
-            "confidence": confidence,
-            "covers": "noise",
-            "smooth_sensitivities": self.noise.half_width(confidence),
-            "reason": f"it depends on the data: {DEPENDS}",
-        }
+        return self.noise.expected_error(confidence)
 
 
 def centre_of(shape: OrderShape, exact: Reading) -> Fraction:

@@ -18,6 +18,7 @@ from app.mechanisms.release import Release
 from app.planning.question import (
     GradientDescent,
     Mechanism,
+    NoisyBound,
     ProposeTestRelease,
     Question,
     SmoothSensitivity,
@@ -105,6 +106,7 @@ def _asked(question: Question, currencies: frozenset[str]) -> Asked:
     smooth = None
     if isinstance(mechanism, SmoothSensitivity):
         smooth = SmoothWish(**mechanism.model_dump(exclude={"kind"}))
+    bound_share = mechanism.bound_share if isinstance(mechanism, NoisyBound) else None
     return Asked(
         epsilon=privacy.epsilon,
         delta=privacy.delta,
@@ -114,6 +116,7 @@ def _asked(question: Question, currencies: frozenset[str]) -> Asked:
         noise=mechanism.noise if isinstance(mechanism, Mechanism | ProposeTestRelease) else None,
         descent=descent,
         proposal=_proposal(mechanism) if isinstance(mechanism, ProposeTestRelease) else None,
+        bound_share=None if bound_share is None else Fraction(bound_share),
         ordered=mechanism.ordered if isinstance(mechanism, StableValue) else None,
         smooth=smooth,
         payable=partial(_payable, currencies),

@@ -156,8 +156,17 @@ class StableValue(_Frozen):
     ordered: bool = False
 
 
+class NoisyBound(_Frozen):
+    """A noisy bound on how far one person can move the statistic of this table, and noise for it:
+    for triangles. `bound_share` is the bound's part of the loss."""
+
+    kind: Literal["noisy_bound"]
+    bound_share: Share | None = None
+
+
 class SmoothSensitivity(_Frozen):
-    """Noise scaled to the smooth sensitivity of a median, quantile, min, max, iqr or trimmed_mean.
+    """Noise scaled to the smooth sensitivity of a median, quantile, min, max, iqr, trimmed_mean or
+    of triangles.
     What is left out is chosen from the price alone, for the least noise where values are spread
     evenly. `gamma` goes with `cauchy`, `degrees` with `student_t`, `sigma` with the last three.
     `interval_epsilon` is the part of epsilon for which an interval is told."""
@@ -190,7 +199,12 @@ class Question(_Frozen):
     privacy: Privacy
     mechanism: (
         Annotated[
-            Mechanism | GradientDescent | SmoothSensitivity | ProposeTestRelease | StableValue,
+            Mechanism
+            | GradientDescent
+            | SmoothSensitivity
+            | NoisyBound
+            | ProposeTestRelease
+            | StableValue,
             Field(discriminator="kind"),
         ]
         | None

@@ -10,7 +10,7 @@ which keys there are. Conditions are two-valued: a comparison with a missing val
 import datetime
 from dataclasses import dataclass
 from itertools import pairwise, product
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -232,6 +232,53 @@ class StepTally:
 
 
 StepCounts = list[tuple[int, int]]  # the place of the stretch, and how many rows; in order
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeTally:
+    """What is counted of the graph whose edges are the rows that meet a condition: `ends` are the
+    columns of their nodes."""
+
+    where: Condition | None
+    ends: tuple[str, str]
+
+    @property
+    def tally(self) -> Tally:
+        """How many edges."""
+        return Tally(self.where, (), (Rows(),))
+
+
+class GraphCounts(NamedTuple):
+    triangles: int
+    common: int  # the most neighbours that two nodes have in common, be they joined or not
+
+
+@dataclass(frozen=True, slots=True)
+class BlockTally:
+    """The values of a column in blocks: the k-th of the rows that have the value v, in steps, and
+    meet a condition is in a block that v, k and a secret seed decide. A missing value is in none.
+
+    Of each block come the values at `ranks`, each a share a / b that stands for the rank
+    min(n, max(1, ceil(a n / b))); or without ranks the number of values, the sum of
+    t = (v - low) // grain, and the sum of t^2 if `squares`, else 0. The planner sees to it that
+    nothing overflows. A block without any value does not come back.
+    """
+
+    where: Condition | None
+    column: str
+    blocks: int
+    ranks: tuple[tuple[int, int], ...] = ()
+    low: int = 0
+    grain: int = 1
+    squares: bool = False
+
+    @property
+    def tally(self) -> Tally:
+        """How many rows."""
+        return Tally(self.where, (), (Rows(),))
+
+
+BlockCounts = list[tuple[int, ...]]  # the place of the block first
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,7 @@ class Variance(Selection):
 
     def shape(self, card: Card) -> Shape:
         column = numeric(card, self.column)
-        grid = _Grid(column)
+        grid = Grid(column)
         groups = self.resolved_groups(card)
         m = rows = card.person.rows_max
         one, others = 1, 1
@@ -84,11 +84,11 @@ class Variance(Selection):
         )
 
     def figures(self, noisy: tuple[tuple[Noisy, ...], ...], card: Card) -> list[Figure]:
-        grid = _Grid(numeric(card, self.column))
+        grid = Grid(numeric(card, self.column))
         return [grid.figure(*each) for each in zip(*noisy, strict=True)]
 
 
-class _Grid:
+class Grid:
     """The places of a column's values: 0 to `width`, and from the middle -centre to `reach`."""
 
     def __init__(self, column: IntegerColumn | NumberColumn) -> None:

@@ -34,8 +34,12 @@ from app.interfaces import Engine
 from app.ledger.account import EVERYBODY
 from app.mechanisms.sampling import SystemNoise
 from app.queries.statistics import (
+    BlockCounts,
+    BlockTally,
     Condition,
+    EdgeTally,
     Exact,
+    GraphCounts,
     KeyBatch,
     KeyTally,
     Matrix,
@@ -90,6 +94,12 @@ class Spoiled:
             fault, self._fault = self._fault, None
             time.sleep(fault)
         return result
+
+    def blocks(self, dataset: Dataset, wanted: BlockTally) -> BlockCounts:
+        return self._real.blocks(dataset, wanted)
+
+    def graph(self, dataset: Dataset, wanted: EdgeTally, asker: str) -> GraphCounts:
+        return self._real.graph(dataset, wanted, asker)
 
     def steps(self, dataset: Dataset, wanted: StepTally) -> StepCounts:
         return self._real.steps(dataset, wanted)

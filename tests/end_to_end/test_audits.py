@@ -106,6 +106,13 @@ FEW = (row(20), row(90, region="south"), row())
 MANY = (row(5),) * 20 + (row(80),) * 20
 NORTH, SOUTH = row(smoker="true"), row(region="south", smoker="false")
 IN_NORTH: Json = {"column": "region", "op": "==", "value": "north"}
+OF_BLOCKS: Json = {
+    "kind": "sample_aggregate",
+    "statistic": {"kind": "max", "column": "age"},
+    "blocks": 2,
+    "low": 0,
+    "high": 120,
+}
 ADDED: dict[str, tuple[Json, Rows, Rows, Read]] = {
     "count": ({"kind": "count"}, FEW, (*FEW, row()), value),
     "sum": ({"kind": "sum", "column": "age"}, FEW, (*FEW, row(120)), value),
@@ -149,6 +156,23 @@ ADDED: dict[str, tuple[Json, Rows, Rows, Read]] = {
         MANY,
         (*MANY, row(5)),
         first,
+    ),
+    "prediction_variance": (
+        {
+            "kind": "prediction_variance",
+            "features": ["age"],
+            "point": {"age": 120},
+            "ridge": 0.1,
+        },
+        (),
+        (row(120),),
+        value,
+    ),
+    "sample_aggregate": (
+        {**OF_BLOCKS, "aggregate": "mean"},
+        (row(0),) * 20,
+        ((row(0),) * 20 + (row(120),)),
+        value,
     ),
     "linear_regression": (
         {
@@ -214,6 +238,12 @@ CHOSEN: dict[str, tuple[Json, Rows, Rows, Read]] = {
         {"kind": "max", "column": "age", "rank": 1, "candidates": [10, 110]},
         (row(50), row(120)),
         (row(0), row(50)),
+        value,
+    ),
+    "sample_aggregate": (
+        OF_BLOCKS,
+        (row(0),) * 20,
+        (row(0),) * 19 + (row(120),),
         value,
     ),
     "price": (
@@ -430,10 +460,10 @@ def test_answers_about_neighbours_prove_no_more_loss_than_was_charged(
 
 
 # In files of their own: test_keys_audit.py, test_regression_audit.py, test_withholding_audit.py.
-KINDS_ELSEWHERE = {"keys", "logistic_regression"}
+KINDS_ELSEWHERE = {"keys", "logistic_regression", "triangles"}
 MECHANISMS_ELSEWHERE = {
     *("stability_histogram", "partition_selection", "noisy_gradient_descent"),
-    *("propose_test_release", "stable_value"),
+    *("propose_test_release", "stable_value", "noisy_bound"),
 }
 
 

@@ -20,6 +20,20 @@ QUERIES: list[Json] = [
     {"kind": "ratio", "numerator": {"where": {"column": "age", "op": ">=", "value": 18}}},
     {"kind": "reciprocal", "where": {"column": "smoker", "op": "==", "value": True}},
     {"kind": "histogram", "column": "age", "edges": [0, 18, 65, 120]},
+    {
+        "kind": "sample_aggregate",
+        "statistic": {"kind": "iqr", "column": "income"},
+        "blocks": 7,
+        "low": 0,
+        "high": 1000,
+        "aggregate": "mean",
+    },
+    {
+        "kind": "prediction_variance",
+        "features": ["age", "smoker"],
+        "point": {"age": 3, "smoker": False},
+        "ridge": 2,
+    },
     {"kind": "histogram", "column": "region"},
     {
         "kind": "count",

@@ -17,7 +17,16 @@ from app.datasets import Card
 from app.mechanisms.propose_test_release import ProposedRelease
 from app.planning.plan import make_plan
 from app.planning.question import Question
-from app.queries.statistics import Exact, StepCounts, StepTally, Tally
+from app.queries.statistics import (
+    BlockCounts,
+    BlockTally,
+    EdgeTally,
+    Exact,
+    GraphCounts,
+    StepCounts,
+    StepTally,
+    Tally,
+)
 from tests.mechanisms.choice_law import permute_and_flip_law
 from tests.queries.cards import card
 from tests.queries.reference import tallied
@@ -48,6 +57,12 @@ class TableData:
         inside = [v for v in self.table if any(a <= v <= b for a, b in wanted.ranges)]
         places = [(v - wanted.low) >> wanted.shift for v in inside]
         return sorted((place, places.count(place)) for place in set(places))
+
+    def blocks(self, wanted: BlockTally) -> BlockCounts:
+        raise NotImplementedError
+
+    def graph(self, wanted: EdgeTally) -> GraphCounts:
+        raise NotImplementedError
 
     def records(self, wanted: object) -> Any:
         raise NotImplementedError

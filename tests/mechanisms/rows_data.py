@@ -5,7 +5,11 @@ from collections.abc import Iterable
 
 from app.datasets import Card
 from app.queries.statistics import (
+    BlockCounts,
+    BlockTally,
+    EdgeTally,
     Exact,
+    GraphCounts,
     KeyBatch,
     KeyTally,
     Matrix,
@@ -33,6 +37,12 @@ class RowsData:
         return sorted(Counter((s - wanted.low) >> wanted.shift for s in inside).items())
 
     def records(self, wanted: Records) -> Iterable[Matrix]:
+        raise NotImplementedError
+
+    def blocks(self, wanted: BlockTally) -> BlockCounts:
+        raise NotImplementedError
+
+    def graph(self, wanted: EdgeTally) -> GraphCounts:
         raise NotImplementedError
 
     def keys(self, wanted: KeyTally) -> Iterable[KeyBatch]:

@@ -8,6 +8,7 @@ from app.accounting.rounding import PICO
 from app.mechanisms import MECHANISMS
 from app.planning.plan import make_plan
 from app.planning.question import Question
+from tests.engines.test_graph import edge_card
 from tests.queries.cards import card
 
 COLUMNS: list[dict[str, Any]] = [
@@ -37,6 +38,7 @@ ASKED: dict[str, dict[str, Any]] = {
     "smooth_sensitivity": {"kind": "median", "column": "age"},
     "propose_test_release": {"kind": "iqr", "column": "age"},
     "stable_value": CHOSEN,
+    "noisy_bound": {"kind": "triangles"},
 }
 MORE: dict[str, dict[str, Any]] = {
     "noisy_max": {"noise": "laplace"},
@@ -59,7 +61,8 @@ def test_a_release_costs_what_it_was_asked_to(kind: str) -> None:
             "privacy": {"epsilon": "0.333333333333", "delta": "1e-6"},
         }
     )
-    prepared = make_plan(question, card(COLUMNS, neighbours=relation)).release
+    declared = edge_card(100) if kind == "noisy_bound" else card(COLUMNS, neighbours=relation)
+    prepared = make_plan(question, declared).release
     assert prepared.loss.epsilon == PICO // 3
     assert 0 <= prepared.loss.delta <= 10**12
     assert prepared.describe()["kind"] == prepared.record()["mechanism"] == kind

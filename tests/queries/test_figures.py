@@ -108,6 +108,13 @@ MEMBERS: dict[str, dict[str, Any]] = {
     "top_k": {"column": "city", "k": 2},
     "quantile": {"column": "age", "q": 0.5},
     "trimmed_mean": {"column": "age", "trim": 0.1},
+    "prediction_variance": {"features": ["age"], "point": {"age": 3}, "ridge": 1},
+    "sample_aggregate": {
+        "statistic": {"kind": "mean", "column": "age"},
+        "blocks": 9,
+        "low": 0,
+        "high": 100,
+    },
     **{kind: {"column": "age"} for kind in ("median", "min", "max", "price", "iqr")},
 }
 

@@ -12,7 +12,7 @@ from app.datasets import Card
 from app.mechanisms.sampling import SystemNoise
 from app.planning.plan import make_plan
 from app.queries.figures import Noisy
-from app.queries.variance import STEPS_MAX, Variance, _Grid
+from app.queries.variance import STEPS_MAX, Grid, Variance
 from tests.queries.cards import card, question
 from tests.queries.reference import measured, tallied
 
@@ -62,7 +62,7 @@ def test_on_a_coarser_grid_it_is_off_by_little(rows: list[float]) -> None:
 def test_the_grid_is_as_fine_as_it_may_be_and_its_sums_fit(made: Card) -> None:
     column = made.columns[0]
     assert column.type in ("integer", "number")
-    grid = _Grid(column)
+    grid = Grid(column)
     assert grid.width <= STEPS_MAX
     assert grid.grain == 1 or grid.width > STEPS_MAX // 2 - 1
     assert grid.reach**2 * 2**40 < 2**127  # a HUGEINT holds the squares of any number of rows
@@ -101,7 +101,7 @@ def test_the_interval_is_that_of_all_points_of_the_box(
     box = [Noisy(n, n - half, n + half) for n, half in (count, total, squares)]
     (shown,) = query().figures(tuple((each,) for each in box), made)
     column = made.columns[0]
-    grid = _Grid(column)  # type: ignore[arg-type]
+    grid = Grid(column)  # type: ignore[arg-type]
     assert shown.low <= shown.value <= shown.high
     for n in range(max(1, box[0].low), box[0].high + 1):
         for t in range(box[1].low, box[1].high + 1, 3):

@@ -1,0 +1,68 @@
+"""Any release of numbers or choices, of numbers that are made of more than a tally.
+
+Price, noise and error are those of the inner release; what it reads is not (`derived_shape.py`).
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from app.accounting.loss import Loss
+from app.datasets import Card
+from app.mechanisms.release import Data, Noise, Release
+from app.queries import Query
+from app.queries.derived_shape import DerivedShape
+from app.queries.statistics import BlockTally, Exact, Tally
+
+
+@dataclass(frozen=True, slots=True)
+class DerivedRelease:
+    inner: Release
+    shape: DerivedShape
+
+    @property
+    def tally(self) -> Tally:
+        return self.inner.tally
+
+    @property
+    def quick(self) -> bool:
+        """What is at hand of a tally is of no use here."""
+        return False
+
+    @property
+    def loss(self) -> Loss:
+        return self.inner.loss
+
+    @property
+    def theorem(self) -> str:
+        return f"{self.shape.theorem}; {self.inner.theorem}"
+
+    @property
+    def spread(self) -> tuple[float, ...]:
+        return self.inner.spread
+
+    @property
+    def steps(self) -> int | None:
+        return None
+
+    @property
+    def groups(self) -> int | None:
+        return 1
+
+    def read(self, data: Data) -> Exact:
+        source = self.shape.source
+        read = data.blocks(source) if isinstance(source, BlockTally) else data.exact(source)
+        return self.shape.exact(read)
+
+    def answer(
+        self, exact: Exact, noise: Noise, *, query: Query, card: Card, confidence: float
+    ) -> dict[str, Any]:
+        return self.inner.answer(exact, noise, query=query, card=card, confidence=confidence)
+
+    def describe(self) -> dict[str, Any]:
+        return {**self.inner.describe(), **self.shape.told}
+
+    def record(self) -> dict[str, Any]:
+        return {**self.inner.record(), **self.shape.told}
+
+    def expected_error(self, confidence: float) -> dict[str, Any]:
+        return self.inner.expected_error(confidence)
