@@ -25,7 +25,6 @@ from app.planning.plan import Plan, Planner
 
 WITHHELD = re.compile(r'\{"id":"[^"]*","status":"withheld",')
 INLINE_GROUPS_MAX = 16
-STEPS_A_GRID = 10  # steps of a run that share one interval of the release grid
 
 
 @dataclass(slots=True)
@@ -75,9 +74,8 @@ class AnswerQuery(Charging[Plan]):
         return await self._settled(RecordOrder(charge.charge_id, charge.attempt, answer, grid))
 
     def _grid(self, plan: Plan) -> float:
-        """The time grid of what depends on data. A run goes through the rows with each of its
-        steps, so that each row takes that many times longer: its grid is coarser."""
-        return self.release_grid_seconds * max(1, (plan.release.steps or 0) // STEPS_A_GRID)
+        """The time grid of what depends on data."""
+        return self.release_grid_seconds * plan.release.effort
 
     async def _draw(
         self, engine: Engine, order: ChargeOrder, plan: Plan, dataset: Dataset, charge: Charged

@@ -27,7 +27,7 @@ from app.accounting.loss import Loss
 from app.errors import Invalid
 from app.mechanisms.lazy_real import Ends, LazyReal, rounded
 from app.mechanisms.release import Noise
-from app.mechanisms.smooth_bound import BETA_MAX
+from app.mechanisms.smooth_bound import BETA_MAX, BETA_MIN
 
 AT = "/mechanism"
 EPSILON_MAX = 100  # above there would be hardly any noise
@@ -139,8 +139,10 @@ def betas(wished: float | None, limit: float) -> list[float]:
 
 
 def must_bear(beta: float | None, limit: float) -> None:
-    if beta is not None and not 0.0 < beta < min(limit, BETA_MAX * (1 + 1e-9)):
-        raise Invalid.field(f"{AT}/beta", f"greater than 0 and less than {limit:.6g} at this loss")
+    if beta is not None and not (BETA_MIN <= beta < limit and beta <= BETA_MAX):
+        most = min(limit, BETA_MAX)
+        rule = f"at least {BETA_MIN:g} and less than {most:.6g} at this loss"
+        raise Invalid.field(f"{AT}/beta", rule)
 
 
 def fine(value: Fraction | int) -> Decimal:

@@ -56,7 +56,7 @@ from app.mechanisms.lazy_real import Ends, LazyReal, exponential, half_normal
 from app.mechanisms.release import Noise
 
 SIGMAS = tuple(0.1 * 2.0 ** (j / 6.0) for j in range(31))  # up to 3.2
-SIGMA_MAX = 5.0
+SIGMA_MIN, SIGMA_MAX = 0.05, 5.0
 LAPLACE_LOG_NORMAL = "laplace_log_normal"
 UNIFORM_LOG_NORMAL = "uniform_log_normal"
 ARSINH_NORMAL = "arsinh_normal"
@@ -134,8 +134,8 @@ def _prepared(
     budget: Budget,
     wish: SmoothWish,
 ) -> Admissible:
-    if wish.sigma is not None and not 0.0 < wish.sigma <= SIGMA_MAX:
-        raise Invalid.field(f"{AT}/sigma", f"greater than 0 and at most {SIGMA_MAX:g}")
+    if wish.sigma is not None and not SIGMA_MIN <= wish.sigma <= SIGMA_MAX:
+        raise Invalid.field(f"{AT}/sigma", f"from {SIGMA_MIN:g} to {SIGMA_MAX:g}")
     rho = budget.rho
     if rho is None:
         raise CannotServe("this noise needs a rho, or an epsilon and a delta")
@@ -241,7 +241,7 @@ def _quantile(above: Callable[[float], float], confidence: float) -> float:
 
 @lru_cache(maxsize=1)
 def _normal_points() -> tuple[Any, Any]:
-    points, weights = np.polynomial.hermite_e.hermegauss(120)
+    points, weights = np.polynomial.hermite_e.hermegauss(200)
     return points, weights / weights.sum()
 
 

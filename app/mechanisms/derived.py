@@ -45,6 +45,10 @@ class DerivedRelease:
         return None
 
     @property
+    def effort(self) -> int:
+        return 1
+
+    @property
     def groups(self) -> int | None:
         return 1
 

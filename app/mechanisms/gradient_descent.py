@@ -110,6 +110,11 @@ class GradientRelease:
         return False
 
     @property
+    def effort(self) -> int:
+        """Rows are gone through with each step."""
+        return max(1, self.steps // 10)
+
+    @property
     def loss(self) -> Loss:
         return self.price.loss
 

@@ -47,6 +47,10 @@ class KeysRelease(ABC):
         return None
 
     @property
+    def effort(self) -> int:
+        return 1
+
+    @property
     def groups(self) -> int | None:
         """Which keys there are is what is asked."""
         return None

@@ -72,6 +72,10 @@ class BoundedRelease:
         return None
 
     @property
+    def effort(self) -> int:
+        return 1
+
+    @property
     def groups(self) -> int | None:
         return 1
 

@@ -31,6 +31,7 @@ from app.mechanisms.private_bound import PrivateBound
 from app.mechanisms.proposed_bounds import proposed
 from app.mechanisms.rank_distance import reach_of
 from app.mechanisms.release import Data, Noise
+from app.mechanisms.smooth_bound import effort_of
 from app.mechanisms.withholding import NUMBER_SIZE, text_size, told, withheld
 from app.queries import Query
 from app.queries.figures import Figure, number
@@ -70,6 +71,11 @@ class ProposedRelease:
     @property
     def steps(self) -> int | None:
         return None
+
+    @property
+    def effort(self) -> int:
+        """By the ranks that are compared with every bound; a mean compares none."""
+        return effort_of(self.cap * len(self.bounds))
 
     @property
     def groups(self) -> int | None:

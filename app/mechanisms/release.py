@@ -93,6 +93,12 @@ class Release(Protocol):
         ...
 
     @property
+    def effort(self) -> int:
+        """How many times as long as usual its work takes for each row or rank, a public number: the
+        time grid of its answers is coarser by as much."""
+        ...
+
+    @property
     def groups(self) -> int | None:
         """How many groups are answered for; None if that is not public."""
         ...
@@ -132,6 +138,10 @@ class OneTally:
     @property
     def steps(self) -> int | None:
         return None
+
+    @property
+    def effort(self) -> int:
+        return 1
 
     @property
     def groups(self) -> int | None:

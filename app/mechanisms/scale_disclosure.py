@@ -25,6 +25,7 @@ from app.mechanisms.laplace import width
 from app.mechanisms.release import Noise
 
 STEPS = 64
+EXPONENT_MAX = Decimal(690)  # exp of it is still a float
 _ABOVE = 1.0 + 1e-6  # of quantiles, which are floats
 
 
@@ -58,8 +59,9 @@ class Disclosure:
         # P(Z < -w) = P(|Z| > w) / 2
         above = self.level(smooth) + drawn + width(self.scale, min(1.0, 2.0 * half))
         with localcontext(FINE):
-            bound = (Decimal(above) * fine(self.beta) / STEPS).exp()
-        told = math.inf if bound > Decimal("1e300") else float(bound)
+            exponent = Decimal(above) * fine(self.beta) / STEPS
+            bound = min(max(exponent, -EXPONENT_MAX), EXPONENT_MAX).exp()
+        told = math.inf if exponent > EXPONENT_MAX else float(bound)
         return told * scaled.half_width(1.0 - half) * _ABOVE
 
     def describe(self) -> dict[str, Any]:

@@ -33,7 +33,8 @@ Rounding: weights exp(-beta k) are whole numbers of 10^-digits, rounded up, and 
 so what is computed lies between S and S (1 + SLACK), and is smooth for beta if S is for
 beta - SLACK, which is what it is made for.
 Time: of K = reach, O(K log K) by an envelope of lines, whatever n is. All of the window is always
-read; how many lines are kept depends on values, and the time grid of answers hides that.
+read; how many values there are in it, and how many lines are kept, depends on the rows. The time
+grid of answers hides that, and is coarser by as much as K is large (`effort_of`).
 """
 
 import math
@@ -41,13 +42,15 @@ from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 
+from app.queries.iqr import QUARTILES
 from app.queries.order_shape import OrderShape
 from app.queries.order_window import Window
 from app.queries.ranks import RankRule
 
 SLACK = Fraction(1, 10**30)
 FAR = 28  # exp(-28) of the bounds' width: what is below is noise of no matter
-REACH_MAX = 1 << 14
+REACH_MAX = 1 << 12
+BETA_MIN = 1e-9
 BETA_MAX = 50
 _KEPT = 45  # digits that the smallest weight still has
 
@@ -55,6 +58,12 @@ _KEPT = 45  # digits that the smallest weight still has
 def reach_of(shape: OrderShape, beta: Fraction) -> int:
     """How many moves away tables still matter: a public number."""
     return min(REACH_MAX, math.ceil(FAR / _rate(shape, beta)))
+
+
+def effort_of(reach: int) -> int:
+    """How many times as long as others an answer may take by which values there are: about a
+    millisecond for ten ranks, of the hundred that the time grid hides by default."""
+    return max(1, reach // 100)
 
 
 def smooth_bound(shape: OrderShape, windows: tuple[Window, ...], beta: Fraction) -> Fraction:
@@ -67,8 +76,10 @@ def smooth_bound(shape: OrderShape, windows: tuple[Window, ...], beta: Fraction)
         moving_bound(window, rule, weights, reach)
         for window, rule in zip(windows, shape.ranks, strict=True)
     ]
-    # A row that comes may move both ends apart: their bounds add up. One end is one bound.
-    return sum(bounds, Fraction(0)) * _along_the_way(rate, shape.moves)
+    # One row moves no two quartiles apart (`local_statistic.py`): the larger change counts. Several
+    # rows, and other ranks, may: their bounds add up. One end is one bound.
+    together = max(bounds) if shape.moves == 1 and shape.ranks == QUARTILES else sum(bounds)
+    return Fraction(together) * _along_the_way(rate, shape.moves)
 
 
 def _fixed(

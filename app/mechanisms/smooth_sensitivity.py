@@ -28,7 +28,7 @@ from app.mechanisms.asked import Asked, CannotServe, SmoothWish
 from app.mechanisms.calibration import last
 from app.mechanisms.release import Data, Noise
 from app.mechanisms.scale_disclosure import Disclosure
-from app.mechanisms.smooth_bound import reach_of, smooth_bound
+from app.mechanisms.smooth_bound import effort_of, reach_of, smooth_bound
 from app.queries import Query
 from app.queries.between import sum_between
 from app.queries.figures import Figure
@@ -190,6 +190,10 @@ class SmoothRelease:
     @property
     def steps(self) -> int | None:
         return None
+
+    @property
+    def effort(self) -> int:
+        return effort_of(self.reach)
 
     @property
     def groups(self) -> int | None:

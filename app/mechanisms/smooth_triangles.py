@@ -88,6 +88,10 @@ class SmoothTriangles:
         return None
 
     @property
+    def effort(self) -> int:
+        return 1
+
+    @property
     def groups(self) -> int | None:
         return 1
 

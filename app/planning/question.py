@@ -52,6 +52,10 @@ def exact_delta(value: object) -> Decimal:
     return amount
 
 
+CONFIDENCE_MIN, CONFIDENCE_MAX = 0.001, 1.0 - 1e-9  # beyond, floats do not tell tails apart
+Confidence = Annotated[float, Field(ge=CONFIDENCE_MIN, le=CONFIDENCE_MAX)]
+
+
 def as_float(value: object) -> object:
     return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
@@ -70,7 +74,7 @@ class Privacy(_Frozen):
     delta: Annotated[Decimal, BeforeValidator(exact_delta)] | None = None
     rho: Epsilon | None = None
     half_width: Annotated[float, BeforeValidator(as_float), Field(gt=0, le=1e18)] | None = None
-    confidence: Annotated[float, Field(gt=0.0, lt=1.0)] | None = None
+    confidence: Confidence | None = None
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
@@ -209,7 +213,7 @@ class Question(_Frozen):
         ]
         | None
     ) = None
-    confidence: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.95
+    confidence: Confidence = 0.95
     fresh: bool = False
 
     @model_validator(mode="before")
@@ -218,6 +222,7 @@ class Question(_Frozen):
         """Asked by its accuracy, a question is answered with the confidence of that."""
         privacy = sent.get("privacy") if isinstance(sent, dict) else None
         promised = privacy.get("confidence") if isinstance(privacy, dict) else None
-        if isinstance(promised, float) and 0.0 < promised < 1.0 and "confidence" not in sent:
+        known = isinstance(promised, float) and CONFIDENCE_MIN <= promised <= CONFIDENCE_MAX
+        if known and "confidence" not in sent:
             return {**sent, "confidence": promised}
         return sent

@@ -94,6 +94,7 @@ class AskBatch:
         self._new_asks: list[tuple[Any, ...]] = []
         self._take_overs: dict[str, tuple[Any, ...]] = {}  # the last one of an ask counts
         self._settlements: list[tuple[Any, ...]] = []
+        self._earliest: dict[str, int] = {}  # when those who settle may hear of it
         self._new_nodes: list[tuple[Any, ...]] = []
         self._ended: list[tuple[Any, ...]] = []
         self.claimed = False
@@ -137,9 +138,11 @@ class AskBatch:
                 case ClaimOrder():
                     return self._claim(order)
                 case AnswerAskOrder():
+                    self._not_before_its_grid(order)
                     self._answer(order)
                     self.recorded = True
                 case ForfeitAskOrder():
+                    self._not_before_its_grid(order)
                     self._settle(order, State.FORFEITED, None)
                 case CloseOrder():
                     return self._close(order)
@@ -242,6 +245,14 @@ class AskBatch:
             nodes=dict(self._nodes.get(stream.id, {})),
         )
 
+    def _not_before_its_grid(self, order: AnswerAskOrder | ForfeitAskOrder) -> None:
+        """Whatever has become of the ask meanwhile, this attempt hears of it on the grid: it comes
+        when its engine is done."""
+        ask = self._by_id.get(order.ask_id)
+        if ask is not None:
+            at = on_grid(self._now, since=ask.created_at, grid_seconds=order.grid_seconds)
+            self._earliest[order.ask_id] = at
+
     def _settle(
         self, order: AnswerAskOrder | ForfeitAskOrder, state: State, answer: str | None
     ) -> _Stream | None:
@@ -317,6 +328,7 @@ class AskBatch:
         """What the store holds now of the asks that were to be settled, read after the commit."""
         found = {}
         for ask_id, state, answer, at in rows[0] if rows else ():
-            wait = 0.0 if at is None else max(0, at - self._now) / 1_000_000
+            at = max(at or 0, self._earliest.get(ask_id, 0))
+            wait = max(0, at - self._now) / 1_000_000
             found[ask_id] = Settled(ask_id, State(state), answer, wait_seconds=wait)
         return found

@@ -74,6 +74,7 @@ class ChargeBatch:
         self._entries: list[Entry] = []
         self._new_charges: list[tuple[Any, ...]] = []
         self._settlements: list[tuple[Any, ...]] = []
+        self._earliest: dict[str, int] = {}  # when those who settle may hear of it
         self._take_overs: dict[str, tuple[Any, ...]] = {}  # the last one of a charge counts
         self._progress: list[tuple[Any, ...]] = []
         self._new_streams: list[tuple[Any, ...]] = []
@@ -222,10 +223,13 @@ class ChargeBatch:
     ) -> bool:
         """Settled as of the next point of the grid: until then nothing tells that it is, so that
         nothing tells how long it really took."""
+        row = self._by_id.get(order.charge_id)
+        if row is None:
+            return False
+        at = on_grid(self.now, since=row["created_at"], grid_seconds=order.grid_seconds)
+        self._earliest[order.charge_id] = at  # also of an attempt that was taken over
         if not self._held(order.charge_id, order.attempt):
             return False
-        row = self._by_id[order.charge_id]
-        at = on_grid(self.now, since=row["created_at"], grid_seconds=order.grid_seconds)
         row["state"], row["answer"], row["settled_at"] = state.value, answer, at
         self._settlements.append((state.value, answer, at, order.charge_id, order.attempt))
         return True
@@ -352,6 +356,7 @@ class ChargeBatch:
         """What the store holds now of the charges that were to be settled."""
         found = {}
         for charge_id, state, answer, at in rows[0] if rows else ():
-            wait = 0.0 if at is None else max(0, at - self.now) / 1_000_000
+            at = max(at or 0, self._earliest.get(charge_id, 0))
+            wait = max(0, at - self.now) / 1_000_000
             found[charge_id] = Settled(charge_id, State(state), answer, wait_seconds=wait)
         return found

@@ -180,7 +180,7 @@ def test_a_link_out_of_the_data_root_is_refused(live: World) -> None:
         ({"columns": [*COLUMNS, COLUMNS[0]]}, ""),
         ({"columns": [{"name": "age", "type": "integer", "low": 5, "high": 5}]}, "/columns/0"),
         ({"columns": [{"name": "age", "type": "integer", "low": 0.5, "high": 5}]}, "/columns/0/low"),  # noqa: E501
-        ({"columns": [{"name": "age", "type": "matrix"}]}, "/columns/0"),
+        ({"columns": [{"name": "age", "type": "matrix"}]}, "/columns/0/type"),
         ({"columns": [{"name": "nowhere", "type": "boolean"}]}, "/columns/0/name"),
         ({"neighbours": "replace_one"}, ""),
         ({"rows": 60}, ""),
@@ -188,7 +188,7 @@ def test_a_link_out_of_the_data_root_is_refused(live: World) -> None:
         ({"cells": {"column": "age"}}, ""),
         ({"person": {"kind": "column", "column": "nobody", "rows_max": 2}}, "/person/column"),
         ({"person": {"kind": "column", "column": "age", "rows_max": 2}}, ""),
-        ({"person": {"kind": "household"}}, "/person"),
+        ({"person": {"kind": "household"}}, "/person/kind"),
         ({"surprise": 1}, "/surprise"),
     ],
 )  # fmt: skip

@@ -185,6 +185,8 @@ MECHANISMS: list[tuple[Json, str]] = [
     ({"noise": "student_t", "degrees": 2, "beta": 0.5}, "/mechanism/beta"),
     ({"beta": 0}, "/mechanism/beta"),
     ({"beta": -1}, "/mechanism/beta"),
+    ({"beta": 1e-300}, "/mechanism/beta"),
+    ({"noise": "student_t", "degrees": 1, "beta": 50.00000001}, "/mechanism/beta"),
     ({"beta": PLANTED}, "/mechanism/beta"),
     ({"degrees": 0}, "/mechanism/degrees"),
     ({"degrees": 1.5}, "/mechanism/degrees"),

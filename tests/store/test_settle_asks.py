@@ -312,3 +312,15 @@ def test_orders_of_one_batch_see_what_the_ones_before_did(opened: Opened) -> Non
     assert isinstance(ended, Closed)
     assert opened.left == (1, 9)
     assert opened.ledger.verified().sound
+
+
+def test_who_asked_a_stream_that_was_closed_meanwhile_hears_of_it_on_the_grid(
+    ledger: Ledger,
+) -> None:
+    """Otherwise the reply would come when the engine is done, and tell how long that took."""
+    opened = Opened(ledger)
+    claim = opened.claimed()
+    opened.only(CloseOrder(opened.id, ledger.analysts[0].id))
+    told = opened.told(claim, grid_seconds=30.0)
+    assert told.state is State.FORFEITED
+    assert 20.0 < told.wait_seconds <= 30.0
