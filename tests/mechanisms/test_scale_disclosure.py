@@ -110,3 +110,13 @@ def test_an_interval_that_is_no_part_of_epsilon_is_refused(more: dict[str, Any])
     with pytest.raises(Invalid) as refused:
         planned(MEDIAN, card(), mechanism=PAID, **more)
     assert refused.value.fields[0].pointer == "/mechanism/interval_epsilon"
+
+
+@pytest.mark.parametrize("confidence", [0.001, 0.95, 1 - 1e-9])
+def test_an_interval_that_cost_next_to_nothing_is_wide_and_no_error(confidence: float) -> None:
+    scaled = release_of(planned(MEDIAN, card())).noise
+    for units in (1, 100, PICO // 1000):
+        disclosure = Disclosure(units, scaled.beta)
+        for _ in range(20):
+            half = disclosure.half_width(Fraction(3), scaled, confidence, SystemNoise())
+            assert half >= 0.0
