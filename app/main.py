@@ -15,6 +15,7 @@ from app.actions.book_losses import BookLosses
 from app.actions.grant_budget import GrantBudget
 from app.actions.open_stream import OpenStream
 from app.actions.preview_queries import PreviewQueries
+from app.actions.preview_stream import PreviewStream
 from app.actions.register_dataset import RegisterDataset
 from app.actions.trace_tradeoff import TraceTradeoff
 from app.api.application import make_application
@@ -151,6 +152,7 @@ def application(settings: Settings | None = None) -> ASGIApp:
                     given.release_grid_ms / 1000,
                 ),
                 preview_queries=PreviewQueries(writer, catalogue, planner),
+                preview_stream=PreviewStream(writer, catalogue, StreamPlanner()),
                 open_stream=OpenStream(
                     writer,
                     catalogue,

@@ -107,7 +107,7 @@ class PreviewQueries:
             "composition": plan.pinning.why,
             "reused": reused,
             "fits": reused or (refusal is None and not dataset.closed),
-            "refusal": _refusal(refusal, closed=dataset.closed and not reused),
+            "refusal": refusal_of(refusal, closed=dataset.closed and not reused),
             "remaining_after": after.told()["remaining"],
             **wire("largest_epsilon", largest, PICO),
         }
@@ -120,7 +120,7 @@ class PreviewQueries:
         return plan, options(question, dataset.card, currencies, told=True)
 
 
-def _refusal(error: AppError | None, *, closed: bool) -> dict[str, Any] | None:
+def refusal_of(error: AppError | None, *, closed: bool) -> dict[str, Any] | None:
     if error is not None:
         return {"detail": error.detail, **error.members}
     return {"detail": "This dataset is closed."} if closed else None

@@ -12,6 +12,7 @@ from app.actions.book_losses import BookLosses
 from app.actions.grant_budget import GrantBudget
 from app.actions.open_stream import OpenStream
 from app.actions.preview_queries import PreviewQueries
+from app.actions.preview_stream import PreviewStream
 from app.actions.register_dataset import RegisterDataset
 from app.actions.sample_rows import Choice
 from app.actions.trace_tradeoff import TraceTradeoff
@@ -30,6 +31,7 @@ class Services:
     answer_query: AnswerQuery
     preview_queries: PreviewQueries
     open_stream: OpenStream
+    preview_stream: PreviewStream
     ask_stream: AskStream
     register_dataset: RegisterDataset
     append_epoch: AppendEpoch

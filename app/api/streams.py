@@ -1,20 +1,28 @@
 """Streams: open, ask, look, close."""
 
 import json
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Depends, Request, Response
 from pydantic import BaseModel, TypeAdapter
 
 from app.access import Role
 from app.actions.ask_stream import AskedOfStream
 from app.actions.charging import AskedOnce
-from app.api.body import parse, read_bytes, request_key
+from app.api.body import Parsed, body, parse, read_bytes, request_key
 from app.api.openapi import documented, problems
 from app.api.principal import Anyone, AnyoneHot, Given, current_hot, token
 from app.api.queries import ChargedResponse, Receipt, StoredResponse, reply_headers
 from app.api.services import services
-from app.api.wire import CursorIn, Limit, cursor_place, cursor_text, iso, json_response
+from app.api.wire import (
+    CursorIn,
+    Limit,
+    LossResponse,
+    cursor_place,
+    cursor_text,
+    iso,
+    json_response,
+)
 from app.errors import AccessError, Invalid, NotFound
 from app.ledger.stream_protocol import CloseOrder, Stream
 from app.names import new_id
@@ -49,6 +57,18 @@ class OpenedResponse(BaseModel):
     charged: ChargedResponse
     theorem: str
     receipt: Receipt
+
+
+class StreamPreviewResponse(BaseModel):
+    dataset: str
+    stream: dict[str, Any]
+    price: LossResponse
+    account_price: dict[str, Any] | None
+    mechanism: dict[str, Any]
+    theorem: str
+    cells: list[Any] | None
+    fits: bool
+    refusal: dict[str, Any] | None
 
 
 class StreamResponse(BaseModel):
@@ -119,6 +139,27 @@ async def open_stream(request: Request) -> Response:
     headers = reply_headers(reply, key)
     headers["location"] = f"/v1/streams/{json.loads(reply.text)['id']}"
     return StoredResponse(reply.text, headers, 201)
+
+
+@router.post(
+    "/v1/streams/preview",
+    **documented(
+        "preview_stream",
+        "Price a stream, for free",
+        StreamPreviewResponse,
+        request=Opening,
+        example=EXAMPLE,
+        extra_problems=problems(403, 503),
+    ),
+)
+async def preview_stream(
+    given: Given,
+    principal: AnyoneHot,
+    parsed: Annotated[Parsed[Opening], Depends(body(Opening))],
+) -> Response:
+    """What a stream would cost, and how far its answers may be off; reads no data, charges
+    nothing."""
+    return json_response(await given.preview_stream(principal, parsed.value))
 
 
 @router.post(

@@ -53,6 +53,26 @@ def test_a_stream_tells_what_reaches_its_threshold_until_it_has_crossed_often_en
     world.must_be_sound()
 
 
+def test_a_preview_tells_price_and_error_and_changes_nothing(live_on_each: World) -> None:
+    world = live_on_each
+    person = world.person()
+    dataset = world.open_dataset(person, epsilon=1)
+    client = world.client(person)
+    body = above_threshold(dataset, "0.25")
+    preview = made(client.post("/v1/streams/preview", json=body))
+    assert preview["fits"]
+    assert preview["price"]["epsilon"] == preview["account_price"]["epsilon"] == 0.25
+    assert world.spent(dataset, person.name) == 0
+    stream = made(open_stream(client, body))
+    assert (stream["mechanism"], stream["stream"]) == (preview["mechanism"], preview["stream"])
+    too_much = made(client.post("/v1/streams/preview", json=above_threshold(dataset, "0.8")))
+    assert not too_much["fits"]
+    assert too_much["refusal"]["largest_epsilon"] == 0.75
+    stranger = world.client(world.person())
+    refused = stranger.post("/v1/streams/preview", json=body)
+    assert (refused.status_code, refused.json()["type"]) == (403, "/problems/no-grant")
+
+
 def test_a_stream_ends_after_its_last_ask(live_on_each: World) -> None:
     person = live_on_each.person()
     dataset = live_on_each.open_dataset(person, epsilon=1000)

@@ -1,0 +1,46 @@
+"""Price a stream without opening it: reads no data, charges nothing, promises nothing kept."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from app.access import Principal, Role
+from app.actions.preview_queries import refusal_of
+from app.errors import AppError, LedgerError, NoGrant
+from app.interfaces import Catalogue, Ledger
+from app.ledger.account import EVERYBODY, NO_GRANT
+from app.planning.opening import Opening, StreamPlanner
+
+
+@dataclass(frozen=True, slots=True)
+class PreviewStream:
+    ledger: Ledger
+    catalogue: Catalogue
+    planner: StreamPlanner
+
+    async def __call__(self, principal: Principal, opening: Opening) -> dict[str, Any]:
+        principal.must_be(Role.ANALYST)
+        dataset = await self.catalogue.dataset(opening.dataset)
+        holders = [*principal.holders, EVERYBODY]
+        found = await self.ledger.accounts(dataset.book_id, holders)
+        accounts = [found[each] for each in holders if each in found]
+        if EVERYBODY not in found or len(accounts) < 2:
+            raise NoGrant(NO_GRANT)
+        currencies = frozenset(account.currency for account in accounts)
+        plan = self.planner.plan(opening, dataset, "", currencies)
+        refusal: AppError | None = None
+        try:
+            for account in accounts:
+                account.admit(plan.loss, plan.pinning.cells)
+        except LedgerError as error:
+            refusal = error
+        return {
+            "dataset": dataset.name,
+            "stream": opening.stream.model_dump(mode="json", by_alias=True, exclude_none=True),
+            "price": plan.loss.wire(),
+            "account_price": accounts[0].price(plan.loss),
+            "mechanism": plan.mechanism,
+            "theorem": plan.theorem,
+            "cells": plan.cells_shown,
+            "fits": refusal is None and not dataset.closed,
+            "refusal": refusal_of(refusal, closed=dataset.closed),
+        }
