@@ -4,6 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from app.queries.aggregates import Aggregates
 from app.queries.cdf import Cdf
 from app.queries.count import Count
 from app.queries.extremes import Max, Min
@@ -29,6 +30,7 @@ QUERIES = {
     "sum": Sum,
     "mean": Mean,
     "variance": Variance,
+    "aggregates": Aggregates,
     "ratio": Ratio,
     "reciprocal": Reciprocal,
     "histogram": Histogram,
@@ -49,16 +51,16 @@ QUERIES = {
     "trimmed_mean": TrimmedMean,
 }
 
-# Answered by numbers with noise, by sums of noisy counts, by one public outcome, by what is fitted
-# to noisy moments (LinearRegression) or learned step by step (LogisticRegression), by a value made
-# of ranks, by reports that every row makes at random (RandomizedColumn), or by texts that are not
-# public (Keys).
+# Answered by numbers with noise, by several of them (Aggregates), by sums of noisy counts, by one
+# public outcome, by what is fitted to noisy moments (LinearRegression) or learned step by step
+# (LogisticRegression), by a value made of ranks, by reports that every row makes at random
+# (RandomizedColumn), or by texts that are not public (Keys).
 Measured = Count | Sum | Mean | Variance | Ratio | Reciprocal | Histogram
 Combined = Workload | Cdf
 Chosen = Mode | TopK | Quantile | Median | Min | Max | Price
 Fitted = LinearRegression | LogisticRegression
 Ranked = Iqr | TrimmedMean
 Query = Annotated[
-    Measured | Combined | Chosen | Fitted | Ranked | RandomizedColumn | Keys,
+    Measured | Aggregates | Combined | Chosen | Fitted | Ranked | RandomizedColumn | Keys,
     Field(discriminator="kind"),
 ]
