@@ -59,6 +59,8 @@ def test_both_forms_are_one_question_with_one_price_and_one_stored_answer(
     assert again.json()["value"] == answer.json()["value"]
     assert len(world.entries(dataset, "charge")) == 1
     assert world.spent(dataset, person.name) == exact(previews[0]["price"])
+    budget = made(client.get(f"/v1/datasets/{dataset}/budgets/{person.name}"))
+    assert budget["last_question"]["kind"] == query["kind"]
     world.must_be_sound()
 
 
