@@ -188,3 +188,21 @@ def test_no_text_makes_the_server_fail(live: World) -> None:
 
     sent()
     assert "unexpected" not in live.server.output()
+
+
+def test_aggregates_together_are_those_that_are_asked_one_by_one(live: World) -> None:
+    """With next to no noise, so that all are read off the same rows."""
+    person = live.person()
+    dataset = live.open_dataset(person, epsilon=1_000_000, total=1_000_000)
+    client = live.client(person)
+    parts = ["COUNT(*)", "SUM(age)", "SUM(income)", "AVG(age)", "AVG(income)", "VAR_POP(age)"]
+    rest = "FROM {} WHERE age >= 18 GROUP BY smoker"
+    several = in_sql(dataset, f"SELECT {', '.join(parts)} {rest}", "3000")
+    rows = made(ask(client, several, new_key()))["value"]
+    for i, part in enumerate(parts):
+        alone = made(ask(client, in_sql(dataset, f"SELECT {part} {rest}", "500"), new_key()))
+        assert [row["group"] for row in rows] == [row["group"] for row in alone["value"]]
+        together = [row["values"][i]["value"] for row in rows]
+        assert together == pytest.approx([row["value"] for row in alone["value"]], rel=0.05)
+    count, age_sum, _, age_mean, *_ = (each["value"] for each in rows[0]["values"])
+    assert age_sum / count == pytest.approx(age_mean, rel=0.05)
