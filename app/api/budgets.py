@@ -1,5 +1,6 @@
 """Budgets: grant and change them, and see what is left."""
 
+import json
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
@@ -301,7 +302,7 @@ def _terms(account: Account) -> dict[str, Any]:
 def _last(given: Services, principal: Principal, dataset: Dataset, account: Account) -> Any:
     """Blocking: reads the history, and plans the question again."""
     asked = given.history.last(principal.analyst_id, dataset.id)
-    if asked is None:
+    if asked is None or "stream" in json.loads(asked.question):  # an opened stream is no question
         return None
     question = Question.model_validate_json(asked.question)
     plan = given.planner.plan(question, dataset, asked.question, frozenset({account.currency}))

@@ -11,8 +11,8 @@ from pydantic import TypeAdapter
 
 from app.api.problems import MEDIA_TYPE, TITLES
 
-# What each operation takes, by its id: what describes the body, an example, is it needed.
-REQUESTS: dict[str, tuple[TypeAdapter[Any], Any, bool]] = {}
+# What each operation takes, by its id: what describes the body, its examples, is it needed.
+REQUESTS: dict[str, tuple[TypeAdapter[Any], dict[str, Any], bool]] = {}
 
 REF = "#/components/schemas/{model}"
 PROBLEM = {
@@ -46,6 +46,7 @@ def documented(
     status: int = 200,
     request: Any = None,
     example: Any = None,
+    examples: dict[str, Any] | None = None,
     extra_problems: tuple[int, ...] = (),
     also: int | None = None,
     body_needed: bool = True,
@@ -54,7 +55,8 @@ def documented(
     public: bool = False,
 ) -> dict[str, Any]:
     """Arguments of a route decorator: `also` is a second status with the same response, `tagged`
-    says that the reply has an ETag, `idempotent` that the request may have an Idempotency-Key."""
+    says that the reply has an ETag, `idempotent` that the request may have an Idempotency-Key.
+    `examples` have names and stand in the place of one."""
     expected = set(extra_problems) | (set() if public else {401, 403, 422, 503})
     if request is not None:
         expected |= {400, 413}
@@ -69,7 +71,8 @@ def documented(
         responses[also] = {"model": response}
     extra: dict[str, Any] = {} if public else {"security": [{"key": []}]}
     if request is not None:
-        REQUESTS[operation_id] = (TypeAdapter(request), example, body_needed)
+        shown = {"example": example} if examples is None else {"examples": examples}
+        REQUESTS[operation_id] = (TypeAdapter(request), shown, body_needed)
     if idempotent:
         extra["parameters"] = [
             _header(
@@ -126,11 +129,11 @@ def _describe(app: FastAPI) -> dict[str, Any]:
         for operation in path.values():
             if operation["operationId"] not in REQUESTS:
                 continue
-            adapter, example, needed = REQUESTS[operation["operationId"]]
+            adapter, shown, needed = REQUESTS[operation["operationId"]]
             described = adapter.json_schema(ref_template=REF, by_alias=True)
             schemas.update(described.pop("$defs", {}))
             operation["requestBody"] = {
                 "required": needed,
-                "content": {"application/json": {"schema": described, "example": example}},
+                "content": {"application/json": {"schema": described, **shown}},
             }
     return schema

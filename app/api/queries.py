@@ -10,21 +10,23 @@ from starlette.types import Message, Receive, Scope, Send
 from typing_extensions import override
 
 from app.actions.charging import AskedOnce, Reply
-from app.api.body import Parsed, body, parse, read_bytes, request_key
+from app.api.body import Parsed, aside, body, parse, read_bytes, request_key
 from app.api.openapi import documented, problems
 from app.api.principal import AnyoneHot, Given, current_hot, token
 from app.api.services import services
+from app.api.sql import translated
 from app.api.wire import AmountResponse, LossResponse, json_response
 from app.errors import AccessError, Invalid
 from app.faults import ARMED, reach
 from app.names import new_id
-from app.planning.question import Question
+from app.planning.question import Question, SqlQuestion
 
 router = APIRouter(tags=["queries"])
 
 PREVIEWS_MAX = 100
 KEPT_BYTES_MAX = 4096
-Questions = Annotated[list[Question], Field(min_length=1, max_length=PREVIEWS_MAX)]
+Many = Field(min_length=1, max_length=PREVIEWS_MAX)
+Questions = Annotated[list[Question], Many]
 OneOrMany = Annotated[
     Annotated[Question, Tag("one question")] | Annotated[Questions, Tag("a list of questions")],
     Discriminator(lambda body: "a list of questions" if isinstance(body, list) else "one question"),
@@ -43,6 +45,19 @@ EXAMPLE = {
         },
     },
     "privacy": {"epsilon": 0.1},
+}
+
+
+EXAMPLES = {
+    "json": {"summary": "In JSON", "value": EXAMPLE},
+    "sql": {
+        "summary": "In SQL",
+        "value": {
+            "sql": "SELECT region, COUNT(*), AVG(income) FROM census WHERE age >= 18 "
+            "GROUP BY region",
+            "privacy": {"epsilon": 0.1},
+        },
+    },
 }
 
 
@@ -147,12 +162,14 @@ class StoredResponse(Response):
 
 @lru_cache(maxsize=1024)
 def _parse_short(raw: bytes) -> Parsed[Question]:
-    return parse(raw, QUESTION, None)
+    return parse(raw, QUESTION, None, translated)
 
 
 def parse_question(raw: bytes) -> Parsed[Question]:
     """The question in a body; the same bytes are the same question, so the latest are kept."""
-    return _parse_short(raw) if len(raw) <= KEPT_BYTES_MAX else parse(raw, QUESTION, None)
+    return (
+        _parse_short(raw) if len(raw) <= KEPT_BYTES_MAX else parse(raw, QUESTION, None, translated)
+    )
 
 
 @router.post(
@@ -161,8 +178,8 @@ def parse_question(raw: bytes) -> Parsed[Question]:
         "ask",
         "Plan, charge, answer",
         AnswerResponse,
-        request=Question,
-        example=EXAMPLE,
+        request=Question | SqlQuestion,
+        examples=EXAMPLES,
         extra_problems=problems(402, 403, 409, 423, 503),
         idempotent=True,
     ),
@@ -171,15 +188,20 @@ async def ask(request: Request) -> Response:
     """Ask one question. It is priced from public facts, charged to your account and to everybody's
     together, and only then answered. Send an `Idempotency-Key`: the same key with the same body
     gives the same bytes again and costs nothing. The same question again, under any key, returns
-    the stored answer free of charge, unless `fresh` is true."""
+    the stored answer free of charge, unless `fresh` is true. `sql` in the place of `query` and
+    `dataset` is the same question at the same price."""
     given = services(request)
     shown = token(request)
     await given.catalogue.principal(shown)  # before the body is looked at
     try:
-        parsed = parse_question(await read_bytes(request))
+        raw = await read_bytes(request)
+        parsed = await aside(raw, lambda: parse_question(raw))
         key = request_key(request) or new_id("auto")
         asked = AskedOnce(shown, parsed.value, parsed.text, parsed.hash, key)
-        reply = await given.answer_query(asked)
+        try:
+            reply = await given.answer_query(asked)
+        except Invalid as error:
+            raise parsed.told(error) from None
     except (Invalid, AccessError):
         await current_hot(request)  # what is wrong is told only to a key that still holds
         raise
@@ -201,21 +223,26 @@ def reply_headers(reply: Reply, key: str) -> dict[str, str]:
         "preview",
         "Price one question or a list, for free",
         PreviewResponse | PreviewListResponse,
-        request=OneOrMany,
-        example=EXAMPLE,
+        request=Question | SqlQuestion | Annotated[list[Question | SqlQuestion], Many],
+        examples=EXAMPLES,
         extra_problems=problems(403, 503),
     ),
 )
 async def preview(
     given: Given,
     principal: AnyoneHot,
-    parsed: Annotated[Parsed[Question | list[Question]], Depends(body(OneOrMany))],
+    parsed: Annotated[
+        Parsed[Question | list[Question]], Depends(body(OneOrMany, translate=translated))
+    ],
 ) -> Response:
     """What a question would cost and how noisy it would be; reads no data, charges nothing. A list
     is priced in order, each question after the ones before it were paid."""
     listed = isinstance(parsed.value, list)
     questions = parsed.value if isinstance(parsed.value, list) else [parsed.value]
-    previews = await given.preview_queries(principal, questions, listed=listed)
+    try:
+        previews = await given.preview_queries(principal, questions, listed=listed)
+    except Invalid as error:
+        raise parsed.told(error) from None
     if not listed:
         return json_response(previews[0])
     stops_at = next((i for i, each in enumerate(previews) if not each["fits"]), None)

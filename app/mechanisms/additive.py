@@ -82,11 +82,17 @@ class AdditiveRelease(OneTally):
         return True
 
     def draw(
-        self, exact: Exact, noise: Noise, *, confidence: float
+        self,
+        exact: Exact,
+        noise: Noise,
+        *,
+        confidence: float,
+        parts: tuple[Part, ...] | None = None,
     ) -> tuple[tuple[Noisy, ...], ...]:
-        """Noise on every vector of every measure. Each interval holds with its share of
-        1 - confidence, so that the intervals one figure is made of hold together."""
-        vectors = [(part, terms) for part in self.parts for terms in part.measure.vectors]
+        """Noise on every vector of all parts, or of those that one figure is made of.
+        Each interval holds with its share of 1 - confidence, so that those of one figure hold
+        together."""
+        vectors = [(part, terms) for part in parts or self.parts for terms in part.measure.vectors]
         alpha = (1.0 - confidence) / len(vectors)
         released = []
         for part, terms in vectors:

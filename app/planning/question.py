@@ -115,6 +115,8 @@ class Mechanism(_Frozen):
         return self
 
 
+DatasetName = Annotated[str, Field(min_length=1, max_length=200)]
+SQL_CHARACTERS_MAX = 10_000
 Positive = Annotated[float, BeforeValidator(as_float), Field(ge=1e-9, le=1e9)]
 
 
@@ -195,11 +197,9 @@ class SmoothSensitivity(_Frozen):
     interval_epsilon: Epsilon | None = None
 
 
-class Question(_Frozen):
-    """One question about one dataset."""
+class _Terms(_Frozen):
+    """How a question is to be answered, whatever it asks."""
 
-    dataset: Annotated[str, Field(min_length=1, max_length=200)]
-    query: Query
     privacy: Privacy
     mechanism: (
         Annotated[
@@ -226,3 +226,18 @@ class Question(_Frozen):
         if known and "confidence" not in sent:
             return {**sent, "confidence": promised}
         return sent
+
+
+class Question(_Terms):
+    """One question about one dataset."""
+
+    dataset: DatasetName
+    query: Query
+
+
+class SqlQuestion(_Terms):
+    """The same in SQL, which names the dataset too: translated to a `Question` before anything else
+    is looked at (`sql.py`)."""
+
+    sql: Annotated[str, Field(min_length=1, max_length=SQL_CHARACTERS_MAX)]
+    dataset: DatasetName | None = None

@@ -4,6 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from app.queries.aggregates import Aggregates
 from app.queries.cdf import Cdf
 from app.queries.count import Count
 from app.queries.extremes import Max, Min
@@ -32,6 +33,7 @@ QUERIES = {
     "sum": Sum,
     "mean": Mean,
     "variance": Variance,
+    "aggregates": Aggregates,
     "ratio": Ratio,
     "reciprocal": Reciprocal,
     "histogram": Histogram,
@@ -55,10 +57,10 @@ QUERIES = {
     "prediction_variance": PredictionVariance,
 }
 
-# Answered by numbers with noise, by sums of noisy counts, by one public outcome, by what is fitted
-# to noisy moments (LinearRegression) or learned step by step (LogisticRegression), by a value made
-# of ranks, by a count of a graph (Triangles), by reports that every row makes at random
-# (RandomizedColumn), or by texts that are not public (Keys).
+# Answered by numbers with noise, by several of them (Aggregates), by sums of noisy counts, by one
+# public outcome, by what is fitted to noisy moments (LinearRegression) or learned step by step
+# (LogisticRegression), by a value made of ranks, by a count of a graph (Triangles), by reports that
+# every row makes at random (RandomizedColumn), or by texts that are not public (Keys).
 Measured = (
     Count
     | Sum
@@ -75,6 +77,14 @@ Chosen = Mode | TopK | Quantile | Median | Min | Max | Price
 Fitted = LinearRegression | LogisticRegression
 Ranked = Iqr | TrimmedMean
 Query = Annotated[
-    Measured | Combined | Chosen | Fitted | Ranked | Triangles | RandomizedColumn | Keys,
+    Measured
+    | Aggregates
+    | Combined
+    | Chosen
+    | Fitted
+    | Ranked
+    | Triangles
+    | RandomizedColumn
+    | Keys,
     Field(discriminator="kind"),
 ]

@@ -36,6 +36,7 @@ class Shape:
     divisor: int = 1  # a public number: the figure is the measure over it
     unpromised: str | None = None  # why no half width can be promised, for people
     moments: Moments | None = None  # of a regression, whose coefficients are made of them
+    several: tuple[int, ...] = ()  # of how many measures each of several figures is made
 
 
 class Selection(BaseModel):
@@ -58,8 +59,8 @@ class Selection(BaseModel):
         return Tally(resolve(self.where, card, f"{AT}/where"), groups, aggregates)
 
 
-def numeric(card: Card, name: str) -> IntegerColumn | NumberColumn:
-    column: Column = declared(card, name, f"{AT}/column")
+def numeric(card: Card, name: str, at: str = f"{AT}/column") -> IntegerColumn | NumberColumn:
+    column: Column = declared(card, name, at)
     if not isinstance(column, IntegerColumn | NumberColumn):
-        raise Invalid.field(f"{AT}/column", "an integer or number column")
+        raise Invalid.field(at, "an integer or number column")
     return column

@@ -60,6 +60,11 @@ def first_less_second(answer: Json) -> float:
     return float(answer["value"][0]["value"] - answer["value"][1]["value"])
 
 
+def count_and_sum(answer: Json) -> float:
+    """Both aggregates, each over what one row adds to it."""
+    return float(answer["value"][0]["value"] + answer["value"][1]["value"] / 120)
+
+
 def reported(answer: Json) -> float:
     return float(answer["value"][0]["reported"])
 
@@ -116,6 +121,12 @@ OF_BLOCKS: Json = {
 ADDED: dict[str, tuple[Json, Rows, Rows, Read]] = {
     "count": ({"kind": "count"}, FEW, (*FEW, row()), value),
     "sum": ({"kind": "sum", "column": "age"}, FEW, (*FEW, row(120)), value),
+    "aggregates": (
+        {"kind": "aggregates", "of": [{"kind": "count"}, {"kind": "sum", "column": "age"}]},
+        FEW,
+        (*FEW, row(120)),
+        count_and_sum,
+    ),
     "variance": (
         {"kind": "variance", "column": "age"},
         (row(60), row(60)),

@@ -332,3 +332,13 @@ def test_every_currency_pays_for_a_pure_stream(live: World, terms: Json) -> None
     made(ask_stream(client, stream["id"]))
     assert live.budget(dataset, person.name)["used"] == before
     live.must_be_sound()
+
+
+def test_the_budget_of_somebody_whose_last_deed_was_a_stream_is_told(live: World) -> None:
+    person = live.person()
+    dataset = live.open_dataset(person, epsilon=1000)
+    client = live.client(person)
+    opened(client, dataset)
+    budget = made(client.get(f"/v1/datasets/{dataset}/budgets/{person.name}"))
+    assert budget["last_question"] is None
+    assert exact(budget["spent"]) == Decimal(SURE)

@@ -155,7 +155,7 @@ KINDS: dict[str, dict[str, Any]] = {
 
 def test_every_kind_of_choice_is_here() -> None:
     measured = {"count", "sum", "mean", "variance", "ratio", "reciprocal", "histogram"}
-    measured |= {"workload", "cdf", "randomized_column", "keys"}
+    measured |= {"aggregates", "workload", "cdf", "randomized_column", "keys"}
     measured |= {"linear_regression", "logistic_regression", "iqr", "trimmed_mean"}
     measured |= {"triangles", "sample_aggregate", "prediction_variance"}
     assert {query["kind"] for query in KINDS.values()} == set(QUERIES) - measured

@@ -103,6 +103,7 @@ MEMBERS: dict[str, dict[str, Any]] = {
     "linear_regression": {"outcome": "age", "features": ["income"]},
     "logistic_regression": {"outcome": "member", "features": ["age"]},
     "keys": {"column": "note"},
+    "aggregates": {"of": [{"kind": "count"}, {"kind": "mean", "column": "age"}]},
     "randomized_column": {"column": "city"},
     "mode": {"column": "city"},
     "top_k": {"column": "city", "k": 2},
