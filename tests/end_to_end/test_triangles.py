@@ -133,9 +133,9 @@ def test_questions_about_no_graph_are_refused_by_name(live: World) -> None:
     assert live.spent(dataset, person.name) == before
 
 
-# Audits: two nodes that share sixty neighbours, and are joined in one graph alone.
+# Audits: two nodes that share two hundred neighbours, and are joined in one graph alone.
 
-SHARED = [(end, node) for node in range(2, 62) for end in (0, 1)]
+SHARED = [(end, node) for node in range(2, 202) for end in (0, 1)]
 JOINED = [*SHARED, (0, 1)]
 RUNS = 400
 BLIND = """
