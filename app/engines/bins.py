@@ -2,7 +2,8 @@
 
 Three ways, equal in result. Evenly spaced edges: a guess by arithmetic, put right by comparing with
 the guessed interval's own edges. A few uneven edges: a tree of comparisons. Many: an ASOF join with
-the list of edges. (Three million rows, 1,000 even edges: 0.08 s by guess, 0.5 s by ASOF join, 1.4 s
+the list of edges; PostgreSQL has a function for it, and Spark counts the edges that are not above
+the value. (Three million rows, 1,000 even edges: 0.08 s by guess, 0.5 s by ASOF join, 1.4 s
 by tree, 8 s by a join on both edges.)
 """
 
@@ -21,17 +22,18 @@ from sqlalchemy import (
     cast,
     func,
     literal_column,
-    select,
 )
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.elements import ColumnElement
+from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.sql.selectable import FromClause, Join
 from sqlalchemy.types import TypeEngine
 
 from app.engines.conditions import stored_column
+from app.engines.dialects import Dialect
 from app.engines.layout import Layout
-from app.engines.lists import items
+from app.engines.lists import Kind, among, listed
 from app.queries.statistics import ByEdges
 
 TREE_LEAVES_MAX = 64
@@ -55,6 +57,26 @@ def _asof_join(element: AsofJoin, compiler: SQLCompiler, **options: Any) -> str:
     return f"{left} ASOF JOIN {right} ON {compiler.process(element.onclause, **options)}"
 
 
+class PlaceAmong(FunctionElement[int]):
+    """How many of a sorted list are not above a value, less one."""
+
+    name = "place_among"
+    type = Integer()
+    inherit_cache = True
+
+
+@compiles(PlaceAmong, "postgresql")
+def _place_among_postgresql(element: PlaceAmong, compiler: SQLCompiler, **options: Any) -> str:
+    value, edges = (compiler.process(part, **options) for part in element.clauses)
+    return f"(width_bucket({value}, {edges}) - 1)"
+
+
+@compiles(PlaceAmong, "spark")
+def _place_among_spark(element: PlaceAmong, compiler: SQLCompiler, **options: Any) -> str:
+    value, edges = (compiler.process(part, **options) for part in element.clauses)
+    return f"(size(filter({edges}, edge -> edge <= {value})) - 1)"
+
+
 def binned(
     rows: FromClause, grouping: ByEdges, layout: Layout, number: int
 ) -> tuple[FromClause, ColumnElement[int], ColumnElement[bool]]:
@@ -67,14 +89,14 @@ def binned(
     inside = and_(stored >= _bound(first, kind), stored <= _bound(last, kind))
     name = f"edges{number}"
     if not days and _evenly_spaced(grouping.edges):
-        return *_by_guess(rows, stored, inside, grouping.edges, name), inside
+        return *_by_guess(rows, stored, inside, grouping.edges, layout.dialect, name), inside
     lows = grouping.edges[:-1]
     if len(lows) <= TREE_LEAVES_MAX:
         return rows, _tree(stored, lows, 0, kind), inside
-    edges = select(
-        items(lows, "DATE" if days else "DOUBLE").label("edge"),
-        func.unnest(func.range(len(lows))).label("place"),
-    ).subquery(name)
+    places: tuple[Kind, Any] = ("day" if days else "double", lows)
+    if layout.dialect.name != "duckdb":
+        return rows, PlaceAmong(stored, among(layout.dialect, name, *places)), inside
+    edges = listed(layout.dialect, name, edge=places, place=("whole", range(len(lows))))
     joined = AsofJoin(rows, edges, stored >= edges.c.edge)
     return joined, cast(edges.c.place, Integer()), inside
 
@@ -108,6 +130,7 @@ def _by_guess(
     stored: ColumnElement[Any],
     inside: ColumnElement[bool],
     edges: Sequence[Any],
+    dialect: Dialect,
     name: str,
 ) -> tuple[FromClause, ColumnElement[int]]:
     steps = (stored - _bound(edges[0], Double())) * _bound(_spacing(edges), Double())
@@ -117,11 +140,13 @@ def _by_guess(
     count = len(edges) - 1
     # The upper edge belongs to the last interval, so nothing is above that one, and what is
     # guessed past it belongs below.
-    grid = select(
-        items([*edges[:-1], math.inf], "DOUBLE").label("low"),
-        items([*edges[1:-1], math.inf, math.inf], "DOUBLE").label("high"),
-        cast(func.unnest(func.range(count + 1)), Integer()).label("place"),
-    ).subquery(name)
+    grid = listed(
+        dialect,
+        name,
+        low=("double", [*edges[:-1], math.inf]),
+        high=("double", [*edges[1:-1], math.inf, math.inf]),
+        place=("whole", range(count + 1)),
+    )
     correction = case((stored >= grid.c.high, 1), (stored < grid.c.low, -1), else_=0)
     return Join(rows, grid, guess == grid.c.place), grid.c.place + correction
 

@@ -39,7 +39,7 @@ from app.datasets import (
     TextColumn,
 )
 from app.engines.layout import Layout
-from app.engines.lists import items
+from app.engines.lists import kind_of, listed
 from app.queries.statistics import (
     AllOf,
     AnyOf,
@@ -53,14 +53,6 @@ from app.queries.statistics import (
 )
 
 SPELLED_OUT_MAX = 50  # longer lists are bound as one parameter
-_LIST_TYPES: dict[type, str] = {
-    BigInteger: "BIGINT",
-    Double: "DOUBLE",
-    Integer: "INTEGER",
-    Boolean: "BOOLEAN",
-    Date: "DATE",
-    String: "VARCHAR",
-}
 _BEYOND = 1 << 62  # outside every integer column (2^53) and inside BIGINT
 
 
@@ -176,8 +168,8 @@ def _one_of(condition: OneOf, layout: Layout) -> ColumnElement[bool]:
         return false()
     if len(wanted) <= SPELLED_OUT_MAX:
         return and_(stored.is_not(None), stored.in_(wanted))
-    listed = select(items(wanted, _LIST_TYPES[type(stored.type)]))
-    return and_(stored.is_not(None), stored.in_(listed))
+    among = listed(layout.dialect, "among", item=(kind_of(stored.type), wanted))
+    return and_(stored.is_not(None), stored.in_(select(among.c.item)))
 
 
 def _stored_value(layout: Layout, name: str, value: Scalar) -> Scalar | None:

@@ -5,55 +5,54 @@ that. No text of the driver leaves this file, because drivers quote cells: failu
 after the driver's exception has been let go, so that not even a traceback holds it.
 """
 
-from collections.abc import (
-    Callable,
-    Generator,
-    Iterable,
-)
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import duckdb
+from typing_extensions import override
 
 from app.datasets import Card, Dataset, Source
-from app.engines.blocks import render_blocks
 from app.engines.connect import Limits, connect_to_ingest
-from app.engines.epochs import AT, NO_FILE, check_epoch, is_empty, render_epochs
+from app.engines.dialects import Statement
+from app.engines.epochs import AT, NO_FILE, check_epoch, is_empty
 from app.engines.fingerprint import content_hash
 from app.engines.fitting import check_fit
 from app.engines.graph import count_graph
-from app.engines.keys import BATCH, key_batch, render_keys
-from app.engines.memo import Memo
+from app.engines.layout import Layout
 from app.engines.paths import resolve_source
 from app.engines.prepare import prepare_version, version_path
 from app.engines.records import DuckDBRecords
 from app.engines.sources import Unreadable, file_digest, file_state, open_table
-from app.engines.sql import KEPT_SIZE_MAX, Rendered, render
-from app.engines.steps import render_steps
+from app.engines.sql_engine import SqlEngine
 from app.engines.versions import OpenVersions
 from app.engines.watchdog import WATCHDOG
-from app.errors import EngineFailed, EngineUnavailable, Invalid
+from app.errors import EngineUnavailable, Invalid
 from app.interfaces import EpochInspection, Inspection
-from app.queries.statistics import (
-    BlockCounts,
-    BlockTally,
-    Condition,
-    EdgeTally,
-    Exact,
-    GraphCounts,
-    KeyBatch,
-    KeyTally,
-    Matrix,
-    Records,
-    StepCounts,
-    StepTally,
-    Tally,
-)
+from app.queries.statistics import EdgeTally, GraphCounts, Matrix, Records
 
 T = TypeVar("T")
 
 
-class DuckDBEngine:
+@dataclass(frozen=True, slots=True)
+class DuckDBAsking:
+    """A cursor of this thread alone, on a version that stays open meanwhile."""
+
+    cursor: duckdb.DuckDBPyConnection
+    layout: Layout
+
+    def rows(self, statement: Statement) -> list[tuple[Any, ...]]:
+        return self.cursor.execute(statement.text, statement.parameters).fetchall()
+
+    def batches(self, statement: Statement, size: int) -> Iterator[list[tuple[Any, ...]]]:
+        self.cursor.execute(statement.text, statement.parameters)
+        while rows := self.cursor.fetchmany(size):
+            yield rows
+
+
+class DuckDBEngine(SqlEngine):
     """Implements `interfaces.Engine`. Safe to call from many threads."""
 
     def __init__(
@@ -68,12 +67,12 @@ class DuckDBEngine:
         open_versions_max: int = 16,
         memo_size: int = 4096,
     ) -> None:
+        super().__init__(memo_size)
         self._limits = Limits(home.resolve(), memory_limit, threads)
         self._data_roots = data_roots
         self._timeout_seconds = timeout_seconds
         self._ingest_timeout_seconds = ingest_timeout_seconds
         self._versions = OpenVersions(self._limits, open_versions_max)
-        self._memo = Memo(memo_size)
         (self._limits.home / "tmp").mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def inspect(self, source: Source, card: Card) -> Inspection:
@@ -94,104 +93,22 @@ class DuckDBEngine:
     def ready(self, dataset: Dataset) -> bool:
         return version_path(self._limits.home, dataset.version.id).exists()
 
-    def exact(self, dataset: Dataset, tally: Tally, asker: str) -> Exact:
-        result = self.cached(dataset, tally, asker)
-        if result is None:
-            result = self._ask(dataset, tally)
-            if result is None:
-                raise EngineFailed("The question could not be answered.")
-            if tally.size() <= KEPT_SIZE_MAX:
-                self._memo.put((asker, dataset.version.id, tally), result)
-        return result
+    @contextmanager
+    @override
+    def _asking(self, dataset: Dataset) -> Iterator[DuckDBAsking]:
+        with (
+            self._versions.cursor(dataset) as (cursor, layout),
+            WATCHDOG.watch(cursor, self._timeout_seconds),
+        ):
+            yield DuckDBAsking(cursor, layout)
 
-    def cached(self, dataset: Dataset, tally: Tally, asker: str) -> Exact | None:
-        """The asker's result if it is at hand; reads no row and waits for nothing."""
-        if tally.size() > KEPT_SIZE_MAX:
-            return None
-        return self._memo.get((asker, dataset.version.id, tally))
+    @override
+    def _graph(self, asking: DuckDBAsking, wanted: EdgeTally) -> GraphCounts:
+        return count_graph(asking.cursor, asking.layout, wanted)
 
-    def steps(self, dataset: Dataset, wanted: StepTally) -> StepCounts:
-        """Nothing of it is kept: what comes back is as large as the data make it."""
-        found: StepCounts | None
-        try:
-            with self._versions.cursor(dataset) as (cursor, layout):
-                text, parameters = render_steps(layout, wanted)
-                with WATCHDOG.watch(cursor, self._timeout_seconds):
-                    found = cursor.execute(text, parameters).fetchall()
-        except Exception:  # noqa: BLE001 - whatever its class, its text may quote a cell
-            found = None
-        if found is None:
-            raise EngineFailed("The question could not be answered.")
-        return found
-
-    def graph(self, dataset: Dataset, wanted: EdgeTally, asker: str) -> GraphCounts:
-        """Kept as tallies are. The time limit is for all of its statements together."""
-        key = asker, dataset.version.id, wanted
-        kept = self._memo.get(key)
-        if kept is not None:
-            return GraphCounts(*kept[0])
-        found: GraphCounts | None
-        try:
-            with (
-                self._versions.cursor(dataset) as (cursor, layout),
-                WATCHDOG.watch(cursor, self._timeout_seconds),
-            ):
-                found = count_graph(cursor, layout, wanted)
-        except Exception:  # noqa: BLE001 - whatever its class, its text may quote a cell
-            found = None
-        if found is None:
-            raise EngineFailed("The question could not be answered.")
-        if wanted.tally.size() <= KEPT_SIZE_MAX:
-            self._memo.put(key, (tuple(found),))
-        return found
-
-    def blocks(self, dataset: Dataset, wanted: BlockTally) -> BlockCounts:
-        found: BlockCounts | None
-        try:
-            with self._versions.cursor(dataset) as (cursor, layout):
-                text, parameters = render_blocks(layout, wanted, dataset.version.seed)
-                with WATCHDOG.watch(cursor, self._timeout_seconds):
-                    found = cursor.execute(text, parameters).fetchall()
-            if any(type(number) is not int for row in found for number in row):
-                found = None
-        except Exception:  # noqa: BLE001 - whatever its class, its text may quote a cell
-            found = None
-        if found is None:
-            raise EngineFailed("The question could not be answered.")
-        return found
-
+    @override
     def records(self, dataset: Dataset, wanted: Records) -> Iterable[Matrix]:
         return DuckDBRecords(self._versions, dataset, wanted, self._timeout_seconds)
-
-    def keys(self, dataset: Dataset, wanted: KeyTally) -> Generator[KeyBatch]:
-        """Nothing of it is kept: not in the memo, and here no more than a batch at a time. The time
-        limit is for all of it, what is done with the batches too."""
-        try:
-            with self._versions.cursor(dataset) as (cursor, layout):
-                rendered = render_keys(layout, wanted)
-                with WATCHDOG.watch(cursor, self._timeout_seconds):
-                    cursor.execute(rendered.text, rendered.parameters)
-                    while rows := cursor.fetchmany(BATCH):
-                        yield key_batch(rows, rendered)
-            return
-        except Exception:  # noqa: BLE001, S110 - whatever its class, its text may quote a cell
-            pass
-        raise EngineFailed("The question could not be answered.")
-
-    def epochs(self, dataset: Dataset, where: Condition | None) -> tuple[int, ...]:
-        """Nothing of it is kept: it is asked once for each epoch."""
-        found: list[tuple[int, int]] | None
-        try:
-            with self._versions.cursor(dataset) as (cursor, layout):
-                text, parameters = render_epochs(layout, where, told=dataset.version.number > 1)
-                with WATCHDOG.watch(cursor, self._timeout_seconds):
-                    found = cursor.execute(text, parameters).fetchall()
-        except Exception:  # noqa: BLE001 - whatever its class, its text may quote a cell
-            found = None
-        if found is None:
-            raise EngineFailed("The question could not be answered.")
-        by_epoch = dict(found)
-        return tuple(by_epoch.get(epoch, 0) for epoch in range(1, dataset.version.number + 1))
 
     def close(self) -> None:
         """Close every version that is not in use; the engine opens them again when asked."""
@@ -238,34 +155,6 @@ class DuckDBEngine:
         if file_state(path) != state:
             raise EngineUnavailable("The file changed while it was read.")
         return EpochInspection(digest, content, str(path), together, empty)
-
-    def _ask(self, dataset: Dataset, tally: Tally) -> Exact | None:
-        """The result, or None for whatever went wrong."""
-        try:
-            with self._versions.cursor(dataset) as (cursor, layout):
-                rendered = render(layout, tally)
-                with WATCHDOG.watch(cursor, self._timeout_seconds):
-                    rows = cursor.execute(rendered.text, rendered.parameters).fetchall()
-            return _arranged(rows, rendered, len(tally.aggregates), tally.group_count())
-        except Exception:  # noqa: BLE001 - whatever its class, its text may quote a cell
-            return None
-
-
-def _arranged(
-    rows: list[tuple[int, ...]], rendered: Rendered, aggregate_count: int, group_count: int
-) -> Exact:
-    """Rows of places and numbers as one list of numbers for each aggregate, absent groups zero."""
-    results = [[0] * group_count for _ in range(aggregate_count)]
-    keys = rendered.key_count
-    for row in rows:
-        place = rendered.place(row[:keys])
-        if place is None:  # a value that is in none of the groups asked for
-            continue
-        for result, number in zip(results, row[keys:], strict=True):
-            if type(number) is not int:
-                raise TypeError("an exact statistic is a whole number")
-            result[place] = number
-    return tuple(tuple(result) for result in results)
 
 
 def _readable(work: Callable[[], T]) -> T:

@@ -1,17 +1,14 @@
 """Epochs: does a file fit the ones before it, and how many rows of each meet a condition."""
 
-from typing import Any
-
 import duckdb
-from sqlalchemy import Integer, column, func, literal_column, select
-from sqlalchemy import table as named_table
+from sqlalchemy import Integer, column, func, select
 
 from app.datasets import Card, ColumnPerson
 from app.engines.conditions import condition_sql
+from app.engines.dialects import Statement, constant
 from app.engines.fitting import check_fit
-from app.engines.layout import EPOCH, TABLE, Layout
+from app.engines.layout import EPOCH, Layout
 from app.engines.sources import SourceTable
-from app.engines.sql import DuckDBDialect
 from app.errors import Invalid
 from app.queries.statistics import Condition
 
@@ -41,15 +38,10 @@ def is_empty(connection: duckdb.DuckDBPyConnection, table: SourceTable) -> bool:
     return row is None or row[0] == 0
 
 
-def render_epochs(
-    layout: Layout, where: Condition | None, *, told: bool
-) -> tuple[str, tuple[Any, ...]]:
-    """The text and its parameters; epochs without such rows do not come back. A version of one
-    epoch does not tell it."""
-    epoch = column(EPOCH, Integer()) if told else literal_column("1", Integer())
-    statement = select(epoch.label("place"), func.count()).select_from(named_table(TABLE))
+def render_epochs(layout: Layout, where: Condition | None, *, told: bool) -> Statement:
+    """Epochs without such rows do not come back. A version of one epoch does not tell it."""
+    epoch = column(EPOCH, Integer()) if told else constant(1)
+    statement = select(epoch.label("place"), func.count()).select_from(layout.rows)
     if where is not None:
         statement = statement.where(condition_sql(where, layout))
-    statement = statement.group_by(literal_column("1"))
-    made = statement.compile(dialect=DuckDBDialect(), compile_kwargs={"render_postcompile": True})
-    return str(made), tuple(made.params[name] for name in made.positiontup or ())
+    return layout.written(statement.group_by(constant(1)))

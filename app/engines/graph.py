@@ -11,14 +11,12 @@ than c neighbours: no other pair can have more. Both counts are exact.
 Temporary tables are this cursor's own, and go to its directory if memory does not hold them.
 """
 
-from typing import Any
-
 import duckdb
-from sqlalchemy import BigInteger, literal_column, select, table
+from sqlalchemy import BigInteger, column, select
 
 from app.engines.conditions import condition_sql
-from app.engines.layout import TABLE, Layout
-from app.engines.sql import DuckDBDialect
+from app.engines.dialects import Statement
+from app.engines.layout import Layout
 from app.queries.statistics import EdgeTally, GraphCounts
 
 FIRST = 512
@@ -62,9 +60,9 @@ SELECT coalesce(max(size), 0) FROM (
 def count_graph(
     cursor: duckdb.DuckDBPyConnection, layout: Layout, wanted: EdgeTally
 ) -> GraphCounts:
-    text, parameters = _chosen(layout, wanted)
+    chosen = chosen_edges(layout, wanted)
     try:
-        cursor.execute(_EDGES.format(chosen=text), parameters)
+        cursor.execute(_EDGES.format(chosen=chosen.text), chosen.parameters)
         cursor.execute(_BOTH_WAYS)
         triangles = _number(cursor, _TRIANGLES)
         reached = _number(cursor, _COMMON.format(which=f"node <= {FIRST:d}"))
@@ -75,14 +73,13 @@ def count_graph(
         cursor.execute("DROP TABLE IF EXISTS edges")
 
 
-def _chosen(layout: Layout, wanted: EdgeTally) -> tuple[str, list[Any]]:
+def chosen_edges(layout: Layout, wanted: EdgeTally) -> Statement:
     """The edges that meet the condition, as `one` and `other`."""
-    one, other = (literal_column(layout.value(name), BigInteger()) for name in wanted.ends)
-    statement = select(one.label("one"), other.label("other")).select_from(table(TABLE))
+    one, other = (column(layout.value(name), BigInteger()) for name in wanted.ends)
+    statement = select(one.label("one"), other.label("other")).select_from(layout.rows)
     if wanted.where is not None:
         statement = statement.where(condition_sql(wanted.where, layout))
-    made = statement.compile(dialect=DuckDBDialect(), compile_kwargs={"render_postcompile": True})
-    return str(made), [made.params[name] for name in made.positiontup or ()]
+    return layout.written(statement)
 
 
 def _number(cursor: duckdb.DuckDBPyConnection, text: str) -> int:

@@ -5,11 +5,12 @@ Nothing is left out by how large a count is: that would be told by what is missi
 
 from typing import Any
 
-from sqlalchemy import Integer, and_, column, distinct, func, literal_column, select, table
+from sqlalchemy import Integer, and_, column, distinct, func, literal_column, select
 from sqlalchemy.sql.elements import ColumnElement
 
 from app.engines.conditions import condition_sql, stored_column
-from app.engines.layout import PERSON, TABLE, Layout
+from app.engines.dialects import constant
+from app.engines.layout import PERSON, Layout
 from app.engines.sql import Rendered, compiled, grouped_rows
 from app.queries.statistics import KeyBatch, KeyTally
 
@@ -19,7 +20,7 @@ BATCH = 20_000
 def render_keys(layout: Layout, wanted: KeyTally) -> Rendered:
     """Numbers of the public groups, the text, and how many."""
     tally = wanted.tally
-    rows, codes, conditions, places = grouped_rows(layout, tally, table(TABLE))
+    rows, codes, conditions, places = grouped_rows(layout, tally, layout.rows)
     text = stored_column(layout, wanted.column)
     conditions.append(text.is_not(None))
     if tally.where is not None:
@@ -29,8 +30,9 @@ def render_keys(layout: Layout, wanted: KeyTally) -> Rendered:
     )
     group = codes or [literal_column("0", Integer()).label("g0")]  # all are in the one group
     statement = select(*group, text.label("text"), many).select_from(rows).where(and_(*conditions))
-    names = [*(f"g{i}" for i in range(len(codes))), "text"]
-    return compiled(statement.group_by(*map(column, names)), tally, places)
+    # A constant is not grouped by: it is the same of all.
+    keys = [constant(i + 1) for i in range(len(group) + 1)][0 if codes else 1 :]
+    return compiled(layout, statement.group_by(*keys), tally, places)
 
 
 def key_batch(rows: list[tuple[Any, ...]], rendered: Rendered) -> KeyBatch:

@@ -10,7 +10,12 @@ rows of one person are known to be so, and from which nobody is known.
 A version to which epochs were appended has "epoch", the number of the one that a row came with.
 """
 
+from typing import Any
+
+from sqlalchemy import FromClause, Select, table
+
 from app.datasets import Card, CategoryColumn, Column, IntegerColumn, NumberColumn, TextColumn
+from app.engines.dialects import DUCKDB, Dialect, Statement, written
 
 TABLE = "rows"
 PERSON = "person"
@@ -24,16 +29,25 @@ def persons_are_told_apart(card: Card) -> bool:
 
 
 class Layout:
-    """Where each declared column of one card is; compared by identity, so that it keys caches."""
+    """Where each declared column of one card is, and in whose SQL it is asked for; compared by
+    identity, so that it keys caches. `rows` are the clean rows: a prepared table, or, where nothing
+    can be prepared, the SELECT that cleans them."""
 
-    def __init__(self, card: Card) -> None:
+    def __init__(
+        self, card: Card, dialect: Dialect = DUCKDB, rows: FromClause | None = None
+    ) -> None:
         self.card = card
+        self.dialect = dialect
+        self.rows: FromClause = table(TABLE) if rows is None else rows
         self._places = {column.name: i for i, column in enumerate(card.columns)}
         self._codes = {
             column.name: {value: code for code, value in enumerate(column.values)}
             for column in card.columns
             if isinstance(column, CategoryColumn)
         }
+
+    def written(self, statement: Select[*tuple[Any, ...]]) -> Statement:
+        return written(statement, self.dialect)
 
     def column(self, name: str) -> Column:
         return self.card.columns[self._places[name]]

@@ -14,8 +14,10 @@ from pathlib import Path
 import duckdb
 
 from app.datasets import CategoryColumn, Dataset
-from app.engines.cleaning import category_table, cleaned_rows, seeds
+from app.engines.cleaning import cleaned_rows
 from app.engines.connect import Limits, connect_to_ingest
+from app.engines.dialects import DUCKDB, written
+from app.engines.file_rows import category_table, file_rows
 from app.engines.fitting import check_fit
 from app.engines.layout import TABLE
 from app.engines.sources import file_digest, file_state, open_table
@@ -78,8 +80,9 @@ def _build(
         for table in tables:
             check_fit(card, table)
         _write_categories(connection, dataset)
-        parameters = [*[version.seed] * seeds(card), *map(str, sources)]
-        connection.execute(f'CREATE TABLE "{TABLE}" AS {cleaned_rows(card, tables)}', parameters)
+        raw = [file_rows(card, table) for table in tables]
+        rows = written(cleaned_rows(card, raw, version.seed), DUCKDB)
+        connection.execute(f'CREATE TABLE "{TABLE}" AS {rows.text}', rows.parameters)
     if [file_state(source) for source in sources] != states:
         raise EngineUnavailable("The source is not the file that was registered.")
 

@@ -6,16 +6,27 @@ run, so that each further step reads nothing. As elsewhere no text of the driver
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sqlalchemy import BigInteger, and_, bindparam, cast, literal_column, select, table
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Select,
+    and_,
+    bindparam,
+    cast,
+    literal_column,
+    select,
+    true,
+)
 
 from app.datasets import Dataset
 from app.engines.conditions import condition_sql, stored_column
+from app.engines.dialects import Statement
 from app.engines.layout import TABLE, Layout
-from app.engines.sql import DuckDBDialect, factor_sql
+from app.engines.sql import factor_sql
 from app.engines.versions import OpenVersions
 from app.engines.watchdog import WATCHDOG
 from app.errors import EngineFailed
@@ -25,32 +36,23 @@ BATCH_ROWS = 1 << 16
 NUMBERS_KEPT_MAX = 1 << 24  # 128 MB a run
 
 
-@dataclass(frozen=True, slots=True)
-class RangeStatement:
-    """The numbers of the rows from one row number to before another."""
-
-    text: str
-    names: tuple[str, ...]
-    values: dict[str, Any]
-
-    def parameters(self, start: int, stop: int) -> list[Any]:
-        values = self.values | {"start": start, "stop": stop}
-        return [values[name] for name in self.names]
-
-
-def render_range(layout: Layout, wanted: Records) -> RangeStatement:
+def render_range(layout: Layout, wanted: Records) -> Statement:
+    """The numbers of the rows from one row number to before another: `start` and `stop`."""
     number = literal_column("rowid", BigInteger())
     bounds = [cast(bindparam(name, 0), BigInteger()) for name in ("start", "stop")]
-    conditions = [number >= bounds[0], number < bounds[1]]
-    conditions += [stored_column(layout, each.column).is_not(None) for each in wanted.columns]
+    between = number >= bounds[0], number < bounds[1]
+    return layout.written(selected_records(layout, wanted).where(*between))
+
+
+def selected_records(layout: Layout, wanted: Records) -> Select[*tuple[Any, ...]]:
+    """All of the rows, in no order."""
+    conditions: list[ColumnElement[bool]] = [
+        stored_column(layout, each.column).is_not(None) for each in wanted.columns
+    ]
     if wanted.where is not None:
         conditions.append(condition_sql(wanted.where, layout))
     columns = [_number(each, layout).label(f"n{i}") for i, each in enumerate(wanted.columns)]
-    statement = select(*columns).select_from(table(TABLE)).where(and_(*conditions))
-    compiled = statement.compile(
-        dialect=DuckDBDialect(), compile_kwargs={"render_postcompile": True}
-    )
-    return RangeStatement(str(compiled), tuple(compiled.positiontup or ()), dict(compiled.params))
+    return select(*columns).select_from(layout.rows).where(and_(true(), *conditions))
 
 
 def _number(wanted: Placed | CodeOf, layout: Layout) -> Any:
@@ -67,7 +69,7 @@ class DuckDBRecords:
     dataset: Dataset
     wanted: Records
     timeout_seconds: float
-    _statement: RangeStatement | None = None
+    _statement: Statement | None = None
     _kept: list[Matrix] | None = None
 
     def __iter__(self) -> Iterator[Matrix]:
@@ -103,19 +105,26 @@ class DuckDBRecords:
         """The rows in a range, or how many there are; None for whatever went wrong."""
         try:
             with self.versions.cursor(self.dataset) as (cursor, layout):
-                text, parameters = _COUNT, list[Any]()
+                asked = _COUNT
                 if between is not None:
                     statement = self._statement or render_range(layout, self.wanted)
                     self._statement = statement
-                    text, parameters = statement.text, statement.parameters(*between)
+                    start, stop = between
+                    values = {**statement.values, "start": start, "stop": stop}
+                    asked = replace(statement, values=values)
                 with WATCHDOG.watch(cursor, self.timeout_seconds):
-                    columns = list(cursor.execute(text, parameters).fetchnumpy().values())
+                    found = cursor.execute(asked.text, asked.parameters).fetchnumpy()
+                    columns = list(found.values())
             return _matrix(columns)
         except Exception:  # noqa: BLE001 - whatever its class, its text may quote a cell
             return None
 
 
-_COUNT = f'SELECT CAST(coalesce(max(rowid), -1) + 1 AS BIGINT) AS n FROM "{TABLE}"'  # noqa: S608 - constants
+_COUNT = Statement(
+    f'SELECT CAST(coalesce(max(rowid), -1) + 1 AS BIGINT) AS n FROM "{TABLE}"',  # noqa: S608 - constants
+    (),
+    {},
+)
 
 
 def _matrix(columns: list[Any]) -> Matrix:

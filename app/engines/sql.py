@@ -24,17 +24,14 @@ from sqlalchemy import (
     func,
     literal_column,
     select,
-    table,
     true,
 )
-from sqlalchemy.engine.default import DefaultDialect
-from sqlalchemy.sql.compiler import IdentifierPreparer
 from sqlalchemy.sql.selectable import FromClause
-from typing_extensions import override
 
 from app.engines.bins import binned
 from app.engines.conditions import condition_sql, opened, stored_column
-from app.engines.layout import TABLE, Layout
+from app.engines.dialects import ExactSum, Quotient, Statement, constant
+from app.engines.layout import Layout
 from app.queries.statistics import (
     Aggregate,
     ByEdges,
@@ -60,29 +57,11 @@ Conditions = list[ColumnElement[bool]]
 Places = list[Mapping[int, int] | range]
 
 
-class QuotingPreparer(IdentifierPreparer):
-    @override
-    def _requires_quotes(self, value: str) -> bool:
-        return True
-
-
-class DuckDBDialect(DefaultDialect):
-    """Enough of a dialect to compile for DuckDB; statements are run by duckdb itself."""
-
-    name = "duckdb"
-    default_paramstyle = "qmark"
-    supports_native_boolean = True
-    supports_statement_cache = True
-    preparer = QuotingPreparer
-
-
 @dataclass(frozen=True, slots=True)
 class Rendered:
     """The statement, and how to read its rows: a number for each grouping, then the aggregates."""
 
-    text: str
-    names: tuple[str, ...]  # of the parameters
-    parameters: tuple[Any, ...]
+    statement: Statement
     # For each grouping: the place among its groups of each number in the result.
     places: tuple[Mapping[int, int] | range, ...]
     group_counts: tuple[int, ...]
@@ -118,11 +97,8 @@ def render(layout: Layout, tally: Tally) -> Rendered:
     kept = _rendered(layout, replace(tally, where=where))
     if not values:
         return kept
-    slots = [(place, name) for place, name in enumerate(kept.names) if name in values]
-    parameters = list(kept.parameters)
-    for place, name in slots:
-        parameters[place] = values[name]
-    return replace(kept, parameters=tuple(parameters))
+    statement = replace(kept.statement, values={**kept.statement.values, **values})
+    return replace(kept, statement=statement)
 
 
 @lru_cache(maxsize=1024)
@@ -142,8 +118,8 @@ def _render(layout: Layout, tally: Tally) -> Rendered:
     if conditions:
         statement = statement.where(and_(*conditions))
     if codes:
-        statement = statement.group_by(*(column(f"g{i}") for i in range(len(codes))))
-    return compiled(statement, tally, places)
+        statement = statement.group_by(*(constant(i + 1) for i in range(len(codes))))
+    return compiled(layout, statement, tally, places)
 
 
 def grouped_rows(
@@ -168,13 +144,11 @@ def grouped_rows(
     return rows, codes, conditions, places
 
 
-def compiled(statement: Select[*tuple[Any, ...]], tally: Tally, places: Places) -> Rendered:
-    made = statement.compile(dialect=DuckDBDialect(), compile_kwargs={"render_postcompile": True})
-    values = made.params
+def compiled(
+    layout: Layout, statement: Select[*tuple[Any, ...]], tally: Tally, places: Places
+) -> Rendered:
     return Rendered(
-        str(made),
-        tuple(made.positiontup or ()),
-        tuple(values[name] for name in made.positiontup or ()),
+        layout.written(statement),
         tuple(places),
         tuple(grouping.count for grouping in tally.groups),
         None if tally.split is None else _signature_places(tally.split),
@@ -234,7 +208,7 @@ def _factors(tally: Tally) -> Factors:
 
 def _with_factors(factors: Factors, layout: Layout) -> FromClause:
     """The rows with a further column for each factor: worked out once, however many products."""
-    rows = table(TABLE)
+    rows = layout.rows
     if not factors:
         return rows
     made = (factor_sql(factor, layout).label(name) for factor, name in factors.items())
@@ -248,19 +222,13 @@ def _aggregate(aggregate: Aggregate, layout: Layout, factors: Factors) -> Column
         case Values():
             return func.count(stored_column(layout, aggregate.column))
         case Total():
-            # Whole steps: the sum of BIGINT is a HUGEINT, exact and past every overflow.
-            return _summed(column(layout.steps(aggregate.column)))
+            return ExactSum(column(layout.steps(aggregate.column)))
         case Meeting():
             return func.count().filter(condition_sql(aggregate.condition, layout))
         case Product():
-            # The planner keeps products far within BIGINT, and their sum is a HUGEINT.
+            # The planner keeps products far within BIGINT.
             names = (column(factors[factor], BigInteger()) for factor in aggregate.factors)
-            return _summed(reduce(operator.mul, names))
-
-
-def _summed(numbers: ColumnElement[Any]) -> ColumnElement[Any]:
-    """Of no rows nothing. The zero is no parameter: of thousands each would take its time."""
-    return func.coalesce(func.sum(numbers), literal_column("0"))
+            return ExactSum(reduce(operator.mul, names))
 
 
 def factor_sql(factor: Factor, layout: Layout) -> ColumnElement[Any]:
@@ -270,7 +238,7 @@ def factor_sql(factor: Factor, layout: Layout) -> ColumnElement[Any]:
         return cast(case((marked, _whole(1)), else_=_whole(0)), BigInteger())
     steps = column(layout.steps(factor.column), BigInteger())
     above = cast(steps - _whole(factor.low), BigInteger())
-    coarse = above.op("//")(_whole(factor.grain))
+    coarse = Quotient(above, _whole(factor.grain))
     return cast(coarse, BigInteger()) - _whole(factor.centre)
 
 

@@ -6,16 +6,15 @@ shift is of no negative number.
 
 from typing import Any
 
-from sqlalchemy import BigInteger, and_, bindparam, cast, column, func, or_, select, table
+from sqlalchemy import BigInteger, and_, bindparam, cast, column, func, or_, select
 
 from app.engines.conditions import condition_sql
-from app.engines.layout import TABLE, Layout
-from app.engines.sql import DuckDBDialect
+from app.engines.dialects import Shifted, Statement, constant
+from app.engines.layout import Layout
 from app.queries.statistics import StepTally
 
 
-def render_steps(layout: Layout, wanted: StepTally) -> tuple[str, tuple[Any, ...]]:
-    """The text and its parameters."""
+def render_steps(layout: Layout, wanted: StepTally) -> Statement:
     steps = column(layout.steps(wanted.column), BigInteger())
     (first, _), (_, last) = wanted.ranges[0], wanted.ranges[-1]
     inside = [steps >= _whole(first), steps <= _whole(last)]  # by which whole blocks are skipped
@@ -25,16 +24,15 @@ def render_steps(layout: Layout, wanted: StepTally) -> tuple[str, tuple[Any, ...
     if wanted.where is not None:
         inside.append(condition_sql(wanted.where, layout))
     above = cast(steps - _whole(wanted.low), BigInteger())
-    place = cast(above.op(">>")(_whole(wanted.shift)), BigInteger()).label("place")
+    place = cast(Shifted(above, constant(wanted.shift)), BigInteger()).label("place")
     statement = (
         select(place, func.count())
-        .select_from(table(TABLE))
+        .select_from(layout.rows)
         .where(and_(*inside))
-        .group_by(column("place"))
-        .order_by(column("place"))
+        .group_by(constant(1))
+        .order_by(constant(1))
     )
-    made = statement.compile(dialect=DuckDBDialect(), compile_kwargs={"render_postcompile": True})
-    return str(made), tuple(made.params[name] for name in made.positiontup or ())
+    return layout.written(statement)
 
 
 def _whole(number: int) -> Any:

@@ -113,7 +113,7 @@ def test_a_filter_leaves_a_graph_of_fewer_edges(room: Room) -> None:
 
 def test_a_graph_that_takes_too_long_is_interrupted(tmp_path: Path) -> None:
     edges = set(combinations(range(400), 2))
-    with room_in(tmp_path, timeout_seconds=0.05) as room:
+    with room_in(tmp_path, timeout_seconds=0.2) as room:
         write_parquet(room.data / "e.parquet", [], {"a": "BIGINT", "b": "BIGINT"})
         write_csv(room.data / "e.csv", rows_of(edges))
         dataset = room.prepared("e.csv", edge_card(400))

@@ -287,8 +287,8 @@ def test_values_and_names_are_never_in_the_text() -> None:
     )
     rendered = render(Layout(CARD), tally)
     for private in (text, "123456", "98765", "city", "income"):
-        assert private not in rendered.text
-    assert 123456.5 in rendered.parameters
+        assert private not in rendered.statement.text
+    assert 123456.5 in rendered.statement.parameters
     assert all(word in rendered.text for word in ('"rows"', '"c1"', '"c3"'))
 
 

@@ -1,0 +1,322 @@
+"""How statements are written for each engine: three dialects, and the few things they say
+differently.
+
+Statements are made once, with SQLAlchemy Core, and compiled here; each engine's own driver runs
+them. Every identifier is quoted and every value bound. Where engines would differ (whole quotients,
+sums that must not overflow, NaN, hashes, lists) there is an element below with one meaning and a
+spelling for each; what is not here is the same everywhere.
+"""
+
+import datetime
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    ColumnElement,
+    Date,
+    Double,
+    Integer,
+    String,
+    cast,
+    literal_column,
+)
+from sqlalchemy.dialects.postgresql import psycopg
+from sqlalchemy.engine.default import DefaultDialect
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import GenericTypeCompiler, IdentifierPreparer, SQLCompiler
+from sqlalchemy.sql.functions import FunctionElement
+from sqlalchemy.sql.selectable import Select
+from sqlalchemy.types import UserDefinedType
+from typing_extensions import override
+
+
+class _QuoteAll(IdentifierPreparer):
+    @override
+    def _requires_quotes(self, value: str) -> bool:
+        return True
+
+
+class DuckDBDialect(DefaultDialect):
+    """Enough of a dialect to compile for DuckDB; statements are run by duckdb itself."""
+
+    name = "duckdb"
+    default_paramstyle = "qmark"
+    supports_native_boolean = True
+    supports_statement_cache = True
+    preparer = _QuoteAll
+
+
+class _PostgresPreparer(psycopg.PGIdentifierPreparer_psycopg):
+    @override
+    def _requires_quotes(self, value: str) -> bool:
+        return True
+
+
+class PostgresDialect(psycopg.PGDialect_psycopg):
+    """SQLAlchemy's own, with every identifier quoted."""
+
+    supports_statement_cache = True
+    preparer = _PostgresPreparer
+
+
+class _BackTicks(_QuoteAll):
+    def __init__(self, dialect: Any) -> None:
+        super().__init__(dialect, initial_quote="`", final_quote="`", escape_quote="`")
+
+
+class _SparkTypes(GenericTypeCompiler):
+    @override
+    def visit_string(self, type_: Any, **options: Any) -> str:
+        return "STRING"
+
+    @override
+    def visit_VARCHAR(self, type_: Any, **options: Any) -> str:
+        return "STRING"
+
+
+class SparkDialect(DefaultDialect):
+    """Enough of a dialect to compile for Spark SQL in ANSI mode; run over Spark Connect."""
+
+    name = "spark"
+    default_paramstyle = "named"
+    supports_native_boolean = True
+    supports_statement_cache = True
+    preparer: type[IdentifierPreparer] = _BackTicks
+    type_compiler_cls = _SparkTypes
+
+
+DUCKDB, SPARK = DuckDBDialect(), SparkDialect()
+POSTGRESQL = PostgresDialect()  # type: ignore[no-untyped-call]  # not annotated there
+Dialect = DuckDBDialect | PostgresDialect | SparkDialect
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A text and what is bound to it."""
+
+    text: str
+    names: tuple[str, ...] | None  # of the parameters in order, where they have no names
+    values: Mapping[str, Any]
+
+    @property
+    def parameters(self) -> list[Any] | dict[str, Any]:
+        if self.names is None:
+            return dict(self.values)
+        return [self.values[name] for name in self.names]
+
+
+def written(statement: Select[*tuple[Any, ...]], dialect: Dialect) -> Statement:
+    made = statement.compile(dialect=dialect, compile_kwargs={"render_postcompile": True})
+    names = None if made.positiontup is None else tuple(made.positiontup)
+    return Statement(str(made), names, dict(made.params))
+
+
+class Wide(UserDefinedType[int]):
+    """Whole numbers past 64 bits: 38 digits at least."""
+
+    cache_ok = True
+
+    @override
+    def get_col_spec(self, **_: Any) -> str:
+        return "HUGEINT"
+
+
+@compiles(Wide, "postgresql")
+def _wide_postgresql(element: Wide, compiler: Any, **_: Any) -> str:
+    return "NUMERIC"
+
+
+@compiles(Wide, "spark")
+def _wide_spark(element: Wide, compiler: Any, **_: Any) -> str:
+    return "DECIMAL(38, 0)"
+
+
+class _Element(FunctionElement[Any]):
+    inherit_cache = True
+
+
+def _parts(element: FunctionElement[Any], compiler: SQLCompiler, options: Any) -> list[str]:
+    """Each in brackets, for it may be a sum."""
+    return [f"({compiler.process(part, **options)})" for part in element.clauses]
+
+
+class Quotient(_Element):
+    """Of two whole numbers that are not negative, the second not zero: rounded down."""
+
+    name = "quotient"
+    type = BigInteger()
+
+
+@compiles(Quotient)
+def _quotient(element: Quotient, compiler: SQLCompiler, **options: Any) -> str:
+    return "({} // {})".format(*_parts(element, compiler, options))
+
+
+@compiles(Quotient, "postgresql")
+def _quotient_postgresql(element: Quotient, compiler: SQLCompiler, **options: Any) -> str:
+    return "({} / {})".format(*_parts(element, compiler, options))
+
+
+@compiles(Quotient, "spark")
+def _quotient_spark(element: Quotient, compiler: SQLCompiler, **options: Any) -> str:
+    return "({} DIV {})".format(*_parts(element, compiler, options))
+
+
+class WideQuotient(_Element):
+    """The same of two Wide numbers."""
+
+    name = "wide_quotient"
+    type = Wide()
+
+
+@compiles(WideQuotient)
+def _wide_quotient(element: WideQuotient, compiler: SQLCompiler, **options: Any) -> str:
+    return "({} // {})".format(*_parts(element, compiler, options))
+
+
+@compiles(WideQuotient, "postgresql")
+def _wide_quotient_postgresql(element: WideQuotient, compiler: SQLCompiler, **options: Any) -> str:
+    return "div({}, {})".format(*_parts(element, compiler, options))
+
+
+@compiles(WideQuotient, "spark")
+def _wide_quotient_spark(element: WideQuotient, compiler: SQLCompiler, **options: Any) -> str:
+    return "CAST({} DIV {} AS DECIMAL(38, 0))".format(*_parts(element, compiler, options))
+
+
+class Shifted(_Element):
+    """A whole number that is not negative, its last bits dropped."""
+
+    name = "shifted"
+    type = BigInteger()
+
+
+@compiles(Shifted)
+def _shifted(element: Shifted, compiler: SQLCompiler, **options: Any) -> str:
+    return "({} >> {})".format(*_parts(element, compiler, options))
+
+
+@compiles(Shifted, "spark")
+def _shifted_spark(element: Shifted, compiler: SQLCompiler, **options: Any) -> str:
+    return "shiftright({}, {})".format(*_parts(element, compiler, options))
+
+
+class ExactSum(_Element):
+    """The sum of whole numbers, past every overflow; of no rows 0. The zero is no parameter: of
+    thousands each would take its time."""
+
+    name = "exact_sum"
+    type = Wide()
+
+
+@compiles(ExactSum)
+def _exact_sum(element: ExactSum, compiler: SQLCompiler, **options: Any) -> str:
+    return "coalesce(sum({}), 0)".format(*_parts(element, compiler, options))
+
+
+@compiles(ExactSum, "spark")
+def _exact_sum_spark(element: ExactSum, compiler: SQLCompiler, **options: Any) -> str:
+    number = "CAST({} AS DECIMAL(28, 0))".format(*_parts(element, compiler, options))
+    return f"coalesce(sum({number}), CAST(0 AS DECIMAL(38, 0)))"
+
+
+class IsNaN(_Element):
+    name = "is_nan"
+    type = Boolean()
+
+
+@compiles(IsNaN)
+def _is_nan(element: IsNaN, compiler: SQLCompiler, **options: Any) -> str:
+    return "isnan({})".format(*_parts(element, compiler, options))
+
+
+@compiles(IsNaN, "postgresql")
+def _is_nan_postgresql(element: IsNaN, compiler: SQLCompiler, **options: Any) -> str:
+    # Equal to itself there, of whichever type it is.
+    return "({} = 'NaN')".format(*_parts(element, compiler, options))
+
+
+class HashNumber(_Element):
+    """A whole number below 2^60 that a text decides: the first digits of its MD5."""
+
+    name = "hash_number"
+    type = BigInteger()
+
+
+@compiles(HashNumber)
+def _hash_number(element: HashNumber, compiler: SQLCompiler, **options: Any) -> str:
+    return "CAST(concat('0x', substr(md5({}), 1, 15)) AS BIGINT)".format(
+        *_parts(element, compiler, options)
+    )
+
+
+@compiles(HashNumber, "postgresql")
+def _hash_number_postgresql(element: HashNumber, compiler: SQLCompiler, **options: Any) -> str:
+    return "CAST(CAST('x' || substr(md5({}), 1, 15) AS BIT(60)) AS BIGINT)".format(
+        *_parts(element, compiler, options)
+    )
+
+
+@compiles(HashNumber, "spark")
+def _hash_number_spark(element: HashNumber, compiler: SQLCompiler, **options: Any) -> str:
+    return "CAST(conv(substr(md5({}), 1, 15), 16, 10) AS BIGINT)".format(
+        *_parts(element, compiler, options)
+    )
+
+
+class PersonHash(_Element):
+    """What tells persons apart, of a keyed text."""
+
+    name = "person_hash"
+    type = String()
+
+
+@compiles(PersonHash)
+def _person_hash(element: PersonHash, compiler: SQLCompiler, **options: Any) -> str:
+    return "md5_number({})".format(*_parts(element, compiler, options))
+
+
+@compiles(PersonHash, "postgresql")
+@compiles(PersonHash, "spark")
+def _person_hash_text(element: PersonHash, compiler: SQLCompiler, **options: Any) -> str:
+    return "md5({})".format(*_parts(element, compiler, options))
+
+
+class ByBytes(_Element):
+    """A text to sort by: as its bytes are, wherever it is sorted."""
+
+    name = "by_bytes"
+    type = String()
+
+
+@compiles(ByBytes)
+def _by_bytes(element: ByBytes, compiler: SQLCompiler, **options: Any) -> str:
+    return "{}".format(*_parts(element, compiler, options))
+
+
+@compiles(ByBytes, "postgresql")
+def _by_bytes_postgresql(element: ByBytes, compiler: SQLCompiler, **options: Any) -> str:
+    return '({} COLLATE "C")'.format(*_parts(element, compiler, options))
+
+
+def constant(number: int) -> ColumnElement[int]:
+    """A number of ours that is part of the text: no parameter, which engines plan less well for."""
+    return literal_column(f"{number:d}", BigInteger() if abs(number) >> 31 else Integer())
+
+
+def exact_double(value: float) -> ColumnElement[Any]:
+    """A double written exactly, as text that is read: a bare literal would be a DECIMAL."""
+    return cast(literal_column(f"'{value!r}'", String()), Double())
+
+
+def day(value: datetime.date) -> ColumnElement[Any]:
+    return cast(literal_column(f"'{value.isoformat()}'", String()), Date())
+
+
+def quoted(text: str) -> ColumnElement[str]:
+    """A text of ours, without a quote in it."""
+    assert "'" not in text
+    return literal_column(f"'{text}'", String())
