@@ -69,6 +69,15 @@ class IntegerColumn(_Column):
         return self.low, self.high
 
 
+class EpochColumn(IntegerColumn):
+    """The number of the epoch that a row came with: the first rows are of epoch 1, and `high` is
+    the last one there may be. It stands in no source."""
+
+    type: Literal["epoch"]  # type: ignore[assignment]  # an integer column in all but its source
+    low: Annotated[int, Field(ge=1, le=1)] = 1
+    high: Annotated[int, Field(ge=2, le=CELLS_MAX - 1)] = 120
+
+
 class NumberColumn(_Column):
     """Real numbers between two bounds, held as whole steps of a power-of-two grid."""
 
@@ -169,7 +178,15 @@ class TextColumn(_Column):
 _GAP = re.compile("[" + "".join(f"{chr(low)}-{chr(high)}" for low, high in TEXT_GAPS) + "]+")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-Column = IntegerColumn | NumberColumn | CategoryColumn | BooleanColumn | DateColumn | TextColumn
+Column = (
+    IntegerColumn
+    | EpochColumn
+    | NumberColumn
+    | CategoryColumn
+    | BooleanColumn
+    | DateColumn
+    | TextColumn
+)
 
 
 def day(text: str) -> datetime.date:
@@ -296,7 +313,8 @@ class Card(_Frozen):
                 raise ValueError("a text column has no cells: its values are not public")
             if not cells_fit(column, self.cells):
                 raise ValueError(
-                    "cells are a category's values, a boolean, or increasing edges from low to high"
+                    "cells are a category's values, a boolean, epochs, or increasing edges from "
+                    "low to high"
                 )
             if cell_count(column, self.cells) > CELLS_MAX:
                 raise ValueError(f"at most {CELLS_MAX} cells")
@@ -323,7 +341,7 @@ class Card(_Frozen):
 def cells_fit(column: Column, cells: Cells) -> bool:
     edges = cells.edges
     match column:
-        case CategoryColumn() | BooleanColumn():
+        case CategoryColumn() | BooleanColumn() | EpochColumn():
             return edges is None
         case IntegerColumn() | NumberColumn():
             return edges is not None and _cover(edges, column.low, column.high, float)
@@ -347,15 +365,19 @@ def cell_count(column: Column, cells: Cells) -> int:
     """How many cells are declared: the missing values' cell is not among them."""
     if cells.edges is not None:
         return len(cells.edges) - 1
+    if isinstance(column, EpochColumn):
+        return column.high
     return len(column.values) if isinstance(column, CategoryColumn) else 2
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where the rows are: an engine and what it needs to find them."""
+    """Where the rows are: an engine and what it needs to find them. A connection is a name: what it
+    stands for is the operator's secret."""
 
     engine: str
-    path: str
+    path: str  # of a file; the name of a table
+    connection: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

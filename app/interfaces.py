@@ -60,6 +60,9 @@ class EpochInspection:
 class Engine(Protocol):
     """Exact statistics over one kind of data source. Synchronous; called from a thread."""
 
+    # Does what is prepared stay so? If not, `prepare` looks again before every charge.
+    lasting: bool
+
     def inspect(self, source: Source, card: Card) -> Inspection:
         """Check the card against names and types, never against values.
 

@@ -101,7 +101,7 @@ def _question(query: dict[str, Any], currency: str, number: int) -> Question:
 def _bare_engine(bench: Bench, plan: Plan) -> float:
     rendered = render(Layout(bench.dataset.card), plan.release.tally)
     begin = time.perf_counter()
-    bench.cursor.execute(rendered.text, rendered.parameters).fetchall()
+    bench.cursor.execute(rendered.statement.text, rendered.statement.parameters).fetchall()
     return time.perf_counter() - begin
 
 

@@ -127,7 +127,7 @@ class AnswerQuery(Charging[Plan]):
             return await asyncio.get_running_loop().run_in_executor(self.learners, ran)
 
     def _must_be_there(self, engine: Engine, dataset: Dataset) -> None:
-        if not engine.ready(dataset):
+        if engine.lasting and not engine.ready(dataset):
             self._ready.discard(dataset.version.id)
             raise EngineUnavailable("The prepared data are gone; nothing was read.")
 

@@ -177,7 +177,7 @@ class AskStream:
         secret: int | None,
         claim: Claimed,
     ) -> _Drawn:
-        if not engine.ready(dataset):
+        if engine.lasting and not engine.ready(dataset):
             self._ready.discard(dataset.version.id)
             raise EngineUnavailable("The prepared data are gone; nothing was read.")
         reach("F5")

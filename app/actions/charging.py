@@ -238,7 +238,8 @@ async def why_not(
             await asyncio.get_running_loop().run_in_executor(threads, engine.prepare, dataset)
         except EngineUnavailable:
             return EngineUnavailable("The data cannot be opened now; nothing was charged.")
-    ready.add(dataset.version.id)
+    if engine.lasting:
+        ready.add(dataset.version.id)
     return None
 
 

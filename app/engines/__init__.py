@@ -7,6 +7,8 @@ from app.interfaces import Engine
 
 ENGINES: dict[str, str] = {
     "duckdb": "app.engines.duckdb:DuckDBEngine",
+    "postgresql": "app.engines.postgresql:PostgresEngine",
+    "spark": "app.engines.spark:SparkEngine",
 }
 
 

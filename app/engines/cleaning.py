@@ -37,6 +37,7 @@ from app.datasets import (
     CategoryColumn,
     Column,
     DateColumn,
+    EpochColumn,
     IntegerColumn,
     NumberColumn,
     RowPerson,
@@ -84,7 +85,10 @@ def _fitted(card: Card, source: RawRows, epoch: int, stored: list[str]) -> Selec
     """The rows of one source, every value as it is stored."""
     edge = Edge.of(card)
     places = range(len(card.columns))
-    read: list[Label[Any]] = [source.values[i].label(f"v{i}") for i in places]
+    read: list[Label[Any]] = []
+    for i in places:
+        arrival = isinstance(card.columns[i], EpochColumn)
+        read.append((constant(epoch) if arrival else source.values[i]).label(f"v{i}"))
     person: list[Label[Any]] = []
     if source.person is not None:
         read.append(source.person.label(PERSON))

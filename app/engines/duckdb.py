@@ -24,7 +24,7 @@ from app.engines.graph import count_graph
 from app.engines.layout import Layout
 from app.engines.paths import resolve_source
 from app.engines.prepare import prepare_version, version_path
-from app.engines.records import DuckDBRecords
+from app.engines.records import DuckDBRecords, KeptRecords
 from app.engines.sources import Unreadable, file_digest, file_state, open_table
 from app.engines.sql_engine import SqlEngine
 from app.engines.versions import OpenVersions
@@ -54,6 +54,8 @@ class DuckDBAsking:
 
 class DuckDBEngine(SqlEngine):
     """Implements `interfaces.Engine`. Safe to call from many threads."""
+
+    lasting = True
 
     def __init__(
         self,
@@ -108,7 +110,8 @@ class DuckDBEngine(SqlEngine):
 
     @override
     def records(self, dataset: Dataset, wanted: Records) -> Iterable[Matrix]:
-        return DuckDBRecords(self._versions, dataset, wanted, self._timeout_seconds)
+        found = DuckDBRecords(self._versions, dataset, wanted, self._timeout_seconds)
+        return KeptRecords(found.read)
 
     def close(self) -> None:
         """Close every version that is not in use; the engine opens them again when asked."""

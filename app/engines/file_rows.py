@@ -20,6 +20,7 @@ from sqlalchemy import (
     false,
     func,
     literal_column,
+    null,
     table,
     text,
     true,
@@ -38,6 +39,7 @@ from app.datasets import (
     Column,
     ColumnPerson,
     DateColumn,
+    EpochColumn,
     IntegerColumn,
     NumberColumn,
     TextColumn,
@@ -81,6 +83,9 @@ def file_rows(card: Card, source: SourceTable) -> RawRows:
     )
     values: list[ColumnElement[Any]] = []
     for i, each in enumerate(card.columns):
+        if isinstance(each, EpochColumn):
+            values.append(null())  # known of each source as a whole
+            continue
         position = source.position(each.name)
         assert position is not None, "the card was checked against the file"
         raw: ColumnElement[Any] = column(f"k{position}")

@@ -1,7 +1,8 @@
 """Does a card fit a file? By names and types alone, never by values."""
 
-from app.datasets import Card, Column, ColumnPerson
-from app.engines.sources import SourceTable
+from typing import Protocol
+
+from app.datasets import Card, Column, ColumnPerson, EpochColumn
 from app.errors import FieldError, Invalid
 
 _WHOLE = {
@@ -27,15 +28,29 @@ _FITS: dict[str, set[str]] = {
 _IDENTIFIES = _WHOLE | _TEXT | {"DECIMAL", "ENUM", "UUID", "BOOLEAN"} | _DAYS
 
 
-def check_fit(card: Card, table: SourceTable) -> None:
-    """Raises Invalid, naming every column that is absent or of another type."""
+class Described(Protocol):
+    """A source's columns and their types."""
+
+    @property
+    def types(self) -> tuple[str, ...]: ...
+
+    def position(self, name: str) -> int | None: ...
+
+
+def check_fit(card: Card, table: Described, *, parsed: bool = True) -> None:
+    """Raises Invalid, naming every column that is absent or of another type. `parsed`: are numbers
+    and days read from texts? Of a file they are; a table has types of its own."""
     broken = []
     for i, column in enumerate(card.columns):
         position = table.position(column.name)
-        if position is None:
+        if isinstance(column, EpochColumn):
+            if position is not None:
+                rule = "a name that no column of the source has: epochs are not read from it"
+                broken.append(FieldError(f"/columns/{i}/name", rule))
+        elif position is None:
             rule = "a column that the source has, once"
             broken.append(FieldError(f"/columns/{i}/name", rule))
-        elif not _fits(column, table.types[position]):
+        elif not _fits(column, table.types[position], parsed=parsed):
             rule = f"the source's column cannot be read as {column.type}"
             broken.append(FieldError(f"/columns/{i}/type", rule))
     if isinstance(card.person, ColumnPerson):
@@ -47,7 +62,9 @@ def check_fit(card: Card, table: SourceTable) -> None:
         raise Invalid("The card does not fit the source.", *broken)
 
 
-def _fits(column: Column, stored: str) -> bool:
+def _fits(column: Column, stored: str, *, parsed: bool) -> bool:
+    if not parsed and stored in _TEXT and column.type in ("integer", "number", "date"):
+        return False
     if column.type == "integer" and stored.startswith("DECIMAL") and not stored.endswith(",0)"):
         return False
     return _plain(stored) in _FITS[column.type]

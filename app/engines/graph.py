@@ -22,12 +22,11 @@ from app.queries.statistics import EdgeTally, GraphCounts
 FIRST = 512
 
 # Numbers from 1; an edge goes from its node that is last to the one that is first.
-_EDGES = """
-CREATE OR REPLACE TEMP TABLE edges AS
+EDGES = """
 WITH chosen AS ({chosen}),
 degrees AS (
     SELECT node, count(*) AS degree
-    FROM (SELECT one AS node FROM chosen UNION ALL SELECT other FROM chosen) GROUP BY node
+    FROM (SELECT one AS node FROM chosen UNION ALL SELECT other FROM chosen) AS ends GROUP BY node
 ),
 numbered AS (
     SELECT node, degree,
@@ -38,22 +37,21 @@ SELECT greatest(a.number, b.number) AS last, least(a.number, b.number) AS first,
     least(a.degree, b.degree) AS last_degree, greatest(a.degree, b.degree) AS first_degree
 FROM chosen JOIN numbered AS a ON one = a.node JOIN numbered AS b ON other = b.node
 """
-_BOTH_WAYS = """
-CREATE OR REPLACE TEMP TABLE joined AS
+BOTH_WAYS = """
 SELECT last AS middle, first AS node, first_degree AS degree FROM edges
 UNION ALL SELECT first, last, last_degree FROM edges
 """
-_TRIANGLES = """
+TRIANGLES = """
 SELECT count(*) FROM edges AS a
 JOIN edges AS b ON a.last = b.last AND a.first < b.first
 JOIN edges AS c ON c.last = b.first AND c.first = a.first
 """
-_COMMON = """
+COMMON = """
 WITH ends AS (SELECT middle, node FROM joined WHERE {which})
 SELECT coalesce(max(size), 0) FROM (
     SELECT count(*) AS size FROM ends AS a
     JOIN ends AS b ON a.middle = b.middle AND a.node < b.node GROUP BY a.node, b.node
-)
+) AS pairs
 """
 
 
@@ -62,11 +60,12 @@ def count_graph(
 ) -> GraphCounts:
     chosen = chosen_edges(layout, wanted)
     try:
-        cursor.execute(_EDGES.format(chosen=chosen.text), chosen.parameters)
-        cursor.execute(_BOTH_WAYS)
-        triangles = _number(cursor, _TRIANGLES)
-        reached = _number(cursor, _COMMON.format(which=f"node <= {FIRST:d}"))
-        more = _number(cursor, _COMMON.format(which=f"degree > {reached:d}"))
+        edges = f"CREATE OR REPLACE TEMP TABLE edges AS {EDGES.format(chosen=chosen.text)}"
+        cursor.execute(edges, chosen.parameters)
+        cursor.execute(f"CREATE OR REPLACE TEMP TABLE joined AS {BOTH_WAYS}")
+        triangles = _number(cursor, TRIANGLES)
+        reached = _number(cursor, COMMON.format(which=f"node <= {FIRST:d}"))
+        more = _number(cursor, COMMON.format(which=f"degree > {reached:d}"))
         return GraphCounts(triangles, max(reached, more))
     finally:
         cursor.execute("DROP TABLE IF EXISTS joined")

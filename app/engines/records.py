@@ -5,7 +5,7 @@ stays open between batches, however long a run takes. Rows that are few enough a
 run, so that each further step reads nothing. As elsewhere no text of the driver leaves.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
+    Integer,
     Select,
     and_,
     bindparam,
@@ -29,7 +30,7 @@ from app.engines.layout import TABLE, Layout
 from app.engines.sql import factor_sql
 from app.engines.versions import OpenVersions
 from app.engines.watchdog import WATCHDOG
-from app.errors import EngineFailed
+from app.errors import EngineFailed, EngineUnavailable
 from app.queries.statistics import CodeOf, Matrix, Placed, Records
 
 BATCH_ROWS = 1 << 16
@@ -57,19 +58,15 @@ def selected_records(layout: Layout, wanted: Records) -> Select[*tuple[Any, ...]
 
 def _number(wanted: Placed | CodeOf, layout: Layout) -> Any:
     if isinstance(wanted, CodeOf):
-        return cast(stored_column(layout, wanted.column), BigInteger())
+        return cast(cast(stored_column(layout, wanted.column), Integer()), BigInteger())
     return cast(factor_sql(wanted, layout), BigInteger())
 
 
 @dataclass(slots=True)
-class DuckDBRecords:
-    """The rows of one run; can be gone through again and again."""
+class KeptRecords:
+    """The rows of one run; can be gone through again and again. No text of a driver leaves."""
 
-    versions: OpenVersions
-    dataset: Dataset
-    wanted: Records
-    timeout_seconds: float
-    _statement: Statement | None = None
+    read: Callable[[], Iterator[Matrix]]
     _kept: list[Matrix] | None = None
 
     def __iter__(self) -> Iterator[Matrix]:
@@ -78,7 +75,8 @@ class DuckDBRecords:
             return
         kept: list[Matrix] | None = []
         numbers = 0
-        for batch in self._read():
+        batches = self.read()
+        while (batch := _next(batches)) is not None:
             numbers += batch.size
             if kept is not None and numbers <= NUMBERS_KEPT_MAX:
                 kept.append(batch)
@@ -87,7 +85,28 @@ class DuckDBRecords:
             yield batch
         self._kept = kept
 
-    def _read(self) -> Iterator[Matrix]:
+
+def _next(batches: Iterator[Matrix]) -> Matrix | None:
+    try:
+        return next(batches, None)
+    except EngineUnavailable:
+        raise
+    except Exception:  # noqa: BLE001, S110 - whatever its class, its text may quote a cell
+        pass
+    raise EngineFailed("The question could not be answered.")
+
+
+@dataclass(slots=True)
+class DuckDBRecords:
+    """A version's rows, range by range."""
+
+    versions: OpenVersions
+    dataset: Dataset
+    wanted: Records
+    timeout_seconds: float
+    _statement: Statement | None = None
+
+    def read(self) -> Iterator[Matrix]:
         rows = self._fetch(None)
         count = int(rows[0, 0])
         for start in range(0, count, BATCH_ROWS):
@@ -96,28 +115,18 @@ class DuckDBRecords:
                 yield batch
 
     def _fetch(self, between: tuple[int, int] | None) -> Matrix:
-        found = self._fetched(between)
-        if found is None:
-            raise EngineFailed("The question could not be answered.")
-        return found
-
-    def _fetched(self, between: tuple[int, int] | None) -> Matrix | None:
-        """The rows in a range, or how many there are; None for whatever went wrong."""
-        try:
-            with self.versions.cursor(self.dataset) as (cursor, layout):
-                asked = _COUNT
-                if between is not None:
-                    statement = self._statement or render_range(layout, self.wanted)
-                    self._statement = statement
-                    start, stop = between
-                    values = {**statement.values, "start": start, "stop": stop}
-                    asked = replace(statement, values=values)
-                with WATCHDOG.watch(cursor, self.timeout_seconds):
-                    found = cursor.execute(asked.text, asked.parameters).fetchnumpy()
-                    columns = list(found.values())
-            return _matrix(columns)
-        except Exception:  # noqa: BLE001 - whatever its class, its text may quote a cell
-            return None
+        """The rows in a range, or how many there are."""
+        with self.versions.cursor(self.dataset) as (cursor, layout):
+            asked = _COUNT
+            if between is not None:
+                statement = self._statement or render_range(layout, self.wanted)
+                self._statement = statement
+                start, stop = between
+                values = {**statement.values, "start": start, "stop": stop}
+                asked = replace(statement, values=values)
+            with WATCHDOG.watch(cursor, self.timeout_seconds):
+                found = cursor.execute(asked.text, asked.parameters).fetchnumpy()
+        return _matrix(list(found.values()))
 
 
 _COUNT = Statement(

@@ -289,7 +289,7 @@ def test_values_and_names_are_never_in_the_text() -> None:
     for private in (text, "123456", "98765", "city", "income"):
         assert private not in rendered.statement.text
     assert 123456.5 in rendered.statement.parameters
-    assert all(word in rendered.text for word in ('"rows"', '"c1"', '"c3"'))
+    assert all(word in rendered.statement.text for word in ('"rows"', '"c1"', '"c3"'))
 
 
 def test_rendering_is_kept_for_the_same_layout_and_tally() -> None:

@@ -1,0 +1,238 @@
+"""The PostgreSQL engine: exact statistics of a table, computed where it is.
+
+The connection's role may read and nothing else: a table that it could change is refused. Every
+question is one read-only transaction, that sees one state of the table. A table can change under
+us, so its state is part of what is registered: the files it lies in, and how many rows were ever
+inserted, updated or deleted, as the server counts them (within about a second). A question on a
+table in another state is not asked, and nothing is charged; the rows may be declared a new version.
+"""
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import psycopg
+from psycopg import pq, sql
+from psycopg.rows import tuple_row
+from sqlalchemy import table as named_table
+from typing_extensions import override
+
+from app.datasets import Source
+from app.engines.connections import Connections, Interruption, find_connection
+from app.engines.dialects import POSTGRESQL, Statement
+from app.engines.remote import UNREACHABLE, RemoteEngine
+from app.engines.table_rows import Table
+from app.engines.watchdog import WATCHDOG
+from app.errors import EngineUnavailable
+
+CONNECT_SECONDS = 5
+IDLE_MAX = 8  # connections kept of each name
+SETTINGS = (
+    "-c default_transaction_read_only=on -c TimeZone=UTC -c DateStyle=ISO -c search_path= "
+    "-c lock_timeout=10s -c idle_in_transaction_session_timeout=10min -c client_min_messages=error"
+)
+# Of each type of PostgreSQL the name that DuckDB has for it.
+_TYPES: Mapping[str, str] = {
+    "int2": "SMALLINT",
+    "int4": "INTEGER",
+    "int8": "BIGINT",
+    "float4": "FLOAT",
+    "float8": "DOUBLE",
+    "text": "VARCHAR",
+    "varchar": "VARCHAR",
+    "bpchar": "VARCHAR",
+    "name": "VARCHAR",
+    "bool": "BOOLEAN",
+    "date": "DATE",
+    "timestamp": "TIMESTAMP",
+    "timestamptz": "TIMESTAMP WITH TIME ZONE",
+    "uuid": "UUID",
+}
+_RELATION = """
+SELECT c.oid::bigint FROM pg_catalog.pg_class AS c
+JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+WHERE n.nspname = %s AND c.relname = %s AND c.relkind IN ('r', 'p')
+AND has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT')
+AND NOT has_table_privilege(c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE')
+AND NOT pg_has_role(c.relowner, 'MEMBER')
+"""
+_COLUMNS = """
+SELECT a.attname, t.typname, t.typtype, a.atttypmod FROM pg_catalog.pg_attribute AS a
+JOIN pg_catalog.pg_type AS t ON t.oid = a.atttypid
+WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
+"""
+# A partitioned table is its leaves; what rows they have ever had is counted by the server.
+_STATE = """
+SELECT leaf.relid::oid::bigint, pg_relation_filenode(leaf.relid)::bigint,
+  pg_stat_get_tuples_inserted(leaf.relid), pg_stat_get_tuples_updated(leaf.relid),
+  pg_stat_get_tuples_deleted(leaf.relid)
+FROM pg_partition_tree(%s::oid::regclass) AS leaf WHERE leaf.isleaf ORDER BY 1
+"""
+_COLUMN_STATE = """
+SELECT string_agg(format('%%s %%s %%s', attnum, attname, atttypid), ',' ORDER BY attnum)
+FROM pg_catalog.pg_attribute WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped
+"""
+_DATABASE = """
+SELECT (SELECT system_identifier FROM pg_control_system()), oid::bigint
+FROM pg_catalog.pg_database WHERE datname = current_database()
+"""
+
+
+class PostgresSession:
+    """One read-only transaction."""
+
+    def __init__(self, connection: psycopg.Connection[Any], deadline: float) -> None:
+        self._connection = connection
+        self._deadline = deadline
+
+    def table(self, name: str) -> Table | None:
+        oid = self._oid(name)
+        if oid is None:
+            return None
+        columns = self._run(_COLUMNS, (oid,))
+        names = tuple(row[0] for row in columns)
+        schema, _, plain = name.rpartition(".")
+        return Table(
+            POSTGRESQL,
+            named_table(plain, schema=schema or "public"),
+            names,
+            tuple(_type_name(*row[1:]) for row in columns),
+            names,
+        )
+
+    def state(self, name: str) -> str:
+        oid = self._oid(name)
+        if oid is None:
+            return "gone"
+        return repr((self._run(_STATE, (oid,)), self._run(_COLUMN_STATE, (oid,))))
+
+    def place(self, name: str) -> str:
+        ((system, database),) = self._run(_DATABASE, ())
+        return f"postgresql {system} {database} {self._oid(name)}"
+
+    def rows(self, statement: Statement) -> list[tuple[Any, ...]]:
+        return self._run(statement.text, statement.parameters)
+
+    def batches(self, statement: Statement, size: int) -> Iterator[list[tuple[Any, ...]]]:
+        self._limit()
+        with self._connection.cursor(name="batches", row_factory=tuple_row) as cursor:
+            cursor.execute(statement.text.encode(), statement.parameters)
+            while rows := cursor.fetchmany(size):
+                yield rows
+
+    def _oid(self, name: str) -> int | None:
+        schema, _, plain = name.rpartition(".")
+        if not plain or "." in schema:
+            return None
+        found = self._run(_RELATION, (schema or "public", plain))
+        return found[0][0] if found else None
+
+    def _run(self, text: str, parameters: Any) -> list[tuple[Any, ...]]:
+        self._limit()
+        with self._connection.cursor(row_factory=tuple_row) as cursor:
+            # Never prepared: a plan for any value would not know how few rows this one has.
+            return cursor.execute(text.encode(), parameters, prepare=False).fetchall()
+
+    def _limit(self) -> None:
+        """What is left of the time; the watchdog is for a server that does not keep to it."""
+        left = max(1, int((self._deadline - time.monotonic()) * 1000))
+        limit = sql.SQL("SET LOCAL statement_timeout = {}").format(sql.Literal(left))
+        self._connection.execute(limit)
+
+
+class PostgresEngine(RemoteEngine):
+    dialect = POSTGRESQL
+
+    def __init__(
+        self,
+        *,
+        connections: Connections,
+        timeout_seconds: float = 30.0,
+        ingest_timeout_seconds: float = 3600.0,
+        memo_size: int = 4096,
+        home: Path | None = None,
+        **_: Any,
+    ) -> None:
+        super().__init__(memo_size)
+        self._connections = connections
+        self._timeout_seconds = timeout_seconds
+        self._ingest_timeout_seconds = ingest_timeout_seconds
+        self._idle: dict[str, list[psycopg.Connection[Any]]] = {}
+        self._idle_lock = Lock()
+
+    @contextmanager
+    @override
+    def _session(self, source: Source, *, ingesting: bool = False) -> Iterator[PostgresSession]:
+        url = find_connection(self._connections, source.connection, "postgresql").url
+        seconds = self._ingest_timeout_seconds if ingesting else self._timeout_seconds
+        connection = self._begun(url)
+        sound = False
+        try:
+            with WATCHDOG.watch(Interruption(connection.cancel_safe), seconds + 1):
+                yield PostgresSession(connection, time.monotonic() + seconds)
+            connection.execute("ROLLBACK")
+            sound = True
+        finally:
+            if sound:
+                self._give_back(url, connection)
+            else:
+                connection.close()
+
+    def _begun(self, url: str) -> psycopg.Connection[Any]:
+        """A connection in a new transaction; an idle one may have been cut off meanwhile."""
+        while True:
+            with self._idle_lock:
+                idle = self._idle.get(url)
+                kept = idle.pop() if idle else None
+            try:
+                connection = kept or _connected(url)
+                connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                return connection
+            except (psycopg.Error, OSError, ValueError):
+                if kept is None:
+                    break
+                kept.close()
+        raise EngineUnavailable(UNREACHABLE)
+
+    def _give_back(self, url: str, connection: psycopg.Connection[Any]) -> None:
+        with self._idle_lock:
+            idle = self._idle.setdefault(url, [])
+            fine = connection.info.transaction_status == pq.TransactionStatus.IDLE
+            if fine and len(idle) < IDLE_MAX:
+                idle.append(connection)
+                return
+        connection.close()
+
+    def close(self) -> None:
+        """Close what nobody is using."""
+        with self._idle_lock:
+            for idle in self._idle.values():
+                while idle:
+                    idle.pop().close()
+
+
+def _connected(url: str) -> psycopg.Connection[Any]:
+    return psycopg.connect(
+        url,
+        autocommit=True,  # transactions are begun and ended here, in so many words
+        connect_timeout=CONNECT_SECONDS,
+        options=SETTINGS,
+        keepalives_idle=10,
+        keepalives_interval=5,
+        keepalives_count=3,
+        tcp_user_timeout=30_000,
+    )
+
+
+def _type_name(name: str, kind: str, modifier: int) -> str:
+    if kind == "e":
+        return "ENUM"
+    if name == "numeric":
+        if modifier < 4:
+            return "DECIMAL"
+        digits, scale = (modifier - 4) >> 16, (modifier - 4) & 0x7FF
+        return f"DECIMAL({digits},{scale if scale < 1024 else scale - 2048})"
+    return _TYPES.get(name, name.upper()) if kind == "b" else name.upper()

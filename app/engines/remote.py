@@ -1,0 +1,273 @@
+"""What engines over tables of a database share: nothing is prepared, so rows are cleaned by the
+question's own statement, and what was registered is known again by its state before each question.
+"""
+
+import hashlib
+from abc import abstractmethod
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from decimal import Decimal
+from threading import Lock
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from sqlalchemy import FromClause, Select, func, select
+from typing_extensions import override
+
+from app.datasets import Card, ColumnPerson, Dataset, Source
+from app.engines.cleaning import cleaned_rows
+from app.engines.content import content_of, content_statement
+from app.engines.dialects import Dialect, Statement, written
+from app.engines.epochs import OTHER
+from app.engines.fitting import check_fit
+from app.engines.graph_anywhere import count_graph_anywhere
+from app.engines.layout import TABLE, Layout
+from app.engines.records import KeptRecords, selected_records
+from app.engines.sql_engine import Asking, SqlEngine
+from app.engines.table_rows import Table, table_rows
+from app.errors import EngineUnavailable, Invalid
+from app.interfaces import EpochInspection, Inspection
+from app.queries.statistics import EdgeTally, GraphCounts, Matrix, Records
+
+T = TypeVar("T")
+LAYOUTS_MAX = 64
+RECORDS_BATCH = 1 << 16
+CHANGED = "The source has changed since it was registered."
+UNREACHABLE = "The source cannot be reached."
+NO_TABLE = "a table that the connection's role can read, and nothing but read"
+
+
+class Session(Protocol):
+    """A connection that looks at tables, or asks; under a time limit that really interrupts."""
+
+    def table(self, name: str) -> Table | None:
+        """None if there is no such table, or it may not be used."""
+        ...
+
+    def state(self, name: str) -> str:
+        """Changes whenever the table does. Reads no row."""
+        ...
+
+    def place(self, name: str) -> str:
+        """The same for the same table, however it was named."""
+        ...
+
+    def rows(self, statement: Statement) -> list[tuple[Any, ...]]: ...
+
+    def batches(self, statement: Statement, size: int) -> Iterator[list[tuple[Any, ...]]]: ...
+
+
+class RemoteAsking:
+    def __init__(self, session: Session, layout: Layout) -> None:
+        self._session = session
+        self.layout = layout
+
+    def rows(self, statement: Statement) -> list[tuple[Any, ...]]:
+        return whole_numbers(self._session.rows(statement))
+
+    def batches(self, statement: Statement, size: int) -> Iterator[list[tuple[Any, ...]]]:
+        return map(whole_numbers, self._session.batches(statement, size))
+
+
+class RemoteEngine(SqlEngine):
+    """Implements `interfaces.Engine` but for the sessions, which each database has of its own."""
+
+    dialect: Dialect
+    lasting = False  # what was there a moment ago may be gone
+
+    def __init__(self, memo_size: int) -> None:
+        super().__init__(memo_size)
+        self._layouts: OrderedDict[str, Layout] = OrderedDict()
+        self._lock = Lock()
+
+    @abstractmethod
+    def _session(
+        self, source: Source, *, ingesting: bool = False
+    ) -> AbstractContextManager[Session]:
+        """Raises EngineUnavailable if the database cannot be reached, Invalid for a connection that
+        there is not."""
+
+    # Registering
+
+    def inspect(self, source: Source, card: Card) -> Inspection:
+        def look(session: Session) -> Inspection:
+            table = _found(session, source.path, "/source/table")
+            check_fit(card, table, parsed=False)
+            state = session.state(source.path)
+            content = self._content(session, [table])
+            if session.state(source.path) != state:
+                raise EngineUnavailable("The source changed while it was read.")
+            return Inspection(_digest(state), content, session.place(source.path))
+
+        return self._looked(source, look)
+
+    def inspect_epoch(self, dataset: Dataset, path: str) -> EpochInspection:
+        card = dataset.card
+
+        def look(session: Session) -> EpochInspection:
+            new = _found(session, path, "/append/table")
+            tables = [_found(session, name, "/append/table") for name in _names(dataset)]
+            _check_epoch(card, tables[0], new)
+            state = session.state(path)
+            content = self._content(session, [new])
+            together = self._content(session, [*tables, new])
+            (found,) = session.rows(written(_count(new.rows), self.dialect))
+            if session.state(path) != state:
+                raise EngineUnavailable("The source changed while it was read.")
+            place, empty = session.place(path), int(found[0]) == 0
+            return EpochInspection(_digest(state), content, place, together, empty)
+
+        return self._looked(dataset.source, look)
+
+    def _content(self, session: Session, tables: Sequence[Table]) -> str:
+        statement = written(content_statement(tables), self.dialect)
+        (row,) = whole_numbers(session.rows(statement))
+        return content_of(row)
+
+    def _looked(self, source: Source, look: Callable[[Session], T]) -> T:
+        try:
+            with self._session(source, ingesting=True) as session:
+                return look(session)
+        except (Invalid, EngineUnavailable):
+            raise
+        except Exception:  # noqa: BLE001, S110 - whatever its class, its text may quote a cell
+            pass
+        raise EngineUnavailable("The source cannot be read as the table it should be.")
+
+    # Asking
+
+    def ready(self, dataset: Dataset) -> bool:
+        """Nothing is prepared: `prepare` looks every time."""
+        return False
+
+    def prepare(self, dataset: Dataset) -> None:
+        with self._asking(dataset):
+            pass
+
+    @override
+    def _asking(self, dataset: Dataset) -> AbstractContextManager[Asking]:
+        return _Asking(self, dataset)
+
+    @override
+    def _graph(self, asking: RemoteAsking, wanted: EdgeTally) -> GraphCounts:
+        def number(statement: Statement) -> int:
+            ((found,),) = asking.rows(statement)
+            if type(found) is not int:
+                raise TypeError("a count is a whole number")
+            return found
+
+        return count_graph_anywhere(number, asking.layout, wanted)
+
+    @override
+    def records(self, dataset: Dataset, wanted: Records) -> Iterable[Matrix]:
+        def read() -> Iterator[Matrix]:
+            with self._asking(dataset) as asking:
+                statement = asking.layout.written(selected_records(asking.layout, wanted))
+                for rows in asking.batches(statement, RECORDS_BATCH):
+                    yield np.asfortranarray(np.array(rows, dtype=np.int64))
+
+        return KeptRecords(read)
+
+    def _layout(self, dataset: Dataset, session: Session) -> Layout:
+        """Of a version whose tables were seen to be what was registered."""
+        with self._lock:
+            layout = self._layouts.get(dataset.version.id)
+        if layout is None:
+            tables = [session.table(name) for name in _names(dataset)]
+            known = [each for each in tables if each is not None]
+            if len(known) < len(tables):
+                raise EngineUnavailable(CHANGED)
+            card, seed = dataset.card, dataset.version.seed
+            rows = cleaned_rows(card, [table_rows(card, each) for each in known], seed)
+            layout = Layout(card, self.dialect, rows.subquery(TABLE))
+            with self._lock:
+                self._layouts[dataset.version.id] = layout
+                while len(self._layouts) > LAYOUTS_MAX:
+                    self._layouts.popitem(last=False)
+        return layout
+
+
+class _Asking(AbstractContextManager[RemoteAsking]):
+    """A session on tables that are as they were registered."""
+
+    def __init__(self, engine: RemoteEngine, dataset: Dataset) -> None:
+        self._engine = engine
+        self._dataset = dataset
+        self._open: AbstractContextManager[Session] | None = None
+
+    @override
+    def __enter__(self) -> RemoteAsking:
+        engine, dataset = self._engine, self._dataset
+        try:
+            opened = engine._session(dataset.source)
+            session = opened.__enter__()
+        except Invalid:
+            raise EngineUnavailable(UNREACHABLE) from None
+        try:
+            return RemoteAsking(session, self._known(session))
+        except BaseException as error:
+            opened.__exit__(type(error), error, None)
+            if isinstance(error, EngineUnavailable) or not isinstance(error, Exception):
+                raise
+        finally:
+            self._open = opened
+        raise EngineUnavailable(UNREACHABLE)  # no row was asked for yet
+
+    def _known(self, session: Session) -> Layout:
+        version = self._dataset.version
+        registered = [version.digest, *(epoch.digest for epoch in version.appended)]
+        states = [_digest(session.state(name)) for name in _names(self._dataset)]
+        if states != registered:
+            raise EngineUnavailable(CHANGED)
+        return self._engine._layout(self._dataset, session)
+
+    @override
+    def __exit__(self, *error: Any) -> None:
+        assert self._open is not None
+        self._open.__exit__(*error)
+
+
+def whole_numbers(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Sums come as decimals without a fraction; a column is of one type."""
+    if not rows or not any(type(each) is Decimal for each in rows[0]):
+        return rows
+    return [tuple(_whole(each) if type(each) is Decimal else each for each in row) for row in rows]
+
+
+def _whole(number: Decimal) -> int:
+    if number != number.to_integral_value():
+        raise TypeError("an exact statistic is a whole number")
+    return int(number)
+
+
+def _names(dataset: Dataset) -> list[str]:
+    return [dataset.source.path, *(epoch.path for epoch in dataset.version.appended)]
+
+
+def _digest(state: str) -> str:
+    return hashlib.sha256(state.encode()).hexdigest()
+
+
+def _found(session: Session, name: str, at: str) -> Table:
+    table = session.table(name)
+    if table is None:
+        raise Invalid.field(at, NO_TABLE)
+    return table
+
+
+def _check_epoch(card: Card, first: Table, new: Table) -> None:
+    fits = sorted(first.names) == sorted(new.names)
+    try:
+        check_fit(card, new, parsed=False)
+    except Invalid:
+        fits = False
+    if fits and isinstance(card.person, ColumnPerson):
+        places = [(each, each.position(card.person.column)) for each in (first, new)]
+        fits = len({each.types[place] for each, place in places if place is not None}) == 1
+    if not fits:
+        raise Invalid.field("/append/table", OTHER.replace("a file", "a table"))
+
+
+def _count(rows: FromClause) -> Select[*tuple[Any, ...]]:
+    return select(func.count()).select_from(rows)

@@ -1,0 +1,158 @@
+"""The values of a table in a database, read in their declared types.
+
+Tables have types, so nothing is parsed: a column of text is no number. What a type can hold and a
+double or a day cannot (NaN and infinities of NUMERIC, more digits than there are) is brought within
+reach first, because an error that depends on a value would tell of it.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import (
+    Boolean,
+    ColumnElement,
+    Date,
+    Double,
+    FromClause,
+    Integer,
+    String,
+    case,
+    cast,
+    column,
+    func,
+    null,
+)
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import FunctionElement
+
+from app.datasets import (
+    TEXT_GAPS,
+    BooleanColumn,
+    Card,
+    CategoryColumn,
+    Column,
+    ColumnPerson,
+    DateColumn,
+    EpochColumn,
+    IntegerColumn,
+    NumberColumn,
+    TextColumn,
+)
+from app.engines.cleaning import RawRows
+from app.engines.dialects import Dialect, IsNaN, constant, quoted
+from app.engines.file_rows import truth
+from app.engines.lists import among
+
+FAR = 10**16  # outside the bounds of every `number` column
+DIGITS = 60  # of a fraction: what is smaller is nothing to a double that is not tiny
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows to select from and their columns: what they are called by people and in SQL, and their
+    types, named as DuckDB names them."""
+
+    dialect: Dialect
+    rows: FromClause
+    names: tuple[str, ...]
+    types: tuple[str, ...]
+    called: tuple[str, ...]
+
+    def position(self, name: str) -> int | None:
+        """Where the column stands, if exactly one bears the name."""
+        return self.names.index(name) if self.names.count(name) == 1 else None
+
+    def column(self, place: int) -> ColumnElement[Any]:
+        return column(self.called[place])
+
+    def double(self, place: int) -> ColumnElement[Any]:
+        """A number as a double, brought within reach if that is needed to have one."""
+        raw = self.column(place)
+        if self.dialect.name != "postgresql" or not self.types[place].startswith("DECIMAL"):
+            return cast(raw, Double())
+        near = case(
+            (raw < constant(-FAR), constant(-FAR)),
+            (raw > constant(FAR), constant(FAR)),
+            else_=func.trunc(raw, constant(DIGITS)),
+        )
+        return cast(case((IsNaN(raw), null()), else_=near), Double())
+
+
+class PlaceOf(FunctionElement[int]):
+    """The place of a text in a list, from 0; NULL if it is not there."""
+
+    name = "place_of"
+    type = Integer()
+    inherit_cache = True
+
+
+@compiles(PlaceOf, "postgresql")
+def _place_of_postgresql(element: PlaceOf, compiler: SQLCompiler, **options: Any) -> str:
+    values, sought = (compiler.process(part, **options) for part in element.clauses)
+    return f"(array_position({values}, {sought}) - 1)"
+
+
+@compiles(PlaceOf, "spark")
+def _place_of_spark(element: PlaceOf, compiler: SQLCompiler, **options: Any) -> str:
+    values, sought = (compiler.process(part, **options) for part in element.clauses)
+    return f"CAST(nullif(array_position({values}, {sought}), 0) - 1 AS INTEGER)"
+
+
+class Ungapped(FunctionElement[str]):
+    """A text with every run of gaps as one space, and none at its ends."""
+
+    name = "ungapped"
+    type = String()
+    inherit_cache = True
+
+
+# A text of these engines never holds the letter 0.
+_GAPS = "".join(rf"\u{max(low, 1):04x}-\u{high:04x}" for low, high in TEXT_GAPS)
+
+
+@compiles(Ungapped, "postgresql")
+def _ungapped_postgresql(element: Ungapped, compiler: SQLCompiler, **options: Any) -> str:
+    (value,) = (compiler.process(part, **options) for part in element.clauses)
+    return f"trim(both ' ' from regexp_replace({value}, '[{_GAPS}]+', ' ', 'g'))"
+
+
+@compiles(Ungapped, "spark")
+def _ungapped_spark(element: Ungapped, compiler: SQLCompiler, **options: Any) -> str:
+    (value,) = (compiler.process(part, **options) for part in element.clauses)
+    gaps = "".join(rf"\\x{{{max(low, 1):x}}}-\\x{{{high:x}}}" for low, high in TEXT_GAPS)
+    return f"trim(BOTH ' ' FROM regexp_replace({value}, '[{gaps}]+', ' '))"
+
+
+def table_rows(card: Card, table: Table) -> RawRows:
+    values = [_value(each, table, i) for i, each in enumerate(card.columns)]
+    person = None
+    if isinstance(card.person, ColumnPerson):
+        name = table.called[table.names.index(card.person.column)]
+        person = func.nullif(cast(column(name), String()), quoted(""))
+    return RawRows(table.rows, tuple(values), person)
+
+
+def _value(each: Column, table: Table, i: int) -> ColumnElement[Any]:
+    if isinstance(each, EpochColumn):
+        return null()  # known of each source as a whole
+    dialect, place = table.dialect, table.names.index(each.name)
+    raw, stored = table.column(place), table.types[place]
+    match each:
+        case IntegerColumn():
+            return _finite(raw, dialect) if stored.startswith("DECIMAL") else raw
+        case NumberColumn():
+            return table.double(place)
+        case BooleanColumn():
+            return cast(raw, Boolean()) if stored == "BOOLEAN" else truth(raw)
+        case DateColumn():
+            return cast(raw, Date())
+        case TextColumn():
+            return Ungapped(cast(raw, String()))
+        case CategoryColumn():
+            values = among(dialect, f"values{i}", "text", each.values)
+            return PlaceOf(values, cast(raw, String()))
+
+
+def _finite(raw: ColumnElement[Any], dialect: Dialect) -> ColumnElement[Any]:
+    return case((IsNaN(raw), null()), else_=raw) if dialect.name == "postgresql" else raw
