@@ -42,7 +42,9 @@ class Inspection:
     """What registration learns of a source: nothing that a question could be answered from."""
 
     digest: str  # SHA-256 of the source's bytes: has the file changed since?
-    content: str  # SHA-256 of the rows as a multiset: is it the same data in another file?
+    # Hashes of the rows as a multiset: is it the same data elsewhere? The first is the same in
+    # every engine, others are as an earlier release knew them.
+    contents: tuple[str, ...]
     place: str  # where the source really is, however it was written
 
 
@@ -51,9 +53,9 @@ class EpochInspection:
     """What is learned of a file of rows that arrived later."""
 
     digest: str
-    content: str
+    contents: tuple[str, ...]
     place: str
-    together: str  # the content of the dataset with it, as if all rows were in one file
+    together: tuple[str, ...]  # contents of the dataset with it, as if all rows were in one source
     empty: bool
 
 

@@ -21,6 +21,7 @@ from app.actions.trace_tradeoff import TraceTradeoff
 from app.api.application import make_application
 from app.api.services import Services
 from app.engines import ENGINES, load_engine
+from app.engines.connections import read_connections
 from app.errors import Invalid, StoreUnavailable
 from app.interfaces import Engine
 from app.mechanisms.sampling import SystemNoise
@@ -49,6 +50,7 @@ class LoadedEngines:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
+        self._connections = read_connections(settings.connections)
         self._loaded: dict[str, Engine] = {}
 
     def engine(self, name: str) -> Engine:
@@ -59,6 +61,7 @@ class LoadedEngines:
                 name,
                 home=self._settings.home,
                 data_roots=self._settings.data_roots,
+                connections=self._connections,
                 memory_limit=self._settings.engine_memory,
                 threads=self._settings.engine_threads,
                 timeout_seconds=self._settings.engine_timeout_seconds,

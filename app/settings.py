@@ -19,6 +19,7 @@ class Settings:
     port: int
     workers: int
     data_roots: tuple[Path, ...]
+    connections: Path | None
     admin_key: str | None
     secret_key: str | None
     release_grid_ms: int
@@ -48,6 +49,7 @@ class Settings:
             port=_whole(environment, "BURSAR_PORT", 8000, 0, 65535),
             workers=_whole(environment, "BURSAR_WORKERS", 1, 1, 64),
             data_roots=tuple(Path(root).absolute() for root in roots.split(os.pathsep) if root),
+            connections=Path(get("BURSAR_CONNECTIONS", "")) if get("BURSAR_CONNECTIONS") else None,
             admin_key=get("BURSAR_ADMIN_KEY") or None,
             secret_key=get("BURSAR_SECRET_KEY") or None,
             release_grid_ms=_whole(environment, "BURSAR_RELEASE_GRID_MS", 100, 0, 60_000),

@@ -50,6 +50,10 @@ VOIDED = (
     "The prepared data were gone, so nothing was read and the charge was given back. Ask again "
     "with a new Idempotency-Key."
 )
+DATA_AWAY = (
+    "The data cannot be opened now: their source cannot be reached, or is not what was registered. "
+    "Nothing was charged."
+)
 STALE_TRIES = 5
 
 
@@ -237,7 +241,7 @@ async def why_not(
         try:
             await asyncio.get_running_loop().run_in_executor(threads, engine.prepare, dataset)
         except EngineUnavailable:
-            return EngineUnavailable("The data cannot be opened now; nothing was charged.")
+            return EngineUnavailable(DATA_AWAY)
     if engine.lasting:
         ready.add(dataset.version.id)
     return None

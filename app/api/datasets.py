@@ -47,11 +47,34 @@ EXAMPLE = {
 }
 
 
-class SourceRequest(WireRequest):
-    """A CSV or Parquet file in one of the folders of BURSAR_DATA_ROOTS."""
+Place = Annotated[str, Field(min_length=1, max_length=1000)]
 
-    engine: Literal["duckdb"] = "duckdb"
-    path: Annotated[str, Field(min_length=1, max_length=1000)]
+
+class SourceRequest(WireRequest):
+    """Where the rows are. `duckdb`: the `path` of a CSV or Parquet file, or of a folder of Parquet
+    files, in one of the folders of BURSAR_DATA_ROOTS. `postgresql` and `spark`: a `table`, or for
+    Spark the `path` of a folder of Parquet files, behind a `connection` that the operator named."""
+
+    engine: Literal["duckdb", "postgresql", "spark"] = "duckdb"
+    path: Place | None = None
+    table: Place | None = None
+    connection: Place | None = None
+
+    def source(self) -> Source:
+        here = self.engine == "duckdb"
+        if here and self.table is not None:
+            raise Invalid.field("/source/table", "left out: a file is named by its path")
+        if here and self.connection is not None:
+            raise Invalid.field("/source/connection", "left out: a file needs none")
+        if self.engine == "postgresql" and self.path is not None:
+            raise Invalid.field("/source/path", "left out: a table is named by `table`")
+        if not here and self.connection is None:
+            raise Invalid.field("/source/connection", "the name of a connection")
+        place = self.table or self.path
+        if place is None or (self.table and self.path):
+            wanted = {"duckdb": "path", "postgresql": "table", "spark": "table"}[self.engine]
+            raise Invalid.field(f"/source/{wanted}", "where the rows are, said once")
+        return Source(self.engine, place, self.connection)
 
 
 class DatasetRequest(Card):
@@ -64,9 +87,11 @@ class DatasetRequest(Card):
 
 
 class EpochRequest(WireRequest):
-    """A CSV or Parquet file of new rows, with the columns of the dataset's first file."""
+    """New rows, with the columns of the dataset's first: a file's `path`, or a `table` behind the
+    dataset's own connection."""
 
-    path: Annotated[str, Field(min_length=1, max_length=1000)]
+    path: Place | None = None
+    table: Place | None = None
 
 
 class DatasetChange(WireRequest):
@@ -134,7 +159,7 @@ def register(
         principal,
         name=wanted.name,
         description=wanted.description,
-        source=Source(wanted.source.engine, wanted.source.path),
+        source=wanted.source.source(),
         card=Card.model_construct(**fields),
         reason=wanted.reason,
         request=parsed.request_key and f"{principal.analyst_id}/{parsed.request_key}",
@@ -201,9 +226,10 @@ def change(
     if wanted.append is not None:
         if wanted.description is not None or wanted.status is not None:
             raise Invalid.field("/append", "an epoch is appended by itself: leave the rest out")
-        appended = given.append_epoch(
-            principal, name=dataset, path=wanted.append.path, reason=wanted.reason
-        )
+        place = wanted.append.path or wanted.append.table
+        if place is None or (wanted.append.path and wanted.append.table):
+            raise Invalid.field("/append/path", "where the new rows are, said once")
+        appended = given.append_epoch(principal, name=dataset, path=place, reason=wanted.reason)
         return json_response(_shown(given, principal, appended))
     changed = given.datasets.alter(
         principal.name,
@@ -235,6 +261,13 @@ def _shown(given: Services, principal: Principal, dataset: Dataset) -> dict[str,
         "registered_at": iso(dataset.created_at),
     }
     if principal.role is Role.ADMIN:
-        shown["source"] = {"engine": dataset.source.engine, "path": dataset.source.path}
+        shown["source"] = _source_shown(dataset.source)
         shown["fingerprint"] = given.datasets.fingerprint(dataset)
     return shown
+
+
+def _source_shown(source: Source) -> dict[str, str]:
+    if source.connection is None:
+        return {"engine": source.engine, "path": source.path}
+    named = "path" if "/" in source.path else "table"
+    return {"engine": source.engine, "connection": source.connection, named: source.path}

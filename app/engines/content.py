@@ -29,7 +29,7 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
 from app.engines.dialects import ExactSum, HashNumber, IsNaN, constant, exact_double, quoted
-from app.engines.table_rows import Table
+from app.engines.table import Table
 
 STEP_BITS = 20
 NUMBER = r"^[+-]?[0-9]+([.][0-9]*)?([eE][+-]?[0-9][0-9]?)?$"
@@ -88,7 +88,8 @@ def content_statement(tables: Sequence[Table]) -> Select[*tuple[Any, ...]]:
 def content_of(row: Sequence[int]) -> str:
     count, *parts = row
     columns = sorted(f"{parts[i]}:{parts[i + 1]}:{parts[i + 2]}" for i in range(0, len(parts), 3))
-    return hashlib.sha256("\n".join([f"rows {count}", *columns]).encode()).hexdigest()
+    digest = hashlib.sha256("\n".join([f"rows {count}", *columns]).encode()).hexdigest()
+    return f"anywhere {digest}"
 
 
 def _canonical(table: Table, name: str) -> ColumnElement[Any]:

@@ -18,7 +18,7 @@ from app.datasets import Card, Dataset, Source
 from app.engines.connect import Limits, connect_to_ingest
 from app.engines.dialects import Statement
 from app.engines.epochs import AT, NO_FILE, check_epoch, is_empty
-from app.engines.fingerprint import content_hash
+from app.engines.fingerprint import contents_of
 from app.engines.fitting import check_fit
 from app.engines.graph import count_graph
 from app.engines.layout import Layout
@@ -68,6 +68,7 @@ class DuckDBEngine(SqlEngine):
         ingest_timeout_seconds: float = 3600.0,
         open_versions_max: int = 16,
         memo_size: int = 4096,
+        **_: Any,
     ) -> None:
         super().__init__(memo_size)
         self._limits = Limits(home.resolve(), memory_limit, threads)
@@ -126,10 +127,10 @@ class DuckDBEngine(SqlEngine):
         ):
             table = open_table(connection, path)
             check_fit(card, table)
-            content = content_hash(connection, table)
+            contents = contents_of(connection, table)
         if file_state(path) != state:
             raise EngineUnavailable("The source changed while it was read.")
-        return Inspection(digest=digest, content=content, place=str(path))
+        return Inspection(digest=digest, contents=contents, place=str(path))
 
     def _prepare(self, dataset: Dataset) -> None:
         sources = self._sources(dataset)
@@ -152,12 +153,12 @@ class DuckDBEngine(SqlEngine):
         ):
             tables = [open_table(connection, source) for source in (*sources, path)]
             check_epoch(dataset.card, tables[0], tables[-1])
-            content = content_hash(connection, tables[-1])
+            contents = contents_of(connection, tables[-1])
             empty = is_empty(connection, tables[-1])
-            together = content_hash(connection, *tables)
+            together = contents_of(connection, *tables)
         if file_state(path) != state:
             raise EngineUnavailable("The file changed while it was read.")
-        return EpochInspection(digest, content, str(path), together, empty)
+        return EpochInspection(digest, contents, str(path), together, empty)
 
 
 def _readable(work: Callable[[], T]) -> T:

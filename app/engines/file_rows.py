@@ -45,8 +45,9 @@ from app.datasets import (
     TextColumn,
 )
 from app.engines.cleaning import RawRows
-from app.engines.dialects import Wide, quoted
+from app.engines.dialects import DUCKDB, Wide, quoted
 from app.engines.sources import SourceTable
+from app.engines.table import Table
 
 _GAPS = "".join(rf"\x{{{low:x}}}-\x{{{high:x}}}" for low, high in TEXT_GAPS)
 _WHOLE_TEXT = r"^([+-]?[0-9]+)(\.0*)?$"  # "3" and "3.0" are whole, "3.7" and "1e3" are missing
@@ -74,13 +75,18 @@ def category_table(i: int) -> str:
     return f"categories{i}"
 
 
-def file_rows(card: Card, source: SourceTable) -> RawRows:
+def file_table(source: SourceTable) -> Table:
+    """The file as a table of columns k0, k1, ..."""
     relation = source.relation.replace("?", ":path")
     path: BindParameter[str] = bindparam("path", str(source.path), unique=True)
     read = text(f"SELECT * FROM {relation}").bindparams(path)  # noqa: S608 - generated names
-    rows: FromClause = read.columns(*(column(f"k{i}") for i in range(len(source.names)))).subquery(
-        "source"
-    )
+    called = tuple(f"k{i}" for i in range(len(source.names)))
+    rows = read.columns(*map(column, called)).subquery("source")
+    return Table(DUCKDB, rows, source.names, source.types, called)
+
+
+def file_rows(card: Card, source: SourceTable) -> RawRows:
+    rows: FromClause = file_table(source).rows
     values: list[ColumnElement[Any]] = []
     for i, each in enumerate(card.columns):
         if isinstance(each, EpochColumn):

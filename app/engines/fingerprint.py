@@ -13,7 +13,18 @@ import hashlib
 
 import duckdb
 
+from app.engines.content import content_of, content_statement
+from app.engines.dialects import DUCKDB, written
+from app.engines.file_rows import file_table
 from app.engines.sources import SourceTable
+
+
+def contents_of(connection: duckdb.DuckDBPyConnection, *tables: SourceTable) -> tuple[str, str]:
+    """What every engine knows the rows by, and what this one has always known them by."""
+    statement = written(content_statement([file_table(table) for table in tables]), DUCKDB)
+    row = connection.execute(statement.text, statement.parameters).fetchone()
+    assert row is not None, "an aggregate without groups has one row"
+    return content_of(row), content_hash(connection, *tables)
 
 
 def content_hash(connection: duckdb.DuckDBPyConnection, *tables: SourceTable) -> str:

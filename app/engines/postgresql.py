@@ -24,7 +24,7 @@ from app.datasets import Source
 from app.engines.connections import Connections, Interruption, find_connection
 from app.engines.dialects import POSTGRESQL, Statement
 from app.engines.remote import UNREACHABLE, RemoteEngine
-from app.engines.table_rows import Table
+from app.engines.table import Table
 from app.engines.watchdog import WATCHDOG
 from app.errors import EngineUnavailable
 

@@ -25,7 +25,8 @@ from app.engines.graph_anywhere import count_graph_anywhere
 from app.engines.layout import TABLE, Layout
 from app.engines.records import KeptRecords, selected_records
 from app.engines.sql_engine import Asking, SqlEngine
-from app.engines.table_rows import Table, table_rows
+from app.engines.table import Table
+from app.engines.table_rows import table_rows
 from app.errors import EngineUnavailable, Invalid
 from app.interfaces import EpochInspection, Inspection
 from app.queries.statistics import EdgeTally, GraphCounts, Matrix, Records
@@ -98,7 +99,7 @@ class RemoteEngine(SqlEngine):
             content = self._content(session, [table])
             if session.state(source.path) != state:
                 raise EngineUnavailable("The source changed while it was read.")
-            return Inspection(_digest(state), content, session.place(source.path))
+            return Inspection(_digest(state), (content,), session.place(source.path))
 
         return self._looked(source, look)
 
@@ -116,7 +117,7 @@ class RemoteEngine(SqlEngine):
             if session.state(path) != state:
                 raise EngineUnavailable("The source changed while it was read.")
             place, empty = session.place(path), int(found[0]) == 0
-            return EpochInspection(_digest(state), content, place, together, empty)
+            return EpochInspection(_digest(state), (content,), place, (together,), empty)
 
         return self._looked(dataset.source, look)
 

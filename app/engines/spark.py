@@ -23,7 +23,7 @@ from app.datasets import Source
 from app.engines.connections import Connection, Connections, Interruption, find_connection
 from app.engines.dialects import SPARK, Statement
 from app.engines.remote import UNREACHABLE, RemoteEngine
-from app.engines.table_rows import Table
+from app.engines.table import Table
 from app.engines.watchdog import WATCHDOG
 from app.errors import EngineFailed, EngineUnavailable
 

@@ -5,15 +5,12 @@ double or a day cannot (NaN and infinities of NUMERIC, more digits than there ar
 reach first, because an error that depends on a value would tell of it.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import (
     Boolean,
     ColumnElement,
     Date,
-    Double,
-    FromClause,
     Integer,
     String,
     case,
@@ -40,43 +37,10 @@ from app.datasets import (
     TextColumn,
 )
 from app.engines.cleaning import RawRows
-from app.engines.dialects import Dialect, IsNaN, constant, quoted
+from app.engines.dialects import Dialect, IsNaN, quoted
 from app.engines.file_rows import truth
 from app.engines.lists import among
-
-FAR = 10**16  # outside the bounds of every `number` column
-DIGITS = 60  # of a fraction: what is smaller is nothing to a double that is not tiny
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """Rows to select from and their columns: what they are called by people and in SQL, and their
-    types, named as DuckDB names them."""
-
-    dialect: Dialect
-    rows: FromClause
-    names: tuple[str, ...]
-    types: tuple[str, ...]
-    called: tuple[str, ...]
-
-    def position(self, name: str) -> int | None:
-        """Where the column stands, if exactly one bears the name."""
-        return self.names.index(name) if self.names.count(name) == 1 else None
-
-    def column(self, place: int) -> ColumnElement[Any]:
-        return column(self.called[place])
-
-    def double(self, place: int) -> ColumnElement[Any]:
-        """A number as a double, brought within reach if that is needed to have one."""
-        raw = self.column(place)
-        if self.dialect.name != "postgresql" or not self.types[place].startswith("DECIMAL"):
-            return cast(raw, Double())
-        near = case(
-            (raw < constant(-FAR), constant(-FAR)),
-            (raw > constant(FAR), constant(FAR)),
-            else_=func.trunc(raw, constant(DIGITS)),
-        )
-        return cast(case((IsNaN(raw), null()), else_=near), Double())
+from app.engines.table import Table
 
 
 class PlaceOf(FunctionElement[int]):

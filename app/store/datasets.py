@@ -133,14 +133,11 @@ class Datasets:
             if _find(change.connection, before.name).version.id != before.version.id:
                 raise Conflict("Another epoch was appended meanwhile; look again.")
             known = tables.fingerprints
-            together, content, place = self._marked(
-                change,
-                f"content {inspection.together}",
-                f"content {inspection.content}",
-                f"place {inspection.place}",
-            )
+            together = self._marked(change, *(f"content {each}" for each in inspection.together))
+            contents = self._marked(change, *(f"content {each}" for each in inspection.contents))
+            (place,) = self._marked(change, f"place {inspection.place}")
             # Nothing is what every empty file holds; it belongs to nobody.
-            marks = (together, place) if inspection.empty else (together, content, place)
+            marks = [*together, place] if inspection.empty else [*together, *contents, place]
             found: dict[str, str] = {
                 row.fingerprint: row.book_id
                 for row in change.connection.execute(
@@ -155,7 +152,7 @@ class Datasets:
                 if mark not in found:
                     row = {"fingerprint": mark, "book_id": before.book_id}
                     change.connection.execute(insert(known).values(row))
-            self._insert_version(change, after, together)
+            self._insert_version(change, after, together[0])
             table, version = tables.datasets, after.version
             change.connection.execute(
                 update(table).where(table.c.id == before.id).values(version_id=version.id)
@@ -171,17 +168,16 @@ class Datasets:
                         "version": version.id,
                         "epoch": version.number,
                         "path": version.appended[-1].path,
-                        "fingerprint": together,
+                        "fingerprint": together[0],
                     },
                     "reason": reason,
                 },
             )
             return after
 
-    def _marks(self, change: Change, inspection: Inspection) -> tuple[str, str]:
-        content, place = f"content {inspection.content}", f"place {inspection.place}"
-        marks = self._marked(change, content, place)
-        return marks[0], marks[1]
+    def _marks(self, change: Change, inspection: Inspection) -> list[str]:
+        contents = (f"content {each}" for each in inspection.contents)
+        return self._marked(change, *contents, f"place {inspection.place}")
 
     def _marked(self, change: Change, *texts: str) -> list[str]:
         """Keyed, so that nobody who sees a fingerprint can try guesses of the data against it."""
@@ -190,7 +186,7 @@ class Datasets:
             hmac.new(secret.encode(), text.encode(), hashlib.sha256).hexdigest() for text in texts
         ]
 
-    def _book(self, change: Change, actor: str, card: Card, marks: tuple[str, str]) -> str:
+    def _book(self, change: Change, actor: str, card: Card, marks: list[str]) -> str:
         known = tables.fingerprints
         rows = change.connection.execute(
             select(known.c.book_id).where(known.c.fingerprint.in_(marks)).distinct()

@@ -58,6 +58,8 @@ NOTHING = (0, 0)
 class Spoiled:
     """The real engine, but for one fault; counts how often it was asked."""
 
+    lasting = True
+
     def __init__(self, service: Service, fault: BaseException | float | None) -> None:
         self._real: Engine = service.stores.engines.engine("duckdb")
         self._fault = fault

@@ -24,13 +24,13 @@ TYPES = {"n": "INTEGER", "x": "DOUBLE", "t": "VARCHAR", "b": "BOOLEAN", "d": "DA
 
 @pytest.fixture
 def content(room: Room) -> Any:
-    def of(rows: list[dict[str, Any]], kind: str, types: dict[str, str] = TYPES) -> str:
+    def of(rows: list[dict[str, Any]], kind: str, types: dict[str, str] = TYPES) -> Any:
         path = room.data / f"t.{kind}"
         if kind == "csv":
             write_csv(path, rows, list(types))
         else:
             write_parquet(path, rows, types)
-        return room.engine.inspect(Source("duckdb", path.name), CARD).content
+        return room.engine.inspect(Source("duckdb", path.name), CARD).contents
 
     return of
 

@@ -225,7 +225,7 @@ def register(datasets: Datasets, name: str, **changes: Any) -> Dataset:
     return datasets.register(
         "admin",
         dataset,
-        Inspection(digest="digest", content=given["content"], place=given["place"]),
+        Inspection(digest="digest", contents=(given["content"],), place=given["place"]),
         reason="a test",
         request=given.get("request"),
         body=given.get("body", ""),
