@@ -66,6 +66,27 @@ def _matches_spark(element: Matches, compiler: SQLCompiler, **options: Any) -> s
     return f"({value} RLIKE {pattern})"
 
 
+class Trimmed(FunctionElement[str]):
+    """A text without spaces at its ends; no other white space, of which engines know various."""
+
+    name = "trimmed"
+    type = String()
+    inherit_cache = True
+
+
+@compiles(Trimmed)
+def _trimmed(element: Trimmed, compiler: SQLCompiler, **options: Any) -> str:
+    (value,) = (compiler.process(part, **options) for part in element.clauses)
+    return f"trim({value}, ' ')"
+
+
+@compiles(Trimmed, "postgresql")
+@compiles(Trimmed, "spark")
+def _trimmed_both(element: Trimmed, compiler: SQLCompiler, **options: Any) -> str:
+    (value,) = (compiler.process(part, **options) for part in element.clauses)
+    return f"trim(BOTH ' ' FROM {value})"
+
+
 def content_statement(tables: Sequence[Table]) -> Select[*tuple[Any, ...]]:
     """One row: how many rows, and three numbers for each column of the first table."""
     names = tables[0].names
@@ -96,7 +117,7 @@ def _canonical(table: Table, name: str) -> ColumnElement[Any]:
     place = table.names.index(name)
     if table.types[place].partition("(")[0] in _NUMBERS:
         return _number_text(table.double(place))
-    text = func.nullif(func.trim(cast(table.column(place), String())), quoted(""))
+    text = func.nullif(Trimmed(cast(table.column(place), String())), quoted(""))
     numeric = (func.length(text) <= constant(NUMBER_LENGTH_MAX)) & Matches(text, quoted(NUMBER))
     number: ColumnElement[Any] = cast(case((numeric, text), else_=null()), Double())
     lowered = func.lower(text)

@@ -1,0 +1,289 @@
+"""One question, one meaning: the same whole numbers out of every engine.
+
+The rows have it all: missing values, NaN, infinities, two zeros, numbers out of bounds, ties, odd
+texts, few and many rows a person. What all say is held against a plain reference too."""
+
+import datetime
+import itertools
+import math
+import shutil
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.datasets import Card, Dataset
+from app.queries.statistics import (
+    AllOf,
+    AnyOf,
+    BlockTally,
+    ByEdges,
+    ByValues,
+    CodeOf,
+    Compare,
+    EdgeTally,
+    GraphCounts,
+    IsMissing,
+    KeyTally,
+    Marked,
+    Meeting,
+    Negation,
+    OneOf,
+    Placed,
+    Product,
+    Records,
+    Rows,
+    Split,
+    StepTally,
+    Tally,
+    Total,
+    Values,
+)
+from tests.engines.reference import reference
+from tests.engines.spark_server import SparkServer, spark_home
+from tests.engines.tables import ASKER, Row, card_of
+from tests.engines.warehouses import (
+    DuckDBWarehouse,
+    PostgresWarehouse,
+    SailServer,
+    SparkWarehouse,
+    Warehouse,
+    registered,
+)
+from tests.postgres import PostgresServer
+
+ENGINES = ["postgresql", "partitions", "sail", "spark"]
+DAY = datetime.date
+TYPES = {
+    "age": "INTEGER",
+    "big": "BIGINT",
+    "income": "DOUBLE",
+    "price": "DECIMAL(20,4)",
+    "city": "VARCHAR",
+    "member": "BOOLEAN",
+    "born": "DATE",
+    "note": "VARCHAR",
+    "who": "VARCHAR",
+}
+COLUMNS: list[dict[str, Any]] = [
+    {"name": "age", "type": "integer", "low": 0, "high": 100},
+    {"name": "big", "type": "integer", "low": -(1 << 53), "high": 1 << 53},
+    {"name": "income", "type": "number", "low": -10.5, "high": 1000.25},
+    {"name": "price", "type": "number", "low": 0, "high": 1e9},
+    {"name": "city", "type": "category", "values": ["Bern", "Zürich", "c0", "a'b\"c"]},
+    {"name": "member", "type": "boolean"},
+    {"name": "born", "type": "date", "low": "1950-01-01", "high": "2010-12-31"},
+    {"name": "note", "type": "text", "length_max": 12},
+    {"name": "epoch", "type": "epoch", "high": 4},
+]
+BY_ROW = card_of(*COLUMNS)
+BY_PERSON = card_of(*COLUMNS, person={"kind": "column", "column": "who", "rows_max": 3})
+VALUES: dict[str, list[Any]] = {
+    "age": [None, -5, 0, 7, 17, 99, 100, 2000],
+    "big": [None, 1 << 62, -(1 << 62), 5, 0],
+    "income": [None, math.nan, math.inf, -math.inf, 0.0, -0.0, 1.5, 999.999, 1e300, 5e-324, 0.1],
+    "price": [None, Decimal("12.3456"), Decimal("9999999999999999.9999"), Decimal(0)],
+    "city": [None, "", "Bern", "Zürich", "other", "a'b\"c", "bern"],
+    "member": [None, True, False],
+    "born": [None, DAY(1900, 1, 1), DAY(1999, 12, 31), DAY(2010, 12, 31), DAY(2050, 1, 1)],
+    "note": [
+        None, "", " ", "flu", " flu ", "flu\t\n flu", "é", "e\u0301", "日本語", "😀", "y" * 50,
+        "\x85a\x7f", "a\u2028b", "\u3000", "B", "a",
+    ],
+    "who": [None, "", *(f"p{number}" for number in range(40))],
+}  # fmt: skip
+
+
+def made_rows(count: int, start: int) -> list[Row]:
+    """Every value of every column, beside other values of the others; some rows are there twice."""
+    turns = {name: itertools.cycle(values) for name, values in VALUES.items()}
+    for name, turn in turns.items():
+        for _ in range(start * len(name)):
+            next(turn)
+    rows = [{name: next(turn) for name, turn in turns.items()} for _ in range(count)]
+    return [*rows, *rows[: count // 5]]
+
+
+FIRST, LATER = made_rows(150, 1), made_rows(60, 3)
+AS_DECLARED = [
+    {**row, "price": row["price"] and float(row["price"]), "epoch": epoch}
+    for epoch, rows in enumerate((FIRST, LATER), 1)
+    for row in rows
+]
+LOW = -180355072  # of `income`, in steps
+EVEN = tuple(-10.5 + step * 10.1075 for step in range(101))
+UNEVEN = tuple(sorted({-10.5 + (step * 1.07) ** 1.3 for step in range(100)}))
+DAYS = tuple(DAY(1950, 1, 1) + datetime.timedelta(days=200 * step) for step in range(100))
+TALLIES = {
+    "one number of each": Tally(
+        None,
+        (),
+        (
+            *(Rows(), Values("income"), Total("income"), Total("age"), Total("big")),
+            *(Total("price"), Meeting(Compare("age", ">", 17.5)), Total("epoch")),
+        ),
+    ),
+    "groups": Tally(
+        Compare("age", "<=", 99),
+        (
+            ByValues("city", ("Bern", "Zürich", "a'b\"c"), missing=True),
+            ByValues("member", (False, True)),
+        ),
+        (Rows(), Total("income")),
+    ),
+    "few edges": Tally(None, (ByEdges("income", (-10.5, 0.0, 1.5, 1000.25)),), (Rows(),)),
+    "even edges": Tally(None, (ByEdges("income", EVEN),), (Rows(),)),
+    "uneven edges": Tally(None, (ByEdges("income", UNEVEN),), (Rows(),)),
+    "days": Tally(None, (ByEdges("born", DAYS),), (Rows(),)),
+    "a filter of everything": Tally(
+        AllOf(
+            (
+                Negation(Compare("income", ">", 1.0)),
+                AnyOf(
+                    (
+                        IsMissing("age"),
+                        OneOf("age", (17, 7.0, 0.5)),
+                        Compare("born", ">=", DAY(1999, 12, 31)),
+                    )
+                ),
+                Compare("city", "!=", "Bern"),
+                Compare("epoch", ">=", 1),
+            )
+        ),
+        (),
+        (Rows(),),
+    ),
+    "a long list": Tally(OneOf("age", tuple(range(100))), (), (Rows(),)),
+    "texts": Tally(OneOf("note", ("flu", "é")), (), (Rows(),)),
+    "a split": Tally(
+        None,
+        (),
+        (Rows(),),
+        Split((Compare("age", ">", 10), Compare("member", "==", True)), (0, 1, 2, 3)),
+    ),
+    "products": Tally(
+        None,
+        (),
+        (
+            Product((Placed("age", 0, 3, 5), Placed("income", LOW, 1 << 20, 7))),
+            Product((Marked("city", "Bern"), Placed("age", 0, 1, 0))),
+        ),
+    ),
+}
+WHOLE = Tally(None, (), (Rows(),))
+ASKED: dict[str, Callable[[Warehouse, Dataset], Any]] = {
+    **{
+        name: lambda at, of, tally=tally: at.engine.exact(of, tally, ASKER)
+        for name, tally in TALLIES.items()
+    },
+    "values at ranks": lambda at, of: at.engine.steps(
+        of,
+        StepTally(Compare("age", ">", 1), "income", LOW, 20, ((LOW, -5), (0, 1 << 34))),
+    ),
+    "sums of blocks": lambda at, of: sorted(
+        at.engine.blocks(of, BlockTally(None, "age", 4, squares=True, low=0, grain=3))
+    ),
+    "ranks of blocks": lambda at, of: sorted(
+        at.engine.blocks(of, BlockTally(None, "age", 4, ranks=((1, 2), (9, 10))))
+    ),
+    "private keys": lambda at, of: sorted(
+        itertools.chain(
+            *at.engine.keys(of, KeyTally(WHOLE, "note", persons=of.card.person.rows_max > 1))
+        )
+    ),
+    "private keys of groups": lambda at, of: sorted(
+        itertools.chain(
+            *at.engine.keys(
+                of, KeyTally(Tally(None, (ByValues("member", (False, True)),), (Rows(),)), "note")
+            )
+        )
+    ),
+    "rows": lambda at, of: sorted(
+        tuple(map(int, line))
+        for batch in at.engine.records(
+            of,
+            Records(
+                Compare("age", ">", 5),
+                (Placed("income", LOW, 1 << 20, 0), CodeOf("city"), CodeOf("member")),
+            ),
+        )
+        for line in batch
+    ),
+    "epochs": lambda at, of: at.engine.epochs(of, Compare("age", ">", 1)),
+}
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> DuckDBWarehouse:
+    return DuckDBWarehouse(tmp_path_factory.mktemp("duckdb") / "here")
+
+
+@pytest.fixture(scope="module", params=ENGINES)
+def there(
+    request: pytest.FixtureRequest, postgres: PostgresServer, lake: Path
+) -> Iterator[Warehouse]:
+    match request.param:
+        case "postgresql" | "partitions":
+            parted = request.param == "partitions"
+            warehouse = PostgresWarehouse(postgres, request.param, partitioned=parted)
+            yield warehouse
+            warehouse.engine.close()
+        case "sail":
+            sail = SailServer()
+            at_sail = SparkWarehouse(sail.url, lake / "sail", "sail")
+            yield at_sail
+            at_sail.engine.close()
+            sail.stop()
+        case "spark":
+            home = spark_home()
+            if isinstance(home, str):
+                pytest.skip(home)
+            spark = SparkServer.start(home, lake)
+            at_spark = SparkWarehouse(spark.url, lake / "spark", "spark")
+            yield at_spark
+            at_spark.engine.close()
+            spark.stop()
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("lake")
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def everything(at: Warehouse, card: Card) -> dict[str, Any]:
+    sources = [at.put(rows, TYPES) for rows in (FIRST, LATER)]
+    dataset = registered(at, card, *sources)
+    contents = [at.engine.inspect(source, card).contents[0] for source in sources]
+    return {name: ask(at, dataset) for name, ask in ASKED.items()} | {"contents": contents}
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("card", [BY_ROW, BY_PERSON], ids=["rows", "persons"])
+def test_every_engine_says_the_same_of_the_same_rows(
+    here: DuckDBWarehouse, there: Warehouse, card: Card
+) -> None:
+    expected, found = everything(here, card), everything(there, card)
+    assert {name: value for name, value in found.items() if value != expected[name]} == {}
+    for name, tally in TALLIES.items():
+        if card is BY_ROW and name != "texts":  # the reference knows no cleaned texts
+            assert found[name] == reference(card, AS_DECLARED, tally), name
+
+
+@pytest.mark.timeout(600)
+def test_every_engine_finds_the_same_triangles(here: DuckDBWarehouse, there: Warehouse) -> None:
+    card = card_of(
+        {"name": "a", "type": "integer", "low": 0, "high": 9},
+        {"name": "b", "type": "integer", "low": 0, "high": 9},
+        person={"kind": "edge", "ends": ["a", "b"]},
+    )
+    pairs = [(0, 1), (1, 0), (1, 2), (2, 0), (2, 3), (3, 0), (3, 3), (4, 20), (None, 1), (5, 6)]
+    rows = [{"a": one, "b": other} for one, other in pairs]
+    types = {"a": "BIGINT", "b": "BIGINT"}
+    for at in (here, there):
+        dataset = registered(at, card, at.put(rows, types))
+        wanted = EdgeTally(None, ("a", "b"))
+        assert at.engine.graph(dataset, wanted, ASKER) == GraphCounts(2, 2)
