@@ -8,7 +8,7 @@ from zlib import crc32
 import pytest
 
 from app.datasets import Card, Dataset
-from app.engines import graph
+from app.engines import neighbours
 from app.errors import EngineFailed
 from app.queries.statistics import Compare, Condition, EdgeTally, GraphCounts
 from tests.engines.tables import ASKER, Room, card_of, room_in, stored, write_csv, write_parquet
@@ -76,7 +76,7 @@ def test_counts_are_those_of_every_three_nodes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chance: float, first: int
 ) -> None:
     """However few nodes are looked at first."""
-    monkeypatch.setattr(graph, "FIRST", first)
+    monkeypatch.setattr(neighbours, "CORE", first)
     nodes = 14
     with room_in(tmp_path) as room:
         for number in range(6):
