@@ -386,6 +386,7 @@ class Epoch:
 
     path: str
     digest: str  # SHA-256 of its bytes
+    mark: str = ""  # a keyed hash of its rows in any order; older ledgers do not have it
 
 
 @dataclass(frozen=True, slots=True)

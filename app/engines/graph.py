@@ -1,88 +1,83 @@
-"""An EdgeTally in SQL: how many triangles, and the most neighbours that two nodes have in common.
+"""An EdgeTally: how many triangles, and the most neighbours that two nodes have in common.
 
-Nodes are numbered by falling degree, so that few edges go from a node to others before it. A
-triangle is found once, at the one of its nodes that is last: with m edges no node has more than
-sqrt(2 m) before it, and m sqrt(2 m) pairs are looked at, at most.
-
-Two nodes have no more common neighbours than either has neighbours. So the FIRST nodes, of the
-largest degrees, are looked at for a number c that some pair reaches, and then all nodes of more
-than c neighbours: no other pair can have more. Both counts are exact.
-
-Temporary tables are this cursor's own, and go to its directory if memory does not hold them.
+The engine selects and cleans the edges, `neighbours.py` counts. Not by joins: a join looks at every
+two neighbours of a node, which of a node of 50,000 is a thousand million pairs.
 """
 
+from collections.abc import Callable, Iterator
+from typing import Any
+
 import duckdb
-from sqlalchemy import BigInteger, column, select
+import numpy as np
+from sqlalchemy import BigInteger, Select, column, func, select
 
 from app.engines.conditions import condition_sql
 from app.engines.dialects import Statement
 from app.engines.layout import Layout
+from app.engines.neighbours import count_neighbours
 from app.queries.statistics import EdgeTally, GraphCounts
 
-FIRST = 512
-
-# Numbers from 1; an edge goes from its node that is last to the one that is first.
-EDGES = """
-WITH chosen AS ({chosen}),
-degrees AS (
-    SELECT node, count(*) AS degree
-    FROM (SELECT one AS node FROM chosen UNION ALL SELECT other FROM chosen) AS ends GROUP BY node
-),
-numbered AS (
-    SELECT node, degree,
-        CAST(row_number() OVER (ORDER BY degree DESC, node) AS INTEGER) AS number
-    FROM degrees
+# Nodes as places from 0 among those that have an edge.
+_EDGES = """
+WITH chosen AS MATERIALIZED ({chosen}),
+placed AS MATERIALIZED (
+    SELECT node, CAST(row_number() OVER (ORDER BY node) - 1 AS INTEGER) AS place
+    FROM (SELECT one AS node FROM chosen UNION SELECT other FROM chosen)
 )
-SELECT greatest(a.number, b.number) AS last, least(a.number, b.number) AS first,
-    least(a.degree, b.degree) AS last_degree, greatest(a.degree, b.degree) AS first_degree
-FROM chosen JOIN numbered AS a ON one = a.node JOIN numbered AS b ON other = b.node
+SELECT a.place AS one, b.place AS other
+FROM chosen JOIN placed AS a ON one = a.node JOIN placed AS b ON other = b.node
 """
-BOTH_WAYS = """
-SELECT last AS middle, first AS node, first_degree AS degree FROM edges
-UNION ALL SELECT first, last, last_degree FROM edges
-"""
-TRIANGLES = """
-SELECT count(*) FROM edges AS a
-JOIN edges AS b ON a.last = b.last AND a.first < b.first
-JOIN edges AS c ON c.last = b.first AND c.first = a.first
-"""
-COMMON = """
-WITH ends AS (SELECT middle, node FROM joined WHERE {which})
-SELECT coalesce(max(size), 0) FROM (
-    SELECT count(*) AS size FROM ends AS a
-    JOIN ends AS b ON a.middle = b.middle AND a.node < b.node GROUP BY a.node, b.node
-) AS pairs
-"""
+EDGES_MAX = 1 << 24  # of about 100 bytes each in memory
+BATCH = 1 << 16
+# An interruption between two statements is lost, but one between two rows of an open result is
+# heard at the next of its chunks.
+_PULSE = "SELECT range FROM range(1000000000000)"
+_CHUNK = 2048
 
 
 def count_graph(
     cursor: duckdb.DuckDBPyConnection, layout: Layout, wanted: EdgeTally
 ) -> GraphCounts:
-    chosen = chosen_edges(layout, wanted)
+    # Asked first: with a LIMIT in its place DuckDB 2.0.0 stands still in ten tries of twelve.
+    size = edge_count(layout, wanted)
+    found = cursor.execute(size.text, size.parameters).fetchone()
+    must_be_held(None if found is None else found[0])
+    chosen = layout.written(_chosen(layout, wanted))
+    edges = cursor.execute(_EDGES.format(chosen=chosen.text), chosen.parameters).fetchnumpy()
+    pulse = cursor.execute(_PULSE)
     try:
-        edges = f"CREATE OR REPLACE TEMP TABLE edges AS {EDGES.format(chosen=chosen.text)}"
-        cursor.execute(edges, chosen.parameters)
-        cursor.execute(f"CREATE OR REPLACE TEMP TABLE joined AS {BOTH_WAYS}")
-        triangles = _number(cursor, TRIANGLES)
-        reached = _number(cursor, COMMON.format(which=f"node <= {FIRST:d}"))
-        more = _number(cursor, COMMON.format(which=f"degree > {reached:d}"))
-        return GraphCounts(triangles, max(reached, more))
+        return count_neighbours(edges["one"], edges["other"], lambda: pulse.fetchmany(_CHUNK))
     finally:
-        cursor.execute("DROP TABLE IF EXISTS joined")
-        cursor.execute("DROP TABLE IF EXISTS edges")
+        cursor.execute("SELECT 1")  # which closes the result
 
 
-def chosen_edges(layout: Layout, wanted: EdgeTally) -> Statement:
+def count_edges(batches: Iterator[list[Any]], beat: Callable[[], object]) -> GraphCounts:
+    """The same, of edges that come some at a time."""
+    parts = [np.array(batch, dtype=np.int64) for batch in batches]
+    edges = np.concatenate(parts) if parts else np.empty((0, 2), dtype=np.int64)
+    _, places = np.unique(edges, return_inverse=True)
+    one, other = places.reshape(edges.shape).astype(np.int32).T
+    return count_neighbours(one, other, beat)
+
+
+def edge_count(layout: Layout, wanted: EdgeTally) -> Statement:
+    chosen = _chosen(layout, wanted).subquery("chosen")
+    return layout.written(select(func.count()).select_from(chosen))
+
+
+def all_edges(layout: Layout, wanted: EdgeTally) -> Statement:
+    return layout.written(_chosen(layout, wanted))
+
+
+def must_be_held(count: int | None) -> None:
+    if count is None or count > EDGES_MAX:
+        raise MemoryError("more edges than are held")
+
+
+def _chosen(layout: Layout, wanted: EdgeTally) -> Select[*tuple[Any, ...]]:
     """The edges that meet the condition, as `one` and `other`."""
     one, other = (column(layout.value(name), BigInteger()) for name in wanted.ends)
     statement = select(one.label("one"), other.label("other")).select_from(layout.rows)
     if wanted.where is not None:
         statement = statement.where(condition_sql(wanted.where, layout))
-    return layout.written(statement)
-
-
-def _number(cursor: duckdb.DuckDBPyConnection, text: str) -> int:
-    found = cursor.execute(text).fetchone()
-    if found is None or type(found[0]) is not int:
-        raise TypeError("a count is a whole number")
-    return found[0]
+    return statement

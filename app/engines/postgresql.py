@@ -26,7 +26,7 @@ from app.engines.dialects import POSTGRESQL, Statement
 from app.engines.remote import UNREACHABLE, RemoteEngine
 from app.engines.table import Table
 from app.engines.watchdog import WATCHDOG
-from app.errors import EngineUnavailable
+from app.errors import EngineFailed, EngineUnavailable
 
 CONNECT_SECONDS = 5
 IDLE_MAX = 8  # connections kept of each name
@@ -122,6 +122,10 @@ class PostgresSession:
             cursor.execute(statement.text.encode(), statement.parameters)
             while rows := cursor.fetchmany(size):
                 yield rows
+
+    def must_have_time(self) -> None:
+        if time.monotonic() > self._deadline:
+            raise EngineFailed("The question could not be answered.")
 
     def _oid(self, name: str) -> int | None:
         schema, _, plain = name.rpartition(".")

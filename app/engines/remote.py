@@ -21,7 +21,7 @@ from app.engines.content import content_of, content_statement
 from app.engines.dialects import Dialect, Statement, written
 from app.engines.epochs import OTHER
 from app.engines.fitting import check_fit
-from app.engines.graph_anywhere import count_graph_anywhere
+from app.engines.graph import BATCH, all_edges, count_edges, edge_count, must_be_held
 from app.engines.layout import TABLE, Layout
 from app.engines.records import KeptRecords, selected_records
 from app.engines.sql_engine import Asking, SqlEngine
@@ -58,6 +58,10 @@ class Session(Protocol):
 
     def batches(self, statement: Statement, size: int) -> Iterator[list[tuple[Any, ...]]]: ...
 
+    def must_have_time(self) -> None:
+        """Raises EngineFailed once the time is over."""
+        ...
+
 
 class RemoteAsking:
     def __init__(self, session: Session, layout: Layout) -> None:
@@ -69,6 +73,9 @@ class RemoteAsking:
 
     def batches(self, statement: Statement, size: int) -> Iterator[list[tuple[Any, ...]]]:
         return map(whole_numbers, self._session.batches(statement, size))
+
+    def must_have_time(self) -> None:
+        self._session.must_have_time()
 
 
 class RemoteEngine(SqlEngine):
@@ -152,13 +159,10 @@ class RemoteEngine(SqlEngine):
 
     @override
     def _graph(self, asking: RemoteAsking, wanted: EdgeTally) -> GraphCounts:
-        def number(statement: Statement) -> int:
-            ((found,),) = asking.rows(statement)
-            if type(found) is not int:
-                raise TypeError("a count is a whole number")
-            return found
-
-        return count_graph_anywhere(number, asking.layout, wanted)
+        ((size,),) = asking.rows(edge_count(asking.layout, wanted))
+        must_be_held(size)
+        edges = asking.batches(all_edges(asking.layout, wanted), BATCH)
+        return count_edges(edges, asking.must_have_time)
 
     @override
     def records(self, dataset: Dataset, wanted: Records) -> Iterable[Matrix]:

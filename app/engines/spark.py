@@ -9,6 +9,7 @@ charged.
 
 import os
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock
@@ -76,7 +77,7 @@ class SparkSession:
         return f"spark {folders}"
 
     def rows(self, statement: Statement) -> list[tuple[Any, ...]]:
-        self._must_have_time()
+        self.must_have_time()
         found = self._session.sql(statement.text, args=statement.parameters).collect()
         return [tuple(row) for row in found]
 
@@ -87,7 +88,7 @@ class SparkSession:
             batch.append(tuple(row))
             if len(batch) == size:
                 yield batch
-                self._must_have_time()
+                self.must_have_time()
                 batch = []
         if batch:
             yield batch
@@ -111,7 +112,7 @@ class SparkSession:
         plain = ".." not in name.split("/")
         return plain and any(name.startswith(root.rstrip("/") + "/") for root in self._roots)
 
-    def _must_have_time(self) -> None:
+    def must_have_time(self) -> None:
         if time.monotonic() > self._deadline:
             raise EngineFailed("The question could not be answered.")
 
@@ -180,7 +181,9 @@ def _opened(url: str) -> Any:
     for name in [name for name in os.environ if name.startswith("SPARK_")]:
         del os.environ[name]  # a stray one makes the thin client look for a Spark of its own
     try:
-        from pyspark.sql import SparkSession as Client
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # it warns of what it finds installed beside it
+            from pyspark.sql import SparkSession as Client
     except ImportError:
         raise EngineUnavailable(
             "This server cannot speak to Spark: install bursar with its extra `spark`."

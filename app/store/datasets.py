@@ -148,6 +148,15 @@ class Datasets:
                 raise Conflict("This file is registered already, as a dataset's source or epoch.")
             if set(found.values()) - {before.book_id}:
                 raise Conflict("These rows belong to another dataset's loss.")
+            again = set(contents) & set(marks) & set(found)
+            if again & _held(change.connection, before, contents[0]):
+                raise Conflict(
+                    "These rows are in the dataset already: its source, an epoch, or some of them "
+                    "together hold the same. Each person in them would count twice."
+                )
+            *earlier, newest = after.version.appended
+            epochs = (*earlier, replace(newest, mark="" if inspection.empty else contents[0]))
+            after = replace(after, version=replace(after.version, appended=epochs))
             for mark in marks:
                 if mark not in found:
                     row = {"fingerprint": mark, "book_id": before.book_id}
@@ -291,6 +300,18 @@ class Datasets:
                 },
             )
             return after
+
+
+def _held(connection: Connection, dataset: Dataset, otherwise: str) -> set[str]:
+    """The marks of what a dataset holds: of every version, the source being the first, and of every
+    epoch; `otherwise` stands for an epoch of which it is not known."""
+    versions = tables.versions
+    statement = select(versions.c.fingerprint).where(versions.c.dataset_id == dataset.id)
+    marks = {row.fingerprint for row in connection.execute(statement)}
+    known = connection.execute(
+        select(versions.c.appended).where(versions.c.id == dataset.version.id)
+    ).scalar_one()
+    return marks | {each.get("mark", otherwise) for each in json.loads(known)}
 
 
 def _partition(card: Card) -> tuple[object, object]:

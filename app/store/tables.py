@@ -109,7 +109,7 @@ versions = Table(
     Column("fingerprint", Text, nullable=False),
     Column("seed", Text, nullable=False),
     Column("created_at", BIG, nullable=False),
-    Column("appended", Text, nullable=False),  # JSON list: path and digest of each later epoch
+    Column("appended", Text, nullable=False),  # JSON list of the later epochs
     sqlite_strict=True,
 )
 

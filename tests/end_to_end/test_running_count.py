@@ -113,6 +113,41 @@ def test_files_that_may_not_be_appended_are_refused_and_change_nothing(live: Wor
     assert ada.patch(place, json={"append": {"path": mine}}).status_code == 403
 
 
+def test_rows_that_a_dataset_holds_are_not_appended_to_it_again(live_on_each: World) -> None:
+    """In another file, format and order: the source, an epoch, and all so far."""
+    world = live_on_each
+    dataset = world.dataset(base := world.write_csv(some_rows()))
+    place = f"/v1/datasets/{dataset}"
+    later = world.write_csv(some_rows(10))
+    made(world.admin.patch(place, json={"append": {"path": later}}))
+    lines = [(world.ledger.data / name).read_text().splitlines() for name in (base, later)]
+    whole = f"{new_key()}.csv"
+    (world.ledger.data / whole).write_text("\n".join([*lines[0], *lines[1][1:]]) + "\n")
+    for again in (base, later, whole):
+        copy = world.write_parquet(again)
+        reply = world.admin.patch(place, json={"append": {"path": copy}})
+        assert reply.status_code == 409, again
+        assert "already" in reply.json()["detail"]
+    assert made(world.admin.get(place))["version"] == 2
+    empty = [world.write_csv([]) for _ in range(2)]
+    for path in empty:  # of which nobody is twice
+        made(world.admin.patch(place, json={"append": {"path": path}}))
+    made(world.admin.patch(place, json={"append": {"path": world.write_csv(some_rows(10))}}))
+
+
+def test_another_name_for_a_dataset_may_be_given_the_same_epoch(live: World) -> None:
+    world = live
+    first = world.dataset(base := world.write_csv(some_rows()))
+    second = world.dataset(world.write_parquet(base))
+    later = world.write_csv(some_rows(10))
+    for dataset, path in ((first, later), (second, world.write_parquet(later))):
+        made(world.admin.patch(f"/v1/datasets/{dataset}", json={"append": {"path": path}}))
+    reply = world.admin.patch(
+        f"/v1/datasets/{second}", json={"append": {"path": world.write_parquet(later)}}
+    )
+    assert reply.status_code == 409
+
+
 def test_of_two_epochs_appended_at_once_none_is_lost_and_none_counted_twice(world: World) -> None:
     dataset = world.open_dataset(world.people["ada"], epsilon=10_000, total=10_000)
     paths = [world.write_csv(some_rows(10)) for _ in range(4)]

@@ -9,6 +9,7 @@ import math
 import shutil
 from collections.abc import Callable, Iterator
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -173,11 +174,14 @@ TALLIES = {
     ),
 }
 WHOLE = Tally(None, (), (Rows(),))
+
+
+def _tally(tally: Tally, at: Warehouse, of: Dataset) -> Any:
+    return at.engine.exact(of, tally, ASKER)
+
+
 ASKED: dict[str, Callable[[Warehouse, Dataset], Any]] = {
-    **{
-        name: lambda at, of, tally=tally: at.engine.exact(of, tally, ASKER)
-        for name, tally in TALLIES.items()
-    },
+    **{name: partial(_tally, tally) for name, tally in TALLIES.items()},
     "values at ranks": lambda at, of: at.engine.steps(
         of,
         StepTally(Compare("age", ">", 1), "income", LOW, 20, ((LOW, -5), (0, 1 << 34))),

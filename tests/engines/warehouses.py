@@ -37,8 +37,8 @@ _POSTGRES_TYPES = {
 
 
 class Warehouse(Protocol):
-    name: str
-    engine: Engine
+    @property
+    def engine(self) -> Engine: ...
 
     def put(self, rows: list[Row], types: dict[str, str]) -> Source:
         """A new table of these rows."""
@@ -181,8 +181,8 @@ class SailServer:
         self.url = f"sc://127.0.0.1:{int(self._process.stdout.readline())}"
 
     def stop(self) -> None:
-        self._process.kill()
-        self._process.wait()
+        with self._process:  # closes its pipes, and waits
+            self._process.kill()
 
 
 def wait_for(true: Callable[[], bool]) -> bool:

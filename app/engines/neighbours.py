@@ -1,0 +1,202 @@
+"""Triangles, and the most neighbours that two nodes have in common: exact, whatever the graph.
+
+Nodes are numbered from 0 by falling degree. The adjacency matrix A is held by its rows; (A A)_ij is
+how many neighbours i and j share. It is never all made:
+
+CORE  Of the first h nodes it is made as dense products, in floats that hold whole numbers below
+      2^24 exactly, and by sparse products for the neighbours that are not among the h.
+REST  Row by row for the nodes after them. Let c be the most that some pair is known to share. A
+      node of c neighbours or fewer is in no pair that shares more; nor is a node j in such a pair
+      by its c neighbours of the largest degrees alone. So it is enough to go from j over the other
+      ones, and to look for the c only with whom is found there. This is done where it is less work:
+      the leaves of a large star are not compared two by two because they share its middle.
+
+Triangles are counted at the node that is last of the three, over those that are before it, of which
+no node has more than sqrt(2 m): of m edges there are at most m sqrt(2 m) such paths.
+
+Memory is a few numbers for each edge, and BLOCK paths at a time; between blocks `beat` is called.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from math import isqrt
+from typing import Any
+
+import numpy as np
+
+from app.queries.statistics import GraphCounts
+
+CORE = 2048
+STRIPE = 256  # rows of the core at a time
+BLOCK = 1 << 22
+LOOKUP = 32  # to look whether an edge is there takes as long as so many steps of a product
+
+Numbers = np.ndarray[Any, np.dtype[np.int64]]
+
+
+def count_neighbours(first: Any, last: Any, beat: Callable[[], object]) -> GraphCounts:
+    """Of the edges between `first` and `last`, two arrays of nodes: each edge once."""
+    if len(first) == 0:
+        return GraphCounts(0, 0)
+    graph = Graph(first, last)
+    core = min(graph.nodes, CORE, isqrt(8 * len(first)))
+    triangles, common = _in_core(graph, core, beat)
+    triangles += _after_core(graph, core, beat)
+    return GraphCounts(triangles, _most_common(graph, core, common, beat))
+
+
+class Graph:
+    """The adjacency matrix by its rows, each in rising order, and the part below its diagonal."""
+
+    def __init__(self, first: Any, last: Any) -> None:
+        one, other = np.concatenate((first, last)), np.concatenate((last, first))
+        degrees = np.bincount(one)
+        falling = np.argsort(-degrees, kind="stable")
+        number = np.empty(len(degrees), dtype=np.int32)
+        number[falling] = np.arange(len(degrees), dtype=np.int32)
+        self.nodes = int(np.count_nonzero(degrees))
+        self.matrix = _matrix(number[one], number[other], self.nodes)
+        self.degrees: Numbers = degrees[falling][: self.nodes].astype(np.int64)
+        one, other = number[first], number[last]
+        self.before = _matrix(np.maximum(one, other), np.minimum(one, other), self.nodes)
+
+    @cached_property
+    def keys(self) -> Numbers:
+        """Of each edge both ways, in rising order: row * nodes + column."""
+        rows = np.repeat(np.arange(self.nodes, dtype=np.int64), self.degrees)
+        return np.asarray(rows * self.nodes + self.matrix.indices)
+
+
+def _matrix(rows: Any, columns: Any, nodes: int) -> Any:
+    from scipy.sparse import csr_array  # dear to load
+
+    ones = np.ones(len(rows), dtype=np.int32)
+    made = csr_array((ones, (rows, columns)), shape=(nodes, nodes))
+    made.sort_indices()
+    return made
+
+
+def _in_core(graph: Graph, core: int, beat: Callable[[], object]) -> tuple[int, int]:
+    """Triangles among the first nodes, and the most neighbours of any kind that two of them share.
+
+    Sums of so many ones are exact in 32-bit floats, in whatever order they are added up."""
+    inner = graph.matrix[:core, :core].toarray().astype(np.float32)
+    outer = graph.matrix[:core, core:]
+    back = outer.T.tocsr()
+    corners, most = 0, 0
+    for low in range(0, core, STRIPE):
+        beat()
+        high = min(low + STRIPE, core)
+        shared = inner[low:high] @ inner
+        corners += int((shared * inner[low:high]).sum(dtype=np.float64))
+        shared += (outer[low:high] @ back).toarray()
+        shared[np.arange(high - low), np.arange(low, high)] = 0
+        most = max(most, int(shared.max()))
+    return corners // 6, most
+
+
+def _after_core(graph: Graph, core: int, beat: Callable[[], object]) -> int:
+    """Triangles whose last node is not among the first ones."""
+    before = graph.before
+    paths = np.diff(_added(np.diff(before.indptr)[before.indices])[before.indptr])
+    found = 0
+    for low, high in _blocks(paths, core, graph.nodes):
+        beat()
+        rows = before[low:high]
+        found += int((rows @ before).multiply(rows).sum())
+    return found
+
+
+def _most_common(graph: Graph, core: int, common: int, beat: Callable[[], object]) -> int:
+    """The most that two nodes share, of which two of the first share `common`."""
+    low = core
+    while low < (high := int(np.searchsorted(-graph.degrees, -common))):
+        # Only nodes of more neighbours than `common` matter, on both sides.
+        walk = Walk(graph, high, common)
+        for start, end in _blocks(walk.work, low, high):
+            beat()
+            common = max(common, walk.most(start, end, beat))
+            low = end
+            if common > walk.common:
+                break
+    return common
+
+
+class Walk:
+    """From nodes over their neighbours to nodes before them, for those that share more than
+    `common`."""
+
+    def __init__(self, graph: Graph, ends: int, common: int) -> None:
+        self.graph, self.common = graph, common
+        self._onward = graph.matrix[:, :ends]
+        indptr, indices = graph.matrix.indptr, graph.matrix.indices
+        begin, after = indptr[:-1].astype(np.int64), indptr[1:].astype(np.int64)
+        rare = np.minimum(begin + common, after)
+        added = _added(np.diff(self._onward.indptr)[indices])
+        all_of_them = added[after] - added[begin]
+        few_of_them = (added[after] - added[rare]) * (1 + LOOKUP * common)
+        self._few = few_of_them < all_of_them
+        self._begin = np.where(self._few, rare, begin)
+        self.work: Numbers = np.minimum(few_of_them, all_of_them)
+
+    def most(self, low: int, high: int, beat: Callable[[], object]) -> int:
+        """What is shared of nodes from `low` to `high`, if it is more; otherwise at most that."""
+        nodes = np.arange(low, high)
+        few = self._few[low:high]
+        onward = self._onward[:, :high]
+        most = 0
+        for rows, seen in ((nodes[~few], self.common), (nodes[few], 0)):
+            if len(rows) == 0:
+                continue
+            met = self._taken(rows) @ onward
+            # Each node shares all with itself.
+            found = np.flatnonzero(met.data > seen)
+            node = rows[np.searchsorted(met.indptr, found, side="right") - 1]
+            other, shared = met.indices[found], met.data[found]
+            pairs = node != other
+            node, other, shared = node[pairs], other[pairs], shared[pairs]
+            if seen < self.common:
+                shared = shared + self._left_out(node, other, beat)
+            most = max(most, int(shared.max(initial=0)))
+        return most
+
+    def _taken(self, rows: Numbers) -> Any:
+        """The neighbours of nodes, or the rare ones of them."""
+        from scipy.sparse import csr_array
+
+        matrix, begin = self.graph.matrix, self._begin[rows]
+        sizes = matrix.indptr[rows + 1] - begin
+        starts = _added(sizes)
+        places = np.repeat(begin - starts[:-1], sizes) + np.arange(starts[-1])
+        kept = matrix.data[places], matrix.indices[places], starts
+        return csr_array(kept, shape=(len(rows), self.graph.nodes))
+
+    def _left_out(self, node: Numbers, other: Numbers, beat: Callable[[], object]) -> Numbers:
+        """How many of the neighbours that were left out, `common` of each node, the other has."""
+        graph = self.graph
+        found = np.empty(len(node), dtype=np.int64)
+        for low in range(0, len(node), many := BLOCK // self.common + 1):
+            beat()
+            part = slice(low, low + many)
+            places = graph.matrix.indptr[node[part]][:, None] + np.arange(self.common)
+            wanted = other[part][:, None] * np.int64(graph.nodes) + graph.matrix.indices[places]
+            at = np.minimum(np.searchsorted(graph.keys, wanted), len(graph.keys) - 1)
+            found[part] = (graph.keys[at] == wanted).sum(axis=1)
+        return found
+
+
+def _added(values: Any) -> Numbers:
+    """Of none, of the first, of the first two and so on."""
+    return np.concatenate(([0], np.cumsum(values, dtype=np.int64)))
+
+
+def _blocks(work: Numbers, low: int, high: int) -> Iterator[tuple[int, int]]:
+    """Rows from `low` to `high`, of BLOCK paths at a time or one row."""
+    added = np.cumsum(work[low:high])
+    start = low
+    while start < high:
+        done = 0 if start == low else int(added[start - low - 1])
+        end = low + int(np.searchsorted(added, done + BLOCK, side="right"))
+        end = min(max(end, start + 1), high)
+        yield start, end
+        start = end
