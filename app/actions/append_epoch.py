@@ -8,7 +8,7 @@ loss; a row is in one epoch for ever.
 from dataclasses import dataclass, replace
 
 from app.access import Principal, Role
-from app.datasets import EPOCHS_MAX, Dataset, Epoch, Version
+from app.datasets import EPOCHS_MAX, Dataset, Epoch, EpochColumn, Version
 from app.errors import Conflict, Invalid
 from app.interfaces import Datasets, Engines
 from app.names import new_id
@@ -29,8 +29,10 @@ class AppendEpoch:
             rule = "of a dataset under add_remove: replace_one holds the number of rows fixed"
             raise Invalid.field("/append", rule)
         version = before.version
-        if version.number >= EPOCHS_MAX:
-            raise Conflict(f"A dataset has at most {EPOCHS_MAX} epochs.")
+        declared = [each.high for each in before.card.columns if isinstance(each, EpochColumn)]
+        most = min([EPOCHS_MAX, *declared])
+        if version.number >= most:
+            raise Conflict(f"This dataset has at most {most} epochs.")
         engine = self.engines.engine(before.source.engine)
         inspection = engine.inspect_epoch(before, path)
         epochs = (*version.appended, Epoch(path, inspection.digest))

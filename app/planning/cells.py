@@ -13,7 +13,7 @@ Rounding: a cell is left out only if the condition is false for every row it cou
 from dataclasses import dataclass
 from typing import Any
 
-from app.datasets import Card
+from app.datasets import Card, EpochColumn
 from app.planning.partition import cell_column, declared_values, partition_of
 from app.planning.reach import reach
 from app.queries.statistics import (
@@ -50,22 +50,26 @@ def cell_labels(card: Card) -> list[Any]:
     if card.cells is None:
         return []
     column, edges = card.cells.column, card.cells.edges
+    declared = cell_column(card)
+    if isinstance(declared, EpochColumn):
+        return [*range(declared.low, declared.high + 1), None]
     by: Grouping = (
-        ByValues(column, declared_values(cell_column(card)))
-        if edges is None
-        else ByEdges(column, edges)
+        ByValues(column, declared_values(declared)) if edges is None else ByEdges(column, edges)
     )
     return [*by.labels(), None]
 
 
-def pinned_cells(tally: Tally, card: Card) -> Pinning:
-    """The cells whose rows alone can change the tally, where that makes it cost less."""
+def pinned_cells(tally: Tally, card: Card, epochs: int | None = None) -> Pinning:
+    """The cells whose rows alone can change the tally, where that makes it cost less. `epochs`: it
+    is asked once, of rows that arrived in so many epochs; those that come later bear nothing."""
     if card.cells is None:
         return Pinning(None, "no cells are declared")
     if card.person.rows_max > 1:
         return Pinning(None, "a person may be in several cells")
     column, partition = card.cells.column, partition_of(card)
     touched = reach(_what_counts(tally, column), column, partition).can
+    if epochs is not None and isinstance(card.column(column), EpochColumn):
+        touched &= (1 << epochs) - 1
     if touched == 0:
         # Its answer is noise and tells nothing; but nothing that is answered is free.
         return Pinning(None, "the filter leaves no cell possible, so it is charged as about all")

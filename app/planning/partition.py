@@ -19,6 +19,7 @@ from app.datasets import (
     CategoryColumn,
     Column,
     DateColumn,
+    EpochColumn,
     IntegerColumn,
     NumberColumn,
     TextColumn,
@@ -88,6 +89,10 @@ def partition_of(card: Card) -> Partition:
             return Partition(
                 (CellValues(value, value, 1) for value in declared_values(column)), ordered=False
             )
+        case EpochColumn():
+            epochs = range(column.low, column.high + 1)
+            cells = (CellValues(epoch, epoch, 1) for epoch in epochs)
+            return Partition(cells, ordered=True, whole=True)
         case _:
             assert card.cells is not None
             assert card.cells.edges is not None, "cells of an ordered column have edges"

@@ -59,7 +59,8 @@ KEPT_SIZE_MAX = 3000
 class Planner:
     """Makes plans, and keeps the latest: the same question on the same card is the same plan.
 
-    A registered card never changes, so the dataset's identifier stands for it.
+    A registered card never changes, so the version's identifier stands for it, and for how many
+    epochs there are.
     """
 
     def __init__(self, plans_max: int = 2048) -> None:
@@ -81,11 +82,11 @@ class Planner:
         """
         found = self.kept(dataset, text, currencies)
         if found is None:
-            found = make_plan(question, dataset.card, currencies)
+            found = make_plan(question, dataset.card, currencies, dataset.version.number)
             kept = len(text) <= KEPT_TEXT_MAX and found.release.tally.size() <= KEPT_SIZE_MAX
             if kept:  # a short text can ask for a large grid; kept plans must not fill the memory
                 with self._lock:
-                    self._plans[dataset.id, text, currencies] = found
+                    self._plans[dataset.version.id, text, currencies] = found
                     if len(self._plans) > self._plans_max:
                         self._plans.popitem(last=False)
         return found
@@ -93,21 +94,26 @@ class Planner:
     def kept(self, dataset: Dataset, text: str, currencies: frozenset[str]) -> Plan | None:
         """The plan if it is at hand: making one may take some milliseconds of decimals."""
         with self._lock:
-            return self._plans.get((dataset.id, text, currencies))
+            return self._plans.get((dataset.version.id, text, currencies))
 
 
-def make_plan(question: Question, card: Card, currencies: frozenset[str] = frozenset()) -> Plan:
+def make_plan(
+    question: Question,
+    card: Card,
+    currencies: frozenset[str] = frozenset(),
+    epochs: int | None = None,
+) -> Plan:
     found = options(question, card, currencies)
-    return plan_of(question, card, choose(found, question, currencies).release)
+    return plan_of(question, card, choose(found, question, currencies).release, epochs)
 
 
-def plan_of(question: Question, card: Card, release: Release) -> Plan:
+def plan_of(question: Question, card: Card, release: Release, epochs: int | None = None) -> Plan:
     asked = question.model_dump(mode="json", by_alias=True, include={"query", "confidence"})
     mechanism = release.describe()
     promise = [release.loss.epsilon, release.loss.delta, release.loss.rho]
     text = json.dumps([asked, mechanism, promise], sort_keys=True)
     digest = hashlib.sha256(text.encode()).hexdigest()
     record = {"query": question.query.kind, **release.record()}
-    pinning = pinned_cells(release.tally, card)
+    pinning = pinned_cells(release.tally, card, epochs)
     told = json.dumps(mechanism, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
     return Plan(question, card, release, digest, pinning, mechanism, told, record)
