@@ -13,8 +13,34 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
+from typing_extensions import override
 
+from app.expressions import (
+    LOOKUP_MAX,
+    Arithmetic,
+    Bounds,
+    Cases,
+    Expression,
+    Fixed,
+    Lookup,
+    Of,
+    Test,
+    bounds,
+    key_text,
+    leaves,
+    parse_expression,
+    written_expression,
+)
 from app.names import folded
 
 COLUMNS_MAX = 500
@@ -42,9 +68,30 @@ class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
+Derived = Annotated[
+    Expression,
+    PlainValidator(parse_expression),
+    PlainSerializer(written_expression),
+    WithJsonSchema(
+        {
+            "type": "object",
+            "description": "What the column is computed from, row by row: {column}, {value}, "
+            "{add}, {subtract}, {multiply}, {divide}, {case, else} or {lookup: {column, map}}.",
+            "examples": [{"divide": [{"column": "weight"}, {"column": "height"}]}],
+        }
+    ),
+]
+
+
 class _Column(_Frozen):
     name: Annotated[str, Field(min_length=1, max_length=100)]
     description: Annotated[str, Field(max_length=1000)] | None = None
+    derived: Derived | None = None
+
+    @property
+    def sourced(self) -> bool:
+        """Does it stand in the source?"""
+        return self.derived is None
 
 
 class IntegerColumn(_Column):
@@ -76,6 +123,11 @@ class EpochColumn(IntegerColumn):
     type: Literal["epoch"]  # type: ignore[assignment]  # an integer column in all but its source
     low: Annotated[int, Field(ge=1, le=1)] = 1
     high: Annotated[int, Field(ge=2, le=CELLS_MAX - 1)] = 120
+
+    @property
+    @override
+    def sourced(self) -> bool:
+        return False
 
 
 class NumberColumn(_Column):
@@ -305,6 +357,9 @@ class Card(_Frozen):
             raise ValueError("the person column is not among the columns that may be asked about")
         if isinstance(self.person, EdgePerson):
             self._must_have(self.person)
+        for each in self.columns:
+            if each.derived is not None:
+                _check_derived(each, each.derived, self)
         if self.cells is not None:
             column = self.column(self.cells.column)
             if column is None:
@@ -336,6 +391,94 @@ class Card(_Frozen):
 
     def column(self, name: str) -> Column | None:
         return self._by_name.get(name)
+
+
+def _check_derived(column: Column, expression: Expression, card: Card) -> None:
+    """Of columns that stand in the source alone, and within what every engine can compute."""
+    if isinstance(card.person, EdgePerson) and column.name in card.person.ends:
+        raise ValueError("the ends of an edge stand in the source")
+    known = {each.name: each for each in card.columns if each.sourced}
+    _check_uses(expression, known)
+    if isinstance(column, IntegerColumn | NumberColumn) and not isinstance(column, EpochColumn):
+        bounds(expression, {name: held_bounds(each) for name, each in _numbers(known).items()})
+    elif isinstance(column, BooleanColumn | CategoryColumn):
+        wanted = bool if isinstance(column, BooleanColumn) else str
+        if not all(type(leaf) is wanted for leaf in leaves(expression)):
+            raise ValueError("a derived boolean is made of truths, a derived category of texts")
+        if isinstance(column, CategoryColumn) and not set(leaves(expression)) <= set(column.values):
+            raise ValueError("a derived category is made of its declared values")
+    else:
+        raise ValueError("a derived column is an integer, a number, a boolean or a category")
+
+
+def _check_uses(expression: Expression, known: dict[str, Column]) -> None:
+    match expression:
+        case Of():
+            if expression.column not in _numbers(known):
+                raise ValueError("arithmetic is of declared integer and number columns")
+        case Arithmetic():
+            for part in expression.parts:
+                _check_uses(part, known)
+        case Cases():
+            for branch in expression.branches:
+                for test in branch.when:
+                    _check_test(test, known)
+                _check_uses(branch.then, known)
+            if expression.otherwise is not None:
+                _check_uses(expression.otherwise, known)
+        case Lookup():
+            keys = lookup_keys(known.get(expression.column))
+            if not {key for key, _ in expression.table} <= set(keys):
+                raise ValueError(
+                    "a lookup is by a declared category, boolean or integer column of at most "
+                    f"{LOOKUP_MAX} values, and its keys are among them"
+                )
+        case Fixed():
+            pass
+
+
+def _check_test(test: Test, known: dict[str, Column]) -> None:
+    column, value = known.get(test.column), test.value
+    fits = False
+    match column:
+        case IntegerColumn() | NumberColumn():
+            fits = type(value) is float
+        case CategoryColumn():
+            fits = type(value) is str and test.sign in ("==", "!=") and value in column.values
+        case BooleanColumn():
+            fits = type(value) is bool and test.sign in ("==", "!=")
+        case _:
+            fits = False
+    if not fits:
+        raise ValueError(
+            "a comparison is of a declared number with a number, or, by == or !=, of a category "
+            "with one of its values or of a boolean with true or false"
+        )
+
+
+def _numbers(known: dict[str, Column]) -> dict[str, IntegerColumn | NumberColumn]:
+    return {
+        name: each for name, each in known.items() if isinstance(each, IntegerColumn | NumberColumn)
+    }
+
+
+def held_bounds(column: IntegerColumn | NumberColumn) -> Bounds:
+    """In arithmetic a number is its whole steps, so that none is nearer to zero than one step."""
+    low, high = (math.ldexp(float(step), -column.grid_exponent) for step in column.steps)
+    return Bounds(low, high, math.ldexp(1.0, -column.grid_exponent))
+
+
+def lookup_keys(column: Column | None) -> list[str]:
+    """The keys that a look-up by the column can have, in the order of what is stored."""
+    match column:
+        case CategoryColumn():
+            return list(column.values)
+        case BooleanColumn():
+            return [key_text(False), key_text(True)]
+        case IntegerColumn() if column.high - column.low < LOOKUP_MAX:
+            return [str(key) for key in range(column.low, column.high + 1)]
+        case _:
+            return []
 
 
 def cells_fit(column: Column, cells: Cells) -> bool:

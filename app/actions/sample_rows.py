@@ -1,6 +1,7 @@
 """Make up rows from a card alone, to develop against for free: no value comes from the data."""
 
 import datetime
+import math
 from typing import Any, Protocol
 
 from app.datasets import (
@@ -14,6 +15,7 @@ from app.datasets import (
     NumberColumn,
     TextColumn,
 )
+from app.expressions import evaluate
 
 # What made-up texts are made of: public, and the same for every dataset.
 WORDS = (
@@ -35,11 +37,22 @@ def sample_rows(card: Card, count: int, choice: Choice) -> list[dict[str, Any]]:
         person += 1
         rows_of_person = 1 + choice.below(min(card.person.rows_max, count))
         for _ in range(rows_of_person):
-            row = {column.name: _value(column, choice) for column in card.columns}
+            row = {each.name: _value(each, choice) for each in card.columns if not each.derived}
+            row |= {each.name: _derived(each, row) for each in card.columns if each.derived}
             if isinstance(card.person, ColumnPerson):
                 row = {card.person.column: person, **row}
             rows.append(row)
     return rows[:count]
+
+
+def _derived(column: Column, row: dict[str, Any]) -> Any:
+    """As the engine would, of the made-up row."""
+    assert column.derived is not None
+    value = evaluate(column.derived, row)
+    if value is None or not isinstance(column, IntegerColumn | NumberColumn):
+        return value
+    value = math.floor(value) if isinstance(column, IntegerColumn) else value
+    return min(max(value, column.low), column.high)
 
 
 def _value(column: Column, choice: Choice) -> Any:

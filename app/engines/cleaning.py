@@ -43,9 +43,19 @@ from app.datasets import (
     RowPerson,
     TextColumn,
 )
-from app.engines.dialects import ByBytes, IsNaN, PersonHash, constant, day, exact_double, quoted
+from app.engines.derived import derived_value
+from app.engines.dialects import (
+    ByBytes,
+    Dialect,
+    IsNaN,
+    PersonHash,
+    constant,
+    day,
+    exact_double,
+    quoted,
+)
 from app.engines.edges import Edge
-from app.engines.layout import EPOCH, PERSON, persons_are_told_apart
+from app.engines.layout import EPOCH, PERSON, Layout, persons_are_told_apart
 
 Element = ColumnElement[Any]
 
@@ -55,6 +65,7 @@ class RawRows:
     """The rows of one source. Of each column of the card the value as it was read, in its declared
     type but in no bounds, a category's code, or NULL; and what tells persons apart, as text."""
 
+    dialect: Dialect
     rows: FromClause
     values: tuple[Element, ...]
     person: Element | None = None
@@ -84,35 +95,57 @@ def _stored(i: int, each: Column) -> list[str]:
 def _fitted(card: Card, source: RawRows, epoch: int, stored: list[str]) -> Select[*tuple[Any, ...]]:
     """The rows of one source, every value as it is stored."""
     edge = Edge.of(card)
-    places = range(len(card.columns))
+    sourced = {i: each for i, each in enumerate(card.columns) if each.derived is None}
+    derived = {i: each for i, each in enumerate(card.columns) if each.derived is not None}
     read: list[Label[Any]] = []
-    for i in places:
-        arrival = isinstance(card.columns[i], EpochColumn)
-        read.append((constant(epoch) if arrival else source.values[i]).label(f"v{i}"))
+    for i, each in sourced.items():
+        value = constant(epoch) if isinstance(each, EpochColumn) else source.values[i]
+        read.append(value.label(f"v{i}"))
     person: list[Label[Any]] = []
     if source.person is not None:
         read.append(source.person.label(PERSON))
         person = [column(PERSON).label(PERSON)]
     clamped: list[Label[Any]] = []
-    for i, each in enumerate(card.columns):
+    for i, each in sourced.items():
         end = None if edge is None else edge.ends.get(i)
-        value = _clamp(each, column(f"v{i}")) if end is None else end
-        clamped.append(value.label(f"c{i}"))
+        clamped.append((_clamp(each, column(f"v{i}")) if end is None else end).label(f"c{i}"))
     if edge is not None:
         person = [edge.name.label(PERSON)]
     within = select(*clamped, *person).select_from(_named(select(*read), source.rows, "read"))
-    stepped: list[Element] = []
-    for i, each in enumerate(card.columns):
+    rows = _stepped(sourced, [], within.subquery("clamped"), person)
+    if derived:
+        layout = Layout(card, source.dialect)
+        made = [derived_value(each, layout).label(f"v{i}") for i, each in derived.items()]
+        kept: list[Element] = [
+            column(name) for i, each in sourced.items() for name in _stored(i, each)
+        ]
+        whole = select(*kept, *made, *_person_again(person)).select_from(rows.subquery("sourced"))
+        bound = [_clamp(each, column(f"v{i}")).label(f"c{i}") for i, each in derived.items()]
+        fitted = select(*kept, *bound, *_person_again(person)).select_from(whole.subquery("made"))
+        rows = _stepped(derived, kept, fitted.subquery("derived"), person)
+    names: list[Element] = [
+        column(name) for i, each in enumerate(card.columns) for name in _stored(i, each)
+    ]
+    if EPOCH in stored:
+        names.append(constant(epoch).label(EPOCH))
+    return select(*names, *_person_again(person)).select_from(rows.subquery("stepped"))
+
+
+def _person_again(person: list[Label[Any]]) -> list[Element]:
+    return [column(PERSON)] if person else []
+
+
+def _stepped(
+    columns: dict[int, Column], kept: list[Element], rows: Subquery, person: list[Label[Any]]
+) -> Select[*tuple[Any, ...]]:
+    """With a second column for the whole steps of each number."""
+    stepped: list[Element] = [*kept]
+    for i, each in columns.items():
         stepped.append(column(f"c{i}"))
         if isinstance(each, NumberColumn):
             steps = func.floor(column(f"c{i}") * exact_double(2.0**each.grid_exponent))
             stepped.append(cast(steps, BigInteger()).label(f"s{i}"))
-    if EPOCH in stored:
-        stored_epoch = constant(epoch).label(EPOCH)
-        stepped.append(stored_epoch)
-    if person:
-        stepped.append(column(PERSON))
-    return select(*stepped).select_from(within.subquery("clamped"))
+    return select(*stepped, *_person_again(person)).select_from(rows)
 
 
 def _named(selected: Select[*tuple[Any, ...]], rows: FromClause, name: str) -> Subquery:

@@ -39,7 +39,6 @@ from app.datasets import (
     Column,
     ColumnPerson,
     DateColumn,
-    EpochColumn,
     IntegerColumn,
     NumberColumn,
     TextColumn,
@@ -89,8 +88,8 @@ def file_rows(card: Card, source: SourceTable) -> RawRows:
     rows: FromClause = file_table(source).rows
     values: list[ColumnElement[Any]] = []
     for i, each in enumerate(card.columns):
-        if isinstance(each, EpochColumn):
-            values.append(null())  # known of each source as a whole
+        if not each.sourced:
+            values.append(null())
             continue
         position = source.position(each.name)
         assert position is not None, "the card was checked against the file"
@@ -106,7 +105,7 @@ def file_rows(card: Card, source: SourceTable) -> RawRows:
         position = source.position(card.person.column)
         assert position is not None, "the card was checked against the file"
         person = func.nullif(cast(column(f"k{position}"), String()), quoted(""))
-    return RawRows(rows, tuple(values), person)
+    return RawRows(DUCKDB, rows, tuple(values), person)
 
 
 def _read(each: Column, raw: ColumnElement[Any], stored_type: str) -> ColumnElement[Any]:

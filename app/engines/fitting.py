@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from app.datasets import Card, Column, ColumnPerson, EpochColumn
+from app.datasets import Card, Column, ColumnPerson
 from app.errors import FieldError, Invalid
 
 _WHOLE = {
@@ -43,9 +43,9 @@ def check_fit(card: Card, table: Described, *, parsed: bool = True) -> None:
     broken = []
     for i, column in enumerate(card.columns):
         position = table.position(column.name)
-        if isinstance(column, EpochColumn):
+        if not column.sourced:
             if position is not None:
-                rule = "a name that no column of the source has: epochs are not read from it"
+                rule = "a name that no column of the source has: this one is not read from it"
                 broken.append(FieldError(f"/columns/{i}/name", rule))
         elif position is None:
             rule = "a column that the source has, once"

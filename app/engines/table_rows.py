@@ -31,7 +31,6 @@ from app.datasets import (
     Column,
     ColumnPerson,
     DateColumn,
-    EpochColumn,
     IntegerColumn,
     NumberColumn,
     TextColumn,
@@ -94,12 +93,12 @@ def table_rows(card: Card, table: Table) -> RawRows:
     if isinstance(card.person, ColumnPerson):
         name = table.called[table.names.index(card.person.column)]
         person = func.nullif(cast(column(name), String()), quoted(""))
-    return RawRows(table.rows, tuple(values), person)
+    return RawRows(table.dialect, table.rows, tuple(values), person)
 
 
 def _value(each: Column, table: Table, i: int) -> ColumnElement[Any]:
-    if isinstance(each, EpochColumn):
-        return null()  # known of each source as a whole
+    if not each.sourced:
+        return null()
     dialect, place = table.dialect, table.names.index(each.name)
     raw, stored = table.column(place), table.types[place]
     match each:

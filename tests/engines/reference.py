@@ -14,6 +14,7 @@ from app.datasets import (
     IntegerColumn,
     NumberColumn,
 )
+from app.expressions import evaluate
 from app.queries.statistics import (
     AllOf,
     AnyOf,
@@ -55,6 +56,21 @@ def fitted(column: Column, value: Any) -> Any:
             return value if value in column.values else None
         case BooleanColumn():
             return value
+
+
+def fitted_row(card: Card, raw: dict[str, Any]) -> dict[str, Any]:
+    """Every column of a row; derived ones are computed of what is held of the others."""
+    row = {each.name: fitted(each, raw[each.name]) for each in card.columns if not each.derived}
+    held = dict(row)
+    for each in card.columns:
+        if isinstance(each, NumberColumn) and not each.derived and row[each.name] is not None:
+            held[each.name] = math.ldexp(steps(each, row[each.name]), -each.grid_exponent)
+    for each in card.columns:
+        if each.derived:
+            value = evaluate(each.derived, held)
+            whole = isinstance(each, IntegerColumn) and value is not None
+            row[each.name] = fitted(each, math.floor(value) if whole else value)
+    return row
 
 
 def holds(condition: Condition | None, row: dict[str, Any]) -> bool:
@@ -123,7 +139,7 @@ def whole(card: Card, factor: Factor, row: dict[str, Any]) -> int:
 def reference(card: Card, rows: list[dict[str, Any]], tally: Tally) -> Exact:
     results = [[0] * tally.group_count() for _ in tally.aggregates]
     for raw in rows:
-        row = {column.name: fitted(column, raw[column.name]) for column in card.columns}
+        row = fitted_row(card, raw)
         place = groups_of(tally, row)
         if place is None or not holds(tally.where, row):
             continue

@@ -78,6 +78,59 @@ COLUMNS: list[dict[str, Any]] = [
     {"name": "born", "type": "date", "low": "1950-01-01", "high": "2010-12-31"},
     {"name": "note", "type": "text", "length_max": 12},
     {"name": "epoch", "type": "epoch", "high": 4},
+    {
+        "name": "share",
+        "type": "number",
+        "low": -5,
+        "high": 5,
+        "derived": {
+            "divide": [
+                {"subtract": [{"column": "income"}, {"value": 0.1}]},
+                {"add": [{"column": "age"}, {"multiply": [{"column": "age"}, {"value": 0.3}]}]},
+            ]
+        },
+    },
+    {
+        "name": "decade",
+        "type": "integer",
+        "low": 0,
+        "high": 8,
+        "derived": {"divide": [{"column": "age"}, {"value": 10}]},
+    },
+    {
+        "name": "side",
+        "type": "category",
+        "values": ["west", "east"],
+        "derived": {"lookup": {"column": "city", "map": {"Bern": "west", "Zürich": "east"}}},
+    },
+    {
+        "name": "elder",
+        "type": "boolean",
+        "derived": {
+            "case": [
+                {
+                    "when": [
+                        {"column": "age", "op": ">", "value": 17.5},
+                        {"column": "member", "op": "==", "value": True},
+                    ],
+                    "then": {"value": True},
+                },
+                {"when": {"column": "city", "op": "!=", "value": "Bern"}, "then": {"value": False}},
+            ]
+        },
+    },
+    {
+        "name": "toll",
+        "type": "number",
+        "low": 0,
+        "high": 10,
+        "derived": {
+            "multiply": [
+                {"lookup": {"column": "member", "map": {"true": 0.5, "false": 2}}},
+                {"lookup": {"column": "age", "map": {"7": 1.1, "17": 3, "100": 0}}},
+            ]
+        },
+    },
 ]
 BY_ROW = card_of(*COLUMNS)
 BY_PERSON = card_of(*COLUMNS, person={"kind": "column", "column": "who", "rows_max": 3})
@@ -124,6 +177,7 @@ TALLIES = {
         (
             *(Rows(), Values("income"), Total("income"), Total("age"), Total("big")),
             *(Total("price"), Meeting(Compare("age", ">", 17.5)), Total("epoch")),
+            *(Values("share"), Total("share"), Total("decade"), Values("toll"), Total("toll")),
         ),
     ),
     "groups": Tally(
@@ -133,6 +187,11 @@ TALLIES = {
             ByValues("member", (False, True)),
         ),
         (Rows(), Total("income")),
+    ),
+    "derived groups": Tally(
+        Compare("share", ">", 0.25),
+        (ByValues("side", ("west", "east"), missing=True), ByValues("elder", (False, True))),
+        (Rows(), Total("share")),
     ),
     "few edges": Tally(None, (ByEdges("income", (-10.5, 0.0, 1.5, 1000.25)),), (Rows(),)),
     "even edges": Tally(None, (ByEdges("income", EVEN),), (Rows(),)),
