@@ -54,6 +54,20 @@ def _element_at_spark(element: ElementAt, compiler: SQLCompiler, **options: Any)
     return f"element_at({values}, CAST({place} AS INTEGER))"
 
 
+class Divided(FunctionElement[float]):
+    """One double by another. Not Core's own division, which makes decimals of some."""
+
+    name = "divided"
+    type = Double()
+    inherit_cache = True
+
+
+@compiles(Divided)
+def _divided(element: Divided, compiler: SQLCompiler, **options: Any) -> str:
+    one, other = (compiler.process(part, **options) for part in element.clauses)
+    return f"(({one}) / ({other}))"
+
+
 def derived_value(derived: Column, layout: Layout) -> Element:
     """In the declared type, in no bounds yet; a category's code."""
     assert derived.derived is not None
@@ -142,4 +156,4 @@ def _combined(sign: str, one: Element, other: Element) -> Element:
         case "multiply":
             return one * other
         case _:
-            return one / func.nullif(other, exact_double(0.0))
+            return Divided(one, func.nullif(other, exact_double(0.0)))
