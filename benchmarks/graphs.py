@@ -1,7 +1,8 @@
 """Triangles of graphs of a million edges: from the question to the noisy answer.
 
-One graph has edges evenly at random, one has few nodes with most of them; nothing is kept between
-the tries. The ceiling is the minute that it may take.
+One graph has edges evenly at random, one has few nodes with most of them, one so few that each has
+a hundred neighbours and shares few, one has half of all pairs; nothing is kept between the
+tries. The ceiling is the minute that it may take.
 """
 
 import time
@@ -28,6 +29,8 @@ _UNIT = "(hash(2 * i + {}) / 18446744073709551616.0)"
 GRAPHS = {
     "even": (100_000, "floor(100000 * {})"),
     "skewed": (1_000_000, "floor(1000000 * pow({}, 4))"),
+    "close": (20_000, "floor(20000 * {})"),
+    "dense": (2_000, "floor(2000 * {})"),
 }
 
 

@@ -18,6 +18,8 @@ from app.queries.measures import Measure, Terms
 from app.queries.shape import Shape
 from app.queries.statistics import Exact, Tally
 
+FACTOR_LOG_MAX = 690.0  # what a float holds, and JSON writes
+
 
 class Law(Protocol):
     """A law of noise on whole numbers, of one scale."""
@@ -143,6 +145,8 @@ class AdditiveRelease(OneTally):
     def expected_error(self, confidence: float) -> dict[str, Any]:
         half = self.half_width(confidence)
         told = {"half_width": half, "confidence": confidence, "covers": "noise"}
+        if self.shape.factor:
+            told["factor"] = self.factor(confidence)
         return told if half is not None else {**told, "reason": self.shape.unpromised}
 
     def half_width(self, confidence: float) -> float | None:
@@ -153,6 +157,12 @@ class AdditiveRelease(OneTally):
         part = self.parts[0]
         steps = self.law.width(part.scale, 1.0 - confidence)
         return float(number(steps, part.measure.grid_exponent)) / self.shape.divisor
+
+    def factor(self, confidence: float) -> float:
+        """The noise is no larger a factor either way; two steps more, for what was rounded."""
+        part = self.parts[0]
+        steps = self.law.width(part.scale, 1.0 - confidence) + 2
+        return math.exp(min(number(steps, part.measure.grid_exponent), FACTOR_LOG_MAX))
 
     @property
     def spread(self) -> tuple[float, ...]:

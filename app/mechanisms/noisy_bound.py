@@ -73,7 +73,7 @@ class BoundedRelease:
 
     @property
     def effort(self) -> int:
-        return 1
+        return self.shape.effort
 
     @property
     def groups(self) -> int | None:

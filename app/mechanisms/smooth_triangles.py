@@ -89,7 +89,7 @@ class SmoothTriangles:
 
     @property
     def effort(self) -> int:
-        return 1
+        return self.shape.effort
 
     @property
     def groups(self) -> int | None:

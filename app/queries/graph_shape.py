@@ -15,6 +15,7 @@ from app.errors import Invalid
 from app.queries.statistics import Condition, EdgeTally, Tally
 
 NODES_MAX = 1 << 31
+EFFORT_MAX = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,12 @@ class GraphShape:
     @property
     def sensitivity_max(self) -> int:
         return self.nodes - 2
+
+    @property
+    def effort(self) -> int:
+        """How many times as long as others an answer may take by which edges there are: of a
+        thousand nodes a tenth of a second, and of a hundred thousand some ten."""
+        return min(max(self.nodes // 1000, 1), EFFORT_MAX)
 
     def possible(self, triangles: int) -> int:
         """Within what a count can be, which leaves out nothing that it is."""

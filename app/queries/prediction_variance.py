@@ -98,7 +98,8 @@ class PredictionVariance(BaseModel):
 
         moved = ceil(self.moves(card) * Fraction(2) ** exponent) + 2
         measure = Measure("logarithm", ((1, 0),), moved, Fraction(1), exponent, in_one=True)
-        inner = Shape(Tally(complete, (), (Rows(),)), (measure,), unpromised=UNPROMISED)
+        counted = Tally(complete, (), (Rows(),))
+        inner = Shape(counted, (measure,), unpromised=UNPROMISED, factor=True)
         tally = Tally(complete, (), gram.aggregates())
         return DerivedShape(tally, inner, exact, THEOREM, {"ridge": self.ridge})
 

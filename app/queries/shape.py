@@ -35,6 +35,7 @@ class Shape:
     alternatives: tuple["Shape | GradientShape | MeanShape", ...] = ()
     divisor: int = 1  # a public number: the figure is the measure over it
     unpromised: str | None = None  # why no half width can be promised, for people
+    factor: bool = False  # is the measure a logarithm, so that noise is a factor of the figure
     moments: Moments | None = None  # of a regression, whose coefficients are made of them
     several: tuple[int, ...] = ()  # of how many measures each of several figures is made
 

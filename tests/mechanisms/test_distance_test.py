@@ -12,7 +12,7 @@ from app.mechanisms import distance_test
 from app.mechanisms.asked import Asked
 from app.mechanisms.distance_test import DistanceTest
 from app.mechanisms.sampling import SystemNoise
-from tests.mechanisms.law import lower_chance, upper_chance
+from tests.mechanisms.law import at_least, chi_square_tail, lower_chance, upper_chance
 
 
 def made(epsilon: str, delta: str) -> DistanceTest:
@@ -52,6 +52,26 @@ def test_chances_are_those_of_the_sheet() -> None:
     passed = sum(test.passed(19, noise) for _ in range(runs))
     assert lower_chance(runs, passed, 1e-6) <= 0.998188 <= upper_chance(runs, passed, 1e-6)
     assert not any(test.passed(0, noise) for _ in range(1000))
+
+
+@pytest.mark.statistical
+def test_it_is_passed_as_often_as_was_charged_and_a_tenth_more_or_less_noise_is_rejected() -> None:
+    """30,000 tests on either side of the threshold, two scales away, where a tail tells most of its
+    scale. False alarms 1e-6; of scales 10 % off one escapes with a probability below 1e-3."""
+    test, noise, runs, away = made("0.2", "1e-4"), SystemNoise(), 30_000, 10
+    assert test.scale == 5.0
+    # Below: passed if Z >= away; above: not passed if Z <= -away.
+    below = sum(test.passed(test.threshold + 1 - away, noise) for _ in range(runs))
+    above = sum(not test.passed(test.threshold + away, noise) for _ in range(runs))
+
+    def p_value(scale: float) -> float:
+        chance = at_least(scale, away)
+        hits = [(each - runs * chance) ** 2 / (runs * chance) for each in (below, above)]
+        return chi_square_tail(math.fsum(hits) / (1 - chance), 2)
+
+    assert p_value(5.0) > 1e-6
+    assert p_value(5.5) < 1e-6
+    assert p_value(4.5) < 1e-6
 
 
 def test_a_distance_from_which_it_is_likely_passed_is_so() -> None:

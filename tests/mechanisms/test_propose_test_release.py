@@ -224,3 +224,22 @@ def test_no_neighbours_need_more_where_the_bound_is_chosen(name: str) -> None:
     assert release.loss.epsilon == 12 * PICO
     needed = worst(name, release)
     assert needed <= Decimal(release.loss.delta) / ATTO + Decimal("1e-9")
+
+
+def chosen(name: str) -> ProposedRelease:
+    return CASES[name][0].release({}, {"epsilon": "12", "delta": "0.1"})
+
+
+def test_a_choice_at_four_times_its_rate_is_found_out() -> None:
+    """As if scores moved by half a step against each other; the charge is that of the right one."""
+    release = chosen("median")
+    assert release.chosen is not None
+    hasty = replace(release, chosen=replace(release.chosen, epsilon=4 * release.chosen.epsilon))
+    assert hasty.loss == release.loss
+    assert worst("median", hasty) > 10 * Decimal(release.loss.delta) / ATTO
+
+
+@pytest.mark.parametrize("name", ["median", "median of the whole table", "iqr"])
+def test_noise_for_a_quarter_of_the_bound_that_was_chosen_is_found_out(name: str) -> None:
+    release = chosen(name)
+    assert worst(name, release, narrower=0.25) > 10 * Decimal(release.loss.delta) / ATTO

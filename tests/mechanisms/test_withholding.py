@@ -2,18 +2,21 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from typing_extensions import override
 
+from app.mechanisms.propose_test_release import ProposedRelease
 from app.mechanisms.release import Noise
 from app.mechanisms.sampling import SystemNoise
 from app.mechanisms.withholding import padded, text_size
 from app.planning.plan import Plan, make_plan
 from app.planning.question import Question
 from app.queries.statistics import Exact, StepCounts, StepTally, Tally
-from tests.mechanisms.law import upper_chance
+from tests.mechanisms.law import DRAWS, FALSE_ALARM, chi_square, upper_chance
 from tests.mechanisms.proposals import TableData
 from tests.queries.cards import card
 
@@ -174,6 +177,33 @@ def test_intervals_of_what_is_told_hold_as_often_as_they_say(kind: str, noise: s
     assert upper_chance(told, told - missed, 1e-6) >= 0.9
     half = made.release.expected_error(0.9)["half_width"]
     assert 0 < half < 20
+
+
+@pytest.mark.statistical
+def test_what_is_told_has_the_noise_that_was_charged_and_a_tenth_more_or_less_is_rejected() -> None:
+    """Of the proposed bound; false alarms as in `law.py`. Beyond the column's ends, ten scales
+    away, all is in the last bins."""
+    release = plan({"kind": "median", "column": "x"}, {**PROPOSED, "bound": 2}).release
+    assert isinstance(release, ProposedRelease)
+    safe = SimpleNamespace(  # a statistic of which nothing has to be worked out again
+        value=lambda exact: 20,
+        distance=lambda exact, bound, cap: cap,
+        limits=release.statistic.limits,
+        grid_exponent=release.statistic.grid_exponent,
+    )
+    far = replace(release, statistic=cast(Any, safe))
+    noise = SystemNoise()
+    answers = [
+        far.answer(None, noise, query=cast(Any, None), card=cast(Any, None), confidence=0.95)
+        for _ in range(DRAWS)
+    ]
+    draws = [answer["value"] - 20 for answer in answers if answer["status"] == "answered"]
+    assert len(draws) > 0.99 * DRAWS
+    scale = release.describe()["scale"]
+    assert scale == 2.0
+    assert chi_square(draws, scale) > FALSE_ALARM
+    assert chi_square(draws, 1.1 * scale) < FALSE_ALARM
+    assert chi_square(draws, 0.9 * scale) < FALSE_ALARM
 
 
 def test_what_is_told_stays_within_what_the_statistic_can_be() -> None:

@@ -174,6 +174,23 @@ def test_the_interval_is_a_factor_and_holds_the_truth() -> None:
     assert figure.value == 6.0  # no more than that of an empty table
 
 
+@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
+def test_the_factor_is_told_beforehand(kind: str) -> None:
+    """It depends on no row, and the interval of an answer is one of just that factor."""
+    declared = made()
+    asked = question(ASKED, privacy={"epsilon": "8", "delta": "1e-6"}, mechanism={"kind": kind})
+    told = make_plan(asked, declared).release.expected_error(0.95)
+    assert told["half_width"] is None
+    release = make_plan(asked, declared).release
+    # Far below the variance of an empty table, which no interval passes.
+    answer = release.answer(
+        ((-(10**6),),), SystemNoise(), query=asked.query, card=declared, confidence=0.95
+    )
+    up = answer["interval"]["high"] / answer["value"]
+    down = answer["value"] / answer["interval"]["low"]
+    assert max(up, down) <= told["factor"] <= 1.001 * min(up, down)
+
+
 @pytest.mark.parametrize(
     ("changes", "at"),
     [

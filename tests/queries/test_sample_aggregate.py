@@ -1,22 +1,28 @@
 """Sample and aggregate: places of blocks, what one changed block does, and what is refused."""
 
 import math
+from collections.abc import Callable, Sequence
 from fractions import Fraction
-from itertools import product
+from itertools import combinations_with_replacement, product
 from statistics import median, pvariance
 from typing import Any
 
 import pytest
 
+from app.accounting.rounding import PICO
+from app.datasets import Card
 from app.errors import Invalid
+from app.mechanisms.additive import AdditiveRelease
 from app.mechanisms.derived import DerivedRelease
 from app.mechanisms.sampling import SystemNoise
 from app.planning.plan import Plan, make_plan
+from app.queries import sample_aggregate
 from app.queries.choice_shape import ChoiceShape
 from app.queries.derived_shape import DerivedShape
 from app.queries.sample_aggregate import SampleAggregate
 from app.queries.shape import Shape
 from app.queries.statistics import BlockCounts, BlockTally
+from tests.mechanisms.choice_law import Law, exponential_law, permute_and_flip_law
 from tests.queries.cards import card, question
 
 ASKED: dict[str, Any] = {
@@ -26,6 +32,7 @@ ASKED: dict[str, Any] = {
     "low": 0,
     "high": 100,
 }
+GAUSSIAN = {"kind": "gaussian"}
 
 
 def shaped(made: Any = None, **changes: Any) -> tuple[SampleAggregate, DerivedShape]:
@@ -76,6 +83,65 @@ def test_one_place_moves_scores_apart_by_four_steps_at_most() -> None:
                 largest = max(largest, max(moves) - min(moves))
         assert largest <= 4
         assert largest >= (4 if blocks == 4 else 2)
+
+
+# The law of what is told, by what one person can do to the places
+
+
+def apart(law: Callable[[Sequence[int], float], Law], score_range: int, blocks: int) -> float:
+    """The largest log-ratio of choices at epsilon 1 over all places of so many blocks, of which one
+    is another, for noise that is scaled for this range."""
+    query, shape = shaped(blocks=blocks)
+    assert isinstance(shape.inner, ChoiceShape)
+    levels = [query.top * i // 4 for i in range(5)]
+    told = {
+        places: law(shape.inner.scores((places,), 0), 1 / score_range)
+        for places in combinations_with_replacement(levels, blocks)
+    }
+    return max(
+        abs(math.log(p / q))
+        for places, one in told.items()
+        for level in levels
+        for p, q in zip(one, told[tuple(sorted((level, *places[1:])))], strict=True)
+    )
+
+
+@pytest.mark.parametrize("law", [permute_and_flip_law, exponential_law])
+def test_choices_lose_no_more_than_is_charged_and_half_the_range_is_found_out(
+    law: Callable[[Sequence[int], float], Law], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The saboteur scales for a block that moves scores one way only."""
+    monkeypatch.setattr(sample_aggregate, "CANDIDATES", 5)
+    assert apart(law, 4, blocks=4) <= 1 + 1e-9
+    assert apart(law, 2, blocks=4) > 1.2
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("rows", [None, 3])
+def test_gaussian_noise_is_for_all_blocks_that_a_person_changes(
+    relation: str, rows: int | None
+) -> None:
+    """t blocks from one bound to the other: rho is (t W)^2 / (2 scale^2), and no less is charged.
+    The saboteur takes every person for one of one row under add_remove."""
+    declared = card(neighbours=relation, rows_max=rows)
+    changes = {"aggregate": "mean", "blocks": 8}
+    _, shape = shaped(declared, **changes)
+    blocks = min(8, (rows or 1) * (2 if relation == "replace_one" else 1))
+    ends = [[(block, 100 * (block < high)) for block in range(8)] for high in (0, blocks)]
+    one, other = (shape.exact(each)[0][0] for each in ends)
+
+    def lost(made: Card) -> float:
+        asked = question({**ASKED, **changes}, privacy={"rho": "0.1"}, mechanism=GAUSSIAN)
+        release = make_plan(asked, made).release
+        assert release.loss.rho == PICO // 10
+        assert isinstance(release, DerivedRelease)
+        assert isinstance(release.inner, AdditiveRelease)
+        scale = release.inner.parts[0].scale
+        return float((other - one) ** 2 / (2 * scale**2))
+
+    assert 0.0999 < lost(declared) <= 0.1 * (1 + 1e-9)
+    if blocks > 1:
+        assert lost(card()) > 0.35
 
 
 def test_the_best_candidate_is_the_median_of_the_blocks() -> None:
