@@ -19,7 +19,7 @@ demo: setup ## serve demo data on this machine and print a question to paste
 serve: setup ## serve, as the BURSAR_ settings say
 	@$(BIN)/bursard serve
 
-test: lint ## check style, types and imports, then run every test (ARGS= goes to pytest)
+test: lint .venv/spark ## check style, types and imports, then run every test (ARGS= goes to pytest)
 	@$(BIN)/python -m pytest $(ARGS)
 
 lint: .venv/development ## check style, types and imports
@@ -62,5 +62,20 @@ $(shell test -x $(BIN)/python || rm -f .venv/runtime .venv/development)
 	@touch $@
 
 .venv/development: .venv/runtime
-	@$(PIP) --require-hashes --requirement requirements.lock
+	@sed '/^# --- spark ---$$/,$$d' requirements.lock > .venv/development.lock
+	@$(PIP) --require-hashes --requirement .venv/development.lock
+	@touch $@
+
+# Apache Spark for the tests of its engine: large, and of no use without Java, so then it is left out
+# and its tests say so. It is built where it is installed, with the tools that are in .venv.
+.venv/spark: requirements.lock | .venv/development
+	@if command -v java > /dev/null; then \
+	  echo 'Fetching Apache Spark for the tests; the first time this takes a minute or two.'; \
+	  sed '1,/^# --- spark ---$$/d' requirements.lock > .venv/spark.lock; \
+	  $(PIP) --require-hashes --no-deps --no-build-isolation --upgrade \
+	    --target $@ --requirement .venv/spark.lock; \
+	else \
+	  echo 'There is no Java on this machine: the tests of Apache Spark will be skipped.' >&2; \
+	  mkdir -p $@; \
+	fi
 	@touch $@

@@ -1,8 +1,10 @@
 """Write requirements.lock from pyproject.toml; for maintainers, who have `uv` on their path.
 
-One file, two parts: what the service runs on and is built with, then what development adds. Both
-come from one resolution, so a package has the same version in either. The file holds versions and
-hashes for every system and no address: where packages come from is the installer's business.
+One file, three parts: what the service runs on and is built with, what development adds, and Apache
+Spark, which tests start as a server. The first two come from one resolution, so a package has the
+same version in either; Spark lies in a folder of its own, for its package is called as the thin
+client's is. The file holds versions and hashes for every system and no address: where packages come
+from is the installer's business.
 """
 
 import subprocess
@@ -11,8 +13,10 @@ from pathlib import Path
 
 TOP = Path(__file__).resolve().parent.parent
 MARKER = "# --- development ---"
+SPARK_MARKER = "# --- spark ---"
+SPARK = ["pyspark>=4.2,<4.3"]
 COMPILE = [
-    *("uv", "pip", "compile", "--quiet", "pyproject.toml", "-"),
+    *("uv", "pip", "compile", "--quiet", "-"),
     *("--universal", "--python-version", "3.11"),
     *("--fork-strategy", "fewest"),  # one version for every Python: the one that is tested
     *("--generate-hashes", "--no-header", "--no-annotate"),
@@ -23,16 +27,17 @@ COMPILE = [
 def main() -> None:
     project = tomllib.loads((TOP / "pyproject.toml").read_text())
     build = project["build-system"]["requires"]  # the project itself is installed without isolation
-    everything = resolve(build, "--extra", "dev")
+    everything = resolve(build, "pyproject.toml", "--extra", "dev")
     versions = [pin.split("\\")[0].strip() for pin in everything]  # markers kept, hashes not
     constraints = TOP / ".constraints.txt"
     try:
         constraints.write_text("\n".join(versions))
-        runtime = resolve(build, "--constraints", constraints.name)
+        runtime = resolve(build, "pyproject.toml", "--constraints", constraints.name)
     finally:
         constraints.unlink(missing_ok=True)
     development = [pin for pin in everything if pin not in runtime]
-    lines = ["".join(runtime), f"{MARKER}\n", "".join(development)]
+    spark = [f"{SPARK_MARKER}\n", "".join(resolve(SPARK))]
+    lines = ["".join(runtime), f"{MARKER}\n", "".join(development), *spark]
     (TOP / "requirements.lock").write_text("".join(lines))
 
 

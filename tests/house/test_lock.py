@@ -6,6 +6,7 @@ from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
 MARKER = "# --- development ---"
+SPARK = "# --- spark ---"
 PIN = re.compile(
     r"(?P<name>[a-z0-9][a-z0-9-]*)==(?P<version>[0-9][0-9a-z.+]*)(?P<marker> ; [^\\]+)?"
     r"(?: \\\n    --hash=sha256:[0-9a-f]{64})+\n"
@@ -40,10 +41,19 @@ def test_what_the_project_asks_for_is_in_its_part() -> None:
 def test_everybody_cuts_the_lock_at_the_same_line() -> None:
     for name in ("Makefile", "Dockerfile", ".ci/lock.py"):
         assert MARKER in (TOP / name).read_text()
+    for name in ("Makefile", ".ci/lock.py"):
+        assert SPARK in (TOP / name).read_text()
+
+
+def test_spark_is_pinned_with_all_that_it_needs() -> None:
+    text = (TOP / "requirements.lock").read_text().split(f"{SPARK}\n")[1]
+    assert names(text) == ["py4j", "pyspark"]
+    assert PIN.sub("", text) == ""
 
 
 def parts() -> tuple[str, str]:
-    runtime, development = (TOP / "requirements.lock").read_text().split(f"{MARKER}\n")
+    text = (TOP / "requirements.lock").read_text().split(f"{SPARK}\n")[0]
+    runtime, development = text.split(f"{MARKER}\n")
     return runtime, development
 
 
