@@ -27,6 +27,8 @@ from app.expressions import Arithmetic, Cases, Expression, Fixed, Lookup, Of, Te
 from app.queries.statistics import Compare
 
 Element = ColumnElement[Any]
+NO_CODE = -1  # stands for what a table does not have; no code is it
+NO_NUMBER = 1e300  # no number of a table is as large
 
 
 class ElementAt(FunctionElement[Any]):
@@ -128,16 +130,19 @@ class _Rendering:
         declared = self._layout.column(lookup.column)
         table = dict(lookup.table)
         keys = lookup_keys(declared)
-        values = [None if key not in table else self._stored(table[key]) for key in keys]
-        kind: Kind = "double"
-        if isinstance(self._derived, CategoryColumn):
-            kind = "whole"
-        elif isinstance(self._derived, BooleanColumn):
-            kind = "boolean"
+        labels = isinstance(self._derived, CategoryColumn | BooleanColumn)
+        kind: Kind = "whole" if labels else "double"
+        # Not every driver binds a list with something missing in it.
+        absent: float = NO_CODE if labels else NO_NUMBER
+        values = [self._stored(table[key]) if key in table else absent for key in keys]
         self._lists += 1
         place = self._layout.value(self._derived.name)
-        listed = among(self._layout.dialect, f"table_{place}_{self._lists}", kind, values)
-        return ElementAt(listed, self._place(declared, lookup.column))
+        numbers = list(map(int, values)) if labels else values
+        listed = among(self._layout.dialect, f"table_{place}_{self._lists}", kind, numbers)
+        found = ElementAt(listed, self._place(declared, lookup.column))
+        nothing = constant(NO_CODE) if labels else exact_double(NO_NUMBER)
+        known = func.nullif(found, nothing)
+        return known == constant(1) if isinstance(self._derived, BooleanColumn) else known
 
     def _place(self, declared: Column, name: str) -> Element:
         stored: Element = stored_column(self._layout, name)

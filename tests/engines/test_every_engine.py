@@ -325,7 +325,7 @@ def everything(at: Warehouse, card: Card) -> dict[str, Any]:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("card", [BY_ROW, BY_PERSON], ids=["rows", "persons"])
+@pytest.mark.parametrize("card", [BY_PERSON, BY_ROW], ids=["persons", "rows"])
 def test_every_engine_says_the_same_of_the_same_rows(
     here: DuckDBWarehouse, there: Warehouse, card: Card
 ) -> None:
