@@ -10,6 +10,7 @@ from collections.abc import (
     Generator,
     Iterable,
 )
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TypeVar
 
@@ -33,7 +34,7 @@ from app.engines.steps import render_steps
 from app.engines.versions import OpenVersions
 from app.engines.watchdog import WATCHDOG
 from app.errors import EngineFailed, EngineUnavailable, Invalid
-from app.interfaces import EpochInspection, Inspection
+from app.interfaces import EpochInspection, Inspection, Stop
 from app.queries.statistics import (
     BlockCounts,
     BlockTally,
@@ -192,6 +193,9 @@ class DuckDBEngine:
             raise EngineFailed("The question could not be answered.")
         by_epoch = dict(found)
         return tuple(by_epoch.get(epoch, 0) for epoch in range(1, dataset.version.number + 1))
+
+    def stoppable(self, stop: Stop) -> AbstractContextManager[None]:
+        return WATCHDOG.stoppable(stop)
 
     def close(self) -> None:
         """Close every version that is not in use; the engine opens them again when asked."""
