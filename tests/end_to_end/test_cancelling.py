@@ -163,6 +163,29 @@ def test_a_statement_that_runs_is_interrupted(world: World) -> None:
     assert made(ask(client, count(dataset, 0.1), new_key()))["status"] == "answered"
 
 
+GIVES_BACK_WHAT_HAS_BEGUN = """
+from app.actions.long_run import LongRun
+start = LongRun.start
+def start_and_keep(self, *arguments):
+    self.awaited = start(self, *arguments)
+    return self.awaited
+def say_that_nothing_was_read(self):
+    self.unread = True
+    self.awaited.cancel()
+LongRun.start, LongRun.cancel = start_and_keep, say_that_nothing_was_read
+"""
+
+
+def test_saboteur_a_server_that_gives_back_what_was_read_is_caught(world: World) -> None:
+    world.serve(lease_seconds=6, sabotage=GIVES_BACK_WHAT_HAS_BEGUN)
+    dataset, person = learning(world)
+    client = world.client(person)
+    place, _ = begun(client, dataset)
+    wait_until(lambda: has_moved(client, place), 60, "the run did not move")
+    assert made(client.delete(place))["status"] == "voided"
+    assert rho(world, dataset, person.name) == 0
+
+
 # Before the engine was asked
 
 

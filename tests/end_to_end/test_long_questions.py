@@ -176,6 +176,20 @@ def test_the_work_goes_on_when_the_caller_hangs_up(world: World) -> None:
     assert world.ledger.rows("SELECT attempt FROM charges") == [(1,)]
 
 
+IS_NOT_KEPT_ALIVE = """
+from app.actions.long_run import LongRun
+LongRun.is_alive = lambda self, moves_seen: False
+"""
+
+
+def test_saboteur_a_server_that_does_not_renew_leases_is_caught(world: World) -> None:
+    world.serve(fault=SLOW, lease_seconds=0.5, sabotage=IS_NOT_KEPT_ALIVE)
+    client, key = world.client("ada"), new_key()
+    assert ask(client, QUESTION, key, LATER).status_code == 202
+    assert ask_until_settled(client, QUESTION, key).status_code == 200
+    assert world.ledger.rows("SELECT attempt FROM charges") != [(1,)]
+
+
 # The time grid
 
 
