@@ -15,6 +15,7 @@ AppError
 │   ├── IdempotencyConflict   this request key was used with another body
 │   ├── StillRunning          the first attempt under this request key holds its lease
 │   └── StreamEnded           nothing more is answered by this stream
+├── TooManyRunning            this server answers as many questions as it can; nothing is charged
 ├── LedgerError
 │   ├── BudgetExhausted       the question costs more than an account has left
 │   └── AccountFrozen         the limit was lowered below what is spent
@@ -111,12 +112,28 @@ class IdempotencyConflict(Conflict):
 
 
 class StillRunning(Conflict):
-    def __init__(self, detail: str, *, retry_after_seconds: int) -> None:
-        super().__init__(detail)
+    """`charge_id` and `charged`, the charge's members of its answer, are of the question that runs,
+    where there is one."""
+
+    def __init__(
+        self,
+        detail: str,
+        *,
+        retry_after_seconds: int,
+        charge_id: str | None = None,
+        charged: str = "",
+    ) -> None:
+        super().__init__(detail, **({} if charge_id is None else {"id": charge_id}))
         self.retry_after_seconds = retry_after_seconds
+        self.charge_id = charge_id
+        self.charged = charged
 
 
 class StreamEnded(Conflict):
+    pass
+
+
+class TooManyRunning(AppError):
     pass
 
 

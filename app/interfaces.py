@@ -1,10 +1,12 @@
 """What actions and routes need from outside, as Protocols; `main.py` fills them with adapters."""
 
 from collections.abc import (
+    Callable,
     Generator,
     Iterable,
     Iterator,
 )
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -57,6 +59,17 @@ class EpochInspection:
     place: str
     together: tuple[str, ...]  # contents of the dataset with it, as if all rows were in one source
     empty: bool
+
+
+class Stop(Protocol):
+    """Says that what is being read shall end."""
+
+    @property
+    def ended(self) -> bool: ...
+
+    def telling(self, listener: Callable[[], None]) -> AbstractContextManager[None]:
+        """Inside, the listener is called if it ends, from any thread; at once if it has ended."""
+        ...
 
 
 class Engine(Protocol):
@@ -124,6 +137,10 @@ class Engine(Protocol):
 
     def epochs(self, dataset: Dataset, where: Condition | None) -> tuple[int, ...]:
         """How many rows of each epoch meet the condition. Raises EngineFailed, always the same."""
+        ...
+
+    def stoppable(self, stop: Stop) -> AbstractContextManager[None]:
+        """Inside, whatever this thread reads is interrupted once the stop has ended, and fails."""
         ...
 
     def close(self) -> None:

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 
 from starlette.types import ASGIApp
 
-from app.actions.answer_query import AnswerQuery
+from app.actions.answer_query import AnswerLimits, AnswerQuery
 from app.actions.append_epoch import AppendEpoch
 from app.actions.ask_stream import AskStream
+from app.actions.background import Background
 from app.actions.book_losses import BookLosses
+from app.actions.cancel_query import CancelQuery
 from app.actions.grant_budget import GrantBudget
 from app.actions.open_stream import OpenStream
 from app.actions.preview_queries import PreviewQueries
@@ -130,11 +132,12 @@ def application(settings: Settings | None = None) -> ASGIApp:
         writer = Writer(stores.database)
         catalogue = Catalogue(writer)
         noise = SystemNoise()
-        planner = Planner()
+        planner = Planner(groups_max=given.groups_max)
         # Beside a ledger that others may share, a key in our own home would be no use to them.
         seal = KeySeal(given.secret_key, given.home if given.embedded else None)
         threads = ThreadPoolExecutor(ENGINE_THREADS, thread_name_prefix="engine")
         learners = ThreadPoolExecutor(LEARNING_THREADS, thread_name_prefix="learner")
+        background = Background()
         # What is loaded by now stays for good; with every few requests the collector would look
         # through all of it again.
         gc.collect()
@@ -150,10 +153,17 @@ def application(settings: Settings | None = None) -> ASGIApp:
                     planner,
                     threads,
                     learners,
+                    background,
                     given.lease_seconds,
-                    given.learning_timeout_seconds,
+                    AnswerLimits(
+                        answer_seconds=given.answer_seconds,
+                        engine_seconds=given.engine_timeout_seconds,
+                        learning_seconds=given.learning_timeout_seconds,
+                        running_max=given.running_max,
+                    ),
                     given.release_grid_ms / 1000,
                 ),
+                cancel_query=CancelQuery(writer, stores.history, given.answer_seconds),
                 preview_queries=PreviewQueries(writer, catalogue, planner),
                 preview_stream=PreviewStream(writer, catalogue, StreamPlanner()),
                 open_stream=OpenStream(
@@ -195,6 +205,7 @@ def application(settings: Settings | None = None) -> ASGIApp:
                 readiness=Ready(stores.database),
             )
         finally:
+            await background.stop()
             threads.shutdown(wait=True)
             learners.shutdown(wait=True)
             await writer.stop()

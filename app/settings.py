@@ -23,12 +23,15 @@ class Settings:
     admin_key: str | None
     secret_key: str | None
     release_grid_ms: int
+    answer_seconds: float
     lease_seconds: float
     engine_timeout_seconds: float
     ingest_timeout_seconds: float
     learning_timeout_seconds: float
     engine_memory: str
     engine_threads: int
+    groups_max: int
+    running_max: int
     body_bytes_max: int
 
     @property
@@ -53,12 +56,15 @@ class Settings:
             admin_key=get("BURSAR_ADMIN_KEY") or None,
             secret_key=get("BURSAR_SECRET_KEY") or None,
             release_grid_ms=_whole(environment, "BURSAR_RELEASE_GRID_MS", 100, 0, 60_000),
+            answer_seconds=_real(environment, "BURSAR_ANSWER_SECONDS", 20.0),
             lease_seconds=_real(environment, "BURSAR_LEASE_SECONDS", 60.0),
             engine_timeout_seconds=_real(environment, "BURSAR_ENGINE_TIMEOUT_SECONDS", 30.0),
             ingest_timeout_seconds=_real(environment, "BURSAR_INGEST_TIMEOUT_SECONDS", 3600.0),
             learning_timeout_seconds=_real(environment, "BURSAR_LEARNING_TIMEOUT_SECONDS", 3600.0),
             engine_memory=get("BURSAR_ENGINE_MEMORY", "1GB"),
             engine_threads=_whole(environment, "BURSAR_ENGINE_THREADS", 2, 1, 256),
+            groups_max=_whole(environment, "BURSAR_GROUPS_MAX", 4_000_000, 1, 4_000_000),
+            running_max=_whole(environment, "BURSAR_RUNNING_MAX", 1000, 1, 1_000_000),
             body_bytes_max=_whole(environment, "BURSAR_BODY_BYTES_MAX", 4 << 20, 1024, 64 << 20),
         )
 

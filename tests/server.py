@@ -183,6 +183,7 @@ class Ledger:
             "BURSAR_DATA_ROOTS": str(self.data),
             "BURSAR_ADMIN_KEY": self.admin_key,
             "BURSAR_RELEASE_GRID_MS": "0",
+            "BURSAR_ANSWER_SECONDS": "60",
         }
         if self.database is not None:
             settings["BURSAR_DATABASE_URL"] = self.database
@@ -442,9 +443,29 @@ def count(dataset: str, epsilon: float | str = 0.25, **more: Any) -> Json:
     }
 
 
-def ask(client: httpx.Client, question: Json, request_key: str | None = None) -> httpx.Response:
+def ask(
+    client: httpx.Client,
+    question: Json,
+    request_key: str | None = None,
+    prefer: str | None = None,
+) -> httpx.Response:
     headers = {} if request_key is None else {"Idempotency-Key": request_key}
+    if prefer is not None:
+        headers["Prefer"] = prefer
     return client.post("/v1/queries", json=question, headers=headers)
+
+
+def when_settled(client: httpx.Client, place: str, seconds: float = 60) -> httpx.Response:
+    """The question at this place, looked at until it does not run any more."""
+    deadline = time.monotonic() + seconds
+    while True:
+        reply = client.get(place)
+        if made(reply)["status"] != "running":
+            assert "Retry-After" not in reply.headers
+            return reply
+        assert reply.headers["Retry-After"] == "1"
+        assert time.monotonic() < deadline, reply.text
+        time.sleep(0.05)
 
 
 def ask_until_settled(

@@ -30,6 +30,7 @@ def test_every_setting_is_read_from_its_variable(tmp_path: Path) -> None:
         "BURSAR_ADMIN_KEY": "key",
         "BURSAR_SECRET_KEY": "k" * 32,
         "BURSAR_RELEASE_GRID_MS": "0",
+        "BURSAR_ANSWER_SECONDS": "0.5",
         "BURSAR_LEASE_SECONDS": "1.5",
         "BURSAR_ENGINE_TIMEOUT_SECONDS": "2",
         "BURSAR_INGEST_TIMEOUT_SECONDS": "3",
@@ -37,6 +38,8 @@ def test_every_setting_is_read_from_its_variable(tmp_path: Path) -> None:
         "BURSAR_CONNECTIONS": "/etc/connections.json",
         "BURSAR_ENGINE_MEMORY": "2GB",
         "BURSAR_ENGINE_THREADS": "3",
+        "BURSAR_GROUPS_MAX": "5",
+        "BURSAR_RUNNING_MAX": "6",
         "BURSAR_BODY_BYTES_MAX": "2048",
     }
     settings = Settings.from_environment(environment)
@@ -51,12 +54,15 @@ def test_every_setting_is_read_from_its_variable(tmp_path: Path) -> None:
         admin_key="key",
         secret_key="k" * 32,
         release_grid_ms=0,
+        answer_seconds=0.5,
         lease_seconds=1.5,
         engine_timeout_seconds=2.0,
         ingest_timeout_seconds=3.0,
         learning_timeout_seconds=4.0,
         engine_memory="2GB",
         engine_threads=3,
+        groups_max=5,
+        running_max=6,
         body_bytes_max=2048,
     )
     assert not settings.embedded

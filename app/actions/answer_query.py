@@ -11,20 +11,40 @@ from typing import Any
 
 from typing_extensions import override
 
-from app.actions.charging import Charging, Reply
+from app.access import Principal
+from app.actions.background import Background
+from app.actions.charging import AskedOnce, Begun, Charging, Reply, reply_of
 from app.actions.engine_data import EngineData
 from app.actions.long_run import LongRun, kept_alive
 from app.datasets import Dataset
-from app.errors import EngineUnavailable
+from app.errors import AppError, EngineUnavailable, StillRunning, TooManyRunning
 from app.faults import reach
 from app.interfaces import Catalogue, Engine, Engines, Ledger
-from app.ledger.protocol import Charged, ChargeOrder, RecordOrder, VoidOrder
+from app.ledger.protocol import Charged, RecordOrder, Settled, VoidOrder
 from app.mechanisms.release import Noise
 from app.mechanisms.withholding import ENCODER
 from app.planning.plan import Plan, Planner
 
 WITHHELD = re.compile(r'\{"id":"[^"]*","status":"withheld",')
 INLINE_GROUPS_MAX = 16
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerLimits:
+    """How long things may take, and how many there may be; all of them public."""
+
+    answer_seconds: float  # after this the caller is told to come back, and the work goes on
+    engine_seconds: float  # after this a question reads nothing more
+    learning_seconds: float  # the same, for a run of many steps
+    running_max: int = 1000  # so many are at work or wait for a thread; others are refused
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The question is charged and still being answered: what is told meanwhile."""
+
+    id: str
+    text: str
 
 
 @dataclass(slots=True)
@@ -36,27 +56,119 @@ class AnswerQuery(Charging[Plan]):
     planner: Planner
     threads: ThreadPoolExecutor
     learners: ThreadPoolExecutor  # for runs of minutes: other questions must not wait for them
+    background: Background
     lease_seconds: float
-    learning_seconds: float
+    limits: AnswerLimits
     release_grid_seconds: float = 0.0
     _ready: set[str] = field(default_factory=set)
 
-    @override
-    async def _run(
-        self, order: ChargeOrder, plan: Plan, dataset: Dataset, charge: Charged
-    ) -> Reply:
-        """Ask the engine under a durable charge; only the current attempt may settle it."""
-        reach("F4")
-        if charge.version_id != dataset.version.id:  # an earlier attempt asked another version
-            return await self._forfeit(charge, self._grid(plan))
-        engine = self.engines.engine(dataset.source.engine)
+    async def __call__(
+        self, asked: AskedOnce, wait_seconds: float | None = None
+    ) -> Reply | Accepted:
+        """The answer, if it may be told before the caller's patience or ours is over. Work that
+        takes longer goes on, and so it does if the caller leaves."""
         try:
-            answer = await self._draw(engine, order, plan, dataset, charge)
+            begun = await self._begin(asked)
+        except StillRunning as running:
+            if wait_seconds is None or running.charge_id is None:
+                raise
+            return accepted(running.charge_id, running.charged)
+        if isinstance(begun, Settled):
+            return reply_of(begun)
+        reach("F4")
+        patience = self.limits.answer_seconds
+        if wait_seconds is not None:
+            patience = min(patience, wait_seconds)
+        if self._grid(begun.plan) < patience:
+            exact = self._at_hand(begun)
+            if exact is not None:
+                return await self._answer_here(begun, exact)
+        work = self.background.start(self._answer(begun))
+        if patience > 0:
+            await asyncio.wait([work], timeout=patience)
+        return (
+            work.result() if work.done() else accepted(begun.charge.charge_id, begun.charge.charged)
+        )
+
+    @override
+    async def _refusal(self, principal: Principal, dataset: Dataset, plan: Plan) -> AppError | None:
+        if len(self.background) >= self.limits.running_max:
+            return TooManyRunning("Too many questions are being answered; nothing was charged.")
+        return await Charging._refusal(self, principal, dataset, plan)
+
+    def _grid(self, plan: Plan) -> float:
+        """The time grid of what depends on data."""
+        return self.release_grid_seconds * plan.release.effort
+
+    def _at_hand(self, begun: Begun[Plan]) -> Any:
+        """What was read for this asker before, if a draw from it keeps nobody waiting."""
+        release, dataset = begun.plan.release, begun.dataset
+        small = release.quick and release.tally.group_count() <= INLINE_GROUPS_MAX
+        if not small or begun.charge.version_id != dataset.version.id:
+            return None
+        engine = self.engines.engine(dataset.source.engine)
+        return engine.cached(dataset, release.tally, begun.order.analyst_id)
+
+    async def _answer_here(self, begun: Begun[Plan], exact: Any) -> Reply:
+        reach("F5")
+        try:
+            answer = self._noisy(begun, exact)
+        except Exception:  # noqa: BLE001  # drawing again would choose
+            return await self._lose(begun)
+        return await self._record(begun, answer)
+
+    async def _answer(self, begun: Begun[Plan]) -> Reply:
+        """In a thread, under a lease that is kept; only the current attempt may settle."""
+        charge, plan = begun.charge, begun.plan
+        if charge.version_id != begun.dataset.version.id:  # an earlier attempt asked another one
+            return await self._lose(begun)
+        run = self._run(plan)
+        threads = self.threads if run.steps is None else self.learners
+        try:
+            async with kept_alive(run, self.ledger, charge, self.lease_seconds, self._grid(plan)):
+                answer = await run.start(threads, lambda: self._ask(begun, run))
         except EngineUnavailable:
-            # Nothing was read by us; but an earlier attempt that vanished may have read.
-            if charge.attempt > 1:
-                return await self._forfeit(charge, self._grid(plan))
-            void = VoidOrder(
+            return await self._give_back(begun, "the prepared data were gone; none was read")
+        except asyncio.CancelledError:
+            if not run.unread:  # the server is told to stop
+                raise
+            return await self._give_back(begun, "cancelled before any data were read")
+        except Exception:  # noqa: BLE001  # data may have been read: drawing again would choose
+            return await self._lose(begun)
+        return await self._record(begun, answer)
+
+    def _run(self, plan: Plan) -> LongRun:
+        steps, limits = plan.release.steps, self.limits
+        if steps is not None:
+            return LongRun(steps, limits.learning_seconds)
+        return LongRun(None, limits.engine_seconds, quiet_seconds=limits.engine_seconds)
+
+    def _ask(self, begun: Begun[Plan], run: LongRun) -> str:
+        run.reached(0)
+        dataset, release = begun.dataset, begun.plan.release
+        engine = self.engines.engine(dataset.source.engine)
+        self._must_be_there(engine, dataset)
+        reach("F5")
+        with (
+            engine.stoppable(run),
+            EngineData(engine, dataset, begun.order.analyst_id, run) as data,
+        ):
+            return self._noisy(begun, release.read(data))
+
+    async def _record(self, begun: Begun[Plan], answer: str) -> Reply:
+        charge, grid = begun.charge, self._grid(begun.plan)
+        return await self._settled(RecordOrder(charge.charge_id, charge.attempt, answer, grid))
+
+    async def _lose(self, begun: Begun[Plan]) -> Reply:
+        return await self._forfeit(begun.charge, self._grid(begun.plan))
+
+    async def _give_back(self, begun: Begun[Plan], reason: str) -> Reply:
+        """Nothing was read by us; but an earlier attempt that vanished may have read."""
+        order, charge = begun.order, begun.charge
+        if charge.attempt > 1:
+            return await self._lose(begun)
+        return await self._settled(
+            VoidOrder(
                 charge.charge_id,
                 charge.attempt,
                 order.book_id,
@@ -64,78 +176,26 @@ class AnswerQuery(Charging[Plan]):
                 order.loss,
                 order.cells,
                 order.celled,
-                reason="the prepared data were gone; none was read",
-                grid_seconds=self._grid(plan),
+                reason=reason,
+                grid_seconds=self._grid(begun.plan),
             )
-            return await self._settled(void)
-        except Exception:  # noqa: BLE001  # data may have been read: drawing again would choose
-            return await self._forfeit(charge, self._grid(plan))
-        grid = self._grid(plan)
-        return await self._settled(RecordOrder(charge.charge_id, charge.attempt, answer, grid))
-
-    def _grid(self, plan: Plan) -> float:
-        """The time grid of what depends on data."""
-        return self.release_grid_seconds * plan.release.effort
-
-    async def _draw(
-        self, engine: Engine, order: ChargeOrder, plan: Plan, dataset: Dataset, charge: Charged
-    ) -> str:
-        """What is at hand and small is drawn here; anything else in a thread."""
-        asker = order.analyst_id
-        if plan.release.steps is not None:
-            return await self._run_long(engine, plan, plan.release.steps, dataset, charge, asker)
-        if plan.release.quick and plan.release.tally.group_count() <= INLINE_GROUPS_MAX:
-            exact = engine.cached(dataset, plan.release.tally, asker)
-            if exact is not None:
-                reach("F5")
-                return self._noisy(plan, charge, exact)
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(
-            self.threads, self._ask, engine, plan, dataset, charge, asker
         )
-
-    def _ask(
-        self,
-        engine: Engine,
-        plan: Plan,
-        dataset: Dataset,
-        charge: Charged,
-        asker: str,
-        run: LongRun | None = None,
-    ) -> str:
-        self._must_be_there(engine, dataset)
-        reach("F5")
-        with EngineData(engine, dataset, asker, run) as data:
-            return self._noisy(plan, charge, plan.release.read(data))
-
-    async def _run_long(
-        self,
-        engine: Engine,
-        plan: Plan,
-        steps: int,
-        dataset: Dataset,
-        charge: Charged,
-        asker: str,
-    ) -> str:
-        run = LongRun(steps, self.learning_seconds)
-
-        def ran() -> str:
-            run.reached(0)
-            return self._ask(engine, plan, dataset, charge, asker, run)
-
-        async with kept_alive(run, self.ledger, charge, self.lease_seconds):
-            return await asyncio.get_running_loop().run_in_executor(self.learners, ran)
 
     def _must_be_there(self, engine: Engine, dataset: Dataset) -> None:
         if engine.lasting and not engine.ready(dataset):
             self._ready.discard(dataset.version.id)
             raise EngineUnavailable("The prepared data are gone; nothing was read.")
 
-    def _noisy(self, plan: Plan, charge: Charged, exact: Any) -> str:
+    def _noisy(self, begun: Begun[Plan], exact: Any) -> str:
         reach("F6")
-        answer = plan.answer(exact, self.noise)
+        answer = begun.plan.answer(exact, self.noise)
         reach("F7")
-        return answer_text(charge, plan, answer)
+        return answer_text(begun.charge, begun.plan, answer)
+
+
+def accepted(charge_id: str, charged: str) -> Accepted:
+    """The same bytes each time, from what the charge fixed: nothing in them depends on data."""
+    return Accepted(charge_id, f'{{"id":"{charge_id}","status":"running",{charged[1:]}')
 
 
 def answer_text(charge: Charged, plan: Plan, answer: dict[str, Any]) -> str:

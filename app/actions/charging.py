@@ -5,7 +5,6 @@ what is sent is what was stored, read back after its commit.
 """
 
 import asyncio
-from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -47,8 +46,8 @@ FORFEITED = (
     "Idempotency-Key, and what was charged stays charged."
 )
 VOIDED = (
-    "The prepared data were gone, so nothing was read and the charge was given back. Ask again "
-    "with a new Idempotency-Key."
+    "The prepared data were gone, or the question was cancelled in time: nothing was read and the "
+    "charge was given back. Ask again with a new Idempotency-Key."
 )
 DATA_AWAY = (
     "The data cannot be opened now: their source cannot be reached, or is not what was registered. "
@@ -113,8 +112,18 @@ class Plans(Protocol[Made]):
     def kept(self, dataset: Dataset, text: str, currencies: frozenset[str]) -> Made | None: ...
 
 
-class Charging(ABC, Generic[P]):
-    """One request under one charge. What is done for it is `_run`, of each kind its own."""
+@dataclass(frozen=True, slots=True)
+class Begun(Generic[P]):
+    """A durable charge and what was charged for: the engine may be asked."""
+
+    order: ChargeOrder
+    plan: P
+    dataset: Dataset
+    charge: Charged
+
+
+class Charging(Generic[P]):
+    """One request under one charge. What is done for it is of each kind its own."""
 
     ledger: Ledger
     catalogue: Catalogue
@@ -125,7 +134,8 @@ class Charging(ABC, Generic[P]):
     release_grid_seconds: float
     _ready: set[str]  # versions seen ready; looking costs 70 us
 
-    async def __call__(self, asked: AskedOnce) -> Reply:
+    async def _begin(self, asked: AskedOnce) -> Begun[P] | Settled:
+        """Charge, or find what was stored before; raises the refusal."""
         reach("F1")
         for _ in range(STALE_TRIES):
             principal = await self.catalogue.principal(asked.token)
@@ -146,9 +156,9 @@ class Charging(ABC, Generic[P]):
         else:
             raise StillRunning("People or datasets keep changing.", retry_after_seconds=1)
         if isinstance(outcome, Settled):
-            return self._reply(outcome)
+            return outcome
         assert isinstance(outcome, Charged)
-        return await self._run(order, plan, dataset, outcome)
+        return Begun(order, plan, dataset, outcome)
 
     async def _refusal(self, principal: Principal, dataset: Dataset, plan: P) -> AppError | None:
         """Why nothing new may be charged for this plan now."""
@@ -203,10 +213,6 @@ class Charging(ABC, Generic[P]):
         )
         return order, plan
 
-    @abstractmethod
-    async def _run(self, order: ChargeOrder, plan: P, dataset: Dataset, charge: Charged) -> Reply:
-        """Under a durable charge; only the current attempt may settle it."""
-
     async def _forfeit(self, charge: Charged, grid_seconds: float) -> Reply:
         return await self._settled(ForfeitOrder(charge.charge_id, charge.attempt, grid_seconds))
 
@@ -216,9 +222,6 @@ class Charging(ABC, Generic[P]):
         outcome = await self.ledger.submit(order)
         if isinstance(outcome, Settled) and outcome.wait_seconds:
             await asyncio.sleep(outcome.wait_seconds)
-        return self._reply(outcome)
-
-    def _reply(self, outcome: object) -> Reply:
         return reply_of(outcome)
 
 
@@ -259,4 +262,8 @@ def reply_of(outcome: object) -> Reply:
         case State.VOIDED:
             raise QuestionVoided(VOIDED, id=outcome.charge_id, retryable=False)
         case State.CHARGED:  # another attempt has taken over and is not done
-            raise StillRunning("Another attempt is answering.", retry_after_seconds=1)
+            raise StillRunning(
+                "Another attempt is answering.",
+                retry_after_seconds=1,
+                charge_id=outcome.charge_id,
+            )

@@ -34,21 +34,26 @@ class EngineData:
     _open: list[Generator[KeyBatch]] = field(default_factory=list)
 
     def exact(self, tally: Tally) -> Exact:
+        self._go_on()
         return self.engine.exact(self.dataset, tally, self.asker)
 
     def steps(self, wanted: StepTally) -> StepCounts:
+        self._go_on()
         return self.engine.steps(self.dataset, wanted)
 
     def graph(self, wanted: EdgeTally) -> GraphCounts:
+        self._go_on()
         return self.engine.graph(self.dataset, wanted, self.asker)
 
     def blocks(self, wanted: BlockTally) -> BlockCounts:
+        self._go_on()
         return self.engine.blocks(self.dataset, wanted)
 
     def records(self, wanted: Records) -> Iterable[Matrix]:
         return self.engine.records(self.dataset, wanted)
 
     def keys(self, wanted: KeyTally) -> Iterable[KeyBatch]:
+        self._go_on()
         batches = self.engine.keys(self.dataset, wanted)
         self._open.append(batches)
         return batches
@@ -56,6 +61,11 @@ class EngineData:
     def reached(self, step: int) -> None:
         if self.run is not None:
             self.run.reached(step)
+
+    def _go_on(self) -> None:
+        """Each reading is a move of its run, and none begins after the run is to end."""
+        if self.run is not None:
+            self.run.reached(self.run.step)
 
     def __enter__(self) -> "EngineData":
         return self

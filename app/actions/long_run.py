@@ -1,16 +1,17 @@
-"""A run of many steps that is kept alive: its progress is stored, and its lease renewed.
+"""A run in a thread that is kept alive: its lease is renewed, and its progress, if any, is stored.
 
-The thread that runs says how far it is; the event loop looks once a second and stores it. A run
-that has not moved since the last look is not renewed, so that one which hangs is taken over like
-one that vanished; a run that still waits for a thread is. A run whose attempt was taken over is
-ended, and so is one that has lasted too long, or whose server is shut down; one whose client has
-hung up goes on, and its answer waits for the next asking under its key.
+The thread says when it moves; the event loop looks once a second. A run that hangs is not renewed,
+so that it is taken over like one that vanished; a run that still waits for a thread is. At the same
+look the run hears that it was cancelled. A run whose attempt was taken over is ended, and so is one
+that has lasted too long, or whose server is shut down; one whose client has hung up goes on, and
+its answer waits for the next asking under its key.
 """
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import Executor, Future
+from contextlib import asynccontextmanager, contextmanager
 
 from app.errors import EngineFailed, StoreUnavailable
 from app.interfaces import Ledger
@@ -21,15 +22,28 @@ TENTHS = 10
 
 
 class LongRun:
-    """How far a run is. Written by its thread, read by the event loop."""
+    """How far a run is. Written by its thread, read by the event loop; implements
+    `interfaces.Stop`.
 
-    def __init__(self, steps: int, limit_seconds: float) -> None:
+    It is alive while it moves: `quiet_seconds` is how long it may be silent, if its steps are long.
+    """
+
+    def __init__(self, steps: int | None, limit_seconds: float, quiet_seconds: float = 0.0) -> None:
         self.steps = steps
         self.step = 0
         self.moves = 0
+        self.unread = False  # cancelled before a thread had taken it, so that it never will
         self._limit_seconds = limit_seconds
+        self._quiet_seconds = quiet_seconds
         self._deadline: float | None = None
+        self._moved_at = 0.0
         self._ended = False
+        self._listeners: list[Callable[[], None]] = []
+        self._work: Future[str] | None = None
+
+    def start(self, threads: Executor, work: Callable[[], str]) -> "asyncio.Future[str]":
+        self._work = threads.submit(work)
+        return asyncio.wrap_future(self._work)
 
     def reached(self, step: int) -> None:
         """Called often by the thread. Raises EngineFailed if the run is to end."""
@@ -40,27 +54,54 @@ class LongRun:
             raise EngineFailed("The question could not be answered.")
         self.step = step
         self.moves += 1
+        self._moved_at = now
+
+    def cancel(self) -> None:
+        """Ends the run. The pool promises that work which it lets go never begins."""
+        self.unread = self._work is not None and self._work.cancel()
+        self.end()
 
     def end(self) -> None:
-        """The thread stops where it next says how far it is."""
+        """The thread stops where it next says how far it is; what it reads is interrupted."""
         self._ended = True
+        for listener in tuple(self._listeners):
+            listener()
 
     @property
-    def told_step(self) -> int:
-        """In tenths of the run: how long each step takes tells how many rows there are."""
-        return self.step * TENTHS // self.steps * self.steps // TENTHS
+    def ended(self) -> bool:
+        return self._ended
+
+    @contextmanager
+    def telling(self, listener: Callable[[], None]) -> Iterator[None]:
+        self._listeners.append(listener)
+        try:
+            if self._ended:
+                listener()
+            yield
+        finally:
+            self._listeners.remove(listener)
 
     @property
-    def waits(self) -> bool:
-        return self._deadline is None
+    def told(self) -> tuple[int, int] | tuple[None, None]:
+        """Step and steps, in tenths of the run: how long each takes tells how many rows there
+        are."""
+        if self.steps is None:
+            return None, None
+        return self.step * TENTHS // self.steps * self.steps // TENTHS, self.steps
+
+    def is_alive(self, moves_seen: int) -> bool:
+        """It waits for a thread, has moved since the last look, or may be silent for so long."""
+        if self._deadline is None or self.moves != moves_seen:
+            return True
+        return time.monotonic() - self._moved_at < self._quiet_seconds
 
 
 @asynccontextmanager
 async def kept_alive(
-    run: LongRun, ledger: Ledger, charge: Charged, lease_seconds: float
+    run: LongRun, ledger: Ledger, charge: Charged, lease_seconds: float, grid_seconds: float = 0.0
 ) -> AsyncIterator[None]:
     """Meanwhile the ledger hears how far the run is; however it ends, so does its thread."""
-    keeper = asyncio.create_task(_keep(run, ledger, charge, lease_seconds))
+    keeper = asyncio.create_task(_keep(run, ledger, charge, lease_seconds, grid_seconds))
     try:
         yield
     finally:
@@ -68,13 +109,20 @@ async def kept_alive(
         run.end()
 
 
-async def _keep(run: LongRun, ledger: Ledger, charge: Charged, lease_seconds: float) -> None:
+async def _keep(
+    run: LongRun, ledger: Ledger, charge: Charged, lease_seconds: float, grid_seconds: float
+) -> None:
+    look_seconds = min(LOOK_SECONDS, lease_seconds / 3)
+    if run.steps is None:  # most are over before the first look, and nothing is told of them
+        await asyncio.sleep(look_seconds)
     seen = -1
     while True:
-        if run.waits or run.moves != seen:
+        pause = look_seconds
+        if run.is_alive(seen):
             seen = run.moves
+            step, steps = run.told
             order = ProgressOrder(
-                charge.charge_id, charge.attempt, run.told_step, run.steps, lease_seconds
+                charge.charge_id, charge.attempt, step, steps, lease_seconds, grid_seconds
             )
             try:
                 noted = await ledger.submit(order)
@@ -85,4 +133,9 @@ async def _keep(run: LongRun, ledger: Ledger, charge: Charged, lease_seconds: fl
                 if not noted.held:
                     run.end()
                     return
-        await asyncio.sleep(min(LOOK_SECONDS, lease_seconds / 3))
+                if noted.cancelled_in_seconds is not None:
+                    pause = min(pause, noted.cancelled_in_seconds)
+                    if not noted.cancelled_in_seconds:
+                        run.cancel()
+                        return
+        await asyncio.sleep(pause)

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from typing_extensions import override
 
 from app.access import Principal
-from app.actions.charging import Charging, Reply
+from app.actions.charging import AskedOnce, Charging, Reply, reply_of
 from app.datasets import Dataset
 from app.errors import AppError, SecretUnavailable
 from app.faults import reach
 from app.interfaces import Catalogue, Engines, Ledger, Seal
 from app.ledger.chain import canonical
-from app.ledger.protocol import Charged, ChargeOrder, RecordOrder
+from app.ledger.protocol import Charged, ChargeOrder, RecordOrder, Settled
 from app.ledger.stream_protocol import NewStream, stream_of
 from app.mechanisms.above_threshold import AboveThreshold
 from app.mechanisms.release import Noise
@@ -45,17 +45,18 @@ class OpenStream(Charging[StreamPlan]):
                 return missing
         return await Charging._refusal(self, principal, dataset, plan)
 
-    @override
-    async def _run(
-        self, order: ChargeOrder, plan: StreamPlan, dataset: Dataset, charge: Charged
-    ) -> Reply:
+    async def __call__(self, asked: AskedOnce) -> Reply:
         """No row is read here: what is drawn is drawn from nothing but the plan."""
+        begun = await self._begin(asked)
+        if isinstance(begun, Settled):
+            return reply_of(begun)
         reach("F4")
+        charge = begun.charge
         try:
-            stream = self._made(order, plan, charge)
+            stream = self._made(begun.order, begun.plan, charge)
         except SecretUnavailable:
             return await self._forfeit(charge, self.release_grid_seconds)
-        answer = opening_text(stream, plan, dataset.name, charge)
+        answer = opening_text(stream, begun.plan, begun.dataset.name, charge)
         grid = self.release_grid_seconds
         return await self._settled(
             RecordOrder(charge.charge_id, charge.attempt, answer, grid, stream)

@@ -1,4 +1,4 @@
-"""Questions that were asked: all of them, or one, answered or still running."""
+"""Questions that were asked: all of them, or one, answered or still running; and to cancel one."""
 
 import json
 from typing import Any, Literal
@@ -9,8 +9,8 @@ from pydantic import BaseModel
 from app.access import Role
 from app.actions.answer_query import status_of
 from app.api.openapi import documented, problems
-from app.api.principal import Anyone, Given
-from app.api.queries import Receipt
+from app.api.principal import Anyone, AnyoneHot, Given
+from app.api.queries import RETRY_SECONDS, Receipt
 from app.api.wire import (
     CursorIn,
     Limit,
@@ -26,6 +26,14 @@ from app.ledger.records import Asked
 router = APIRouter(tags=["queries"])
 
 LISTED_TEXT_MAX = 20_000
+Status = Literal["running", "answered", "withheld", "forfeited", "voided"]
+
+SETTLED_BEFORE = "It was settled before it was cancelled, and nothing was changed."
+CANCELLED = {
+    "running": "It will be cancelled when the server that answers it next looks.",
+    "voided": "It was cancelled before any data were read, and the charge was given back.",
+    "forfeited": "It was cancelled. Data may have been read, so what was charged stays charged.",
+}
 
 
 class ProgressResponse(BaseModel):
@@ -39,21 +47,30 @@ class HistoryItem(BaseModel):
     id: str
     analyst: str
     dataset: str
-    status: Literal["running", "answered", "withheld", "forfeited", "voided"]
+    status: Status
     progress: ProgressResponse | None
     question: dict[str, Any] | None
     price: LossResponse
     reused_from: str | None
     asked_at: str
     settled_at: str | None
-    answer: dict[str, Any] | None
+    cancel_asked_at: str | None
     left_out: bool
     receipt: Receipt
+    answer: dict[str, Any] | None
 
 
 class HistoryResponse(BaseModel):
     items: list[HistoryItem]
     next_cursor: str | None
+
+
+class CancelResponse(BaseModel):
+    """What has become of a question that was cancelled; `detail` says it in a sentence."""
+
+    id: str
+    status: Status
+    detail: str
 
 
 @router.get("/v1/queries", **documented("list_queries", "Questions asked", HistoryResponse))
@@ -66,8 +83,8 @@ def list_queries(
     (after,) = cursor_place(cursor, str) or (None,)
     rows = given.history.asked(analyst_id=own, after=after, limit=limit)
     following = cursor_text(rows[-1].id) if len(rows) == limit else None
-    items = [_item(row, text_max=LISTED_TEXT_MAX) for row in rows]
-    return json_response({"items": items, "next_cursor": following})
+    items = ", ".join(_item(row, text_max=LISTED_TEXT_MAX) for row in rows)
+    return _sent(f'{{"items": [{items}], "next_cursor": {json.dumps(following)}}}')
 
 
 @router.get(
@@ -75,18 +92,47 @@ def list_queries(
     **documented("get_query", "One question", HistoryItem, extra_problems=problems(404)),
 )
 def get_query(given: Given, principal: Anyone, id: str) -> Response:  # noqa: A002  # in the path
+    """The question, and its answer as soon as that may be told: the bytes that were stored."""
     principal.must_be(Role.ANALYST, Role.ADMIN)
     own = principal.analyst_id if principal.role is Role.ANALYST else None
-    return json_response(_item(given.history.one(id, analyst_id=own)))
+    asked = given.history.one(id, analyst_id=own)
+    running = asked.state is State.CHARGED
+    return _sent(_item(asked), {"Retry-After": str(RETRY_SECONDS)} if running else {})
 
 
-def _item(asked: Asked, text_max: int | None = None) -> dict[str, Any]:
-    """A list leaves out what is long; asking for the one question brings it."""
+@router.delete(
+    "/v1/queries/{id}",
+    **documented("cancel_query", "Cancel", CancelResponse, also=202, extra_problems=problems(404)),
+)
+async def cancel_query(
+    given: Given,
+    principal: AnyoneHot,
+    id: str,  # noqa: A002  # in the path
+) -> Response:
+    """Your question ends, wherever it is being answered. The charge is given back only if no data
+    were read for it; otherwise it stays charged, without an answer. What is settled stays as it is,
+    and cancelling again changes nothing. A 202 says that it still runs; look at it later."""
+    asked = await given.cancel_query(principal, id)
+    status = _status(asked)
+    detail = SETTLED_BEFORE
+    if asked.cancel_asked_at is not None:
+        detail = CANCELLED.get(status, SETTLED_BEFORE)
+    code = 202 if status == "running" else 200
+    return json_response({"id": asked.id, "status": status, "detail": detail}, status=code)
+
+
+def _sent(text: str, headers: dict[str, str] | None = None) -> Response:
+    return Response(text, headers=headers, media_type="application/json")
+
+
+def _item(asked: Asked, text_max: int | None = None) -> str:
+    """A list leaves out what is long; asking for the one question brings it. The answer stands in
+    it as it was stored."""
     charged = json.loads(asked.charged)
     answer = asked.answer
     left_out = text_max is not None and len(asked.question) + len(answer or "") > text_max
     progress = asked.progress if asked.state is State.CHARGED else None
-    return {
+    item = {
         "id": asked.id,
         "analyst": asked.analyst,
         "dataset": asked.dataset,
@@ -101,10 +147,12 @@ def _item(asked: Asked, text_max: int | None = None) -> dict[str, Any]:
         "reused_from": asked.reused_from,
         "asked_at": iso(asked.created_at),
         "settled_at": iso(asked.settled_at),
-        "answer": None if answer is None or left_out else json.loads(answer),
+        "cancel_asked_at": iso(asked.cancel_asked_at),
         "left_out": left_out,
         "receipt": charged["receipt"],
     }
+    text = json.dumps(item, ensure_ascii=False, allow_nan=False)
+    return f'{text[:-1]}, "answer": {"null" if answer is None or left_out else answer}}}'
 
 
 def _status(asked: Asked) -> str:

@@ -34,6 +34,17 @@ PROBLEM = {
 }
 
 
+ACCEPTED_HEADERS = {
+    name: {"description": description, "schema": {"type": "string"}}
+    for name, description in {
+        "Location": "Where the answer will be.",
+        "Retry-After": "Seconds after which to look there.",
+        "Idempotency-Key": "The one that was sent, or was made for this request.",
+        "Preference-Applied": "What of `Prefer` was honoured.",
+    }.items()
+}
+
+
 def problems(*statuses: int) -> tuple[int, ...]:
     return statuses
 
@@ -53,10 +64,12 @@ def documented(
     idempotent: bool = False,
     tagged: bool = False,
     public: bool = False,
+    accepted: Any = None,
 ) -> dict[str, Any]:
     """Arguments of a route decorator: `also` is a second status with the same response, `tagged`
     says that the reply has an ETag, `idempotent` that the request may have an Idempotency-Key.
-    `examples` have names and stand in the place of one."""
+    `examples` have names and stand in the place of one. `accepted` is the response of a 202, for
+    callers who would rather come back than wait."""
     expected = set(extra_problems) | (set() if public else {401, 403, 422, 503})
     if request is not None:
         expected |= {400, 413}
@@ -82,6 +95,15 @@ def documented(
                 maxLength=255,
             )
         ]
+    if accepted is not None:
+        extra["parameters"].append(
+            _header("Prefer", "`respond-async`, `wait=N` seconds, or both (RFC 7240).")
+        )
+        responses[202] = {
+            "model": accepted,
+            "description": "Charged, and still being answered",
+            "headers": ACCEPTED_HEADERS,
+        }
     if tagged:
         extra["parameters"] = [_header("If-None-Match", "The ETag you have.")]
         responses[304] = {"description": "Not modified", "content": {}}

@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 
 from app import errors
 from app.api.body import invalid
-from app.errors import AppError, Invalid, NotAuthenticated, StillRunning
+from app.errors import AppError, Invalid, NotAuthenticated, StillRunning, TooManyRunning
 
 MEDIA_TYPE = "application/problem+json"
 _log = logging.getLogger("bursar.api")
@@ -33,6 +33,7 @@ STATUSES: dict[type[AppError], int] = {
     errors.IdempotencyConflict: 422,
     errors.StillRunning: 409,
     errors.StreamEnded: 409,
+    errors.TooManyRunning: 429,
     errors.BudgetExhausted: 402,
     errors.AccountFrozen: 423,
     errors.EngineUnavailable: 503,
@@ -55,6 +56,7 @@ TITLES: dict[int, str] = {
     413: "Body too large",
     422: "Invalid request",
     423: "Account frozen",
+    429: "Too many questions",
     500: "Internal error",
     503: "Unavailable",
 }
@@ -74,6 +76,8 @@ def problem(error: AppError) -> Response:
         headers["WWW-Authenticate"] = "Bearer"
     if isinstance(error, StillRunning):
         headers["Retry-After"] = str(error.retry_after_seconds)
+    if isinstance(error, TooManyRunning):
+        headers["Retry-After"] = "1"
     return render(status, slug(type(error)), error.detail, members, headers)
 
 

@@ -9,9 +9,11 @@ from pydantic import BaseModel, Discriminator, Field, Tag, TypeAdapter
 from starlette.types import Message, Receive, Scope, Send
 from typing_extensions import override
 
+from app.actions.answer_query import Accepted
 from app.actions.charging import AskedOnce, Reply
 from app.api.body import Parsed, aside, body, parse, read_bytes, request_key
 from app.api.openapi import documented, problems
+from app.api.prefer import Preference, preference
 from app.api.principal import AnyoneHot, Given, current_hot, token
 from app.api.services import services
 from app.api.sql import translated
@@ -25,6 +27,7 @@ router = APIRouter(tags=["queries"])
 
 PREVIEWS_MAX = 100
 KEPT_BYTES_MAX = 4096
+RETRY_SECONDS = 1
 Many = Field(min_length=1, max_length=PREVIEWS_MAX)
 Questions = Annotated[list[Question], Many]
 OneOrMany = Annotated[
@@ -90,6 +93,16 @@ class AnswerResponse(BaseModel):
     interval: dict[str, Any] | None
     bound: float | None = None
     padding: str | None = None
+    charged: ChargedResponse
+    theorem: str
+    receipt: Receipt
+
+
+class AcceptedResponse(BaseModel):
+    """Charged, and still being answered: `Location` is where the answer will be."""
+
+    id: str
+    status: Literal["running"]
     charged: ChargedResponse
     theorem: str
     receipt: Receipt
@@ -180,8 +193,9 @@ def parse_question(raw: bytes) -> Parsed[Question]:
         AnswerResponse,
         request=Question | SqlQuestion,
         examples=EXAMPLES,
-        extra_problems=problems(402, 403, 409, 423, 503),
+        extra_problems=problems(402, 403, 409, 423, 429, 503),
         idempotent=True,
+        accepted=AcceptedResponse,
     ),
 )
 async def ask(request: Request) -> Response:
@@ -189,7 +203,10 @@ async def ask(request: Request) -> Response:
     together, and only then answered. Send an `Idempotency-Key`: the same key with the same body
     gives the same bytes again and costs nothing. The same question again, under any key, returns
     the stored answer free of charge, unless `fresh` is true. `sql` in the place of `query` and
-    `dataset` is the same question at the same price."""
+    `dataset` is the same question at the same price. With `Prefer: respond-async` the reply comes
+    as soon as the question is charged, with `wait=N` after N seconds at the latest, and without
+    either when the service's own time is over: then it is a 202, and the answer will be at its
+    `Location`."""
     given = services(request)
     shown = token(request)
     await given.catalogue.principal(shown)  # before the body is looked at
@@ -198,14 +215,28 @@ async def ask(request: Request) -> Response:
         parsed = await aside(raw, lambda: parse_question(raw))
         key = request_key(request) or new_id("auto")
         asked = AskedOnce(shown, parsed.value, parsed.text, parsed.hash, key)
+        wish = preference(request)
         try:
-            reply = await given.answer_query(asked)
+            reply = await given.answer_query(asked, wish.wait_seconds)
         except Invalid as error:
             raise parsed.told(error) from None
     except (Invalid, AccessError):
         await current_hot(request)  # what is wrong is told only to a key that still holds
         raise
+    if isinstance(reply, Accepted):
+        return StoredResponse(reply.text, accepted_headers(reply, key, wish), 202)
     return StoredResponse(reply.text, headers=reply_headers(reply, key))
+
+
+def accepted_headers(reply: Accepted, key: str, wish: Preference) -> dict[str, str]:
+    headers = {
+        "location": f"/v1/queries/{reply.id}",
+        "retry-after": str(RETRY_SECONDS),
+        "idempotency-key": key,
+    }
+    if wish.applied:
+        headers["preference-applied"] = wish.applied
+    return headers
 
 
 def reply_headers(reply: Reply, key: str) -> dict[str, str]:

@@ -9,6 +9,7 @@ from app.actions.answer_query import AnswerQuery
 from app.actions.append_epoch import AppendEpoch
 from app.actions.ask_stream import AskStream
 from app.actions.book_losses import BookLosses
+from app.actions.cancel_query import CancelQuery
 from app.actions.grant_budget import GrantBudget
 from app.actions.open_stream import OpenStream
 from app.actions.preview_queries import PreviewQueries
@@ -29,6 +30,7 @@ class Readiness(Protocol):
 @dataclass(frozen=True, slots=True)
 class Services:
     answer_query: AnswerQuery
+    cancel_query: CancelQuery
     preview_queries: PreviewQueries
     open_stream: OpenStream
     preview_stream: PreviewStream

@@ -20,7 +20,9 @@ from app.engines.layout import Layout
 from app.engines.memo import Memo
 from app.engines.sql import KEPT_SIZE_MAX, Rendered, render
 from app.engines.steps import render_steps
+from app.engines.watchdog import WATCHDOG
 from app.errors import EngineFailed, EngineUnavailable
+from app.interfaces import Stop
 from app.queries.statistics import (
     BlockCounts,
     BlockTally,
@@ -134,6 +136,9 @@ class SqlEngine(ABC):
         )
         by_epoch = dict(found)
         return tuple(by_epoch.get(epoch, 0) for epoch in range(1, dataset.version.number + 1))
+
+    def stoppable(self, stop: Stop) -> AbstractContextManager[None]:
+        return WATCHDOG.stoppable(stop)
 
     def _ask(self, dataset: Dataset, read: Callable[[Asking], T]) -> T:
         try:

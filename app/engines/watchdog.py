@@ -1,4 +1,4 @@
-"""One thread for the whole process that interrupts overdue cursors.
+"""One thread for the whole process that interrupts overdue cursors, and those of stopped questions.
 
 An interruption can come a moment before the statement starts and be lost, so an overdue cursor is
 interrupted again and again until its question ends. A cursor is interrupted only while its question
@@ -8,8 +8,10 @@ is being watched, so that the next question on it is never hit by mistake.
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import Condition, Thread
+from threading import Condition, Thread, local
 from typing import Protocol
+
+from app.interfaces import Stop
 
 AGAIN_SECONDS = 0.02
 
@@ -21,7 +23,8 @@ class Interruptible(Protocol):
 class Watchdog:
     def __init__(self) -> None:
         self._changed = Condition()
-        self._due: dict[int, tuple[float, Interruptible]] = {}
+        self._due: dict[int, tuple[float, Interruptible, Stop | None]] = {}
+        self._stops = local()  # of each thread, what may stop the question it is reading for
         self._wakes_at = float("inf")
         self._next = 0
         self._thread: Thread | None = None
@@ -36,14 +39,32 @@ class Watchdog:
                 self._thread.start()
             self._next += 1
             number = self._next
-            self._due[number] = (deadline, cursor)
-            if deadline < self._wakes_at:  # else it wakes in time by itself, and waking is dear
+            stop = getattr(self._stops, "current", None)
+            self._due[number] = (deadline, cursor, stop)
+            stopped = stop is not None and stop.ended
+            if (
+                stopped or deadline < self._wakes_at
+            ):  # else it wakes in time by itself, and waking is dear
                 self._changed.notify()
         try:
             yield
         finally:
             with self._changed:
                 del self._due[number]
+
+    @contextmanager
+    def stoppable(self, stop: Stop) -> Iterator[None]:
+        """Inside, this thread's cursors are interrupted once the stop has ended, too."""
+        self._stops.current = stop
+        try:
+            with stop.telling(self._look_now):
+                yield
+        finally:
+            self._stops.current = None
+
+    def _look_now(self) -> None:
+        with self._changed:
+            self._changed.notify()
 
     def _run(self) -> None:
         with self._changed:
@@ -56,8 +77,8 @@ class Watchdog:
     def _interrupt_overdue(self, now: float) -> float:
         """When to look again. A method, so that no cursor is held while the thread sleeps."""
         wakes_at = float("inf")
-        for deadline, cursor in self._due.values():
-            if deadline <= now:
+        for deadline, cursor, stop in self._due.values():
+            if deadline <= now or (stop is not None and stop.ended):
                 cursor.interrupt()
                 deadline = now + AGAIN_SECONDS
             wakes_at = min(wakes_at, deadline)

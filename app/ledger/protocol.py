@@ -1,7 +1,9 @@
 """What is handed to the ledger's writer, and what it hands back: the charge protocol as data.
 
 States of a charge: charged(attempt) -> answered | forfeited | voided. Taking over an abandoned
-attempt raises the attempt; only the holder of the current one may store, forfeit or void.
+attempt raises the attempt; only the holder of the current one may store, forfeit or void. Whoever
+cancels leaves a mark, which the holder sees at its next look; only of an attempt that has vanished
+is the charge forfeited in its place.
 """
 
 import json
@@ -104,16 +106,26 @@ class VoidOrder:
 
 @dataclass(frozen=True, slots=True)
 class ProgressOrder:
-    """A long run is alive: note how far it is and renew its lease, if the attempt is current."""
+    """A run is alive: note how far it is and renew its lease, if the attempt is current."""
 
     charge_id: str
     attempt: int
-    step: int
-    steps: int
+    step: int | None  # None, both, of a run that tells no steps
+    steps: int | None
     lease_seconds: float
+    grid_seconds: float = 0.0
 
 
-QuestionOrder = ChargeOrder | RecordOrder | ForfeitOrder | VoidOrder | ProgressOrder
+@dataclass(frozen=True, slots=True)
+class CancelOrder:
+    """Somebody does not want the answer any more. What is at work ends as of the next point of its
+    time grid, and what is stored as of that point or before it stands."""
+
+    charge_id: str
+    analyst_id: str | None  # who must have asked; None is an administrator
+
+
+QuestionOrder = ChargeOrder | RecordOrder | ForfeitOrder | VoidOrder | ProgressOrder | CancelOrder
 Order = QuestionOrder | StreamOrder
 
 
@@ -156,6 +168,14 @@ class Noted:
     """Is the attempt still the current one? If not, the run has nothing left to do."""
 
     held: bool
+    cancelled_in_seconds: float | None = None  # until it is to end; None if nobody has cancelled
 
 
-Outcome = Charged | Settled | Stale | Noted | StreamOutcome
+@dataclass(frozen=True, slots=True)
+class Cancelling:
+    """The mark is made; what becomes of the charge is told on its time grid."""
+
+    charge_id: str
+
+
+Outcome = Charged | Settled | Stale | Noted | Cancelling | StreamOutcome

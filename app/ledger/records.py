@@ -33,3 +33,4 @@ class Asked:
     created_at: int
     settled_at: int | None
     progress: tuple[int, int] | None = None  # step and steps of a run that tells them
+    cancel_asked_at: int | None = None

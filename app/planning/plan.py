@@ -9,6 +9,7 @@ from typing import Any
 
 from app.accounting.loss import Loss
 from app.datasets import Card, Dataset
+from app.errors import Invalid
 from app.mechanisms.release import Noise, Release
 from app.planning.cells import Pinning, cell_labels, pinned_cells
 from app.planning.choice import choose, options
@@ -63,9 +64,10 @@ class Planner:
     epochs there are.
     """
 
-    def __init__(self, plans_max: int = 2048) -> None:
+    def __init__(self, plans_max: int = 2048, groups_max: int = 4_000_000) -> None:
         self._plans: OrderedDict[tuple[str, str, frozenset[str]], Plan] = OrderedDict()
         self._plans_max = plans_max
+        self._groups_max = groups_max
         self._lock = threading.Lock()
 
     def plan(
@@ -83,6 +85,9 @@ class Planner:
         found = self.kept(dataset, text, currencies)
         if found is None:
             found = make_plan(question, dataset.card, currencies, dataset.version.number)
+            if found.release.tally.group_count() > self._groups_max:
+                rule = f"at most {self._groups_max} groups are counted by this server"
+                raise Invalid.field("/query", rule)
             kept = len(text) <= KEPT_TEXT_MAX and found.release.tally.size() <= KEPT_SIZE_MAX
             if kept:  # a short text can ask for a large grid; kept plans must not fill the memory
                 with self._lock:

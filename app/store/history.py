@@ -142,6 +142,7 @@ def _asked_from(row: Any) -> Asked:
         row.created_at,
         row.settled_at if told else None,
         None if row.progress_steps is None else (row.progress_step, row.progress_steps),
+        row.cancel_asked_at,
     )
 
 

@@ -212,9 +212,8 @@ class AskBatch:
             if ask.settled_at > self._now:
                 raise StillRunning(STILL_ASKING, retry_after_seconds=1)
             return Settled(ask.id, State(ask.state), ask.answer, replayed=True)
-        if ask.lease_until > self._now:
-            wait = max(1, -(-(ask.lease_until - self._now) // 1_000_000))
-            raise StillRunning(STILL_ASKING, retry_after_seconds=wait)
+        if ask.lease_until > self._now:  # told as above: the lease would tell when work is done
+            raise StillRunning(STILL_ASKING, retry_after_seconds=1)
         held = self._held(stream)
         if held is not None:
             return held

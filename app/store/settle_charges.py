@@ -7,13 +7,15 @@ request keys, accounts, books, each by id.
 from collections.abc import Sequence
 from typing import Any
 
-from app.errors import AppError, IdempotencyConflict, NoGrant, StillRunning
+from app.errors import AppError, IdempotencyConflict, NoGrant, NotFound, StillRunning
 from app.ledger.account import EVERYBODY, NO_GRANT, Account, account_id
 from app.ledger.balance import Cells
 from app.ledger.chain import Book, Entry, canonical
 from app.ledger.loss_record import loss_record
 from app.ledger.protocol import (
     ATTEMPTS_MAX,
+    Cancelling,
+    CancelOrder,
     Charged,
     ChargeOrder,
     ForfeitOrder,
@@ -36,11 +38,18 @@ from app.store.time_grid import on_grid
 
 Result = Outcome | AppError
 STILL_RUNNING = "The first attempt at this question is still running."
+UNKNOWN_QUESTION = "There is no question of this id."
+# How long to wait is always told the same: the lease that is left would tell when the work is done.
+RETRY_SECONDS = 1
 
 
 _CHARGE = (
     *("request", "id", "body_hash", "state", "attempt", "lease_until", "version_id", "charged"),
-    *("answer", "created_at", "settled_at"),
+    *("answer", "created_at", "settled_at", "analyst_id", "cancel_asked_at"),
+)
+_SETTLING = (
+    *("id", "state", "attempt", "lease_until", "created_at", "settled_at", "analyst_id"),
+    "cancel_asked_at",
 )
 
 
@@ -48,6 +57,15 @@ def _is_our_own(order: ChargeOrder, earlier: dict[str, Any]) -> bool:
     """Made by this very order, in a commit whose outcome was unknown; and not taken over since."""
     made = (earlier["id"], earlier["state"], earlier["attempt"])
     return made == (order.charge_id, State.CHARGED.value, 1)
+
+
+def _still_running(row: dict[str, Any]) -> StillRunning:
+    return StillRunning(
+        STILL_RUNNING,
+        retry_after_seconds=RETRY_SECONDS,
+        charge_id=row["id"],
+        charged=row["charged"],
+    )
 
 
 def _many(values: Sequence[str]) -> tuple[str]:
@@ -77,6 +95,7 @@ class ChargeBatch:
         self._earliest: dict[str, int] = {}  # when those who settle may hear of it
         self._take_overs: dict[str, tuple[Any, ...]] = {}  # the last one of a charge counts
         self._progress: list[tuple[Any, ...]] = []
+        self._marks: list[tuple[Any, ...]] = []
         self._new_streams: list[tuple[Any, ...]] = []
         self._stored_ids: list[str] = [o.charge_id for o in self._settle_orders]
         self.charged = False
@@ -115,9 +134,8 @@ class ChargeBatch:
         for values in found.get(sql.charges_by_request, []):
             row = dict(zip(_CHARGE, values, strict=True))
             self._by_request[row["request"]] = self._by_id[row["id"]] = row
-        for charge_id, state, attempt, at in found.get(sql.charges_by_id, []):
-            row = {"state": state, "attempt": attempt, "created_at": at}
-            self._by_id.setdefault(charge_id, row)
+        for values in found.get(sql.charges_by_id, []):
+            self._by_id.setdefault(values[0], dict(zip(_SETTLING, values, strict=True)))
         for key, *answer in found.get(sql.answers_to_reuse, []):
             if answer[0] is not None:
                 self._reusable[key] = (answer[0], answer[1], answer[2])
@@ -143,6 +161,8 @@ class ChargeBatch:
                     self._void(order)
                 case ProgressOrder():
                     return self._note(order)
+                case CancelOrder():
+                    return self._cancel(order)
             return Settled(order.charge_id, State.CHARGED, None)  # concluded after the commit
         except AppError as refusal:
             return refusal
@@ -184,20 +204,23 @@ class ChargeBatch:
         state, charge_id, attempt = State(earlier["state"]), earlier["id"], earlier["attempt"]
         if state is not State.CHARGED:
             if earlier["settled_at"] > self.now:
-                raise StillRunning(STILL_RUNNING, retry_after_seconds=1)
+                raise _still_running(earlier)
             return Settled(charge_id, state, earlier["answer"], replayed=True)
         if earlier["lease_until"] > self.now:
-            wait = max(1, -(-(earlier["lease_until"] - self.now) // 1_000_000))
-            raise StillRunning(STILL_RUNNING, retry_after_seconds=wait)
-        if attempt >= ATTEMPTS_MAX:
-            earlier["state"] = State.FORFEITED.value
-            earlier["settled_at"] = self.now
-            self._settlements.append((State.FORFEITED.value, None, self.now, charge_id, attempt))
-            return Settled(charge_id, State.FORFEITED, None)
+            raise _still_running(earlier)
+        if attempt >= ATTEMPTS_MAX or earlier["cancel_asked_at"] is not None:
+            return self._give_up(earlier)
         earlier["attempt"] = attempt + 1
         earlier["lease_until"] = self._lease(order)
         self._take_overs[charge_id] = (attempt + 1, earlier["lease_until"], charge_id)
         return Charged(charge_id, attempt + 1, earlier["version_id"], earlier["charged"])
+
+    def _give_up(self, row: dict[str, Any]) -> Settled:
+        """Of an attempt that has vanished: nobody can prove that it had read nothing."""
+        row["state"], row["settled_at"] = State.FORFEITED.value, self.now
+        ended = (State.FORFEITED.value, None, self.now, row["id"], row["attempt"])
+        self._settlements.append(ended)
+        return Settled(row["id"], State.FORFEITED, None)
 
     def _reuse(self, order: ChargeOrder, charge_id: str, answer: str, charged: str) -> Result:
         # The new key points to the answer; a copy for each asking would fill the disk for free.
@@ -216,13 +239,39 @@ class ChargeBatch:
         self._by_id[order.charge_id]["lease_until"] = until
         noted = (order.step, order.steps, until, order.charge_id, order.attempt)
         self._progress.append(noted)
-        return Noted(held=True)
+        ends = self._cancelled_at(self._by_id[order.charge_id], order.grid_seconds)
+        return Noted(True, None if ends is None else max(0, ends - self.now) / 1_000_000)
+
+    def _cancel(self, order: CancelOrder) -> Result:
+        """Of what is stored and not told yet the same is told as of what is at work."""
+        row = self._by_id.get(order.charge_id)
+        if row is None or order.analyst_id not in (None, row["analyst_id"]):
+            raise NotFound(UNKNOWN_QUESTION)
+        state = State(row["state"])
+        if state is not State.CHARGED and row["settled_at"] <= self.now:
+            return Settled(order.charge_id, state, None, replayed=True)
+        if row["cancel_asked_at"] is None:
+            row["cancel_asked_at"] = self.now
+            self._marks.append((self.now, order.charge_id))
+        if state is State.CHARGED and row["lease_until"] <= self.now:
+            return self._give_up(row)
+        return Cancelling(order.charge_id)
+
+    def _cancelled_at(self, row: dict[str, Any], grid_seconds: float) -> int | None:
+        """As of which point of its grid: were it at once, what becomes of the charge would tell
+        whether the work was done by then."""
+        asked_at = row["cancel_asked_at"]
+        if asked_at is None:
+            return None
+        return on_grid(asked_at, since=row["created_at"], grid_seconds=grid_seconds)
 
     def _settle(
-        self, order: RecordOrder | ForfeitOrder | VoidOrder, state: State, answer: str | None
+        self, order: RecordOrder | ForfeitOrder | VoidOrder, wanted: State, answer: str | None
     ) -> bool:
         """Settled as of the next point of the grid: until then nothing tells that it is, so that
-        nothing tells how long it really took."""
+        nothing tells how long it really took. An answer that comes after its question was cancelled
+        is not stored."""
+        state = wanted
         row = self._by_id.get(order.charge_id)
         if row is None:
             return False
@@ -230,9 +279,12 @@ class ChargeBatch:
         self._earliest[order.charge_id] = at  # also of an attempt that was taken over
         if not self._held(order.charge_id, order.attempt):
             return False
+        cancelled_at = self._cancelled_at(row, order.grid_seconds)
+        if state is State.ANSWERED and cancelled_at is not None and cancelled_at < self.now:
+            state, answer = State.FORFEITED, None
         row["state"], row["answer"], row["settled_at"] = state.value, answer, at
         self._settlements.append((state.value, answer, at, order.charge_id, order.attempt))
-        return True
+        return state is wanted
 
     def _void(self, order: VoidOrder) -> None:
         if not self._settle(order, State.VOIDED, None):
@@ -312,6 +364,8 @@ class ChargeBatch:
             "answer": answer,
             "created_at": self.now,
             "settled_at": self.now,
+            "analyst_id": order.analyst_id,
+            "cancel_asked_at": None,
         }
 
     def _opened(self, stream: NewStream) -> tuple[Any, ...]:
@@ -338,6 +392,7 @@ class ChargeBatch:
             (sql.insert_charge, self._new_charges),
             (sql.take_over, list(self._take_overs.values())),
             (sql.note_progress, self._progress),
+            (sql.mark_cancelled, self._marks),
             (sql.settle_charge, self._settlements),
             (sql.insert_stream, self._new_streams),
             (sql.update_account, accounts),

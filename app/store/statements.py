@@ -28,7 +28,7 @@ CELL_COLUMNS = ["account_id", "cell", "epsilon_spent", "delta_spent", "curve_spe
 ENTRY_COLUMNS = ["book_id", "seq", "at", "kind", "text", "hash"]
 BIG = {"lease_until", "epsilon", "delta", "created_at", "settled_at", "seq", "at", "version"}
 BIG |= {"epsilon_spent", "delta_spent", "updated_at", "last_at"}
-BIG |= {"held_until", "crossed_at", "closed_at", "fence", "noisy_count"}
+BIG |= {"held_until", "crossed_at", "closed_at", "fence", "noisy_count", "cancel_asked_at"}
 SMALL = {"attempt", "cell", "progress_step", "progress_steps"}
 SMALL |= {"crossings_left", "asks_left", "first_epoch", "last_epoch"}
 ASK = (
@@ -60,6 +60,7 @@ class Statements:
     settle_charge: str
     take_over: str
     note_progress: str
+    mark_cancelled: str
     update_account: str
     put_cell: str
     insert_entry: str
@@ -107,10 +108,11 @@ def statements(*, sqlite: bool) -> Statements:
         clock=f"SELECT catalogue, {now} FROM installation",
         charges_by_request="SELECT c.request, c.id, c.body_hash, c.state, c.attempt, "
         "c.lease_until, c.version_id, c.charged, coalesce(c.answer, original.answer), "
-        "c.created_at, c.settled_at "
+        "c.created_at, c.settled_at, c.analyst_id, c.cancel_asked_at "
         "FROM charges AS c LEFT JOIN charges AS original ON original.id = c.reused_from "
         f"WHERE c.request {among} ORDER BY c.id{lock and ' FOR UPDATE OF c'}",
-        charges_by_id="SELECT id, state, attempt, created_at FROM charges "
+        charges_by_id="SELECT id, state, attempt, lease_until, created_at, settled_at, analyst_id, "
+        "cancel_asked_at FROM charges "
         f"WHERE id {among} ORDER BY id{lock}",
         answers_to_reuse=f"SELECT asked.value, {newest('id')}, "
         f"{newest('answer')}, {newest('charged')} FROM {asked}",
@@ -146,6 +148,7 @@ def statements(*, sqlite: bool) -> Statements:
             ["id", "attempt"],
             " AND state = 'charged'",
         ),
+        mark_cancelled=update("charges", ["cancel_asked_at"], ["id"]),
         update_account=update(
             "accounts",
             ["epsilon_spent", "delta_spent", "curve_spent", "version", "updated_at"],

@@ -173,6 +173,7 @@ charges = Table(
     Column("settled_at", BIG),
     Column("progress_step", Integer),  # of a run that tells how far it is
     Column("progress_steps", Integer),
+    Column("cancel_asked_at", BIG),  # when somebody first said that the answer is not wanted
     CheckConstraint(
         "state IN ('charged', 'answered', 'forfeited', 'voided')",
         name="state",

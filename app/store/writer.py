@@ -13,7 +13,14 @@ from typing import Any, NamedTuple, TypeVar
 from app.errors import StoreUnavailable
 from app.ledger.account import Account
 from app.ledger.chain import canonical
-from app.ledger.protocol import ForfeitOrder, Order, Outcome, ProgressOrder, RecordOrder
+from app.ledger.protocol import (
+    CancelOrder,
+    ForfeitOrder,
+    Order,
+    Outcome,
+    ProgressOrder,
+    RecordOrder,
+)
 from app.ledger.stream_protocol import AnswerAskOrder, ForfeitAskOrder
 from app.store.budgets import find_accounts
 from app.store.connect import Database
@@ -30,7 +37,9 @@ Look = Callable[[HotConnection, Statements], Awaitable[Any]]
 _log = logging.getLogger("bursar.writer")
 
 
-_STORES = RecordOrder | ForfeitOrder | ProgressOrder | AnswerAskOrder | ForfeitAskOrder
+_STORES = (
+    RecordOrder | ForfeitOrder | ProgressOrder | CancelOrder | AnswerAskOrder | ForfeitAskOrder
+)
 
 
 class _Job(NamedTuple):

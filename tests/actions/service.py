@@ -10,7 +10,8 @@ from typing import Any
 
 from app.access import Principal, Role, holders_of
 from app.accounting.terms import Wish
-from app.actions.answer_query import AnswerQuery
+from app.actions.answer_query import AnswerLimits, AnswerQuery
+from app.actions.background import Background
 from app.actions.charging import AskedOnce, Reply
 from app.actions.preview_queries import PreviewQueries
 from app.datasets import Dataset, Source
@@ -51,8 +52,9 @@ class Service:
             Planner(),
             self.threads,
             self.threads,
+            Background(),
             lease_seconds,
-            60.0,
+            AnswerLimits(answer_seconds=60.0, engine_seconds=30.0, learning_seconds=60.0),
         )
         self.preview_queries = PreviewQueries(self.writer, self.catalogue, Planner())
         analyst = self.stores.people.create("admin", "Ann", Role.ANALYST, None, None, "")
@@ -112,7 +114,13 @@ class Service:
         return AskedOnce(token or self.key, question, text, str(hash(text)), key or new_id("key"))
 
     def ask(self, query: dict[str, Any], *, key: str | None = None, **more: Any) -> Reply:
-        return asyncio.run(self.answer_query(self.asked(body(query, **more), key=key)))
+        return asyncio.run(self.reply(body(query, **more), key=key))
+
+    async def reply(self, body: dict[str, Any], *, key: str | None = None) -> Reply:
+        """To somebody who waits for it."""
+        reply = await self.answer_query(self.asked(body, key=key))
+        assert isinstance(reply, Reply)
+        return reply
 
     def preview(self, *bodies: dict[str, Any], listed: bool = True) -> list[dict[str, Any]]:
         questions = [Question.model_validate(each) for each in bodies]

@@ -7,6 +7,8 @@ from collections.abc import (
     Generator,
     Iterable,
 )
+from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +32,7 @@ from app.errors import (
     QuestionVoided,
     StillRunning,
 )
-from app.interfaces import Engine
+from app.interfaces import Engine, Stop
 from app.ledger.account import EVERYBODY
 from app.mechanisms.sampling import SystemNoise
 from app.queries.statistics import (
@@ -80,6 +82,9 @@ class Spoiled:
 
     def prepare(self, dataset: Dataset) -> None:
         self._real.prepare(dataset)
+
+    def stoppable(self, stop: Stop) -> AbstractContextManager[None]:
+        return self._real.stoppable(stop)
 
     def ready(self, dataset: Dataset) -> bool:
         """There before the charge; with EngineUnavailable for a fault, gone after it."""
@@ -354,6 +359,8 @@ def test_while_an_attempt_runs_its_key_is_told_to_wait(service: Service) -> None
 
 def test_a_worker_that_slept_past_its_lease_tells_what_the_next_one_stored(tmp_path: Path) -> None:
     with service_in(tmp_path, lease_seconds=0.1) as service:
+        limits = replace(service.answer_query.limits, engine_seconds=0.1)
+        service.answer_query.limits = limits  # silent for longer, it is not kept alive
         spoiled = spoil(service, 2.0)
 
         async def both() -> list[Any]:

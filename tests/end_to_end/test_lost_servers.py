@@ -113,7 +113,12 @@ def wake_after_the_lease(
 ) -> tuple[httpx.Response, httpx.Response]:
     """What a second server says that takes over from one asleep, and what that one says later."""
     ada = world.people["ada"]
-    slow = world.serve(fault=f"{point}=pause:2", lease_seconds=LEASE_SECONDS, sabotage=sabotage)
+    slow = world.serve(
+        fault=f"{point}=pause:2",
+        lease_seconds=LEASE_SECONDS,
+        sabotage=sabotage,
+        BURSAR_ENGINE_TIMEOUT_SECONDS="0.5",  # a thread that is silent for longer is given up
+    )
     quick = world.serve(elsewhere=True, lease_seconds=LEASE_SECONDS)
     slow_client, quick_client = slow.client(ada.key), quick.client(ada.key)
     with ThreadPoolExecutor(1) as pool:
@@ -146,15 +151,11 @@ def test_w1_a_server_that_wakes_after_its_lease_neither_stores_nor_sends_another
 
 SENDS_WHAT_IT_DREW = """
 from app.actions import answer_query
-draw, reply, drawn = answer_query.AnswerQuery._draw, answer_query.AnswerQuery._reply, []
-async def draw_and_keep(self, *arguments):
-    drawn.append(await draw(self, *arguments))
-    return drawn[-1]
-def send_what_was_drawn(self, outcome):
-    stored = reply(self, outcome)
-    return answer_query.Reply(drawn.pop(), False, False) if drawn else stored
-answer_query.AnswerQuery._draw = draw_and_keep
-answer_query.AnswerQuery._reply = send_what_was_drawn
+record = answer_query.AnswerQuery._record
+async def send_what_was_drawn(self, begun, answer):
+    await record(self, begun, answer)
+    return answer_query.Reply(answer, False, False)
+answer_query.AnswerQuery._record = send_what_was_drawn
 """
 
 

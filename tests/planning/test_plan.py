@@ -119,6 +119,17 @@ def test_plans_of_large_grids_are_not_kept() -> None:
         assert (planned(planner, asked) is planned(planner, asked)) == kept
 
 
+def test_a_planner_refuses_more_groups_than_its_server_allows() -> None:
+    def asked(count: int) -> Question:
+        grid = {"low": 1, "high": 1000, "count": count}
+        return question({"kind": "price", "column": "income", "candidates": grid})
+
+    planner = Planner(groups_max=100)
+    planned(planner, asked(100))
+    with pytest.raises(Invalid, match="at most 100 groups"):
+        planned(planner, asked(101))
+
+
 # The price
 
 

@@ -155,7 +155,9 @@ def test_while_one_ask_holds_the_stream_others_wait_and_use_nothing(opened: Open
 
 def test_one_key_is_one_ask(opened: Opened) -> None:
     claim = opened.claimed("key")
-    assert isinstance(opened.only(opened.claim("key")), StillRunning)
+    refused = opened.only(opened.claim("key"))
+    assert isinstance(refused, StillRunning)
+    assert refused.retry_after_seconds == 1  # as when the answer is stored and not told yet
     told = opened.told(claim)
     again = opened.only(opened.claim("key"))
     assert (again.answer, again.replayed) == (told.answer, True)
@@ -272,7 +274,9 @@ def test_a_crossing_is_not_told_before_its_point_of_the_time_grid(opened: Opened
     settled = opened.told(opened.claimed("key"), above=True, grid_seconds=60.0)
     assert 0 < settled.wait_seconds <= 60
     assert opened.left == (2, 9), "a look would tell it before"
-    assert isinstance(opened.only(opened.claim("key")), StillRunning)
+    refused = opened.only(opened.claim("key"))
+    assert isinstance(refused, StillRunning)
+    assert refused.retry_after_seconds == 1
     assert isinstance(opened.only(opened.claim()), Busy), "so would the next ask"
     execute(opened.ledger.database, "UPDATE streams SET crossed_at = 1, held_until = 1")
     assert opened.left == (1, 9)

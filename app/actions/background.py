@@ -1,0 +1,42 @@
+"""Work that outlives the request that began it, and ends with the server at the latest."""
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from app.errors import AppError
+
+T = TypeVar("T")
+_log = logging.getLogger("bursar.background")
+
+
+class Background:
+    """Used from one event loop, which holds no task of its own accord."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    def start(self, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._over)
+        return task
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    async def stop(self) -> None:
+        """Leave what is not done as if the server had vanished."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _over(self, task: "asyncio.Task[Any]") -> None:
+        """Perhaps nobody waits for it; what became of it is in the ledger. Of a mistake of ours
+        only the kind is logged, for its text may hold anything."""
+        self._tasks.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None and not isinstance(error, AppError):
+            _log.error("unexpected %s", type(error).__name__)
