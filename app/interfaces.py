@@ -284,6 +284,16 @@ class Datasets(Protocol):
         reason: str | None,
     ) -> Dataset: ...
 
+    def refresh(
+        self,
+        actor: str,
+        before: Dataset,
+        after: Dataset,
+        inspection: Inspection,
+        *,
+        reason: str | None,
+    ) -> Dataset: ...
+
     def alter(
         self,
         actor: str,

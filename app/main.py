@@ -18,6 +18,7 @@ from app.actions.grant_budget import GrantBudget
 from app.actions.open_stream import OpenStream
 from app.actions.preview_queries import PreviewQueries
 from app.actions.preview_stream import PreviewStream
+from app.actions.refresh_dataset import RefreshDataset
 from app.actions.register_dataset import RegisterDataset
 from app.actions.trace_tradeoff import TraceTradeoff
 from app.api.application import make_application
@@ -90,6 +91,7 @@ class Stores:
         self.engines = LoadedEngines(settings)
         self.register_dataset = RegisterDataset(self.datasets, self.engines)
         self.append_epoch = AppendEpoch(self.datasets, self.engines)
+        self.refresh_dataset = RefreshDataset(self.datasets, self.engines)
         self.grant_budget = GrantBudget(self.budgets, self.datasets, self.people)
         self.book_losses = BookLosses(self.budgets, self.datasets, self.people)
 
@@ -190,6 +192,7 @@ def application(settings: Settings | None = None) -> ASGIApp:
                 ),
                 register_dataset=stores.register_dataset,
                 append_epoch=stores.append_epoch,
+                refresh_dataset=stores.refresh_dataset,
                 grant_budget=stores.grant_budget,
                 book_losses=stores.book_losses,
                 trace_tradeoff=TraceTradeoff(stores.history),

@@ -96,9 +96,11 @@ class EpochRequest(WireRequest):
 
 class DatasetChange(WireRequest):
     """What may change: the description, whether questions are answered, and, by itself, the rows:
-    `append` adds those of a file as the next epoch."""
+    `append` adds those of a file or table as the next epoch, `refresh` declares a new version of a
+    source that has changed since it was registered."""
 
     append: EpochRequest | None = None
+    refresh: Literal[True] | None = None
     description: Description | None = None
     status: Literal["open", "closed"] | None = None
     reason: Reason = None
@@ -224,13 +226,19 @@ def change(
 ) -> Response:
     wanted = parsed.value
     if wanted.append is not None:
-        if wanted.description is not None or wanted.status is not None:
+        alone = wanted.description is None and wanted.status is None and wanted.refresh is None
+        if not alone:
             raise Invalid.field("/append", "an epoch is appended by itself: leave the rest out")
         place = wanted.append.path or wanted.append.table
         if place is None or (wanted.append.path and wanted.append.table):
             raise Invalid.field("/append/path", "where the new rows are, said once")
         appended = given.append_epoch(principal, name=dataset, path=place, reason=wanted.reason)
         return json_response(_shown(given, principal, appended))
+    if wanted.refresh is not None:
+        if wanted.description is not None or wanted.status is not None:
+            raise Invalid.field("/refresh", "a version is declared by itself: leave the rest out")
+        declared = given.refresh_dataset(principal, name=dataset, reason=wanted.reason)
+        return json_response(_shown(given, principal, declared))
     changed = given.datasets.alter(
         principal.name,
         dataset,

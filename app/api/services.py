@@ -14,6 +14,7 @@ from app.actions.grant_budget import GrantBudget
 from app.actions.open_stream import OpenStream
 from app.actions.preview_queries import PreviewQueries
 from app.actions.preview_stream import PreviewStream
+from app.actions.refresh_dataset import RefreshDataset
 from app.actions.register_dataset import RegisterDataset
 from app.actions.sample_rows import Choice
 from app.actions.trace_tradeoff import TraceTradeoff
@@ -37,6 +38,7 @@ class Services:
     ask_stream: AskStream
     register_dataset: RegisterDataset
     append_epoch: AppendEpoch
+    refresh_dataset: RefreshDataset
     grant_budget: GrantBudget
     book_losses: BookLosses
     trace_tradeoff: TraceTradeoff

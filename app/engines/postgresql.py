@@ -69,7 +69,10 @@ _STATE = """
 SELECT leaf.relid::oid::bigint, pg_relation_filenode(leaf.relid)::bigint,
   pg_stat_get_tuples_inserted(leaf.relid), pg_stat_get_tuples_updated(leaf.relid),
   pg_stat_get_tuples_deleted(leaf.relid)
-FROM pg_partition_tree(%s::oid::regclass) AS leaf WHERE leaf.isleaf ORDER BY 1
+FROM (
+  SELECT relid FROM pg_partition_tree(%(oid)s::oid::regclass) WHERE isleaf
+  UNION SELECT oid::regclass FROM pg_catalog.pg_class WHERE oid = %(oid)s AND relkind = 'r'
+) AS leaf ORDER BY 1
 """
 _COLUMN_STATE = """
 SELECT string_agg(format('%%s %%s %%s', attnum, attname, atttypid), ',' ORDER BY attnum)
@@ -107,7 +110,10 @@ class PostgresSession:
         oid = self._oid(name)
         if oid is None:
             return "gone"
-        return repr((self._run(_STATE, (oid,)), self._run(_COLUMN_STATE, (oid,))))
+        files = self._run(_STATE, {"oid": oid})
+        if not files:  # a partitioned table without a partition holds nothing, and may at any time
+            return "without files"
+        return repr((files, self._run(_COLUMN_STATE, (oid,))))
 
     def place(self, name: str) -> str:
         ((system, database),) = self._run(_DATABASE, ())

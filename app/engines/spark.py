@@ -8,10 +8,12 @@ charged.
 """
 
 import os
+import sys
 import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.machinery import ModuleSpec
 from threading import Lock
 from typing import Any
 from uuid import uuid4
@@ -181,7 +183,7 @@ def _opened(url: str) -> Any:
     for name in [name for name in os.environ if name.startswith("SPARK_")]:
         del os.environ[name]  # a stray one makes the thin client look for a Spark of its own
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _as_a_program():
             warnings.simplefilter("ignore")  # it warns of what it finds installed beside it
             from pyspark.sql import SparkSession as Client
     except ImportError:
@@ -189,7 +191,8 @@ def _opened(url: str) -> Any:
             "This server cannot speak to Spark: install bursar with its extra `spark`."
         ) from None
     try:
-        session = Client.builder.remote(url).create()
+        with _as_a_program():
+            session = Client.builder.remote(url).create()
         for name, value in SETTINGS.items():
             session.conf.set(name, value)
             if session.conf.get(name) != value:
@@ -198,6 +201,21 @@ def _opened(url: str) -> Any:
     except Exception:  # noqa: BLE001, S110 - its text names the address, which is a secret
         pass
     raise EngineUnavailable(UNREACHABLE)
+
+
+@contextmanager
+def _as_a_program() -> Iterator[None]:
+    """Where a program was given as text (python -c), the client believes that it is being tested,
+    looks for a Spark of its own, and ends the process."""
+    main = sys.modules["__main__"]
+    as_text = main.__spec__ is None and not hasattr(main, "__file__")
+    if as_text:
+        main.__spec__ = ModuleSpec("__main__", None)
+    try:
+        yield
+    finally:
+        if as_text:
+            main.__spec__ = None
 
 
 def _is_absence(error: Exception) -> bool:

@@ -157,15 +157,8 @@ class Datasets:
             *earlier, newest = after.version.appended
             epochs = (*earlier, replace(newest, mark="" if inspection.empty else contents[0]))
             after = replace(after, version=replace(after.version, appended=epochs))
-            for mark in marks:
-                if mark not in found:
-                    row = {"fingerprint": mark, "book_id": before.book_id}
-                    change.connection.execute(insert(known).values(row))
-            self._insert_version(change, after, together[0])
-            table, version = tables.datasets, after.version
-            change.connection.execute(
-                update(table).where(table.c.id == before.id).values(version_id=version.id)
-            )
+            self._put_version(change, after, [*(set(marks) - set(found))], together[0])
+            version = after.version
             change.append(
                 before.book_id,
                 kind="epoch_appended",
@@ -183,6 +176,52 @@ class Datasets:
                 },
             )
             return after
+
+    def refresh(
+        self,
+        actor: str,
+        before: Dataset,
+        after: Dataset,
+        inspection: Inspection,
+        *,
+        reason: str | None,
+    ) -> Dataset:
+        """Store a new version of rows that have changed; the loss stays with the book."""
+        with self._administration.change() as change:
+            if _find(change.connection, before.name).version.id != before.version.id:
+                raise Conflict("Another version was declared meanwhile; look again.")
+            marks = self._marks(change, inspection)
+            known = tables.fingerprints
+            rows = change.connection.execute(select(known).where(known.c.fingerprint.in_(marks)))
+            found = {row.fingerprint: row.book_id for row in rows}
+            if set(found.values()) - {before.book_id}:
+                raise Conflict("These rows belong to another dataset's loss.")
+            self._put_version(change, after, [*(set(marks) - set(found))], marks[0])
+            change.append(
+                before.book_id,
+                kind="version_declared",
+                actor=actor,
+                body={
+                    "dataset": before.name,
+                    "before": {"version": before.version.id},
+                    "after": {"version": after.version.id, "fingerprint": marks[0]},
+                    "reason": reason,
+                },
+            )
+            return after
+
+    def _put_version(
+        self, change: Change, after: Dataset, new_marks: list[str], fingerprint: str
+    ) -> None:
+        """The dataset's version from now on, and what its rows are known by."""
+        for mark in sorted(new_marks):
+            row = {"fingerprint": mark, "book_id": after.book_id}
+            change.connection.execute(insert(tables.fingerprints).values(row))
+        self._insert_version(change, after, fingerprint)
+        table = tables.datasets
+        change.connection.execute(
+            update(table).where(table.c.id == after.id).values(version_id=after.version.id)
+        )
 
     def _marks(self, change: Change, inspection: Inspection) -> list[str]:
         contents = (f"content {each}" for each in inspection.contents)
