@@ -32,13 +32,19 @@ def main() -> None:
     constraints = TOP / ".constraints.txt"
     try:
         constraints.write_text("\n".join(versions))
-        runtime = resolve(build, "pyproject.toml", "--constraints", constraints.name)
+        needed = set(map(name, resolve(build, "pyproject.toml", "--constraints", constraints.name)))
     finally:
         constraints.unlink(missing_ok=True)
-    development = [pin for pin in everything if pin not in runtime]
+    # As all together have it: what some system needs to run may be what all need to develop.
+    runtime = [pin for pin in everything if name(pin) in needed]
+    development = [pin for pin in everything if name(pin) not in needed]
     spark = [f"{SPARK_MARKER}\n", "".join(resolve(SPARK))]
     lines = ["".join(runtime), f"{MARKER}\n", "".join(development), *spark]
     (TOP / "requirements.lock").write_text("".join(lines))
+
+
+def name(pin: str) -> str:
+    return pin.split("==")[0]
 
 
 def resolve(build: list[str], *options: str) -> list[str]:

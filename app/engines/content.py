@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import (
+    TIMESTAMP,
     BigInteger,
     ColumnElement,
     Double,
@@ -117,7 +118,10 @@ def _canonical(table: Table, name: str) -> ColumnElement[Any]:
     place = table.names.index(name)
     if table.types[place].partition("(")[0] in _NUMBERS:
         return _number_text(table.double(place))
-    text = func.nullif(Trimmed(cast(table.column(place), String())), quoted(""))
+    raw = table.column(place)
+    if table.types[place] == "TIMESTAMP WITH TIME ZONE" and table.dialect.name != "spark":
+        raw = cast(raw, TIMESTAMP())  # of a session in UTC; Spark's texts have no zone
+    text = func.nullif(Trimmed(cast(raw, String())), quoted(""))
     numeric = (func.length(text) <= constant(NUMBER_LENGTH_MAX)) & Matches(text, quoted(NUMBER))
     number: ColumnElement[Any] = cast(case((numeric, text), else_=null()), Double())
     lowered = func.lower(text)

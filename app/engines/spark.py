@@ -16,7 +16,6 @@ from contextlib import contextmanager
 from importlib.machinery import ModuleSpec
 from threading import Lock
 from typing import Any
-from uuid import uuid4
 
 from sqlalchemy import FromClause, table
 from sqlalchemy.sql.elements import quoted_name
@@ -29,6 +28,7 @@ from app.engines.remote import UNREACHABLE, RemoteEngine
 from app.engines.table import Table
 from app.engines.watchdog import WATCHDOG
 from app.errors import EngineFailed, EngineUnavailable
+from app.names import new_id
 
 SETTINGS = {"spark.sql.ansi.enabled": "true", "spark.sql.session.timeZone": "UTC"}
 # Of each type of Spark the name that DuckDB has for it.
@@ -144,7 +144,7 @@ class SparkEngine(RemoteEngine):
         connection = find_connection(self._connections, source.connection, "spark")
         seconds = self._ingest_timeout_seconds if ingesting else self._timeout_seconds
         session = self._connected(connection)
-        tag = f"bursar-{uuid4().hex}"
+        tag = new_id("ask")
         session.addTag(tag)
         sound = False
         try:

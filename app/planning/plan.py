@@ -57,15 +57,18 @@ KEPT_TEXT_MAX = 4096
 KEPT_SIZE_MAX = 3000
 
 
+Key = tuple[str, int, str, frozenset[str]]
+
+
 class Planner:
     """Makes plans, and keeps the latest: the same question on the same card is the same plan.
 
-    A registered card never changes, so the version's identifier stands for it, and for how many
-    epochs there are.
+    A registered card never changes, so the dataset's identifier stands for it; but how many epochs
+    there are may decide the cells.
     """
 
     def __init__(self, plans_max: int = 2048, groups_max: int = 4_000_000) -> None:
-        self._plans: OrderedDict[tuple[str, str, frozenset[str]], Plan] = OrderedDict()
+        self._plans: OrderedDict[Key, Plan] = OrderedDict()
         self._plans_max = plans_max
         self._groups_max = groups_max
         self._lock = threading.Lock()
@@ -91,7 +94,7 @@ class Planner:
             kept = len(text) <= KEPT_TEXT_MAX and found.release.tally.size() <= KEPT_SIZE_MAX
             if kept:  # a short text can ask for a large grid; kept plans must not fill the memory
                 with self._lock:
-                    self._plans[dataset.version.id, text, currencies] = found
+                    self._plans[_key(dataset, text, currencies)] = found
                     if len(self._plans) > self._plans_max:
                         self._plans.popitem(last=False)
         return found
@@ -99,7 +102,11 @@ class Planner:
     def kept(self, dataset: Dataset, text: str, currencies: frozenset[str]) -> Plan | None:
         """The plan if it is at hand: making one may take some milliseconds of decimals."""
         with self._lock:
-            return self._plans.get((dataset.version.id, text, currencies))
+            return self._plans.get(_key(dataset, text, currencies))
+
+
+def _key(dataset: Dataset, text: str, currencies: frozenset[str]) -> Key:
+    return dataset.id, dataset.version.number, text, currencies
 
 
 def make_plan(

@@ -56,8 +56,8 @@ def small(room: Room, name: str = "t.csv", rows: int = 3) -> Dataset:
 
 def test_the_registry_makes_the_engine(tmp_path: Path) -> None:
     for name in ENGINES:
-        engine = load_engine(name, home=tmp_path, data_roots=(tmp_path,))
-        assert isinstance(engine, DuckDBEngine)
+        engine = load_engine(name, home=tmp_path, data_roots=(tmp_path,), connections={})
+        assert isinstance(engine, DuckDBEngine) == (name == "duckdb")
 
 
 def test_an_overdue_question_is_interrupted_and_the_next_one_is_answered(
