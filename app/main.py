@@ -24,13 +24,13 @@ from app.actions.trace_tradeoff import TraceTradeoff
 from app.api.application import make_application
 from app.api.services import Services
 from app.engines import ENGINES, load_engine
-from app.engines.connections import read_connections
+from app.engines.connections import Unusable, read_connections
 from app.errors import Invalid, StoreUnavailable
 from app.interfaces import Engine
 from app.mechanisms.sampling import SystemNoise
 from app.planning.opening import StreamPlanner
 from app.planning.plan import Planner
-from app.settings import Settings
+from app.settings import Settings, SettingsError
 from app.store.administration import Administration, install
 from app.store.budgets import Budgets
 from app.store.catalogue import Catalogue
@@ -53,7 +53,10 @@ class LoadedEngines:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._connections = read_connections(settings.connections)
+        try:
+            self._connections = read_connections(settings.connections)
+        except Unusable as error:
+            raise SettingsError(str(error)) from None
         self._loaded: dict[str, Engine] = {}
 
     def engine(self, name: str) -> Engine:
