@@ -66,6 +66,7 @@ class LoadedEngines:
                 threads=self._settings.engine_threads,
                 timeout_seconds=self._settings.engine_timeout_seconds,
                 ingest_timeout_seconds=self._settings.ingest_timeout_seconds,
+                prepared_bytes_max=self._settings.prepared_bytes_max,
             )
         return self._loaded[name]
 

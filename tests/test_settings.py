@@ -37,6 +37,7 @@ def test_every_setting_is_read_from_its_variable(tmp_path: Path) -> None:
         "BURSAR_CONNECTIONS": "/etc/connections.json",
         "BURSAR_ENGINE_MEMORY": "2GB",
         "BURSAR_ENGINE_THREADS": "3",
+        "BURSAR_PREPARED_SIZE_MAX": "1.5 MiB",
         "BURSAR_BODY_BYTES_MAX": "2048",
     }
     settings = Settings.from_environment(environment)
@@ -57,6 +58,7 @@ def test_every_setting_is_read_from_its_variable(tmp_path: Path) -> None:
         learning_timeout_seconds=4.0,
         engine_memory="2GB",
         engine_threads=3,
+        prepared_bytes_max=1_572_864,
         body_bytes_max=2048,
     )
     assert not settings.embedded

@@ -25,6 +25,7 @@ class Limits:
     memory_limit: str
     threads: int
     temporary_size_max: str = "8GB"
+    prepared_bytes_max: int = 64 * 10**9
 
 
 def connect_to_ingest(

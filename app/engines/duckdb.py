@@ -26,6 +26,7 @@ from app.engines.layout import Layout
 from app.engines.paths import WANTED, SourceFiles, resolve_source
 from app.engines.prepare import prepare_version, version_path
 from app.engines.records import DuckDBRecords, KeptRecords
+from app.engines.size_limit import OverSize
 from app.engines.sources import SourceTable, Unreadable, open_table, source_digest, source_state
 from app.engines.sql_engine import SqlEngine
 from app.engines.versions import OpenVersions
@@ -69,10 +70,13 @@ class DuckDBEngine(SqlEngine):
         ingest_timeout_seconds: float = 3600.0,
         open_versions_max: int = 16,
         memo_size: int = 4096,
+        prepared_bytes_max: int = 64 * 10**9,
         **_: Any,
     ) -> None:
         super().__init__(memo_size)
-        self._limits = Limits(home.resolve(), memory_limit, threads)
+        self._limits = Limits(
+            home.resolve(), memory_limit, threads, prepared_bytes_max=prepared_bytes_max
+        )
         self._data_roots = data_roots
         self._timeout_seconds = timeout_seconds
         self._ingest_timeout_seconds = ingest_timeout_seconds
@@ -177,6 +181,14 @@ def _readable(work: Callable[[], T]) -> T:
         return work()
     except (Invalid, EngineUnavailable):
         raise
+    except duckdb.OutOfMemoryException:
+        unreadable = (
+            "The source needs more memory than BURSAR_ENGINE_MEMORY, or more room aside than 8GB."
+        )
+    except duckdb.InterruptException:
+        unreadable = "Reading the source took longer than BURSAR_INGEST_TIMEOUT_SECONDS."
+    except OverSize:
+        unreadable = "The source's rows take more room than BURSAR_PREPARED_SIZE_MAX."
     except (duckdb.Error, OSError, Unreadable, ValueError, RuntimeError, MemoryError):
         unreadable = "The source cannot be read as the CSV or Parquet file it should be."
     raise EngineUnavailable(unreadable)

@@ -21,6 +21,7 @@ from app.engines.file_rows import category_table, file_rows
 from app.engines.fitting import check_fit
 from app.engines.layout import TABLE
 from app.engines.paths import SourceFiles
+from app.engines.size_limit import limited_size
 from app.engines.sources import open_table, source_digest, source_state
 from app.engines.watchdog import WATCHDOG
 from app.errors import EngineUnavailable
@@ -40,7 +41,7 @@ def prepare_version(
     """Build the version, of its source and the epochs after it, unless it is there.
 
     Raises EngineUnavailable if one is not what was registered, and whatever duckdb raises if it
-    cannot be read.
+    cannot be read; OverSize if the version would be larger than it may.
     """
     final = version_path(limits.home, dataset.version.id)
     if final.exists():
@@ -77,6 +78,7 @@ def _build(
     with (
         connect_to_ingest(str(building), files, limits) as connection,
         WATCHDOG.watch(connection, timeout_seconds),
+        limited_size(building, limits.prepared_bytes_max, connection),
     ):
         tables = [open_table(connection, source) for source in sources]
         for table in tables:

@@ -165,7 +165,7 @@ def test_a_bad_folder_is_refused_as_an_epoch_by_its_own_field(room: Room, folder
     dataset = room.prepared("parts", CARD)
     later = write_folder(room.data / "later", ROWS[:2])
     write_parquet(later / "part-9.parquet", [], {"n": "DOUBLE", "t": "VARCHAR"})
-    with pytest.raises(Invalid, match="/append/path: .* part-9.parquet has other"):
+    with pytest.raises(Invalid, match=r"/append/path: .* part-9.parquet has other"):
         room.engine.inspect_epoch(dataset, "later")
-    with pytest.raises(Invalid, match="/append/path: .* under a data root"):
+    with pytest.raises(Invalid, match=r"/append/path: .* under a data root"):
         room.engine.inspect_epoch(dataset, "nowhere")
