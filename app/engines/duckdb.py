@@ -1,16 +1,15 @@
-"""The DuckDB engine: exact statistics of CSV files, Parquet files and folders of
-Parquet files, inside this process.
+"""The DuckDB engine: exact statistics of CSV files, Parquet files and folders of Parquet files,
+inside this process.
 
 A registered source is prepared once into an immutable database (`prepare.py`); questions read only
-that. No text of the driver leaves this file, because drivers quote cells: failures are raised
-after the driver's exception has been let go, so that not even a traceback holds it.
+that. No text of the driver leaves it (`reading.py`).
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import duckdb
 from typing_extensions import override
@@ -25,17 +24,15 @@ from app.engines.graph import count_graph
 from app.engines.layout import Layout
 from app.engines.paths import WANTED, SourceFiles, resolve_source
 from app.engines.prepare import prepare_version, version_path
+from app.engines.reading import readable
 from app.engines.records import DuckDBRecords, KeptRecords
-from app.engines.size_limit import OverSize
-from app.engines.sources import SourceTable, Unreadable, open_table, source_digest, source_state
+from app.engines.sources import SourceTable, open_table, source_digest, source_state
 from app.engines.sql_engine import SqlEngine
 from app.engines.versions import OpenVersions
 from app.engines.watchdog import WATCHDOG
 from app.errors import EngineUnavailable, Invalid
 from app.interfaces import EpochInspection, Inspection
 from app.queries.statistics import EdgeTally, GraphCounts, Matrix, Records
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,18 +82,18 @@ class DuckDBEngine(SqlEngine):
 
     def inspect(self, source: Source, card: Card) -> Inspection:
         found = resolve_source(source.path, self._data_roots)
-        return _readable(lambda: self._inspect(found, card))
+        return readable(lambda: self._inspect(found, card))
 
     def inspect_epoch(self, dataset: Dataset, path: str) -> EpochInspection:
         try:
             found = resolve_source(path, self._data_roots)
         except Invalid:
             raise Invalid.field(AT, WANTED) from None
-        return _readable(lambda: self._inspect_epoch(dataset, found))
+        return readable(lambda: self._inspect_epoch(dataset, found))
 
     def prepare(self, dataset: Dataset) -> None:
         if not self.ready(dataset):
-            _readable(lambda: self._prepare(dataset))
+            readable(lambda: self._prepare(dataset))
 
     def ready(self, dataset: Dataset) -> bool:
         return version_path(self._limits.home, dataset.version.id).exists()
@@ -172,23 +169,3 @@ def _one_table(connection: duckdb.DuckDBPyConnection, source: SourceFiles) -> So
         return open_table(connection, source)
     except Invalid as refused:  # it names the field of a registration
         raise Invalid.field(AT, refused.fields[0].rule) from None
-
-
-def _readable(work: Callable[[], T]) -> T:
-    """What the work returns; whatever keeps it from reading the source becomes one error."""
-    unreadable: str
-    try:
-        return work()
-    except (Invalid, EngineUnavailable):
-        raise
-    except duckdb.OutOfMemoryException:
-        unreadable = (
-            "The source needs more memory than BURSAR_ENGINE_MEMORY, or more room aside than 8GB."
-        )
-    except duckdb.InterruptException:
-        unreadable = "Reading the source took longer than BURSAR_INGEST_TIMEOUT_SECONDS."
-    except OverSize:
-        unreadable = "The source's rows take more room than BURSAR_PREPARED_SIZE_MAX."
-    except (duckdb.Error, OSError, Unreadable, ValueError, RuntimeError, MemoryError):
-        unreadable = "The source cannot be read as the CSV or Parquet file it should be."
-    raise EngineUnavailable(unreadable)
