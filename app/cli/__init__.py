@@ -1,4 +1,4 @@
-"""The operator's commands beside the ledger: serve, demo, migrate, dataset, keys, verify, export."""
+"""The operator's commands, beside the ledger: serve, demo, migrate, bring data in, keys, verify."""
 
 # ruff: noqa: T201 - a command speaks to its terminal
 

@@ -14,7 +14,8 @@ from urllib.parse import quote
 
 import typer
 
-from app.errors import EngineUnavailable, Invalid
+from app.errors import Conflict, EngineUnavailable, Invalid, NotFound
+from app.names import check_name
 from app.settings import Settings
 
 if TYPE_CHECKING:  # engines and drivers load only in the command that uses them
@@ -116,6 +117,9 @@ def _add(
 
     stores = Stores(settings)
     stores.get_current(settings)
+    name = check_name(name or given.get("name") or source.place.stem, "/name", forbidden="/")
+    if _found(stores, name) is not None:  # said before a long conversion, not after it
+        raise Conflict("A dataset of this name is registered.")
     conversion = None
     place = source.place
     if to_parquet:
@@ -126,15 +130,19 @@ def _add(
             _convert(conversion, source.place)
         dataset = _register(
             stores,
-            name=name or given.get("name") or source.place.stem,
+            name=name,
             description=given.get("description") or "",
             path=_under_a_root(place, settings),
             card=card,
         )
-    except BaseException:
-        if conversion is not None:
-            conversion.undo()
-        raise
+    except BaseException as error:
+        # A signal may come when the ledger has it already, and then the file must stay.
+        stopped = isinstance(error, KeyboardInterrupt)
+        if not stopped or (there := _found(stores, name)) is None:
+            if conversion is not None:
+                conversion.undo()
+            raise
+        dataset = there
     finally:
         stores.engines.close()
     _tell(dataset, stores.datasets.fingerprint(dataset), settings)
@@ -269,6 +277,14 @@ def _register(stores: Any, *, name: str, description: str, path: str, card: "Car
         body="",
     )
     return dataset
+
+
+def _found(stores: Any, name: str) -> "Dataset | None":
+    try:
+        found: Dataset = stores.datasets.find(name)
+    except NotFound:
+        return None
+    return found
 
 
 def _tell(dataset: "Dataset", fingerprint: str, settings: Settings) -> None:

@@ -121,8 +121,11 @@ def _number(text: str) -> float:
 
 def _listed(text: str) -> list[str]:
     """As in a CSV file: a value that has a comma itself stands in double quotes."""
-    values = next(csv.reader([text], skipinitialspace=True, strict=True), [""])
-    values = [each.strip() for each in values]
+    try:
+        read = next(csv.reader([text], skipinitialspace=True, strict=True), [""])
+    except csv.Error:
+        read = [""]
+    values = [each.strip() for each in read]
     if "" in values:
         raise ValueError("values with commas between them, such as north, south")
     if len(set(values)) != len(values):
