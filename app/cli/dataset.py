@@ -58,9 +58,10 @@ def add(
     if infer_types == (card is not None):
         typer.echo("Say either --infer-types or --card CARD.json.", err=True)
         raise typer.Exit(INCOMPLETE)
-    stopped = _StopSignals()
+    stopped = StopSignals()
     try:
-        _add(Settings.from_environment(), path, name, card, to_parquet=to_parquet, yes=yes)
+        with stopped:
+            _add(Settings.from_environment(), path, name, card, to_parquet=to_parquet, yes=yes)
     except (KeyboardInterrupt, typer.Abort, EngineUnavailable) as error:
         # DuckDB makes an error of its own of a KeyboardInterrupt: it is no bad file.
         if isinstance(error, EngineUnavailable) and not stopped.heard:
@@ -73,17 +74,25 @@ def add(
         raise typer.Exit(1) from None
 
 
-class _StopSignals:
-    """Ctrl-C and a request to end are one thing: what is half-made is taken away first."""
+class StopSignals:
+    """Inside, Ctrl-C and a request to end are one thing: what is half-made is taken away first."""
 
     def __init__(self) -> None:
         self.heard = False
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> None:
         for each in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(each, self._stop)
+            self._before[each] = signal.signal(each, self._stop)
+
+    def __exit__(self, *_: object) -> None:
+        for each, before in self._before.items():
+            signal.signal(each, before)
 
     def _stop(self, *_: object) -> None:
-        self.heard = True
-        raise KeyboardInterrupt
+        if not self.heard:  # said again, it would only disturb the cleaning up
+            self.heard = True
+            raise KeyboardInterrupt
 
 
 def _add(
@@ -98,7 +107,6 @@ def _add(
     from app.engines.connect import Limits
     from app.engines.convert import Conversion, read_schema
     from app.engines.fitting import check_fit
-    from app.main import Stores
 
     source = _located(path, settings, to_parquet=to_parquet)
     limits = Limits(settings.home, settings.engine_memory, settings.engine_threads)
@@ -114,6 +122,8 @@ def _add(
     else:
         card, given = _read_card(card_path)
     check_fit(card, table)  # before anything is written
+
+    from app.main import Stores  # all rooms, which takes a second
 
     stores = Stores(settings)
     stores.get_current(settings)

@@ -2,7 +2,7 @@
 
 import sys
 import time
-from threading import Thread
+from threading import Event, Thread
 from typing import Protocol
 
 import typer
@@ -21,44 +21,47 @@ def follow(work: Work, label: str, size: int) -> None:
     """Run it in a thread; `size` is how many bytes it reads. Ctrl-C stops it, and is raised when it
     has stopped."""
     failures: list[BaseException] = []
+    # Waited for in the place of the thread: before Python 3.13 a `join` that a signal interrupts
+    # takes the thread for ended, though it goes on.
+    ended = Event()
 
     def run() -> None:
         try:
             work.run()
         except BaseException as error:  # noqa: BLE001  # told to the caller's thread
             failures.append(error)
+        finally:
+            ended.set()
 
     thread = Thread(target=run, name="work")
-    thread.start()
     show = _bar if sys.stderr.isatty() else _lines
     try:
-        show(thread, work, label, size)
+        thread.start()
+        show(ended, work, label, size)
     except KeyboardInterrupt:
-        while thread.is_alive():
+        while thread.ident is not None and not ended.wait(LOOK_SECONDS):
             work.stop()
-            thread.join(LOOK_SECONDS)
         raise
     if failures:
         raise failures[0]
 
 
-def _bar(thread: Thread, work: Work, label: str, size: int) -> None:
+def _bar(ended: Event, work: Work, label: str, size: int) -> None:
     started, shown = time.monotonic(), 0
     with typer.progressbar(length=size, label=label, file=sys.stderr, show_eta=True) as bar:
-        while thread.is_alive():
-            thread.join(LOOK_SECONDS)
-            reached = size if not thread.is_alive() else max(shown, int(work.fraction() * size))
+        while shown < size:
+            done = ended.wait(LOOK_SECONDS)
+            reached = size if done else max(shown, min(int(work.fraction() * size), size - 1))
             bar.label = f"{label}, {_rate(reached, started)}"
             bar.update(reached - shown)
             shown = reached
 
 
-def _lines(thread: Thread, work: Work, label: str, size: int) -> None:
+def _lines(ended: Event, work: Work, label: str, size: int) -> None:
     started = said = time.monotonic()
-    while thread.is_alive():
-        thread.join(LOOK_SECONDS)
+    while not ended.wait(LOOK_SECONDS):
         now = time.monotonic()
-        if thread.is_alive() and now - said >= LINE_SECONDS:
+        if now - said >= LINE_SECONDS:
             said, part = now, work.fraction()
             left = f"{(now - started) * (1 - part) / part:.0f} s left" if part else "just begun"
             rate = _rate(int(part * size), started)

@@ -45,8 +45,8 @@ def test_every_field_stays_the_text_it_is(room: Room) -> None:
 
 @pytest.mark.parametrize(
     "content",
-    [b"x,y\n1\n", b"x,y\n1,2,SECRET\n", b"x\nSECRET\xff\n", b'x\n"SECRET\n', b"", b"x,y\n" * 2 + b"1"],
-)  # fmt: skip
+    [b"x,y\n1\n", b"x,y\n1,2,SECRET\n", b"x\nSECRET\xff\n", b'x\n"SECRET\n', b""],
+)
 def test_a_csv_that_cannot_be_read_leaves_nothing(room: Room, content: bytes) -> None:
     csv = room.data / "t.csv"
     csv.write_bytes(content)

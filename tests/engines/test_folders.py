@@ -139,6 +139,16 @@ def test_a_change_while_it_is_read_is_seen(
         room.register("parts", CARD)
 
 
+def test_what_changed_can_be_registered_anew(room: Room, folder: Path) -> None:
+    first = room.prepared("parts", CARD)
+    write_parquet(folder / "part-9.parquet", [{"n": 5_000, "t": "z"}, {"n": -1, "t": "a"}], TYPES)
+    again = room.prepared("parts", CARD, version_id="again")
+    assert room.ask(first, COUNT) == ((10,),)  # its rows were copied, and stay
+    added = sorted(stored(room, again), key=str)
+    assert len(added) == 12
+    assert {(9, None), (0, 0)} <= set(added)  # clamped, and missing
+
+
 def test_an_epoch_may_be_a_folder_and_a_folder_have_epochs(room: Room, folder: Path) -> None:
     write_folder(room.data / "later", ROWS[:2], ROWS[:1])
     write_csv(room.data / "last.csv", ROWS[:4])
