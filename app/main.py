@@ -72,6 +72,7 @@ class LoadedEngines:
                 threads=self._settings.engine_threads,
                 timeout_seconds=self._settings.engine_timeout_seconds,
                 ingest_timeout_seconds=self._settings.ingest_timeout_seconds,
+                prepared_bytes_max=self._settings.prepared_bytes_max,
             )
         return self._loaded[name]
 
@@ -98,14 +99,17 @@ class Stores:
         self.grant_budget = GrantBudget(self.budgets, self.datasets, self.people)
         self.book_losses = BookLosses(self.budgets, self.datasets, self.people)
 
-    def get_ready(self, settings: Settings) -> str | None:
-        """Migrate the embedded ledger, refuse an unsafe or outdated one; the first administrator's
-        key if one was made here."""
+    def get_current(self, settings: Settings) -> None:
+        """Migrate the embedded ledger, refuse an unsafe or outdated one."""
         if settings.embedded:
             migrate(self.database)
         check_current(self.database)
         self.database.check_safe()
         install(self.database)
+
+    def get_ready(self, settings: Settings) -> str | None:
+        """As `get_current`; the first administrator's key if one was made here."""
+        self.get_current(settings)
         made = self.people.first_admin(settings.admin_key)
         return None if settings.admin_key else made
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+_SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([KMGT])(i?)B")
+
 
 class SettingsError(Exception):
     """A setting that cannot be used; names the variable."""
@@ -32,6 +34,7 @@ class Settings:
     engine_threads: int
     groups_max: int
     running_max: int
+    prepared_bytes_max: int
     body_bytes_max: int
 
     @property
@@ -65,6 +68,7 @@ class Settings:
             engine_threads=_whole(environment, "BURSAR_ENGINE_THREADS", 2, 1, 256),
             groups_max=_whole(environment, "BURSAR_GROUPS_MAX", 4_000_000, 1, 4_000_000),
             running_max=_whole(environment, "BURSAR_RUNNING_MAX", 1000, 1, 1_000_000),
+            prepared_bytes_max=_bytes(get("BURSAR_PREPARED_SIZE_MAX") or "64GB"),
             body_bytes_max=_whole(environment, "BURSAR_BODY_BYTES_MAX", 4 << 20, 1024, 64 << 20),
         )
 
@@ -81,9 +85,17 @@ def _check_texts(environment: Mapping[str, str]) -> None:
         raise SettingsError(
             "BURSAR_SECRET_KEY must be 32 to 500 printable ASCII letters, no spaces."
         )
-    memory = environment.get("BURSAR_ENGINE_MEMORY")
-    if memory and not re.fullmatch(r"[0-9]+(\.[0-9]+)? ?[KMGT]i?B", memory):
-        raise SettingsError("BURSAR_ENGINE_MEMORY must be a size such as 1GB.")
+    for name in ("BURSAR_ENGINE_MEMORY", "BURSAR_PREPARED_SIZE_MAX"):
+        size = environment.get(name)
+        if size and not _SIZE.fullmatch(size):
+            raise SettingsError(f"{name} must be a size such as 1GB.")
+
+
+def _bytes(size: str) -> int:
+    found = _SIZE.fullmatch(size)
+    assert found is not None, "it was checked"
+    step = 1024 if found[3] else 1000
+    return int(float(found[1]) * step ** ("KMGT".index(found[2]) + 1))
 
 
 def embedded_url(home: Path) -> str:

@@ -40,6 +40,7 @@ def test_every_setting_is_read_from_its_variable(tmp_path: Path) -> None:
         "BURSAR_ENGINE_THREADS": "3",
         "BURSAR_GROUPS_MAX": "5",
         "BURSAR_RUNNING_MAX": "6",
+        "BURSAR_PREPARED_SIZE_MAX": "1.5 MiB",
         "BURSAR_BODY_BYTES_MAX": "2048",
     }
     settings = Settings.from_environment(environment)
@@ -63,6 +64,7 @@ def test_every_setting_is_read_from_its_variable(tmp_path: Path) -> None:
         engine_threads=3,
         groups_max=5,
         running_max=6,
+        prepared_bytes_max=1_572_864,
         body_bytes_max=2048,
     )
     assert not settings.embedded

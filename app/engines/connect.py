@@ -25,18 +25,23 @@ class Limits:
     memory_limit: str
     threads: int
     temporary_size_max: str = "8GB"
+    prepared_bytes_max: int = 64 * 10**9
 
 
 def connect_to_ingest(
-    database: str, sources: Sequence[Path], limits: Limits
+    database: str, sources: Sequence[Path], limits: Limits, *, progress: bool = False
 ) -> duckdb.DuckDBPyConnection:
-    """A connection that writes `database` (or :memory:) and reads `sources`, and nothing else."""
+    """A connection that writes `database` (or :memory:) and reads `sources`, and nothing else; one
+    of them that is not there yet it may write. `progress`: can it be asked how far it is?"""
     name = "inspect" if database == ":memory:" else Path(database).stem
     settings = _settings(f"{name}-{secrets.token_hex(4)}", limits)
     connection = duckdb.connect(database, config=settings)
     try:
         # The order matters: the list of paths can only be given while external access is open.
         connection.execute("SET TimeZone = 'UTC'")
+        if progress:
+            connection.execute("SET enable_progress_bar = true")
+            connection.execute("SET enable_progress_bar_print = false")
         paths = ", ".join(_quoted(str(source)) for source in sources)
         connection.execute(f"SET allowed_paths = [{paths}]")
         connection.execute("SET enable_external_access = false")

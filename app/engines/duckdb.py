@@ -1,15 +1,15 @@
-"""The DuckDB engine: exact statistics of CSV and Parquet files, inside this process.
+"""The DuckDB engine: exact statistics of CSV files, Parquet files and folders of Parquet files,
+inside this process.
 
-A registered file is prepared once into an immutable database (`prepare.py`); questions read only
-that. No text of the driver leaves this file, because drivers quote cells: failures are raised
-after the driver's exception has been let go, so that not even a traceback holds it.
+A registered source is prepared once into an immutable database (`prepare.py`); questions read only
+that. No text of the driver leaves it (`reading.py`).
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import duckdb
 from typing_extensions import override
@@ -17,23 +17,22 @@ from typing_extensions import override
 from app.datasets import Card, Dataset, Source
 from app.engines.connect import Limits, connect_to_ingest
 from app.engines.dialects import Statement
-from app.engines.epochs import AT, NO_FILE, check_epoch, is_empty
+from app.engines.epochs import AT, check_epoch, is_empty
 from app.engines.fingerprint import contents_of
 from app.engines.fitting import check_fit
 from app.engines.graph import count_graph
 from app.engines.layout import Layout
-from app.engines.paths import resolve_source
+from app.engines.paths import WANTED, SourceFiles, resolve_source
 from app.engines.prepare import prepare_version, version_path
+from app.engines.reading import readable
 from app.engines.records import DuckDBRecords, KeptRecords
-from app.engines.sources import Unreadable, file_digest, file_state, open_table
+from app.engines.sources import SourceTable, open_table, source_digest, source_state
 from app.engines.sql_engine import SqlEngine
 from app.engines.versions import OpenVersions
 from app.engines.watchdog import WATCHDOG
 from app.errors import EngineUnavailable, Invalid
 from app.interfaces import EpochInspection, Inspection
 from app.queries.statistics import EdgeTally, GraphCounts, Matrix, Records
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +67,13 @@ class DuckDBEngine(SqlEngine):
         ingest_timeout_seconds: float = 3600.0,
         open_versions_max: int = 16,
         memo_size: int = 4096,
+        prepared_bytes_max: int = 64 * 10**9,
         **_: Any,
     ) -> None:
         super().__init__(memo_size)
-        self._limits = Limits(home.resolve(), memory_limit, threads)
+        self._limits = Limits(
+            home.resolve(), memory_limit, threads, prepared_bytes_max=prepared_bytes_max
+        )
         self._data_roots = data_roots
         self._timeout_seconds = timeout_seconds
         self._ingest_timeout_seconds = ingest_timeout_seconds
@@ -79,19 +81,19 @@ class DuckDBEngine(SqlEngine):
         (self._limits.home / "tmp").mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def inspect(self, source: Source, card: Card) -> Inspection:
-        path = resolve_source(source.path, self._data_roots)
-        return _readable(lambda: self._inspect(path, card))
+        found = resolve_source(source.path, self._data_roots)
+        return readable(lambda: self._inspect(found, card))
 
     def inspect_epoch(self, dataset: Dataset, path: str) -> EpochInspection:
         try:
             found = resolve_source(path, self._data_roots)
         except Invalid:
-            raise Invalid.field(AT, NO_FILE) from None
-        return _readable(lambda: self._inspect_epoch(dataset, found))
+            raise Invalid.field(AT, WANTED) from None
+        return readable(lambda: self._inspect_epoch(dataset, found))
 
     def prepare(self, dataset: Dataset) -> None:
         if not self.ready(dataset):
-            _readable(lambda: self._prepare(dataset))
+            readable(lambda: self._prepare(dataset))
 
     def ready(self, dataset: Dataset) -> bool:
         return version_path(self._limits.home, dataset.version.id).exists()
@@ -118,56 +120,52 @@ class DuckDBEngine(SqlEngine):
         """Close every version that is not in use; the engine opens them again when asked."""
         self._versions.close()
 
-    def _inspect(self, path: Path, card: Card) -> Inspection:
-        state = file_state(path)
-        digest = file_digest(path)
+    def _inspect(self, source: SourceFiles, card: Card) -> Inspection:
+        state = source_state(source)
+        digest = source_digest(source)
         with (
-            connect_to_ingest(":memory:", [path], self._limits) as connection,
+            connect_to_ingest(":memory:", source.files, self._limits) as connection,
             WATCHDOG.watch(connection, self._ingest_timeout_seconds),
         ):
-            table = open_table(connection, path)
+            table = open_table(connection, source)
             check_fit(card, table)
             contents = contents_of(connection, table)
-        if file_state(path) != state:
+        if source_state(source) != state:
             raise EngineUnavailable("The source changed while it was read.")
-        return Inspection(digest=digest, contents=contents, place=str(path))
+        return Inspection(digest=digest, contents=contents, place=str(source.place))
 
     def _prepare(self, dataset: Dataset) -> None:
         sources = self._sources(dataset)
         prepare_version(dataset, sources, self._limits, self._ingest_timeout_seconds)
 
-    def _sources(self, dataset: Dataset) -> list[Path]:
-        """The source, and the files of the epochs after it."""
+    def _sources(self, dataset: Dataset) -> list[SourceFiles]:
+        """The source, and those of the epochs after it."""
         paths = [dataset.source.path, *(epoch.path for epoch in dataset.version.appended)]
         try:
             return [resolve_source(path, self._data_roots) for path in paths]
         except Invalid:  # they were there when they were registered
             raise EngineUnavailable("The source is gone.") from None
 
-    def _inspect_epoch(self, dataset: Dataset, path: Path) -> EpochInspection:
-        sources = self._sources(dataset)
-        state, digest = file_state(path), file_digest(path)
+    def _inspect_epoch(self, dataset: Dataset, added: SourceFiles) -> EpochInspection:
+        sources = [*self._sources(dataset), added]
+        state, digest = source_state(added), source_digest(added)
+        files = [file for source in sources for file in source.files]
         with (
-            connect_to_ingest(":memory:", [*sources, path], self._limits) as connection,
+            connect_to_ingest(":memory:", files, self._limits) as connection,
             WATCHDOG.watch(connection, self._ingest_timeout_seconds),
         ):
-            tables = [open_table(connection, source) for source in (*sources, path)]
+            tables = [_one_table(connection, source) for source in sources]
             check_epoch(dataset.card, tables[0], tables[-1])
             contents = contents_of(connection, tables[-1])
             empty = is_empty(connection, tables[-1])
             together = contents_of(connection, *tables)
-        if file_state(path) != state:
+        if source_state(added) != state:
             raise EngineUnavailable("The file changed while it was read.")
-        return EpochInspection(digest, contents, str(path), together, empty)
+        return EpochInspection(digest, contents, str(added.place), together, empty)
 
 
-def _readable(work: Callable[[], T]) -> T:
-    """What the work returns; whatever keeps it from reading the source becomes one error."""
-    unreadable: str
+def _one_table(connection: duckdb.DuckDBPyConnection, source: SourceFiles) -> SourceTable:
     try:
-        return work()
-    except (Invalid, EngineUnavailable):
-        raise
-    except (duckdb.Error, OSError, Unreadable, ValueError, RuntimeError, MemoryError):
-        unreadable = "The source cannot be read as the CSV or Parquet file it should be."
-    raise EngineUnavailable(unreadable)
+        return open_table(connection, source)
+    except Invalid as refused:  # it names the field of a registration
+        raise Invalid.field(AT, refused.fields[0].rule) from None

@@ -13,7 +13,6 @@ from app.errors import Invalid
 from app.queries.statistics import Condition
 
 AT = "/append/path"
-NO_FILE = "a .csv or .parquet file under a data root"
 OTHER = "a file with the columns of the dataset's first file, of types that fit its card"
 
 
@@ -34,7 +33,7 @@ def check_epoch(card: Card, first: SourceTable, table: SourceTable) -> None:
 
 def is_empty(connection: duckdb.DuckDBPyConnection, table: SourceTable) -> bool:
     text = f"SELECT count(*) FROM {table.relation}"  # noqa: S608 - generated names
-    row = connection.execute(text, [str(table.path)]).fetchone()
+    row = connection.execute(text, [table.paths]).fetchone()
     return row is None or row[0] == 0
 
 

@@ -77,7 +77,7 @@ def category_table(i: int) -> str:
 def file_table(source: SourceTable) -> Table:
     """The file as a table of columns k0, k1, ..."""
     relation = source.relation.replace("?", ":path")
-    path: BindParameter[str] = bindparam("path", str(source.path), unique=True)
+    path: BindParameter[list[str]] = bindparam("path", source.paths, unique=True)
     read = text(f"SELECT * FROM {relation}").bindparams(path)  # noqa: S608 - generated names
     called = tuple(f"k{i}" for i in range(len(source.names)))
     rows = read.columns(*map(column, called)).subquery("source")

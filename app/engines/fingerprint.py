@@ -43,7 +43,7 @@ def content_hash(connection: duckdb.DuckDBPyConnection, *tables: SourceTable) ->
     text = f"SELECT {texts} FROM {relation}"  # noqa: S608 - generated names
     text = f"SELECT {canonical} FROM ({text})"  # noqa: S608 - generated names
     text = f"SELECT count(*), {sums} FROM ({text})"  # noqa: S608 - generated names
-    row = connection.execute(text, [str(table.path) for table in tables]).fetchone()
+    row = connection.execute(text, [table.paths for table in tables]).fetchone()
     assert row is not None, "an aggregate without groups has one row"
     row_count, *parts = row
     columns = sorted(

@@ -20,7 +20,9 @@ from app.engines.dialects import DUCKDB, written
 from app.engines.file_rows import category_table, file_rows
 from app.engines.fitting import check_fit
 from app.engines.layout import TABLE
-from app.engines.sources import file_digest, file_state, open_table
+from app.engines.paths import SourceFiles
+from app.engines.size_limit import limited_size
+from app.engines.sources import open_table, source_digest, source_state
 from app.engines.watchdog import WATCHDOG
 from app.errors import EngineUnavailable
 
@@ -34,12 +36,12 @@ def version_path(home: Path, version_id: str) -> Path:
 
 
 def prepare_version(
-    dataset: Dataset, sources: Sequence[Path], limits: Limits, timeout_seconds: float
+    dataset: Dataset, sources: Sequence[SourceFiles], limits: Limits, timeout_seconds: float
 ) -> None:
     """Build the version, of its source and the epochs after it, unless it is there.
 
-    Raises EngineUnavailable if one is not the registered file, and whatever duckdb raises if it
-    cannot be read.
+    Raises EngineUnavailable if one is not what was registered, and whatever duckdb raises if it
+    cannot be read; OverSize if the version would be larger than it may.
     """
     final = version_path(limits.home, dataset.version.id)
     if final.exists():
@@ -62,19 +64,21 @@ def prepare_version(
 
 def _build(
     dataset: Dataset,
-    sources: Sequence[Path],
+    sources: Sequence[SourceFiles],
     building: Path,
     limits: Limits,
     timeout_seconds: float,
 ) -> None:
-    states = [file_state(source) for source in sources]
+    states = [source_state(source) for source in sources]
     version, card = dataset.version, dataset.card
     registered = [version.digest, *(epoch.digest for epoch in version.appended)]
-    if [file_digest(source) for source in sources] != registered:
-        raise EngineUnavailable("The source is not the file that was registered.")
+    if [source_digest(source) for source in sources] != registered:
+        raise EngineUnavailable("The source is not what was registered.")
+    files = [file for source in sources for file in source.files]
     with (
-        connect_to_ingest(str(building), sources, limits) as connection,
+        connect_to_ingest(str(building), files, limits) as connection,
         WATCHDOG.watch(connection, timeout_seconds),
+        limited_size(building, limits.prepared_bytes_max, connection),
     ):
         tables = [open_table(connection, source) for source in sources]
         for table in tables:
@@ -83,8 +87,8 @@ def _build(
         raw = [file_rows(card, table) for table in tables]
         rows = written(cleaned_rows(card, raw, version.seed), DUCKDB)
         connection.execute(f'CREATE TABLE "{TABLE}" AS {rows.text}', rows.parameters)
-    if [file_state(source) for source in sources] != states:
-        raise EngineUnavailable("The source is not the file that was registered.")
+    if [source_state(source) for source in sources] != states:
+        raise EngineUnavailable("The source is not what was registered.")
 
 
 def _write_categories(connection: duckdb.DuckDBPyConnection, dataset: Dataset) -> None:

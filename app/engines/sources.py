@@ -1,17 +1,22 @@
-"""A data file as a relation of columns k0, k1, ... in the file's order, with their names and types.
+"""Data files as a relation of columns k0, k1, ... in the file's order, with their names and types.
 
 CSV: a header, commas, double quotes, UTF-8; every field is text and an empty one is missing. No
-type is ever guessed from values, so that the card alone decides what a field means.
+type is ever guessed from values, so that the card alone decides what a field means. The Parquet
+files of a folder are one relation, in the order of columns of the first.
 """
 
 import csv
 import hashlib
 import io
+import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
+
+from app.engines.paths import SourceFiles, folder_names
+from app.errors import Invalid
 
 HEADER_BYTES_MAX = 1 << 20
 
@@ -28,9 +33,9 @@ class Unreadable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class SourceTable:
-    """How to read the file: `relation` takes the path as its one parameter."""
+    """How to read the files: `relation` takes the list of their paths as its one parameter."""
 
-    path: Path
+    paths: list[str]
     names: tuple[str, ...]
     types: tuple[str, ...]  # DuckDB's names: VARCHAR, BIGINT, DECIMAL(9,2), ...
     relation: str
@@ -40,23 +45,35 @@ class SourceTable:
         return self.names.index(name) if self.names.count(name) == 1 else None
 
 
-def open_table(connection: duckdb.DuckDBPyConnection, path: Path) -> SourceTable:
-    """Names and types of the file's columns. Raises Unreadable or a duckdb.Error."""
-    if path.suffix == ".csv":
-        names = _header(path)
+def open_table(connection: duckdb.DuckDBPyConnection, source: SourceFiles) -> SourceTable:
+    """Names and types of the columns. Raises Unreadable or a duckdb.Error, and Invalid where the
+    files of a folder are not one table."""
+    paths = [str(file) for file in source.files]
+    if not source.is_folder and source.place.suffix == ".csv":
+        names = _header(source.place)
         fields = ", ".join(f"'k{i}': 'VARCHAR'" for i in range(len(names)))
         relation = f"read_csv(?, columns={{{fields}}}, {_CSV_OPTIONS})"
-        return SourceTable(path, names, ("VARCHAR",) * len(names), relation)
-    described = connection.execute(
-        "DESCRIBE SELECT * FROM read_parquet(?, hive_partitioning=false)", [str(path)]
-    ).fetchall()
+        return SourceTable(paths, names, ("VARCHAR",) * len(names), relation)
+    described = _described(connection, paths[0])
+    for name, path in zip(source.names[1:], paths[1:], strict=True):
+        # DuckDB would leave out what the first file does not have, and convert other types.
+        if sorted(_described(connection, path)) != sorted(described):
+            rule = f"files with the same columns: {name} has other names or types than the first"
+            raise Invalid.field("/source/path", rule)
     aliases = ", ".join(f"k{i}" for i in range(len(described)))
     return SourceTable(
-        path,
-        tuple(row[0] for row in described),
-        tuple(row[1] for row in described),
+        paths,
+        tuple(name for name, _ in described),
+        tuple(kind for _, kind in described),
         f"read_parquet(?, hive_partitioning=false) AS source({aliases})",
     )
+
+
+def _described(connection: duckdb.DuckDBPyConnection, path: str) -> list[tuple[str, str]]:
+    rows = connection.execute(
+        "DESCRIBE SELECT * FROM read_parquet(?, hive_partitioning=false)", [path]
+    ).fetchall()
+    return [(row[0], row[1]) for row in rows]
 
 
 def _header(path: Path) -> tuple[str, ...]:
@@ -72,13 +89,27 @@ def _header(path: Path) -> tuple[str, ...]:
     return names
 
 
-def file_digest(path: Path) -> str:
-    """SHA-256 of the file's bytes."""
+def source_digest(source: SourceFiles) -> str:
+    """SHA-256 of the file's bytes; of a folder, of its files' names and digests in order."""
+    if not source.is_folder:
+        return _file_digest(source.place)
+    parts = zip(source.names, map(_file_digest, source.files), strict=True)
+    listing = "".join(f"{digest} {json.dumps(name)}\n" for name, digest in parts)
+    return hashlib.sha256(f"folder\n{listing}".encode()).hexdigest()
+
+
+def source_state(source: SourceFiles) -> tuple[object, ...]:
+    """Changes whenever a file is written, replaced, added or removed: two reads between equal
+    states agree."""
+    listed = folder_names(source.place) if source.is_folder else ()
+    return listed, *map(_file_state, source.files)
+
+
+def _file_digest(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def file_state(path: Path) -> tuple[int, ...]:
-    """Changes whenever the file is written or replaced: two reads between equal states agree."""
+def _file_state(path: Path) -> tuple[int, ...]:
     state = os.stat(path)
     return state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from decimal import Decimal
 
+import duckdb
 import pytest
 
 from tests.server import (
@@ -61,6 +62,18 @@ def reordered(world: World, path: str) -> str:
     return world.write_csv(rows, header.split(","))
 
 
+def as_a_folder(world: World, path: str) -> str:
+    name = path.removesuffix(".csv")
+    (world.ledger.data / name).mkdir()
+    for part, condition in (("a", "age < 30"), ("b", "age >= 30")):
+        with duckdb.connect() as connection:
+            connection.execute(
+                f"COPY (SELECT * FROM read_csv('{world.ledger.data / path}') WHERE {condition}) "
+                f"TO '{world.ledger.data / name / part}.parquet' (FORMAT parquet)"
+            )
+    return name
+
+
 def under_another_path(world: World, path: str) -> str:
     copy = f"copy-of-{path}"
     (world.ledger.data / copy).write_bytes((world.ledger.data / path).read_bytes())
@@ -79,6 +92,7 @@ def with_other_rows_in_the_same_place(world: World, path: str) -> str:
     "again",
     [
         as_parquet,
+        as_a_folder,
         reordered,
         under_another_path,
         in_the_same_place,

@@ -158,7 +158,7 @@ def test_a_changed_source_is_refused(room: Room) -> None:
     write_csv(room.data / "t.csv", [{"x": 1}])
     dataset = room.register("t.csv", card_of({"name": "x", "type": "boolean"}))
     write_csv(room.data / "t.csv", [{"x": 0}])
-    with pytest.raises(EngineUnavailable, match="not the file that was registered"):
+    with pytest.raises(EngineUnavailable, match="not what was registered"):
         room.engine.prepare(dataset)
     (room.data / "t.csv").unlink()
     with pytest.raises(EngineUnavailable):

@@ -1,4 +1,6 @@
-"""The operator's commands, beside the ledger: serve, demo, migrate, keys, verify, export."""
+"""The operator's commands, beside the ledger: serve, demo, migrate, bring data in, keys, verify."""
+
+# ruff: noqa: T201 - a command speaks to its terminal
 
 import os
 import socket
@@ -10,14 +12,15 @@ from typing import Annotated, Any
 import typer
 from sqlalchemy.exc import DBAPIError
 
+from app.cli.dataset import OPERATOR, dataset_cli
 from app.errors import AppError
 from app.settings import Settings, SettingsError
 
 cli = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 keys_cli = typer.Typer(no_args_is_help=True, help="Issue, list and revoke API keys.")
+cli.add_typer(dataset_cli, name="dataset")
 cli.add_typer(keys_cli, name="keys")
 
-OPERATOR = "operator"
 ADMIN_KEY_LENGTH_MIN = 32
 
 

@@ -1,0 +1,308 @@
+"""`bursard dataset add`: bring a file in, with a card that is given or asked for.
+
+Only names and types of columns are read to propose a card, never a value; errors name a file, a
+column or a rule, never a cell.
+"""
+
+import json
+import shlex
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import quote
+
+import typer
+
+from app.errors import Conflict, EngineUnavailable, Invalid, NotFound
+from app.names import check_name
+from app.settings import Settings
+
+if TYPE_CHECKING:  # engines and drivers load only in the command that uses them
+    from app.datasets import Card, Dataset
+    from app.engines.paths import SourceFiles
+    from app.engines.sources import SourceTable
+
+dataset_cli = typer.Typer(no_args_is_help=True, help="Bring data in.")
+
+OPERATOR = "operator"
+INCOMPLETE = 2
+INTERRUPTED = 130
+
+
+@dataset_cli.callback()
+def _one_of_several() -> None:
+    """Bring data in."""  # with a callback, `add` stays a word of its own
+
+
+@dataset_cli.command()
+def add(
+    path: Annotated[Path, typer.Argument(help="A CSV or Parquet file, or a folder of Parquet.")],
+    name: Annotated[str | None, typer.Option(help="Of the dataset; by default the file's.")] = None,
+    infer_types: Annotated[
+        bool,
+        typer.Option("--infer-types", help="Propose a card from column names and types, and ask."),
+    ] = False,
+    card: Annotated[Path | None, typer.Option(help="A card in JSON, to register with.")] = None,
+    to_parquet: Annotated[
+        bool,
+        typer.Option("--to-parquet", help="Convert a CSV into the first data root, and add that."),
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before registering.")] = False,
+) -> None:
+    """Register a dataset, as POST /v1/datasets does.
+
+    With --infer-types bounds, categories and who a person is are asked for on a terminal; without
+    one, a draft to fill in is written to PATH.card.json, and the command ends with 2.
+    """
+    if infer_types == (card is not None):
+        typer.echo("Say either --infer-types or --card CARD.json.", err=True)
+        raise typer.Exit(INCOMPLETE)
+    stopped = StopSignals()
+    try:
+        with stopped:
+            _add(Settings.from_environment(), path, name, card, to_parquet=to_parquet, yes=yes)
+    except (KeyboardInterrupt, typer.Abort, EngineUnavailable) as error:
+        # DuckDB makes an error of its own of a KeyboardInterrupt: it is no bad file.
+        if isinstance(error, EngineUnavailable) and not stopped.heard:
+            raise
+        typer.echo("\nStopped: nothing was registered.", err=True)
+        raise typer.Exit(INTERRUPTED) from None
+    except Invalid as error:
+        told = [f"{each.pointer or 'the card'}: {each.rule}" for each in error.fields]
+        typer.echo("\n".join(dict.fromkeys([error.detail, *told])), err=True)
+        raise typer.Exit(1) from None
+
+
+class StopSignals:
+    """Inside, Ctrl-C and a request to end are one thing: what is half-made is taken away first."""
+
+    def __init__(self) -> None:
+        self.heard = False
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> None:
+        for each in (signal.SIGINT, signal.SIGTERM):
+            self._before[each] = signal.signal(each, self._stop)
+
+    def __exit__(self, *_: object) -> None:
+        for each, before in self._before.items():
+            signal.signal(each, before)
+
+    def _stop(self, *_: object) -> None:
+        if not self.heard:  # said again, it would only disturb the cleaning up
+            self.heard = True
+            raise KeyboardInterrupt
+
+
+def _add(
+    settings: Settings,
+    path: Path,
+    name: str | None,
+    card_path: Path | None,
+    *,
+    to_parquet: bool,
+    yes: bool,
+) -> None:
+    from app.engines.connect import Limits
+    from app.engines.convert import Conversion, read_schema
+    from app.engines.fitting import check_fit
+
+    source = _located(path, settings, to_parquet=to_parquet)
+    limits = Limits(settings.home, settings.engine_memory, settings.engine_threads)
+    (settings.home / "tmp").mkdir(mode=0o700, parents=True, exist_ok=True)
+    table = read_schema(source, limits)
+    given: dict[str, Any] = {}
+    if card_path is None:
+        card = _proposed(source, table)
+        if not yes:
+            typer.echo(_pretty(json.loads(card.model_dump_json(exclude_none=True))))
+            if not typer.confirm("Register with this card?"):
+                raise Invalid("Nothing was registered.")
+    else:
+        card, given = _read_card(card_path)
+    check_fit(card, table)  # before anything is written
+
+    from app.main import Stores  # all rooms, which takes a second
+
+    stores = Stores(settings)
+    stores.get_current(settings)
+    name = check_name(name or given.get("name") or source.place.stem, "/name", forbidden="/")
+    if _found(stores, name) is not None:  # said before a long conversion, not after it
+        raise Conflict("A dataset of this name is registered.")
+    conversion = None
+    place = source.place
+    if to_parquet:
+        place = _first_root(settings) / f"{source.place.stem}.parquet"
+        conversion = Conversion(source.place, place, limits, settings.ingest_timeout_seconds)
+    try:
+        if conversion is not None:
+            _convert(conversion, source.place)
+        dataset = _register(
+            stores,
+            name=name,
+            description=given.get("description") or "",
+            path=_under_a_root(place, settings),
+            card=card,
+        )
+    except BaseException as error:
+        # A signal may come when the ledger has it already, and then the file must stay.
+        stopped = isinstance(error, KeyboardInterrupt)
+        if not stopped or (there := _found(stores, name)) is None:
+            if conversion is not None:
+                conversion.undo()
+            raise
+        dataset = there
+    finally:
+        stores.engines.close()
+    _tell(dataset, stores.datasets.fingerprint(dataset), settings)
+    stores.database.engine.dispose()
+
+
+# Where the data are
+
+
+def _located(path: Path, settings: Settings, *, to_parquet: bool) -> "SourceFiles":
+    """As the operator names it: from here, or from a data root. A CSV that is converted may lie
+    anywhere."""
+    from app.engines.paths import WANTED, SourceFiles, resolve_source
+
+    if to_parquet and path.suffix != ".csv":
+        raise Invalid(f"{path}: --to-parquet is for .csv files.")
+    here = path.absolute()
+    if to_parquet and here.is_file():
+        real = here.resolve()
+        return SourceFiles(real, (real,))
+    try:
+        return resolve_source(str(here if here.exists() else path), settings.data_roots)
+    except Invalid:
+        hint = " (--to-parquet writes a copy there)" if here.is_file() else ""
+        hint = hint if path.suffix == ".csv" else ""
+        roots = ", ".join(map(str, settings.data_roots))
+        raise Invalid(f"{path}: not {WANTED}{hint}. BURSAR_DATA_ROOTS: {roots}") from None
+
+
+def _under_a_root(place: Path, settings: Settings) -> str:
+    """Short, so that another server finds it under a root of its own, unless it would be another
+    file."""
+    from app.engines.paths import resolve_source
+
+    for root in settings.data_roots:
+        real_root = root.resolve()
+        if place.is_relative_to(real_root):
+            short = str(place.relative_to(real_root))
+            if resolve_source(short, settings.data_roots).place == place:
+                return short
+    return str(place)
+
+
+def _first_root(settings: Settings) -> Path:
+    root = settings.data_roots[0]
+    root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return root.resolve()
+
+
+# The card
+
+
+def _proposed(source: "SourceFiles", table: "SourceTable") -> "Card":
+    from app.actions.propose_card import missing, propose_card
+    from app.cli.fill_card import fill_card
+
+    typed = source.is_folder or source.place.suffix != ".csv"
+    draft = propose_card(table.names, table.types, typed=typed)
+    typer.echo("Proposed from names and types of columns alone; null is to be filled in:")
+    typer.echo(_pretty(draft))
+    named = {column["name"] for column in draft["columns"]}
+    for column in table.names:
+        if column not in named:
+            typer.echo(f"{column} is left out: no card can declare its type.")
+    if sys.stdin.isatty():
+        return fill_card(draft, table.names)
+    target = source.place.with_name(f"{source.place.name}.card.json")
+    try:
+        with target.open("x", encoding="utf-8") as file:
+            file.write(_pretty(draft) + "\n")
+    except FileExistsError:
+        typer.echo(f"{target} is there already: fill it in, or delete it for a new one.", err=True)
+        raise typer.Exit(INCOMPLETE) from None
+    except OSError as error:
+        raise Invalid(f"{target} cannot be written: {error.strerror}.") from None
+    typer.echo(f"Fill these in in {target}, and give it as --card:", err=True)
+    for line in missing(draft):
+        typer.echo(f"  {line}", err=True)
+    raise typer.Exit(INCOMPLETE)
+
+
+def _read_card(path: Path) -> "tuple[Card, dict[str, Any]]":
+    """The card, and the name and description that may stand beside it."""
+    from pydantic import TypeAdapter
+
+    from app.api.body import parse
+    from app.datasets import Card
+
+    class CardFile(Card):
+        name: str | None = None
+        description: str = ""
+
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise Invalid(f"{path}: {error.strerror}.") from None
+    try:
+        found = parse(raw, TypeAdapter(CardFile), None).value
+    except Invalid as error:
+        detail = "not a card that can be registered." if error.fields else error.detail
+        raise Invalid(f"{path}: {detail}", *error.fields) from None
+    fields = {each: getattr(found, each) for each in Card.model_fields}
+    return Card.model_construct(**fields), {"name": found.name, "description": found.description}
+
+
+def _pretty(card: Any) -> str:
+    return json.dumps(card, indent=2, ensure_ascii=False)
+
+
+# Doing it
+
+
+def _convert(conversion: Any, csv: Path) -> None:
+    from app.cli.progress import follow
+
+    follow(conversion, f"Converting {csv.name} to Parquet", max(csv.stat().st_size, 1))
+
+
+def _register(stores: Any, *, name: str, description: str, path: str, card: "Card") -> "Dataset":
+    from app.access import Principal, Role
+    from app.datasets import Source
+
+    typer.echo(f"Reading {path} and preparing its rows ...", err=True)
+    dataset: Dataset = stores.register_dataset(
+        Principal("", OPERATOR, Role.ADMIN, ""),
+        name=name,
+        description=description,
+        source=Source("duckdb", path),
+        card=card,
+        reason="added by the operator",
+        request=None,
+        body="",
+    )
+    return dataset
+
+
+def _found(stores: Any, name: str) -> "Dataset | None":
+    try:
+        found: Dataset = stores.datasets.find(name)
+    except NotFound:
+        return None
+    return found
+
+
+def _tell(dataset: "Dataset", fingerprint: str, settings: Settings) -> None:
+    typer.echo(f"{dataset.name}, version {dataset.version.number}, fingerprint {fingerprint}")
+    place = f"/v1/datasets/{quote(dataset.name, safe='')}/budgets/ANALYST"
+    typer.echo("Nobody may ask yet. Next, grant a budget with an administrator's key:")
+    typer.echo(
+        f"  curl -X PUT {shlex.quote(f'http://{settings.host}:{settings.port}{place}')} \\\n"
+        "    -H 'Authorization: Bearer ADMIN_KEY' -H 'Content-Type: application/json' \\\n"
+        """    -d '{"currency": "pure", "epsilon": 1}'"""
+    )

@@ -1,0 +1,330 @@
+"""`bursard dataset add`, run as an operator runs it."""
+
+import json
+import os
+import pty
+import select
+import signal
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+from typer.testing import CliRunner
+
+from app.cli import cli
+from app.errors import AppError
+from tests.server import BURSARD, CHECKOUT, HEADER, Ledger, _environment, card, some_rows
+
+CARD = {key: value for key, value in card("").items() if key not in ("name", "source")}
+
+
+def write_csv(path: Path, rows: list[list[object]] | None = None) -> Path:
+    lines = [",".join(map(str, row)) for row in [HEADER, *(rows or some_rows())]]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def write_card(folder: Path, **changes: Any) -> Path:
+    path = folder / "card.json"
+    path.write_text(json.dumps(CARD | changes))
+    return path
+
+
+def entries(ledger: Ledger) -> list[dict[str, Any]]:
+    """Of datasets that were registered, as the ledger has them."""
+    query = "SELECT text FROM entries WHERE kind = 'dataset_registered' ORDER BY seq"
+    return [json.loads(text) for (text,) in ledger.rows(query)]
+
+
+@pytest.fixture
+def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ledger:
+    """One in SQLite, which nobody has made yet."""
+    (tmp_path / "data").mkdir()
+    made = Ledger(tmp_path / "ledger", tmp_path / "data", "k" * 40)
+    for name, value in made.environment().items():
+        monkeypatch.setenv(name, value)
+    return made
+
+
+@dataclass(frozen=True)
+class Done:
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def add(*words: str) -> Done:
+    """The command in this process, without a terminal: it is seconds faster."""
+    result = CliRunner().invoke(cli, ["dataset", "add", *words])
+    if isinstance(result.exception, AppError):  # as `main` tells it
+        return Done(1, result.stdout, f"{result.stderr}{result.exception.detail}\n")
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return Done(result.exit_code, result.stdout, result.stderr)
+
+
+def test_a_given_card_is_registered_by_the_operator(store: Ledger, tmp_path: Path) -> None:
+    write_csv(store.data / "people.csv")
+    done = store.bursard("dataset", "add", "people.csv", "--card", str(write_card(tmp_path)))
+    told = done.stdout.splitlines()
+    name, version, fingerprint = told[0].split(", ")
+    assert (name, version) == ("people", "version 1")
+    assert "/v1/datasets/people/budgets/" in done.stdout
+    server = store.serve()
+    admin = server.client(store.admin_key)
+    shown = admin.get("/v1/datasets/people").json()
+    assert shown["source"] == {"engine": "duckdb", "path": "people.csv"}
+    assert f"fingerprint {shown['fingerprint']}" == fingerprint
+    [entry] = admin.get("/v1/ledger?dataset=people").json()["items"]
+    assert (entry["kind"], entry["actor"]) == ("dataset_registered", "operator")
+    assert admin.get("/v1/ledger/verify").json()["sound"]
+
+
+def test_a_name_that_is_taken_is_told_before_anything_is_converted(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    given = str(write_card(tmp_path))
+    write_csv(ledger.data / "people.csv")
+    assert add("people.csv", "--card", given).returncode == 0
+    taken = add(str(write_csv(tmp_path / "people.csv")), "--card", given, "--to-parquet")
+    assert taken == Done(1, "", "A dataset of this name is registered.\n")
+    assert [path.name for path in ledger.data.iterdir()] == ["people.csv"]
+
+
+def test_a_csv_from_elsewhere_is_converted_and_meets_the_same_loss(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    outside = write_csv(tmp_path / "people.csv")
+    given = str(write_card(tmp_path, name="census", description="Persons"))
+    refused = add(str(outside), "--card", given)
+    assert refused.returncode == 1
+    assert "--to-parquet writes a copy there" in refused.stderr
+    done = add(str(outside), "--card", given, "--to-parquet")
+    assert "census, version 1" in done.stdout, done.stderr
+    assert [path.name for path in ledger.data.iterdir()] == ["people.parquet"]
+    (ledger.data / "same.csv").write_bytes(outside.read_bytes())
+    assert add("same.csv", "--name", "same", "--card", given).returncode == 0
+    first, second = entries(ledger)
+    assert first["body"]["after"]["source"]["path"] == "people.parquet"
+    assert first["book"] == second["book"]
+    prints = [entry["body"]["after"]["fingerprint"] for entry in (first, second)]
+    assert prints[0] == prints[1]
+
+
+def test_a_folder_is_added_by_its_name(ledger: Ledger, tmp_path: Path) -> None:
+    folder = ledger.data / "parts"
+    folder.mkdir()
+    write_csv(tmp_path / "rows.csv")
+    with duckdb.connect() as connection:
+        for part in (0, 1):
+            connection.execute(
+                f"COPY (SELECT * FROM read_csv('{tmp_path}/rows.csv') WHERE age % 2 = {part}) "
+                f"TO '{folder}/{part}.parquet' (FORMAT parquet)"
+            )
+    done = add(str(folder), "--card", str(write_card(tmp_path)))
+    assert done.stdout.startswith("parts, version 1, ")
+    assert entries(ledger)[0]["body"]["after"]["source"]["path"] == "parts"
+
+
+def test_without_a_terminal_a_draft_is_written_that_can_be_filled_in(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    rows = [["SECRET-1", "SECRET-2", "SECRET-3", "SECRET-4"]]
+    path = ledger.data / "people.csv"
+    lines = [",".join(row) for row in [["age", "is_smoker", "seen_at", "region"], *rows]]
+    path.write_text("\n".join(lines) + "\n")
+    done = add("people.csv", "--infer-types", "--yes")
+    assert done.returncode == 2
+    draft_path = ledger.data / "people.csv.card.json"
+    draft = json.loads(draft_path.read_text())
+    assert [column["type"] for column in draft["columns"]] == [None, "boolean", "date", None]
+    for place in ("/person", "/neighbours", "/columns/0/type", "/columns/2/low", "/columns/3/type"):
+        assert place in done.stderr
+    assert "SECRET" not in done.stdout + done.stderr + draft_path.read_text()
+    again = add("people.csv", "--infer-types", "--yes")
+    assert (again.returncode, "is there already" in again.stderr) == (2, True)
+    unfilled = add("people.csv", "--card", str(draft_path))
+    assert unfilled.returncode == 1
+    assert "/columns/0/type: one of" in unfilled.stderr
+
+    draft |= {"person": {"kind": "row"}, "neighbours": "add_remove"}
+    draft["columns"][0] |= {"type": "integer", "low": 0, "high": 120}
+    draft["columns"][2] |= {"low": "2020-01-01", "high": "2025-12-31"}
+    draft["columns"][3] |= {"type": "text"}
+    draft_path.write_text(json.dumps(draft))
+    done = add("people.csv", "--card", str(draft_path))
+    assert done.returncode == 0
+    assert "SECRET" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (["people.csv"], 2, "either --infer-types or --card"),
+        (["people.csv", "--infer-types", "--card", "{card}"], 2, "either --infer-types or --card"),
+        (["nowhere.csv", "--card", "{card}"], 1, "nowhere.csv: not a .csv or .parquet file"),
+        (["/etc/passwd", "--card", "{card}"], 1, "/etc/passwd: not a .csv or .parquet file"),
+        (["ragged.csv", "--card", "{card}"], 1, "cannot be read as the CSV"),
+        (["ragged.csv", "--card", "{card}", "--to-parquet"], 1, "cannot be read as the CSV"),
+        (["people.parquet", "--card", "{card}", "--to-parquet"], 1, "is for .csv files"),
+        (["other.csv", "--card", "{card}", "--to-parquet"], 1, "/columns/0/name: a column that"),
+        (["people.csv", "--card", "{none}"], 1, "No such file"),
+        (["people.csv", "--card", "{csv}"], 1, "not valid JSON"),
+        (["people.csv", "--card", "{card}", "--name", "a/b"], 1, "/name: a name has none"),
+    ],
+)
+def test_what_is_wrong_is_said_and_nothing_is_left(
+    ledger: Ledger, tmp_path: Path, words: list[str], code: int, told: str
+) -> None:
+    people = write_csv(ledger.data / "people.csv")
+    (ledger.data / "ragged.csv").write_text(people.read_text() + "SECRET,2\n")
+    (ledger.data / "other.csv").write_text("SECRETLESS\n1\n")
+    before = sorted(ledger.data.iterdir())
+    places = {"{card}": write_card(tmp_path), "{none}": tmp_path / "none", "{csv}": people}
+    given = [str(places.get(word, word)) for word in words]
+    if "--to-parquet" in words:
+        given[0] = str(ledger.data / given[0])
+    done = add(*given)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert told in done.stderr
+    assert "SECRET" not in done.stderr.replace("SECRETLESS", "")
+    assert sorted(ledger.data.iterdir()) == before
+
+
+def test_ctrl_c_in_a_conversion_leaves_nothing(ledger: Ledger, tmp_path: Path) -> None:
+    big = tmp_path / "big.csv"
+    big.write_bytes(
+        ",".join(HEADER).encode() + b"\n" + b"30,1.5,north,true,2021-01-01\n" * 4_000_000
+    )
+    words = ("dataset", "add", str(big), "--to-parquet", "--card", str(write_card(tmp_path)))
+    process = subprocess.Popen(
+        [*BURSARD, *words],
+        cwd=CHECKOUT,
+        env=_environment(ledger.environment()),
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 30
+    while not list(ledger.data.iterdir()) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert [path.name for path in ledger.data.iterdir()] == [f".big.parquet.{process.pid}"]
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert (process.returncode, out) == (130, "")
+    assert err.endswith("Stopped: nothing was registered.\n")
+    assert list(ledger.data.iterdir()) == []
+    assert entries(ledger) == []
+
+
+class Terminal:
+    """The command on a terminal of its own, spoken to line by line."""
+
+    def __init__(self, ledger: Ledger, *words: str) -> None:
+        ours, theirs = pty.openpty()
+        self.output, self._ours = "", ours
+        self.process = subprocess.Popen(
+            [*BURSARD, *words],
+            cwd=CHECKOUT,
+            env=_environment(ledger.environment()) | {"TERM": "dumb", "COLUMNS": "200"},
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            start_new_session=True,
+        )
+        os.close(theirs)
+
+    def wait_for(self, words: str, seconds: float = 30) -> None:
+        place, deadline = len(self.output), time.monotonic() + seconds
+        while words not in self.output[place:]:
+            ready, _, _ = select.select([self._ours], [], [], 0.1)
+            if ready:
+                try:
+                    read = os.read(self._ours, 4096)
+                except OSError:  # so a terminal ends, on Linux
+                    read = b""
+                if not read:
+                    break
+                self.output += read.decode(errors="replace")
+            elif time.monotonic() > deadline:
+                break
+        assert words in self.output[place:], f"{words!r} did not come:\n{self.output[-1500:]}"
+
+    def say(self, line: str) -> None:
+        os.write(self._ours, line.encode() + b"\n")
+
+    def end(self) -> int:
+        try:
+            return self.process.wait(30)
+        finally:
+            self.process.kill()
+            os.close(self._ours)
+
+
+def test_on_a_terminal_what_is_missing_is_asked_and_a_bar_is_shown(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    path = write_csv(tmp_path / "people.csv", [*some_rows(), ["SECRET"] * 5])
+    terminal = Terminal(ledger, "dataset", "add", str(path), "--infer-types", "--to-parquet")
+    for words, said in (
+        ("One person is", "household"),
+        ("one of row, column", ""),
+        ("Neighbours", "add_remove"),
+        ("age: type", "integer"),
+        ("age: lowest", "young"),
+        ("a whole number, such as 120", "120"),
+        ("age: highest", "0"),
+        ("low must be less than high", "integer"),
+        ("age: lowest", "0"),
+        ("age: highest", "120"),
+        ("income: type", "number"),
+        ("income: lowest", "0"),
+        ("income: highest", "2e5"),
+        ("region: type", "category"),
+        ("region: values", "north,,south"),
+        ("values with commas between", 'north, south, "east", west'),
+        ("smoker: type", "boolean"),
+        ("seen: type", "date"),
+        ("seen: lowest", "1.1.2020"),
+        ("a date is written YYYY-MM-DD", "2020-01-01"),
+        ("seen: highest", "2025-12-31"),
+        ("Register with this card?", "y"),
+    ):
+        terminal.wait_for(words)
+        if said or words == "one of row, column":
+            terminal.say(said)
+    terminal.wait_for("100%")
+    terminal.wait_for("Next, grant a budget")
+    assert terminal.end() == 0
+    assert "MB/s" in terminal.output
+    assert "SECRET" not in terminal.output
+    [entry] = entries(ledger)
+    after = entry["body"]["after"]["card"]
+    kept = [{k: v for k, v in each.items() if v is not None} for each in after["columns"]]
+    assert kept == CARD["columns"]
+    assert after["person"] == {"kind": "row"}
+
+
+def test_the_person_column_is_not_asked_about_and_ctrl_c_ends_the_questions(
+    ledger: Ledger,
+) -> None:
+    (ledger.data / "visits.csv").write_text("who,age\n1,2\n")
+    terminal = Terminal(ledger, "dataset", "add", "visits.csv", "--infer-types")
+    for words, said in (
+        ("One person is", "column"),
+        ("Column that tells", "nobody"),
+        ("a column of the source: who, age", "who"),
+        ("Most rows kept", "3"),
+        ("Neighbours", "replace_one"),
+        ("Public number of rows", "1"),
+    ):
+        terminal.wait_for(words)
+        terminal.say(said)
+    terminal.wait_for("age: type")
+    terminal.process.send_signal(signal.SIGINT)
+    terminal.wait_for("Stopped: nothing was registered.")
+    assert terminal.end() == 130
+    assert "who: type" not in terminal.output
