@@ -35,7 +35,8 @@ CREATE TABLE kept AS
 SELECT age, income, steps, region FROM (
     SELECT *, row_number() OVER (
         PARTITION BY person
-        ORDER BY md5(concat('seed', '|', age, '|', steps, '|', region, '|', person))
+        ORDER BY md5(concat('seed', '|', age, '|', steps, '|', region, '|', person)),
+            age, income, steps, region
     ) AS place
     FROM (
         SELECT *, CAST(floor(income * 16384) AS BIGINT) AS steps FROM (

@@ -17,13 +17,42 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Double, Integer, and_, bindparam, case, cast, func
+from sqlalchemy import Integer
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.elements import ColumnElement
+from sqlalchemy.sql.functions import FunctionElement
 
-from app.engines.derived import Divided
-from app.engines.dialects import constant
+from app.engines.dialects import exact_double
 
 Doubles = NDArray[np.float64]
+
+
+class Place(FunctionElement[int]):
+    """Of a value, by the first edge and the width. No part has a parameter: written as one text,
+    it takes a third of the time of the same in parts."""
+
+    name = "place"
+    type = Integer()
+    inherit_cache = True
+
+
+class PairedPlace(Place):
+    inherit_cache = True
+
+
+@compiles(Place)
+def _place(element: Place, compiler: SQLCompiler, **options: Any) -> str:
+    value, first, width = (compiler.process(part, **options) for part in element.clauses)
+    return f"CAST(floor(({value} - {first}) / {width}) AS INTEGER)"
+
+
+@compiles(PairedPlace)
+def _paired_place(element: PairedPlace, compiler: SQLCompiler, **options: Any) -> str:
+    value, first, width = (compiler.process(part, **options) for part in element.clauses)
+    quotient = f"(({value} - {first}) / {width})"
+    lost = f"CASE WHEN {quotient} = 0 AND {value} > {first} THEN 1 ELSE 0 END"
+    return f"(CAST(floor({quotient}) + ceil({quotient}) AS INTEGER) + {lost})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +63,8 @@ class Even:
 
     def place(self, value: ColumnElement[Any]) -> ColumnElement[int]:
         """Of a value within the edges, but for the last one itself."""
-        first = _double(self.first)
-        quotient = Divided(value - first, _double(self.width))
-        if not self.paired:
-            return cast(func.floor(quotient), Integer())
-        lost = and_(quotient == constant(0), value > first)
-        one = case((lost, constant(1)), else_=constant(0))
-        return cast(func.floor(quotient) + func.ceil(quotient), Integer()) + one
+        numbers = exact_double(self.first), exact_double(self.width)
+        return PairedPlace(value, *numbers) if self.paired else Place(value, *numbers)
 
     def places(self, values: Doubles) -> Doubles:
         """The same, worked out here."""
@@ -70,7 +94,3 @@ def find_even(edges: Sequence[float]) -> Even | None:
     ]
     bounds = np.array(edges, dtype=np.float64)
     return next((even for even in tried if even.width > 0.0 and even.tells(bounds)), None)
-
-
-def _double(value: float) -> ColumnElement[float]:
-    return cast(bindparam(None, value, type_=Double(), unique=True), Double())
