@@ -93,8 +93,13 @@ class Bursar:
         with urllib.request.urlopen(request, timeout=3600) as reply:
             return json.load(reply)
 
+    def connect(self) -> None:
+        """Anew: the server closes a connection that has been idle for some seconds."""
+        self._asking.close()
+        self._asking.connect()
+
     def ask(self, question: dict[str, Any]) -> bytes:
-        """As the analyst, over a connection that is kept."""
+        """As the analyst, over the connection that is open."""
         headers = {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json"}
         self._asking.request("POST", "/v1/queries", json.dumps(question).encode(), headers)
         reply = self._asking.getresponse()
