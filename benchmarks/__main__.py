@@ -1,21 +1,30 @@
-"""`make bench`: measure, print a table, and write the same to build/bench.json."""
+"""`make bench`: measure, print a table, and write the same to build/bench.json.
+
+`python -m benchmarks scale 1000000` measures that many rows alone (without a number 1M, 10M and
+100M), and writes to build/scale.json.
+"""
 
 import sys
 import tempfile
 from itertools import chain
 from pathlib import Path
 
-from benchmarks import charged_count, charges, choices, graphs, questions, ranks
+from benchmarks import charged_count, charges, choices, graphs, questions, ranks, scale
 from benchmarks.servers import TOP
 from benchmarks.table import Row, write
 from tests.postgres import PostgresServer
 
 
 def main() -> None:
+    if sys.argv[1:2] == ["scale"]:
+        _scale(tuple(map(int, sys.argv[2:])) or scale.SIZES)
+        return
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as folder:
         for row in chain(
-            choices.measure(), *(each.measure(Path(folder)) for each in (questions, ranks, graphs))
+            choices.measure(),
+            *(each.measure(Path(folder)) for each in (questions, ranks, graphs)),
+            scale.measure(),
         ):
             print(row.line(), flush=True)
             rows.append(row)
@@ -45,6 +54,14 @@ def main() -> None:
         if postgres is not None:
             postgres.stop()
     write(rows, TOP / "build" / "bench.json")
+
+
+def _scale(sizes: tuple[int, ...]) -> None:
+    rows: list[Row] = []
+    for row in scale.measure(sizes):
+        print(row.line(), flush=True)
+        rows.append(row)
+    write(rows, TOP / "build" / "scale.json")
 
 
 if __name__ == "__main__":

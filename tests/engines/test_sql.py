@@ -4,7 +4,7 @@ import datetime
 import math
 import tempfile
 from bisect import bisect_right
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from app.datasets import NumberColumn
 from app.engines import bins
+from app.engines.even_bins import find_even
 from app.engines.layout import Layout
 from app.engines.sql import render
 from app.queries.statistics import (
@@ -316,6 +317,46 @@ def test_values_at_and_beside_even_edges_fall_where_comparison_puts_them(
     assert room.ask(dataset, tally) == (tuple(expected),)
 
 
+def paired(candidates: list[float]) -> tuple[float, ...]:
+    return tuple(edge for c in candidates for edge in (c, math.nextafter(c, math.inf)))
+
+
+# Even edges that a quotient tells; candidates with the doubles after them; and both with a first
+# edge by which a value's distance is rounded, so that no quotient would be right.
+@pytest.mark.parametrize(
+    ("edges", "told"),
+    [
+        (tuple(i * 2.5 for i in range(401)), True),
+        (tuple(i * 10.0 for i in range(101)), True),
+        ((*(float(i) for i in range(50)), 1000.25), True),
+        (paired([i * 10.0 for i in range(101)]), True),
+        (paired([i * 7.0 for i in range(140)]), True),
+        (paired([100.0 + i * 0.25 for i in range(30)]), True),
+        (paired([i * 0.1 for i in range(200)]), False),
+        (paired([i * 0.5 - 10.5 for i in range(100)]), False),
+        (tuple(i * 0.5 - 10.0 for i in range(100)), False),
+    ],
+)
+def test_a_quotient_tells_intervals_as_comparison_does(
+    room: Room, edges: tuple[float, ...], told: bool
+) -> None:
+    assert (find_even(edges) is not None) is told
+    near = [math.nextafter(edge, way) for edge in edges for way in (-math.inf, edge, math.inf)]
+    near += [(low + high) / 2 for low, high in pairwise(edges)]
+    near += [5e-324, 1e-310, 1e-300, -5e-324, -1e-300, 0.0, 999.75, 2e3]
+    write_parquet(room.data / "t.parquet", [row(income=value) for value in near])
+    dataset = room.prepared("t.parquet")
+    tally = Tally(None, (ByEdges("income", edges),), (Rows(),))
+    expected = [0] * (len(edges) - 1)
+    for value in near:
+        stored = min(max(value, -10.5), 1000.25)  # as the card has it
+        if edges[0] <= stored <= edges[-1]:
+            expected[min(bisect_right(edges, stored) - 1, len(edges) - 2)] += 1
+    assert room.ask(dataset, tally) == (tuple(expected),)
+
+
 def test_uneven_edges_are_not_guessed() -> None:
+    assert find_even(tuple(i * i / 40 for i in range(100))) is None
+    assert find_even((-1e18, *(float(i) for i in range(100)), 1e18)) is None
     assert not bins._evenly_spaced(tuple(i * i / 40 for i in range(100)))
     assert not bins._evenly_spaced((-1e18, *(float(i) for i in range(100)), 1e18))

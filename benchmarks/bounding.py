@@ -1,0 +1,80 @@
+"""Keeping at most some rows of each person, when a dataset is prepared, against the same by hand.
+
+Measured is the whole of preparing: the file's digest, every value fitted to the card, the rows of
+each person in an order by MD5, the first ones stored and flushed. The ceiling is a statement that
+does the last two, on the same file with the same threads and memory, into a database beside it.
+"""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+
+from app.datasets import Card, Dataset, Source, Version
+from app.engines.connect import Limits, connect_to_ingest
+from app.engines.duckdb import DuckDBEngine
+from app.engines.prepare import version_path
+from app.engines.sources import file_digest
+from benchmarks.made_up import COLUMNS, REGIONS, write
+from benchmarks.table import Row
+
+ROWS_MAX = 10_000_000
+KEPT = 3
+LIMIT = 1.2
+TRIES = 3
+CARD = Card.model_validate(
+    {
+        "person": {"kind": "column", "column": "person", "rows_max": KEPT},
+        "neighbours": "add_remove",
+        "columns": COLUMNS,
+    }
+)
+_CODES = " ".join(f"WHEN '{region}' THEN {code}" for code, region in enumerate(REGIONS))
+BY_HAND = f"""
+CREATE TABLE kept AS
+SELECT age, income, steps, region FROM (
+    SELECT *, row_number() OVER (
+        PARTITION BY person
+        ORDER BY md5(concat('seed', '|', age, '|', steps, '|', region, '|', person)),
+            age, income, steps, region
+    ) AS place
+    FROM (
+        SELECT *, CAST(floor(income * 16384) AS BIGINT) AS steps FROM (
+            SELECT greatest(0, least(120, age)) AS age,
+                greatest(0, least(1000000, income)) AS income,
+                CASE region {_CODES} END AS region, person
+            FROM read_parquet(?)
+        )
+    )
+) WHERE place <= {KEPT}
+"""
+
+
+def measure(folder: Path, rows: int) -> Iterator[Row]:
+    data, home = folder / "data", folder / "home"
+    data.mkdir(parents=True)
+    file = data / "rows.parquet"
+    write(file, rows)
+    engine = DuckDBEngine(home=home, data_roots=(data,))
+    source, digest = Source("duckdb", file.name), file_digest(file)
+    whole, bare = [], []
+    for number in range(TRIES):
+        version = Version(f"v_{number}", 1, digest, "seed")
+        begin = time.perf_counter()
+        engine.prepare(Dataset("d", "bench", "", "b", CARD, source, version, False, 0))
+        whole.append(time.perf_counter() - begin)
+        version_path(home, version.id).unlink()
+        bare.append(_by_hand(file, folder / "by-hand.duckdb", Limits(home, "1GB", 2)))
+    engine.close()
+    spent, alone = 1000 * median(whole), 1000 * median(bare)
+    name = f"keeping {KEPT} rows a person, {rows // 1_000_000}M rows"
+    yield Row(name, spent, "ms", alone, spent / alone, LIMIT, at_most=True)
+
+
+def _by_hand(file: Path, database: Path, limits: Limits) -> float:
+    begin = time.perf_counter()
+    with connect_to_ingest(str(database), [file], limits) as connection:
+        connection.execute(BY_HAND, [str(file)])
+    spent = time.perf_counter() - begin
+    database.unlink()
+    return spent

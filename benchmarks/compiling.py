@@ -1,0 +1,42 @@
+"""From the text of a question to a priced plan and its statement, nothing of it at hand."""
+
+import time
+from collections.abc import Iterator
+from statistics import median
+from typing import Any
+
+from app.datasets import Card
+from app.engines import sql
+from app.engines.layout import Layout
+from app.planning.plan import make_plan
+from app.planning.question import Question
+from benchmarks.made_up import CARD
+from benchmarks.prepared import card_of
+from benchmarks.table import Row
+
+LIMIT_US = 2000.0
+TRIES = 101
+
+
+def measure(queries: dict[str, dict[str, Any]]) -> Iterator[Row]:
+    card = card_of(CARD)
+    for called, query in queries.items():
+        taken = 1e6 * median(_taken(query, card))
+        name = f"compiling a plan: {called}"
+        yield Row(name, taken, "us", LIMIT_US, taken / LIMIT_US, 1.0, at_most=True)
+
+
+def _taken(query: dict[str, Any], card: Card) -> Iterator[float]:
+    layout = Layout(card)
+    for number in range(TRIES):
+        where = {"column": "age", "op": ">", "value": 40 + number / 1000}
+        asked = {
+            "dataset": "people",
+            "query": {**query, "where": where},
+            "privacy": {"epsilon": f"0.01{number:03d}"},
+        }
+        sql._rendered.cache_clear()  # or the statement would be one that was kept
+        begin = time.perf_counter()
+        plan = make_plan(Question.model_validate(asked), card, frozenset({"pure"}))
+        sql.render(layout, plan.release.tally)
+        yield time.perf_counter() - begin
