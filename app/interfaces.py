@@ -48,6 +48,7 @@ class Inspection:
     # every engine, others are as an earlier release knew them.
     contents: tuple[str, ...]
     place: str  # where the source really is, however it was written
+    parts: tuple[str, ...] = ()  # where its files are, if it is a folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,7 @@ class EpochInspection:
     place: str
     together: tuple[str, ...]  # contents of the dataset with it, as if all rows were in one source
     empty: bool
+    parts: tuple[str, ...] = ()
 
 
 class Stop(Protocol):

@@ -13,8 +13,9 @@ from statistics import median
 from app.datasets import Card, Dataset, Source, Version
 from app.engines.connect import Limits, connect_to_ingest
 from app.engines.duckdb import DuckDBEngine
+from app.engines.paths import SourceFiles
 from app.engines.prepare import version_path
-from app.engines.sources import file_digest
+from app.engines.sources import source_digest
 from benchmarks.made_up import COLUMNS, REGIONS, write
 from benchmarks.table import Row
 
@@ -56,7 +57,7 @@ def measure(folder: Path, rows: int) -> Iterator[Row]:
     file = data / "rows.parquet"
     write(file, rows)
     engine = DuckDBEngine(home=home, data_roots=(data,))
-    source, digest = Source("duckdb", file.name), file_digest(file)
+    source, digest = Source("duckdb", file.name), source_digest(SourceFiles(file, (file,)))
     whole, bare = [], []
     for number in range(TRIES):
         version = Version(f"v_{number}", 1, digest, "seed")

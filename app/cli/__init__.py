@@ -1,7 +1,5 @@
 """The operator's commands, beside the ledger: serve, demo, migrate, bring data in, keys, verify."""
 
-# ruff: noqa: T201 - a command speaks to its terminal
-
 import os
 import socket
 import sys

@@ -132,7 +132,7 @@ class DuckDBEngine(SqlEngine):
             contents = contents_of(connection, table)
         if source_state(source) != state:
             raise EngineUnavailable("The source changed while it was read.")
-        return Inspection(digest=digest, contents=contents, place=str(source.place))
+        return Inspection(digest, contents, str(source.place), _parts(source))
 
     def _prepare(self, dataset: Dataset) -> None:
         sources = self._sources(dataset)
@@ -161,7 +161,13 @@ class DuckDBEngine(SqlEngine):
             together = contents_of(connection, *tables)
         if source_state(added) != state:
             raise EngineUnavailable("The file changed while it was read.")
-        return EpochInspection(digest, contents, str(added.place), together, empty)
+        place, parts = str(added.place), _parts(added)
+        return EpochInspection(digest, contents, place, together, empty, parts)
+
+
+def _parts(source: SourceFiles) -> tuple[str, ...]:
+    """A file of a folder is known by its own place too: its rows are some of the folder's."""
+    return tuple(map(str, source.files)) if source.is_folder else ()
 
 
 def _one_table(connection: duckdb.DuckDBPyConnection, source: SourceFiles) -> SourceTable:

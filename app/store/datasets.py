@@ -135,16 +135,18 @@ class Datasets:
             known = tables.fingerprints
             together = self._marked(change, *(f"content {each}" for each in inspection.together))
             contents = self._marked(change, *(f"content {each}" for each in inspection.contents))
-            (place,) = self._marked(change, f"place {inspection.place}")
+            places = self._marked(
+                change, *(f"place {each}" for each in (inspection.place, *inspection.parts))
+            )
             # Nothing is what every empty file holds; it belongs to nobody.
-            marks = [*together, place] if inspection.empty else [*together, *contents, place]
+            marks = [*together, *places] if inspection.empty else [*together, *contents, *places]
             found: dict[str, str] = {
                 row.fingerprint: row.book_id
                 for row in change.connection.execute(
                     select(known).where(known.c.fingerprint.in_(marks))
                 )
             }
-            if place in found:
+            if set(places) & set(found):
                 raise Conflict("This file is registered already, as a dataset's source or epoch.")
             if set(found.values()) - {before.book_id}:
                 raise Conflict("These rows belong to another dataset's loss.")
@@ -225,7 +227,8 @@ class Datasets:
 
     def _marks(self, change: Change, inspection: Inspection) -> list[str]:
         contents = (f"content {each}" for each in inspection.contents)
-        return self._marked(change, *contents, f"place {inspection.place}")
+        places = (f"place {each}" for each in (inspection.place, *inspection.parts))
+        return self._marked(change, *contents, *places)
 
     def _marked(self, change: Change, *texts: str) -> list[str]:
         """Keyed, so that nobody who sees a fingerprint can try guesses of the data against it."""

@@ -287,3 +287,14 @@ def test_price_and_noise_come_from_the_card_alone(live: World) -> None:
         preview = made(live.client(person).post("/v1/queries/preview", json=question))
         previews.append({key: value for key, value in preview.items() if key != "dataset"})
     assert previews[0] == previews[1]
+
+
+def test_a_file_of_a_registered_folder_meets_the_loss_of_the_folder(live: World) -> None:
+    person = live.person()
+    whole = as_a_folder(live, live.write_csv(some_rows()))
+    dataset = live.dataset(whole)
+    live.grant(dataset, "*", 100)
+    live.grant(dataset, person.name, 10)
+    made(ask(live.client(person), count(dataset, 1)))
+    part = live.dataset(f"{whole}/a.parquet")
+    assert live.spent(part, person.name) == 1
