@@ -10,6 +10,7 @@ by tree, 8 s by a join on both edges.)
 import datetime
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from sqlalchemy import (
@@ -31,7 +32,7 @@ from sqlalchemy.sql.selectable import FromClause, Join
 from sqlalchemy.types import TypeEngine
 
 from app.engines.conditions import stored_column
-from app.engines.dialects import Dialect
+from app.engines.dialects import Dialect, scaled
 from app.engines.layout import Layout
 from app.engines.lists import Kind, among, listed
 from app.queries.statistics import ByEdges
@@ -133,7 +134,8 @@ def _by_guess(
     dialect: Dialect,
     name: str,
 ) -> tuple[FromClause, ColumnElement[int]]:
-    steps = (stored - _bound(edges[0], Double())) * _bound(_spacing(edges), Double())
+    above = stored - _bound(edges[0], Double())
+    steps = scaled(above, partial(_bound, kind=Double()), _spacing(edges))
     # Guarded: outside the edges the guess could be too large for an integer, and an error that
     # depends on data is a leak.
     guess = case((inside, cast(func.floor(steps), Integer())))
