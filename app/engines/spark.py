@@ -116,8 +116,9 @@ class SparkSession:
 
     def _is_path(self, name: str) -> bool:
         # A pattern could lead out of the folder, and files may come to meet it.
-        plain = ".." not in name.split("/") and not _PATTERN & set(name)
-        return plain and any(name.startswith(root.rstrip("/") + "/") for root in self._roots)
+        roots = (root.rstrip("/") + "/" for root in self._roots)
+        below = [name.removeprefix(root).split("/") for root in roots if name.startswith(root)]
+        return not _PATTERN & set(name) and any(not {"", ".", ".."} & set(each) for each in below)
 
     def must_have_time(self) -> None:
         if time.monotonic() > self._deadline:
