@@ -153,7 +153,8 @@ def _cases(said: dict[str, Any], depth: int) -> Cases:
 def _test(said: object) -> Test:
     if not isinstance(said, dict) or set(said) != {"column", "op", "value"}:
         raise ValueError("a comparison is {column, op, value}")
-    if not isinstance(said["column"], str) or said["op"] not in SIGNS:
+    named = isinstance(said["column"], str) and isinstance(said["op"], str)
+    if not named or said["op"] not in SIGNS:
         raise ValueError(f"a comparison's op is one of {', '.join(SIGNS)}")
     return Test(said["column"], said["op"], _value(said["value"]))
 
@@ -246,6 +247,22 @@ def _meets(test: Test, row: Mapping[str, Any]) -> bool:
 def key_text(key: object) -> str:
     """What a key is called in a look-up's table."""
     return str(key).lower() if isinstance(key, bool) else str(key)
+
+
+def columns_of(expression: Expression) -> set[str]:
+    """The columns that it is computed from."""
+    match expression:
+        case Of() | Lookup():
+            return {expression.column}
+        case Fixed():
+            return set()
+        case Arithmetic():
+            return set().union(*map(columns_of, expression.parts))
+        case Cases():
+            parts = [each.then for each in expression.branches]
+            parts += [] if expression.otherwise is None else [expression.otherwise]
+            tested = {test.column for each in expression.branches for test in each.when}
+            return tested.union(*map(columns_of, parts))
 
 
 # What a card can say of it

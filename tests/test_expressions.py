@@ -118,6 +118,15 @@ SMALL: Any = {"multiply": [{"value": 1e-15}] * 7}
         ({"value": 1e-300}, {}, "zero or at least 1e-15"),
         ({"value": "a"}, {}, "a derived number is made of numbers"),
         (DEEP, {}, "at most 8 deep"),
+        (
+            {
+                "case": [
+                    {"when": {"column": "age", "op": [], "value": 7}, "then": {"value": 1}},
+                ]
+            },
+            {},
+            "a comparison's op is one of",
+        ),
         (LARGE, {}, "too large, or too near to zero"),
         (SMALL, {}, "too large, or too near to zero"),
         ({"lookup": {"column": "region", "map": {"east": 1}}}, {}, "its keys are among them"),

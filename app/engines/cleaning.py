@@ -53,6 +53,7 @@ from app.engines.dialects import (
     day,
     exact_double,
     quoted,
+    scaled,
 )
 from app.engines.edges import Edge
 from app.engines.layout import EPOCH, PERSON, Layout, persons_are_told_apart
@@ -143,7 +144,7 @@ def _stepped(
     for i, each in columns.items():
         stepped.append(column(f"c{i}"))
         if isinstance(each, NumberColumn):
-            steps = func.floor(column(f"c{i}") * exact_double(2.0**each.grid_exponent))
+            steps = func.floor(scaled(column(f"c{i}"), exact_double, 2.0**each.grid_exponent))
             stepped.append(cast(steps, BigInteger()).label(f"s{i}"))
     return select(*stepped, *_person_again(person)).select_from(rows)
 

@@ -8,7 +8,7 @@ spelling for each; what is not here is the same everywhere.
 """
 
 import datetime
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,9 @@ from sqlalchemy import (
     Double,
     Integer,
     String,
+    case,
     cast,
+    func,
     literal_column,
 )
 from sqlalchemy.dialects.postgresql import psycopg
@@ -310,6 +312,21 @@ def constant(number: int) -> ColumnElement[int]:
 def exact_double(value: float) -> ColumnElement[Any]:
     """A double written exactly, as text that is read: a bare literal would be a DECIMAL."""
     return cast(literal_column(f"'{value!r}'", String()), Double())
+
+
+TINY = 1e-200
+
+
+def scaled(
+    number: ColumnElement[Any], spelled: Callable[[float], ColumnElement[Any]], factor: float
+) -> ColumnElement[Any]:
+    """A double times a factor that is not near zero, to be rounded down. PostgreSQL raises an error
+    where a product is too small to be a double; what is so near to zero is rounded down to the same
+    whole number unscaled."""
+    product = number * spelled(factor)
+    if factor >= 1.0:
+        return product
+    return case((func.abs(number) < exact_double(TINY), number), else_=product)
 
 
 def day(value: datetime.date) -> ColumnElement[Any]:

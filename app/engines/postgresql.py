@@ -32,7 +32,8 @@ CONNECT_SECONDS = 5
 IDLE_MAX = 8  # connections kept of each name
 SETTINGS = (
     "-c default_transaction_read_only=on -c TimeZone=UTC -c DateStyle=ISO -c search_path= "
-    "-c lock_timeout=10s -c idle_in_transaction_session_timeout=10min -c client_min_messages=error"
+    "-c standard_conforming_strings=on -c lock_timeout=10s "
+    "-c idle_in_transaction_session_timeout=10min -c client_min_messages=error"
 )
 # Of each type of PostgreSQL the name that DuckDB has for it.
 _TYPES: Mapping[str, str] = {
@@ -51,29 +52,47 @@ _TYPES: Mapping[str, str] = {
     "timestamptz": "TIMESTAMP WITH TIME ZONE",
     "uuid": "UUID",
 }
+# A server that does not count what is written, or knows no Unicode, is not asked. Policies decide
+# by what is not in the table, and rows of a foreign table are not counted here: neither has a
+# state. Rows of a table are those of all that inherit from it, as partitions do.
+_TREE = """
+WITH RECURSIVE tree (oid) AS (
+  SELECT %(oid)s::oid UNION
+  SELECT i.inhrelid FROM pg_catalog.pg_inherits AS i JOIN tree ON i.inhparent = tree.oid
+)
+"""
 _RELATION = """
 SELECT c.oid::bigint FROM pg_catalog.pg_class AS c
 JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
 WHERE n.nspname = %s AND c.relname = %s AND c.relkind IN ('r', 'p')
 AND has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT')
-AND NOT has_table_privilege(c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE')
-AND NOT pg_has_role(c.relowner, 'MEMBER')
+AND NOT row_security_active(c.oid)
+AND current_setting('track_counts') = 'on' AND current_setting('server_encoding') = 'UTF8'
 """
+_UNFIT = (
+    _TREE
+    + """
+SELECT count(*) FROM tree JOIN pg_catalog.pg_class AS c ON c.oid = tree.oid
+WHERE c.relkind NOT IN ('r', 'p')
+OR has_table_privilege(c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE, TRIGGER')
+OR has_any_column_privilege(c.oid, 'INSERT, UPDATE') OR pg_has_role(c.relowner, 'MEMBER')
+"""
+)
 _COLUMNS = """
 SELECT a.attname, t.typname, t.typtype, a.atttypmod FROM pg_catalog.pg_attribute AS a
 JOIN pg_catalog.pg_type AS t ON t.oid = a.atttypid
 WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
 """
-# A partitioned table is its leaves; what rows they have ever had is counted by the server.
-_STATE = """
-SELECT leaf.relid::oid::bigint, pg_relation_filenode(leaf.relid)::bigint,
-  pg_stat_get_tuples_inserted(leaf.relid), pg_stat_get_tuples_updated(leaf.relid),
-  pg_stat_get_tuples_deleted(leaf.relid)
-FROM (
-  SELECT relid FROM pg_partition_tree(%(oid)s::oid::regclass) WHERE isleaf
-  UNION SELECT oid::regclass FROM pg_catalog.pg_class WHERE oid = %(oid)s AND relkind = 'r'
-) AS leaf ORDER BY 1
+# What rows they have ever had is counted by the server.
+_STATE = (
+    _TREE
+    + """
+SELECT c.oid::bigint, pg_relation_filenode(c.oid)::bigint,
+  pg_stat_get_tuples_inserted(c.oid), pg_stat_get_tuples_updated(c.oid),
+  pg_stat_get_tuples_deleted(c.oid)
+FROM tree JOIN pg_catalog.pg_class AS c ON c.oid = tree.oid WHERE c.relkind = 'r' ORDER BY 1
 """
+)
 _COLUMN_STATE = """
 SELECT string_agg(format('%%s %%s %%s', attnum, attname, atttypid), ',' ORDER BY attnum)
 FROM pg_catalog.pg_attribute WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped
@@ -138,7 +157,11 @@ class PostgresSession:
         if not plain or "." in schema:
             return None
         found = self._run(_RELATION, (schema or "public", plain))
-        return found[0][0] if found else None
+        if not found:
+            return None
+        oid: int = found[0][0]
+        ((unfit,),) = self._run(_UNFIT, {"oid": oid})
+        return None if unfit else oid
 
     def _run(self, text: str, parameters: Any) -> list[tuple[Any, ...]]:
         self._limit()
@@ -229,6 +252,7 @@ def _connected(url: str) -> psycopg.Connection[Any]:
         url,
         autocommit=True,  # transactions are begun and ended here, in so many words
         connect_timeout=CONNECT_SECONDS,
+        client_encoding="utf8",
         options=SETTINGS,
         keepalives_idle=10,
         keepalives_interval=5,

@@ -45,6 +45,7 @@ _TYPES = {
     "timestamp": "TIMESTAMP WITH TIME ZONE",
     "timestamp_ntz": "TIMESTAMP",
 }
+_PATTERN = set("*?[]{}\\,%")
 
 
 class SparkSession:
@@ -60,7 +61,10 @@ class SparkSession:
         if place is None:
             return None
         try:
-            fields = self._frame(name).schema.fields
+            frame = self._frame(name)
+            fields = frame.schema.fields
+            if not frame.inputFiles():  # such a table has no state by which it is known again
+                return None
         except Exception as error:
             if _is_absence(error):
                 return None
@@ -111,8 +115,10 @@ class SparkSession:
         return table(plain, schema=schema or None)
 
     def _is_path(self, name: str) -> bool:
-        plain = ".." not in name.split("/")
-        return plain and any(name.startswith(root.rstrip("/") + "/") for root in self._roots)
+        # A pattern could lead out of the folder, and files may come to meet it.
+        roots = (root.rstrip("/") + "/" for root in self._roots)
+        below = [name.removeprefix(root).split("/") for root in roots if name.startswith(root)]
+        return not _PATTERN & set(name) and any(not {"", ".", ".."} & set(each) for each in below)
 
     def must_have_time(self) -> None:
         if time.monotonic() > self._deadline:

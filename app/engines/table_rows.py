@@ -15,7 +15,6 @@ from sqlalchemy import (
     String,
     case,
     cast,
-    column,
     func,
     null,
 )
@@ -36,6 +35,7 @@ from app.datasets import (
     TextColumn,
 )
 from app.engines.cleaning import RawRows
+from app.engines.content import Trimmed
 from app.engines.dialects import Dialect, IsNaN, quoted
 from app.engines.file_rows import truth
 from app.engines.lists import among
@@ -91,8 +91,11 @@ def table_rows(card: Card, table: Table) -> RawRows:
     values = [_value(each, table, i) for i, each in enumerate(card.columns)]
     person = None
     if isinstance(card.person, ColumnPerson):
-        name = table.called[table.names.index(card.person.column)]
-        person = func.nullif(cast(column(name), String()), quoted(""))
+        place = table.names.index(card.person.column)
+        raw = table.column(place)
+        if table.types[place] == "DECIMAL":  # each value has a scale of its own: 1 and 1.0 are one
+            raw = func.trim_scale(raw)
+        person = func.nullif(cast(raw, String()), quoted(""))
     return RawRows(table.dialect, table.rows, tuple(values), person)
 
 
@@ -107,7 +110,9 @@ def _value(each: Column, table: Table, i: int) -> ColumnElement[Any]:
         case NumberColumn():
             return table.double(place)
         case BooleanColumn():
-            return cast(raw, Boolean()) if stored == "BOOLEAN" else truth(raw)
+            if stored == "BOOLEAN":
+                return cast(raw, Boolean())
+            return truth(Trimmed(raw) if stored == "VARCHAR" else raw)
         case DateColumn():
             return cast(raw, Date())
         case TextColumn():

@@ -8,8 +8,9 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, insert, select, update
 
-from app.datasets import Card, Dataset, Epoch, Source, Version
+from app.datasets import Card, Dataset, Epoch, EpochColumn, Source, Version
 from app.errors import Conflict, NotFound
+from app.expressions import columns_of
 from app.interfaces import EpochInspection, Inspection
 from app.ledger.chain import canonical
 from app.names import folded, new_id
@@ -269,6 +270,12 @@ class Datasets:
                     "These data are registered under another name with another person or "
                     "neighbouring relation; their losses could not be added up."
                 )
+            if _by_epochs(card) and _by_epochs(other):
+                raise Conflict(
+                    "These data are registered under another name with cells by epoch. Rows could "
+                    "come in one epoch of the one and in another of the other, and would bear the "
+                    "loss of both. Declare no cells: what is asked is charged to all."
+                )
             if card.cells and other.cells and _partition(card) != _partition(other):
                 raise Conflict(
                     "These data are registered under another name with other cells; a loss on one "
@@ -356,13 +363,19 @@ def _held(connection: Connection, dataset: Dataset, otherwise: str) -> set[str]:
     return marks | {each.get("mark", otherwise) for each in json.loads(known)}
 
 
-def _partition(card: Card) -> tuple[object, object]:
+def _by_epochs(card: Card) -> bool:
+    return card.cells is not None and isinstance(card.column(card.cells.column), EpochColumn)
+
+
+def _partition(card: Card) -> tuple[object, ...]:
     """Who is in which cell: the edges, and the column's own declaration, by which its values are
-    ordered and clamped."""
+    ordered and clamped; of a derived one also the declarations of what it is made of."""
     assert card.cells is not None
     column = card.column(card.cells.column)
     assert column is not None
-    return card.cells, column.model_copy(update={"description": None})
+    names = sorted(set() if column.derived is None else columns_of(column.derived))
+    deciding = [column, *(each for name in names if (each := card.column(name)) is not None)]
+    return card.cells, *(each.model_copy(update={"description": None}) for each in deciding)
 
 
 def _select() -> Select[Any]:

@@ -229,6 +229,32 @@ def test_epochs_are_tables_too_and_rows_that_come_later_have_borne_nothing(
     assert spent == {1: 2000, 2: 2000, 3: 0}
 
 
+def test_one_name_alone_has_cells_by_epoch(databases: Databases) -> None:
+    """Rows of its second epoch, under another name, would be of a first one."""
+    columns = [*COLUMNS, {"name": "arrival", "type": "epoch", "high": 4}]
+    celled: Json = {"columns": columns, "cells": {"column": "arrival"}}
+    first = databases.table([row | {"income": row["income"] + 11} for row in ROWS])
+    later = [row | {"income": row["income"] + 12} for row in ROWS[:10]]
+    made(databases.register("twice", first, **celled))
+    append = {"append": {"table": databases.table(later)["table"]}}
+    made(databases.world.admin.patch("/v1/datasets/twice", json=append))
+    assert databases.register("again", databases.table(later), **celled).status_code == 409
+    assert databases.register("again", first, **celled).status_code == 409
+    made(databases.register("again", databases.table(later), columns=columns))
+
+
+def test_cells_of_a_derived_column_are_those_of_what_it_is_made_of(databases: Databases) -> None:
+    age, *_, decade = COLUMNS
+    cells = {"column": "decade", "edges": [0, 6, 12]}
+    rows: list[Row] = [row | {"income": row["income"] + 13} for row in ROWS]
+    made(databases.register("aged", databases.table(rows), columns=[age, decade], cells=cells))
+    other = [age | {"low": 60}, decade]  # of whom nobody is in the first cell
+    source = databases.table(rows)
+    assert databases.register("old", source, columns=other, cells=cells).status_code == 409
+    told = [age | {"description": "in years"}, decade, COLUMNS[2]]
+    made(databases.register("old", source, columns=told, cells=cells))
+
+
 def test_nothing_that_a_database_says_of_a_cell_is_told(databases: Databases) -> None:
     """A folder that vanishes under a question, and everything else that was asked here."""
     source = databases.folder()
