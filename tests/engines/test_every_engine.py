@@ -12,6 +12,7 @@ from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -290,6 +291,23 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> DuckDBWarehouse:
     return DuckDBWarehouse(tmp_path_factory.mktemp("duckdb") / "here")
 
 
+@pytest.fixture(scope="module")
+def sail_url() -> Iterator[str]:
+    server = SailServer()
+    yield server.url
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def spark_url(lake: Path) -> Iterator[str]:
+    home = spark_home()
+    if isinstance(home, str):
+        pytest.skip(home)
+    server = SparkServer.start(home, lake)
+    yield server.url
+    server.stop()
+
+
 @pytest.fixture(scope="module", params=ENGINES)
 def there(
     request: pytest.FixtureRequest, postgres: PostgresServer, lake: Path
@@ -300,21 +318,12 @@ def there(
             warehouse = PostgresWarehouse(postgres, request.param, partitioned=parted)
             yield warehouse
             warehouse.engine.close()
-        case "sail":
-            sail = SailServer()
-            at_sail = SparkWarehouse(sail.url, lake / "sail", "sail")
-            yield at_sail
-            at_sail.engine.close()
-            sail.stop()
-        case "spark":
-            home = spark_home()
-            if isinstance(home, str):
-                pytest.skip(home)
-            spark = SparkServer.start(home, lake)
-            at_spark = SparkWarehouse(spark.url, lake / "spark", "spark")
-            yield at_spark
-            at_spark.engine.close()
-            spark.stop()
+        case "sail" | "spark":
+            url = request.getfixturevalue(f"{request.param}_url")
+            folder = lake / f"{request.param}-{uuid4().hex}"
+            distributed = SparkWarehouse(url, folder, request.param)
+            yield distributed
+            distributed.engine.close()
 
 
 @pytest.fixture(scope="module")
