@@ -286,6 +286,10 @@ class Datasets(Protocol):
         reason: str | None,
     ) -> Dataset: ...
 
+    def holds(self, dataset: Dataset, inspection: Inspection) -> bool:
+        """Has the dataset's version as many rows, with the same values in every column?"""
+        ...
+
     def refresh(
         self,
         actor: str,

@@ -3,8 +3,8 @@
 A source that is not what was registered is not asked. Declared anew, it is the same dataset with
 the same book: what was spent stays spent, because the persons in it are the same or new ones. Not
 where losses are kept by cells, for a person may have moved from one to another between the versions
-and would bear both; nor under replace_one, whose public number of rows would be said again without
-anybody having counted; nor where epochs were appended, for a row is in one epoch for ever.
+and would bear both; nor where epochs were appended, for a row is in one epoch for ever; and under
+replace_one only the same rows, for their public number would be said again without being counted.
 """
 
 from dataclasses import dataclass, replace
@@ -24,20 +24,26 @@ class RefreshDataset:
     def __call__(self, principal: Principal, *, name: str, reason: str | None) -> Dataset:
         principal.must_be(Role.ADMIN)
         before = self.datasets.find(name)
-        if before.card.neighbours != "add_remove":
-            rule = "of a dataset under add_remove: replace_one holds the number of rows fixed"
-            raise Invalid.field("/refresh", rule)
-        if before.celled:
-            rule = "of a dataset without cells: a person may be in another cell than before"
-            raise Invalid.field("/refresh", rule)
-        if before.version.number > 1:
-            rule = "of a dataset without appended epochs: a row is in one epoch for ever"
-            raise Invalid.field("/refresh", rule)
         engine = self.engines.engine(before.source.engine)
         inspection = engine.inspect(before.source, before.card)
         if inspection.digest == before.version.digest:
             raise Conflict("The source is what was registered: there is nothing to declare.")
+        _must_be_free_to_change(before, same=self.datasets.holds(before, inspection))
         version = Version(new_id("v"), 1, inspection.digest, before.version.seed)
         after = replace(before, version=version)
         engine.prepare(after)
         return self.datasets.refresh(principal.name, before, after, inspection, reason=reason)
+
+
+def _must_be_free_to_change(before: Dataset, *, same: bool) -> None:
+    """`same`: as many rows, with the same values in every column, as when only what tells a table's
+    state has changed. In which row a value stands is not known, so cells may still differ."""
+    if before.card.neighbours != "add_remove" and not same:
+        rule = "of a dataset under add_remove: replace_one holds the number of rows fixed"
+        raise Invalid.field("/refresh", rule)
+    if before.celled:
+        rule = "of a dataset without cells: a person may be in another cell than before"
+        raise Invalid.field("/refresh", rule)
+    if before.version.number > 1:
+        rule = "of a dataset without appended epochs: a row is in one epoch for ever"
+        raise Invalid.field("/refresh", rule)

@@ -100,7 +100,7 @@ class DatasetChange(WireRequest):
     source that has changed since it was registered."""
 
     append: EpochRequest | None = None
-    refresh: Literal[True] | None = None
+    refresh: bool | None = None
     description: Description | None = None
     status: Literal["open", "closed"] | None = None
     reason: Reason = None
@@ -235,6 +235,8 @@ def change(
         appended = given.append_epoch(principal, name=dataset, path=place, reason=wanted.reason)
         return json_response(_shown(given, principal, appended))
     if wanted.refresh is not None:
+        if not wanted.refresh:
+            raise Invalid.field("/refresh", "true, or left out")
         if wanted.description is not None or wanted.status is not None:
             raise Invalid.field("/refresh", "a version is declared by itself: leave the rest out")
         declared = given.refresh_dataset(principal, name=dataset, reason=wanted.reason)

@@ -129,6 +129,8 @@ class PostgresSession:
         oid = self._oid(name)
         if oid is None:
             return "gone"
+        # A table that is locked is found out here, where nothing was charged for it.
+        self._run(f"SELECT 1 FROM {_quoted(name)} LIMIT 0", ())  # noqa: S608 - quoted
         files = self._run(_STATE, {"oid": oid})
         if not files:  # a partitioned table without a partition holds nothing, and may at any time
             return "without files"
@@ -259,6 +261,12 @@ def _connected(url: str) -> psycopg.Connection[Any]:
         keepalives_count=3,
         tcp_user_timeout=30_000,
     )
+
+
+def _quoted(name: str) -> str:
+    schema, _, plain = name.rpartition(".")
+    parts = (each.replace('"', '""').replace("%", "%%") for each in (schema or "public", plain))
+    return ".".join(f'"{each}"' for each in parts)
 
 
 def _type_name(name: str, kind: str, modifier: int) -> str:

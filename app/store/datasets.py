@@ -53,6 +53,11 @@ class Datasets:
                 ).scalar_one()
             )
 
+    def holds(self, dataset: Dataset, inspection: Inspection) -> bool:
+        with self._administration.change(catalogue=False) as change:
+            marks = self._marks(change, inspection)
+        return self.fingerprint(dataset) in marks[: len(inspection.contents)]
+
     def granted(self, book_id: str, holders: tuple[str, ...]) -> bool:
         accounts = tables.accounts
         with store_errors(), self._database.reading() as connection:
