@@ -24,12 +24,12 @@ from sqlalchemy import (
 from app.engines.conditions import condition_sql
 from app.engines.dialects import (
     ExactSum,
-    HashNumber,
     Quotient,
     Statement,
     Wide,
     WideQuotient,
     constant,
+    hash_number,
     quoted,
 )
 from app.engines.layout import Layout
@@ -51,7 +51,7 @@ def _placed(layout: Layout, wanted: BlockTally, seed: str) -> Subquery:
     numbered = select(column("v"), k).select_from(chosen.subquery("chosen")).subquery("numbered")
     keyed = [cast(bindparam("seed", seed, unique=True), String()), quoted("|")]
     keyed += [cast(column("v"), String()), quoted("|"), cast(column("k"), String())]
-    block = HashNumber(func.concat(*keyed)) % constant(wanted.blocks)
+    block = hash_number(func.concat(*keyed)) % constant(wanted.blocks)
     return (
         select(column("v", BigInteger()), cast(block, BigInteger()).label("block"))
         .select_from(numbered)

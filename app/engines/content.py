@@ -29,7 +29,16 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
-from app.engines.dialects import ExactSum, HashNumber, IsNaN, constant, exact_double, quoted
+from app.engines.dialects import (
+    FIRST_DIGITS,
+    OTHER_DIGITS,
+    ExactSum,
+    IsNaN,
+    constant,
+    exact_double,
+    hash_number,
+    quoted,
+)
 from app.engines.table import Table
 
 STEP_BITS = 20
@@ -101,8 +110,8 @@ def content_statement(tables: Sequence[Table]) -> Select[*tuple[Any, ...]]:
     numbers: list[ColumnElement[Any]] = []
     for i in range(len(names)):
         text: ColumnElement[Any] = column(f"t{i}")
-        again = func.concat(text, quoted("+"))
-        sums = [ExactSum(case((text.is_not(None), HashNumber(each)))) for each in (text, again)]
+        halves = (hash_number(text, digits) for digits in (FIRST_DIGITS, OTHER_DIGITS))
+        sums = [ExactSum(case((text.is_not(None), half))) for half in halves]
         numbers += [func.count(text), *sums]
     return select(func.count(), *numbers).select_from(rows)
 

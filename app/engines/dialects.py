@@ -242,29 +242,37 @@ def _is_nan_postgresql(element: IsNaN, compiler: SQLCompiler, **options: Any) ->
 
 
 class HashNumber(_Element):
-    """A whole number below 2^60 that a text decides: the first digits of its MD5."""
+    """A whole number below 2^60 that a text decides: digits of its MD5 from a place on. With two
+    places an engine may work the MD5 out once."""
 
     name = "hash_number"
     type = BigInteger()
 
 
+FIRST_DIGITS, OTHER_DIGITS = 1, 17
+
+
+def hash_number(text: ColumnElement[Any], digits: int = FIRST_DIGITS) -> HashNumber:
+    return HashNumber(text, constant(digits))
+
+
 @compiles(HashNumber)
 def _hash_number(element: HashNumber, compiler: SQLCompiler, **options: Any) -> str:
-    return "CAST(concat('0x', substr(md5({}), 1, 15)) AS BIGINT)".format(
+    return "CAST(concat('0x', substr(md5({}), {}, 15)) AS BIGINT)".format(
         *_parts(element, compiler, options)
     )
 
 
 @compiles(HashNumber, "postgresql")
 def _hash_number_postgresql(element: HashNumber, compiler: SQLCompiler, **options: Any) -> str:
-    return "CAST(CAST('x' || substr(md5({}), 1, 15) AS BIT(60)) AS BIGINT)".format(
+    return "CAST(CAST('x' || substr(md5({}), {}, 15) AS BIT(60)) AS BIGINT)".format(
         *_parts(element, compiler, options)
     )
 
 
 @compiles(HashNumber, "spark")
 def _hash_number_spark(element: HashNumber, compiler: SQLCompiler, **options: Any) -> str:
-    return "CAST(conv(substr(md5({}), 1, 15), 16, 10) AS BIGINT)".format(
+    return "CAST(conv(substr(md5({}), {}, 15), 16, 10) AS BIGINT)".format(
         *_parts(element, compiler, options)
     )
 
