@@ -120,7 +120,7 @@ def test_a_statement_that_runs_is_interrupted(world: World) -> None:
     world.serve(lease_seconds=1.5, BURSAR_ENGINE_THREADS="1")
     path = world.ledger.data / "long.parquet"
     with duckdb.connect() as connection:
-        rows = "SELECT i % 1000 AS x FROM range(6000000) AS t(i)"
+        rows = "SELECT i % 1000 AS x FROM range(12000000) AS t(i)"
         connection.execute(f"COPY ({rows}) TO '{path}' (FORMAT parquet)")
     columns = [{"name": "x", "type": "number", "low": 0, "high": 1000}]
     dataset = world.dataset(path.name, columns=columns)
