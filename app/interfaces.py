@@ -156,6 +156,17 @@ class Engines(Protocol):
         ...
 
 
+class PublicTables(Protocol):
+    """Files whose lines their owner shows to everybody."""
+
+    def lines(
+        self, path: str, key: str, value: str, *, source: str | None, at: str
+    ) -> list[tuple[Any, Any]]:
+        """Key and value of each line. Raises Invalid, naming fields below `at`; also for the file
+        that is the dataset's own source."""
+        ...
+
+
 # The ledger, for the hot routes
 
 

@@ -24,7 +24,9 @@ from app.actions.trace_tradeoff import TraceTradeoff
 from app.api.application import make_application
 from app.api.services import Services
 from app.engines import ENGINES, load_engine
+from app.engines.connect import Limits
 from app.engines.connections import Unusable, read_connections
+from app.engines.public_tables import FilePublicTables
 from app.errors import Invalid, StoreUnavailable
 from app.interfaces import Engine
 from app.mechanisms.sampling import SystemNoise
@@ -81,6 +83,11 @@ class LoadedEngines:
             engine.close()
 
 
+def public_tables(settings: Settings) -> FilePublicTables:
+    limits = Limits(settings.home, settings.engine_memory, settings.engine_threads)
+    return FilePublicTables(limits, settings.data_roots)
+
+
 class Stores:
     """The ledger's parts that work without an event loop, as the operator's commands use them."""
 
@@ -93,6 +100,7 @@ class Stores:
         self.history = History(self.database)
         self.streams = Streams(self.database)
         self.engines = LoadedEngines(settings)
+        self.tables = public_tables(settings)
         self.register_dataset = RegisterDataset(self.datasets, self.engines)
         self.append_epoch = AppendEpoch(self.datasets, self.engines)
         self.refresh_dataset = RefreshDataset(self.datasets, self.engines)
@@ -212,6 +220,7 @@ def application(settings: Settings | None = None) -> ASGIApp:
                 history=stores.history,
                 streams=stores.streams,
                 choice=noise,
+                tables=stores.tables,
                 readiness=Ready(stores.database),
             )
         finally:
