@@ -2,6 +2,7 @@
 
 from collections.abc import (
     Callable,
+    Collection,
     Generator,
     Iterable,
     Iterator,
@@ -104,6 +105,14 @@ class Engine(Protocol):
 
     def ready(self, dataset: Dataset) -> bool:
         """Is the version prepared? Reads no row."""
+        ...
+
+    def prepared(self) -> list[str]:
+        """The versions that are prepared here, whoever needs them."""
+        ...
+
+    def drop(self, version_id: str) -> bool:
+        """Delete what was prepared for a version that nobody needs; whether there was any."""
         ...
 
     def exact(self, dataset: Dataset, tally: Tally, asker: str) -> Exact:
@@ -320,6 +329,12 @@ class Datasets(Protocol):
         closed: bool | None,
         reason: str | None,
     ) -> Dataset: ...
+
+
+class OldVersions(Protocol):
+    def unneeded(self, present: Collection[str]) -> list[str]:
+        """Those of them that no dataset has any more, and that nothing unsettled names."""
+        ...
 
 
 class Budgets(Protocol):
