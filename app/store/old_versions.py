@@ -2,20 +2,23 @@
 
 A version that was current until it was followed by another is needed by what was charged for it and
 is not settled: no charge is taken for it any more, because one that was planned under the earlier
-catalogue number is refused. A version that this ledger does not know is none of its business: it
-may belong to a registration that is not stored yet, or to another ledger.
+catalogue number is refused. On PostgreSQL a charge may read that number before the change commits
+and commit after it: there a version has to be followed for longer than any transaction takes.
+A version that this ledger does not know is none of its business: it may belong to a registration
+that is not stored yet, or to another ledger.
 """
 
 from collections.abc import Collection
 from typing import Any
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, func, select, text
 
 from app.store import tables
 from app.store.administration import store_errors
 from app.store.connect import Database
 
 DAY_MS = 86_400_000  # more than the clocks of two servers are apart
+FOLLOWED_MIN_US = 60_000_000  # where charges and changes are not strictly one after the other
 CHUNK = 500
 UNSETTLED = "charged"
 
@@ -29,10 +32,23 @@ class OldVersions:
         listed = sorted(present)
         found: list[str] = []
         with store_errors(), self._database.reading() as connection:
+            until = self._followed_until(connection)
             for start in range(0, len(listed), CHUNK):
                 old = _old(connection, listed[start : start + CHUNK])
-                found += [row.id for row in old if not _is_needed(connection, row)]
+                found += [
+                    row.id
+                    for row in old
+                    if row.followed_at is not None
+                    and (until is None or row.followed_at <= until)
+                    and not _is_needed(connection, row)
+                ]
         return found
+
+    def _followed_until(self, connection: Connection) -> int | None:
+        if self._database.is_sqlite:  # one writer at a time, who reads the number first
+            return None
+        now = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+        return int(connection.execute(text(now)).scalar_one()) - FOLLOWED_MIN_US
 
 
 def _old(connection: Connection, listed: list[str]) -> list[Any]:
@@ -61,10 +77,8 @@ def _is_needed(connection: Connection, version: Any) -> bool:
         charges.c.version_id == version.id,
         charges.c.state == UNSETTLED,
         charges.c.id >= _made_at(version.created_at // 1000 - DAY_MS),
+        charges.c.id <= _made_at(version.followed_at // 1000 + DAY_MS),
     )
-    if version.followed_at is not None:
-        until = _made_at(version.followed_at // 1000 + DAY_MS)
-        charged = charged.where(charges.c.id <= until)
     asked = select(asks.c.id).where(asks.c.version_id == version.id, asks.c.state == UNSETTLED)
     return any(connection.execute(each.limit(1)).first() for each in (charged, asked))
 
