@@ -9,7 +9,7 @@ import datetime
 import math
 import re
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Annotated, Any, Literal, Self
 
@@ -27,21 +27,14 @@ from typing_extensions import override
 
 from app.expressions import (
     LOOKUP_MAX,
-    Arithmetic,
     Bounds,
-    Cases,
     Expression,
-    Fixed,
-    Lookup,
-    Of,
-    Test,
-    bounds,
     key_text,
-    leaves,
     parse_expression,
     written_expression,
 )
 from app.names import folded
+from app.operands import Operand, check_number, check_texts, check_truths, check_uses
 
 COLUMNS_MAX = 500
 CATEGORIES_MAX = 100_000
@@ -399,69 +392,30 @@ def _check_derived(column: Column, expression: Expression, card: Card) -> None:
     """Of columns that stand in the source alone, and within what every engine can compute."""
     if isinstance(card.person, EdgePerson) and column.name in card.person.ends:
         raise ValueError("the ends of an edge stand in the source")
-    known = {each.name: each for each in card.columns if each.sourced}
-    _check_uses(expression, known)
-    if isinstance(column, IntegerColumn | NumberColumn) and not isinstance(column, EpochColumn):
-        bounds(expression, {name: held_bounds(each) for name, each in _numbers(known).items()})
-    elif isinstance(column, BooleanColumn | CategoryColumn):
-        wanted = bool if isinstance(column, BooleanColumn) else str
-        if not all(type(leaf) is wanted for leaf in leaves(expression)):
-            raise ValueError("a derived boolean is made of truths, a derived category of texts")
-        if isinstance(column, CategoryColumn) and not set(leaves(expression)) <= set(column.values):
-            raise ValueError("a derived category is made of its declared values")
-    else:
-        raise ValueError("a derived column is an integer, a number, a boolean or a category")
+    known = {each.name: _operand(each) for each in card.columns if each.sourced}
+    check_uses(expression, known)
+    match column:
+        case IntegerColumn() | NumberColumn() if not isinstance(column, EpochColumn):
+            check_number(expression, known)
+        case BooleanColumn():
+            check_truths(expression)
+        case CategoryColumn():
+            check_texts(expression, column.values)
+        case _:
+            raise ValueError("a derived column is an integer, a number, a boolean or a category")
 
 
-def _check_uses(expression: Expression, known: dict[str, Column]) -> None:
-    match expression:
-        case Of():
-            if expression.column not in _numbers(known):
-                raise ValueError("arithmetic is of declared integer and number columns")
-        case Arithmetic():
-            for part in expression.parts:
-                _check_uses(part, known)
-        case Cases():
-            for branch in expression.branches:
-                for test in branch.when:
-                    _check_test(test, known)
-                _check_uses(branch.then, known)
-            if expression.otherwise is not None:
-                _check_uses(expression.otherwise, known)
-        case Lookup():
-            keys = lookup_keys(known.get(expression.column))
-            if not {key for key, _ in expression.table} <= set(keys):
-                raise ValueError(
-                    "a lookup is by a declared category, boolean or integer column of at most "
-                    f"{LOOKUP_MAX} values, and its keys are among them"
-                )
-        case Fixed():
-            pass
-
-
-def _check_test(test: Test, known: dict[str, Column]) -> None:
-    column, value = known.get(test.column), test.value
-    fits = False
+def _operand(column: Column) -> Operand:
+    keys = partial(lookup_keys, column)
     match column:
         case IntegerColumn() | NumberColumn():
-            fits = type(value) is float
+            return Operand(bounds=held_bounds(column), keys=keys)
         case CategoryColumn():
-            fits = type(value) is str and test.sign in ("==", "!=") and value in column.values
+            return Operand(values=column.values, keys=keys)
         case BooleanColumn():
-            fits = type(value) is bool and test.sign in ("==", "!=")
+            return Operand(truth=True, keys=keys)
         case _:
-            fits = False
-    if not fits:
-        raise ValueError(
-            "a comparison is of a declared number with a number, or, by == or !=, of a category "
-            "with one of its values or of a boolean with true or false"
-        )
-
-
-def _numbers(known: dict[str, Column]) -> dict[str, IntegerColumn | NumberColumn]:
-    return {
-        name: each for name, each in known.items() if isinstance(each, IntegerColumn | NumberColumn)
-    }
+            return Operand()
 
 
 def held_bounds(column: IntegerColumn | NumberColumn) -> Bounds:
