@@ -65,6 +65,7 @@ _ROOT_TWO_PI = Decimal("2.506628274631000502415765284811045253006")  # rounded d
 _NEAR = Decimal("1e-6")
 
 
+@lru_cache(maxsize=256)
 def laplace_slope(sigma: Fraction) -> Decimal:
     with localcontext(FINE):
         return (fine(sigma) ** 2 * 3 / 2).exp()
@@ -106,6 +107,7 @@ def log_normal_stretch(sigma: Fraction) -> Decimal:
     return fine(1 / sigma)
 
 
+@lru_cache(maxsize=256)
 def arsinh_stretch(sigma: Fraction) -> Decimal:
     with localcontext(FINE):
         return fine(Fraction(27, 25) / sigma**2 + Fraction(1, 2)).sqrt()

@@ -194,8 +194,13 @@ def cauchy_divisor(epsilon: Fraction, beta: Fraction, gamma: Fraction) -> Fracti
     if left <= 0:
         raise ArithmeticError("a beta that is not borne")
     with localcontext(FINE):
-        slope = (fine(gamma - 1).ln() * fine((gamma - 1) / gamma)).exp()
-        return floor(fine(left) / slope)
+        return floor(fine(left) / _cauchy_slope(gamma))
+
+
+@lru_cache(maxsize=64)
+def _cauchy_slope(gamma: Fraction) -> Decimal:
+    with localcontext(FINE):
+        return (fine(gamma - 1).ln() * fine((gamma - 1) / gamma)).exp()
 
 
 @lru_cache(maxsize=512)
