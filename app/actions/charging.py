@@ -7,7 +7,7 @@ what is sent is what was stored, read back after its commit.
 import asyncio
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, TypeVar
 
 from app.access import Principal, Role
@@ -27,6 +27,7 @@ from app.faults import reach
 from app.interfaces import Catalogue, Engines, Ledger
 from app.ledger.account import EVERYBODY, NO_GRANT
 from app.ledger.protocol import (
+    AtOnce,
     Charged,
     ChargeOrder,
     ForfeitOrder,
@@ -134,8 +135,13 @@ class Charging(Generic[P]):
     release_grid_seconds: float
     _ready: set[str]  # versions seen ready; looking costs 70 us
 
-    async def _begin(self, asked: AskedOnce) -> Begun[P] | Settled:
-        """Charge, or find what was stored before; raises the refusal."""
+    async def _begin(
+        self,
+        asked: AskedOnce,
+        at_once: Callable[[Principal, Dataset, P], AtOnce | None] | None = None,
+    ) -> Begun[P] | Settled:
+        """Charge, or find what was stored before; raises the refusal. What can be answered at once
+        is stored with its charge."""
         reach("F1")
         for _ in range(STALE_TRIES):
             principal = await self.catalogue.principal(asked.token)
@@ -149,6 +155,8 @@ class Charging(Generic[P]):
             except Invalid:
                 await self._must_have_grant(principal, dataset)
                 raise
+            if at_once is not None:
+                order = replace(order, at_once=at_once(principal, dataset, plan))
             outcome = await self.ledger.submit(order)
             if not isinstance(outcome, Stale):
                 break
@@ -220,9 +228,8 @@ class Charging(Generic[P]):
         """What depends on data leaves on a fixed time grid, so that its time tells nothing finer;
         the store tells nothing of it before either."""
         outcome = await self.ledger.submit(order)
-        if isinstance(outcome, Settled) and outcome.wait_seconds:
-            await asyncio.sleep(outcome.wait_seconds)
-        return reply_of(outcome)
+        assert isinstance(outcome, Settled)
+        return await told(outcome)
 
 
 async def why_not(
@@ -248,6 +255,13 @@ async def why_not(
     if engine.lasting:
         ready.add(dataset.version.id)
     return None
+
+
+async def told(outcome: Settled) -> Reply:
+    """When its point of the grid has come."""
+    if outcome.wait_seconds:
+        await asyncio.sleep(outcome.wait_seconds)
+    return reply_of(outcome)
 
 
 def reply_of(outcome: object) -> Reply:
