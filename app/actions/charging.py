@@ -7,7 +7,7 @@ what is sent is what was stored, read back after its commit.
 import asyncio
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 from app.access import Principal, Role
@@ -101,6 +101,7 @@ class Priced(Protocol):
 
 P = TypeVar("P", bound=Priced)
 Made = TypeVar("Made", bound=Priced, covariant=True)
+Answering = Callable[[Principal, Dataset, P], AtOnce | None]
 
 
 class Plans(Protocol[Made]):
@@ -136,9 +137,7 @@ class Charging(Generic[P]):
     _ready: set[str]  # versions seen ready; looking costs 70 us
 
     async def _begin(
-        self,
-        asked: AskedOnce,
-        at_once: Callable[[Principal, Dataset, P], AtOnce | None] | None = None,
+        self, asked: AskedOnce, at_once: Answering[P] | None = None
     ) -> Begun[P] | Settled:
         """Charge, or find what was stored before; raises the refusal. What can be answered at once
         is stored with its charge."""
@@ -151,12 +150,10 @@ class Charging(Generic[P]):
             if self.catalogue.number != number:  # both must be of one state
                 continue
             try:
-                order, plan = await self._order(principal, asked, dataset)
+                order, plan = await self._order(principal, asked, dataset, at_once)
             except Invalid:
                 await self._must_have_grant(principal, dataset)
                 raise
-            if at_once is not None:
-                order = replace(order, at_once=at_once(principal, dataset, plan))
             outcome = await self.ledger.submit(order)
             if not isinstance(outcome, Stale):
                 break
@@ -186,7 +183,11 @@ class Charging(Generic[P]):
             raise NoGrant(NO_GRANT)
 
     async def _order(
-        self, principal: Principal, asked: AskedOnce, dataset: Dataset
+        self,
+        principal: Principal,
+        asked: AskedOnce,
+        dataset: Dataset,
+        at_once: Answering[P] | None,
     ) -> tuple[ChargeOrder, P]:
         number = self.catalogue.number
         currencies = await self.catalogue.currencies(dataset.book_id, principal.holders)
@@ -218,6 +219,7 @@ class Charging(Generic[P]):
             refusal=await self._refusal(principal, dataset, plan),
             catalogue=number,
             lease_seconds=self.lease_seconds,
+            at_once=None if at_once is None else at_once(principal, dataset, plan),
         )
         return order, plan
 

@@ -213,8 +213,9 @@ class ChargeBatch:
             state = State.ANSWERED
         except Exception:  # noqa: BLE001  # drawing again would choose
             answer = None
-        # Not at this instant itself, which is a point of the grid that begins with the charge.
-        at = on_grid(self.now + 1, since=self.now, grid_seconds=at_once.grid_seconds)
+        # Of a grid that begins with the charge the next point is not this instant itself.
+        later = self.now + (at_once.grid_seconds > 0)
+        at = on_grid(later, since=self.now, grid_seconds=at_once.grid_seconds)
         self._insert(order, state, charge.charged, answer, settled_at=at)
         self.recorded = True
         return self._to_be_read(order.charge_id)
