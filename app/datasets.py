@@ -76,7 +76,9 @@ Derived = Annotated[
         {
             "type": "object",
             "description": "What the column is computed from, row by row: {column}, {value}, "
-            "{add}, {subtract}, {multiply}, {divide}, {case, else} or {lookup: {column, map}}.",
+            "{add}, {subtract}, {multiply}, {divide}, {case, else} or {lookup: {column, map}}. A "
+            "registration may name a file instead of a map: {lookup: {column, table: {path, key, "
+            "value}}}.",
             "examples": [{"divide": [{"column": "weight"}, {"column": "height"}]}],
         }
     ),

@@ -5,7 +5,8 @@
     {"add": [...]}  {"multiply": [...]}         two or more
     {"subtract": [a, b]}  {"divide": [a, b]}
     {"case": [{"when": [{"column", "op", "value"}, ...], "then": ...}, ...], "else": ...}
-    {"lookup": {"column": "region", "map": {"north": 1.5, ...}}}      a public table, by its key
+    {"lookup": {"column": "region", "map": {"north": 1.5, ...}}}      a public table, by its key,
+                                 which a registration may also name as a file (`public_tables.py`)
 
 A row's value depends on that row alone, so a derived column changes no sensitivity, and a look-up
 multiplies no person: a key has one line. What is missing makes what is computed of it missing, and

@@ -2,6 +2,7 @@
 
 from collections.abc import (
     Callable,
+    Collection,
     Generator,
     Iterable,
     Iterator,
@@ -106,6 +107,14 @@ class Engine(Protocol):
         """Is the version prepared? Reads no row."""
         ...
 
+    def prepared(self) -> list[str]:
+        """The versions that are prepared here, whoever needs them."""
+        ...
+
+    def drop(self, version_id: str) -> bool:
+        """Delete what was prepared for a version that nobody needs; whether there was any."""
+        ...
+
     def exact(self, dataset: Dataset, tally: Tally, asker: str) -> Exact:
         """The tally of the prepared version. Raises EngineFailed, always the same, never why."""
         ...
@@ -153,6 +162,17 @@ class Engine(Protocol):
 class Engines(Protocol):
     def engine(self, name: str) -> Engine:
         """Raises Invalid for an engine that does not exist."""
+        ...
+
+
+class PublicTables(Protocol):
+    """Files whose lines their owner shows to everybody."""
+
+    def lines(
+        self, path: str, key: str, value: str, *, source: str | None, at: str
+    ) -> list[tuple[Any, Any]]:
+        """Key and value of each line. Raises Invalid, naming fields below `at`; also for the file
+        that is the dataset's own source."""
         ...
 
 
@@ -309,6 +329,12 @@ class Datasets(Protocol):
         closed: bool | None,
         reason: str | None,
     ) -> Dataset: ...
+
+
+class OldVersions(Protocol):
+    def unneeded(self, present: Collection[str]) -> list[str]:
+        """Those of them that no dataset has any more, and that nothing unsettled names."""
+        ...
 
 
 class Budgets(Protocol):

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from threading import Lock
 
 from starlette.types import ASGIApp
 
@@ -14,6 +15,7 @@ from app.actions.ask_stream import AskStream
 from app.actions.background import Background
 from app.actions.book_losses import BookLosses
 from app.actions.cancel_query import CancelQuery
+from app.actions.clear_versions import ClearVersions
 from app.actions.grant_budget import GrantBudget
 from app.actions.open_stream import OpenStream
 from app.actions.preview_queries import PreviewQueries
@@ -24,7 +26,9 @@ from app.actions.trace_tradeoff import TraceTradeoff
 from app.api.application import make_application
 from app.api.services import Services
 from app.engines import ENGINES, load_engine
+from app.engines.connect import Limits
 from app.engines.connections import Unusable, read_connections
+from app.engines.public_tables import FilePublicTables
 from app.errors import Invalid, StoreUnavailable
 from app.interfaces import Engine
 from app.mechanisms.sampling import SystemNoise
@@ -38,6 +42,7 @@ from app.store.connect import Database
 from app.store.datasets import Datasets
 from app.store.history import History
 from app.store.migrate import check_current, migrate
+from app.store.old_versions import OldVersions
 from app.store.people import People
 from app.store.sealing import KeySeal
 from app.store.streams import Streams
@@ -58,11 +63,18 @@ class LoadedEngines:
         except Unusable as error:
             raise SettingsError(str(error)) from None
         self._loaded: dict[str, Engine] = {}
+        self._lock = Lock()
 
     def engine(self, name: str) -> Engine:
         if name not in ENGINES:
             raise Invalid.field("/source/engine", f"one of {', '.join(ENGINES)}")
-        if name not in self._loaded:
+        found = self._loaded.get(name)
+        return self._load(name) if found is None else found
+
+    def _load(self, name: str) -> Engine:
+        with self._lock:
+            if name in self._loaded:  # another thread was first
+                return self._loaded[name]
             self._loaded[name] = load_engine(
                 name,
                 home=self._settings.home,
@@ -74,11 +86,16 @@ class LoadedEngines:
                 ingest_timeout_seconds=self._settings.ingest_timeout_seconds,
                 prepared_bytes_max=self._settings.prepared_bytes_max,
             )
-        return self._loaded[name]
+            return self._loaded[name]
 
     def close(self) -> None:
         for engine in self._loaded.values():
             engine.close()
+
+
+def public_tables(settings: Settings) -> FilePublicTables:
+    limits = Limits(settings.home, settings.engine_memory, settings.engine_threads)
+    return FilePublicTables(limits, settings.data_roots)
 
 
 class Stores:
@@ -93,9 +110,11 @@ class Stores:
         self.history = History(self.database)
         self.streams = Streams(self.database)
         self.engines = LoadedEngines(settings)
+        self.tables = public_tables(settings)
         self.register_dataset = RegisterDataset(self.datasets, self.engines)
-        self.append_epoch = AppendEpoch(self.datasets, self.engines)
-        self.refresh_dataset = RefreshDataset(self.datasets, self.engines)
+        self.clear_versions = ClearVersions(OldVersions(self.database), self.engines)
+        self.append_epoch = AppendEpoch(self.datasets, self.engines, self.clear_versions)
+        self.refresh_dataset = RefreshDataset(self.datasets, self.engines, self.clear_versions)
         self.grant_budget = GrantBudget(self.budgets, self.datasets, self.people)
         self.book_losses = BookLosses(self.budgets, self.datasets, self.people)
 
@@ -147,6 +166,7 @@ def application(settings: Settings | None = None) -> ASGIApp:
         threads = ThreadPoolExecutor(ENGINE_THREADS, thread_name_prefix="engine")
         learners = ThreadPoolExecutor(LEARNING_THREADS, thread_name_prefix="learner")
         background = Background()
+        threads.submit(stores.clear_versions)
         # What is loaded by now stays for good; with every few requests the collector would look
         # through all of it again.
         gc.collect()
@@ -212,6 +232,7 @@ def application(settings: Settings | None = None) -> ASGIApp:
                 history=stores.history,
                 streams=stores.streams,
                 choice=noise,
+                tables=stores.tables,
                 readiness=Ready(stores.database),
             )
         finally:

@@ -38,7 +38,9 @@ SCALARS: dict[str, tuple[dict[str, Any], str, int]] = {  # the query, the curren
     "variance": ({"kind": "variance", "column": "income"}, "pure", 3),
     "sum of whole numbers, with delta": ({"kind": "sum", "column": "age"}, "approximate", 1),
     "mean, renyi": ({"kind": "mean", "column": "income"}, "renyi", 2),
+    "mean, gdp": ({"kind": "mean", "column": "income"}, "gdp", 2),
     "mode by rho": ({"kind": "mode", "column": "region"}, "zcdp", 1),
+    "median, renyi": ({"kind": "median", "column": "age"}, "renyi", 1),
 }
 _NUMBERS = count(1)  # no epsilon and no filter comes twice
 GROUPS = 100_000

@@ -48,6 +48,9 @@ class BasicRule:
     def can_pay(self, cost: Spend) -> bool:
         return cost[0] < INFINITE and (self.spends_delta or cost[1] == 0)
 
+    def pays(self, loss: Loss) -> bool:
+        return self.can_pay(self.read(loss))
+
     def admits(self, total: Spend, terms: Terms) -> bool:
         return total[0] <= terms.limits[0] and total[1] <= terms.limits[1]
 

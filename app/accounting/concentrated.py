@@ -14,9 +14,9 @@ from decimal import Decimal
 
 from typing_extensions import override
 
-from app.accounting import curves
 from app.accounting.conversion import epsilon_of_rho, rho_limit
 from app.accounting.curve_rule import CurveRule, best_order
+from app.accounting.curve_units import pure_rho
 from app.accounting.loss import Loss
 from app.accounting.orders import QUARTERS
 from app.accounting.precise import INFINITE, units_down, units_up
@@ -69,7 +69,7 @@ class ConcentratedRule(CurveRule):
     def pure_cost(self, path: int) -> tuple[Callable[[float], float], Callable[[int], int]]:
         return (
             lambda e: e * math.tanh(e / 2),
-            lambda units: units_up(curves.pure_rho(Decimal(units) / PICO)),
+            pure_rho,
         )
 
     @override

@@ -104,6 +104,9 @@ class CurveRule(ABC):
     def can_pay(self, cost: Spend) -> bool:
         return min(cost[0], *cost[2:]) < INFINITE
 
+    def pays(self, loss: Loss) -> bool:
+        return loss.pure < INFINITE or self.can_pay(self.read(loss))
+
     def admits(self, total: Spend, terms: Terms) -> bool:
         limits = terms.limits
         return total[1] <= limits[1] and (

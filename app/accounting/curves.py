@@ -1,14 +1,15 @@
 """Renyi curves of mechanisms: R(a) bounds the Renyi divergence of order a in both directions.
 
 Each formula takes positive decimals and gives R(a) at one order a > 1; `on_grid` rounds it up to
-units at every order of the public grid. A pure mechanism's loss is given by its e.
+units at orders of the public grid. A pure mechanism's loss is given by its e. Logarithms of 40
+digits take long: `curve_units.py` asks for them only where floats cannot tell the unit.
 
 Sources: Mironov 2017 (Renyi differential privacy); Kairouz, Oh and Viswanath 2015 (randomised
 response is the worst pure mechanism); Dong, Durfee and Rogers 2019 with Cesar and Rogers 2020
 (bounded range); Canonne, Kamath and Steinke 2020 (discrete Gaussian).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal, localcontext
 from functools import lru_cache
 
@@ -21,34 +22,38 @@ _GRID = tuple(decimal(order) for order in ORDERS)
 _CANCELS = Decimal("1e-9")
 
 
-def on_grid(formula: Formula) -> Curve:
-    return tuple(units_up(formula(order)) for order in _GRID)
+_EVERY = range(len(_GRID))  # all places of the grid
 
 
-def _falling(x: Decimal) -> list[Decimal]:
-    """exp(-(2a - 1) x) at every order: orders are whole quarters k, so these are powers of one
-    number, as 2a - 1 = (k - 2) / 2. A power is off by at most 4100 roundings of the 40th digit."""
+def on_grid(formula: Formula, places: Sequence[int] = _EVERY) -> Curve:
+    return tuple(units_up(formula(_GRID[place])) for place in places)
+
+
+def _falling(x: Decimal, places: Sequence[int]) -> list[Decimal]:
+    """exp(-(2a - 1) x) at the orders: they are whole quarters k, so these are powers of one number,
+    as 2a - 1 = (k - 2) / 2. A power is off by at most 4100 roundings of the 40th digit."""
     half = (-x / 2).exp()
-    return [half ** (quarters - 2) for quarters in QUARTERS]
+    return [half ** (QUARTERS[place] - 2) for place in places]
 
 
-def pure_on_grid(e: Decimal) -> Curve:
-    """`pure` at every order."""
+def pure_on_grid(e: Decimal, places: Sequence[int] = _EVERY) -> Curve:
+    """`pure` at the orders."""
     with localcontext(CONTEXT):
         base = _log_one_and(-e)
         return tuple(
-            units_up(e + ((1 + falls).ln() - base) / (a - 1))
-            for a, falls in zip(_GRID, _falling(e), strict=True)
+            units_up(e + ((1 + falls).ln() - base) / (_GRID[place] - 1))
+            for place, falls in zip(places, _falling(e, places), strict=True)
         )
 
 
-def discrete_laplace_on_grid(e: Decimal, steps: Decimal) -> Curve:
-    """`discrete_laplace` at every order."""
+def discrete_laplace_on_grid(e: Decimal, steps: Decimal, places: Sequence[int] = _EVERY) -> Curve:
+    """`discrete_laplace` at the orders."""
     with localcontext(CONTEXT):
         s = e / steps
         p = (-s).exp()
         found = []
-        for a, q, falls in zip(_GRID, _falling(s), _falling(e), strict=True):
+        for place, q, falls in zip(places, _falling(s, places), _falling(e, places), strict=True):
+            a = _GRID[place]
             c = 2 * a - 1
             near = c * s <= _CANCELS
             share = _falls_near(s, c) if near else (1 - p) / (1 - q)

@@ -14,6 +14,7 @@ from statistics import NormalDist
 
 from typing_extensions import override
 
+from app.accounting import quick
 from app.accounting.curve_rule import CurveRule, best_order
 from app.accounting.gaussian import epsilon_at, mu_within, pure_mu
 from app.accounting.loss import Loss
@@ -30,6 +31,7 @@ THEOREM = (
 )
 MU_MAX = 3000  # its square and its epsilon fit 64 bits
 _NORMAL = NormalDist()
+_QUICK_BELOW = Decimal(30)  # beyond, floats would not tell a unit of so large a square
 
 
 class GaussianRule(CurveRule):
@@ -80,6 +82,11 @@ class GaussianRule(CurveRule):
 
 
 def pure_mu_squared(e: Decimal) -> int:
+    """In units: by floats, where these can tell it."""
+    if Decimal(0) < e <= _QUICK_BELOW and (near := quick.pure_mu_squared(float(e))) is not None:
+        found = quick.units_above(0, near)
+        if found is not None:
+            return found
     mu = pure_mu(e)
     with localcontext(CONTEXT):
         return units_up(mu * mu)

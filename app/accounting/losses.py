@@ -5,15 +5,24 @@ The same numbers give the same units on every machine, so the latest are kept.
 
 import math
 from collections.abc import Callable
-from decimal import Decimal, localcontext
+from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache, partial
 
-from app.accounting import curves
+from app.accounting.curve_units import (
+    bounded_range_curve,
+    bounded_range_rho,
+    discrete_laplace_curve,
+    laplace_curve,
+    laplace_rho,
+    pure_curve,
+    pure_rho,
+    randomized_response_curve,
+)
 from app.accounting.gaussian_rule import pure_mu_squared
 from app.accounting.loss import Curve, Loss
 from app.accounting.orders import QUARTERS
-from app.accounting.precise import CONTEXT, INFINITE, decimal, units_up
+from app.accounting.precise import INFINITE, decimal
 from app.accounting.rounding import ATTO, PICO
 
 KEPT = 4096
@@ -22,8 +31,7 @@ KEPT = 4096
 @lru_cache(maxsize=KEPT)
 def pure_loss(epsilon: int) -> Loss:
     """Any mechanism that is `epsilon` units private: priced as randomised response, the worst."""
-    e = Decimal(epsilon) / PICO
-    return _of_pure(epsilon, partial(curves.pure_on_grid, e), curves.pure_rho(e))
+    return _of_pure(epsilon, partial(pure_curve, epsilon), pure_rho(epsilon))
 
 
 @lru_cache(maxsize=KEPT)
@@ -36,18 +44,15 @@ def discrete_laplace_loss(epsilon: int, steps: tuple[Fraction, ...]) -> Loss:
     """
     if min(steps) <= 1:
         return pure_loss(epsilon)
-    e = Decimal(epsilon) / PICO
-    curve = partial(curves.discrete_laplace_on_grid, e, decimal(min(steps)))
+    curve = partial(discrete_laplace_curve, epsilon, min(steps))
     # rho: of randomised response, which bounds every pure mechanism; none tighter is proven.
-    return _of_pure(epsilon, curve, curves.pure_rho(e))
+    return _of_pure(epsilon, curve, pure_rho(epsilon))
 
 
 @lru_cache(maxsize=KEPT)
 def laplace_loss(epsilon: int) -> Loss:
     """Continuous Laplace noise, as others may have drawn it."""
-    e = Decimal(epsilon) / PICO
-    curve = partial(curves.on_grid, partial(curves.laplace, e))
-    return _of_pure(epsilon, curve, curves.laplace_rho(e))
+    return _of_pure(epsilon, partial(laplace_curve, epsilon), laplace_rho(epsilon))
 
 
 @lru_cache(maxsize=KEPT)
@@ -55,47 +60,39 @@ def bounded_range_loss(epsilon: int, rounds: int = 1) -> Loss:
     """The exponential mechanism, or several, each on what the ones before have left, that share
     `epsilon`: of each the log-ratio has range at most epsilon / rounds (Dong, Durfee and Rogers
     2020), and the curves add up."""
-    return _of_rounds(epsilon, rounds, curves.bounded_range, curves.bounded_range_rho)
+    return _of_rounds(epsilon, rounds, bounded_range_curve, bounded_range_rho)
 
 
 @lru_cache(maxsize=KEPT)
 def repeated_loss(epsilon: int, rounds: int) -> Loss:
     """Pure mechanisms, each knowing what the ones before have said, that share `epsilon` evenly."""
-    return _of_rounds(epsilon, rounds, curves.pure, curves.pure_rho)
+    return _of_rounds(epsilon, rounds, pure_curve, pure_rho)
 
 
 def _of_rounds(
     epsilon: int,
     rounds: int,
-    curve: Callable[[Decimal, Decimal], Decimal],
-    rho: Callable[[Decimal], Decimal],
+    curve: Callable[[int, int], Curve],
+    rho: Callable[[int, int], int],
 ) -> Loss:
     """All together are epsilon-private, and of each number the sum over the rounds holds too."""
-    e = decimal(Fraction(epsilon, PICO * rounds))
-
-    def together() -> Curve:
-        with localcontext(CONTEXT):
-            return curves.on_grid(lambda order: rounds * curve(e, order))
-
-    with localcontext(CONTEXT):
-        total = rounds * rho(e)
-    loss = _of_pure(epsilon, together, total)
+    loss = _of_pure(epsilon, partial(curve, epsilon, rounds), rho(epsilon, rounds))
     if rounds == 1:
         return loss
-    return loss.but(mu_squared=lambda: min(loss.mu_squared, rounds * pure_mu_squared(e)))
+    each = decimal(Fraction(epsilon, PICO * rounds))
+    return loss.but(mu_squared=lambda: min(loss.mu_squared, rounds * pure_mu_squared(each)))
 
 
 @lru_cache(maxsize=KEPT)
 def randomized_response_loss(epsilon: int, categories: int) -> Loss:
     """One of several categories reported, the true one with odds of at most exp(epsilon)."""
-    e = Decimal(epsilon) / PICO
-    curve = partial(curves.on_grid, partial(curves.randomized_response, e, categories))
-    return _of_pure(epsilon, curve, curves.pure_rho(e))
+    curve = partial(randomized_response_curve, epsilon, categories)
+    return _of_pure(epsilon, curve, pure_rho(epsilon))
 
 
-def _of_pure(epsilon: int, curve: Callable[[], Curve], rho: Decimal) -> Loss:
+def _of_pure(epsilon: int, curve: Callable[[], Curve], rho: int) -> Loss:
     mu_squared = partial(pure_mu_squared, Decimal(epsilon) / PICO)
-    return Loss(epsilon, 0, epsilon, 0, units_up(rho), mu_squared, curve)
+    return Loss(epsilon, 0, epsilon, 0, rho, mu_squared, curve)
 
 
 def generic_loss(epsilon: int, delta: int) -> Loss:

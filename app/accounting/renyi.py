@@ -14,12 +14,12 @@ from fractions import Fraction
 
 from typing_extensions import override
 
-from app.accounting import curves
 from app.accounting.conversion import renyi_limit
 from app.accounting.curve_rule import CurveRule, best_order, weights
+from app.accounting.curve_units import pure_at
 from app.accounting.loss import Loss
 from app.accounting.orders import ORDERS, PLACES
-from app.accounting.precise import INFINITE, decimal, units_down, units_up
+from app.accounting.precise import INFINITE, decimal, units_down
 from app.accounting.rounding import PICO
 from app.accounting.spending import Spend
 from app.accounting.terms import Terms, Wish
@@ -75,14 +75,13 @@ class RenyiRule(CurveRule):
 
     @override
     def pure_cost(self, path: int) -> tuple[Callable[[float], float], Callable[[int], int]]:
-        order = decimal(ORDERS[path])
-        a = float(order)
+        a = float(ORDERS[path])
 
         def roughly(e: float) -> float:
             tails = math.log1p(math.exp((1 - 2 * a) * e)) - math.log1p(math.exp(-e))
             return e + tails / (a - 1)
 
-        return roughly, lambda units: units_up(curves.pure(Decimal(units) / PICO, order))
+        return roughly, lambda units: pure_at(units, path)
 
     @override
     def own_units(self, spend: Spend, terms: Terms) -> dict[str, float | None]:

@@ -39,6 +39,10 @@ class Rule(Protocol):
         """Could any account of this currency pay for it?"""
         ...
 
+    def pays(self, loss: Loss) -> bool:
+        """The same of a loss, without working out more of it than that needs."""
+        ...
+
     def admits(self, total: Spend, terms: Terms) -> bool: ...
 
     def used(self, total: Spend, terms: Terms) -> float:

@@ -8,6 +8,7 @@ loss; a row is in one epoch for ever.
 from dataclasses import dataclass, replace
 
 from app.access import Principal, Role
+from app.actions.clear_versions import ClearVersions, dropped_if_refused
 from app.datasets import EPOCHS_MAX, Dataset, Epoch, EpochColumn, Version
 from app.errors import Conflict, Invalid
 from app.interfaces import Datasets, Engines
@@ -18,6 +19,7 @@ from app.names import new_id
 class AppendEpoch:
     datasets: Datasets
     engines: Engines
+    clear_versions: ClearVersions
 
     def __call__(
         self, principal: Principal, *, name: str, path: str, reason: str | None
@@ -42,4 +44,7 @@ class AppendEpoch:
             version=Version(new_id("v"), version.number + 1, version.digest, version.seed, epochs),
         )
         engine.prepare(after)
-        return self.datasets.append(principal.name, before, after, inspection, reason=reason)
+        with dropped_if_refused(engine, after.version.id):
+            stored = self.datasets.append(principal.name, before, after, inspection, reason=reason)
+        self.clear_versions()
+        return stored

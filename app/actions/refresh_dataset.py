@@ -10,6 +10,7 @@ replace_one only the same rows, for their public number would be said again with
 from dataclasses import dataclass, replace
 
 from app.access import Principal, Role
+from app.actions.clear_versions import ClearVersions, dropped_if_refused
 from app.datasets import Dataset, Version
 from app.errors import Conflict, Invalid
 from app.interfaces import Datasets, Engines
@@ -20,6 +21,7 @@ from app.names import new_id
 class RefreshDataset:
     datasets: Datasets
     engines: Engines
+    clear_versions: ClearVersions
 
     def __call__(self, principal: Principal, *, name: str, reason: str | None) -> Dataset:
         principal.must_be(Role.ADMIN)
@@ -32,7 +34,10 @@ class RefreshDataset:
         version = Version(new_id("v"), 1, inspection.digest, before.version.seed)
         after = replace(before, version=version)
         engine.prepare(after)
-        return self.datasets.refresh(principal.name, before, after, inspection, reason=reason)
+        with dropped_if_refused(engine, after.version.id):
+            stored = self.datasets.refresh(principal.name, before, after, inspection, reason=reason)
+        self.clear_versions()
+        return stored
 
 
 def _must_be_free_to_change(before: Dataset, *, same: bool) -> None:

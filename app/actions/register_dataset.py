@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from app.access import Principal, Role
+from app.actions.clear_versions import dropped_if_refused
 from app.datasets import Card, ColumnPerson, Dataset, RowPerson, Source, Version
 from app.errors import Invalid
 from app.interfaces import Datasets, Engines
@@ -57,6 +58,10 @@ class RegisterDataset:
             created_at=0,
         )
         engine.prepare(dataset)
-        return self.datasets.register(
-            principal.name, dataset, inspection, reason=reason, request=request, body=body
-        )
+        with dropped_if_refused(engine, dataset.version.id):
+            stored = self.datasets.register(
+                principal.name, dataset, inspection, reason=reason, request=request, body=body
+            )
+        if stored.version.id != dataset.version.id:  # the same request was stored meanwhile
+            engine.drop(dataset.version.id)
+        return stored

@@ -50,6 +50,12 @@ class Parsed(Generic[T]):
     request_key: str | None
     told: Told = as_it_is
 
+    def at(self, request: Request, text: str | None = None) -> "Parsed[T]":
+        """An administrative request is repeated only at its own path; `text` is what was sent,
+        where that was translated."""
+        place = f"{request.method} {request.url.path}\n{text or self.text}"
+        return replace(self, hash=hashlib.sha256(place.encode()).hexdigest())
+
 
 def body(
     model: Any, *, empty: bool = False, translate: Translate | None = None
@@ -62,9 +68,7 @@ def body(
         given = raw or b"null" if empty else raw
         key = request_key(request)
         parsed = await aside(raw, lambda: parse(given, adapter, key, translate))
-        # An administrative request is repeated only at its own path.
-        place = f"{request.method} {request.url.path}\n{parsed.text}"
-        return replace(parsed, hash=hashlib.sha256(place.encode()).hexdigest())
+        return parsed.at(request)
 
     return read
 

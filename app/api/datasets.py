@@ -1,15 +1,17 @@
 """Datasets: register, look at the public card, made-up rows, describe, close, append epochs."""
 
+import asyncio
 import json
 from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
-from fastapi import APIRouter, Depends, Query, Response
-from pydantic import BaseModel, Field
+from fastapi import APIRouter, Depends, Query, Request, Response
+from pydantic import BaseModel, Field, TypeAdapter
 
 from app.access import Principal, Role
+from app.actions.public_tables import with_tables
 from app.actions.sample_rows import sample_rows
-from app.api.body import Parsed, body
+from app.api.body import Parsed, Told, as_it_is, body, parse, read_bytes, request_key
 from app.api.openapi import documented, problems
 from app.api.principal import Admin, Anyone, Given
 from app.api.services import Services
@@ -25,6 +27,7 @@ from app.api.wire import (
 )
 from app.datasets import Card, Cells, Column, Dataset, Neighbours, Person, Source
 from app.errors import Invalid, NotFound
+from app.ledger.chain import canonical
 
 router = APIRouter(tags=["datasets"])
 
@@ -135,6 +138,26 @@ class SampleResponse(BaseModel):
     rows: list[dict[str, Any]]
 
 
+_REGISTRATION: TypeAdapter[DatasetRequest] = TypeAdapter(DatasetRequest)
+
+
+async def _registration(request: Request, given: Given, principal: Admin) -> Parsed[DatasetRequest]:
+    """The body with its public tables read: of an administrator, so no one else has a file read."""
+
+    raw, key = await read_bytes(request), request_key(request)
+
+    def read() -> Parsed[DatasetRequest]:
+        texts: list[str] = []
+
+        def translate(sent: Any) -> tuple[Any, Told]:
+            texts.append(canonical(sent))
+            return with_tables(sent, given.tables), as_it_is
+
+        return parse(raw, _REGISTRATION, key, translate).at(request, *texts)
+
+    return await asyncio.to_thread(read)
+
+
 @router.post(
     "/v1/datasets",
     **documented(
@@ -151,10 +174,12 @@ class SampleResponse(BaseModel):
 def register(
     given: Given,
     principal: Admin,
-    parsed: Annotated[Parsed[DatasetRequest], Depends(body(DatasetRequest))],
+    parsed: Annotated[Parsed[DatasetRequest], Depends(_registration)],
 ) -> Response:
     """The card is checked against the file's column names and types, never against its values. The
-    same rows or the same file under another name share the loss of the first."""
+    same rows or the same file under another name share the loss of the first. A lookup of a derived
+    column may name a public table, `{"path", "key", "value"}`: it is read now and becomes part of
+    the card, which everybody who may ask sees."""
     wanted = parsed.value
     fields = {name: getattr(wanted, name) for name in Card.model_fields}
     dataset = given.register_dataset(

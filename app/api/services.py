@@ -18,7 +18,16 @@ from app.actions.refresh_dataset import RefreshDataset
 from app.actions.register_dataset import RegisterDataset
 from app.actions.sample_rows import Choice
 from app.actions.trace_tradeoff import TraceTradeoff
-from app.interfaces import Budgets, Catalogue, Datasets, History, Ledger, People, Streams
+from app.interfaces import (
+    Budgets,
+    Catalogue,
+    Datasets,
+    History,
+    Ledger,
+    People,
+    PublicTables,
+    Streams,
+)
 from app.planning.plan import Planner
 
 
@@ -51,6 +60,7 @@ class Services:
     history: History
     streams: Streams
     choice: Choice
+    tables: PublicTables
     readiness: Readiness
 
 

@@ -120,7 +120,7 @@ def _add(
             if not typer.confirm("Register with this card?"):
                 raise Invalid("Nothing was registered.")
     else:
-        card, given = _read_card(card_path)
+        card, given = _read_card(card_path, settings, source)
     check_fit(card, table)  # before anything is written
 
     from app.main import Stores  # all rooms, which takes a second
@@ -234,12 +234,17 @@ def _proposed(source: "SourceFiles", table: "SourceTable") -> "Card":
     raise typer.Exit(INCOMPLETE)
 
 
-def _read_card(path: Path) -> "tuple[Card, dict[str, Any]]":
-    """The card, and the name and description that may stand beside it."""
+def _read_card(
+    path: Path, settings: Settings, source: "SourceFiles"
+) -> "tuple[Card, dict[str, Any]]":
+    """The card, and the name and description that may stand beside it; its public tables are read
+    from the data roots."""
     from pydantic import TypeAdapter
 
-    from app.api.body import parse
+    from app.actions.public_tables import with_tables
+    from app.api.body import as_it_is, parse
     from app.datasets import Card
+    from app.main import public_tables
 
     class CardFile(Card):
         name: str | None = None
@@ -250,7 +255,13 @@ def _read_card(path: Path) -> "tuple[Card, dict[str, Any]]":
     except OSError as error:
         raise Invalid(f"{path}: {error.strerror}.") from None
     try:
-        found = parse(raw, TypeAdapter(CardFile), None).value
+        tables, rows = public_tables(settings), str(source.place)
+        found = parse(
+            raw,
+            TypeAdapter(CardFile),
+            None,
+            lambda sent: (with_tables(sent, tables, source=rows), as_it_is),
+        ).value
     except Invalid as error:
         detail = "not a card that can be registered." if error.fields else error.detail
         raise Invalid(f"{path}: {detail}", *error.fields) from None

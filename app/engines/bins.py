@@ -92,7 +92,7 @@ def binned(
     first, *_, last = grouping.edges
     inside = and_(stored >= _bound(first, kind), stored <= _bound(last, kind))
     if not days and GUESS_COUNT_MIN <= len(grouping.edges) - 1 <= GUESS_COUNT_MAX:
-        numbers: Sequence[Any] = grouping.edges
+        numbers: tuple[Any, ...] = grouping.edges
         # Of DuckDB alone: to PostgreSQL a quotient that is lost in zero is an error.
         even = find_even(numbers) if layout.dialect.name == "duckdb" else None
         if even is not None:

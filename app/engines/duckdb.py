@@ -23,7 +23,12 @@ from app.engines.fitting import check_fit
 from app.engines.graph import count_graph
 from app.engines.layout import Layout
 from app.engines.paths import WANTED, SourceFiles, resolve_source
-from app.engines.prepare import prepare_version, version_path
+from app.engines.prepare import (
+    drop_version,
+    prepare_version,
+    prepared_versions,
+    version_path,
+)
 from app.engines.reading import readable
 from app.engines.records import DuckDBRecords, KeptRecords
 from app.engines.sources import SourceTable, open_table, source_digest, source_state
@@ -97,6 +102,14 @@ class DuckDBEngine(SqlEngine):
 
     def ready(self, dataset: Dataset) -> bool:
         return version_path(self._limits.home, dataset.version.id).exists()
+
+    def prepared(self) -> list[str]:
+        return prepared_versions(self._limits.home)
+
+    def drop(self, version_id: str) -> bool:
+        dropped = drop_version(self._limits.home, version_id)
+        self._versions.drop(version_id)
+        return dropped
 
     @contextmanager
     @override

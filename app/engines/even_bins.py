@@ -11,8 +11,8 @@ that every engine computes with, before it is asked of one. It spares a join wit
 which took more time than all the rest of such a question.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -83,7 +83,8 @@ class Even:
         )
 
 
-def find_even(edges: Sequence[float]) -> Even | None:
+@lru_cache(maxsize=64)
+def find_even(edges: tuple[float, ...]) -> Even | None:
     """How a quotient tells the intervals, if one does; the last may be of any width."""
     first, count = edges[0], len(edges) - 1
     tried = [

@@ -35,6 +35,29 @@ def version_path(home: Path, version_id: str) -> Path:
     return home / "versions" / f"{version_id}.duckdb"
 
 
+def prepared_versions(home: Path) -> list[str]:
+    """The identifiers of all that are there and whole."""
+    found = (path.stem for path in (home / "versions").glob("*.duckdb"))
+    return sorted(each for each in found if _VERSION_ID.fullmatch(each))
+
+
+def drop_version(home: Path, version_id: str) -> bool:
+    """Delete it, with what was left of building it; not while it is being built. Who has it open
+    reads on: a file is there until the last one has closed it."""
+    final = version_path(home, version_id)
+    lock = final.with_suffix(".lock")
+    if not final.exists():
+        return False
+    with _locked(lock, wait=False) as held:
+        if not held:
+            return False
+        final.unlink(missing_ok=True)
+        _remove(final.with_suffix(".building"))
+        lock.unlink(missing_ok=True)
+        _flush(final.parent)
+        return True
+
+
 def prepare_version(
     dataset: Dataset, sources: Sequence[SourceFiles], limits: Limits, timeout_seconds: float
 ) -> None:
@@ -104,14 +127,35 @@ def _write_categories(connection: duckdb.DuckDBPyConnection, dataset: Dataset) -
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Only one process and thread at a time; the lock is released when its holder dies."""
-    descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+def _locked(path: Path, *, wait: bool = True) -> Iterator[bool]:
+    """Only one process and thread at a time; the lock is released when its holder dies. Tells
+    whether it is held, which without waiting it may not be."""
+    descriptor, held = _lock(path, wait=wait)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
+        yield held
     finally:
         os.close(descriptor)
+
+
+def _lock(path: Path, *, wait: bool) -> tuple[int, bool]:
+    while True:
+        descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            return descriptor, False
+        # Whoever held it may have deleted the file meanwhile, and another one made a new one: a
+        # lock on what has no name keeps nobody out.
+        if _is_at(descriptor, path):
+            return descriptor, True
+        os.close(descriptor)
+
+
+def _is_at(descriptor: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(path))
+    except FileNotFoundError:
+        return False
 
 
 def _flush(path: Path) -> None:

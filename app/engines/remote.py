@@ -145,6 +145,12 @@ class RemoteEngine(SqlEngine):
 
     # Asking
 
+    def prepared(self) -> list[str]:
+        return []
+
+    def drop(self, version_id: str) -> bool:
+        return False
+
     def ready(self, dataset: Dataset) -> bool:
         """Nothing is prepared: `prepare` looks every time."""
         return False

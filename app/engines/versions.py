@@ -67,6 +67,13 @@ class OpenVersions:
         with self._lock:
             self._close_unused(0)
 
+    def drop(self, version_id: str) -> None:
+        """Let go of a version that was deleted: now, or when its last user has done."""
+        with self._lock:
+            version = self._open.pop(version_id, None)
+            if version is not None and version.users == 0:
+                version.close()
+
     def __len__(self) -> int:
         return len(self._open)
 

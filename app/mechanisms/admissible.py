@@ -17,11 +17,13 @@ Python's decimal exp, ln and sqrt are correctly rounded, as it promises.
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from app.accounting.loss import Loss
 from app.errors import Invalid
@@ -31,8 +33,10 @@ from app.mechanisms.smooth_bound import BETA_MAX, BETA_MIN
 
 AT = "/mechanism"
 EPSILON_MAX = 100  # above there would be hardly any noise
+Numbers = np.ndarray[Any, np.dtype[np.float64]]
 FINE = Context(prec=80, Emax=10**9, Emin=-(10**9))
 DEPENDS = "the noise is scaled to the smooth sensitivity, which depends on the rows and is not told"
+_GRID = 2.0 ** (-np.arange(1, 89, dtype=np.float64) / 8.0)  # of beta, below its limit
 BELOW = 1 - Fraction(1, 10**20)  # a limit computed with 80 digits is off by far less of itself
 
 
@@ -115,27 +119,29 @@ def even_spread(beta: float, moves: int = 1) -> float:
     return one * math.expm1(beta) / math.expm1(rate)
 
 
-def least(
-    found: Iterable[tuple[float, float, dict[str, float]]], moves: int
-) -> tuple[Fraction, dict[str, float]]:
-    """Of betas, half widths in units of S, and parameters: the one with the least noise where
-    values are spread evenly. Raises ArithmeticError where there is none."""
-    best = min(
-        ((width * even_spread(beta, moves), beta, chosen) for beta, width, chosen in found),
-        key=lambda each: each[0],
-        default=None,
-    )
-    if best is None or not math.isfinite(best[0]):
+def least(beta: Numbers, width: Numbers, moves: int) -> tuple[Fraction, int]:
+    """Of betas and half widths in units of S, a row of each for each choice of the parameters: the
+    beta with the least noise where values are spread evenly, and its row. A width that is infinite
+    or not a number is not borne. Raises ArithmeticError where none is."""
+    noise = np.nan_to_num(width * _even_spreads(beta, moves), nan=np.inf)
+    place = int(np.argmin(noise))
+    if not math.isfinite(noise.flat[place]):
         raise ArithmeticError("no beta is borne at this price")
-    return Fraction(best[1]), best[2]
+    return Fraction(float(beta.flat[place])), place // beta.shape[1]
 
 
-def betas(wished: float | None, limit: float) -> list[float]:
-    """Those to look at: the one that was asked for, or a grid below the limit."""
+def _even_spreads(beta: Numbers, moves: int) -> Numbers:
+    """`even_spread` of many."""
+    rate = beta / moves
+    one = np.where(rate < 1.0, np.exp(np.minimum(rate, 1.0) - 1.0) / rate, 1.0)
+    return one if moves == 1 else one * np.expm1(beta) / np.expm1(rate)
+
+
+def betas(wished: float | None, limits: Numbers) -> Numbers:
+    """Those to look at, a row below each limit: the one that was asked for, or a grid."""
     if wished is not None:
-        return [wished]
-    limit = min(limit, BETA_MAX)
-    return [limit * 2.0 ** (-j / 8.0) for j in range(1, 89)]
+        return np.full((len(limits), 1), wished)
+    return np.minimum(limits, BETA_MAX)[:, None] * _GRID
 
 
 def must_bear(beta: float | None, limit: float) -> None:

@@ -25,7 +25,7 @@ Rounding: 80 digits; s is rounded down, and rho is the whole units that are char
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache, partial
@@ -42,6 +42,7 @@ from app.mechanisms.admissible import (
     Admissible,
     Budget,
     Drawn,
+    Numbers,
     betas,
     even_spread,
     fine,
@@ -143,16 +144,14 @@ def _prepared(
     widest = Fraction(SIGMAS[-1] if wish.sigma is None else wish.sigma)
     must_bear(wish.beta, c / float(stretch(widest)))
 
-    def found() -> Iterator[tuple[float, float, dict[str, float]]]:
-        for sigma in SIGMAS if wish.sigma is None else (wish.sigma,):
-            costs, steep = float(stretch(Fraction(sigma))), float(slope(Fraction(sigma)))
-            size = quantile(sigma, 0.95)
-            for beta in betas(wish.beta, c / costs):
-                if beta * costs < c * (1 - 1e-12):
-                    yield beta, size * steep / (c - beta * costs), {"sigma": sigma}
-
-    beta, chosen = least(found(), budget.moves)
-    sigma = Fraction(chosen["sigma"])
+    choices = SIGMAS if wish.sigma is None else (wish.sigma,)
+    costs, noise = _looked_at(stretch, slope, quantile, choices)
+    looked_at = betas(wish.beta, (c / costs)[:, 0])
+    with np.errstate(all="ignore"):
+        width = noise / (c - looked_at * costs)
+    width[looked_at * costs >= c * (1 - 1e-12)] = np.inf
+    beta, row = least(looked_at, width, budget.moves)
+    sigma = Fraction(choices[row])
     s = divisor(rho, beta, sigma, stretch, slope)
     size = partial(quantile, float(sigma))
     return Admissible(
@@ -166,6 +165,19 @@ def _prepared(
         quantile=size,
         even=size(0.95) / float(s) * even_spread(float(beta), budget.moves),
     )
+
+
+@lru_cache(maxsize=64)
+def _looked_at(
+    stretch: Callable[[Fraction], Decimal],
+    slope: Callable[[Fraction], Decimal],
+    quantile: Callable[[float, float], float],
+    sigmas: tuple[float, ...],
+) -> tuple[Numbers, Numbers]:
+    """Of each sigma, what a stretch costs, and the noise if a shift costs 1: a column of each."""
+    costs = [[float(stretch(Fraction(sigma)))] for sigma in sigmas]
+    noise = [[quantile(sigma, 0.95) * float(slope(Fraction(sigma)))] for sigma in sigmas]
+    return np.array(costs), np.array(noise)
 
 
 def draw_laplace_log_normal(sigma: Fraction, noise: Noise) -> Drawn:

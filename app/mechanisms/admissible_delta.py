@@ -18,11 +18,12 @@ Rounding: everything is computed to 40 digits and more, deltas up and a down.
 """
 
 import math
-from collections.abc import Iterator
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
 from statistics import NormalDist
+
+import numpy as np
 
 from app.accounting.gaussian import mu_within, normal_cdf
 from app.accounting.losses import generic_loss
@@ -32,6 +33,7 @@ from app.mechanisms.admissible import (
     Admissible,
     Budget,
     Drawn,
+    Numbers,
     betas,
     even_spread,
     fine,
@@ -41,7 +43,6 @@ from app.mechanisms.admissible import (
 )
 from app.mechanisms.asked import CannotServe, SmoothWish
 from app.mechanisms.directed import both_ways
-from app.mechanisms.gaussian_calibration import mu_near
 from app.mechanisms.lazy_real import Ends, LazyReal, exponential, half_normal
 from app.mechanisms.release import Noise
 
@@ -50,6 +51,9 @@ GAUSSIAN = "gaussian"
 _STRETCH_SHARE = 0.1  # of delta, which the stretch of Gaussian noise may take
 _ABOVE = 1 + Decimal("1e-20")
 _NORMAL = NormalDist()
+_STEPS = 10
+_ROOT_TWO, _ROOT_TWO_PI = math.sqrt(2.0), math.sqrt(2.0 * math.pi)
+_TWO_OVER_ROOT_PI = 2.0 / math.sqrt(math.pi)
 
 
 @lru_cache(maxsize=512)
@@ -57,15 +61,10 @@ def laplace(budget: Budget, wish: SmoothWish) -> Admissible:
     units, epsilon, delta = _promise(budget)
     must_bear(wish.beta, float(epsilon))
 
-    def found() -> Iterator[tuple[float, float, dict[str, float]]]:
-        for beta in betas(wish.beta, float(epsilon)):
-            try:
-                s = laplace_divisor(epsilon, delta, Fraction(beta))
-            except ArithmeticError:
-                continue
-            yield beta, laplace_quantile(0.95) / float(s), {}
-
-    beta, _ = least(found(), budget.moves)
+    looked_at = betas(wish.beta, np.array([float(epsilon)]))
+    with np.errstate(all="ignore"):
+        width = laplace_quantile(0.95) / _laplace_near(float(epsilon), float(delta), looked_at)
+    beta, _ = least(looked_at, width, budget.moves)
     s = laplace_divisor(epsilon, delta, beta)
     return Admissible(
         name=LAPLACE,
@@ -92,6 +91,15 @@ def laplace_divisor(epsilon: Fraction, delta: Fraction, beta: Fraction) -> Fract
         return floor(min(e, (e - b) * b.exp(), narrower))
 
 
+def _laplace_near(epsilon: float, delta: float, beta: Numbers) -> Numbers:
+    """`laplace_divisor` of many, by floats: not a number where a beta is not borne."""
+    grows = np.expm1(beta)
+    log_bound = np.log(delta / -np.expm1(-beta)) + (epsilon + beta) / grows
+    narrower = grows * (log_bound + np.log1p(np.sqrt(-np.expm1(-2.0 * log_bound))))
+    found = np.minimum(np.minimum(epsilon, (epsilon - beta) * np.exp(beta)), narrower)
+    return np.where((log_bound > 0.0) & (beta < epsilon), found, np.nan)
+
+
 def laplace_quantile(confidence: float) -> float:
     return -math.log1p(-confidence)
 
@@ -103,18 +111,8 @@ def draw_laplace(noise: Noise) -> Drawn:
 @lru_cache(maxsize=512)
 def gaussian(budget: Budget, wish: SmoothWish) -> Admissible:
     units, epsilon, delta = _promise(budget)
-    must_bear(wish.beta, float(epsilon))
-
-    def found() -> Iterator[tuple[float, float, dict[str, float]]]:
-        for beta in betas(wish.beta, float(epsilon)):
-            stretch = _stretch_near(float(epsilon), float(delta), beta)
-            if stretch < float(epsilon):
-                kept = float(delta) * (1.0 - _STRETCH_SHARE)
-                s = mu_near(float(epsilon) - stretch, kept)
-                yield beta, gaussian_quantile(0.95) / s, {"stretch": stretch}
-
-    beta, chosen = least(found(), budget.moves)
-    s = gaussian_divisor(epsilon, delta, beta, Fraction(chosen["stretch"]))
+    beta, stretch, _ = _gaussian_near(budget, wish)
+    s = gaussian_divisor(epsilon, delta, beta, stretch)
     return Admissible(
         name=GAUSSIAN,
         parameters={},
@@ -126,6 +124,27 @@ def gaussian(budget: Budget, wish: SmoothWish) -> Admissible:
         quantile=gaussian_quantile,
         even=gaussian_quantile(0.95) / float(s) * even_spread(float(beta), budget.moves),
     )
+
+
+def gaussian_even(budget: Budget, wish: SmoothWish) -> float:
+    """About the `even` of `gaussian`, whose exact numbers take longest of all."""
+    beta, _, s = _gaussian_near(budget, wish)
+    return gaussian_quantile(0.95) / s * even_spread(float(beta), budget.moves)
+
+
+@lru_cache(maxsize=512)
+def _gaussian_near(budget: Budget, wish: SmoothWish) -> tuple[Fraction, Fraction, float]:
+    """The beta, the part of epsilon for the stretch, and about the divisor."""
+    _, exact_epsilon, exact_delta = _promise(budget)
+    epsilon, delta = float(exact_epsilon), float(exact_delta)
+    must_bear(wish.beta, epsilon)
+    looked_at = betas(wish.beta, np.array([epsilon]))
+    with np.errstate(all="ignore"):
+        stretches = _stretches_near(epsilon, delta, looked_at)
+        mus = _mus_near(epsilon - stretches, delta * (1.0 - _STRETCH_SHARE))
+        beta, _ = least(looked_at, gaussian_quantile(0.95) / mus, budget.moves)
+    place = int(np.argmax(looked_at == float(beta)))
+    return beta, Fraction(float(stretches.flat[place])), float(mus.flat[place])
 
 
 def gaussian_divisor(
@@ -143,23 +162,39 @@ def gaussian_divisor(
         return floor(mu_within(shift, kept))
 
 
-def _stretch_near(epsilon: float, delta: float, beta: float) -> float:
-    """About the least part of epsilon with which the stretch takes its share of delta."""
+def _stretches_near(epsilon: float, delta: float, beta: Numbers) -> Numbers:
+    """About the least part of epsilon with which the stretch takes its share of delta; not a number
+    where not even all of it is enough. The logarithm of what it takes, epsilon - x + ln(erfc z)
+    with z^2 = (x + beta) / (e^(2 beta) - 1), falls and is convex in x: Newton's steps from x = beta
+    never go too far. What comes of it is checked."""
+    from scipy.special import erfcx
 
-    def fits(stretch: float) -> bool:
-        beyond = math.sqrt(2 * (stretch + beta) / math.expm1(2 * beta))
-        taken = math.exp(min(700.0, epsilon - stretch)) * math.erfc(beyond / math.sqrt(2))
-        return taken <= _STRETCH_SHARE * delta * (1 - 1e-9)
+    grows = np.expm1(2.0 * beta)
+    wanted = math.log(_STRETCH_SHARE * delta) - 1e-9
+    x = beta
+    for _ in range(_STEPS):
+        z = np.sqrt((x + beta) / grows)
+        scaled = erfcx(z)
+        excess = epsilon - x + np.log(scaled) - z * z - wanted
+        falls = 1.0 + _TWO_OVER_ROOT_PI / scaled / (2.0 * z * grows)
+        x = np.maximum(beta, x + excess / falls)
+    return np.where(x < epsilon, x, np.nan)
 
-    low, high = beta, epsilon
-    if not fits(high):
-        return math.inf
-    if fits(low):
-        return low
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (low, middle) if fits(middle) else (middle, high)
-    return high
+
+def _mus_near(epsilon: Numbers, delta: float) -> Numbers:
+    """About the mu of which continuous noise has this profile, for many epsilons: by Newton's steps
+    on logarithms, from one that surely fits (`accounting/gaussian.py`, `mu_within`)."""
+    from scipy.special import erfc, erfcx
+
+    root = math.sqrt(-2.0 * math.log(delta))
+    mu = np.maximum(2.0 * epsilon / (np.sqrt(root * root + 2.0 * epsilon) + root), 2.0 * delta)
+    for _ in range(_STEPS):
+        x = epsilon / mu - mu / 2.0
+        density = np.exp(-x * x / 2.0)
+        found = 0.5 * erfc(x / _ROOT_TWO) - 0.5 * density * erfcx((x + mu) / _ROOT_TWO)
+        slope = mu * density / (found * _ROOT_TWO_PI)
+        mu = mu * np.exp(np.clip(np.log(delta / found) / slope, -1.0, 1.0))
+    return mu
 
 
 def gaussian_quantile(confidence: float) -> float:

@@ -20,10 +20,12 @@ power law beyond, and taken with probability 1/(1 + z^g) or 1/(1 + z^-g), which 
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache, partial
+
+import numpy as np
 
 from app.accounting.losses import pure_loss
 from app.accounting.rounding import PICO
@@ -34,6 +36,7 @@ from app.mechanisms.admissible import (
     Admissible,
     Budget,
     Drawn,
+    Numbers,
     betas,
     even_spread,
     fine,
@@ -63,16 +66,15 @@ def student_t(budget: Budget, wish: SmoothWish) -> Admissible:
     elif wish.beta is not None:
         must_bear(wish.beta, epsilon)
 
-    def found() -> Iterator[tuple[float, float, dict[str, float]]]:
-        for degrees in DEGREES if wish.degrees is None else (wish.degrees,):
-            for beta in betas(wish.beta, epsilon / degrees):
-                if beta < epsilon / degrees:
-                    s = _student_float(epsilon, beta, degrees)
-                    if s > 0.0:
-                        yield beta, student_quantile(degrees, 0.95) / s, {"degrees": degrees}
-
-    beta, chosen = least(found(), budget.moves)
-    degrees = int(chosen["degrees"])
+    choices = DEGREES if wish.degrees is None else (wish.degrees,)
+    limits = epsilon / np.array(choices, dtype=np.float64)
+    looked_at = betas(wish.beta, limits)
+    sizes = np.array([[student_quantile(degrees, 0.95)] for degrees in choices])
+    with np.errstate(all="ignore"):
+        width = sizes / _student_near(epsilon, looked_at, choices)
+    width[looked_at >= limits[:, None]] = np.inf
+    beta, row = least(looked_at, width, budget.moves)
+    degrees = choices[row]
     s = student_divisor(_exact(budget), beta, degrees)
     quantile = partial(student_quantile, degrees)
     return Admissible(
@@ -101,14 +103,17 @@ def student_divisor(epsilon: Fraction, beta: Fraction, degrees: int) -> Fraction
         return floor(min(shift, room.sqrt()))
 
 
-def _student_float(epsilon: float, beta: float, d: int) -> float:
+def _student_near(epsilon: float, beta: Numbers, degrees: Sequence[int]) -> Numbers:
+    """`student_divisor` of rows of betas, by floats: 0 where one is not borne."""
+    d = np.array(degrees, dtype=np.float64)[:, None]
     phi = (2 * epsilon - (d - 1) * beta) / (d + 1)
-    # cosh phi - cosh beta, without cancelling
-    apart = 2 * math.sinh((phi + beta) / 2) * math.sinh((phi - beta) / 2)
-    shift = 2 * math.sqrt(d) * math.sinh(epsilon / (d + 1))
-    return min(shift, math.sqrt(max(0.0, 2 * d * math.exp(beta) * apart)))
+    apart = 2 * np.sinh((phi + beta) / 2) * np.sinh((phi - beta) / 2)
+    shift = 2 * np.sqrt(d) * np.sinh(epsilon / (d + 1))
+    found: Numbers = np.minimum(shift, np.sqrt(np.maximum(0.0, 2 * d * np.exp(beta) * apart)))
+    return found
 
 
+@lru_cache(maxsize=512)
 def student_quantile(degrees: int, confidence: float) -> float:
     from scipy.special import stdtrit
 
@@ -158,17 +163,17 @@ def cauchy(budget: Budget, wish: SmoothWish) -> Admissible:
     epsilon = _epsilon(budget)
     must_bear(wish.beta, epsilon / max(1.0, (wish.gamma or 2.0) - 1.0))
 
-    def found() -> Iterator[tuple[float, float, dict[str, float]]]:
-        for gamma in EXPONENTS if wish.gamma is None else (wish.gamma,):
-            limit = epsilon / max(1.0, gamma - 1.0)
-            for beta in betas(wish.beta, limit):
-                if beta < limit:
-                    slope = (gamma - 1.0) ** ((gamma - 1.0) / gamma)
-                    s = (epsilon - beta * max(1.0, gamma - 1.0)) / slope
-                    yield beta, cauchy_quantile(gamma, 0.95) / s, {"gamma": gamma}
-
-    beta, chosen = least(found(), budget.moves)
-    gamma = Fraction(chosen["gamma"])
+    choices = EXPONENTS if wish.gamma is None else (wish.gamma,)
+    exponents = np.array(choices)[:, None]
+    costs = np.maximum(1.0, exponents - 1.0)
+    looked_at = betas(wish.beta, (epsilon / costs)[:, 0])
+    sizes = np.array([[cauchy_quantile(each, 0.95)] for each in choices])
+    slope = (exponents - 1.0) ** ((exponents - 1.0) / exponents)
+    with np.errstate(all="ignore"):
+        width = sizes * slope / (epsilon - looked_at * costs)
+    width[looked_at >= epsilon / costs] = np.inf
+    beta, row = least(looked_at, width, budget.moves)
+    gamma = Fraction(choices[row])
     s = cauchy_divisor(_exact(budget), beta, gamma)
     quantile = partial(cauchy_quantile, float(gamma))
     return Admissible(
@@ -193,6 +198,7 @@ def cauchy_divisor(epsilon: Fraction, beta: Fraction, gamma: Fraction) -> Fracti
         return floor(fine(left) / slope)
 
 
+@lru_cache(maxsize=512)
 def cauchy_quantile(gamma: float, confidence: float) -> float:
     """z^g / (1 + z^g) has a Beta(1/g, 1 - 1/g) law."""
     from scipy.special import betaincinv

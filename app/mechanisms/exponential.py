@@ -8,7 +8,7 @@ adding Gumbel noise. k rounds on what is left are the k largest of one draw of s
 and Rogers 2019).
 """
 
-from app.accounting import curves
+from app.accounting.curve_units import bounded_range_rho
 from app.accounting.losses import bounded_range_loss
 from app.mechanisms import choosing
 from app.mechanisms.asked import Asked
@@ -21,7 +21,7 @@ LAW = Law(
     theorem="McSherry and Talwar 2007, Theorem 6; Dong, Durfee and Rogers 2020 (bounded range)",
     pick=choosing.exponential,
     loss=bounded_range_loss,
-    rho=curves.bounded_range_rho,
+    rho=bounded_range_rho,
     regret=tail_bound,
 )
 

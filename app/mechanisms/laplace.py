@@ -13,12 +13,10 @@ exp(-256); a question that needs more noise is refused.
 """
 
 import math
-from decimal import Decimal
 from fractions import Fraction
 
-from app.accounting import curves
+from app.accounting.curve_units import pure_rho
 from app.accounting.losses import discrete_laplace_loss
-from app.accounting.precise import units_up
 from app.accounting.rounding import PICO, cost_units, limit_units
 from app.errors import Invalid
 from app.mechanisms.additive import AdditiveRelease, Part, float_up, steps_within
@@ -108,14 +106,14 @@ def epsilon_within_rho(rho: int) -> int:
     """The largest epsilon whose rho, e tanh(e/2), is at most so many units."""
 
     def fits(epsilon: int) -> bool:
-        return units_up(curves.pure_rho(Decimal(epsilon) / PICO)) <= rho
+        return pure_rho(epsilon) <= rho
 
     if not fits(1):
         raise CannotServe("a rho so small that no Laplace noise is within it")
-    return last(fits, 1, EPSILON_UNITS_MAX, _pure_epsilon_near(rho / PICO) * PICO)
+    return last(fits, 1, EPSILON_UNITS_MAX, pure_epsilon_near(rho / PICO) * PICO)
 
 
-def _pure_epsilon_near(rho: float) -> float:
+def pure_epsilon_near(rho: float) -> float:
     """Near the e with e tanh(e/2) = rho, by Newton's steps."""
     e = max(math.sqrt(2.0 * rho), rho)
     for _ in range(8):

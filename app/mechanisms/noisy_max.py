@@ -12,7 +12,7 @@ The value that was largest is not told: it would be a second release.
 
 from dataclasses import replace
 
-from app.accounting import curves
+from app.accounting.curve_units import pure_rho
 from app.accounting.losses import repeated_loss
 from app.mechanisms import choosing, exponential, laplace, permute_and_flip
 from app.mechanisms.asked import Asked, CannotServe
@@ -35,7 +35,7 @@ LAWS = {
         theorem="Dwork and Roth 2014, Claim 3.9 (report noisy max)",
         pick=choosing.laplace_noisy_max,
         loss=repeated_loss,
-        rho=curves.pure_rho,
+        rho=pure_rho,
         regret=laplace_bound,
         noise="laplace",
     ),

@@ -12,16 +12,14 @@ Nothing but the keys is told: how many persons have one would be a second releas
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from decimal import localcontext
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from typing_extensions import override
 
-from app.accounting import curves
+from app.accounting.curve_units import pure_rho
 from app.accounting.losses import repeated_loss
-from app.accounting.precise import CONTEXT, decimal, units_up
 from app.accounting.rounding import ATTO, PICO, cost_units, limit_units
 from app.errors import Invalid
 from app.mechanisms.asked import Asked, CannotServe, OtherShape
@@ -117,9 +115,7 @@ def _epsilon_within(rho: int, keys: int) -> int:
     """The largest epsilon whose rho, over all keys of a person, is at most so many units."""
 
     def fits(epsilon: int) -> bool:
-        with localcontext(CONTEXT):
-            each = curves.pure_rho(decimal(Fraction(epsilon, PICO * keys)))
-            return units_up(keys * each) <= rho
+        return pure_rho(epsilon, keys) <= rho
 
     if not fits(1):
         raise CannotServe("a rho so small that no choice of keys is within it")

@@ -7,7 +7,7 @@ noise (Ding et al. 2021), so the range R takes the place of twice the sensitivit
 mechanism, and get `exponential` instead.
 """
 
-from app.accounting import curves
+from app.accounting.curve_units import pure_rho
 from app.accounting.losses import repeated_loss
 from app.mechanisms import choosing
 from app.mechanisms.asked import Asked
@@ -20,7 +20,7 @@ LAW = Law(
     theorem="McKenna and Sheldon 2020 (permute-and-flip)",
     pick=choosing.permute_and_flip,
     loss=repeated_loss,
-    rho=curves.pure_rho,
+    rho=pure_rho,
     regret=tail_bound,
 )
 

@@ -14,14 +14,12 @@ import datetime
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 
 from typing_extensions import override
 
 from app.accounting.loss import Loss
-from app.accounting.precise import CONTEXT, decimal, units_up
 from app.accounting.rounding import PICO, cost_units, limit_units
 from app.datasets import Card
 from app.errors import Invalid
@@ -44,7 +42,7 @@ class Law:
     theorem: str
     pick: Pick
     loss: Callable[[int, int], Loss]  # of the units of epsilon and the number of choices
-    rho: Callable[[Decimal], Decimal]  # of the epsilon of one choice
+    rho: Callable[[int, int], int]  # in units, of the same two
     # How far below the best a choice is, of R / epsilon, the number of outcomes, and alpha.
     regret: Callable[[float, int, float], float]
     noise: str | None = None  # as the analyst named it
@@ -173,8 +171,7 @@ def _epsilon_within(law: Law, rho: int, picks: int) -> int:
     """The largest epsilon whose rho is at most so many units."""
 
     def fits(epsilon: int) -> bool:
-        with localcontext(CONTEXT):
-            return units_up(picks * law.rho(decimal(Fraction(epsilon, PICO * picks)))) <= rho
+        return law.rho(epsilon, picks) <= rho
 
     if not fits(1):
         raise CannotServe("a rho so small that no choice is within it")
@@ -186,7 +183,7 @@ def _near(law: Law, rho: float, picks: int) -> float:
     are all but straight."""
 
     def excess(x: float) -> float:
-        return math.log(picks * float(law.rho(Decimal(math.exp(x)) / picks)) / rho)
+        return math.log(law.rho(int(math.exp(x) * PICO), picks) / PICO / rho)
 
     x, over = (before := math.log(8.0 * rho * picks) / 2.0), (first := excess(before))
     x -= over / 2.0

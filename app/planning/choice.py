@@ -47,7 +47,7 @@ def options(
     kinds = [question.mechanism.kind] if question.mechanism else list(MECHANISMS)
     named = _NAMED_NOISES if told and question.mechanism is None else {}
     ways = [
-        (kind, each, replace(asked, noise=noise))
+        (kind, each, asked if noise == asked.noise else replace(asked, noise=noise))
         for kind in kinds
         for each in (shape, *shape.alternatives)
         for noise in named.get(kind, (asked.noise,))
@@ -95,7 +95,7 @@ def _cost(loss: Loss, currencies: frozenset[str]) -> int:
 
 def _payable(currencies: frozenset[str], loss: Loss) -> bool:
     rules = (COMPOSITION_RULES[currency] for currency in currencies)
-    return all(rule.can_pay(rule.read(loss)) for rule in rules)
+    return all(rule.pays(loss) for rule in rules)
 
 
 def _asked(question: Question, currencies: frozenset[str]) -> Asked:

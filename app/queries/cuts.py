@@ -9,6 +9,7 @@ import datetime
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import accumulate, chain
 from typing import Any
 
@@ -49,7 +50,17 @@ def outcomes_cut(
         edges = resolve_edges(sent, column)
         pieces = cut_between(column, edges)
         return ByEdges(column.name, tuple(edges)).labels(), pieces
+    if sent is None:  # whatever it is derived from, which may be a table of 100,000 lines
+        bare = column.model_copy(update={"derived": None}) if column.derived else column
+        return _usual_cut(bare)
     candidates = resolve_candidates(sent, column)
+    return candidates, cut(column, candidates)
+
+
+@lru_cache(maxsize=64)
+def _usual_cut(column: OrderedColumn) -> tuple[Sequence[Any], Cut]:
+    """Where no candidates are named: the same for every question, and up to a thousand of them."""
+    candidates = resolve_candidates(None, column)
     return candidates, cut(column, candidates)
 
 

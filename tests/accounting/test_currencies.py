@@ -118,6 +118,11 @@ def test_gaussian_noise_in_parts_never_costs_less_than_at_once(rhos: list[Fracti
 
 
 @settings(max_examples=30)
+@given(rules, losses)
+def test_a_rule_pays_for_a_loss_exactly_if_it_can_pay_its_cost(rule: Rule, loss: Loss) -> None:
+    assert rule.pays(loss) == rule.can_pay(rule.read(loss))
+
+
 @given(losses, st.integers(1, 50))
 def test_so_many_at_once_cost_what_they_cost_one_by_one(loss: Loss, count: int) -> None:
     assert loss.times(count) == reduce(Loss.__add__, [loss] * count)

@@ -74,6 +74,12 @@ class Spoiled:
     def inspect(self, source: Any, card: Any) -> Any:
         return self._real.inspect(source, card)
 
+    def prepared(self) -> list[str]:
+        return self._real.prepared()
+
+    def drop(self, version_id: str) -> bool:
+        return self._real.drop(version_id)
+
     def inspect_epoch(self, dataset: Dataset, path: str) -> Any:
         return self._real.inspect_epoch(dataset, path)
 

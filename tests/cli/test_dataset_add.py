@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from app.cli import cli
 from app.errors import AppError
-from tests.server import BURSARD, CHECKOUT, HEADER, Ledger, _environment, card, some_rows
+from tests.server import BURSARD, CHECKOUT, COLUMNS, HEADER, Ledger, _environment, card, some_rows
 
 CARD = {key: value for key, value in card("").items() if key not in ("name", "source")}
 
@@ -81,6 +81,34 @@ def test_a_given_card_is_registered_by_the_operator(store: Ledger, tmp_path: Pat
     [entry] = admin.get("/v1/ledger?dataset=people").json()["items"]
     assert (entry["kind"], entry["actor"]) == ("dataset_registered", "operator")
     assert admin.get("/v1/ledger/verify").json()["sound"]
+
+
+def test_a_card_may_name_a_public_table(ledger: Ledger, tmp_path: Path) -> None:
+    write_csv(ledger.data / "people.csv")
+    table = ledger.data / "areas.csv"
+    table.write_text("region,area\nnorth,rural\nsouth,urban\nnorth,urban\n")
+    looked_up = {"path": "areas.csv", "key": "region", "value": "area"}
+    area = {
+        "name": "area",
+        "type": "category",
+        "values": ["rural", "urban"],
+        "derived": {"lookup": {"column": "region", "table": looked_up}},
+    }
+    given = str(write_card(tmp_path, columns=[*COLUMNS, area]))
+    refused = add("people.csv", "--card", given)
+    assert refused.returncode == 1
+    assert f"/columns/{len(COLUMNS)}/derived/lookup/table/key: " in refused.stderr
+    own = json.loads(Path(given).read_text())
+    own["columns"][-1]["derived"]["lookup"]["table"]["path"] = "people.csv"
+    Path(given).write_text(json.dumps(own))
+    assert "another file than the source" in add("people.csv", "--card", given).stderr
+
+    table.write_text("region,area\nnorth,rural\nsouth,urban\n")
+    write_card(tmp_path, columns=[*COLUMNS, area])
+    assert add("people.csv", "--card", given).returncode == 0
+    ((stored,),) = ledger.rows("SELECT card FROM datasets")
+    map_stored = json.loads(stored)["columns"][-1]["derived"]["lookup"]["map"]
+    assert map_stored == {"north": "rural", "south": "urban"}
 
 
 def test_a_name_that_is_taken_is_told_before_anything_is_converted(

@@ -120,7 +120,31 @@ def histogram(column: str, edges: object) -> Json:
     return {"query": {"kind": "histogram", "column": column, "edges": edges}}
 
 
+def grouped(*counts: int) -> Json:
+    """Of more intervals than may be counted."""
+    columns = ("age", "income")
+    by = [
+        {"column": name, "edges": [100 * i / count for i in range(count + 1)]}
+        for name, count in zip(columns, counts, strict=True)
+    ]
+    return {"query": {"kind": "count", "group_by": by}}
+
+
+def learned(**settings: object) -> Json:
+    query = {"kind": "logistic_regression", "outcome": "smoker", "features": ["age"]}
+    return {"query": query, "mechanism": {"kind": "noisy_gradient_descent", **settings}}
+
+
 WRONG: list[tuple[Json, str]] = [
+    (grouped(1001, 100), "/query/group_by"),
+    (histogram("income", [i / 10 for i in range(100_002)]), "/query/edges"),
+    *(
+        (learned(clipping_norm=norm), "/mechanism/clipping_norm")
+        for norm in (0, -1, 0.0, -0.0, 1e-320, 1e10, True, "1", PLANTED)
+    ),
+    (learned(learning_rate=0), "/mechanism/learning_rate"),
+    (learned(steps=0), "/mechanism/steps"),
+    (learned(sampling_rate=1.5), "/mechanism/sampling_rate"),
     ({"privacy": {"epsilon": 0}}, "/privacy/epsilon"),
     ({"privacy": {"epsilon": -1}}, "/privacy/epsilon"),
     ({"privacy": {"epsilon": -0.0}}, "/privacy/epsilon"),

@@ -3,14 +3,17 @@ import pickle
 import stat
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
 
 from app.datasets import Card
-from app.engines.prepare import version_path
+from app.engines.connect import Limits, connect_to_ask
+from app.engines.prepare import _lock, _locked, version_path
 from app.errors import EngineUnavailable
 from app.queries.statistics import ByValues, Compare, Rows, Tally, Total, Values
 from tests.engines.tables import Room, card_of, card_with, stored, write_csv, write_parquet
@@ -201,6 +204,7 @@ def test_a_version_identifier_cannot_lead_elsewhere(room: Room) -> None:
 SCRIPT = """
 import pickle, sys
 from pathlib import Path
+from threading import Thread
 from tests.engines.tables import Room
 room, dataset = Room(Path(sys.argv[1])), pickle.loads(bytes.fromhex(sys.argv[2]))
 sys.stdin.readline()
@@ -232,3 +236,57 @@ def test_an_empty_table_counts_zero(room: Room) -> None:
     dataset = room.prepared("t.parquet", card_with())
     tally = Tally(None, (), (Rows(), Values("city"), Total("income")))
     assert room.ask(dataset, tally) == ((0,), (0,), (0,))
+
+
+def test_a_version_that_is_dropped_is_read_on_by_who_has_it_open(room: Room) -> None:
+    write_csv(room.data / "a.csv", [{"age": 1}])
+    dataset = room.prepared(
+        "a.csv", card_of({"name": "age", "type": "integer", "low": 0, "high": 9})
+    )
+    path = version_path(room.home, dataset.version.id)
+    with connect_to_ask(path, Limits(room.home, "256MB", 1)) as other:
+        assert room.engine.prepared() == [dataset.version.id]
+        assert room.engine.drop(dataset.version.id)
+        assert other.execute("SELECT count(*) FROM rows").fetchall() == [(1,)]
+    assert [*path.parent.iterdir()] == []
+    assert room.engine.prepared() == []
+    assert not room.engine.drop(dataset.version.id)
+    room.engine.prepare(dataset)  # as a server does whose catalogue is old
+    assert room.ask(dataset, COUNT) == ((1,),)
+
+
+def test_a_version_that_is_being_built_is_not_dropped(room: Room) -> None:
+    write_csv(room.data / "a.csv", [{"age": 1}])
+    dataset = room.prepared(
+        "a.csv", card_of({"name": "age", "type": "integer", "low": 0, "high": 9})
+    )
+    path = version_path(room.home, dataset.version.id)
+    with _locked(path.with_suffix(".lock")):
+        assert not room.engine.drop(dataset.version.id)
+    assert path.exists()
+    assert room.engine.drop(dataset.version.id)
+
+
+def test_a_lock_on_a_deleted_file_keeps_nobody_out_and_is_taken_anew(tmp_path: Path) -> None:
+    path = tmp_path / "x.lock"
+    descriptor, held = _lock(path, wait=True)
+    assert held
+    taken: list[bool] = []
+
+    def take() -> None:
+        with _locked(path) as mine:
+            taken.append(mine)
+            # What this one holds is the file that is there: another is kept out.
+            other, held = _lock(path, wait=False)
+            os.close(other)
+            taken.append(held)
+
+    waiting = Thread(target=take)
+    waiting.start()
+    time.sleep(0.2)  # it waits for the lock of the file that is about to go
+    assert not taken
+    path.unlink()
+    path.touch()
+    os.close(descriptor)
+    waiting.join(10)
+    assert taken == [True, False]
