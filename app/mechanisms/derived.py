@@ -10,8 +10,9 @@ from app.accounting.loss import Loss
 from app.datasets import Card
 from app.mechanisms.release import Data, Noise, Release
 from app.queries import Query
+from app.queries.block_tally import BlockTally
 from app.queries.derived_shape import DerivedShape
-from app.queries.statistics import BlockTally, Exact, Tally
+from app.queries.statistics import Exact, Tally
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,8 @@ from typing import Any, Protocol
 from app.accounting.loss import Loss
 from app.datasets import Card
 from app.queries import Query
+from app.queries.block_tally import BlockCounts, BlockTally
 from app.queries.statistics import (
-    BlockCounts,
-    BlockTally,
     EdgeTally,
     Exact,
     GraphCounts,

@@ -17,11 +17,11 @@ from app.mechanisms.derived import DerivedRelease
 from app.mechanisms.sampling import SystemNoise
 from app.planning.plan import Plan, make_plan
 from app.queries import sample_aggregate
+from app.queries.block_tally import BlockCounts, BlockTally
 from app.queries.choice_shape import ChoiceShape
 from app.queries.derived_shape import DerivedShape
 from app.queries.sample_aggregate import SampleAggregate
 from app.queries.shape import Shape
-from app.queries.statistics import BlockCounts, BlockTally
 from tests.mechanisms.choice_law import Law, exponential_law, permute_and_flip_law
 from tests.queries.cards import card, question
 
