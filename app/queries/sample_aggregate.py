@@ -12,9 +12,10 @@ What a block gives is brought between the public bounds `low` and `high`, on a g
 at most W. Of the aggregates, with t = min(L, m or 2 m) changed blocks:
 
     mean     the sum of the places moves by t W, and is told over L
-    median   a choice among candidates by rank (`quantile.py`): of L places one that moves changes
-             2 * (places below c) and 2 * (places at or below c) by 2 at most, hence a score by 2,
-             up for one candidate and down for another: R = 4 for one place, 4 t for t
+    median   a choice among candidates by rank (`quantile.py`), each of which stands for an interval
+             of places: of L places one that moves changes 2 * (places below the interval) and
+             2 * (places below its end) by 2 at most, hence a score by 2, up for one candidate and
+             down for another: R = 4 for one place, 4 t for t
     votes    of a mode, which has no bounds: a choice among the public categories, whose score is
              how many blocks have it as theirs (ties in a block go to the first on the card, and one
              without values has none). A changed block takes its vote from one and gives it to
@@ -24,9 +25,10 @@ Whatever the statistic is like, however sensitive: this is all that one person c
 covers the noise, not how far the blocks' middle is from the statistic of all rows.
 """
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections import Counter
 from fractions import Fraction
+from itertools import pairwise
 from math import floor, frexp
 from typing import Annotated, Any, Literal, Self
 
@@ -60,11 +62,6 @@ def _as_float(value: object) -> object:
 Bound = Annotated[float, BeforeValidator(_as_float), Field(ge=-1e30, le=1e30, allow_inf_nan=False)]
 
 
-def _usual(sent: dict[str, Any]) -> Any:
-    """What is told of the blocks, if nothing is said of it."""
-    return "votes" if isinstance(sent.get("statistic"), BlockMode) else "median"
-
-
 class SampleAggregate(BaseModel):
     """`{"kind": "sample_aggregate", "statistic": {"kind": "median", "column": ...}, "blocks": 50,
     "low": ..., "high": ..., "aggregate": "median", "where": ...}`"""
@@ -76,8 +73,17 @@ class SampleAggregate(BaseModel):
     blocks: Annotated[int, Field(ge=2, le=BLOCKS_MAX)]
     low: Bound | None = None
     high: Bound | None = None
-    aggregate: Literal["median", "mean", "votes"] = Field(default_factory=_usual)
+    aggregate: Literal["median", "mean", "votes"] = "median"
     where: Filter | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _usual(cls, sent: Any) -> Any:
+        """Of modes there are votes only."""
+        statistic = sent.get("statistic") if isinstance(sent, dict) else None
+        if isinstance(statistic, dict) and statistic.get("kind") == "mode":
+            return {"aggregate": "votes", **sent}
+        return sent
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
@@ -179,16 +185,16 @@ class SampleAggregate(BaseModel):
         low, high = self._bounds
         evenly = (low + (high - low) * j / (CANDIDATES - 1) for j in range(CANDIDATES - 1))
         candidates = [*evenly, high]
+        # A candidate stands for the places that are nearer to it than to others: blocks that all
+        # give the same place have a best one, whichever place it is.
         at = [self._place(Fraction(candidate)) for candidate in candidates]
+        cuts = [0, *((a + b + 1) // 2 for a, b in pairwise(at)), self.top + 1]
 
         def scores(exact: Exact, _: int) -> list[int]:
             places = sorted(exact[0])
             count = len(places)
-            found = []
-            for place in at:
-                below, at_most = bisect_left(places, place), bisect_right(places, place)
-                found.append(-max(0, 2 * below - count, count - 2 * at_most))
-            return found
+            below = [bisect_left(places, cut) for cut in cuts]
+            return [-max(0, 2 * few - count, count - 2 * many) for few, many in pairwise(below)]
 
         return ChoiceShape(
             tally=wanted.tally,
