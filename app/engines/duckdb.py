@@ -96,7 +96,7 @@ class DuckDBEngine(SqlEngine):
             readable(lambda: self._prepare(dataset))
 
     def ready(self, dataset: Dataset) -> bool:
-        return version_path(self._limits.home, dataset.version.id).exists()
+        return version_path(self._limits.home, dataset).exists()
 
     @contextmanager
     @override

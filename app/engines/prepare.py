@@ -19,7 +19,7 @@ from app.engines.connect import Limits, connect_to_ingest
 from app.engines.dialects import DUCKDB, written
 from app.engines.file_rows import category_table, file_rows
 from app.engines.fitting import check_fit
-from app.engines.layout import TABLE
+from app.engines.layout import TABLE, persons_are_told_apart
 from app.engines.paths import SourceFiles
 from app.engines.size_limit import limited_size
 from app.engines.sources import open_table, source_digest, source_state
@@ -29,10 +29,14 @@ from app.errors import EngineUnavailable
 _VERSION_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
 
-def version_path(home: Path, version_id: str) -> Path:
+def version_path(home: Path, dataset: Dataset) -> Path:
+    """Where persons are told apart a version bears another name than before they all were: what an
+    older server left is not taken for it, but built again."""
+    version_id = dataset.version.id
     if not _VERSION_ID.fullmatch(version_id):
         raise EngineUnavailable("The version's identifier is not one.")
-    return home / "versions" / f"{version_id}.duckdb"
+    told = ".persons" if persons_are_told_apart(dataset.card) else ""
+    return home / "versions" / f"{version_id}{told}.duckdb"
 
 
 def prepare_version(
@@ -43,7 +47,7 @@ def prepare_version(
     Raises EngineUnavailable if one is not what was registered, and whatever duckdb raises if it
     cannot be read; OverSize if the version would be larger than it may.
     """
-    final = version_path(limits.home, dataset.version.id)
+    final = version_path(limits.home, dataset)
     if final.exists():
         return
     for directory in (final.parent, limits.home / "tmp"):
