@@ -3,7 +3,7 @@
 Rows that have the same readings are one as good as the other, so they are numbered in any order:
 what a block holds depends on how often readings are there, and not on how rows are stored. The
 block is decided by an MD5 of seed, readings and number, so that every engine puts a row in the same
-one.
+one. Where a person may have several rows, their lot decides the block of all of them (`layout.py`).
 """
 
 import operator
@@ -37,7 +37,7 @@ from app.engines.dialects import (
     hash_number,
     quoted,
 )
-from app.engines.layout import Layout
+from app.engines.layout import LOT, Layout
 from app.engines.sql import factor_sql
 from app.queries.block_tally import (
     Added,
@@ -73,29 +73,28 @@ def _placed(layout: Layout, wanted: BlockTally, seed: str) -> Subquery:
     """The readings r0, r1, ... of each row that counts, and its block."""
     made = [_reading(each, layout) for each in wanted.readings] or [constant(0)]
     names = [f"r{i}" for i in range(len(made))]
-    chosen = select(
-        *(each.label(name) for name, each in zip(names, made, strict=True))
-    ).select_from(layout.rows)
+    read = [each.label(name) for name, each in zip(names, made, strict=True)]
+    lot: list[ColumnElement[Any]] = [column(LOT)] if wanted.persons else []
+    chosen = select(*read, *lot).select_from(layout.rows)
     if wanted.where is not None:
         chosen = chosen.where(condition_sql(wanted.where, layout))
-    present = [column(name).is_not(None) for name in names]
     readings: list[ColumnElement[Any]] = [column(name, BigInteger()) for name in names]
-    k = func.row_number().over(partition_by=readings, order_by=readings).label("k")
-    numbered = (
-        select(*readings, k)
-        .select_from(chosen.subquery("chosen"))
-        .where(and_(true(), *present))
-        .subquery("numbered")
-    )
+    decides: ColumnElement[Any] = column(LOT, BigInteger())
+    rows = chosen.subquery("chosen")
+    present = and_(true(), *(column(name).is_not(None) for name in names))
+    if not wanted.persons:
+        k = func.row_number().over(partition_by=readings, order_by=readings).label("k")
+        rows = select(*readings, k).select_from(rows).where(present).subquery("numbered")
+        decides = hash_number(_keyed([*readings, column("k")], seed))
+    block = cast(decides % constant(wanted.blocks), BigInteger()).label("block")
+    return select(*readings, block).select_from(rows).where(present).subquery("placed")
+
+
+def _keyed(numbers: list[ColumnElement[Any]], seed: str) -> ColumnElement[Any]:
     keyed: list[ColumnElement[Any]] = [cast(bindparam("seed", seed, unique=True), String())]
-    for each in (*readings, column("k")):
+    for each in numbers:
         keyed += [quoted("|"), cast(each, String())]
-    block = hash_number(func.concat(*keyed)) % constant(wanted.blocks)
-    return (
-        select(*readings, cast(block, BigInteger()).label("block"))
-        .select_from(numbered)
-        .subquery("placed")
-    )
+    return func.concat(*keyed)
 
 
 def _reading(reading: Reading, layout: Layout) -> ColumnElement[Any]:

@@ -51,11 +51,12 @@ from app.engines.dialects import (
     constant,
     day,
     exact_double,
+    hash_number,
     quoted,
     scaled,
 )
 from app.engines.edges import Edge
-from app.engines.layout import EPOCH, PERSON, PLACE, Layout, persons_are_told_apart
+from app.engines.layout import EPOCH, LOT, PERSON, PLACE, Layout, persons_are_told_apart
 
 NUMBER = "number"
 Element = ColumnElement[Any]
@@ -84,7 +85,7 @@ def cleaned_rows(card: Card, sources: Sequence[RawRows], seed: str) -> Select[*t
         return rows if isinstance(rows, Select) else select(*names).select_from(rows.subquery("e"))
     kept = _bounded(card, rows.subquery("fitted"), stored, seed, sources[0].dialect)
     if persons_are_told_apart(card):
-        names += [column(PERSON), column(PLACE)]
+        names += [column(LOT), column(PERSON), column(PLACE)]
     return select(*names).select_from(kept).where(column(PLACE) <= card.person.rows_max)
 
 
@@ -184,7 +185,12 @@ def _bounded(
     names: list[Element] = [column(name) for name in stored]
     person: Element = column(PERSON)
     known = select(*names, person).select_from(rows).where(person.is_not(None))
-    numbered = persons_are_told_apart(card) and dialect.name == "duckdb"
+    told_apart = persons_are_told_apart(card)
+    if told_apart:
+        keyed = func.concat(quoted("lot|"), _seed(seed), quoted("|"), person)
+        known = known.add_columns(hash_number(keyed).label(LOT))
+        names.append(column(LOT))
+    numbered = told_apart and dialect.name == "duckdb"
     if numbered:
         known = known.add_columns(func.row_number().over().label(NUMBER))
     by: Element = column(PERSON)

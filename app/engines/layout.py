@@ -8,7 +8,9 @@ Where a person may have several rows there are "person", by which rows of one pe
 be so, and "place", that of the row in the person's own order (`cleaning.py`). A stored version
 knows nobody: there a person is the number of one of their rows. Elsewhere it is what the source
 tells persons apart by, which never leaves the statement. Either way two persons are never held for
-one: what a person can change is proved without a word about hashes.
+one: what a person can change is proved without a word about hashes. Beside it there is "lot", a
+keyed hash of who the person is, which decides the block of all their rows (`blocks.py`): the number
+of a row would not do, as it changes with whoever stands before. Two persons may have the same lot.
 
 A version to which epochs were appended has "epoch", the number of the one that a row came with.
 """
@@ -23,6 +25,7 @@ from app.engines.dialects import DUCKDB, Dialect, Statement, written
 TABLE = "rows"
 PERSON = "person"
 PLACE = "place"
+LOT = "lot"
 EPOCH = "epoch"
 
 

@@ -10,6 +10,13 @@ it holds (r, 1) to (r, c + 1), the table without it (r, 1) to (r, c), and of all
 hold the same pairs; the block of a pair depends on the pair alone. So blocks differ by one pair.
 It must be all that is read: of rows (r, s), blocks by r alone would say which s is the k-th only by
 the order that rows are stored in, and one row more could move every s of that r.
+
+Where a person may have several rows, a keyed hash of who they are decides the block of all of them.
+Theorem: for every such hash, tables that differ by one person have blocks that differ in one. The
+block of a row depends on its person alone, and which of a person's rows there are does not depend
+on anybody else; so but for the person's own block all hold what they held. That two persons have
+the same hash makes them share a block, and changes nothing of this.
+(The number of a person's first row would be no such hash: it is another if somebody before goes.)
 """
 
 from dataclasses import dataclass
@@ -75,6 +82,7 @@ class BlockTally:
     blocks: int
     readings: tuple[Reading, ...]
     given: Given
+    persons: bool = False  # may they have several rows, so that blocks are of persons
 
     @property
     def tally(self) -> Tally:

@@ -1,15 +1,15 @@
 """Sample and aggregate: a statistic of each of many blocks of rows, and a noisy middle of them.
 
-Theorem: Nissim, Raskhodnikova and Smith 2007. Which block a row is in is decided by what is read of
-it, its number among those of which the same is read, and a secret seed (`block_tally.py`): for any
-seed, tables that differ by one row have blocks that differ in one. So a person of m rows changes at
-most m blocks, and one who is replaced 2 m; all other blocks hold what they held. Of hash and seed
-this asks nothing: they make blocks even.
-(Blocks by a row's place in the table would all change with one row.)
+Theorem: Nissim, Raskhodnikova and Smith 2007. For every seed and hash, one person is in one block:
+where a person is a row, what is read of it and its number among those of which the same is read
+decide the block; where a person may have several rows, who they are (`block_tally.py` has both
+proofs). So a person who comes or goes changes one block, and one who is replaced two, however many
+rows they have; all other blocks hold what they held. Of hash and seed this asks nothing: they make
+blocks even. (Blocks by a row's place in the table would all change with one row.)
 
 What a block gives is brought between the public bounds `low` and `high`, on a grid of whole places
 0 to W; a block that decides nothing gives the middle. So one changed block moves one of L places by
-at most W. Of the aggregates, with t = min(L, m or 2 m) changed blocks:
+at most W. Of the aggregates, with t = 1 or 2 changed blocks:
 
     mean     the sum of the places moves by t W, and is told over L
     median   a choice among candidates by rank (`quantile.py`), each of which stands for an interval
@@ -98,9 +98,14 @@ class SampleAggregate(BaseModel):
             raise Invalid.field(
                 f"{AT}/blocks", f"at most {WORK_MAX // value.work} of so many terms"
             )
-        wanted = BlockTally(self._counted(card, value), self.blocks, value.readings, value.given)
-        twice = 2 if card.neighbours == "replace_one" else 1
-        changed = min(self.blocks, twice * card.person.rows_max)
+        wanted = BlockTally(
+            self._counted(card, value),
+            self.blocks,
+            value.readings,
+            value.given,
+            persons=card.person.rows_max > 1,
+        )
+        changed = 2 if card.neighbours == "replace_one" else 1
         told = {"blocks": self.blocks, "blocks_changed": changed}
         if isinstance(self.statistic, BlockMode):
             values = self.statistic.values(card)

@@ -24,8 +24,8 @@ from tests.engines.reference import fitted_row, holds, steps, whole
 
 Readings = tuple[int, ...]
 Row = dict[str, Any]
-# From the readings of the rows that count, in the order of the table, to the block of each.
-Placing = Callable[[Sequence[Readings]], list[int]]
+# From the rows that count, in the order of the table, to the block of each.
+Placing = Callable[[Sequence[tuple[Readings, Row]]], list[int]]
 
 
 def read(card: Card, reading: Reading, row: Row) -> int | None:
@@ -52,31 +52,39 @@ def read(card: Card, reading: Reading, row: Row) -> int | None:
 def by_readings(blocks: int, seed: str) -> Placing:
     """The k-th row of the same readings, by a hash of seed, readings and k."""
 
-    def placed(rows: Sequence[Readings]) -> list[int]:
+    def placed(rows: Sequence[tuple[Readings, Row]]) -> list[int]:
         seen = Counter[Readings]()
         found = []
-        for each in rows:
+        for each, _ in rows:
             seen[each] += 1
-            numbers = each or (0,)
-            text = "|".join([seed, *map(str, numbers), str(seen[each])])
-            found.append(int(hashlib.md5(text.encode()).hexdigest()[:15], 16) % blocks)
+            found.append(_hashed(seed, *(each or (0,)), seen[each]) % blocks)
         return found
 
     return placed
+
+
+def by_person(blocks: int, seed: str, name: str) -> Placing:
+    """By a hash of seed and whose row it is, which the column of that name says."""
+    return lambda rows: [_hashed("lot", seed, row[name]) % blocks for _, row in rows]
+
+
+def _hashed(*parts: object) -> int:
+    text = "|".join(map(str, parts))
+    return int(hashlib.md5(text.encode()).hexdigest()[:15], 16)
 
 
 def held(
     card: Card, rows: Sequence[Row], wanted: BlockTally, placing: Placing
 ) -> dict[int, list[Readings]]:
     """The readings of each block's rows."""
-    counted: list[Readings] = []
+    counted: list[tuple[Readings, Row]] = []
     for raw in rows:
         row = fitted_row(card, raw)
         numbers = [read(card, each, row) for each in wanted.readings]
         if holds(wanted.where, row) and None not in numbers:
-            counted.append(tuple(each for each in numbers if each is not None))
+            counted.append((tuple(each for each in numbers if each is not None), raw))
     blocks = defaultdict(list)
-    for block, each in zip(placing(counted), counted, strict=True):
+    for block, (each, _) in zip(placing(counted), counted, strict=True):
         blocks[block].append(each)
     return dict(blocks)
 

@@ -1,6 +1,7 @@
 """Blocks of rows: each row in one, what a block gives, and one row changes one of them."""
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -21,8 +22,8 @@ from app.queries.block_tally import (
     Trimmed,
 )
 from app.queries.statistics import CodeOf, Compare, Condition, Marked, Placed
-from tests.engines.block_reference import block_reference, by_readings
-from tests.engines.tables import Room, card_of, room_in, write_csv
+from tests.engines.block_reference import block_reference, by_person, by_readings
+from tests.engines.tables import Room, card_of, room_in, stored, write_csv
 
 COLUMNS: list[dict[str, Any]] = [
     {"name": "x", "type": "integer", "low": -5, "high": 50},
@@ -114,6 +115,58 @@ def test_one_row_more_changes_one_block(tmp_path: Path, name: str) -> None:
             changed.update(moved)
         if name == "sums":
             assert len(changed) > 1  # the seed spreads them
+
+
+# Persons of several rows
+
+BY_PERSON = card_of(*COLUMNS, person={"kind": "column", "column": "who", "rows_max": 3})
+PERSONS = [f"p{number}" for number in range(12)]
+
+
+def persons_rows(persons: list[str]) -> list[Row]:
+    """Three rows of each, which are others' rows too."""
+    return [
+        {**row_of(TABLE[(int(who[1:]) * step) % len(TABLE)]), "who": who}
+        for who in persons
+        for step in (1, 2, 5)
+    ]
+
+
+def of_persons(room: Room, persons: list[str], name: str, seed: str = "seed") -> Dataset:
+    shown = [{**row, "kept": str(row["kept"]).lower()} for row in persons_rows(persons)]
+    write_csv(room.data / f"{name}.csv", shown, ["x", "kept", "kind", "who"])
+    return room.prepared(f"{name}.csv", BY_PERSON, version_id=f"{name}-{seed}", seed=seed)
+
+
+@pytest.mark.parametrize("name", list(ALL))
+def test_all_rows_of_a_person_are_in_one_block(room: Room, name: str) -> None:
+    """Whoever else there is, and in whatever order; a person who goes changes one block."""
+    wanted = replace(ALL[name], persons=True)
+    expected = block_reference(
+        BY_PERSON, persons_rows(PERSONS), wanted, by_person(BLOCKS, "seed", "who")
+    )
+    assert sorted(room.engine.blocks(of_persons(room, PERSONS, "a"), wanted)) == expected
+    assert sorted(room.engine.blocks(of_persons(room, PERSONS[::-1], "b"), wanted)) == expected
+    for gone in ("p0", "p7"):
+        left = of_persons(room, [who for who in PERSONS if who != gone], gone)
+        after = by_block(room.engine.blocks(left, wanted))
+        before = by_block(expected)
+        assert sum(before.get(b) != after.get(b) for b in range(BLOCKS)) <= 1
+
+
+def test_the_number_that_tells_persons_apart_would_be_no_lot(room: Room) -> None:
+    """It changes with whoever stood before: most of the others would move to another block."""
+
+    def numbers(persons: list[str], name: str, seed: str = "seed") -> dict[int, int]:
+        """Of each lot the person's number; the last column is the place of a row."""
+        rows = stored(room, of_persons(room, persons, name, seed))
+        return {row[-3]: row[-2] for row in rows}
+
+    before, after = numbers(PERSONS, "all"), numbers(PERSONS[1:], "fewer")
+    assert len(before) == 12
+    assert set(after) < set(before)
+    assert sum(before[lot] != after[lot] for lot in after) > 5
+    assert not set(before) & set(numbers(PERSONS, "all", seed="another"))
 
 
 def test_blocks_are_even_and_another_seed_makes_others(room: Room) -> None:

@@ -8,6 +8,7 @@ import itertools
 import math
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -275,7 +276,8 @@ def _tally(tally: Tally, at: Warehouse, of: Dataset) -> Any:
 
 
 def _blocks(wanted: BlockTally, at: Warehouse, of: Dataset) -> Any:
-    return sorted(at.engine.blocks(of, wanted))
+    persons = of.card.person.rows_max > 1
+    return sorted(at.engine.blocks(of, replace(wanted, persons=persons)))
 
 
 ASKED: dict[str, Callable[[Warehouse, Dataset], Any]] = {

@@ -5,7 +5,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from itertools import combinations_with_replacement, permutations, product
+from itertools import combinations, combinations_with_replacement, permutations, product
 from statistics import pvariance
 from typing import Any
 
@@ -23,6 +23,7 @@ from tests.engines.block_reference import (
     Readings,
     Row,
     block_reference,
+    by_person,
     by_readings,
 )
 from tests.queries.cards import card, question
@@ -203,20 +204,23 @@ ROWS: list[Row] = [
 
 
 def asked(
-    name: str, declared: Card | None = None, aggregate: str = "median"
+    name: str, declared: Card | None = None, blocks: int = BLOCKS
 ) -> tuple[SampleAggregate, DerivedShape]:
-    query: dict[str, Any] = {"kind": "sample_aggregate", "blocks": BLOCKS}
+    query: dict[str, Any] = {"kind": "sample_aggregate", "blocks": blocks}
     if name in MODES:
         query |= {"statistic": MODES[name]}
     else:
         statistic, low, high, _ = ALL[name]
-        query |= {"statistic": statistic, "low": low, "high": high, "aggregate": aggregate}
+        query |= {"statistic": statistic, "low": low, "high": high}
     made = question(query).query
     assert isinstance(made, SampleAggregate)
     return made, made.shape(declared or card(COLUMNS))
 
 
-def in_one(rows: Sequence[Readings]) -> list[int]:
+Counted = Sequence[tuple[Readings, Row]]
+
+
+def in_one(rows: Counted) -> list[int]:
     return [0] * len(rows)
 
 
@@ -265,19 +269,19 @@ def gives(shape: DerivedShape, rows: Sequence[Row], placing: Placing, query: Any
     counts = block_reference(card(COLUMNS), rows, shape.source, placing)
     if isinstance(query.statistic, BlockMode):
         votes = {block: code for block, code in counts}  # noqa: C416 - pairs, in fact
-        return [votes.get(block) for block in range(BLOCKS)]
+        return [votes.get(block) for block in range(query.blocks)]
     return list(shape.exact(counts)[0])
 
 
-def by_place(rows: Sequence[Readings]) -> list[int]:
+def by_place(rows: Counted) -> list[int]:
     """A saboteur: stretches of the table."""
     return [place % BLOCKS for place in range(len(rows))]
 
 
-def by_first(rows: Sequence[Readings]) -> list[int]:
+def by_first(rows: Counted) -> list[int]:
     """Another: the k-th row that has the same first reading, whatever else is read of it."""
     placed = by_readings(BLOCKS, "seed")
-    return placed([each[:1] for each in rows])
+    return placed([(each[:1], row) for each, row in rows])
 
 
 def most_changed(name: str, placing: Placing, relation: str = "add_remove") -> int:
@@ -326,6 +330,71 @@ def test_blocks_by_place_are_found_out(name: str) -> None:
 def test_blocks_by_the_first_reading_alone_are_found_out(name: str) -> None:
     """Rows of one first reading are told apart by the others, and their order is no public one."""
     assert most_changed(name, by_first) > 1
+
+
+THREE = 3
+PERSONS = {"a": [0, 1, 2], "b": [3, 3], "c": [5, 1], "d": [4, 0], "e": [2, 5, 5]}
+
+
+def of_persons(who: str) -> list[Row]:
+    return [{**ROWS[i], "who": person} for person in who for i in PERSONS[person]]
+
+
+def by_first_row(rows: Counted) -> list[int]:
+    """A saboteur: by the number of the person's first row, which tells persons apart too."""
+    first: dict[str, int] = {}
+    for number, (_, row) in enumerate(rows):
+        first.setdefault(row["who"], number)
+    return [first[row["who"]] % THREE for _, row in rows]
+
+
+def most_changed_by_a_person(name: str, placing: Placing, relation: str) -> int:
+    """Over all tables of the five persons, each there or not, and all who may come, or come in
+    place of another."""
+    query, shape = asked(name, card(COLUMNS, rows_max=3), THREE)
+    most = 0
+    for size in range(5):
+        for table in combinations("abcde", size):
+            before = gives(shape, of_persons("".join(table)), placing, query)
+            for person in set("abcde") - set(table):
+                gone = table if relation == "replace_one" else ("",)
+                for one in gone:
+                    stay = "".join(each for each in table if each != one)
+                    after = gives(shape, of_persons("".join(sorted(stay + person))), placing, query)
+                    pairs = zip(before, after, strict=True)
+                    most = max(most, sum(a != b for a, b in pairs))
+    return most
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("name", [*ALL, *MODES])
+def test_a_person_of_many_rows_changes_as_many_blocks_as_one_of_one_row(
+    name: str, relation: str
+) -> None:
+    _, shape = asked(name, card(COLUMNS, neighbours=relation, rows_max=3))
+    assert isinstance(shape.source, BlockTally)
+    assert shape.source.persons
+    paid = shape.told["blocks_changed"]
+    assert paid == (1 if relation == "add_remove" else 2)
+    placings = [by_person(THREE, seed, "who") for seed in ("a", "b", "c")]
+    found = [most_changed_by_a_person(name, each, relation) for each in placings]
+    assert 1 <= max(found) <= paid
+
+
+# Of the others five persons are too few: a block of one of them gives the same, or nothing.
+SEEN = sorted({*ALL, *MODES} - {"quantile", "category", "two"})
+
+
+@pytest.mark.parametrize("name", SEEN)
+def test_persons_by_their_first_row_are_found_out(name: str) -> None:
+    """Whoever comes moves the blocks of all who stand behind them."""
+    assert most_changed_by_a_person(name, by_first_row, "add_remove") > 1
+
+
+@pytest.mark.parametrize("name", ["mean", "sum", "max", "ratio", "slope", "mode"])
+def test_blocks_of_rows_are_found_out_where_persons_have_several(name: str) -> None:
+    placing = by_readings(THREE, "seed")
+    assert most_changed_by_a_person(name, placing, "add_remove") > 1
 
 
 @pytest.mark.parametrize("name", [*ALL, *MODES])
