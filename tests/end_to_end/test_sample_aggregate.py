@@ -155,3 +155,29 @@ def test_no_rows_at_all_have_a_normal_answer(asker: tuple[World, Person, str]) -
         question = {"dataset": dataset, "query": query, "privacy": {"epsilon": 10}}
         answer = made(ask(world.client(person), question, new_key()))
         assert abs(answer["value"] - 60) < 10  # the middle
+
+
+def test_a_person_of_many_rows_pays_for_one_block(live_on_each: World) -> None:
+    """And what is told is near: 500 persons of four rows each, in 20 blocks."""
+    world = live_on_each
+    person = world.person()
+    prices = []
+    for rows_max in (1, 4):
+        rows = [[f"p{i % 500}", 40 + i % 21, rows_max, "north", "true", DAY] for i in range(2000)]
+        path = world.write_csv(rows, ["who", *HEADER])
+        by = {"kind": "column", "column": "who", "rows_max": rows_max}
+        dataset = world.dataset(path, person=by)
+        for holder in ("*", person.name):
+            world.grant(dataset, holder, 1000)
+        query = {**OF, "blocks": 20, "aggregate": "mean"}
+        half = {"half_width": 6, "confidence": 0.95}
+        question = {"dataset": dataset, "query": query, "privacy": half}
+        client = world.client(person)
+        preview = made(client.post("/v1/queries/preview", json=question))
+        assert preview["mechanism"]["blocks_changed"] == 1
+        answer = made(ask(client, question, new_key()))
+        assert abs(answer["value"] - 50) < 20
+        prices.append(exact(answer["charged"]))
+        assert prices[-1] == exact(preview["price"])
+    assert prices[0] == prices[1]
+    world.must_be_sound()

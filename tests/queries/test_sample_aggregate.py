@@ -290,6 +290,21 @@ def test_the_most_frequent_mode_is_drawn_by_its_law() -> None:
     assert chi_square(counts, exponential_law([3, 1, 0], 1.0)) < 1e-6
 
 
+def test_votes_that_one_person_could_not_change_are_told_exactly() -> None:
+    """A lead of R = 2 votes or less is told with probability below delta; of 200 votes always."""
+    query = {"kind": "sample_aggregate", "statistic": MODE, "blocks": 200}
+    privacy = {"epsilon": "1", "delta": "1e-6"}
+    asked = question(query, privacy=privacy, mechanism={"kind": "stable_value"})
+    made = make_plan(asked, card())
+    assert isinstance(made.release, DerivedRelease)
+    noise = SystemNoise()
+    for ahead, status in ((200, "answered"), (101, "withheld")):
+        counts = [(block, 2 if block < ahead else 0) for block in range(200)]
+        told = made.answer(made.release.shape.exact(counts), noise)
+        assert told.get("status", "answered") == status
+        assert told["value"] == ("Zürich" if status == "answered" else None)
+
+
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "no width": ({"low": 5, "high": 5}, "/query"),
     "one block": ({"blocks": 1}, "/query/blocks"),
