@@ -71,6 +71,7 @@ class SelectionRelease(OneTally):
         return self.shape.tally
 
     @property
+    @override
     def quick(self) -> bool:
         return True
 
