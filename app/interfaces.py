@@ -21,9 +21,8 @@ from app.ledger.protocol import Order, Outcome
 from app.ledger.records import Asked, Budget
 from app.ledger.stream_protocol import Stream
 from app.ledger.verify import Line
+from app.queries.block_tally import BlockCounts, BlockTally
 from app.queries.statistics import (
-    BlockCounts,
-    BlockTally,
     Condition,
     EdgeTally,
     Exact,

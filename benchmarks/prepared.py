@@ -37,7 +37,7 @@ def prepared(folder: Path, card: Card, write: Callable[[Path], Any]) -> Iterator
     version = Version("v_bench", 1, engine.inspect(source, card).digest, "seed")
     dataset = Dataset("d_bench", "bench", "", "b_bench", card, source, version, False, 0)
     engine.prepare(dataset)
-    connection = connect_to_ask(version_path(home, version.id), Limits(home, "1GB", 2))
+    connection = connect_to_ask(version_path(home, dataset), Limits(home, "1GB", 2))
     try:
         yield Bench(engine, dataset, connection.cursor())
     finally:

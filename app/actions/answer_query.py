@@ -13,14 +13,15 @@ from typing_extensions import override
 
 from app.access import Principal
 from app.actions.background import Background
-from app.actions.charging import AskedOnce, Begun, Charging, Reply, reply_of
+from app.actions.charging import AskedOnce, Begun, Charging, Reply, told
 from app.actions.engine_data import EngineData
 from app.actions.long_run import LongRun, kept_alive
 from app.datasets import Dataset
-from app.errors import AppError, EngineUnavailable, StillRunning, TooManyRunning
+from app.errors import AppError, EngineFailed, EngineUnavailable, StillRunning, TooManyRunning
 from app.faults import reach
 from app.interfaces import Catalogue, Engine, Engines, Ledger
-from app.ledger.protocol import Charged, RecordOrder, Settled, VoidOrder
+from app.ledger.protocol import AtOnce, Charged, RecordOrder, Settled, VoidOrder
+from app.mechanisms.additive import AdditiveRelease
 from app.mechanisms.release import Noise
 from app.mechanisms.withholding import ENCODER
 from app.planning.plan import Plan, Planner
@@ -67,18 +68,22 @@ class AnswerQuery(Charging[Plan]):
     ) -> Reply | Accepted:
         """The answer, if it may be told before the caller's patience or ours is over. Work that
         takes longer goes on, and so it does if the caller leaves."""
+        patience = self.limits.answer_seconds
+        if wait_seconds is not None:
+            patience = min(patience, wait_seconds)
+
+        def at_once(principal: Principal, dataset: Dataset, plan: Plan) -> AtOnce | None:
+            return self._at_once(principal, dataset, plan, patience)
+
         try:
-            begun = await self._begin(asked)
+            begun = await self._begin(asked, at_once)
         except StillRunning as running:
             if wait_seconds is None or running.charge_id is None:
                 raise
             return accepted(running.charge_id, running.charged)
         if isinstance(begun, Settled):
-            return reply_of(begun)
+            return await told(begun)
         reach("F4")
-        patience = self.limits.answer_seconds
-        if wait_seconds is not None:
-            patience = min(patience, wait_seconds)
         if self._grid(begun.plan) < patience:
             exact = self._at_hand(begun)
             if exact is not None:
@@ -100,14 +105,30 @@ class AnswerQuery(Charging[Plan]):
         """The time grid of what depends on data."""
         return self.release_grid_seconds * plan.release.effort
 
+    def _at_once(
+        self, principal: Principal, dataset: Dataset, plan: Plan, patience: float
+    ) -> AtOnce | None:
+        """Where noise that looks at no data is added to what this asker has paid to have read: then
+        neither the time it takes nor a death amid it could tell anything, and one commit is as safe
+        as two (decision 0034)."""
+        grid = self._grid(plan)
+        if not isinstance(plan.release, AdditiveRelease) or grid >= patience:
+            return None
+        exact = self._remembered(dataset, plan, principal.analyst_id)
+        return None if exact is None else AtOnce(DrawnOnce(plan, exact, self.noise), grid)
+
     def _at_hand(self, begun: Begun[Plan]) -> Any:
+        if begun.charge.version_id != begun.dataset.version.id:
+            return None
+        return self._remembered(begun.dataset, begun.plan, begun.order.analyst_id)
+
+    def _remembered(self, dataset: Dataset, plan: Plan, analyst_id: str) -> Any:
         """What was read for this asker before, if a draw from it keeps nobody waiting."""
-        release, dataset = begun.plan.release, begun.dataset
-        small = release.quick and release.tally.group_count() <= INLINE_GROUPS_MAX
-        if not small or begun.charge.version_id != dataset.version.id:
+        release = plan.release
+        if not release.quick or release.tally.group_count() > INLINE_GROUPS_MAX:
             return None
         engine = self.engines.engine(dataset.source.engine)
-        return engine.cached(dataset, release.tally, begun.order.analyst_id)
+        return engine.cached(dataset, release.tally, analyst_id)
 
     async def _answer_here(self, begun: Begun[Plan], exact: Any) -> Reply:
         reach("F5")
@@ -191,6 +212,28 @@ class AnswerQuery(Charging[Plan]):
         answer = begun.plan.answer(exact, self.noise)
         reach("F7")
         return answer_text(begun.charge, begun.plan, answer)
+
+
+@dataclass(slots=True)
+class DrawnOnce:
+    """An answer from what is remembered. A batch whose commit broke off is decided again: it gets
+    the answer that was drawn before, or fails as it failed before."""
+
+    plan: Plan
+    exact: Any
+    noise: Noise
+    _begun: bool = False
+    _answer: dict[str, Any] | None = None
+
+    def __call__(self, charge: Charged) -> str:
+        if not self._begun:
+            self._begun = True
+            reach("F6")
+            self._answer = self.plan.answer(self.exact, self.noise)
+            reach("F7")
+        if self._answer is None:
+            raise EngineFailed("There is no answer, and there will be none.")
+        return answer_text(charge, self.plan, self._answer)
 
 
 def accepted(charge_id: str, charged: str) -> Accepted:

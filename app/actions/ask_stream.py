@@ -16,6 +16,7 @@ from app.actions.charging import STALE_TRIES, Reply, reply_of, why_not
 from app.datasets import Dataset
 from app.errors import (
     AppError,
+    Conflict,
     EngineUnavailable,
     SecretUnavailable,
     StillRunning,
@@ -41,6 +42,9 @@ from app.planning.ask import Ask, AskPlan, plan_ask
 
 BUSY_SECONDS = 10.0
 POLL_SECONDS = 0.02
+REPLACED = (
+    "The rows were replaced after this stream was opened: it counts again from the next epoch on."
+)
 BUSY = "Another ask of this stream is still running."
 
 
@@ -114,9 +118,13 @@ class AskStream:
                 secret = int(self.seal.open(stream.secret, stream.id))
             except SecretUnavailable as lost:
                 return None, lost
-        if plan.epochs_max is not None and dataset.version.number > plan.epochs_max:
-            ended = "This stream has ended: the dataset has more epochs than it was opened for."
-            return secret, StreamEnded(ended)
+        if plan.epochs_max is not None:
+            if dataset.version.number > plan.epochs_max:
+                ended = "This stream has ended: the dataset has more epochs than it was opened for."
+                return secret, StreamEnded(ended)
+            if dataset.version.number == 1 and dataset.version.digest != stream.digest:
+                # Its node is of the old rows, or may be, and is drawn once.
+                return secret, Conflict(REPLACED)
         return secret, await why_not(
             dataset, self.engines, self.threads, self._ready, _they_own_a_stream
         )

@@ -27,6 +27,7 @@ from app.faults import reach
 from app.interfaces import Catalogue, Engines, Ledger
 from app.ledger.account import EVERYBODY, NO_GRANT
 from app.ledger.protocol import (
+    AtOnce,
     Charged,
     ChargeOrder,
     ForfeitOrder,
@@ -100,6 +101,7 @@ class Priced(Protocol):
 
 P = TypeVar("P", bound=Priced)
 Made = TypeVar("Made", bound=Priced, covariant=True)
+Answering = Callable[[Principal, Dataset, P], AtOnce | None]
 
 
 class Plans(Protocol[Made]):
@@ -134,8 +136,11 @@ class Charging(Generic[P]):
     release_grid_seconds: float
     _ready: set[str]  # versions seen ready; looking costs 70 us
 
-    async def _begin(self, asked: AskedOnce) -> Begun[P] | Settled:
-        """Charge, or find what was stored before; raises the refusal."""
+    async def _begin(
+        self, asked: AskedOnce, at_once: Answering[P] | None = None
+    ) -> Begun[P] | Settled:
+        """Charge, or find what was stored before; raises the refusal. What can be answered at once
+        is stored with its charge."""
         reach("F1")
         for _ in range(STALE_TRIES):
             principal = await self.catalogue.principal(asked.token)
@@ -145,7 +150,7 @@ class Charging(Generic[P]):
             if self.catalogue.number != number:  # both must be of one state
                 continue
             try:
-                order, plan = await self._order(principal, asked, dataset)
+                order, plan = await self._order(principal, asked, dataset, at_once)
             except Invalid:
                 await self._must_have_grant(principal, dataset)
                 raise
@@ -178,7 +183,11 @@ class Charging(Generic[P]):
             raise NoGrant(NO_GRANT)
 
     async def _order(
-        self, principal: Principal, asked: AskedOnce, dataset: Dataset
+        self,
+        principal: Principal,
+        asked: AskedOnce,
+        dataset: Dataset,
+        at_once: Answering[P] | None,
     ) -> tuple[ChargeOrder, P]:
         number = self.catalogue.number
         currencies = await self.catalogue.currencies(dataset.book_id, principal.holders)
@@ -210,6 +219,7 @@ class Charging(Generic[P]):
             refusal=await self._refusal(principal, dataset, plan),
             catalogue=number,
             lease_seconds=self.lease_seconds,
+            at_once=None if at_once is None else at_once(principal, dataset, plan),
         )
         return order, plan
 
@@ -220,9 +230,8 @@ class Charging(Generic[P]):
         """What depends on data leaves on a fixed time grid, so that its time tells nothing finer;
         the store tells nothing of it before either."""
         outcome = await self.ledger.submit(order)
-        if isinstance(outcome, Settled) and outcome.wait_seconds:
-            await asyncio.sleep(outcome.wait_seconds)
-        return reply_of(outcome)
+        assert isinstance(outcome, Settled)
+        return await told(outcome)
 
 
 async def why_not(
@@ -248,6 +257,13 @@ async def why_not(
     if engine.lasting:
         ready.add(dataset.version.id)
     return None
+
+
+async def told(outcome: Settled) -> Reply:
+    """When its point of the grid has come."""
+    if outcome.wait_seconds:
+        await asyncio.sleep(outcome.wait_seconds)
+    return reply_of(outcome)
 
 
 def reply_of(outcome: object) -> Reply:

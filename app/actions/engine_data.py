@@ -7,9 +7,8 @@ from types import TracebackType
 from app.actions.long_run import LongRun
 from app.datasets import Dataset
 from app.interfaces import Engine
+from app.queries.block_tally import BlockCounts, BlockTally
 from app.queries.statistics import (
-    BlockCounts,
-    BlockTally,
     EdgeTally,
     Exact,
     GraphCounts,

@@ -48,16 +48,17 @@ from app.engines.dialects import (
     ByBytes,
     Dialect,
     IsNaN,
-    PersonHash,
     constant,
     day,
     exact_double,
+    hash_number,
     quoted,
     scaled,
 )
 from app.engines.edges import Edge
-from app.engines.layout import EPOCH, PERSON, Layout, persons_are_told_apart
+from app.engines.layout import EPOCH, LOT, PERSON, PLACE, Layout, persons_are_told_apart
 
+NUMBER = "number"
 Element = ColumnElement[Any]
 
 
@@ -82,11 +83,10 @@ def cleaned_rows(card: Card, sources: Sequence[RawRows], seed: str) -> Select[*t
     names: list[Element] = [column(name) for name in stored]
     if isinstance(card.person, RowPerson):
         return rows if isinstance(rows, Select) else select(*names).select_from(rows.subquery("e"))
-    kept = _bounded(card, rows.subquery("fitted"), stored, seed)
+    kept = _bounded(card, rows.subquery("fitted"), stored, seed, sources[0].dialect)
     if persons_are_told_apart(card):
-        keyed = func.concat(quoted("person|"), _seed(seed), quoted("|"), column(PERSON))
-        names.append(PersonHash(keyed).label(PERSON))
-    return select(*names).select_from(kept).where(column("place") <= card.person.rows_max)
+        names += [column(LOT), column(PERSON), column(PLACE)]
+    return select(*names).select_from(kept).where(column(PLACE) <= card.person.rows_max)
 
 
 def _stored(i: int, each: Column) -> list[str]:
@@ -153,7 +153,9 @@ def _named(selected: Select[*tuple[Any, ...]], rows: FromClause, name: str) -> S
     return selected.select_from(rows).subquery(name)
 
 
-def _bounded(card: Card, rows: Subquery, stored: list[str], seed: str) -> Subquery:
+def _bounded(
+    card: Card, rows: Subquery, stored: list[str], seed: str, dialect: Dialect
+) -> Subquery:
     """Every row of a person with its place among them: the first rows_max are kept.
 
     The choice is by a seeded hash of what the row says, then by every stored column, so that rows
@@ -163,6 +165,10 @@ def _bounded(card: Card, rows: Subquery, stored: list[str], seed: str) -> Subque
 
     Rows of earlier epochs come first: a row that is kept stays, whatever arrives later, and of all
     epochs together a person has at most rows_max.
+
+    What is stored does not know who a person is, but it knows persons apart, and that for certain:
+    by the number of the person's first row among all rows of the source. A hash could hold two
+    persons for one, and what one of them changes would then be more than is said anywhere.
     """
     texts: list[Element] = []
     for i, each in enumerate(card.columns):
@@ -172,14 +178,27 @@ def _bounded(card: Card, rows: Subquery, stored: list[str], seed: str) -> Subque
     sorted_by: list[Element] = [ByBytes(hashed)]
     textual = {f"c{i}" for i, each in enumerate(card.columns) if isinstance(each, TextColumn)}
     for name in stored:
-        by: Element = ByBytes(column(name)) if name in textual else column(name)
-        sorted_by.append(by.nulls_last())
+        value: Element = ByBytes(column(name)) if name in textual else column(name)
+        sorted_by.append(value.nulls_last())
     if EPOCH in stored:
         sorted_by.insert(0, column(EPOCH))
-    place = func.row_number().over(partition_by=column(PERSON), order_by=sorted_by).label("place")
-    names: list[Element] = [column(name) for name in (*stored, PERSON)]
-    known = select(*names, place).select_from(rows).where(column(PERSON).is_not(None))
-    return known.subquery("placed")
+    names: list[Element] = [column(name) for name in stored]
+    person: Element = column(PERSON)
+    known = select(*names, person).select_from(rows).where(person.is_not(None))
+    told_apart = persons_are_told_apart(card)
+    if told_apart:
+        keyed = func.concat(quoted("lot|"), _seed(seed), quoted("|"), person)
+        known = known.add_columns(hash_number(keyed).label(LOT))
+        names.append(column(LOT))
+    numbered = told_apart and dialect.name == "duckdb"
+    if numbered:
+        known = known.add_columns(func.row_number().over().label(NUMBER))
+    by: Element = column(PERSON)
+    place = func.row_number().over(partition_by=by, order_by=sorted_by).label(PLACE)
+    if numbered:
+        first = func.first_value(column(NUMBER))
+        person = first.over(partition_by=by, order_by=sorted_by).label(PERSON)
+    return select(*names, person, place).select_from(known.subquery("known")).subquery("placed")
 
 
 def _seed(seed: str) -> Element:

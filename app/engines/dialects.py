@@ -277,24 +277,6 @@ def _hash_number_spark(element: HashNumber, compiler: SQLCompiler, **options: An
     )
 
 
-class PersonHash(_Element):
-    """What tells persons apart, of a keyed text."""
-
-    name = "person_hash"
-    type = String()
-
-
-@compiles(PersonHash)
-def _person_hash(element: PersonHash, compiler: SQLCompiler, **options: Any) -> str:
-    return "md5_number({})".format(*_parts(element, compiler, options))
-
-
-@compiles(PersonHash, "postgresql")
-@compiles(PersonHash, "spark")
-def _person_hash_text(element: PersonHash, compiler: SQLCompiler, **options: Any) -> str:
-    return "md5({})".format(*_parts(element, compiler, options))
-
-
 class ByBytes(_Element):
     """A text to sort by: as its bytes are, wherever it is sorted."""
 

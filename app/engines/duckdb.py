@@ -101,7 +101,7 @@ class DuckDBEngine(SqlEngine):
             readable(lambda: self._prepare(dataset))
 
     def ready(self, dataset: Dataset) -> bool:
-        return version_path(self._limits.home, dataset.version.id).exists()
+        return version_path(self._limits.home, dataset).exists()
 
     def prepared(self) -> list[str]:
         return prepared_versions(self._limits.home)

@@ -4,8 +4,13 @@ Column i of the card is stored as "c<i>", whatever its declared name: whole numb
 real numbers as doubles, categories as their position in the card's list, booleans, dates and texts
 as such. A `number` column has a second one, "s<i>", its whole steps, which is what sums add up.
 
-Where a text column may have several rows of one person there is "person": a keyed hash, by which
-rows of one person are known to be so, and from which nobody is known.
+Where a person may have several rows there are "person", by which rows of one person are known to
+be so, and "place", that of the row in the person's own order (`cleaning.py`). A stored version
+knows nobody: there a person is the number of one of their rows. Elsewhere it is what the source
+tells persons apart by, which never leaves the statement. Either way two persons are never held for
+one: what a person can change is proved without a word about hashes. Beside it there is "lot", a
+keyed hash of who the person is, which decides the block of all their rows (`blocks.py`): the number
+of a row would not do, as it changes with whoever stands before. Two persons may have the same lot.
 
 A version to which epochs were appended has "epoch", the number of the one that a row came with.
 """
@@ -14,18 +19,19 @@ from typing import Any
 
 from sqlalchemy import FromClause, Select, table
 
-from app.datasets import Card, CategoryColumn, Column, IntegerColumn, NumberColumn, TextColumn
+from app.datasets import Card, CategoryColumn, Column, IntegerColumn, NumberColumn
 from app.engines.dialects import DUCKDB, Dialect, Statement, written
 
 TABLE = "rows"
 PERSON = "person"
+PLACE = "place"
+LOT = "lot"
 EPOCH = "epoch"
 
 
 def persons_are_told_apart(card: Card) -> bool:
-    """Is there a question that counts persons rather than rows?"""
-    texts = any(isinstance(column, TextColumn) for column in card.columns)
-    return texts and card.person.rows_max > 1
+    """May a person have several rows? Otherwise each row is one, and rows are what is counted."""
+    return card.person.rows_max > 1
 
 
 class Layout:

@@ -19,7 +19,7 @@ from app.engines.connect import Limits, connect_to_ingest
 from app.engines.dialects import DUCKDB, written
 from app.engines.file_rows import category_table, file_rows
 from app.engines.fitting import check_fit
-from app.engines.layout import TABLE
+from app.engines.layout import TABLE, persons_are_told_apart
 from app.engines.paths import SourceFiles
 from app.engines.size_limit import limited_size
 from app.engines.sources import open_table, source_digest, source_state
@@ -27,24 +27,36 @@ from app.engines.watchdog import WATCHDOG
 from app.errors import EngineUnavailable
 
 _VERSION_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
+_PERSONS = ".persons"  # in the name of a version in which persons are told apart
 
 
-def version_path(home: Path, version_id: str) -> Path:
+def version_path(home: Path, dataset: Dataset) -> Path:
+    """Where persons are told apart a version bears another name than before they all were: what an
+    older server left is not taken for it, but built again."""
+    told = _PERSONS if persons_are_told_apart(dataset.card) else ""
+    return _file(home, dataset.version.id, told)
+
+
+def _file(home: Path, version_id: str, told: str) -> Path:
     if not _VERSION_ID.fullmatch(version_id):
         raise EngineUnavailable("The version's identifier is not one.")
-    return home / "versions" / f"{version_id}.duckdb"
+    return home / "versions" / f"{version_id}{told}.duckdb"
 
 
 def prepared_versions(home: Path) -> list[str]:
     """The identifiers of all that are there and whole."""
-    found = (path.stem for path in (home / "versions").glob("*.duckdb"))
+    found = {path.stem.removesuffix(_PERSONS) for path in (home / "versions").glob("*.duckdb")}
     return sorted(each for each in found if _VERSION_ID.fullmatch(each))
 
 
 def drop_version(home: Path, version_id: str) -> bool:
-    """Delete it, with what was left of building it; not while it is being built. Who has it open
-    reads on: a file is there until the last one has closed it."""
-    final = version_path(home, version_id)
+    """Delete it, under either name, with what was left of building it; not while it is being built.
+    Who has it open reads on: a file is there until the last one has closed it."""
+    dropped = [_dropped(_file(home, version_id, told)) for told in ("", _PERSONS)]
+    return any(dropped)
+
+
+def _dropped(final: Path) -> bool:
     lock = final.with_suffix(".lock")
     if not final.exists():
         return False
@@ -66,7 +78,7 @@ def prepare_version(
     Raises EngineUnavailable if one is not what was registered, and whatever duckdb raises if it
     cannot be read; OverSize if the version would be larger than it may.
     """
-    final = version_path(limits.home, dataset.version.id)
+    final = version_path(limits.home, dataset)
     if final.exists():
         return
     for directory in (final.parent, limits.home / "tmp"):

@@ -23,9 +23,8 @@ from app.engines.steps import render_steps
 from app.engines.watchdog import WATCHDOG
 from app.errors import EngineFailed, EngineUnavailable
 from app.interfaces import Stop
+from app.queries.block_tally import BlockCounts, BlockTally
 from app.queries.statistics import (
-    BlockCounts,
-    BlockTally,
     Condition,
     EdgeTally,
     Exact,

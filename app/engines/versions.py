@@ -81,7 +81,7 @@ class OpenVersions:
         version_id = dataset.version.id
         version = self._open.get(version_id)
         if version is None:
-            connection = connect_to_ask(version_path(self._limits.home, version_id), self._limits)
+            connection = connect_to_ask(version_path(self._limits.home, dataset), self._limits)
             version = self._open[version_id] = OpenVersion(connection, Layout(dataset.card))
         self._open.move_to_end(version_id)
         return version

@@ -7,6 +7,7 @@ is the charge forfeited in its place.
 """
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -31,6 +32,15 @@ ATTEMPTS_MAX = 3
 def reuse_key(analyst_id: str, version_id: str, plan_digest: str) -> str:
     """The same plan of the same analyst on the same version has one answer."""
     return f"{analyst_id}/{version_id}/{plan_digest}"
+
+
+@dataclass(frozen=True, slots=True)
+class AtOnce:
+    """An answer for which nothing has to be read: it is stored by the commit that charges for it,
+    so that there is the charge with its answer or neither (decision 0034)."""
+
+    answer: Callable[["Charged"], str]  # drawn once, however often the batch is tried
+    grid_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +69,7 @@ class ChargeOrder:
     refusal: AppError | None  # why nothing new may be charged; what is stored is told all the same
     catalogue: int  # the state of people and datasets that this order was planned on
     lease_seconds: float
+    at_once: AtOnce | None = None
 
     @property
     def request(self) -> str:

@@ -55,6 +55,7 @@ class Stream:
     closed_at: int | None
     opening: str  # canonical text of the opening's body
     charged: str
+    digest: str | None  # of the source that it was opened about
 
     @property
     def ended(self) -> bool:

@@ -13,6 +13,7 @@ from app.mechanisms import (
     permute_and_flip,
     propose_test_release,
     randomized_response,
+    smooth_release,
     smooth_sensitivity,
     smooth_triangles,
     stability_histogram,
@@ -147,6 +148,6 @@ MECHANISMS: dict[str, Prepare] = {
     partition_selection.KIND: finds(partition_selection.prepare),
     propose_test_release.KIND: proposes(propose_test_release.prepare),
     stable_value.KIND: chooses(stable_value.prepare),
-    smooth_sensitivity.KIND: smooth,
+    smooth_release.KIND: smooth,
     noisy_bound.KIND: bounds(noisy_bound.prepare),
 }

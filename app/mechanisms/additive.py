@@ -80,6 +80,7 @@ class AdditiveRelease(OneTally):
         return self.shape.tally
 
     @property
+    @override
     def quick(self) -> bool:
         return True
 

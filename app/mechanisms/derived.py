@@ -8,25 +8,21 @@ from typing import Any
 
 from app.accounting.loss import Loss
 from app.datasets import Card
-from app.mechanisms.release import Data, Noise, Release
+from app.mechanisms.release import AtOnce, Data, Noise, Release
 from app.queries import Query
+from app.queries.block_tally import BlockTally
 from app.queries.derived_shape import DerivedShape
-from app.queries.statistics import BlockTally, Exact, Tally
+from app.queries.statistics import Exact, Tally
 
 
 @dataclass(frozen=True, slots=True)
-class DerivedRelease:
+class DerivedRelease(AtOnce):
     inner: Release
     shape: DerivedShape
 
     @property
     def tally(self) -> Tally:
         return self.inner.tally
-
-    @property
-    def quick(self) -> bool:
-        """What is at hand of a tally is of no use here."""
-        return False
 
     @property
     def loss(self) -> Loss:
@@ -39,18 +35,6 @@ class DerivedRelease:
     @property
     def spread(self) -> tuple[float, ...]:
         return self.inner.spread
-
-    @property
-    def steps(self) -> int | None:
-        return None
-
-    @property
-    def effort(self) -> int:
-        return 1
-
-    @property
-    def groups(self) -> int | None:
-        return 1
 
     def read(self, data: Data) -> Exact:
         source = self.shape.source

@@ -11,9 +11,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from typing_extensions import override
+
 from app.accounting.loss import Loss
 from app.datasets import Card
-from app.mechanisms.release import Data, Noise
+from app.mechanisms.release import AtOnce, Data, Noise
 from app.queries import Query
 from app.queries.keys_shape import KeysShape
 from app.queries.statistics import KeyBatch, KeyTally, Tally
@@ -22,7 +24,7 @@ KEYS_MAX = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class KeysRelease(ABC):
+class KeysRelease(AtOnce, ABC):
     """Which keys will be told, at what price."""
 
     shape: KeysShape
@@ -39,18 +41,7 @@ class KeysRelease(ABC):
         return self.shape.wanted
 
     @property
-    def quick(self) -> bool:
-        return False
-
-    @property
-    def steps(self) -> int | None:
-        return None
-
-    @property
-    def effort(self) -> int:
-        return 1
-
-    @property
+    @override
     def groups(self) -> int | None:
         """Which keys there are is what is asked."""
         return None

@@ -31,6 +31,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+from typing_extensions import override
+
 from app.accounting.loss import Loss
 from app.accounting.losses import pure_loss
 from app.accounting.rounding import ATTO, PICO, cost_units, limit_units
@@ -40,7 +42,7 @@ from app.mechanisms import distance_test, laplace
 from app.mechanisms.additive import float_up
 from app.mechanisms.asked import Asked, CannotServe
 from app.mechanisms.distance_test import DistanceTest
-from app.mechanisms.release import Data, Noise
+from app.mechanisms.release import AtOnce, Data, Noise
 from app.queries import Query
 from app.queries.figures import Figure
 from app.queries.graph_shape import GraphShape
@@ -53,7 +55,7 @@ DEPENDS = "the width depends on the bound, which is told with the answer"
 
 
 @dataclass(frozen=True, slots=True)
-class BoundedRelease:
+class BoundedRelease(AtOnce):
     shape: GraphShape
     above: DistanceTest  # the noise on LS, and T, which puts it above
     epsilon: int  # units, of the answer
@@ -64,20 +66,9 @@ class BoundedRelease:
         return self.shape.tally
 
     @property
-    def quick(self) -> bool:
-        return False
-
-    @property
-    def steps(self) -> int | None:
-        return None
-
-    @property
+    @override
     def effort(self) -> int:
         return self.shape.effort
-
-    @property
-    def groups(self) -> int | None:
-        return 1
 
     @property
     def theorem(self) -> str:

@@ -18,6 +18,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+from typing_extensions import override
+
 from app.accounting.loss import Loss
 from app.accounting.rounding import ATTO, PICO, cost_units, limit_units
 from app.datasets import Card
@@ -30,7 +32,7 @@ from app.mechanisms.local_statistic import LocalStatistic
 from app.mechanisms.private_bound import PrivateBound
 from app.mechanisms.proposed_bounds import proposed
 from app.mechanisms.rank_distance import reach_of
-from app.mechanisms.release import Data, Noise
+from app.mechanisms.release import AtOnce, Data, Noise
 from app.mechanisms.smooth_bound import effort_of
 from app.mechanisms.withholding import NUMBER_SIZE, text_size, told, withheld
 from app.queries import Query
@@ -50,7 +52,7 @@ CHOSEN = "the width depends on the bound that is chosen; propose one"
 
 
 @dataclass(frozen=True, slots=True)
-class ProposedRelease:
+class ProposedRelease(AtOnce):
     statistic: LocalStatistic
     bounds: tuple[int, ...]  # in steps: one that was proposed, or those to choose from
     scales: tuple[float, ...]  # of the noise for each
@@ -65,21 +67,15 @@ class ProposedRelease:
         return self.statistic.tally
 
     @property
+    @override
     def quick(self) -> bool:
         return self.statistic.quick
 
     @property
-    def steps(self) -> int | None:
-        return None
-
-    @property
+    @override
     def effort(self) -> int:
         """By the ranks that are compared with every bound; a mean compares none."""
         return effort_of(self.cap * len(self.bounds))
-
-    @property
-    def groups(self) -> int | None:
-        return 1
 
     @property
     def theorem(self) -> str:

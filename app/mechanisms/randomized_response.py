@@ -132,10 +132,6 @@ class RandomizedRelease(OneTally):
         return self.shape.tally
 
     @property
-    def quick(self) -> bool:
-        return False
-
-    @property
     def spread(self) -> tuple[float, ...]:
         return (self.estimate.deviation_max(self.shape.rows),)
 

@@ -4,15 +4,17 @@ Everything in it is known before any row is read; only `answer` sees exact stati
 it returns is released.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
+
+from typing_extensions import override
 
 from app.accounting.loss import Loss
 from app.datasets import Card
 from app.queries import Query
+from app.queries.block_tally import BlockCounts, BlockTally
 from app.queries.statistics import (
-    BlockCounts,
-    BlockTally,
     EdgeTally,
     Exact,
     GraphCounts,
@@ -126,14 +128,14 @@ class Release(Protocol):
         ...
 
 
-class OneTally:
-    """What releases share that are answered from one tally."""
+class AtOnce:
+    """What most releases share: they run at once, for one group, and somebody waits for it."""
 
     __slots__ = ()
 
     @property
-    def tally(self) -> Tally:
-        raise NotImplementedError
+    def quick(self) -> bool:
+        return False
 
     @property
     def steps(self) -> int | None:
@@ -144,6 +146,21 @@ class OneTally:
         return 1
 
     @property
+    def groups(self) -> int | None:
+        return 1
+
+
+class OneTally(AtOnce, ABC):
+    """Those that are answered from one tally."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def tally(self) -> Tally: ...
+
+    @property
+    @override
     def groups(self) -> int | None:
         return self.tally.group_count()
 

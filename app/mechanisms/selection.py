@@ -69,6 +69,7 @@ class SelectionRelease(OneTally):
         return self.shape.tally
 
     @property
+    @override
     def quick(self) -> bool:
         return True
 

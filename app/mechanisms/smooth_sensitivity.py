@@ -8,16 +8,16 @@ noise (`scale_disclosure.py`), and no half width can be promised.
 What is told is rounded to a public grid and clamped to what the statistic can be: post-processing.
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+from typing_extensions import override
+
 from app.accounting.conversion import rho_limit
 from app.accounting.curve_units import pure_rho
-from app.accounting.loss import Loss
 from app.accounting.precise import units_down
 from app.accounting.rounding import ATTO, PICO, cost_units, limit_units
 from app.datasets import Card
@@ -30,6 +30,7 @@ from app.mechanisms.laplace import pure_epsilon_near
 from app.mechanisms.release import Data, Noise
 from app.mechanisms.scale_disclosure import Disclosure
 from app.mechanisms.smooth_bound import effort_of, reach_of, smooth_bound
+from app.mechanisms.smooth_release import ScaledRelease
 from app.queries import Query
 from app.queries.between import sum_between
 from app.queries.figures import Figure
@@ -37,7 +38,6 @@ from app.queries.order_shape import OrderShape
 from app.queries.order_window import Window
 from app.queries.statistics import Tally
 
-KIND = "smooth_sensitivity"
 NOISES: dict[str, Callable[[Budget, SmoothWish], Admissible]] = {
     admissible_pure.STUDENT: admissible_pure.student_t,
     admissible_pure.CAUCHY: admissible_pure.cauchy,
@@ -68,7 +68,7 @@ def prepare(shape: OrderShape, asked: Asked) -> "SmoothRelease":
     if asked.half_width is not None:
         raise CannotServe(f"no half width can be promised: {DEPENDS}")
     moves = 1 if shape.fixed else shape.moves
-    return SmoothRelease(shape, *scaled_noise(asked, moves, alone=shape.alone))
+    return SmoothRelease(*scaled_noise(asked, moves, alone=shape.alone), shape)
 
 
 def scaled_noise(asked: Asked, moves: int, *, alone: bool) -> tuple[Admissible, Disclosure | None]:
@@ -166,47 +166,19 @@ class Reading(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class SmoothRelease:
+class SmoothRelease(ScaledRelease):
     """A statistic of ranks and the noise that goes on it."""
 
     shape: OrderShape
-    noise: Admissible
-    disclosure: Disclosure | None = None
 
     @property
     def tally(self) -> Tally:
         return self.shape.tally
 
     @property
-    def quick(self) -> bool:
-        return False
-
-    @property
-    def loss(self) -> Loss:
-        return (
-            self.noise.loss if self.disclosure is None else self.noise.loss + self.disclosure.loss
-        )
-
-    @property
-    def theorem(self) -> str:
-        return self.noise.theorem
-
-    @property
-    def spread(self) -> tuple[float, ...]:
-        """Not known: it is compared with nothing else."""
-        return math.inf, self.noise.even
-
-    @property
-    def steps(self) -> int | None:
-        return None
-
-    @property
+    @override
     def effort(self) -> int:
         return effort_of(self.reach)
-
-    @property
-    def groups(self) -> int | None:
-        return 1
 
     @property
     def reach(self) -> int:
@@ -248,26 +220,12 @@ class SmoothRelease:
         return float(inside / Fraction(2) ** self.shape.grid_exponent)
 
     def describe(self) -> dict[str, Any]:
-        return {
-            "kind": KIND,
-            **self.noise.describe(),
-            **({} if self.disclosure is None else self.disclosure.describe()),
-            "reach": self.reach,
-            "grid": 2.0 ** -(self.shape.grid_exponent + self.finer),
-        }
+        grid = 2.0 ** -(self.shape.grid_exponent + self.finer)
+        return self.described(reach=self.reach, grid=grid)
 
     def record(self) -> dict[str, Any]:
-        """For the ledger: from these any accountant can recompute the price."""
-        return {
-            "mechanism": KIND,
-            **self.noise.record(),
-            "moves": 1 if self.shape.fixed else self.shape.moves,
-            "fixed": self.shape.fixed,
-            **({} if self.disclosure is None else self.disclosure.record()),
-        }
-
-    def expected_error(self, confidence: float) -> dict[str, Any]:
-        return self.noise.expected_error(confidence)
+        fixed = self.shape.fixed
+        return self.recorded(moves=1 if fixed else self.shape.moves, fixed=fixed)
 
 
 def centre_of(shape: OrderShape, exact: Reading) -> Fraction:

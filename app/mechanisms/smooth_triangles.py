@@ -22,14 +22,15 @@ from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 
-from app.accounting.loss import Loss
+from typing_extensions import override
+
 from app.datasets import Card
-from app.mechanisms.admissible import DEPENDS, Admissible
+from app.mechanisms.admissible import DEPENDS
 from app.mechanisms.asked import Asked, CannotServe
 from app.mechanisms.release import Data, Noise
-from app.mechanisms.scale_disclosure import Disclosure
 from app.mechanisms.smooth_bound import SLACK
-from app.mechanisms.smooth_sensitivity import KIND, scaled_noise
+from app.mechanisms.smooth_release import ScaledRelease
+from app.mechanisms.smooth_sensitivity import scaled_noise
 from app.queries import Query
 from app.queries.figures import Figure
 from app.queries.graph_shape import GraphShape
@@ -41,7 +42,7 @@ _FINE = Context(prec=60, Emax=10**9, Emin=-(10**9))
 def prepare(shape: GraphShape, asked: Asked) -> "SmoothTriangles":
     if asked.half_width is not None:
         raise CannotServe(f"no half width can be promised: {DEPENDS}")
-    return SmoothTriangles(shape, *scaled_noise(asked, 1, alone=True))
+    return SmoothTriangles(*scaled_noise(asked, 1, alone=True), shape)
 
 
 def smooth_common(common: int, largest: int, beta: Fraction) -> Fraction:
@@ -56,44 +57,17 @@ def smooth_common(common: int, largest: int, beta: Fraction) -> Fraction:
 
 
 @dataclass(frozen=True, slots=True)
-class SmoothTriangles:
+class SmoothTriangles(ScaledRelease):
     shape: GraphShape
-    noise: Admissible
-    disclosure: Disclosure | None
 
     @property
     def tally(self) -> Tally:
         return self.shape.tally
 
     @property
-    def quick(self) -> bool:
-        return False
-
-    @property
-    def loss(self) -> Loss:
-        told = self.disclosure
-        return self.noise.loss if told is None else self.noise.loss + told.loss
-
-    @property
-    def theorem(self) -> str:
-        return self.noise.theorem
-
-    @property
-    def spread(self) -> tuple[float, ...]:
-        """Not known: it is compared with nothing else."""
-        return math.inf, self.noise.even
-
-    @property
-    def steps(self) -> int | None:
-        return None
-
-    @property
+    @override
     def effort(self) -> int:
         return self.shape.effort
-
-    @property
-    def groups(self) -> int | None:
-        return 1
 
     def read(self, data: Data) -> GraphCounts:
         return data.graph(self.shape.edges)
@@ -113,14 +87,7 @@ class SmoothTriangles:
         return {"value": self.shape.possible(noisy), "interval": interval}
 
     def describe(self) -> dict[str, Any]:
-        told = {} if self.disclosure is None else self.disclosure.describe()
-        largest = self.shape.sensitivity_max
-        return {"kind": KIND, **self.noise.describe(), **told, "largest": largest}
+        return self.described(largest=self.shape.sensitivity_max)
 
     def record(self) -> dict[str, Any]:
-        """For the ledger: from these any accountant can recompute the price."""
-        told = {} if self.disclosure is None else self.disclosure.record()
-        return {"mechanism": KIND, **self.noise.record(), "moves": 1, **told}
-
-    def expected_error(self, confidence: float) -> dict[str, Any]:
-        return self.noise.expected_error(confidence)
+        return self.recorded(moves=1)

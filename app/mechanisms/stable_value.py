@@ -57,6 +57,7 @@ class StableRelease(OneTally):
         return self.shape.tally
 
     @property
+    @override
     def quick(self) -> bool:
         return True
 

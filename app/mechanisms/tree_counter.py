@@ -15,6 +15,13 @@ h m^2 / (2 rho) is rho-zCDP (Canonne, Kamath and Steinke 2020). Each level by it
 divergence at every order is at most that of randomised response: the curves of h of them add up.
 Epochs that arrive later may depend on what was told: nodes are released one after another, and what
 they cost one person adds up to the same, whatever comes between (adaptive composition).
+Rows may be replaced while there is one epoch (`refresh_dataset.py`), and then stand in others. The
+old ones are in the node (1, 1) alone, which is not drawn again. Of the new ones a row is in a told
+node of at most h - 1 levels: one of epoch 1 not on the lowest, and one of epoch e > 1 not on level
+k where e - 1 has a binary digit 1, because told nodes of that level begin behind multiples of
+2^(k+1). So m old rows and m new ones move all by at most m + (h - 1) m in L1, and as each level
+moves by at most m, by at most h m^2 in squares; by convexity their curves are at most those of h
+levels too. What was told of epoch 1 is no count of the new rows, and is not told as one.
 Under add_remove only: an epoch changes the number of rows, which replace_one holds fixed.
 Rounding: epsilon is the charged integer; scales round up, rho is that of the scale, rounded up.
 

@@ -5,9 +5,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from app.queries.block_tally import BlockTally
 from app.queries.choice_shape import ChoiceShape
 from app.queries.shape import Shape
-from app.queries.statistics import BlockTally, Exact, Tally
+from app.queries.statistics import Exact, Tally
 
 
 @dataclass(frozen=True, slots=True)

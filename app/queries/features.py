@@ -23,6 +23,7 @@ from app.datasets import (
 )
 from app.errors import Invalid
 from app.queries.filters import declared
+from app.queries.statistics import Factor, Marked, Placed
 
 TERMS_MAX = 64
 STEPS_MAX = 1 << 16  # products of two places stay below 2^30
@@ -115,3 +116,10 @@ def place(column: IntegerColumn | NumberColumn) -> Place:
     step = grain * 2.0**-column.grid_exponent
     middle = (low + grain * centre) * 2.0**-column.grid_exponent
     return Place(column.name, low, grain, centre, reach, middle, step * reach)
+
+
+def factor(term: Indicator | Place) -> Factor:
+    """`whole`, as engines compute it."""
+    if isinstance(term, Indicator):
+        return Marked(term.column, term.value)
+    return Placed(term.column, term.low, term.grain, term.centre)

@@ -172,20 +172,20 @@ def _comparison(node: Comparison, card: Card, at: str) -> Condition:
                 raise Invalid.field(value_at, "in takes a list of values")
             return OneOf(
                 column.name,
-                tuple(_typed(column, v, f"{value_at}/{i}") for i, v in enumerate(node.value)),
+                tuple(typed(column, v, f"{value_at}/{i}") for i, v in enumerate(node.value)),
             )
         case "between":
             if not isinstance(node.value, tuple) or len(node.value) != 2:
                 raise Invalid.field(value_at, "between takes two values: [from, to], both included")
             _must_be_ordered(column, at)
-            low, high = (_typed(column, v, f"{value_at}/{i}") for i, v in enumerate(node.value))
+            low, high = (typed(column, v, f"{value_at}/{i}") for i, v in enumerate(node.value))
             return AllOf((Compare(column.name, ">=", low), Compare(column.name, "<=", high)))
         case sign:
             if node.value is None or isinstance(node.value, tuple):
                 raise Invalid.field(value_at, f"{sign} takes one value")
             if sign not in ("==", "!="):
                 _must_be_ordered(column, at)
-            return Compare(column.name, sign, _typed(column, node.value, value_at))
+            return Compare(column.name, sign, typed(column, node.value, value_at))
 
 
 def _must_be_ordered(column: Column, at: str) -> None:
@@ -193,7 +193,7 @@ def _must_be_ordered(column: Column, at: str) -> None:
         raise Invalid.field(f"{at}/op", f"a {column.type} column has no order: use ==, != or in")
 
 
-def _typed(column: Column, value: WireScalar, at: str) -> Scalar:
+def typed(column: Column, value: WireScalar, at: str) -> Scalar:
     match column:
         case IntegerColumn() | NumberColumn():
             if isinstance(value, bool) or not isinstance(value, int | float):

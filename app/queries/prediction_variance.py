@@ -28,7 +28,16 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, field_validator
 from app.datasets import BooleanColumn, Card, CategoryColumn, IntegerColumn, NumberColumn
 from app.errors import Invalid
 from app.queries.derived_shape import DerivedShape
-from app.queries.features import Features, Indicator, Intercept, Place, Term, feature_terms
+from app.queries.elimination import eliminate
+from app.queries.features import (
+    Features,
+    Indicator,
+    Intercept,
+    Place,
+    Term,
+    factor,
+    feature_terms,
+)
 from app.queries.figures import Figure, Noisy
 from app.queries.filters import Filter, declared, resolve
 from app.queries.measures import Measure
@@ -37,11 +46,8 @@ from app.queries.statistics import (
     Aggregate,
     AllOf,
     Exact,
-    Factor,
     IsMissing,
-    Marked,
     Negation,
-    Placed,
     Product,
     Rows,
     Tally,
@@ -197,16 +203,10 @@ class Gram:
 
 
 def _sum_of(one: Term, other: Term) -> Aggregate:
-    factors = [_factor(term) for term in (one, other) if not isinstance(term, Intercept)]
+    factors = [factor(term) for term in (one, other) if not isinstance(term, Intercept)]
     if not factors:
         return Rows()
     return Product(tuple(factors))  # type: ignore[arg-type]
-
-
-def _factor(term: Indicator | Place) -> Factor:
-    if isinstance(term, Indicator):
-        return Marked(term.column, term.value)
-    return Placed(term.column, term.low, term.grain, term.centre)
 
 
 def quadratic_form(
@@ -226,14 +226,8 @@ def quadratic_form(
         for i in range(size)
     ]
     rows.append([*point, 0])
-    before = 1
-    for k in range(size):
-        pivot = rows[k][k]
-        for i in range(k + 1, size + 1):
-            for j in range(k + 1, size + 1):
-                rows[i][j] = (rows[i][j] * pivot - rows[i][k] * rows[k][j]) // before
-        before = pivot
-    return Fraction(-rows[size][size] * below, before)
+    eliminate(rows, size)
+    return Fraction(-rows[size][size] * below, rows[size - 1][size - 1])
 
 
 def logarithm(value: Fraction) -> Fraction:

@@ -53,7 +53,7 @@ class Ratio(Selection):
     denominator: Part | None = None
 
     def shape(self, card: Card) -> Shape:
-        self._must_be_either()
+        must_be_either(self.numerator, self.denominator, AT)
         return self._sums(card) if self.denominator is not None else self._rows(card)
 
     def figures(self, noisy: tuple[tuple[Noisy, ...], ...], card: Card) -> list[Figure]:
@@ -64,18 +64,6 @@ class Ratio(Selection):
             return [_share(*each) for each in zip(*noisy, strict=True)]
         quotient = _Quotient(*self._columns(card))
         return [quotient.figure(*each) for each in zip(*noisy, strict=True)]
-
-    def _must_be_either(self) -> None:
-        if (self.numerator.where is None) == (self.numerator.column is None):
-            raise Invalid.field(f"{AT}/numerator", "a filter, or a column to add up")
-        if self.denominator is None:
-            if self.numerator.column is not None:
-                raise Invalid.field(f"{AT}/denominator", "a sum is divided by a sum: {column}")
-        elif self.numerator.column is None:
-            rule = "left out: a filter's rows are divided by all that `where` selects"
-            raise Invalid.field(f"{AT}/denominator", rule)
-        elif self.denominator.column is None or self.denominator.where is not None:
-            raise Invalid.field(f"{AT}/denominator", "a column to add up")
 
     def _rows(self, card: Card) -> Shape:
         met = resolve(self.numerator.where, card, f"{AT}/numerator/where")
@@ -124,12 +112,31 @@ class Ratio(Selection):
 
     def _columns(self, card: Card) -> tuple[Numeric, Numeric]:
         assert self.denominator is not None
-        above = _numeric(card, self.numerator, f"{AT}/numerator/column")
-        below = _numeric(card, self.denominator, f"{AT}/denominator/column")
-        if below.steps[0] < 1:
-            rule = "a column whose low bound is above zero: otherwise the ratio has no bounds"
-            raise Invalid.field(f"{AT}/denominator/column", rule)
-        return above, below
+        return divided(self.numerator, self.denominator, card, AT)
+
+
+def must_be_either(numerator: Part, denominator: Part | None, at: str) -> None:
+    """A filter's rows over all rows, or a sum over a sum. Raises Invalid, naming the field."""
+    if (numerator.where is None) == (numerator.column is None):
+        raise Invalid.field(f"{at}/numerator", "a filter, or a column to add up")
+    if denominator is None:
+        if numerator.column is not None:
+            raise Invalid.field(f"{at}/denominator", "a sum is divided by a sum: {column}")
+    elif numerator.column is None:
+        rule = "left out: a filter's rows are divided by all that `where` selects"
+        raise Invalid.field(f"{at}/denominator", rule)
+    elif denominator.column is None or denominator.where is not None:
+        raise Invalid.field(f"{at}/denominator", "a column to add up")
+
+
+def divided(above: Part, below: Part, card: Card, at: str) -> tuple[Numeric, Numeric]:
+    """The two columns of a sum over a sum. Raises Invalid, naming the field."""
+    numerator = _numeric(card, above, f"{at}/numerator/column")
+    denominator = _numeric(card, below, f"{at}/denominator/column")
+    if denominator.steps[0] < 1:
+        rule = "a column whose low bound is above zero: otherwise the ratio has no bounds"
+        raise Invalid.field(f"{at}/denominator/column", rule)
+    return numerator, denominator
 
 
 def _numeric(card: Card, part: Part, at: str) -> Numeric:

@@ -254,34 +254,6 @@ class GraphCounts(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class BlockTally:
-    """The values of a column in blocks: the k-th of the rows that have the value v, in steps, and
-    meet a condition is in a block that v, k and a secret seed decide. A missing value is in none.
-
-    Of each block come the values at `ranks`, each a share a / b that stands for the rank
-    min(n, max(1, ceil(a n / b))); or without ranks the number of values, the sum of
-    t = (v - low) // grain, and the sum of t^2 if `squares`, else 0. The planner sees to it that
-    nothing overflows. A block without any value does not come back.
-    """
-
-    where: Condition | None
-    column: str
-    blocks: int
-    ranks: tuple[tuple[int, int], ...] = ()
-    low: int = 0
-    grain: int = 1
-    squares: bool = False
-
-    @property
-    def tally(self) -> Tally:
-        """How many rows."""
-        return Tally(self.where, (), (Rows(),))
-
-
-BlockCounts = list[tuple[int, ...]]  # the place of the block first
-
-
-@dataclass(frozen=True, slots=True)
 class CodeOf:
     """Where the value stands among the card's; of a boolean 0 for false and 1 for true."""
 

@@ -26,11 +26,14 @@ def _below_half(share: Share) -> Share:
     return share
 
 
+Trim = Annotated[Share, AfterValidator(_below_half)]
+
+
 class TrimmedMean(OrderQuery):
     """`{"kind": "trimmed_mean", "column": ..., "trim": 0.1, "missing": ...}`"""
 
     kind: Literal["trimmed_mean"]
-    trim: Annotated[Share, AfterValidator(_below_half)]
+    trim: Trim
     missing: int | float | None = None
 
     def shape(self, card: Card) -> OrderShape:

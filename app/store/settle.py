@@ -27,7 +27,6 @@ async def settle(orders: Sequence[Order], hot: HotConnection, sql: Statements) -
     rows = await hot.begin_and_read([*reads, *asks.reads()])
     batch.load(rows[: len(reads)])
     asks.load(rows[len(reads) :], now=batch.now, catalogue=batch.catalogue)
-    charges_after = batch.reads_after()
     try:
         results: list[Result] = [
             asks.decide(order) if isinstance(order, StreamOrder) else batch.decide(order)
@@ -37,6 +36,7 @@ async def settle(orders: Sequence[Order], hot: HotConnection, sql: Statements) -
             reach("F2")
         if batch.recorded or asks.recorded:
             reach("F8")
+        charges_after = batch.reads_after()
         stored = await hot.write_and_commit(
             [*batch.writes(), *asks.writes()], [*charges_after, *asks.reads_after()]
         )

@@ -14,6 +14,7 @@ from app.ledger.chain import Book, Entry, canonical
 from app.ledger.loss_record import loss_record
 from app.ledger.protocol import (
     ATTEMPTS_MAX,
+    AtOnce,
     Cancelling,
     CancelOrder,
     Charged,
@@ -55,8 +56,9 @@ _SETTLING = (
 
 def _is_our_own(order: ChargeOrder, earlier: dict[str, Any]) -> bool:
     """Made by this very order, in a commit whose outcome was unknown; and not taken over since."""
-    made = (earlier["id"], earlier["state"], earlier["attempt"])
-    return made == (order.charge_id, State.CHARGED.value, 1)
+    charged = earlier["state"] == State.CHARGED.value
+    made = (earlier["id"], earlier["attempt"], charged)
+    return made == (order.charge_id, 1, order.at_once is None)
 
 
 def _still_running(row: dict[str, Any]) -> StillRunning:
@@ -97,7 +99,7 @@ class ChargeBatch:
         self._progress: list[tuple[Any, ...]] = []
         self._marks: list[tuple[Any, ...]] = []
         self._new_streams: list[tuple[Any, ...]] = []
-        self._stored_ids: list[str] = [o.charge_id for o in self._settle_orders]
+        self._stored_ids: list[str] = []  # of what is told as it is stored
         self.charged = False
         self.recorded = False
 
@@ -117,7 +119,7 @@ class ChargeBatch:
             books.add(order.book_id)
         wanted = [
             (sql.charges_by_request, [o.request for o in charges]),
-            (sql.charges_by_id, self._stored_ids),
+            (sql.charges_by_id, [o.charge_id for o in self._settle_orders]),
             (sql.answers_to_reuse, [o.reuse_key for o in charges if not o.fresh]),
             (sql.accounts, sorted(accounts)),
             (sql.cells, sorted(celled)),
@@ -163,14 +165,15 @@ class ChargeBatch:
                     return self._note(order)
                 case CancelOrder():
                     return self._cancel(order)
-            return Settled(order.charge_id, State.CHARGED, None)  # concluded after the commit
+            return self._to_be_read(order.charge_id)
         except AppError as refusal:
             return refusal
 
     def _charge(self, order: ChargeOrder) -> Result:
         earlier = self._by_request.get(order.request)
         if earlier is not None and _is_our_own(order, earlier):
-            return Charged(order.charge_id, 1, earlier["version_id"], earlier["charged"])
+            made = Charged(order.charge_id, 1, earlier["version_id"], earlier["charged"])
+            return made if order.at_once is None else self._to_be_read(order.charge_id)
         if order.catalogue != self.catalogue:
             return Stale(self.catalogue)
         if earlier is not None and earlier["body_hash"] == order.body_hash:
@@ -195,10 +198,32 @@ class ChargeBatch:
             kind="charge", actor=order.actor, at=self.now, body=texts.body(order.charge_id)
         )
         self._entries.append(entry)
-        charged = texts.charged(paid, entry)
-        self._insert(order, State.CHARGED, charged, None, None)
+        charge = Charged(order.charge_id, 1, order.version_id, texts.charged(paid, entry))
         self.charged = True
-        return Charged(order.charge_id, 1, order.version_id, charged)
+        if order.at_once is not None:
+            return self._answer(order, order.at_once, charge)
+        self._insert(order, State.CHARGED, charge.charged)
+        return charge
+
+    def _answer(self, order: ChargeOrder, at_once: AtOnce, charge: Charged) -> Settled:
+        """In the same commit: what is not stored with its charge is gone with this process."""
+        state, answer = State.FORFEITED, None
+        try:
+            answer = at_once.answer(charge)
+            state = State.ANSWERED
+        except Exception:  # noqa: BLE001  # drawing again would choose
+            answer = None
+        # Of a grid that begins with the charge the next point is not this instant itself.
+        later = self.now + (at_once.grid_seconds > 0)
+        at = on_grid(later, since=self.now, grid_seconds=at_once.grid_seconds)
+        self._insert(order, state, charge.charged, answer, settled_at=at)
+        self.recorded = True
+        return self._to_be_read(order.charge_id)
+
+    def _to_be_read(self, charge_id: str) -> Settled:
+        """It is concluded after the commit, from what is stored then."""
+        self._stored_ids.append(charge_id)
+        return Settled(charge_id, State.CHARGED, None)
 
     def _again(self, order: ChargeOrder, earlier: dict[str, Any]) -> Result:
         state, charge_id, attempt = State(earlier["state"]), earlier["id"], earlier["attempt"]
@@ -224,7 +249,7 @@ class ChargeBatch:
 
     def _reuse(self, order: ChargeOrder, charge_id: str, answer: str, charged: str) -> Result:
         # The new key points to the answer; a copy for each asking would fill the disk for free.
-        self._insert(order, State.ANSWERED, charged, answer, charge_id)
+        self._insert(order, State.ANSWERED, charged, answer, charge_id, settled_at=self.now)
         return Settled(charge_id, State.ANSWERED, answer, reused=True)
 
     def _held(self, charge_id: str, attempt: int) -> bool:
@@ -254,7 +279,8 @@ class ChargeBatch:
             row["cancel_asked_at"] = self.now
             self._marks.append((self.now, order.charge_id))
         if state is State.CHARGED and row["lease_until"] <= self.now:
-            return self._give_up(row)
+            self._give_up(row)
+            return self._to_be_read(order.charge_id)
         return Cancelling(order.charge_id)
 
     def _cancelled_at(self, row: dict[str, Any], grid_seconds: float) -> int | None:
@@ -328,8 +354,10 @@ class ChargeBatch:
         order: ChargeOrder,
         state: State,
         charged: str,
-        answer: str | None,
-        reused_from: str | None,
+        answer: str | None = None,
+        reused_from: str | None = None,
+        *,
+        settled_at: int | None = None,
     ) -> None:
         free = reused_from is not None
         row = (
@@ -350,7 +378,7 @@ class ChargeBatch:
             None if free else answer,
             reused_from,
             self.now,
-            self.now if answer is not None else None,
+            settled_at,
         )
         self._new_charges.append(row)
         self._by_request[order.request] = self._by_id[order.charge_id] = {
@@ -363,7 +391,7 @@ class ChargeBatch:
             "charged": charged,
             "answer": answer,
             "created_at": self.now,
-            "settled_at": self.now,
+            "settled_at": settled_at,
             "analyst_id": order.analyst_id,
             "cancel_asked_at": None,
         }

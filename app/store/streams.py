@@ -42,7 +42,7 @@ class Streams:
         postgres = "(extract(epoch FROM clock_timestamp()) * 1000000)"
         clock = "0" if self._database.is_sqlite else postgres
         streams, charges = tables.streams, tables.charges
-        analysts, datasets = tables.analysts, tables.datasets
+        analysts, datasets, versions = tables.analysts, tables.datasets, tables.versions
         return (
             select(
                 streams,
@@ -50,11 +50,13 @@ class Streams:
                 charges.c.charged,
                 analysts.c.name.label("analyst"),
                 datasets.c.name.label("dataset"),
+                versions.c.digest,
                 literal_column(clock).label("now"),
             )
             .join(charges, charges.c.id == streams.c.charge_id)
             .join(analysts, analysts.c.id == streams.c.analyst_id)
             .join(datasets, datasets.c.id == streams.c.dataset_id)
+            .outerjoin(versions, versions.c.id == charges.c.version_id)
         )
 
 
@@ -76,4 +78,5 @@ def _stream_from(row: Any) -> Stream:
         closed_at=row.closed_at,
         opening=row.question,
         charged=row.charged,
+        digest=row.digest,
     )

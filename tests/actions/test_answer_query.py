@@ -35,9 +35,8 @@ from app.errors import (
 from app.interfaces import Engine, Stop
 from app.ledger.account import EVERYBODY
 from app.mechanisms.sampling import SystemNoise
+from app.queries.block_tally import BlockCounts, BlockTally
 from app.queries.statistics import (
-    BlockCounts,
-    BlockTally,
     Condition,
     EdgeTally,
     Exact,

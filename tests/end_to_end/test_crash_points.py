@@ -148,3 +148,52 @@ def test_a_killed_server_loses_no_charge_and_draws_no_second_answer(
     assert world.spent("people", "*") == total_before + PRICE
     world.must_be_sound()
     counts("crash points recovered", 1)
+
+
+AT_ONCE = ["F2", "F3", "F6", "F7", "F8", "F9", "F10", "F11", "F12"]
+NEITHER = {"F2", "F6", "F7", "F8"}
+
+
+@pytest.mark.parametrize("point", AT_ONCE)
+def test_where_charge_and_answer_are_one_commit_a_death_leaves_both_or_neither(
+    rig: Rig, point: str, counts: Counts
+) -> None:
+    """The same question again, which its asker has paid to have read (decision 0034)."""
+    counts("crash points of one commit", 1)
+    world = rig.world
+    server = rig.ready_to_die_at(point)
+    person = world.person()
+    world.grant("people", person.name, 1)
+    client = server.client(person.key)
+    assert ask(client, QUESTION, new_key()).status_code == 200
+    again, request_key = {**QUESTION, "fresh": True}, new_key()
+    (first,) = rig.stored(person)
+    rig.arm()
+    heard: bytes | None = None
+    try:
+        heard = ask(client, again, request_key).content
+    except httpx.TransportError:
+        assert heard is None
+    assert server.wait_dead() == -signal.SIGKILL
+    assert heard is None or point == "F12"
+
+    # As the death left it
+    left = [row for row in rig.stored(person) if row != first]
+    assert [state for state, _ in left] == ([] if point in NEITHER else ["answered"])
+    assert rig.paid(person) == (1 + len(left), PRICE_UNITS * (1 + len(left)))
+
+    # As the next server finds it, which remembers nothing and so takes two commits
+    rig.start(AT_ONCE[(AT_ONCE.index(point) + 1) % len(AT_ONCE)])
+    world.must_be_sound()
+    client = world.client(person)
+    told = ask_until_settled(client, again, request_key)
+    assert told.status_code == 200, told.text
+    assert ask(client, again, request_key).content == told.content
+    if left:
+        assert left == [("answered", told.text)]
+        assert heard in (None, told.content)
+    assert sorted(rig.stored(person)) == sorted([first, ("answered", told.text)])
+    assert rig.paid(person) == (2, 2 * PRICE_UNITS)
+    assert world.entries("people", "void") == []
+    world.must_be_sound()
+    counts("crash points of one commit recovered", 1)

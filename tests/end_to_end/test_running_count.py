@@ -13,7 +13,9 @@ from tests.end_to_end.test_stream_crashes import patiently
 from tests.server import (
     Json,
     World,
+    above_threshold,
     ask,
+    ask_stream,
     count,
     exact,
     made,
@@ -333,3 +335,37 @@ def test_where_cells_are_declared_a_pinned_count_is_charged_to_its_cells(live: W
     )
     assert above["charged"]["cells"] is None, "what will be asked of it is not known yet"
     live.must_be_sound()
+
+
+def test_what_was_told_of_rows_that_were_replaced_is_not_told_of_others(
+    live_on_each: World,
+) -> None:
+    """The stream waits for the next epoch and counts all of the new rows then; what was told for a
+    key is told again. A stream that is opened later, or that compares, asks the new rows."""
+    world = live_on_each
+    person = world.person()
+    path = world.write_csv(some_rows())
+    dataset = world.dataset(path)
+    for holder in ("*", person.name):
+        world.grant(dataset, holder, 10_000)
+    client = world.client(person)
+    counting = made(open_stream(client, running_count(dataset, SURE)))["id"]
+    comparing = made(open_stream(client, above_threshold(dataset, SURE)))["id"]
+    key = new_key()
+    before = made(post_ask(client, counting, {}, key))
+    assert before["value"] == 60
+    world.write_csv(some_rows(20), name=path)
+    made(world.admin.patch(f"/v1/datasets/{dataset}", json={"refresh": True}))
+    refused = post_ask(client, counting, {})
+    assert refused.status_code == 409, refused.text
+    assert "next epoch" in refused.json()["detail"]
+    assert made(post_ask(client, counting, {}, key)) == before
+    another = made(open_stream(client, running_count(dataset, SURE)))["id"]
+    assert made(post_ask(client, another, {}))["value"] == 20
+    assert made(ask_stream(client, comparing))["above"] is False
+    for rows in (30, 40):
+        append(world, dataset)
+        assert [made(post_ask(client, each, {}))["value"] for each in (counting, another)] == (
+            [rows, rows]
+        )
+    world.must_be_sound()

@@ -115,5 +115,5 @@ def card_of(*columns: dict[str, Any], **changes: Any) -> Card:
 
 def stored(room: Room, dataset: Dataset) -> list[tuple[Any, ...]]:
     limits = Limits(room.home, "256MB", 1)
-    with connect_to_ask(version_path(room.home, dataset.version.id), limits) as connection:
+    with connect_to_ask(version_path(room.home, dataset), limits) as connection:
         return connection.execute("SELECT * FROM rows").fetchall()

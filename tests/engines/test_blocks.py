@@ -1,6 +1,7 @@
-"""Blocks of a column's values: each value in one, and one row changes one of them."""
+"""Blocks of rows: each row in one, what a block gives, and one row changes one of them."""
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -8,91 +9,173 @@ from typing import Any
 import pytest
 
 from app.datasets import Dataset
-from app.queries.statistics import BlockCounts, BlockTally, Compare
-from tests.engines.tables import Room, card_of, room_in, write_csv
+from app.queries.block_tally import (
+    Added,
+    AtRanks,
+    BlockCounts,
+    BlockTally,
+    Commonest,
+    Given,
+    Meets,
+    Reading,
+    Steps,
+    Trimmed,
+)
+from app.queries.statistics import CodeOf, Compare, Condition, Marked, Placed
+from tests.engines.block_reference import block_reference, by_person, by_readings
+from tests.engines.tables import Room, card_of, room_in, stored, write_csv
 
 COLUMNS: list[dict[str, Any]] = [
     {"name": "x", "type": "integer", "low": -5, "high": 50},
     {"name": "kept", "type": "boolean"},
+    {"name": "kind", "type": "category", "values": ["a", "b", "c"]},
 ]
+CARD = card_of(*COLUMNS)
 BLOCKS = 4
 TABLE = [3, 3, 3, 3, 7, 9, -5, 50, 12, 12, 4, 4, 8, 21]
+X = Steps("x")
+Row = dict[str, Any]
 
 
-def made(room: Room, values: list[Any], name: str) -> Dataset:
-    rows = [{"x": value, "kept": "false" if value == 9 else "true"} for value in values]
-    write_csv(room.data / f"{name}.csv", rows, ["x", "kept"])
-    return room.prepared(f"{name}.csv", card_of(*COLUMNS))
+def row_of(value: Any) -> Row:
+    """A kind that a value does not decide: 12 is once an `a` and once a `b`."""
+    return {"x": value, "kept": value != 9, "kind": None if value == 7 else "abc"[(value or 0) % 3]}
+
+
+def rows_of(values: list[Any]) -> list[Row]:
+    seen = Counter[Any]()
+    rows = []
+    for value in values:
+        seen[value] += 1
+        rows.append({**row_of(value), **({"kind": "b"} if seen[value] == 2 else {})})
+    return rows
+
+
+def made(room: Room, rows: list[Row], name: str) -> Dataset:
+    shown = [{**row, "kept": "true" if row["kept"] else "false"} for row in rows]
+    write_csv(room.data / f"{name}.csv", shown, ["x", "kept", "kind"])
+    return room.prepared(f"{name}.csv", CARD)
+
+
+def asked(
+    given: Given, *readings: Reading, blocks: int = BLOCKS, where: Condition | None = None
+) -> BlockTally:
+    return BlockTally(where, blocks, readings, given)
+
+
+ALL: dict[str, BlockTally] = {
+    "sums": asked(Added(((0,),)), X),
+    "squares": asked(Added(((0,), (0, 0))), Placed("x", -5, 4, 0)),
+    "filtered": asked(Added(((0,),)), X, where=Compare("kept", "==", True)),
+    "counts": asked(Added()),
+    "shares": asked(Added(((0,),)), Meets(Compare("x", ">", 7))),
+    "sums of two": asked(Added(((0,), (1,))), X, CodeOf("kept")),
+    "products": asked(
+        Added(((0,), (1,), (0, 0), (0, 1), (1, 1))), Placed("x", -5, 1, 3), Marked("kind", "b")
+    ),
+    "middle": asked(AtRanks(((1, 2),)), X),
+    "ends": asked(AtRanks(((0, 1), (9, 10), (1, 1))), X),
+    "trimmed": asked(Trimmed((1, 5)), X),
+    "commonest": asked(Commonest(), CodeOf("kind")),
+    "commonest of two": asked(Commonest(), CodeOf("kept")),
+    "nobody": asked(Added(((0,),)), X, where=Compare("x", ">", 60)),
+}
 
 
 def by_block(counts: BlockCounts) -> dict[int, tuple[int, ...]]:
     return {block: tuple(numbers) for block, *numbers in counts}
 
 
-def test_every_value_is_in_one_block_and_order_does_not_matter(room: Room) -> None:
-    sums = BlockTally(None, "x", BLOCKS, low=-5, squares=True)
-    found = by_block(room.engine.blocks(made(room, [*TABLE, None], "a"), sums))
-    assert sum(count for count, _, _ in found.values()) == len(TABLE)
-    assert sum(total for _, total, _ in found.values()) == sum(v + 5 for v in TABLE)
-    assert sum(squares for _, _, squares in found.values()) == sum((v + 5) ** 2 for v in TABLE)
-    assert set(found) <= set(range(BLOCKS))
-    turned = made(room, [None, *TABLE[::-1]], "b")
-    assert by_block(room.engine.blocks(turned, sums)) == found
+@pytest.mark.parametrize("name", list(ALL))
+@pytest.mark.parametrize("blocks", [1, BLOCKS, 1000])
+def test_blocks_are_those_of_the_reference_in_whatever_order_rows_are(
+    room: Room, name: str, blocks: int
+) -> None:
+    wanted = ALL[name]
+    wanted = BlockTally(wanted.where, blocks, wanted.readings, wanted.given)
+    rows = rows_of([*TABLE, None, None])
+    expected = block_reference(CARD, rows, wanted, by_readings(blocks, "seed"))
+    assert (expected == []) == (name == "nobody")
+    assert sorted(room.engine.blocks(made(room, rows, "a"), wanted)) == expected
+    assert sorted(room.engine.blocks(made(room, rows[::-1], "b"), wanted)) == expected
 
 
-def test_sums_are_of_coarse_steps_and_filters_hold(room: Room) -> None:
-    dataset = made(room, TABLE, "a")
-    coarse = BlockTally(Compare("kept", "==", True), "x", 1, low=-5, grain=4, squares=True)
-    kept = [(v + 5) // 4 for v in TABLE if v != 9]
-    expected = [(0, len(kept), sum(kept), sum(t * t for t in kept))]
-    assert room.engine.blocks(dataset, coarse) == expected
-    assert room.engine.blocks(dataset, BlockTally(Compare("x", ">", 60), "x", 3)) == []
-
-
-@pytest.mark.parametrize("share", [(0, 1), (1, 4), (1, 2), (9, 10), (1, 1)])
-def test_values_at_ranks_are_those_of_their_block(room: Room, share: tuple[int, int]) -> None:
-    """With the same seed the blocks of sums and of ranks are the same: one block is all rows."""
-    a, b = share
-    values = sorted(TABLE)
-    n = len(values)
-    rank = min(n, max(1, -(-a * n // b)))
-    found = room.engine.blocks(made(room, TABLE, "a"), BlockTally(None, "x", 1, (share, (1, 1))))
-    assert found == [(0, values[rank - 1], 50)]
-
-
-@pytest.mark.parametrize("ranks", [(), ((1, 2),), ((0, 1), (1, 1))])
-def test_one_row_more_changes_one_block(tmp_path: Path, ranks: tuple[tuple[int, int], ...]) -> None:
-    """Brute force over what may come: also a value that is there many times already."""
-    wanted = BlockTally(None, "x", BLOCKS, ranks, low=-5)
+@pytest.mark.parametrize("name", list(ALL))
+def test_one_row_more_changes_one_block(tmp_path: Path, name: str) -> None:
+    """Brute force over what may come: also rows that are there many times already."""
+    wanted, rows = ALL[name], rows_of(TABLE)
     with room_in(tmp_path) as room:
-        before = by_block(room.engine.blocks(made(room, TABLE, "base"), wanted))
+        before = by_block(room.engine.blocks(made(room, rows, "base"), wanted))
         changed = Counter[int]()
-        for value in range(-5, 51, 3):
-            table = [value, *TABLE]
-            after = by_block(room.engine.blocks(made(room, table, f"t{value}"), wanted))
+        for number, value in enumerate([-5, 3, 7, 12, 30, 50, None]):
+            table = [{**row_of(value), "kind": "cab"[number % 3]}, *rows]
+            after = by_block(room.engine.blocks(made(room, table, f"t{number}"), wanted))
             moved = [b for b in range(BLOCKS) if before.get(b) != after.get(b)]
             assert len(moved) <= 1
             changed.update(moved)
-        assert ranks or len(changed) > 1  # the seed spreads them
+        if name == "sums":
+            assert len(changed) > 1  # the seed spreads them
 
 
-def test_blocks_by_place_would_all_change() -> None:
-    """The saboteur cuts the table into stretches: a row before all others moves every block."""
+# Persons of several rows
 
-    def stretches(table: list[int]) -> list[list[int]]:
-        return [table[i::BLOCKS] for i in range(BLOCKS)]
+BY_PERSON = card_of(*COLUMNS, person={"kind": "column", "column": "who", "rows_max": 3})
+PERSONS = [f"p{number}" for number in range(12)]
 
-    pairs = zip(stretches(TABLE), stretches([1, *TABLE]), strict=True)
-    assert sum(one != other for one, other in pairs) == BLOCKS
+
+def persons_rows(persons: list[str]) -> list[Row]:
+    """Three rows of each, which are others' rows too."""
+    return [
+        {**row_of(TABLE[(int(who[1:]) * step) % len(TABLE)]), "who": who}
+        for who in persons
+        for step in (1, 2, 5)
+    ]
+
+
+def of_persons(room: Room, persons: list[str], name: str, seed: str = "seed") -> Dataset:
+    shown = [{**row, "kept": str(row["kept"]).lower()} for row in persons_rows(persons)]
+    write_csv(room.data / f"{name}.csv", shown, ["x", "kept", "kind", "who"])
+    return room.prepared(f"{name}.csv", BY_PERSON, version_id=f"{name}-{seed}", seed=seed)
+
+
+@pytest.mark.parametrize("name", list(ALL))
+def test_all_rows_of_a_person_are_in_one_block(room: Room, name: str) -> None:
+    """Whoever else there is, and in whatever order; a person who goes changes one block."""
+    wanted = replace(ALL[name], persons=True)
+    expected = block_reference(
+        BY_PERSON, persons_rows(PERSONS), wanted, by_person(BLOCKS, "seed", "who")
+    )
+    assert sorted(room.engine.blocks(of_persons(room, PERSONS, "a"), wanted)) == expected
+    assert sorted(room.engine.blocks(of_persons(room, PERSONS[::-1], "b"), wanted)) == expected
+    for gone in ("p0", "p7"):
+        left = of_persons(room, [who for who in PERSONS if who != gone], gone)
+        after = by_block(room.engine.blocks(left, wanted))
+        before = by_block(expected)
+        assert sum(before.get(b) != after.get(b) for b in range(BLOCKS)) <= 1
+
+
+def test_the_number_that_tells_persons_apart_would_be_no_lot(room: Room) -> None:
+    """It changes with whoever stood before: most of the others would move to another block."""
+
+    def numbers(persons: list[str], name: str, seed: str = "seed") -> dict[int, int]:
+        """Of each lot the person's number; the last column is the place of a row."""
+        rows = stored(room, of_persons(room, persons, name, seed))
+        return {row[-3]: row[-2] for row in rows}
+
+    before, after = numbers(PERSONS, "all"), numbers(PERSONS[1:], "fewer")
+    assert len(before) == 12
+    assert set(after) < set(before)
+    assert sum(before[lot] != after[lot] for lot in after) > 5
+    assert not set(before) & set(numbers(PERSONS, "all", seed="another"))
 
 
 def test_blocks_are_even_and_another_seed_makes_others(room: Room) -> None:
     """2,000 equal values in 10 blocks: a block is off by 60 with probability below 1e-4."""
-    wanted = BlockTally(None, "x", 10, low=-5)
-    dataset = made(room, [7] * 2000, "a")
+    wanted = asked(Added(), X, blocks=10)
+    dataset = made(room, [row_of(7)] * 2000, "a")
     counts = [numbers[0] for numbers in by_block(room.engine.blocks(dataset, wanted)).values()]
     assert len(counts) == 10
     assert fmean(counts) == 200
     assert max(abs(count - 200) for count in counts) < 75
-    again = room.prepared("a.csv", card_of(*COLUMNS), version_id="again", seed="another")
+    again = room.prepared("a.csv", CARD, version_id="again", seed="another")
     assert room.engine.blocks(again, wanted) != room.engine.blocks(dataset, wanted)

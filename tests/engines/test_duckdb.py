@@ -113,7 +113,7 @@ def test_too_little_memory_fails_the_question_and_not_the_engine(
 
 def test_no_cell_is_in_any_failure(room: Room) -> None:
     dataset = small(room)
-    path = version_path(room.home, dataset.version.id)
+    path = version_path(room.home, dataset)
     path.unlink()
     with duckdb.connect(str(path)) as connection:
         # A version as we would never write it: the driver quotes the cell it cannot read.
@@ -133,7 +133,7 @@ def test_no_cell_is_in_any_failure(room: Room) -> None:
 @pytest.mark.parametrize("damage", ["gone", "garbage", "another table"])
 def test_a_damaged_version_fails_in_the_same_words(room: Room, damage: str) -> None:
     dataset = small(room)
-    path = version_path(room.home, dataset.version.id)
+    path = version_path(room.home, dataset)
     path.unlink()
     if damage == "garbage":
         path.write_bytes(b"SECRET" * 5000)
@@ -156,7 +156,7 @@ def test_a_repeated_question_reads_nothing(room: Room) -> None:
     assert room.engine.cached(dataset, LIGHT, ASKER) is None
     result = room.ask(dataset, LIGHT)
     room.engine.close()
-    version_path(room.home, dataset.version.id).unlink()
+    version_path(room.home, dataset).unlink()
     again = Tally(Compare("x", "<", 500), (), (Rows(),))
     assert (
         room.engine.cached(dataset, again, ASKER) == room.ask(dataset, again) == result == ((3,),)

@@ -8,6 +8,7 @@ import itertools
 import math
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -17,10 +18,18 @@ from uuid import uuid4
 import pytest
 
 from app.datasets import Card, Dataset
+from app.queries.block_tally import (
+    Added,
+    AtRanks,
+    BlockTally,
+    Commonest,
+    Meets,
+    Steps,
+    Trimmed,
+)
 from app.queries.statistics import (
     AllOf,
     AnyOf,
-    BlockTally,
     ByEdges,
     ByValues,
     CodeOf,
@@ -43,10 +52,12 @@ from app.queries.statistics import (
     Total,
     Values,
 )
+from tests.engines.block_reference import block_reference, by_readings
 from tests.engines.reference import reference
 from tests.engines.spark_server import SparkServer, spark_home
 from tests.engines.tables import ASKER, Row, card_of
 from tests.engines.warehouses import (
+    SEED,
     DuckDBWarehouse,
     PostgresWarehouse,
     SailServer,
@@ -234,10 +245,39 @@ TALLIES = {
     ),
 }
 WHOLE = Tally(None, (), (Rows(),))
+BLOCKS = {
+    "sums of blocks": BlockTally(None, 4, (Placed("age", 0, 3, 0),), Added(((0,), (0, 0)))),
+    "large sums of blocks": BlockTally(None, 3, (Steps("big"),), Added(((0,),))),
+    "counts of blocks": BlockTally(Compare("age", ">", 5), 7, (), Added()),
+    "shares of blocks": BlockTally(
+        Negation(IsMissing("born")),
+        4,
+        (Meets(Compare("born", "<=", DAY(1999, 12, 31))),),
+        Added(((0,),)),
+    ),
+    "two sums of blocks": BlockTally(
+        None, 4, (Steps("income"), Steps("price")), Added(((0,), (1,)))
+    ),
+    "moments of blocks": BlockTally(
+        Negation(IsMissing("city")),
+        4,
+        (Placed("age", 0, 1, 50), Marked("city", "Bern"), Placed("income", LOW, 1 << 20, 7)),
+        Added(((0,), (1,), (2,), (0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))),
+    ),
+    "ranks of blocks": BlockTally(None, 4, (Steps("age"),), AtRanks(((1, 2), (9, 10)))),
+    "trimmed blocks": BlockTally(None, 4, (Steps("income"),), Trimmed((1, 7))),
+    "commonest of blocks": BlockTally(None, 9, (CodeOf("city"),), Commonest()),
+    "commoner of blocks": BlockTally(Compare("age", "<", 99), 9, (CodeOf("member"),), Commonest()),
+}
 
 
 def _tally(tally: Tally, at: Warehouse, of: Dataset) -> Any:
     return at.engine.exact(of, tally, ASKER)
+
+
+def _blocks(wanted: BlockTally, at: Warehouse, of: Dataset) -> Any:
+    persons = of.card.person.rows_max > 1
+    return sorted(at.engine.blocks(of, replace(wanted, persons=persons)))
 
 
 ASKED: dict[str, Callable[[Warehouse, Dataset], Any]] = {
@@ -246,12 +286,7 @@ ASKED: dict[str, Callable[[Warehouse, Dataset], Any]] = {
         of,
         StepTally(Compare("age", ">", 1), "income", LOW, 20, ((LOW, -5), (0, 1 << 34))),
     ),
-    "sums of blocks": lambda at, of: sorted(
-        at.engine.blocks(of, BlockTally(None, "age", 4, squares=True, low=0, grain=3))
-    ),
-    "ranks of blocks": lambda at, of: sorted(
-        at.engine.blocks(of, BlockTally(None, "age", 4, ranks=((1, 2), (9, 10))))
-    ),
+    **{name: partial(_blocks, wanted) for name, wanted in BLOCKS.items()},
     "private keys": lambda at, of: sorted(
         itertools.chain(
             *at.engine.keys(of, KeyTally(WHOLE, "note", persons=of.card.person.rows_max > 1))
@@ -350,6 +385,10 @@ def test_every_engine_says_the_same_of_the_same_rows(
     for name, tally in TALLIES.items():
         if card is BY_ROW and name != "texts":  # the reference knows no cleaned texts
             assert found[name] == reference(card, AS_DECLARED, tally), name
+    for name, wanted in BLOCKS.items():
+        if card is BY_ROW:
+            placing = by_readings(wanted.blocks, SEED)
+            assert found[name] == block_reference(card, AS_DECLARED, wanted, placing), name
 
 
 @pytest.mark.timeout(600)

@@ -91,3 +91,14 @@ def test_settings_are_the_given_ones(tmp_path: Path) -> None:
         )  # fmt: skip
     assert str(found["temp_directory"]).startswith(str(tmp_path / "home" / "tmp"))
     assert (found["threads"], found["autoload_known_extensions"]) == ("1", "false")
+
+
+@pytest.mark.parametrize(
+    ("given", "told"), [("1GB", "762.9 MiB"), ("500.5 MiB", "400.3 MiB"), ("2gib", "1.5 GiB")]
+)
+def test_ingesting_leaves_room_for_what_duckdb_does_not_count(
+    tmp_path: Path, given: str, told: str
+) -> None:
+    with connect_to_ingest(":memory:", [], Limits(tmp_path, given, 1)) as connection:
+        held = connection.execute("SELECT current_setting('memory_limit')").fetchone()
+    assert held == (told,)

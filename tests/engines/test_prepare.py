@@ -9,9 +9,10 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
+import duckdb
 import pytest
 
-from app.datasets import Card
+from app.datasets import Card, Dataset
 from app.engines.connect import Limits, connect_to_ask
 from app.engines.prepare import _lock, _locked, version_path
 from app.errors import EngineUnavailable
@@ -100,9 +101,14 @@ def test_undeclared_columns_and_the_person_column_are_not_stored(room: Room) -> 
     card = card_of({"name": "x", "type": "integer", "low": 0, "high": 9}, person=person)
     dataset = room.prepared("t.csv", card)
     assert stored(room, dataset) == [(1,)]
-    written = version_path(room.home, dataset.version.id).read_bytes()
+    written = version_path(room.home, dataset).read_bytes()
     assert b"ann" not in written
     assert b"secret" not in written
+
+
+def answerable(room: Room, dataset: Dataset) -> list[tuple[Any, ...]]:
+    """All but the number that stands for a person: it says who is who, and is asked for nothing."""
+    return sorted((*row[:-2], row[-1]) for row in stored(room, dataset))
 
 
 def persons_card(rows_max: int) -> Card:
@@ -141,7 +147,7 @@ def test_the_rows_kept_depend_on_the_seed_and_on_nothing_else(room: Room) -> Non
     again = room.prepared("a.csv", card, version_id="again")
     turned = room.prepared("b.csv", card, version_id="turned")
     other = room.prepared("a.csv", card, version_id="other", seed="other")
-    kept = [sorted(stored(room, each)) for each in (first, again, turned, other)]
+    kept = [answerable(room, each) for each in (first, again, turned, other)]
     assert kept[0] == kept[1] == kept[2]
     assert kept[0] != kept[3]
     assert [len(rows) for rows in kept] == [20, 20, 20, 20]
@@ -152,9 +158,43 @@ def test_other_persons_do_not_change_which_rows_a_person_keeps(room: Room) -> No
     write_csv(room.data / "all.csv", rows)
     write_csv(room.data / "fewer.csv", [row for row in rows if row["id"] != "p4"])
     card = persons_card(4)
-    everyone = stored(room, room.prepared("all.csv", card))
-    fewer = stored(room, room.prepared("fewer.csv", card))
-    assert sorted(row for row in everyone if row[0] != 4) == sorted(fewer)
+    everyone = answerable(room, room.prepared("all.csv", card))
+    fewer = answerable(room, room.prepared("fewer.csv", card))
+    assert [row for row in everyone if row[0] != 4] == fewer
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_rows_of_a_person_bear_one_number_that_no_other_person_bears(room: Room, kind: str) -> None:
+    rows = [{"id": f"p{i % 50}", "who": f"p{i % 50}", "x": float(i % 3)} for i in range(1000)]
+    if kind == "csv":
+        write_csv(room.data / "t.csv", rows)
+    else:
+        types = {"id": "VARCHAR", "who": "VARCHAR", "x": "DOUBLE"}
+        write_parquet(room.data / "t.parquet", rows, types)
+    kept = stored(room, room.prepared(f"t.{kind}", persons_card(7)))
+    assert len(kept) == 350
+    assert len({(row[0], row[-2]) for row in kept}) == 50
+    assert len({row[-2] for row in kept}) == 50
+    assert {(row[-2], row[-1]) for row in kept} == {
+        (person, place) for person in {row[-2] for row in kept} for place in range(1, 8)
+    }
+
+
+def test_what_an_older_server_prepared_without_persons_is_built_again(room: Room) -> None:
+    write_csv(room.data / "t.csv", [{"id": "ann", "who": "p1", "x": 2.0}] * 3)
+    dataset = room.register("t.csv", persons_card(2))
+    older = room.home / "versions" / f"{dataset.version.id}.duckdb"
+    older.parent.mkdir(mode=0o700)
+    with duckdb.connect(str(older)) as connection:
+        connection.execute("CREATE TABLE rows AS SELECT 1 AS c0, 2.0 AS c1, 4294967296 AS s1")
+    assert not room.engine.ready(dataset)
+    room.engine.prepare(dataset)
+    assert room.engine.ready(dataset)
+    assert {row[-1] for row in stored(room, dataset)} == {1, 2}
+    assert room.ask(dataset, COUNT) == ((2,),)
+    assert room.engine.prepared() == [dataset.version.id]
+    assert room.engine.drop(dataset.version.id)
+    assert [*older.parent.glob("*.duckdb")] == [], "of both servers"
 
 
 def test_a_changed_source_is_refused(room: Room) -> None:
@@ -173,7 +213,7 @@ def test_a_changed_source_is_refused(room: Room) -> None:
 def test_a_prepared_version_outlives_its_source_and_is_not_built_again(room: Room) -> None:
     write_csv(room.data / "t.csv", [{"x": 1}])
     dataset = room.prepared("t.csv", card_of({"name": "x", "type": "boolean"}))
-    path = version_path(room.home, dataset.version.id)
+    path = version_path(room.home, dataset)
     before = os.stat(path)
     (room.data / "t.csv").unlink()
     room.engine.prepare(dataset)
@@ -185,7 +225,7 @@ def test_a_prepared_version_outlives_its_source_and_is_not_built_again(room: Roo
 def test_what_a_killed_build_left_behind_is_replaced(room: Room) -> None:
     write_csv(room.data / "t.csv", [{"x": 1}])
     dataset = room.register("t.csv", card_of({"name": "x", "type": "boolean"}))
-    path = version_path(room.home, dataset.version.id)
+    path = version_path(room.home, dataset)
     path.parent.mkdir()
     path.with_suffix(".building").write_bytes(b"half a file")
     path.with_suffix(".building.wal").write_bytes(b"half a log")
@@ -243,7 +283,7 @@ def test_a_version_that_is_dropped_is_read_on_by_who_has_it_open(room: Room) -> 
     dataset = room.prepared(
         "a.csv", card_of({"name": "age", "type": "integer", "low": 0, "high": 9})
     )
-    path = version_path(room.home, dataset.version.id)
+    path = version_path(room.home, dataset)
     with connect_to_ask(path, Limits(room.home, "256MB", 1)) as other:
         assert room.engine.prepared() == [dataset.version.id]
         assert room.engine.drop(dataset.version.id)
@@ -260,7 +300,7 @@ def test_a_version_that_is_being_built_is_not_dropped(room: Room) -> None:
     dataset = room.prepared(
         "a.csv", card_of({"name": "age", "type": "integer", "low": 0, "high": 9})
     )
-    path = version_path(room.home, dataset.version.id)
+    path = version_path(room.home, dataset)
     with _locked(path.with_suffix(".lock")):
         assert not room.engine.drop(dataset.version.id)
     assert path.exists()

@@ -159,7 +159,7 @@ def test_no_cell_is_in_any_failure(room: Room) -> None:
     card = card_of({"name": "x", "type": "integer", "low": 0, "high": 9})
     write_csv(room.data / "t.csv", [{"x": 1}])
     dataset = room.prepared("t.csv", card)
-    path = version_path(room.home, dataset.version.id)
+    path = version_path(room.home, dataset)
     path.unlink()
     with duckdb.connect(str(path)) as connection:
         connection.execute("CREATE TABLE rows AS SELECT 'SECRET-4711' AS c0")
@@ -178,7 +178,7 @@ def test_no_cell_is_in_any_failure(room: Room) -> None:
 def test_a_damaged_version_fails_in_the_same_words(room: Room, damage: str) -> None:
     write_parquet(room.data / "t.parquet", rows(5))
     dataset = room.prepared("t.parquet")
-    path = version_path(room.home, dataset.version.id)
+    path = version_path(room.home, dataset)
     path.unlink()
     if damage == "garbage":
         path.write_bytes(b"SECRET" * 5000)

@@ -17,16 +17,8 @@ from app.datasets import Card
 from app.mechanisms.propose_test_release import ProposedRelease
 from app.planning.plan import make_plan
 from app.planning.question import Question
-from app.queries.statistics import (
-    BlockCounts,
-    BlockTally,
-    EdgeTally,
-    Exact,
-    GraphCounts,
-    StepCounts,
-    StepTally,
-    Tally,
-)
+from app.queries.block_tally import BlockCounts, BlockTally
+from app.queries.statistics import EdgeTally, Exact, GraphCounts, StepCounts, StepTally, Tally
 from tests.mechanisms.choice_law import permute_and_flip_law
 from tests.queries.cards import card
 from tests.queries.reference import tallied

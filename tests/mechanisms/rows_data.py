@@ -4,9 +4,8 @@ from collections import Counter
 from collections.abc import Iterable
 
 from app.datasets import Card
+from app.queries.block_tally import BlockCounts, BlockTally
 from app.queries.statistics import (
-    BlockCounts,
-    BlockTally,
     EdgeTally,
     Exact,
     GraphCounts,

@@ -101,6 +101,44 @@ def test_saboteur_noise_for_one_level_less_is_caught() -> None:
     assert sum(moved) / less > 1
 
 
+def replaced_at(epoch: int, rows: int, epochs_max: int) -> tuple[int, int]:
+    """The most that a person moves all told nodes by, in L1 and in squares, if those up to an epoch
+    are drawn from some rows of theirs and the others from any other rows."""
+    drawn = {node for each in range(1, epoch + 1) for node in nodes(each)}
+    before = sorted(drawn)
+    after = [node for node in every_node(epochs_max) if node not in drawn]
+    ways = product(range(1, epochs_max + 1), repeat=rows)
+    moved = [(exact_counts(before, old.count), exact_counts(after, old.count)) for old in ways]
+    most = [
+        max(sum(each**power for each in part[side]) for part in moved)
+        for power in (1, 2)
+        for side in (0, 1)
+    ]
+    return most[0] + most[1], most[2] + most[3]
+
+
+@pytest.mark.parametrize("epochs_max", [1, 2, 3, 5, 8])
+@pytest.mark.parametrize("rows", [1, 2, 3])
+def test_rows_that_are_replaced_in_the_first_epoch_move_no_more_than_is_paid(
+    epochs_max: int, rows: int
+) -> None:
+    """Over all ways to lay a person's old and new rows over the epochs; what noise of scale h m is
+    for is attained."""
+    levels = epochs_max.bit_length()
+    total, squares = replaced_at(1, rows, epochs_max)
+    assert total <= levels * rows
+    assert squares <= levels * rows**2
+    if epochs_max & (epochs_max - 1) == 0:
+        assert (total, squares) == (levels * rows, levels * rows**2)
+
+
+def test_rows_that_are_replaced_later_would_move_more() -> None:
+    """The saboteur declares rows anew when epochs were appended, which is refused."""
+    total, squares = replaced_at(3, 1, 8)
+    assert total > 4
+    assert squares > 4
+
+
 def test_the_curve_is_that_of_so_many_levels_and_below_that_of_one_release() -> None:
     _, loss = prepare(card(), epochs_max=16, epsilon=Decimal(1), rho=None, delta=None)
     whole = pure_loss(PICO)

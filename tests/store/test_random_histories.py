@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from app.errors import AppError
 from app.ledger.account import EVERYBODY
 from app.ledger.protocol import (
+    AtOnce,
     Charged,
     ChargeOrder,
     ForfeitOrder,
@@ -37,6 +38,7 @@ class Charge:
     tenths: int
     lease: float
     fresh: bool
+    at_once: bool = False
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,7 @@ charges = st.builds(
     tenths=st.sampled_from([1, 2, 5]),
     lease=st.sampled_from([0.0, 60.0]),
     fresh=st.booleans(),
+    at_once=st.booleans(),
 )
 settlements = st.builds(
     Settle,
@@ -92,6 +95,7 @@ class History:
                     tenths=item.tenths,
                     lease_seconds=item.lease,
                     fresh=item.fresh,
+                    at_once=AtOnce(lambda _: "an answer at once", 0.0) if item.at_once else None,
                 )
                 self.orders.append(order)
                 made.append(order)
@@ -198,7 +202,9 @@ def test_a_batch_decides_as_if_its_orders_had_come_one_by_one(
                     run.grant(batch)
                 continue
             fresh = [
-                Charge(i.who, i.key, i.tenths, i.lease, True) if isinstance(i, Charge) else i
+                Charge(i.who, i.key, i.tenths, i.lease, True, i.at_once)
+                if isinstance(i, Charge)
+                else i
                 for i in batch
             ]
             together, one_by_one = (run.orders_of(fresh) for run in runs)
