@@ -29,7 +29,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchema
 
 from app.datasets import Card, IntegerColumn, NumberColumn
 from app.errors import Invalid
@@ -41,13 +41,25 @@ STEPS_MAX = 1 << 60  # a clamped total is a BIGINT wherever it is added up; nois
 NEEDS_PERSONS = "left out, or beside per_person: as many rows of a person may be in one group"
 
 
+def _bound(value: object) -> int | float:
+    """One rule for both: pydantic would tell what is wrong with it as either."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value  # of any size: no float may hold it
+    if not isinstance(value, float) or not math.isfinite(value):
+        raise ValueError("a finite number")
+    return value
+
+
+Bound = Annotated[int | float, PlainValidator(_bound), WithJsonSchema({"type": "number"})]
+
+
 class PersonBounds(BaseModel):
     """What one person has at least and at most."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
-    low: Annotated[int | float, Field(allow_inf_nan=False)]
-    high: Annotated[int | float, Field(allow_inf_nan=False)]
+    low: Bound
+    high: Bound
 
     def steps(self, column: IntegerColumn | NumberColumn) -> tuple[int, int]:
         """In whole steps of the column's grid, rounded down. Raises Invalid."""

@@ -153,6 +153,14 @@ BAD: dict[str, tuple[Json, str]] = {
         {"kind": "mean", "column": "cost", "per_person": {"low": 0, "high": 2**63}},
         "/query/per_person/high",
     ),
+    "large as a float": (
+        {"kind": "mean", "column": "cost", "per_person": {"low": 0, "high": 1e308}},
+        "/query/per_person/high",
+    ),
+    "null": (
+        {"kind": "mean", "column": "cost", "per_person": {"low": 0, "high": None}},
+        "/query/per_person/high",
+    ),
     "half a step": (
         {"kind": "mean", "column": "cost", "per_person": {"low": 0.5, "high": 3}},
         "/query/per_person/low",
@@ -181,8 +189,7 @@ def test_bad_input_is_refused_by_its_field_and_nothing_is_charged(live: World, c
         live.client(person), {"dataset": dataset, "query": query, "privacy": SURE}, new_key()
     )
     assert reply.status_code == 422
-    pointers = {error["pointer"] for error in reply.json()["errors"]}
-    assert all(each.startswith(pointer) for each in pointers), pointers
+    assert [error["pointer"] for error in reply.json()["errors"]] == [pointer]
     assert "7391" not in reply.text
     assert exact(live.budget(dataset, person.name)["spent"]) == 0
 

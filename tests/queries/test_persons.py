@@ -269,6 +269,10 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {"kind": "sum", "column": "x", "per_person": {"low": -(2**61), "high": 3}},
         "/query/per_person/low",
     ),
+    "larger than any float": (
+        {"kind": "sum", "column": "x", "per_person": {"low": 0, "high": 10**400}},
+        "/query/per_person/high",
+    ),
     "no number": (
         {"kind": "sum", "column": "group", "per_person": {"low": 0, "high": 3}},
         "/query/column",
