@@ -293,10 +293,15 @@ class Cells(_Frozen):
 
     Intervals hold their lower edge, the last one its upper edge too. Persons whose value is missing
     are in one more cell, which is not declared.
+
+    Where a person may have several rows, `one_per_person` is the owner's promise that all of them
+    are in one cell. Under this name it is kept for them: of a person in several cells the rows of
+    one are kept (`engines/cleaning.py`).
     """
 
     column: str
     edges: tuple[float, ...] | tuple[datetime.date, ...] | None = None
+    one_per_person: bool = False
 
     @field_validator("edges", mode="before")
     @classmethod
@@ -366,6 +371,8 @@ class Card(_Frozen):
                     "cells are a category's values, a boolean, epochs, or increasing edges from "
                     "low to high"
                 )
+            if self.cells.one_per_person and not isinstance(self.person, ColumnPerson):
+                raise ValueError("one_per_person is for persons who are told apart by a column")
             if cell_count(column, self.cells) > CELLS_MAX:
                 raise ValueError(f"at most {CELLS_MAX} cells")
         return self

@@ -39,11 +39,15 @@ class RegisterDataset:
             check_name(column.name, f"/columns/{index}/name")
         if isinstance(card.person, ColumnPerson):
             check_name(card.person.column, "/person/column")
-        if card.cells is not None and not isinstance(card.person, RowPerson):
+        if card.cells is not None and not (
+            isinstance(card.person, RowPerson) or card.cells.one_per_person
+        ):
             # Even of those with one row kept, another name for the data may keep another row.
-            raise Invalid.field(
-                "/cells", "cells need a row for each person: someone with several may be in two"
+            rule = (
+                "cells need a row for each person, or the promise one_per_person: someone with "
+                "several rows may be in two"
             )
+            raise Invalid.field("/cells", rule)
         engine = self.engines.engine(source.engine)
         inspection = engine.inspect(source, card)
         dataset = Dataset(

@@ -53,6 +53,26 @@ EXAMPLE = {
 
 EXAMPLES = {
     "json": {"summary": "In JSON", "value": EXAMPLE},
+    "persons": {
+        "summary": "How many persons, of whom each is counted in one region",
+        "value": {
+            "dataset": "census",
+            "query": {"kind": "count_distinct", "group_by": ["region"], "groups_max": 1},
+            "privacy": {"epsilon": 0.5},
+        },
+    },
+    "what each has": {
+        "summary": "What each person has, 50000 at most, added up over persons",
+        "value": {
+            "dataset": "census",
+            "query": {
+                "kind": "sum",
+                "column": "income",
+                "per_person": {"low": 0, "high": 50000},
+            },
+            "privacy": {"epsilon": 0.5},
+        },
+    },
     "sql": {
         "summary": "In SQL",
         "value": {

@@ -43,6 +43,7 @@ from app.datasets import (
     RowPerson,
     TextColumn,
 )
+from app.engines.cell_number import CELL, cell_number
 from app.engines.derived import derived_value
 from app.engines.dialects import (
     ByBytes,
@@ -59,6 +60,7 @@ from app.engines.edges import Edge
 from app.engines.layout import EPOCH, LOT, PERSON, PLACE, Layout, persons_are_told_apart
 
 NUMBER = "number"
+OWN_CELL = "own_cell"
 Element = ColumnElement[Any]
 
 
@@ -86,7 +88,8 @@ def cleaned_rows(card: Card, sources: Sequence[RawRows], seed: str) -> Select[*t
     kept = _bounded(card, rows.subquery("fitted"), stored, seed, sources[0].dialect)
     if persons_are_told_apart(card):
         names += [column(LOT), column(PERSON), column(PLACE)]
-    return select(*names).select_from(kept).where(column(PLACE) <= card.person.rows_max)
+    result = select(*names).select_from(kept).where(column(PLACE) <= card.person.rows_max)
+    return result.where(column(CELL) == column(OWN_CELL)) if _one_cell(card) else result
 
 
 def _stored(i: int, each: Column) -> list[str]:
@@ -169,6 +172,11 @@ def _bounded(
     What is stored does not know who a person is, but it knows persons apart, and that for certain:
     by the number of the person's first row among all rows of the source. A hash could hold two
     persons for one, and what one of them changes would then be more than is said anywhere.
+
+    Where each person is promised to be in one cell, the rows of a person's own cell come first, and
+    others are left out: that of their earliest epoch, and there the first in the card's order. It
+    goes by no seed, so that the same rows under another name are in the same cell, and it stays
+    whatever arrives later. Who keeps the promise loses nothing by it.
     """
     texts: list[Element] = []
     for i, each in enumerate(card.columns):
@@ -180,6 +188,8 @@ def _bounded(
     for name in stored:
         value: Element = ByBytes(column(name)) if name in textual else column(name)
         sorted_by.append(value.nulls_last())
+    if _one_cell(card):
+        sorted_by.insert(0, column(CELL))
     if EPOCH in stored:
         sorted_by.insert(0, column(EPOCH))
     names: list[Element] = [column(name) for name in stored]
@@ -198,7 +208,16 @@ def _bounded(
     if numbered:
         first = func.first_value(column(NUMBER))
         person = first.over(partition_by=by, order_by=sorted_by).label(PERSON)
-    return select(*names, person, place).select_from(known.subquery("known")).subquery("placed")
+    placed = select(*names, person, place)
+    if _one_cell(card):
+        known = known.add_columns(cell_number(card).label(CELL))
+        own = func.first_value(column(CELL)).over(partition_by=by, order_by=sorted_by)
+        placed = placed.add_columns(column(CELL), own.label(OWN_CELL))
+    return placed.select_from(known.subquery("known")).subquery("placed")
+
+
+def _one_cell(card: Card) -> bool:
+    return card.cells is not None and card.cells.one_per_person
 
 
 def _seed(seed: str) -> Element:

@@ -31,7 +31,8 @@ from sqlalchemy.sql.selectable import FromClause
 from app.engines.bins import binned
 from app.engines.conditions import condition_sql, opened, stored_column
 from app.engines.dialects import ExactSum, Quotient, Statement, constant
-from app.engines.layout import Layout
+from app.engines.layout import Layout, persons_are_told_apart
+from app.engines.persons import clamped, of_persons
 from app.queries.statistics import (
     Aggregate,
     ByEdges,
@@ -41,6 +42,9 @@ from app.queries.statistics import (
     Grouping,
     Marked,
     Meeting,
+    OfPersons,
+    Persons,
+    PersonTotal,
     Product,
     Rows,
     Split,
@@ -113,6 +117,10 @@ def _render(layout: Layout, tally: Tally) -> Rendered:
         codes += [code.label(f"g{i}") for i, code in enumerate(_bits(tally.split, layout))]
     if tally.where is not None:
         conditions.append(condition_sql(tally.where, layout))
+    counted = any(isinstance(each, OfPersons) for each in tally.aggregates)
+    if counted and persons_are_told_apart(layout.card):
+        statement = of_persons(layout, tally, rows, codes, conditions)
+        return compiled(layout, statement, tally, places)
     statement = select(*codes, *(_aggregate(each, layout, factors) for each in tally.aggregates))
     statement = statement.select_from(rows)
     if conditions:
@@ -223,6 +231,11 @@ def _aggregate(aggregate: Aggregate, layout: Layout, factors: Factors) -> Column
             return func.count(stored_column(layout, aggregate.column))
         case Total():
             return ExactSum(column(layout.steps(aggregate.column)))
+        case Persons():  # each row is one
+            named = aggregate.column
+            return func.count() if named is None else func.count(stored_column(layout, named))
+        case PersonTotal():
+            return ExactSum(clamped(column(layout.steps(aggregate.column)), aggregate))
         case Meeting():
             return func.count().filter(condition_sql(aggregate.condition, layout))
         case Product():

@@ -3,7 +3,8 @@
 Theorem: McSherry 2009, and for an adaptive analyst one total for each cell (Sage, Lecuyer et al.
 2019): neighbours that differ by one person of cell j give the same exact answer to every question
 that no row of cell j can change, so j pays for the other questions only.
-Assumes: a person has at most one row, hence one cell; every stored value fits the card.
+Assumes: a person is in one cell: they have one row, or the owner has promised so, and the engine
+has kept rows of one cell only (`engines/cleaning.py`); every stored value fits the card.
 Under replace_one a person leaves one cell and enters another, and the spends of the two largest
 cells add up. A question about several cells would count twice there, so it is charged as one about
 all, which counts once.
@@ -29,6 +30,8 @@ from app.queries.statistics import (
     Meeting,
     Negation,
     OneOf,
+    Persons,
+    PersonTotal,
     Product,
     Rows,
     Tally,
@@ -64,7 +67,7 @@ def pinned_cells(tally: Tally, card: Card, epochs: int | None = None) -> Pinning
     is asked once, of rows that arrived in so many epochs; those that come later bear nothing."""
     if card.cells is None:
         return Pinning(None, "no cells are declared")
-    if card.person.rows_max > 1:
+    if card.person.rows_max > 1 and not card.cells.one_per_person:
         return Pinning(None, "a person may be in several cells")
     column, partition = card.cells.column, partition_of(card)
     touched = reach(_what_counts(tally, column), column, partition).can
@@ -107,7 +110,7 @@ def _what_counts(tally: Tally, column: str) -> Condition:
 def _adds_of(aggregate: Aggregate, column: str) -> bool:
     """Does a row add nothing to it if the column is missing?"""
     match aggregate:
-        case Values() | Total():
+        case Values() | Total() | Persons() | PersonTotal():
             return aggregate.column == column
         case Product():
             return any(factor.column == column for factor in aggregate.factors)

@@ -4,6 +4,7 @@ What comes out is checked, planned, priced, charged and reused as any body is; n
 the card. What is wrong with it later is told of the place in the text.
 
     COUNT(*), SUM(c), AVG(c), VAR_POP(c)     count, sum, mean, variance; several of them: aggregates
+    COUNT(DISTINCT c)                        count_distinct, of the person column: alone
     MIN(c), MAX(c), MEDIAN(c),               min, max, median, quantile: alone and without groups
     PERCENTILE_DISC(q) WITHIN GROUP (ORDER BY c)
 """
@@ -19,10 +20,12 @@ from app.planning.sql_conditions import COLUMN, Conditions, number
 from app.planning.sql_text import AT, SqlText, listed
 
 AGGREGATE = (
-    "COUNT(*), SUM, AVG, VAR_POP, MIN, MAX or MEDIAN of a column, "
+    "COUNT(*), COUNT(DISTINCT person), SUM, AVG, VAR_POP, MIN, MAX or MEDIAN of a column, "
     "PERCENTILE_DISC(q) WITHIN GROUP (ORDER BY column), or a column of GROUP BY"
 )
 TOGETHER = "COUNT(*), SUM, AVG and VAR_POP only, where there are groups or several aggregates"
+ALONE = "COUNT(DISTINCT person) by itself, with groups or without"
+COUNTED = "COUNT(*), or COUNT(DISTINCT person) of the person column"
 _SUMMED: dict[type[exp.Expr], str] = {
     exp.Sum: "sum",
     exp.Avg: "mean",
@@ -113,6 +116,8 @@ class _Statement:
         for node, one in asked:
             if (groups or len(asked) > 1) and one["kind"] in (*_RANKED.values(), "quantile"):
                 raise self._text.refused(node, TOGETHER)
+            if len(asked) > 1 and one["kind"] == "count_distinct":
+                raise self._text.refused(node, ALONE)
         if len(asked) == 1:
             ((node, one),) = asked
             self._note(node, one, "/query")
@@ -162,14 +167,23 @@ class _Statement:
             self._text.must_have_only(node, "this")
             return {"kind": kind, "column": self._text.column(node.this, COLUMN, node)}
         if isinstance(node, exp.Count):
-            self._text.must_have_only(node, "this", "big_int", rule="COUNT(*)")
-            if not isinstance(node.this, exp.Star):
-                raise self._text.refused(node, "COUNT(*)")
-            self._text.must_have_only(node.this, rule="COUNT(*)")
-            return {"kind": "count"}
+            return self._count(node)
         if isinstance(node, exp.WithinGroup) and isinstance(node.this, exp.PercentileDisc):
             return self._percentile(node, node.this)
         raise self._text.refused(node, AGGREGATE)
+
+    def _count(self, node: exp.Count) -> dict[str, Any]:
+        self._text.must_have_only(node, "this", "big_int", rule=COUNTED)
+        if isinstance(node.this, exp.Distinct):
+            self._text.must_have_only(node.this, "expressions", rule=COUNTED)
+            if len(node.this.expressions) != 1:
+                raise self._text.refused(node, COUNTED)
+            column = self._text.column(node.this.expressions[0], COLUMN, node)
+            return {"kind": "count_distinct", "column": column}
+        if not isinstance(node.this, exp.Star):
+            raise self._text.refused(node, COUNTED)
+        self._text.must_have_only(node.this, rule=COUNTED)
+        return {"kind": "count"}
 
     def _percentile(self, node: exp.WithinGroup, share: exp.PercentileDisc) -> dict[str, Any]:
         rule = "PERCENTILE_DISC(q) WITHIN GROUP (ORDER BY column)"

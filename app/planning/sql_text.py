@@ -29,7 +29,6 @@ _FOREIGN = {
     TokenType.JOIN: "no JOIN: one dataset alone",
     TokenType.HAVING: "no HAVING: groups are public, and all of them are told",
     TokenType.LIMIT: "no LIMIT: all groups are told",
-    TokenType.DISTINCT: "no DISTINCT: rows are counted",
     TokenType.CASE: "no CASE: a column, or a literal",
     TokenType.OVER: "no OVER: aggregates of groups alone",
     TokenType.FILTER: "no FILTER: one WHERE for all aggregates",
@@ -96,6 +95,8 @@ class SqlText:
             kind = token.token_type
             if kind is TokenType.SEMICOLON:
                 raise self.refused(token.start, "no second statement")
+            if kind is TokenType.DISTINCT and before.token_type is not TokenType.L_PAREN:
+                raise self.refused(token.start, "no DISTINCT but in COUNT(DISTINCT person)")
             if kind in _FOREIGN:
                 raise self.refused(token.start, _FOREIGN[kind])
             if kind is TokenType.ORDER_BY and before.token_type is not TokenType.L_PAREN:

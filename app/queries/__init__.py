@@ -7,6 +7,7 @@ from pydantic import Field
 from app.queries.aggregates import Aggregates
 from app.queries.cdf import Cdf
 from app.queries.count import Count
+from app.queries.count_distinct import CountDistinct
 from app.queries.extremes import Max, Min
 from app.queries.histogram import Histogram
 from app.queries.iqr import Iqr
@@ -30,6 +31,7 @@ from app.queries.workload import Workload
 
 QUERIES = {
     "count": Count,
+    "count_distinct": CountDistinct,
     "sum": Sum,
     "mean": Mean,
     "variance": Variance,
@@ -63,6 +65,7 @@ QUERIES = {
 # every row makes at random (RandomizedColumn), or by texts that are not public (Keys).
 Measured = (
     Count
+    | CountDistinct
     | Sum
     | Mean
     | Variance

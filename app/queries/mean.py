@@ -17,30 +17,53 @@ another is the first twice, so both squares double. Of m rows that do one or the
 squares is convex in how many do which, so the extremes decide.
 
 An empty selection gives c plus noise, clamped to the bounds, as every mean is.
+
+With `per_person` it is the mean of what each person has, their own total clamped to the bounds that
+the question gives, over the persons who have a value (`persons.py`).
 """
 
 from fractions import Fraction
 from typing import Literal
 
-from app.datasets import Card
+from app.datasets import Card, IntegerColumn, NumberColumn
+from app.errors import Invalid
 from app.queries.figures import Figure, Noisy
 from app.queries.mean_shape import mean_shape
 from app.queries.measures import Measure
-from app.queries.shape import DEPENDS, Selection, Shape, numeric
-from app.queries.statistics import Total, Values
+from app.queries.persons import NEEDS_PERSONS, PerPerson, PersonSelection, person_mean_measures
+from app.queries.shape import AT, DEPENDS, Shape, numeric
+from app.queries.statistics import Persons, PersonTotal, Total, Values
+
+UNPROMISED = f"{DEPENDS}, by how many values there are; a count and a sum promise theirs"
 
 
-class Mean(Selection):
-    """`{"kind": "mean", "column": ..., "where": ..., "group_by": [...]}`"""
+class Mean(PersonSelection):
+    """`{"kind": "mean", "column": ..., "where": ..., "group_by": [...], "per_person": {"low",
+    "high"}, "groups_max": ...}`"""
 
     kind: Literal["mean"]
     column: str
+    per_person: PerPerson = None
 
     def shape(self, card: Card) -> Shape:
         column = numeric(card, self.column)
-        low, high = column.steps
+        low, high = self._bounds(column)
         centre = (low + high) // 2
         groups = self.resolved_groups(card)
+        if self.per_person is not None:
+            parts = PersonTotal(column.name, low, high), Persons(column.name)
+            kept = self.groups_of_one(card, groups)
+            measures = person_mean_measures(
+                card,
+                low=low,
+                high=high,
+                kept=kept,
+                grouped=bool(groups),
+                grid_exponent=column.grid_exponent,
+            )
+            return Shape(self.person_tally(card, groups, *parts), measures, unpromised=UNPROMISED)
+        if self.groups_max is not None:
+            raise Invalid.field(f"{AT}/groups_max", NEEDS_PERSONS)
         m = rows = card.person.rows_max
         reach = max(high - centre, centre - low)
         square, count_square = reach**2, 1
@@ -64,13 +87,16 @@ class Mean(Selection):
                 ),
                 Measure("count", ((1, 1),), rows, half, 0, square=count_square * m**2),
             ),
-            unpromised=f"{DEPENDS}, by how many values there are; a count and a sum promise theirs",
+            unpromised=UNPROMISED,
             alternatives=() if groups else (mean_shape(card, column, tally.where),),
         )
 
+    def _bounds(self, column: IntegerColumn | NumberColumn) -> tuple[int, int]:
+        return column.steps if self.per_person is None else self.per_person.steps(column)
+
     def figures(self, noisy: tuple[tuple[Noisy, ...], ...], card: Card) -> list[Figure]:
         column = numeric(card, self.column)
-        low, high = column.steps
+        low, high = self._bounds(column)
         centre = (low + high) // 2
         step = 1 / Fraction(2) ** column.grid_exponent
 

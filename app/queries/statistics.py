@@ -146,7 +146,25 @@ class Product:
     factors: tuple[Factor] | tuple[Factor, Factor]
 
 
-Aggregate = Rows | Values | Total | Meeting | Product
+@dataclass(frozen=True, slots=True)
+class Persons:
+    """How many persons have a row, in which the column, if one is named, is not missing."""
+
+    column: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PersonTotal:
+    """The sum over persons of what each has: the total of the column over the person's rows in the
+    group, in whole steps, clamped to [low, high]. Who has no value adds nothing."""
+
+    column: str
+    low: int
+    high: int
+
+
+OfPersons = Persons | PersonTotal
+Aggregate = Rows | Values | Total | Meeting | Product | OfPersons
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,12 +183,17 @@ class Tally:
     The groups are the product of the groupings, the last one turning fastest, or those of a split;
     with none there is one group, the whole selection. A group with no rows counts zero and is
     present all the same.
+
+    Aggregates of persons stand by themselves, without a split, and are about one column or none.
+    With `groups_max` a person is in so many groups at most: those of the first of the rows that
+    count, in the person's own order (`engines/cleaning.py`), which no other person has a part in.
     """
 
     where: Condition | None
     groups: tuple[Grouping, ...]
     aggregates: tuple[Aggregate, ...]
     split: Split | None = None
+    groups_max: int | None = None
 
     def group_count(self) -> int:
         if self.split is not None:

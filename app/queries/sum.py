@@ -2,27 +2,50 @@
 
 Missing values (NULL, NaN, text that is no number) add nothing; infinities are clamped like any
 value. An empty selection sums to zero. Values are added as whole steps of the column's grid.
+
+With `per_person` it is each person's own total, over the person's rows in the group, that is
+clamped, to bounds that the question gives: a person of many rows then moves the sum by no more than
+those (`persons.py`). Who has no value adds nothing.
 """
 
 from typing import Literal
 
 from app.datasets import Card
+from app.errors import Invalid
 from app.queries.figures import Figure, Noisy, figure
 from app.queries.measures import row_measure
-from app.queries.shape import Selection, Shape, numeric
-from app.queries.statistics import Total
+from app.queries.persons import NEEDS_PERSONS, PerPerson, PersonSelection, person_measure
+from app.queries.shape import AT, Shape, numeric
+from app.queries.statistics import PersonTotal, Total
 
 
-class Sum(Selection):
-    """`{"kind": "sum", "column": ..., "where": ..., "group_by": [...]}`"""
+class Sum(PersonSelection):
+    """`{"kind": "sum", "column": ..., "where": ..., "group_by": [...], "per_person": {"low",
+    "high"}, "groups_max": ...}`"""
 
     kind: Literal["sum"]
     column: str
+    per_person: PerPerson = None
 
     def shape(self, card: Card) -> Shape:
         column = numeric(card, self.column)
-        low, high = column.steps
         groups = self.resolved_groups(card)
+        if self.per_person is not None:
+            low, high = self.per_person.steps(column)
+            added = person_measure(
+                card,
+                "sum",
+                low=low,
+                high=high,
+                kept=self.groups_of_one(card, groups),
+                grouped=bool(groups),
+                grid_exponent=column.grid_exponent,
+            )
+            total = PersonTotal(column.name, low, high)
+            return Shape(tally=self.person_tally(card, groups, total), measures=(added,))
+        if self.groups_max is not None:
+            raise Invalid.field(f"{AT}/groups_max", NEEDS_PERSONS)
+        low, high = column.steps
         added = row_measure(
             card,
             "sum",

@@ -98,7 +98,7 @@ REFUSED: list[tuple[str, str]] = [
     (f"SELECT COUNT(*) FROM {{}} WHERE region IN (SELECT '{PLANTED}')", "no subqueries"),
     (f"SELECT COUNT(*) FROM {{}} UNION SELECT '{PLANTED}'", "no UNION"),
     (f"SELECT COUNT(*) FROM {{}} WHERE region = LOWER('{PLANTED}')", "a literal"),
-    (f"SELECT UPPER('{PLANTED}') FROM {{}}", "COUNT(*), SUM"),
+    (f"SELECT UPPER('{PLANTED}') FROM {{}}", "COUNT(*), COUNT(DISTINCT person), SUM"),
     (f"SELECT COUNT(*) FROM {{}}; SELECT '{PLANTED}'", "no second statement"),
     (f"SELECT COUNT(*) FROM {{}} WHERE region = '{PLANTED}", "a quote"),
     (f"SELECT COUNT(*) FROM {{}} '{PLANTED}' b", "no SQL"),

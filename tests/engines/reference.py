@@ -28,6 +28,8 @@ from app.queries.statistics import (
     Meeting,
     Negation,
     OneOf,
+    Persons,
+    PersonTotal,
     Product,
     Rows,
     Tally,
@@ -154,6 +156,15 @@ def reference(card: Card, rows: list[dict[str, Any]], tally: Tally) -> Exact:
                     assert column is not None
                     if row[column.name] is not None:
                         result[place] += steps(column, row[column.name])
+                case Persons():  # each row is one
+                    named = aggregate.column
+                    result[place] += named is None or row[named] is not None
+                case PersonTotal():
+                    column = card.column(aggregate.column)
+                    assert column is not None
+                    if row[column.name] is not None:
+                        total = steps(column, row[column.name])
+                        result[place] += min(max(total, aggregate.low), aggregate.high)
                 case Meeting():
                     result[place] += holds(aggregate.condition, row)
                 case Product():

@@ -29,6 +29,8 @@ from app.queries.statistics import (
     Meeting,
     Negation,
     OneOf,
+    Persons,
+    PersonTotal,
     Placed,
     Product,
     Rows,
@@ -38,6 +40,7 @@ from app.queries.statistics import (
     Total,
     Values,
 )
+from tests.queries.persons import tallied_persons
 from tests.queries.reference import Row, holds, tallied
 
 ORDER: tuple[ComparisonSign, ...] = ("<", "<=", ">", ">=")
@@ -202,6 +205,30 @@ def test_a_row_outside_the_cells_never_changes_the_tally(asked: tuple[Kind, Tall
             assert tallied(card, tally, [row]) == nothing
 
 
+@st.composite
+def questions_of_persons(draw: st.DrawFn) -> tuple[Kind, Tally]:
+    kind = draw(kinds)
+    total = PersonTotal("other", -1, 1)
+    made: list[tuple[Aggregate, ...]] = [(Persons(),), (Persons("x"),), (total, Persons("other"))]
+    where, few = draw(st.none() | conditions(kind)), draw(st.none() | st.just(1))
+    return kind, Tally(where, draw(groupings(kind)), draw(st.sampled_from(made)), groups_max=few)
+
+
+@settings(max_examples=200)
+@given(questions_of_persons())
+def test_a_person_whose_cell_is_another_never_changes_the_tally(asked: tuple[Kind, Tally]) -> None:
+    kind, tally = asked
+    promised = {**kind.plain.model_dump()["cells"], "one_per_person": True}
+    person = {"kind": "column", "column": "id", "rows_max": 2}
+    card = kind.card(person=person, cells=promised)
+    cells = pinned_cells(tally, card).cells
+    nothing = tallied_persons(card, tally, [])
+    outside = [row for row in kind.rows if cells is not None and kind.cell(row) not in cells]
+    for row, other in product(outside, outside):
+        if kind.cell(row) == kind.cell(other):
+            assert tallied_persons(card, tally, [[row, other]]) == nothing
+
+
 @settings(max_examples=300)
 @given(kinds.flatmap(lambda kind: st.tuples(st.just(kind), conditions(kind))))
 def test_a_condition_holds_nowhere_else_than_it_can_and_everywhere_that_it_must(
@@ -361,6 +388,9 @@ GROUPED: list[tuple[Kind, Tally, tuple[int, ...] | None]] = [
     (AGES, Tally(None, (), (Rows(), Total("x"))), None),
     (AGES, Tally(None, (), (Values("x"), Total("other"))), None),
     (AGES, Tally(None, (), (Total("other"),)), None),
+    (AGES, Tally(None, (), (Persons("x"),)), (0, 1, 2)),
+    (AGES, Tally(None, (), (PersonTotal("x", 0, 9), Persons("x"))), (0, 1, 2)),
+    (AGES, Tally(None, (), (Persons(),)), None),
 ]
 
 
@@ -387,6 +417,9 @@ def test_a_person_of_several_rows_may_be_in_several_cells() -> None:
     assert pinned_cells(BERN, several) == Pinning(None, "a person may be in several cells")
     one = CITIES.card(person={"kind": "column", "column": "id", "rows_max": 1})
     assert pinned_cells(BERN, one).cells == (0,)
+    cells = {"column": "x", "one_per_person": True}
+    promised = CITIES.card(person=several.person.model_dump(), cells=cells)
+    assert pinned_cells(BERN, promised).cells == (0,)
 
 
 def test_under_replace_one_only_a_question_about_one_cell_is_parallel() -> None:

@@ -21,6 +21,8 @@ from app.queries.statistics import (
     Meeting,
     Negation,
     OneOf,
+    Persons,
+    PersonTotal,
     Product,
     Rows,
     Tally,
@@ -112,6 +114,8 @@ def tallied(card: Card, tally: Tally, rows: list[Row]) -> Exact:
                 case Total(column):
                     if row[column] is not None:
                         result[group] += in_steps(card, column, row[column])
+                case Persons() | PersonTotal():
+                    raise TypeError("persons are told apart elsewhere")
                 case Meeting(condition):
                     result[group] += holds(condition, row)
                 case Product(factors):

@@ -154,7 +154,16 @@ KINDS: dict[str, dict[str, Any]] = {
 
 
 def test_every_kind_of_choice_is_here() -> None:
-    measured = {"count", "sum", "mean", "variance", "ratio", "reciprocal", "histogram"}
+    measured = {
+        "count",
+        "count_distinct",
+        "sum",
+        "mean",
+        "variance",
+        "ratio",
+        "reciprocal",
+        "histogram",
+    }
     measured |= {"aggregates", "workload", "cdf", "randomized_column", "keys"}
     measured |= {"linear_regression", "logistic_regression", "iqr", "trimmed_mean"}
     measured |= {"triangles", "sample_aggregate", "prediction_variance"}
