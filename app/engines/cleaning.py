@@ -60,6 +60,7 @@ from app.engines.edges import Edge
 from app.engines.layout import EPOCH, LOT, PERSON, PLACE, Layout, persons_are_told_apart
 
 NUMBER = "number"
+WHO = "who"  # a person as the source tells them, where `person` is a number
 OWN_CELL = "own_cell"
 Element = ColumnElement[Any]
 
@@ -87,7 +88,9 @@ def cleaned_rows(card: Card, sources: Sequence[RawRows], seed: str) -> Select[*t
         return rows if isinstance(rows, Select) else select(*names).select_from(rows.subquery("e"))
     kept = _bounded(card, rows.subquery("fitted"), stored, seed, sources[0].dialect)
     if persons_are_told_apart(card):
-        names += [column(LOT), column(PERSON), column(PLACE)]
+        keyed = func.concat(quoted("lot|"), _seed(seed), quoted("|"), column(WHO))
+        lot = hash_number(keyed).label(LOT)  # of the rows that are kept: it takes long
+        names += [lot, column(PERSON), column(PLACE)]
     result = select(*names).select_from(kept).where(column(PLACE) <= card.person.rows_max)
     return result.where(column(CELL) == column(OWN_CELL)) if _one_cell(card) else result
 
@@ -197,9 +200,7 @@ def _bounded(
     known = select(*names, person).select_from(rows).where(person.is_not(None))
     told_apart = persons_are_told_apart(card)
     if told_apart:
-        keyed = func.concat(quoted("lot|"), _seed(seed), quoted("|"), person)
-        known = known.add_columns(hash_number(keyed).label(LOT))
-        names.append(column(LOT))
+        names.append(column(PERSON).label(WHO))
     numbered = told_apart and dialect.name == "duckdb"
     if numbered:
         known = known.add_columns(func.row_number().over().label(NUMBER))
