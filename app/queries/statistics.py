@@ -8,11 +8,12 @@ which keys there are. Conditions are two-valued: a comparison with a missing val
 """
 
 import datetime
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise, product
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from typing_extensions import override
 
 Scalar = bool | int | float | str | datetime.date
 ComparisonSign = Literal["==", "!=", "<", "<=", ">", ">="]
@@ -194,6 +195,16 @@ class Tally:
     aggregates: tuple[Aggregate, ...]
     split: Split | None = None
     groups_max: int | None = None
+    _hash: int | None = field(default=None, init=False, repr=False, compare=False)
+
+    @override
+    def __hash__(self) -> int:
+        """Worked out once: what is at hand is looked up by it with every question of a plan."""
+        if self._hash is None:
+            parts = (self.where, self.groups, self.aggregates, self.split, self.groups_max)
+            object.__setattr__(self, "_hash", hash(parts))
+            assert self._hash is not None
+        return self._hash
 
     def group_count(self) -> int:
         if self.split is not None:
