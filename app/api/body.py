@@ -223,15 +223,21 @@ def invalid(errors: list[ErrorDetails], data: Any) -> Invalid:
 
 
 def _pointer(error: ErrorDetails, data: Any) -> str:
-    """The location in the body; names of union members, which pydantic adds, are left out."""
+    """The location in the body; names of union members, which pydantic adds, are left out, also
+    where a field has the name of its object's kind."""
     parts: list[str] = []
     here = data
     location = error["loc"]
+    tagged = None  # the object whose kind was named
     for index, part in enumerate(location):
+        last = index == len(location) - 1
+        if isinstance(here, dict) and here is not tagged and here.get("kind") == part and not last:
+            tagged = here
+            continue
         inside = isinstance(part, int) and isinstance(here, list) and part < len(here)
         if inside or (isinstance(here, dict) and part in here):
             here = here[part]
-        elif not (index == len(location) - 1 and error["type"] == "missing"):
+        elif not (last and error["type"] == "missing"):
             continue
         shown = str(part)[:NAME_SHOWN_MAX]
         parts.append(shown.replace("~", "~0").replace("/", "~1"))

@@ -24,6 +24,7 @@ from app.engines.graph import count_graph
 from app.engines.layout import Layout
 from app.engines.paths import WANTED, SourceFiles, resolve_source
 from app.engines.prepare import (
+    clear_unfinished,
     drop_version,
     prepare_version,
     prepared_versions,
@@ -104,6 +105,7 @@ class DuckDBEngine(SqlEngine):
         return version_path(self._limits.home, dataset).exists()
 
     def prepared(self) -> list[str]:
+        clear_unfinished(self._limits.home)
         return prepared_versions(self._limits.home)
 
     def drop(self, version_id: str) -> bool:

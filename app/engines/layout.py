@@ -5,7 +5,7 @@ real numbers as doubles, categories as their position in the card's list, boolea
 as such. A `number` column has a second one, "s<i>", its whole steps, which is what sums add up.
 
 Where a person may have several rows there are "person", by which rows of one person are known to
-be so, and "place", that of the row in the person's own order (`cleaning.py`). A stored version
+be so, and "own_place", that of the row in the person's own order (`cleaning.py`). A stored version
 knows nobody: there a person is the number of one of their rows. Elsewhere it is what the source
 tells persons apart by, which never leaves the statement. Either way two persons are never held for
 one: what a person can change is proved without a word about hashes. Beside it there is "lot", a
@@ -24,7 +24,7 @@ from app.engines.dialects import DUCKDB, Dialect, Statement, written
 
 TABLE = "rows"
 PERSON = "person"
-PLACE = "place"
+PLACE = "own_place"  # lists that rows are joined with have places too
 LOT = "lot"
 EPOCH = "epoch"
 

@@ -70,6 +70,18 @@ def _dropped(final: Path) -> bool:
         return True
 
 
+def clear_unfinished(home: Path) -> None:
+    """What processes that were killed left of versions they were building, under whatever name: it
+    has rows in it."""
+    for building in (home / "versions").glob("*.building"):
+        lock = building.with_suffix(".lock")
+        with _locked(lock, wait=False) as held:
+            if held:
+                _remove(building)
+                if not building.with_suffix(".duckdb").exists():
+                    lock.unlink(missing_ok=True)
+
+
 def prepare_version(
     dataset: Dataset, sources: Sequence[SourceFiles], limits: Limits, timeout_seconds: float
 ) -> None:

@@ -31,6 +31,9 @@ CARD = card_of(
 )
 BY_CITY = ByValues("city", CITIES)
 BY_X = ByEdges("x", (-9.0, -3.0, 0.0, 9.0))
+# Intervals that engines find by joining with a list of them: many even ones, and many uneven ones.
+BY_EVEN = ByEdges("share", tuple(i / 10 - 1.5 for i in range(41)))
+BY_UNEVEN = ByEdges("share", tuple(4 * (i / 80) ** 2 - 1.5 for i in range(81)))
 STEP = 1 << 32  # of `share`, in a whole one
 
 
@@ -57,7 +60,7 @@ def persons_of(room: Room, dataset: Dataset) -> list[Person]:
     """Everybody's rows as they are stored, each person's in their own order."""
     rows = stored(room, dataset)
     found: dict[int, list[tuple[int, Any]]] = {}
-    for x, city, share, _steps, person, place in rows:
+    for x, city, share, _steps, _lot, person, place in rows:
         row = {"x": x, "city": None if city is None else CITIES[city], "share": share}
         found.setdefault(person, []).append((place, row))
     for held in found.values():
@@ -66,7 +69,7 @@ def persons_of(room: Room, dataset: Dataset) -> list[Person]:
     return [[row for _, row in held] for held in found.values()]
 
 
-GROUPS = ((), (BY_CITY,), (BY_X,), (BY_CITY, BY_X))
+GROUPS = ((), (BY_CITY,), (BY_X,), (BY_CITY, BY_X), (BY_EVEN,), (BY_CITY, BY_UNEVEN))
 WHERES: tuple[Condition | None, ...] = (None, Compare("x", ">", -4), OneOf("city", CITIES[:2]))
 AGGREGATES: tuple[tuple[Any, ...], ...] = (
     (Persons(),),

@@ -330,3 +330,21 @@ def test_a_lock_on_a_deleted_file_keeps_nobody_out_and_is_taken_anew(tmp_path: P
     os.close(descriptor)
     waiting.join(10)
     assert taken == [True, False]
+
+
+def test_what_a_killed_process_was_building_is_cleared_unless_another_builds_it(room: Room) -> None:
+    write_csv(room.data / "a.csv", [{"age": 1}])
+    card = card_of({"name": "age", "type": "integer", "low": 0, "high": 9})
+    path = version_path(room.home, room.prepared("a.csv", card))
+    left = [path.parent / f"v_{name}.building" for name in ("killed.persons", "at-work")]
+    for building in left:
+        for suffix in ("", ".wal"):
+            building.with_name(building.name + suffix).write_text("SECRET")
+        building.with_suffix(".lock").touch()
+    with _locked(left[1].with_suffix(".lock")):
+        assert room.engine.prepared() == [path.stem]
+        assert not left[0].exists()
+        assert left[1].exists(), "somebody is building it"
+    room.engine.prepared()
+    assert {each.suffix for each in path.parent.iterdir()} == {".duckdb", ".lock"}
+    assert {each.stem for each in path.parent.iterdir()} == {path.stem}
