@@ -470,8 +470,9 @@ def test_answers_about_neighbours_prove_no_more_loss_than_was_charged(
     counts("answers audited over HTTP", 2 * RUNS)
 
 
-# In files of their own: test_keys_audit.py, test_regression_audit.py, test_withholding_audit.py.
-KINDS_ELSEWHERE = {"keys", "logistic_regression", "triangles"}
+# In files of their own: test_keys_audit.py, test_persons_audit.py, test_regression_audit.py,
+# test_withholding_audit.py.
+KINDS_ELSEWHERE = {"count_distinct", "keys", "logistic_regression", "triangles"}
 MECHANISMS_ELSEWHERE = {
     *("stability_histogram", "partition_selection", "noisy_gradient_descent"),
     *("propose_test_release", "stable_value", "noisy_bound"),

@@ -24,6 +24,7 @@ TABLES: dict[str, list[list[object]]] = {
 }
 MEMBERS: dict[str, Json] = {
     "count": {},
+    "count_distinct": {},
     "reciprocal": {},
     **{kind: {"column": "income"} for kind in ("sum", "mean", "variance", "median", "iqr")},
     **{kind: {"column": "age"} for kind in ("min", "max", "price")},
