@@ -36,7 +36,7 @@ from app.datasets import (
 )
 from app.engines.cleaning import RawRows
 from app.engines.content import Trimmed
-from app.engines.dialects import Dialect, IsNaN, quoted
+from app.engines.dialects import ByBytes, Dialect, IsNaN, quoted
 from app.engines.file_rows import truth
 from app.engines.lists import among
 from app.engines.table import Table
@@ -95,7 +95,8 @@ def table_rows(card: Card, table: Table) -> RawRows:
         raw = table.column(place)
         if table.types[place] == "DECIMAL":  # each value has a scale of its own: 1 and 1.0 are one
             raw = func.trim_scale(raw)
-        person = func.nullif(cast(raw, String()), quoted(""))
+        # By its bytes: a column may hold texts for equal that the hash of a lot tells apart.
+        person = func.nullif(ByBytes(cast(raw, String())), quoted(""))
     return RawRows(table.dialect, table.rows, tuple(values), person)
 
 

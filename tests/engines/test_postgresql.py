@@ -5,8 +5,13 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
+import sqlalchemy
 
 from app.datasets import Card, Source
+from app.engines.cleaning import cleaned_rows
+from app.engines.dialects import POSTGRESQL, written
+from app.engines.table import Table
+from app.engines.table_rows import table_rows
 from app.errors import EngineUnavailable, Invalid
 from app.queries.statistics import ByEdges, ByValues, Rows, Tally, Total, Values
 from tests.engines.tables import ASKER, card_of
@@ -62,6 +67,17 @@ def test_a_number_that_is_written_in_two_ways_is_one_person(there: PostgresWareh
         CARD.model_dump() | {"person": {"kind": "column", "column": "p", "rows_max": 1}}
     )
     assert there.engine.exact(registered(there, card, source), COUNT, ASKER) == ((3,),)
+
+
+def test_who_a_person_is_goes_by_bytes_whatever_a_column_holds_for_equal() -> None:
+    """A collation that holds 'Me' for 'me' needs ICU, which the server of the tests lacks: what is
+    looked at is the statement."""
+    card = Card.model_validate(
+        CARD.model_dump() | {"person": {"kind": "column", "column": "p", "rows_max": 3}}
+    )
+    table = Table(POSTGRESQL, sqlalchemy.table("t"), ("p", "x"), ("VARCHAR", "INTEGER"), ("a", "b"))
+    made = written(cleaned_rows(card, [table_rows(card, table)], "seed"), POSTGRESQL)
+    assert """nullif(((CAST("a" AS VARCHAR)) COLLATE "C"), '') AS "person\"""" in made.text
 
 
 def test_truths_are_read_past_spaces_as_of_a_file(there: PostgresWarehouse, tmp_path: Path) -> None:
