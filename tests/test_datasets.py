@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from app.datasets import Card, DateColumn, IntegerColumn, NumberColumn, TextColumn, day
+from app.columns import DateColumn, IntegerColumn, NumberColumn, TextColumn, day
+from app.datasets import Card
 from tests.queries.cards import COLUMNS, card
 
 GOOD: dict[str, Any] = {

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 
 from app.access import Principal, Role
 from app.actions.clear_versions import ClearVersions, dropped_if_refused
-from app.datasets import EPOCHS_MAX, Dataset, Epoch, EpochColumn, Version
+from app.columns import EpochColumn
+from app.datasets import EPOCHS_MAX, Dataset, Epoch, Version
 from app.errors import Conflict, Invalid
 from app.interfaces import Datasets, Engines
 from app.names import new_id

@@ -16,7 +16,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from app.datasets import BooleanColumn, Column, IntegerColumn, lookup_keys
+from app.columns import BooleanColumn, Column, IntegerColumn, lookup_keys
 from app.errors import Invalid
 from app.expressions import DEPTH_MAX, LOOKUP_MAX
 from app.interfaces import PublicTables

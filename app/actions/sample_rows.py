@@ -4,17 +4,16 @@ import datetime
 import math
 from typing import Any, Protocol
 
-from app.datasets import (
+from app.columns import (
     BooleanColumn,
-    Card,
     CategoryColumn,
     Column,
-    ColumnPerson,
     DateColumn,
     IntegerColumn,
     NumberColumn,
     TextColumn,
 )
+from app.datasets import Card, ColumnPerson
 from app.expressions import evaluate
 
 # What made-up texts are made of: public, and the same for every dataset.

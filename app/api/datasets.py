@@ -25,7 +25,8 @@ from app.api.wire import (
     iso,
     json_response,
 )
-from app.datasets import Card, Cells, Column, Dataset, Neighbours, Person, Source
+from app.columns import Column
+from app.datasets import Card, Cells, Dataset, Neighbours, Person, Source
 from app.errors import Invalid, NotFound
 from app.ledger.chain import canonical
 

@@ -11,7 +11,8 @@ import typer
 from pydantic import Field, TypeAdapter, ValidationError
 
 from app.actions.propose_card import NEEDS, TYPES, Json
-from app.datasets import ROWS_MAX, Card, Column, day
+from app.columns import Column, day
+from app.datasets import ROWS_MAX, Card
 from app.errors import Invalid
 
 T = TypeVar("T")

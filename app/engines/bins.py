@@ -32,7 +32,7 @@ from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.sql.selectable import FromClause, Join
 from sqlalchemy.types import TypeEngine
 
-from app.datasets import IntegerColumn, NumberColumn
+from app.columns import IntegerColumn, NumberColumn
 from app.engines.conditions import stored_column
 from app.engines.dialects import Dialect, constant, scaled
 from app.engines.even_bins import Even, find_even

@@ -30,11 +30,11 @@ from sqlalchemy import (
 from app.engines.conditions import condition_sql, stored_column
 from app.engines.dialects import (
     ExactSum,
+    LotNumber,
     Statement,
     Wide,
     WideQuotient,
     constant,
-    hash_number,
     quoted,
 )
 from app.engines.layout import LOT, Layout
@@ -85,7 +85,7 @@ def _placed(layout: Layout, wanted: BlockTally, seed: str) -> Subquery:
     if not wanted.persons:
         k = func.row_number().over(partition_by=readings, order_by=readings).label("k")
         rows = select(*readings, k).select_from(rows).where(present).subquery("numbered")
-        decides = hash_number(_keyed([*readings, column("k")], seed))
+        decides = LotNumber(_keyed([*readings, column("k")], seed))
     block = cast(decides % constant(wanted.blocks), BigInteger()).label("block")
     return select(*readings, block).select_from(rows).where(present).subquery("placed")
 

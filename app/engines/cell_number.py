@@ -6,15 +6,8 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Integer, case, cast, column, func
 
-from app.datasets import (
-    CELLS_MAX,
-    Card,
-    Column,
-    DateColumn,
-    EpochColumn,
-    IntegerColumn,
-    NumberColumn,
-)
+from app.columns import CELLS_MAX, Column, DateColumn, EpochColumn, IntegerColumn, NumberColumn
+from app.datasets import Card
 from app.engines.dialects import constant, day, exact_double
 
 CELL = "cell"

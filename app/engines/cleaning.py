@@ -31,28 +31,28 @@ from sqlalchemy import (
     union_all,
 )
 
-from app.datasets import (
+from app.columns import (
     BooleanColumn,
-    Card,
     CategoryColumn,
     Column,
     DateColumn,
     EpochColumn,
     IntegerColumn,
     NumberColumn,
-    RowPerson,
     TextColumn,
 )
+from app.datasets import Card, RowPerson
 from app.engines.cell_number import CELL, cell_number
 from app.engines.derived import derived_value
 from app.engines.dialects import (
     ByBytes,
     Dialect,
     IsNaN,
+    LotNumber,
+    OtherLotNumber,
     constant,
     day,
     exact_double,
-    hash_number,
     quoted,
     scaled,
 )
@@ -60,7 +60,7 @@ from app.engines.edges import Edge
 from app.engines.layout import EPOCH, LOT, PERSON, PLACE, Layout, persons_are_told_apart
 
 NUMBER = "number"
-WHO = "who"  # a person as the source tells them, where `person` is a number
+DRAWN = "drawn"
 OWN_CELL = "own_cell"
 Element = ColumnElement[Any]
 
@@ -88,9 +88,7 @@ def cleaned_rows(card: Card, sources: Sequence[RawRows], seed: str) -> Select[*t
         return rows if isinstance(rows, Select) else select(*names).select_from(rows.subquery("e"))
     kept = _bounded(card, rows.subquery("fitted"), stored, seed, sources[0].dialect)
     if persons_are_told_apart(card):
-        keyed = func.concat(quoted("lot|"), _seed(seed), quoted("|"), column(WHO))
-        lot = hash_number(keyed).label(LOT)  # of the rows that are kept: it takes long
-        names += [lot, column(PERSON), column(PLACE)]
+        names += [column(LOT), column(PERSON), column(PLACE)]
     result = select(*names).select_from(kept).where(column(PLACE) <= card.person.rows_max)
     return result.where(column(CELL) == column(OWN_CELL)) if _one_cell(card) else result
 
@@ -176,6 +174,9 @@ def _bounded(
     by the number of the person's first row among all rows of the source. A hash could hold two
     persons for one, and what one of them changes would then be more than is said anywhere.
 
+    A person's lot, by which blocks of persons are made, is the other half of their first row's
+    hash: which row is the first goes by the one half, and tells nothing of the other.
+
     Where each person is promised to be in one cell, the rows of a person's own cell come first, and
     others are left out: that of their earliest epoch, and there the first in the card's order. It
     goes by no seed, so that the same rows under another name are in the same cell, and it stays
@@ -185,8 +186,8 @@ def _bounded(
     for i, each in enumerate(card.columns):
         name = f"s{i}" if isinstance(each, NumberColumn) else f"c{i}"
         texts += [func.coalesce(cast(column(name), String()), quoted("~")), quoted("|")]
-    hashed = func.md5(func.concat(_seed(seed), quoted("|"), *texts, column(PERSON)))
-    sorted_by: list[Element] = [ByBytes(hashed)]
+    hashed = func.concat(_seed(seed), quoted("|"), *texts, column(PERSON))
+    sorted_by: list[Element] = [column(DRAWN)]
     textual = {f"c{i}" for i, each in enumerate(card.columns) if isinstance(each, TextColumn)}
     for name in stored:
         value: Element = ByBytes(column(name)) if name in textual else column(name)
@@ -197,23 +198,24 @@ def _bounded(
         sorted_by.insert(0, column(EPOCH))
     names: list[Element] = [column(name) for name in stored]
     person: Element = column(PERSON)
-    known = select(*names, person).select_from(rows).where(person.is_not(None))
-    told_apart = persons_are_told_apart(card)
-    if told_apart:
-        names.append(column(PERSON).label(WHO))
-    numbered = told_apart and dialect.name == "duckdb"
-    if numbered:
-        known = known.add_columns(func.row_number().over().label(NUMBER))
-    by: Element = column(PERSON)
-    place = func.row_number().over(partition_by=by, order_by=sorted_by).label(PLACE)
-    if numbered:
-        first = func.first_value(column(NUMBER))
-        person = first.over(partition_by=by, order_by=sorted_by).label(PERSON)
-    placed = select(*names, person, place)
+    known = select(*names, person, LotNumber(hashed).label(DRAWN))
+    known = known.select_from(rows).where(person.is_not(None))
+
+    def of_first(name: str) -> Element:
+        return func.first_value(column(name)).over(partition_by=person, order_by=sorted_by)
+
+    place = func.row_number().over(partition_by=person, order_by=sorted_by).label(PLACE)
+    placed = select(*names, place)
+    if persons_are_told_apart(card):
+        known = known.add_columns(OtherLotNumber(hashed).label(LOT))
+        who = person
+        if dialect.name == "duckdb":
+            known = known.add_columns(func.row_number().over().label(NUMBER))
+            who = of_first(NUMBER)
+        placed = placed.add_columns(who.label(PERSON), of_first(LOT).label(LOT))
     if _one_cell(card):
         known = known.add_columns(cell_number(card).label(CELL))
-        own = func.first_value(column(CELL)).over(partition_by=by, order_by=sorted_by)
-        placed = placed.add_columns(column(CELL), own.label(OWN_CELL))
+        placed = placed.add_columns(column(CELL), of_first(CELL).label(OWN_CELL))
     return placed.select_from(known.subquery("known")).subquery("placed")
 
 

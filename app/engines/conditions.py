@@ -30,7 +30,7 @@ from sqlalchemy import (
 from sqlalchemy.sql.elements import ColumnClause, ColumnElement
 from sqlalchemy.types import TypeEngine
 
-from app.datasets import (
+from app.columns import (
     BooleanColumn,
     CategoryColumn,
     DateColumn,

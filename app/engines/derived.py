@@ -11,7 +11,7 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
-from app.datasets import (
+from app.columns import (
     BooleanColumn,
     CategoryColumn,
     Column,

@@ -277,6 +277,73 @@ def _hash_number_spark(element: HashNumber, compiler: SQLCompiler, **options: An
     )
 
 
+class LotNumber(_Element):
+    """A whole number below 2^60 that a text decides, for drawing lots: the first fifteen digits of
+    its MD5, read from the last to the first, because DuckDB has an MD5 as a number whose first byte
+    is the smallest."""
+
+    name = "lot_number"
+    type = BigInteger()
+
+
+class OtherLotNumber(_Element):
+    """The same of the second half of the MD5, which DuckDB works out once for both."""
+
+    name = "other_lot_number"
+    type = BigInteger()
+
+
+@compiles(LotNumber)
+def _lot_number(element: LotNumber, compiler: SQLCompiler, **options: Any) -> str:
+    return _digits_swapped(
+        "md5_number({}) & {}".format(*_parts(element, compiler, options), 2**64 - 1)
+    )
+
+
+@compiles(OtherLotNumber)
+def _other_lot_number(element: OtherLotNumber, compiler: SQLCompiler, **options: Any) -> str:
+    (text,) = _parts(element, compiler, options)
+    return _digits_swapped(f"md5_number({text}) >> 64")
+
+
+def _digits_swapped(half: str) -> str:
+    """The two digits of each byte change places; the sixteenth is left out."""
+    number = f"CAST({half} AS UBIGINT)"
+    odd = f"({number} & {0x000F0F0F0F0F0F0F}) << 4"
+    even = f"({number} >> 4) & {0x0F0F0F0F0F0F0F0F}"
+    return f"CAST(({odd}) | ({even}) AS BIGINT)"
+
+
+@compiles(LotNumber, "postgresql")
+def _lot_number_postgresql(element: LotNumber, compiler: SQLCompiler, **options: Any) -> str:
+    return _postgresql_lot(1, *_parts(element, compiler, options))
+
+
+@compiles(OtherLotNumber, "postgresql")
+def _other_lot_number_postgresql(
+    element: OtherLotNumber, compiler: SQLCompiler, **options: Any
+) -> str:
+    return _postgresql_lot(17, *_parts(element, compiler, options))
+
+
+def _postgresql_lot(digit: int, text: str) -> str:
+    return f"CAST(CAST('x' || reverse(substr(md5({text}), {digit}, 15)) AS BIT(60)) AS BIGINT)"
+
+
+@compiles(LotNumber, "spark")
+def _lot_number_spark(element: LotNumber, compiler: SQLCompiler, **options: Any) -> str:
+    return _spark_lot(1, *_parts(element, compiler, options))
+
+
+@compiles(OtherLotNumber, "spark")
+def _other_lot_number_spark(element: OtherLotNumber, compiler: SQLCompiler, **options: Any) -> str:
+    return _spark_lot(17, *_parts(element, compiler, options))
+
+
+def _spark_lot(digit: int, text: str) -> str:
+    return f"CAST(conv(reverse(substr(md5({text}), {digit}, 15)), 16, 10) AS BIGINT)"
+
+
 class ByBytes(_Element):
     """A text to sort by: as its bytes are, wherever it is sorted."""
 

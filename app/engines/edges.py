@@ -10,7 +10,8 @@ from typing import Any, Self
 
 from sqlalchemy import BigInteger, ColumnElement, String, and_, case, cast, column, func
 
-from app.datasets import Card, EdgePerson, IntegerColumn
+from app.columns import IntegerColumn
+from app.datasets import Card, EdgePerson
 from app.engines.dialects import constant, quoted
 
 

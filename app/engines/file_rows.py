@@ -31,18 +31,17 @@ from sqlalchemy.sql.elements import ColumnElement
 from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import TypeEngine
 
-from app.datasets import (
+from app.columns import (
     TEXT_GAPS,
     BooleanColumn,
-    Card,
     CategoryColumn,
     Column,
-    ColumnPerson,
     DateColumn,
     IntegerColumn,
     NumberColumn,
     TextColumn,
 )
+from app.datasets import Card, ColumnPerson
 from app.engines.cleaning import RawRows
 from app.engines.dialects import DUCKDB, Wide, quoted
 from app.engines.sources import SourceTable

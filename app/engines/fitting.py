@@ -2,7 +2,8 @@
 
 from typing import Protocol
 
-from app.datasets import Card, Column, ColumnPerson
+from app.columns import Column
+from app.datasets import Card, ColumnPerson
 from app.errors import FieldError, Invalid
 
 _WHOLE = {

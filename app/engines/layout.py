@@ -19,7 +19,8 @@ from typing import Any
 
 from sqlalchemy import FromClause, Select, table
 
-from app.datasets import Card, CategoryColumn, Column, IntegerColumn, NumberColumn
+from app.columns import CategoryColumn, Column, IntegerColumn, NumberColumn
+from app.datasets import Card
 from app.engines.dialects import DUCKDB, Dialect, Statement, written
 
 TABLE = "rows"

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import duckdb
 
-from app.datasets import CategoryColumn, Dataset
+from app.columns import CategoryColumn
+from app.datasets import Dataset
 from app.engines.cleaning import cleaned_rows
 from app.engines.connect import Limits, connect_to_ingest
 from app.engines.dialects import DUCKDB, written

@@ -22,18 +22,17 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
-from app.datasets import (
+from app.columns import (
     TEXT_GAPS,
     BooleanColumn,
-    Card,
     CategoryColumn,
     Column,
-    ColumnPerson,
     DateColumn,
     IntegerColumn,
     NumberColumn,
     TextColumn,
 )
+from app.datasets import Card, ColumnPerson
 from app.engines.cleaning import RawRows
 from app.engines.content import Trimmed
 from app.engines.dialects import ByBytes, Dialect, IsNaN, quoted

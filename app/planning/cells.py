@@ -14,7 +14,8 @@ Rounding: a cell is left out only if the condition is false for every row it cou
 from dataclasses import dataclass
 from typing import Any
 
-from app.datasets import Card, EpochColumn
+from app.columns import EpochColumn
+from app.datasets import Card
 from app.planning.partition import cell_column, declared_values, partition_of
 from app.planning.reach import reach
 from app.queries.statistics import (

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from app.datasets import (
+from app.columns import (
     BooleanColumn,
-    Card,
     CategoryColumn,
     Column,
     DateColumn,
@@ -24,6 +23,7 @@ from app.datasets import (
     NumberColumn,
     TextColumn,
 )
+from app.datasets import Card
 
 
 @dataclass(frozen=True, slots=True)

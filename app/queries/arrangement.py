@@ -20,15 +20,15 @@ from typing import Any
 
 import numpy as np
 
-from app.datasets import (
+from app.columns import (
     BooleanColumn,
-    Card,
     CategoryColumn,
     Column,
     IntegerColumn,
     NumberColumn,
     TextColumn,
 )
+from app.datasets import Card
 from app.queries.statistics import (
     AllOf,
     AnyOf,

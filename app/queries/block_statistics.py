@@ -12,14 +12,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from app.datasets import (
-    BooleanColumn,
-    Card,
-    CategoryColumn,
-    DateColumn,
-    IntegerColumn,
-    NumberColumn,
-)
+from app.columns import BooleanColumn, CategoryColumn, DateColumn, IntegerColumn, NumberColumn
+from app.datasets import Card
 from app.errors import Invalid
 from app.queries.block_regression import BlockRegression
 from app.queries.block_tally import Added, AtRanks, Commonest, Meets, Steps, Trimmed

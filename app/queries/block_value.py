@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from app.datasets import IntegerColumn, NumberColumn
+from app.columns import IntegerColumn, NumberColumn
 from app.queries.block_tally import Given, Reading
 from app.queries.shape import AT
 from app.queries.statistics import Condition

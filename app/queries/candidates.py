@@ -10,7 +10,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
-from app.datasets import Card, DateColumn, IntegerColumn, NumberColumn
+from app.columns import DateColumn, IntegerColumn, NumberColumn
+from app.datasets import Card
 from app.errors import Invalid
 from app.queries.filters import declared, typed_day
 from app.queries.shape import AT

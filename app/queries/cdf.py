@@ -19,7 +19,8 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, field_validator
 
-from app.datasets import BooleanColumn, Card, CategoryColumn, TextColumn
+from app.columns import BooleanColumn, CategoryColumn, TextColumn
+from app.datasets import Card
 from app.errors import Invalid
 from app.queries.candidates import OrderedColumn
 from app.queries.combination import Combination, combinations, equal_weights

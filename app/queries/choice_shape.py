@@ -18,7 +18,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from app.datasets import Card, IntegerColumn, NumberColumn
+from app.columns import IntegerColumn, NumberColumn
+from app.datasets import Card
 from app.queries.candidates import CandidatesOrIntervals
 from app.queries.filters import Filter, resolve
 from app.queries.order_shape import OrderShape, order_shape

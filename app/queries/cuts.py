@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from app.datasets import DateColumn, IntegerColumn, NumberColumn
+from app.columns import DateColumn, IntegerColumn, NumberColumn
 from app.errors import Invalid
 from app.queries.candidates import (
     Grid,

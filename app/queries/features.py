@@ -14,13 +14,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from app.datasets import (
-    BooleanColumn,
-    Card,
-    CategoryColumn,
-    IntegerColumn,
-    NumberColumn,
-)
+from app.columns import BooleanColumn, CategoryColumn, IntegerColumn, NumberColumn
+from app.datasets import Card
 from app.errors import Invalid
 from app.queries.filters import declared
 from app.queries.statistics import Factor, Marked, Placed

@@ -9,9 +9,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator
 
-from app.datasets import (
+from app.columns import (
     BooleanColumn,
-    Card,
     CategoryColumn,
     Column,
     DateColumn,
@@ -20,6 +19,7 @@ from app.datasets import (
     TextColumn,
     day,
 )
+from app.datasets import Card
 from app.errors import Invalid
 from app.queries.statistics import (
     AllOf,

@@ -16,7 +16,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from app.datasets import Card, CategoryColumn
+from app.columns import CategoryColumn
+from app.datasets import Card
 from app.queries.features import Indicator, Intercept, Place, Term
 from app.queries.statistics import (
     AllOf,

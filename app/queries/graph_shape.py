@@ -10,7 +10,8 @@ i: no a_kl changes by more than 1, nor does LS.
 import math
 from dataclasses import dataclass
 
-from app.datasets import Card, EdgePerson, IntegerColumn
+from app.columns import IntegerColumn
+from app.datasets import Card, EdgePerson
 from app.errors import Invalid
 from app.queries.statistics import Condition, EdgeTally, Tally
 

@@ -14,7 +14,8 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator
 
-from app.datasets import BooleanColumn, Card, CategoryColumn, DateColumn, TextColumn
+from app.columns import BooleanColumn, CategoryColumn, DateColumn, TextColumn
+from app.datasets import Card
 from app.errors import Invalid
 from app.queries.filters import declared, typed_day
 from app.queries.statistics import ByEdges, ByValues, Grouping

@@ -10,7 +10,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, field_validator
 
-from app.datasets import BooleanColumn, Card, CategoryColumn, TextColumn
+from app.columns import BooleanColumn, CategoryColumn, TextColumn
+from app.datasets import Card
 from app.errors import Invalid
 from app.queries.figures import Figure, Noisy, figure
 from app.queries.filters import Filter, declared, resolve

@@ -11,7 +11,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
-from app.datasets import Card, IntegerColumn, NumberColumn
+from app.columns import IntegerColumn, NumberColumn
+from app.datasets import Card
 from app.errors import Invalid
 from app.queries.features import Features, Place, feature_terms, place
 from app.queries.filters import Filter, declared, resolve

@@ -10,7 +10,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, field_validator
 
-from app.datasets import BooleanColumn, Card
+from app.columns import BooleanColumn
+from app.datasets import Card
 from app.errors import Invalid
 from app.queries.features import Features, Indicator, feature_terms
 from app.queries.filters import Filter, declared, resolve

@@ -25,7 +25,8 @@ the question gives, over the persons who have a value (`persons.py`).
 from fractions import Fraction
 from typing import Literal
 
-from app.datasets import Card, IntegerColumn, NumberColumn
+from app.columns import IntegerColumn, NumberColumn
+from app.datasets import Card
 from app.errors import Invalid
 from app.queries.figures import Figure, Noisy
 from app.queries.mean_shape import mean_shape

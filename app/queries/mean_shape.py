@@ -17,7 +17,8 @@ others are at the other. Of n values, a mean by Laplace or Gaussian noise on sum
 
 from dataclasses import dataclass
 
-from app.datasets import Card, IntegerColumn, NumberColumn
+from app.columns import IntegerColumn, NumberColumn
+from app.datasets import Card
 from app.queries.order_window import Span
 from app.queries.statistics import Condition, Tally, Total, Values
 

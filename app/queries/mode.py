@@ -11,7 +11,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from app.datasets import BooleanColumn, Card, CategoryColumn
+from app.columns import BooleanColumn, CategoryColumn
+from app.datasets import Card
 from app.errors import Invalid
 from app.queries.choice_shape import Choice, ChoiceShape
 from app.queries.filters import declared

@@ -4,7 +4,7 @@ import datetime
 import math
 from typing import Any
 
-from app.datasets import Column, DateColumn, IntegerColumn, NumberColumn
+from app.columns import Column, DateColumn, IntegerColumn, NumberColumn
 from app.queries.statistics import ByEdges
 
 

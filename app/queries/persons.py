@@ -31,7 +31,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchema
 
-from app.datasets import Card, IntegerColumn, NumberColumn
+from app.columns import IntegerColumn, NumberColumn
+from app.datasets import Card
 from app.errors import Invalid
 from app.queries.measures import Measure
 from app.queries.shape import AT, Selection

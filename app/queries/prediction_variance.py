@@ -25,7 +25,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, field_validator
 
-from app.datasets import BooleanColumn, Card, CategoryColumn, IntegerColumn, NumberColumn
+from app.columns import BooleanColumn, CategoryColumn, IntegerColumn, NumberColumn
+from app.datasets import Card
 from app.errors import Invalid
 from app.queries.derived_shape import DerivedShape
 from app.queries.elimination import eliminate

@@ -15,7 +15,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.datasets import BooleanColumn, Card, CategoryColumn
+from app.columns import BooleanColumn, CategoryColumn
+from app.datasets import Card
 from app.errors import Invalid
 from app.queries.filters import declared
 from app.queries.shape import AT

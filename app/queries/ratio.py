@@ -23,7 +23,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from app.datasets import Card, Column, IntegerColumn, NumberColumn
+from app.columns import Column, IntegerColumn, NumberColumn
+from app.datasets import Card
 from app.errors import Invalid
 from app.queries.figures import Figure, Noisy
 from app.queries.filters import Filter, declared, resolve

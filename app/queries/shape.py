@@ -5,7 +5,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from app.datasets import Card, Column, IntegerColumn, NumberColumn
+from app.columns import Column, IntegerColumn, NumberColumn
+from app.datasets import Card
 from app.errors import Invalid
 from app.queries.filters import Filter, declared, resolve
 from app.queries.gradient_shape import GradientShape

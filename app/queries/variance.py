@@ -25,7 +25,8 @@ variance is; an empty selection gives k plus noise, clamped in the same way.
 from fractions import Fraction
 from typing import Literal
 
-from app.datasets import Card, IntegerColumn, NumberColumn
+from app.columns import IntegerColumn, NumberColumn
+from app.datasets import Card
 from app.queries.figures import Figure, Noisy
 from app.queries.measures import Measure
 from app.queries.shape import DEPENDS, Selection, Shape, numeric

@@ -8,7 +8,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, insert, select, update
 
-from app.datasets import Card, Dataset, Epoch, EpochColumn, Source, Version
+from app.columns import EpochColumn
+from app.datasets import Card, Dataset, Epoch, Source, Version
 from app.errors import Conflict, NotFound
 from app.expressions import columns_of
 from app.interfaces import EpochInspection, Inspection

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from app.actions.sample_rows import WORDS, sample_rows
-from app.datasets import TextColumn
+from app.columns import TextColumn
 from app.mechanisms.sampling import SystemNoise
 from tests.queries.cards import card
 

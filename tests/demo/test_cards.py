@@ -3,9 +3,8 @@ from importlib import resources
 import duckdb
 import pytest
 
-from app.datasets import (
+from app.columns import (
     BooleanColumn,
-    Card,
     CategoryColumn,
     Column,
     DateColumn,
@@ -13,6 +12,7 @@ from app.datasets import (
     NumberColumn,
     TextColumn,
 )
+from app.datasets import Card
 from app.demo.cards import CENSUS, RAND_HIE
 
 CARDS = pytest.mark.parametrize("card", [CENSUS, RAND_HIE], ids=["census", "rand-hie"])

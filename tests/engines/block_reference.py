@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
-from app.datasets import BooleanColumn, Card, CategoryColumn
+from app.columns import BooleanColumn, CategoryColumn, Column, NumberColumn
+from app.datasets import Card
 from app.queries.block_tally import (
     Added,
     AtRanks,
@@ -63,14 +64,47 @@ def by_readings(blocks: int, seed: str) -> Placing:
     return placed
 
 
+def by_lot(card: Card, table: Sequence[Row], blocks: int, seed: str, name: str) -> Placing:
+    """By the lot of whose row it is, which the column of that name says: of all their rows, counted
+    or not, the first by one half of its hash has it in the other half."""
+    lots: dict[object, tuple[int, int]] = {}
+    for raw in table:
+        row = fitted_row(card, raw)
+        texts = [
+            "~" if row[each.name] is None else _shown(each, row[each.name]) for each in card.columns
+        ]
+        drawn = _halves(seed, *texts, raw[name])
+        lots[raw[name]] = min(drawn, lots.get(raw[name], drawn))
+    return lambda rows: [lots[row[name]][1] % blocks for _, row in rows]
+
+
 def by_person(blocks: int, seed: str, name: str) -> Placing:
-    """By a hash of seed and whose row it is, which the column of that name says."""
-    return lambda rows: [_hashed("lot", seed, row[name]) % blocks for _, row in rows]
+    """By a hash of seed and whose row it is: as good a lot as any."""
+    return lambda rows: [_hashed(seed, row[name]) % blocks for _, row in rows]
+
+
+def _shown(column: Column, value: Any) -> str:
+    """As it is stored."""
+    if value is None:
+        return "~"
+    match column:
+        case CategoryColumn():
+            return str(column.values.index(value))
+        case BooleanColumn():
+            return str(value).lower()
+        case NumberColumn():
+            return str(steps(column, value))
+    return str(value)
 
 
 def _hashed(*parts: object) -> int:
-    text = "|".join(map(str, parts))
-    return int(hashlib.md5(text.encode()).hexdigest()[:15], 16)
+    return _halves(*parts)[0]
+
+
+def _halves(*parts: object) -> tuple[int, int]:
+    """Fifteen digits of each half of an MD5, the last one first."""
+    digits = hashlib.md5("|".join(map(str, parts)).encode()).hexdigest()
+    return int(digits[14::-1], 16), int(digits[30:15:-1], 16)
 
 
 def held(

@@ -5,15 +5,15 @@ import operator
 from fractions import Fraction
 from typing import Any
 
-from app.datasets import (
+from app.columns import (
     BooleanColumn,
-    Card,
     CategoryColumn,
     Column,
     DateColumn,
     IntegerColumn,
     NumberColumn,
 )
+from app.datasets import Card
 from app.expressions import evaluate
 from app.queries.statistics import (
     AllOf,

@@ -22,7 +22,7 @@ from app.queries.block_tally import (
     Trimmed,
 )
 from app.queries.statistics import CodeOf, Compare, Condition, Marked, Placed
-from tests.engines.block_reference import block_reference, by_person, by_readings
+from tests.engines.block_reference import block_reference, by_lot, by_readings
 from tests.engines.tables import Room, card_of, room_in, stored, write_csv
 
 COLUMNS: list[dict[str, Any]] = [
@@ -142,9 +142,9 @@ def of_persons(room: Room, persons: list[str], name: str, seed: str = "seed") ->
 def test_all_rows_of_a_person_are_in_one_block(room: Room, name: str) -> None:
     """Whoever else there is, and in whatever order; a person who goes changes one block."""
     wanted = replace(ALL[name], persons=True)
-    expected = block_reference(
-        BY_PERSON, persons_rows(PERSONS), wanted, by_person(BLOCKS, "seed", "who")
-    )
+    table = persons_rows(PERSONS)
+    placing = by_lot(BY_PERSON, table, BLOCKS, "seed", "who")
+    expected = block_reference(BY_PERSON, table, wanted, placing)
     assert sorted(room.engine.blocks(of_persons(room, PERSONS, "a"), wanted)) == expected
     assert sorted(room.engine.blocks(of_persons(room, PERSONS[::-1], "b"), wanted)) == expected
     for gone in ("p0", "p7"):

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.datasets import NumberColumn
+from app.columns import NumberColumn
 from app.engines import bins
 from app.engines.even_bins import find_even
 from app.engines.layout import Layout

@@ -8,7 +8,8 @@ import pytest
 
 from app.accounting.losses import pure_loss
 from app.accounting.rounding import PICO
-from app.datasets import Dataset, NumberColumn, Source, Version
+from app.columns import NumberColumn
+from app.datasets import Dataset, Source, Version
 from app.errors import Invalid
 from app.mechanisms.sampling import SystemNoise
 from app.planning.choice import options

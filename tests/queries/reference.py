@@ -5,7 +5,8 @@ import operator
 from fractions import Fraction
 from typing import Any
 
-from app.datasets import Card, IntegerColumn, NumberColumn
+from app.columns import IntegerColumn, NumberColumn
+from app.datasets import Card
 from app.queries.shape import Shape
 from app.queries.statistics import (
     AllOf,

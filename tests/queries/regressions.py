@@ -4,7 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from app.datasets import BooleanColumn, Card, CategoryColumn, IntegerColumn, NumberColumn
+from app.columns import BooleanColumn, CategoryColumn, IntegerColumn, NumberColumn
+from app.datasets import Card
 from app.mechanisms.gradient_descent import GradientRelease
 from app.planning.plan import make_plan
 from app.planning.question import Question

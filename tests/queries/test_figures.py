@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.datasets import IntegerColumn, NumberColumn
+from app.columns import IntegerColumn, NumberColumn
 from app.queries import QUERIES
 from app.queries.figures import Noisy, figure, number
 from app.queries.mean import Mean
