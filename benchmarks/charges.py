@@ -30,8 +30,9 @@ from app.store import tables
 from app.store.administration import Administration, install
 from app.store.budgets import Budgets
 from app.store.connect import Database
-from app.store.hot import HotConnection, open_hot
+from app.store.hot import HotConnection
 from app.store.migrate import migrate
+from app.store.open_hot import open_hot
 from app.store.settle import settle
 from app.store.statements import statements
 from benchmarks.table import Row

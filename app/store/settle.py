@@ -12,7 +12,7 @@ from app.errors import AppError
 from app.faults import reach
 from app.ledger.protocol import Order, Outcome, Settled
 from app.ledger.stream_protocol import StreamOrder
-from app.store.hot import HotConnection
+from app.store.hot import Changed, Clash, HotConnection
 from app.store.settle_asks import AskBatch
 from app.store.settle_charges import ChargeBatch
 from app.store.statements import Statements
@@ -21,34 +21,91 @@ Result = Outcome | AppError
 
 
 async def settle(orders: Sequence[Order], hot: HotConnection, sql: Statements) -> list[Result]:
-    batch = ChargeBatch([o for o in orders if not isinstance(o, StreamOrder)], sql)
-    asks = AskBatch([o for o in orders if isinstance(o, StreamOrder)], sql)
-    reads = batch.reads()
-    rows = await hot.begin_and_read([*reads, *asks.reads()])
-    batch.load(rows[: len(reads)])
-    asks.load(rows[len(reads) :], now=batch.now, catalogue=batch.catalogue)
+    if hot.known.covers(orders):
+        results = await _on_what_is_known(orders, hot, sql)
+        if results is not None:
+            return results
+    batch = _Batch(orders, sql)
+    await batch.read(hot)
     try:
-        results: list[Result] = [
-            asks.decide(order) if isinstance(order, StreamOrder) else batch.decide(order)
-            for order in orders
-        ]
-        if batch.charged or asks.claimed:
-            reach("F2")
-        if batch.recorded or asks.recorded:
-            reach("F8")
-        charges_after = batch.reads_after()
-        stored = await hot.write_and_commit(
-            [*batch.writes(), *asks.writes()], [*charges_after, *asks.reads_after()]
-        )
+        return await batch.commit(hot, batch.decide())
     except BaseException:
-        await hot.rollback()
+        await _undo(hot)
         raise
-    if batch.charged or asks.claimed:
-        reach("F3")
-    if batch.recorded or asks.recorded:
-        reach("F9")
-    found = batch.stored(stored[: len(charges_after)])
-    return _concluded(results, found | asks.stored(stored[len(charges_after) :]))
+
+
+async def _on_what_is_known(
+    orders: Sequence[Order], hot: HotConnection, sql: Statements
+) -> list[Result] | None:
+    """None if not all are charged: what is refused, or was asked before, only reading can tell."""
+    batch = _Batch(orders, sql)
+    batch.charges.assume(hot.known)
+    results = batch.decide()
+    if any(isinstance(result, AppError) for result in results):
+        return None
+    try:
+        return await batch.commit(hot, results, begin=True)
+    except Clash:
+        await _undo(hot)
+    except Changed:
+        await _undo(hot)
+        hot.known.doubt()
+    except BaseException:
+        await _undo(hot)
+        raise
+    return None
+
+
+async def _undo(hot: HotConnection) -> None:
+    hot.known.forget()
+    await hot.rollback()
+
+
+class _Batch:
+    """Charges and asks that are committed together."""
+
+    def __init__(self, orders: Sequence[Order], sql: Statements) -> None:
+        self._orders = orders
+        self.charges = ChargeBatch([o for o in orders if not isinstance(o, StreamOrder)], sql)
+        self._asks = AskBatch([o for o in orders if isinstance(o, StreamOrder)], sql)
+
+    async def read(self, hot: HotConnection) -> None:
+        """Under locks, which are held until the commit."""
+        charges, asks = self.charges, self._asks
+        reads = charges.reads()
+        rows = await hot.begin_and_read([*reads, *asks.reads()])
+        charges.load(rows[: len(reads)])
+        asks.load(rows[len(reads) :], now=charges.now, catalogue=charges.catalogue)
+        hot.known.read_clock(charges.now)
+
+    def decide(self) -> list[Result]:
+        return [
+            self._asks.decide(order)
+            if isinstance(order, StreamOrder)
+            else self.charges.decide(order)
+            for order in self._orders
+        ]
+
+    async def commit(
+        self, hot: HotConnection, results: list[Result], *, begin: bool = False
+    ) -> list[Result]:
+        """What each is told once it is durable."""
+        charges, asks = self.charges, self._asks
+        if charges.charged or asks.claimed:
+            reach("F2")
+        if charges.recorded or asks.recorded:
+            reach("F8")
+        after = charges.reads_after()
+        stored = await hot.write_and_commit(
+            [*charges.writes(), *asks.writes()], [*after, *asks.reads_after()], begin=begin
+        )
+        charges.teach(hot.known)
+        if charges.charged or asks.claimed:
+            reach("F3")
+        if charges.recorded or asks.recorded:
+            reach("F9")
+        found = charges.stored(stored[: len(after)])
+        return _concluded(results, found | asks.stored(stored[len(after) :]))
 
 
 def _concluded(results: list[Result], found: dict[str, Settled]) -> list[Result]:

@@ -2,7 +2,7 @@
 
 Text is put together from constants here and nowhere else; values are always parameters. Statements
 that read take one parameter: a JSON list, or one text. Statements that write are run once for each
-row, but for PostgreSQL's inserts and settlements, which take all rows as one JSON list of lists.
+row.
 """
 
 # ruff: noqa: S608  # constants only, see above
@@ -26,11 +26,7 @@ ASK_COLUMNS = [
 NODE_COLUMNS = ["stream_id", "first_epoch", "last_epoch", "noisy_count"]
 CELL_COLUMNS = ["account_id", "cell", "epsilon_spent", "delta_spent", "curve_spent"]
 ENTRY_COLUMNS = ["book_id", "seq", "at", "kind", "text", "hash"]
-BIG = {"lease_until", "epsilon", "delta", "created_at", "settled_at", "seq", "at", "version"}
-BIG |= {"epsilon_spent", "delta_spent", "updated_at", "last_at"}
-BIG |= {"held_until", "crossed_at", "closed_at", "fence", "noisy_count", "cancel_asked_at"}
-SMALL = {"attempt", "cell", "progress_step", "progress_steps"}
-SMALL |= {"crossings_left", "asks_left", "first_epoch", "last_epoch"}
+CLOCK_ERROR_MAX = 250_000  # microseconds by which a clock that is not asked may differ
 ASK = (
     "SELECT request, id, stream_id, body_hash, state, attempt, lease_until, fence, version_id, "
     "answer, created_at, settled_at FROM asks WHERE"
@@ -65,6 +61,9 @@ class Statements:
     put_cell: str
     insert_entry: str
     update_book: str
+    keep_account: str
+    keep_book: str
+    nothing_to_reuse: str
     streams: str
     asks_by_request: str
     asks_by_id: str
@@ -102,8 +101,18 @@ def statements(*, sqlite: bool) -> Statements:
             f"AND reused_from IS NULL AND settled_at <= {shown} ORDER BY id DESC LIMIT 1)"
         )
 
-    insert = _sqlite_insert if sqlite else _postgres_insert
-    update = _sqlite_update if sqlite else _postgres_update
+    def mark(number: int) -> str:
+        return "?" if sqlite else f"${number}"
+
+    def insert(table: str, columns: list[str]) -> str:
+        values = ", ".join(mark(i) for i in range(1, len(columns) + 1))
+        return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({values})"
+
+    def update(table: str, columns: list[str], keys: list[str], more: str = "") -> str:
+        changed = ", ".join(f"{column} = {mark(i)}" for i, column in enumerate(columns, 1))
+        found = " AND ".join(f"{k} = {mark(i)}" for i, k in enumerate(keys, len(columns) + 1))
+        return f"UPDATE {table} SET {changed} WHERE {found}{more}"
+
     return Statements(
         clock=f"SELECT catalogue, {now} FROM installation",
         charges_by_request="SELECT c.request, c.id, c.body_hash, c.state, c.attempt, "
@@ -138,9 +147,7 @@ def statements(*, sqlite: bool) -> Statements:
             ["state", "answer", "settled_at"],
             ["id", "attempt"],
             " AND state = 'charged'",
-        )
-        if sqlite
-        else POSTGRES_SETTLE,
+        ),
         take_over=update("charges", ["attempt", "lease_until"], ["id"], " AND state = 'charged'"),
         note_progress=update(
             "charges",
@@ -159,6 +166,7 @@ def statements(*, sqlite: bool) -> Statements:
         "delta_spent = excluded.delta_spent, curve_spent = excluded.curve_spent",
         insert_entry=insert("entries", ENTRY_COLUMNS),
         update_book=update("books", ["seq", "head", "last_at"], ["id"]),
+        **_as_known(newest("1"), now, asked, sqlite=sqlite),
         streams="SELECT id, analyst_id, version, held_until, crossings_left, asks_left, "
         f"crossed_at, closed_at FROM streams WHERE id {among} ORDER BY id{lock}",
         asks_by_request=f"{ASK} request {among} ORDER BY id{lock}",
@@ -192,38 +200,29 @@ def statements(*, sqlite: bool) -> Statements:
     )
 
 
-def _sqlite_insert(table: str, columns: list[str]) -> str:
-    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
-
-
-def _postgres_insert(table: str, columns: list[str]) -> str:
-    values = ", ".join(f"(r->>{i}){_kind(column)}" for i, column in enumerate(columns))
-    rows = "jsonb_array_elements($1::jsonb) AS r"
-    return f"INSERT INTO {table} ({', '.join(columns)}) SELECT {values} FROM {rows}"
-
-
-def _sqlite_update(table: str, columns: list[str], keys: list[str], more: str = "") -> str:
-    changed = ", ".join(f"{column} = ?" for column in columns)
-    return f"UPDATE {table} SET {changed} WHERE {' AND '.join(f'{k} = ?' for k in keys)}{more}"
-
-
-def _postgres_update(table: str, columns: list[str], keys: list[str], more: str = "") -> str:
-    marks = {name: f"${i}{_kind(name)}" for i, name in enumerate([*columns, *keys], 1)}
-    changed = ", ".join(f"{column} = {marks[column]}" for column in columns)
-    found = " AND ".join(f"{key} = {marks[key]}" for key in keys)
-    return f"UPDATE {table} SET {changed} WHERE {found}{more}"
-
-
-# All rows at once: each is looked up by its key, whatever the planner believes of the table (OFFSET
-# 0 keeps the look-up apart), and updated where it was found; the transaction locked it before.
-POSTGRES_SETTLE = (
-    "UPDATE charges SET state = found.state, answer = found.answer, settled_at = found.settled_at "
-    "FROM (SELECT r->>0 AS state, r->>1 AS answer, (r->>2)::bigint AS settled_at, own.place "
-    "FROM jsonb_array_elements($1::jsonb) AS r CROSS JOIN LATERAL (SELECT ctid AS place "
-    "FROM charges WHERE id = r->>3 AND attempt = (r->>4)::integer AND state = 'charged' OFFSET 0) "
-    "AS own) AS found WHERE charges.ctid = found.place"
-)
-
-
-def _kind(column: str) -> str:
-    return "::bigint" if column in BIG else "::integer" if column in SMALL else ""
+def _as_known(answered: str, now: str, asked: str, *, sqlite: bool) -> dict[str, str]:
+    """What is written on what is known. In SQLite no row is returned unless all is so. PostgreSQL
+    has the next statements already: there a value that would be missing, or a division by zero, is
+    an error that undoes the batch. A row that another transaction holds is looked at when that has
+    ended."""
+    if sqlite:
+        return {
+            "keep_account": "UPDATE accounts SET epsilon_spent = ?, delta_spent = ?, "
+            "curve_spent = ?, version = ?, updated_at = ? WHERE id = ? AND version = ? "
+            "RETURNING id",
+            "keep_book": "UPDATE books SET seq = ?, head = ?, last_at = ? WHERE id = ? "
+            "AND head = ? AND (SELECT catalogue FROM installation) = ? AND ? > 0 RETURNING id",
+            "nothing_to_reuse": "SELECT 1 WHERE NOT EXISTS "
+            f"(SELECT 1 FROM {asked} WHERE {answered} IS NOT NULL)",
+        }
+    planned = "(SELECT catalogue FROM installation) = $6"
+    in_time = f"abs({now} - $7) < {CLOCK_ERROR_MAX}"
+    kept = f"CASE WHEN head = $5 AND {planned} AND {in_time} THEN $2 END"
+    return {
+        "keep_account": "UPDATE accounts SET epsilon_spent = $1, delta_spent = $2, "
+        "curve_spent = $3, version = CASE WHEN version = $7 THEN $4::bigint END, updated_at = $5 "
+        "WHERE id = $6",
+        "keep_book": f"UPDATE books SET seq = $1, head = {kept}, last_at = $3 WHERE id = $4",
+        "nothing_to_reuse": f"SELECT 1 / (CASE WHEN {answered} IS NULL THEN 1 ELSE 0 END) "
+        f"FROM {asked}",
+    }

@@ -24,7 +24,8 @@ from app.ledger.protocol import (
 from app.ledger.stream_protocol import AnswerAskOrder, ForfeitAskOrder
 from app.store.budgets import find_accounts
 from app.store.connect import Database
-from app.store.hot import Broken, Clash, HotConnection, open_hot
+from app.store.hot import Broken, Clash, HotConnection
+from app.store.open_hot import open_hot
 from app.store.settle import Result, settle
 from app.store.statements import Statements, statements
 

@@ -25,7 +25,8 @@ from app.store.budgets import Budgets
 from app.store.connect import Database
 from app.store.datasets import Datasets
 from app.store.history import History
-from app.store.hot import HotConnection, open_hot
+from app.store.hot import HotConnection
+from app.store.open_hot import open_hot
 from app.store.people import People
 from app.store.settle import Result, settle
 from app.store.statements import statements

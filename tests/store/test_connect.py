@@ -13,7 +13,8 @@ from sqlalchemy import event, select, text
 from app.errors import StoreUnavailable
 from app.store import connect, tables
 from app.store.connect import Database, FileLock
-from app.store.hot import Broken, Read, open_hot
+from app.store.hot import Broken, Read
+from app.store.open_hot import open_hot
 from app.store.statements import statements
 from tests.postgres import PostgresServer
 from tests.store.ledgers import Ledger, execute

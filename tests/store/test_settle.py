@@ -30,7 +30,7 @@ from app.ledger.protocol import (
     Stale,
     State,
 )
-from app.store.hot import open_hot
+from app.store.open_hot import open_hot
 from app.store.settle import settle
 from app.store.statements import statements
 from tests.store.ledgers import TENTH, Ledger

@@ -20,7 +20,7 @@ from app.ledger.account import EVERYBODY, Account
 from app.ledger.protocol import Charged
 from app.store.budgets import find_accounts
 from app.store.connect import Database
-from app.store.hot import open_hot
+from app.store.open_hot import open_hot
 from app.store.settle import settle
 from app.store.statements import statements
 from tests.store.ledgers import CELLED, TENTH, Ledger, make_ledger

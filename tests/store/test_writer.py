@@ -13,7 +13,8 @@ from app.ledger.protocol import Charged, RecordOrder, Settled, State
 from app.store import writer as writer_module
 from app.store.catalogue import Catalogue
 from app.store.connect import Database
-from app.store.hot import Broken, Clash, HotConnection, Read, Rows, Write, open_hot
+from app.store.hot import Broken, Clash, HotConnection, Read, Rows, Write
+from app.store.open_hot import open_hot
 from app.store.writer import Writer
 from tests.store.ledgers import TENTH, Ledger, together
 
@@ -124,15 +125,18 @@ class Failing:
     def __init__(self, hot: HotConnection, faults: list[str]) -> None:
         self._hot = hot
         self._faults = faults
+        self.known = hot.known
 
     async def begin_and_read(self, reads: Sequence[Read]) -> list[Rows]:
         return await self._hot.begin_and_read(reads)
 
-    async def write_and_commit(self, writes: Sequence[Write], then: Sequence[Read]) -> list[Rows]:
+    async def write_and_commit(
+        self, writes: Sequence[Write], then: Sequence[Read], *, begin: bool = False
+    ) -> list[Rows]:
         fault = self._faults.pop(0) if self._faults else ""
         match fault:
             case "lost reply":
-                await self._hot.write_and_commit(writes, then)
+                await self._hot.write_and_commit(writes, then, begin=begin)
                 raise Broken
             case "lost before":
                 raise Broken
@@ -140,7 +144,7 @@ class Failing:
                 raise Clash
             case "bug":
                 raise LookupError("the text of a driver, with a secret")
-        return await self._hot.write_and_commit(writes, then)
+        return await self._hot.write_and_commit(writes, then, begin=begin)
 
     async def read(self, reads: Sequence[Read]) -> list[Rows]:
         return await self._hot.read(reads)
