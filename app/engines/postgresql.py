@@ -125,6 +125,9 @@ class PostgresSession:
             names,
         )
 
+    def may_be_path(self, _name: str) -> bool:
+        return False
+
     def state(self, name: str) -> str:
         oid = self._oid(name)
         if oid is None:

@@ -37,6 +37,7 @@ RECORDS_BATCH = 1 << 16
 CHANGED = "The source has changed since it was registered."
 UNREACHABLE = "The source cannot be reached."
 NO_TABLE = "a table that the connection's role can read, and nothing but read"
+NO_FOLDER = "a folder of Parquet files in a root of the connection"
 
 
 class Session(Protocol):
@@ -44,6 +45,10 @@ class Session(Protocol):
 
     def table(self, name: str) -> Table | None:
         """None if there is no such table, or it may not be used."""
+        ...
+
+    def may_be_path(self, name: str) -> bool:
+        """Is it written as a folder is, and not as a table?"""
         ...
 
     def state(self, name: str) -> str:
@@ -100,7 +105,7 @@ class RemoteEngine(SqlEngine):
 
     def inspect(self, source: Source, card: Card) -> Inspection:
         def look(session: Session) -> Inspection:
-            table = _found(session, source.path, "/source/table")
+            table = _found(session, source.path, "source")
             check_fit(card, table, parsed=False)
             state = session.state(source.path)
             content = self._content(session, [table])
@@ -114,8 +119,8 @@ class RemoteEngine(SqlEngine):
         card = dataset.card
 
         def look(session: Session) -> EpochInspection:
-            new = _found(session, path, "/append/table")
-            tables = [_found(session, name, "/append/table") for name in _names(dataset)]
+            new = _found(session, path, "append")
+            tables = [_found(session, name, "append") for name in _names(dataset)]
             _check_epoch(card, tables[0], new)
             state = session.state(path)
             content = self._content(session, [new])
@@ -260,10 +265,12 @@ def _digest(state: str) -> str:
     return hashlib.sha256(state.encode()).hexdigest()
 
 
-def _found(session: Session, name: str, at: str) -> Table:
+def _found(session: Session, name: str, member: str) -> Table:
     table = session.table(name)
     if table is None:
-        raise Invalid.field(at, NO_TABLE)
+        folder = session.may_be_path(name)
+        at, rule = ("path", NO_FOLDER) if folder else ("table", NO_TABLE)
+        raise Invalid.field(f"/{member}/{at}", rule)
     return table
 
 

@@ -109,16 +109,20 @@ class SparkSession:
             return None
         if self._is_path(name):
             return table(name, schema=quoted_name("parquet", quote=False))
-        if "/" in name or ":" in name:
+        if self.may_be_path(name):
             return None  # a path that is under no root
         schema, _, plain = name.rpartition(".")
         return table(plain, schema=schema or None)
 
+    def may_be_path(self, name: str) -> bool:
+        return "/" in name or ":" in name
+
     def _is_path(self, name: str) -> bool:
-        # A pattern could lead out of the folder, and files may come to meet it.
-        roots = (root.rstrip("/") + "/" for root in self._roots)
-        below = [name.removeprefix(root).split("/") for root in roots if name.startswith(root)]
-        return not _PATTERN & set(name) and any(not {"", ".", ".."} & set(each) for each in below)
+        if _PATTERN & set(name):  # it could lead out of the folder, and files may come to meet it
+            return False
+        roots = [root.rstrip("/") for root in self._roots]
+        below = [name[len(root) + 1 :] for root in roots if name.startswith(root + "/")]
+        return name in roots or any(not {"", ".", ".."} & set(each.split("/")) for each in below)
 
     def must_have_time(self) -> None:
         if time.monotonic() > self._deadline:

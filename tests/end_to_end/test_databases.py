@@ -151,7 +151,7 @@ def test_the_same_rows_elsewhere_meet_their_old_loss(databases: Databases) -> No
             {"engine": "postgresql", "connection": "clinic", "table": "pg_catalog.pg_class"},
             "/columns/0/name",
         ),
-        ({"engine": "spark", "connection": "lake", "path": "/etc"}, "/source/table"),
+        ({"engine": "spark", "connection": "lake", "path": "/etc"}, "/source/path"),
         ({"engine": "spark", "connection": "lake", "table": "nothing"}, "/source/table"),
         ({"engine": "spark", "connection": "lake", "path": "a`b"}, "/source/table"),
         ({"path": "people.csv", "connection": "clinic"}, "/source/connection"),
