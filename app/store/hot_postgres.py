@@ -99,6 +99,9 @@ class HotPostgres:
             results = await self._received()
         except (psycopg.Error, OSError):
             raise Broken from None
+        except BaseException:  # what is still to come would be taken for the next one's
+            self.close()
+            raise
         for result in results:
             if result.status not in _FINE:
                 raise _error(result)

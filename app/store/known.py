@@ -78,9 +78,9 @@ class Known:
         if book is None or book.end.head != head:
             # Somebody else has written since: of no other account it is known what they left.
             book = self.books[end.id] = KnownBook(end, {})
+        self._size += len(accounts.keys() - book.accounts.keys())
         book.end = end
         book.accounts.update(accounts)
-        self._size += len(accounts)
 
     def has_asked(self, order: ChargeOrder) -> None:
         if len(self._asked) > KEPT_MAX:

@@ -11,6 +11,8 @@ import pytest
 from sqlalchemy import event, select, text
 
 from app.errors import StoreUnavailable
+from app.ledger.account import EVERYBODY
+from app.ledger.protocol import State
 from app.store import connect, tables
 from app.store.connect import Database, FileLock
 from app.store.hot import Broken, Read
@@ -190,3 +192,38 @@ def test_the_ledgers_folder_and_lock_are_private(tmp_path: Path) -> None:
 
 def test_sqlite_is_the_one_that_apsw_brings() -> None:
     assert tuple(map(int, apsw.sqlite_lib_version().split("."))) >= connect.SQLITE_MIN
+
+
+def test_who_leaves_in_the_middle_leaves_no_reply_for_the_next(ledger: Ledger) -> None:
+    """A connection whose task was cancelled while it waited tells nobody what came for another."""
+    if ledger.database.is_sqlite:
+        return  # nobody waits there
+
+    async def leave() -> None:
+        hot = await open_hot(ledger.database)
+        sql = statements(sqlite=False)
+        waiting = asyncio.ensure_future(hot.read([(sql.clock, ())]))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        with pytest.raises(Broken):
+            await hot.read([(sql.principal, ("nobody",))])
+        hot.close()
+
+    asyncio.run(leave())
+
+
+@pytest.mark.parametrize("size", [1, 3, 4, 5, 15, 16, 17, 63, 64, 65, 84, 85, 150, 256])
+def test_batches_of_every_size_are_written_whole(ledger: Ledger, size: int) -> None:
+    """Rows are inserted 64, 16, 4 or 1 at once."""
+    ledger.grant(EVERYBODY, tenths=1000)
+    ledger.grant(ledger.analysts[0].name, tenths=1000)
+    catalogue = ledger.catalogue()
+    for _ in range(2):  # once asked, once on what is known
+        orders = [ledger.order(catalogue=catalogue, question=f"{i} {'?' * i}") for i in range(size)]
+        results = ledger.settle(*orders)
+        assert [result.charge_id for result in results] == [order.charge_id for order in orders]  # type: ignore[union-attr]
+        assert [ledger.state(order)[0] for order in orders] == [State.CHARGED] * size
+    assert ledger.spent() == ledger.spent(None) == 2 * size
+    assert ledger.verified().sound
