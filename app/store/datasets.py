@@ -1,23 +1,20 @@
 """Registered datasets, their versions, and the books of loss they share."""
 
-import hashlib
-import hmac
 import json
 from dataclasses import asdict, replace
 from typing import Any
 
 from sqlalchemy import Connection, Select, insert, select, update
 
-from app.columns import EpochColumn
 from app.datasets import Card, Dataset, Epoch, Source, Version
 from app.errors import Conflict, NotFound
-from app.expressions import columns_of
 from app.interfaces import EpochInspection, Inspection
 from app.ledger.chain import canonical
-from app.names import folded, new_id
+from app.names import folded
 from app.store import tables
 from app.store.administration import Administration, Change, store_errors
 from app.store.connect import Database
+from app.store.fingerprints import book_of, held_marks, marked, marks_of
 
 UNKNOWN_DATASET = "There is no dataset of this name."
 
@@ -56,7 +53,7 @@ class Datasets:
 
     def holds(self, dataset: Dataset, inspection: Inspection) -> bool:
         with self._administration.change(catalogue=False) as change:
-            marks = self._marks(change, inspection)
+            marks = marks_of(change, inspection)
         return self.fingerprint(dataset) in marks[: len(inspection.contents)]
 
     def granted(self, book_id: str, holders: tuple[str, ...]) -> bool:
@@ -96,8 +93,8 @@ class Datasets:
             ).first()
             if taken is not None:
                 raise Conflict("A dataset of this name is registered.")
-            marks = self._marks(change, inspection)
-            book_id = self._book(change, actor, dataset.card, marks)
+            marks = marks_of(change, inspection)
+            book_id = book_of(change, actor, dataset.card, marks)
             if dataset.card.cells is not None:
                 books = tables.books
                 change.connection.execute(
@@ -140,9 +137,9 @@ class Datasets:
             if _find(change.connection, before.name).version.id != before.version.id:
                 raise Conflict("Another epoch was appended meanwhile; look again.")
             known = tables.fingerprints
-            together = self._marked(change, *(f"content {each}" for each in inspection.together))
-            contents = self._marked(change, *(f"content {each}" for each in inspection.contents))
-            places = self._marked(
+            together = marked(change, *(f"content {each}" for each in inspection.together))
+            contents = marked(change, *(f"content {each}" for each in inspection.contents))
+            places = marked(
                 change, *(f"place {each}" for each in (inspection.place, *inspection.parts))
             )
             # Nothing is what every empty file holds; it belongs to nobody.
@@ -158,7 +155,7 @@ class Datasets:
             if set(found.values()) - {before.book_id}:
                 raise Conflict("These rows belong to another dataset's loss.")
             again = set(contents) & set(marks) & set(found)
-            if again & _held(change.connection, before, contents[0]):
+            if again & held_marks(change.connection, before, contents[0]):
                 raise Conflict(
                     "These rows are in the dataset already: its source, an epoch, or some of them "
                     "together hold the same. Each person in them would count twice."
@@ -199,7 +196,7 @@ class Datasets:
         with self._administration.change() as change:
             if _find(change.connection, before.name).version.id != before.version.id:
                 raise Conflict("Another version was declared meanwhile; look again.")
-            marks = self._marks(change, inspection)
+            marks = marks_of(change, inspection)
             known = tables.fingerprints
             rows = change.connection.execute(select(known).where(known.c.fingerprint.in_(marks)))
             found = {row.fingerprint: row.book_id for row in rows}
@@ -231,63 +228,6 @@ class Datasets:
         change.connection.execute(
             update(table).where(table.c.id == after.id).values(version_id=after.version.id)
         )
-
-    def _marks(self, change: Change, inspection: Inspection) -> list[str]:
-        contents = (f"content {each}" for each in inspection.contents)
-        places = (f"place {each}" for each in (inspection.place, *inspection.parts))
-        return self._marked(change, *contents, *places)
-
-    def _marked(self, change: Change, *texts: str) -> list[str]:
-        """Keyed, so that nobody who sees a fingerprint can try guesses of the data against it."""
-        secret: str = change.connection.execute(select(tables.installation.c.secret)).scalar_one()
-        return [
-            hmac.new(secret.encode(), text.encode(), hashlib.sha256).hexdigest() for text in texts
-        ]
-
-    def _book(self, change: Change, actor: str, card: Card, marks: list[str]) -> str:
-        known = tables.fingerprints
-        rows = change.connection.execute(
-            select(known.c.book_id).where(known.c.fingerprint.in_(marks)).distinct()
-        ).all()
-        if len(rows) > 1:
-            raise Conflict("This file's place and its rows belong to two different datasets' loss.")
-        if rows:
-            book_id: str = rows[0].book_id
-            self._must_agree(change, book_id, card)
-        else:
-            book_id = new_id("b")
-            change.open_book(book_id, actor)
-        for mark in marks:
-            if not change.connection.execute(
-                select(known.c.fingerprint).where(known.c.fingerprint == mark)
-            ).first():
-                change.connection.execute(insert(known).values(fingerprint=mark, book_id=book_id))
-        return book_id
-
-    def _must_agree(self, change: Change, book_id: str, card: Card) -> None:
-        """One book, one unit and relation: losses under two of them cannot be added up."""
-        rows = change.connection.execute(
-            select(tables.datasets.c.card).where(tables.datasets.c.book_id == book_id)
-        ).all()
-        for row in rows:
-            other = Card.model_validate_json(row.card)
-            if (other.person, other.neighbours) != (card.person, card.neighbours):
-                raise Conflict(
-                    "These data are registered under another name with another person or "
-                    "neighbouring relation; their losses could not be added up."
-                )
-            if _by_epochs(card) and _by_epochs(other):
-                raise Conflict(
-                    "These data are registered under another name with cells by epoch. Rows could "
-                    "come in one epoch of the one and in another of the other, and would bear the "
-                    "loss of both. Declare no cells: what is asked is charged to all."
-                )
-            if card.cells and other.cells and _partition(card) != _partition(other):
-                raise Conflict(
-                    "These data are registered under another name with other cells; a loss on one "
-                    "partition says nothing about the other. Declare the same cells of the same "
-                    "column, or none."
-                )
 
     def _insert(self, change: Change, dataset: Dataset, fingerprint: str) -> None:
         change.connection.execute(
@@ -355,33 +295,6 @@ class Datasets:
                 },
             )
             return after
-
-
-def _held(connection: Connection, dataset: Dataset, otherwise: str) -> set[str]:
-    """The marks of what a dataset holds: of every version, the source being the first, and of every
-    epoch; `otherwise` stands for an epoch of which it is not known."""
-    versions = tables.versions
-    statement = select(versions.c.fingerprint).where(versions.c.dataset_id == dataset.id)
-    marks = {row.fingerprint for row in connection.execute(statement)}
-    known = connection.execute(
-        select(versions.c.appended).where(versions.c.id == dataset.version.id)
-    ).scalar_one()
-    return marks | {each.get("mark", otherwise) for each in json.loads(known)}
-
-
-def _by_epochs(card: Card) -> bool:
-    return card.cells is not None and isinstance(card.column(card.cells.column), EpochColumn)
-
-
-def _partition(card: Card) -> tuple[object, ...]:
-    """Who is in which cell: the edges, and the column's own declaration, by which its values are
-    ordered and clamped; of a derived one also the declarations of what it is made of."""
-    assert card.cells is not None
-    column = card.column(card.cells.column)
-    assert column is not None
-    names = sorted(set() if column.derived is None else columns_of(column.derived))
-    deciding = [column, *(each for name in names if (each := card.column(name)) is not None)]
-    return card.cells, *(each.model_copy(update={"description": None}) for each in deciding)
 
 
 def _select() -> Select[Any]:
