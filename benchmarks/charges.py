@@ -109,7 +109,6 @@ async def _charge(
         loss=loss or pure_loss(EPSILON),
         cells=None,
         cells_shown=None,
-        celled=False,
         question='{"dataset": "bench", "query": {"kind": "count"}}',
         record={"query": "count", "mechanism": "laplace"},
         theorem="-",

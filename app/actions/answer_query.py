@@ -196,7 +196,6 @@ class AnswerQuery(Charging[Plan]):
                 charge.payers(),
                 order.loss,
                 order.cells,
-                order.celled,
                 reason=reason,
                 grid_seconds=self._grid(begun.plan),
             )

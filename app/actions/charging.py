@@ -211,7 +211,6 @@ class Charging(Generic[P]):
             loss=plan.loss,
             cells=plan.pinning.cells,
             cells_shown=plan.cells_shown,
-            celled=dataset.celled,
             question=asked.text,
             record=plan.record,
             theorem=plan.theorem,

@@ -61,7 +61,6 @@ class ChargeOrder:
     loss: Loss
     cells: Cells
     cells_shown: list[Any] | None
-    celled: bool  # may the accounts have spent on single cells
     question: str  # canonical text of the question
     record: dict[str, Any]  # mechanism and parameters, for the entry
     theorem: str  # that the mechanism's price relies on
@@ -110,7 +109,6 @@ class VoidOrder:
     holders: tuple[str, ...]  # those that have paid, everybody among them
     loss: Loss
     cells: Cells
-    celled: bool
     reason: str
     grid_seconds: float = 0.0
 

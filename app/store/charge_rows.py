@@ -1,7 +1,7 @@
 """What one transaction knows of charges, and what it will write of them.
 
-It is read under locks, or assumed as it was left (`known.py`). Lock order: request keys, accounts,
-books, each by id.
+It is read under locks, or assumed as it was left (`known.py`). Lock order: accounts, books, request
+keys, each by id.
 """
 
 from collections.abc import Sequence
@@ -70,24 +70,24 @@ class ChargeRows:
     # Reading, under locks
 
     def reads(self) -> list[Read]:
+        """What somebody else may have changed while we waited for a lock is read after it."""
         sql, charges = self._sql, self._charge_orders
-        accounts: set[str] = set()
-        celled: set[str] = set()
-        books: set[str] = set()
-        for order in self._paying():
-            accounts |= set(touched(order))
-            celled |= set(touched(order)) if order.celled else set()
-            books.add(order.book_id)
+        accounts = sorted({each for order in self._paying() for each in touched(order)})
+        books = sorted({order.book_id for order in self._paying()})
+        locks = [(sql.accounts, accounts), (sql.books, books)]
         wanted = [
             (sql.charges_by_request, [o.request for o in charges]),
             (sql.charges_by_id, [o.charge_id for o in self._settle_orders]),
             (sql.answers_to_reuse, [o.reuse_key for o in charges if not o.fresh]),
-            (sql.accounts, sorted(accounts)),
-            (sql.cells, sorted(celled)),
-            (sql.books, sorted(books)),
+            (sql.cells, accounts),
         ]
-        self._reading = [sql.clock, *(text for text, values in wanted if values)]
-        return [(sql.clock, ()), *((text, _many(values)) for text, values in wanted if values)]
+        reads: list[Read] = [
+            *((text, _many(values)) for text, values in locks if values),
+            (sql.clock, ()),
+            *((text, _many(values)) for text, values in wanted if values),
+        ]
+        self._reading = [text for text, _ in reads]
+        return reads
 
     def _paying(self) -> list[ChargeOrder | VoidOrder]:
         given_back = [o for o in self._settle_orders if isinstance(o, VoidOrder)]
@@ -219,7 +219,11 @@ class ChargeRows:
         ]
         entries = [(e.book_id, e.seq, e.at, e.kind, e.text, e.hash) for e in self._entries]
         changed = {entry.book_id for entry in self._entries}
-        books = [(b.seq, b.head, b.last_at, b.id) for b in self._books.values() if b.id in changed]
+        books = [
+            (b.seq, b.head, b.last_at, b.id)
+            for b in (self._books[each] for each in sorted(self._books))
+            if b.id in changed
+        ]
         pairs: list[Write] = [
             *self._totals(accounts, books),
             (sql.put_cell, cells),

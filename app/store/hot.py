@@ -38,10 +38,14 @@ class HotConnection(Protocol):
 
     known: Known
 
+    async def begin(self) -> None:
+        """Without reading: where that would be a journey, with the first write."""
+        ...
+
     async def begin_and_read(self, reads: Sequence[Read]) -> list[Rows]: ...
 
     async def write_and_commit(
-        self, writes: Sequence[Write], then: Sequence[Read], *, begin: bool = False
+        self, writes: Sequence[Write], then: Sequence[Read]
     ) -> list[Rows]: ...
 
     async def read(self, reads: Sequence[Read]) -> list[Rows]: ...

@@ -18,7 +18,7 @@ from app.store.hot import Broken, Changed, Clash, Read, Rows, Write
 from app.store.known import Known
 from app.store.statements import statements
 
-NO_VALUE, DIVISION_BY_ZERO = "23502", "22012"  # how a guard says that something is not as known
+DIVISION_BY_ZERO = "22012"  # how a guard says that something is not as known
 _WHOLE_NUMBERS = (20, 21, 23)  # bigint, smallint, integer
 _FINE = (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK)
 ROWS_AT_ONCE = (64, 16, 4)
@@ -36,6 +36,7 @@ class HotPostgres:
         self.known = Known()
         self._native = self._connection.pgconn
         self._names: dict[str, bytes] = {}
+        self._first: list[Run] = []  # to be sent with the next write
         setup = [
             f"SET lock_timeout = {LOCK_TIMEOUT_MS}",
             f"SET idle_in_transaction_session_timeout = {IDLE_IN_TRANSACTION_MS}",
@@ -56,13 +57,14 @@ class HotPostgres:
         self._native.nonblocking = 1
         self._native.enter_pipeline_mode()
 
+    async def begin(self) -> None:
+        self._first = [BEGIN]
+
     async def begin_and_read(self, reads: Sequence[Read]) -> list[Rows]:
         return (await self._travel([BEGIN, *map(self._run, reads)]))[1:]
 
-    async def write_and_commit(
-        self, writes: Sequence[Write], then: Sequence[Read], *, begin: bool = False
-    ) -> list[Rows]:
-        changes: list[Run] = [BEGIN] if begin else []
+    async def write_and_commit(self, writes: Sequence[Write], then: Sequence[Read]) -> list[Rows]:
+        changes, self._first = self._first, []
         changes += [run for text, rows in writes for run in self._runs(text, rows)]
         done = await self._travel([*changes, COMMIT, *map(self._run, then)])
         return done[len(changes) + 1 :]
@@ -129,6 +131,9 @@ class HotPostgres:
                 results.append(result)
 
     async def rollback(self) -> None:
+        if self._first:  # nothing has begun
+            self._first = []
+            return
         try:
             await self._travel([ROLLBACK])
         except Broken:
@@ -182,7 +187,7 @@ async def _ready(descriptor: int, *, write: bool) -> None:
 
 def _error(result: psycopg.pq.abc.PGresult) -> Exception:
     code = (result.error_field(psycopg.pq.DiagnosticField.SQLSTATE) or b"").decode()
-    if code in (NO_VALUE, DIVISION_BY_ZERO):
+    if code == DIVISION_BY_ZERO:
         return Changed()
     return Clash() if code[:2] == "23" or code in ("40P01", "40001") else Broken()
 

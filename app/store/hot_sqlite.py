@@ -30,10 +30,10 @@ class HotSQLite:
         self._lock = os.open(database.write_lock.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
     async def begin_and_read(self, reads: Sequence[Read]) -> list[Rows]:
-        await self._begin()
+        await self.begin()
         return self._rows(reads)
 
-    async def _begin(self) -> None:
+    async def begin(self) -> None:
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:  # another process writes: only a thread may wait for it
@@ -44,11 +44,7 @@ class HotSQLite:
             await self.rollback()
             raise Broken from None
 
-    async def write_and_commit(
-        self, writes: Sequence[Write], then: Sequence[Read], *, begin: bool = False
-    ) -> list[Rows]:
-        if begin:
-            await self._begin()
+    async def write_and_commit(self, writes: Sequence[Write], then: Sequence[Read]) -> list[Rows]:
         try:
             for statement, rows in writes:
                 if statement in self._guards:

@@ -2,7 +2,7 @@
 
 Charges are decided in `settle_charges.py`, asks of streams in `settle_asks.py`, each against what
 the orders before have left. A refused one changes nothing and leaves the others alone. Lock order:
-request keys, accounts, books, streams, asks, each by id. Running a batch again after an unknown
+accounts, books, request keys, streams, asks, each by id. Running a batch again after an unknown
 commit is safe: orders find what they did the first time.
 """
 
@@ -26,8 +26,8 @@ async def settle(orders: Sequence[Order], hot: HotConnection, sql: Statements) -
         if results is not None:
             return results
     batch = _Batch(orders, sql)
-    await batch.read(hot)
     try:
+        await batch.read(hot)
         return await batch.commit(hot, batch.decide())
     except BaseException:
         await _undo(hot)
@@ -39,12 +39,13 @@ async def _on_what_is_known(
 ) -> list[Result] | None:
     """None if not all are charged: what is refused, or was asked before, only reading can tell."""
     batch = _Batch(orders, sql)
-    batch.charges.assume(hot.known)
-    results = batch.decide()
-    if any(isinstance(result, AppError) for result in results):
-        return None
     try:
-        return await batch.commit(hot, results, begin=True)
+        await hot.begin()
+        batch.charges.assume(hot.known)
+        results = batch.decide()
+        if not any(isinstance(result, AppError) for result in results):
+            return await batch.commit(hot, results)
+        await hot.rollback()
     except Clash:
         await _undo(hot)
     except Changed:
@@ -86,9 +87,7 @@ class _Batch:
             for order in self._orders
         ]
 
-    async def commit(
-        self, hot: HotConnection, results: list[Result], *, begin: bool = False
-    ) -> list[Result]:
+    async def commit(self, hot: HotConnection, results: list[Result]) -> list[Result]:
         """What each is told once it is durable."""
         charges, asks = self.charges, self._asks
         if charges.charged or asks.claimed:
@@ -97,7 +96,7 @@ class _Batch:
             reach("F8")
         after = charges.reads_after()
         stored = await hot.write_and_commit(
-            [*charges.writes(), *asks.writes()], [*after, *asks.reads_after()], begin=begin
+            [*charges.writes(), *asks.writes()], [*after, *asks.reads_after()]
         )
         charges.teach(hot.known)
         if charges.charged or asks.claimed:

@@ -73,7 +73,6 @@ class Ledger:
             loss=pure_loss(tenths * TENTH),
             cells=None,
             cells_shown=None,
-            celled=self.dataset.celled,
             question="{}",
             record={"query": "count", "mechanism": "laplace"},
             theorem="a theorem",
@@ -92,7 +91,6 @@ class Ledger:
             (*order.holders, EVERYBODY),
             order.loss,
             order.cells,
-            order.celled,
             reason="a test",
         )
 

@@ -3,8 +3,10 @@ it is not."""
 
 import asyncio
 import threading
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -26,10 +28,11 @@ from app.ledger.protocol import (
 )
 from app.store import known as known_module
 from app.store.connect import Database
-from app.store.hot import HotConnection, Read, Rows
+from app.store.hot import HotConnection, Read, Rows, now_microseconds
+from app.store.known import MARGIN_MICROSECONDS
 from app.store.open_hot import open_hot
 from app.store.settle import Result, settle
-from app.store.statements import CLOCK_ERROR_MAX, statements
+from app.store.statements import CLOCK_LATE_MAX, statements
 from app.store.writer import Writer
 from tests.store.ledgers import CELLED, Ledger, make_ledger, register
 from tests.store.test_at_once import Draws
@@ -62,7 +65,7 @@ class Server:
 
     def mistake_the_clock(self, error: int) -> None:
         known = self._hot.known
-        known.read_clock(known.now() + error)
+        known.read_clock(known.now() + MARGIN_MICROSECONDS + error)
 
     def always_ask(self) -> None:
         self._hot.known.covers = lambda orders: False  # type: ignore[method-assign]
@@ -165,7 +168,7 @@ def test_a_charge_planned_on_an_outdated_catalogue_is_planned_again(
     assert ledger.everything() == before
 
 
-@pytest.mark.parametrize("error", [-CLOCK_ERROR_MAX - 50_000, CLOCK_ERROR_MAX + 50_000])
+@pytest.mark.parametrize("error", [-CLOCK_LATE_MAX, MARGIN_MICROSECONDS + 50_000])
 def test_a_clock_that_is_wrong_is_read_again(
     ledger: Ledger, servers: tuple[Server, Server], error: int
 ) -> None:
@@ -231,6 +234,122 @@ def test_after_a_wrong_guess_some_batches_ask_first(
     for expected in (1, 2, 3, 3):
         assert isinstance(one.settle(ledger.order())[0], Charged)
         assert one.asked == asked + expected
+
+
+# Orders that were planned before their book had cells
+
+
+def on_cells(ledger: Ledger) -> Callable[..., ChargeOrder]:
+    """The same rows under another name that declares cells; how to charge the first of them."""
+    name = ledger.dataset.name
+    content, place = f"rows of {name}", f"{name}.csv"
+    given = {"content": content, "place": place, "card": Card.model_validate(CELLED)}
+    celled = register(ledger.datasets, f"{name} by city", **given)
+    assert celled.book_id == ledger.dataset.book_id
+    named: dict[str, Any] = {
+        "dataset_id": celled.id,
+        "dataset_name": celled.name,
+        "version_id": celled.version.id,
+    }
+    return lambda **more: ledger.order(cells=(0,), **named, **more)
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_an_order_that_is_stale_teaches_nothing_wrong_of_cells(
+    ledger: Ledger, servers: tuple[Server, Server], first: int
+) -> None:
+    one, _ = servers
+    stale = ledger.order()
+    on_cell = on_cells(ledger)
+    assert isinstance(servers[first].settle(on_cell(tenths=8))[0], Charged)
+    assert isinstance(one.settle(stale)[0], Stale)
+    assert isinstance(one.settle(on_cell(tenths=8))[0], BudgetExhausted)
+    assert ledger.verified().sound
+
+
+def test_a_charge_that_is_given_back_teaches_nothing_wrong_of_cells(
+    ledger: Ledger, servers: tuple[Server, Server]
+) -> None:
+    one, _ = servers
+    early = ledger.order()
+    assert isinstance(one.settle(early)[0], Charged)
+    on_cell = on_cells(ledger)
+    assert isinstance(one.settle(on_cell(tenths=7))[0], Charged)
+    one.settle(ledger.void(early))
+    assert isinstance(one.settle(on_cell(tenths=7))[0], BudgetExhausted)
+    assert ledger.verified().sound
+
+
+# Two servers at the same moment
+
+
+def at_once_by_both(servers: tuple[Server, Server], *orders: ChargeOrder) -> list[Result]:
+    start = threading.Barrier(2)
+    results: dict[int, Result] = {}
+
+    def go(turn: int) -> None:
+        start.wait()
+        (results[turn],) = servers[turn].settle(orders[turn])
+
+    threads = [threading.Thread(target=go, args=(turn,)) for turn in (0, 1)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return [results[0], results[1]]
+
+
+@pytest.mark.parametrize("knowing", [True, False])
+def test_who_waited_for_the_same_key_is_not_told_that_the_money_is_gone(
+    ledger: Ledger, servers: tuple[Server, Server], knowing: bool
+) -> None:
+    """There is money for one: the other is told that the first is still at work."""
+    ledger.grant(EVERYBODY, tenths=1000)
+    for number in range(30):
+        ledger.grant(ledger.analysts[0].name, tenths=3 + number)
+        if knowing:
+            for server in servers:
+                server.settle(ledger.order(tenths=9))  # refused, and so read
+        order = ledger.order()
+        both = at_once_by_both(servers, order, replace(order, charge_id=f"{order.charge_id}x"))
+        assert sorted(type(each).__name__ for each in both) == ["Charged", "StillRunning"]
+    assert ledger.verified().sound
+
+
+def test_who_waited_for_an_answer_that_can_be_reused_is_not_refused(
+    ledger: Ledger, servers: tuple[Server, Server]
+) -> None:
+    """Whoever comes second finds the answer, or has paid first and leaves the other nothing."""
+    ledger.grant(EVERYBODY, tenths=1000)
+    for number in range(30):
+        ledger.grant(ledger.analysts[0].name, tenths=3 + number)
+        plan = f"plan {number}"
+        drawn = replace(ledger.order(), plan_digest=plan, at_once=AtOnce(Draws(), 0.0))
+        reusing = replace(ledger.order(fresh=False), plan_digest=plan)
+        told, other = at_once_by_both(servers, drawn, reusing)
+        if isinstance(told, Settled):
+            assert isinstance(other, Settled), other
+            assert other.reused
+        else:
+            assert (type(told), type(other)) == (BudgetExhausted, Charged)
+
+
+def test_entries_of_one_sqlite_are_as_late_as_their_commit(
+    ledger: Ledger, servers: tuple[Server, Server]
+) -> None:
+    """Whoever follows all books by time misses nothing of a charge that waited for the lock."""
+    if not ledger.database.is_sqlite:
+        return  # there each book has its own lock, and following goes book by book
+    assert ledger.database.write_lock is not None
+    _, server = servers
+    order = ledger.order()
+    with ledger.database.write_lock.held():
+        waiting = threading.Thread(target=server.settle, args=(order,))
+        waiting.start()
+        time.sleep(0.2)
+        until = now_microseconds()
+    waiting.join()
+    assert ledger.history.one(order.charge_id, analyst_id=None).created_at >= until
 
 
 @settings(

@@ -87,7 +87,7 @@ def test_a_void_pays_nothing_to_a_group_that_was_granted_after_the_charge(ledger
     ledger.grant(f"group:{name}", tenths=10)
     ledger.charge(ledger.order(who=1, tenths=5))
     void = VoidOrder(
-        *(charge.charge_id, 1, order.book_id, charge.payers(), order.loss, None, False),
+        *(charge.charge_id, 1, order.book_id, charge.payers(), order.loss, None),
         reason="a test",
     )
     ledger.settle(void)

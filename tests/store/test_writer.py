@@ -130,13 +130,14 @@ class Failing:
     async def begin_and_read(self, reads: Sequence[Read]) -> list[Rows]:
         return await self._hot.begin_and_read(reads)
 
-    async def write_and_commit(
-        self, writes: Sequence[Write], then: Sequence[Read], *, begin: bool = False
-    ) -> list[Rows]:
+    async def begin(self) -> None:
+        await self._hot.begin()
+
+    async def write_and_commit(self, writes: Sequence[Write], then: Sequence[Read]) -> list[Rows]:
         fault = self._faults.pop(0) if self._faults else ""
         match fault:
             case "lost reply":
-                await self._hot.write_and_commit(writes, then, begin=begin)
+                await self._hot.write_and_commit(writes, then)
                 raise Broken
             case "lost before":
                 raise Broken
@@ -144,7 +145,7 @@ class Failing:
                 raise Clash
             case "bug":
                 raise LookupError("the text of a driver, with a secret")
-        return await self._hot.write_and_commit(writes, then, begin=begin)
+        return await self._hot.write_and_commit(writes, then)
 
     async def read(self, reads: Sequence[Read]) -> list[Rows]:
         return await self._hot.read(reads)
