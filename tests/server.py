@@ -18,7 +18,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import cache
 from pathlib import Path
+from threading import Lock
 from typing import Any, Self
 
 import duckdb
@@ -26,6 +28,7 @@ import httpx
 import psycopg
 from sqlalchemy import make_url
 
+from tests.nursery import Nursery, Process
 from tests.postgres import PostgresServer
 
 CHECKOUT = Path(__file__).parents[1]
@@ -34,6 +37,7 @@ BURSARD = [sys.executable, "-c", MAIN]
 START_SECONDS = 60
 STOP_SECONDS = 30
 POLL_SECONDS = 0.02
+_ONE_NURSERY = Lock()
 _SERVES = re.compile(r"^Bursar serves on (http://\S+)$", re.MULTILINE)
 
 REGIONS = ["north", "south", "east", "west"]
@@ -67,7 +71,7 @@ def new_key() -> str:
 class Server:
     """One running `bursard serve` with all its workers, and what it printed."""
 
-    def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
+    def __init__(self, process: Process, log: Path) -> None:
         self.process = process
         self.url = ""
         self._log = log
@@ -77,17 +81,7 @@ class Server:
     def start(cls, environment: Mapping[str, str], log: Path, sabotage: str = "") -> Self:
         """A server that says it is ready; RuntimeError with its last words if it ends instead.
         `sabotage` is Python that plants a bug first."""
-        with log.open("wb") as output:
-            process = subprocess.Popen(
-                [sys.executable, "-c", f"{sabotage}\n{MAIN}", "serve"],
-                cwd=CHECKOUT,
-                env=_environment(environment),
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,  # its workers die with it, and Ctrl-C is for the tests
-            )
-        server = cls(process, log)
+        server = cls(_start(["serve"], environment, log, sabotage), log)
         try:
             wait_until(server._is_ready, START_SECONDS, "the server is not ready")
         except BaseException:
@@ -145,6 +139,38 @@ class Server:
                 return client.get(f"{self.url}/readyz").status_code == 200
         except httpx.TransportError:
             return False
+
+
+def _start(
+    words: Sequence[str], environment: Mapping[str, str], log: Path, sabotage: str = ""
+) -> Process:
+    """A `bursard` that writes to `log`, in a session of its own: its workers die with it, and
+    Ctrl-C is for the tests."""
+    log.write_bytes(b"")
+    ours = all(name.startswith("BURSAR_") for name in environment)
+    if ours and not sabotage and sys.platform == "linux":
+        return _nursery().start(words, _environment(environment), log)
+    # A bug is planted before the app is imported; other variables are read when Python starts.
+    with log.open("ab") as output:
+        return subprocess.Popen(
+            [sys.executable, "-c", f"{sabotage}\n{MAIN}", *words],
+            cwd=CHECKOUT,
+            env=_environment(environment),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+
+def _nursery() -> Nursery:
+    with _ONE_NURSERY:
+        return _make_nursery()
+
+
+@cache
+def _make_nursery() -> Nursery:
+    return Nursery(CHECKOUT, _environment({}))
 
 
 def _environment(changes: Mapping[str, str]) -> dict[str, str]:
@@ -279,7 +305,10 @@ def new_ledger(kind: str, folder: Path, data: Path, postgres: PostgresServer | N
         name = f"ledger_{secrets.token_hex(8)}"
         postgres.create_database(name)
         ledger.database = postgres.url(name)
-        ledger.bursard("migrate")
+        log = folder / "migrate.log"
+        folder.mkdir(parents=True, exist_ok=True)
+        ended = _start(["migrate"], ledger.environment(), log).wait(START_SECONDS)
+        assert ended == 0, log.read_text()
     return ledger
 
 

@@ -1,0 +1,176 @@
+"""A process that has imported the app, and forks a `bursard` off whenever a test wants one.
+
+Importing takes nearly all of a server's start, and the tests start hundreds. A forked server is as
+real as another: a process in a session of its own, with its own environment, that runs the same
+`main` and is killed, stopped and waited for by its number. What a process decides for itself while
+it imports, it decides again (`_be_another`); tests/test_nursery.py looks for anything forgotten.
+"""
+
+import atexit
+import itertools
+import json
+import os
+import secrets
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from threading import Lock
+from typing import Any, Protocol
+
+POLL_SECONDS = 0.01
+_MAIN = "from tests.nursery import main; main()"
+
+
+class Process(Protocol):
+    """What is needed of a process; a `subprocess.Popen` has it too."""
+
+    @property
+    def pid(self) -> int: ...
+    def poll(self) -> int | None: ...
+    def wait(self, timeout: float | None = None) -> int: ...
+    def send_signal(self, sig: int) -> None: ...
+
+
+class Nursery:
+    """The process that forks, seen by the tests. It ends when they do."""
+
+    def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", _MAIN, str(theirs.fileno())],
+                cwd=folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,  # Ctrl-C is for the tests
+            )
+        self._stream = ours.makefile("rwb")
+        ours.close()
+        self._lock = Lock()  # tests start servers in threads
+        atexit.register(self.close)
+
+    def start(self, words: Sequence[str], environment: Mapping[str, str], log: Path) -> Process:
+        """Fork a `bursard`, which writes to `log`."""
+        pid = self.tell(words=list(words), environment=dict(environment), log=str(log))
+        return _Forked(self, pid)
+
+    def tell(self, **order: Any) -> Any:
+        with self._lock:
+            self._stream.write(json.dumps(order).encode() + b"\n")
+            self._stream.flush()
+            line = self._stream.readline()
+        if not line:
+            raise RuntimeError("the process that forks servers has ended")
+        return json.loads(line)
+
+    def close(self) -> None:
+        atexit.unregister(self.close)
+        self._stream.close()
+        self._process.wait()
+
+
+class _Forked:
+    """A child of the nursery, which alone can hear how it ended."""
+
+    def __init__(self, nursery: Nursery, pid: int) -> None:
+        self.pid = pid
+        self._nursery = nursery
+        self._code: int | None = None
+
+    def poll(self) -> int | None:
+        if self._code is None:
+            self._code = self._nursery.tell(ended=self.pid)
+        return self._code
+
+    def wait(self, timeout: float | None = None) -> int:
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while True:
+            code = self.poll()
+            if code is not None:
+                return code
+            if timeout is not None and deadline is not None and time.monotonic() > deadline:
+                raise subprocess.TimeoutExpired(["bursard"], timeout)
+            time.sleep(POLL_SECONDS)
+
+    def send_signal(self, sig: int) -> None:
+        if self.poll() is None:  # until then its number is nobody else's
+            os.kill(self.pid, sig)
+
+
+def main() -> None:
+    """Run in the process that forks; a child returns from `_serve_orders` and is a `bursard`."""
+    import alembic.command  # noqa: F401  # what a server loads in its first second
+    import uvicorn.lifespan.on
+    import uvicorn.loops.uvloop
+    import uvicorn.protocols.http.httptools_impl
+    import uvicorn.supervisors  # noqa: F401
+
+    import app.engines.duckdb
+    import app.main  # noqa: F401
+    from app.cli import main as bursard
+
+    if _serve_orders(socket.socket(fileno=int(sys.argv[1]))):
+        bursard()
+
+
+def _serve_orders(ours: socket.socket) -> bool:
+    """Whether this is a child now; False when the tests have gone."""
+    ended: dict[int, int] = {}
+    with ours, ours.makefile("rwb") as stream:
+        for line in stream:
+            order = json.loads(line)
+            reply: int | None
+            if "words" in order:
+                threads = len(os.listdir("/proc/self/task"))
+                assert threads == 1, "a fork would leave locks behind that other threads hold"
+                reply = os.fork()
+                if reply == 0:
+                    break
+            else:
+                reply = _code(order["ended"], ended)
+            stream.write(json.dumps(reply).encode() + b"\n")
+            stream.flush()
+        else:
+            return False
+    _be_another(order)
+    return True
+
+
+def _code(pid: int, ended: dict[int, int]) -> int | None:
+    if pid not in ended:
+        found, status = os.waitpid(pid, os.WNOHANG)
+        if found == 0:
+            return None
+        ended[pid] = os.waitstatus_to_exitcode(status)
+    return ended[pid]
+
+
+def _be_another(order: dict[str, Any]) -> None:
+    """In the child: be what a program started by itself would be."""
+    import app.api.queries
+    import app.engines.connect
+    import app.faults
+    import app.names
+
+    os.setsid()
+    for number, place in ((0, os.devnull), (1, order["log"])):
+        opened = os.open(place, os.O_RDONLY if number == 0 else os.O_WRONLY | os.O_APPEND)
+        os.dup2(opened, number)
+        os.close(opened)
+    os.dup2(1, 2)
+    os.environ.clear()
+    os.environ.update(order["environment"])
+    time.tzset()
+    sys.argv = ["-c", *order["words"]]
+    # What was decided while importing
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    armed, _, action = os.environ.get("BURSAR_FAULT", "").partition("=")
+    app.faults.ARMED, app.faults.ACTION = armed, action
+    vars(app.api.queries)["ARMED"] = armed  # which has a copy
+    app.names._PROCESS = secrets.token_bytes(5)
+    app.names._COUNTER = itertools.count(secrets.randbits(30))
+    app.engines.connect._PROCESS = f"{os.getpid()}-{secrets.token_hex(4)}"
