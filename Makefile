@@ -2,11 +2,12 @@
 # everything else is fetched into .venv, each file by its hash in requirements.lock.
 
 PYTHON ?= python3
-ARGS ?= -n 2 --dist loadfile
+ARGS ?= -n 2 --dist loadfile --no-loadscope-reorder
+AUDIT_RUNS ?= 5000
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: help setup demo serve test lint bench plots lock clean
+.PHONY: help setup demo serve test audit lint bench plots lock clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' Makefile
@@ -19,8 +20,11 @@ demo: setup ## serve demo data on this machine and print a question to paste
 serve: setup ## serve, as the BURSAR_ settings say
 	@$(BIN)/bursard serve
 
-test: lint .venv/spark ## check style, types and imports, then run every test (ARGS= goes to pytest)
+test: lint .venv/spark ## check style, types and imports, then run the tests (ARGS= goes to pytest)
 	@$(BIN)/python -m pytest $(ARGS)
+
+audit: .venv/development ## long statistical and crash runs: a table, and build/audit.json (takes long)
+	@AUDIT_RUNS=$(AUDIT_RUNS) $(BIN)/python -m pytest -p tests.audit -m invariant --timeout 3600 $(ARGS)
 
 lint: .venv/development ## check style, types and imports
 	@$(BIN)/ruff format --check .

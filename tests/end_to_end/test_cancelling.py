@@ -69,6 +69,7 @@ def rho(world: World, dataset: str, holder: str) -> Decimal:
 # Once the engine was asked
 
 
+@pytest.mark.invariant("I4")
 @pytest.mark.parametrize("elsewhere", [False, True], ids=["same server", "another server"])
 def test_a_run_that_is_cancelled_ends_and_stays_charged(world: World, elsewhere: bool) -> None:
     world.serve(lease_seconds=6)
@@ -176,6 +177,8 @@ LongRun.start, LongRun.cancel = start_and_keep, say_that_nothing_was_read
 """
 
 
+@pytest.mark.invariant("I4")
+@pytest.mark.saboteur
 def test_saboteur_a_server_that_gives_back_what_was_read_is_caught(world: World) -> None:
     world.serve(lease_seconds=6, sabotage=GIVES_BACK_WHAT_HAS_BEGUN)
     dataset, person = learning(world)
@@ -274,6 +277,7 @@ def test_an_answer_that_is_stored_and_not_told_is_cancelled_as_if_it_were_at_wor
 # Races
 
 
+@pytest.mark.invariant("I4")
 def test_cancelling_races_with_answering_and_every_charge_is_settled_once(
     world: World, counts: Counts
 ) -> None:

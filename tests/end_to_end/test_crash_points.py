@@ -19,7 +19,7 @@ import pytest
 from tests.conftest import STORES, Counts, Template
 from tests.server import Person, Server, World, ask, ask_until_settled, count, new_key
 
-pytestmark = pytest.mark.crash
+pytestmark = [pytest.mark.crash, pytest.mark.invariant("I34")]
 
 PRICE = Decimal("0.25")
 PRICE_UNITS = 250_000_000_000

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Template
+from tests.conftest import Counts, Template
 from tests.mechanisms.law import lower_chance, upper_chance
 from tests.server import Json, Person, World, ask, exact, made, new_key
 
@@ -38,7 +38,7 @@ import app.mechanisms.partition_selection as mechanism
 table = mechanism._table
 mechanism._table = lambda *given: table(*given)[1:]
 """
-pytestmark = pytest.mark.statistical
+pytestmark = [pytest.mark.statistical, pytest.mark.invariant("I24")]
 
 
 @contextmanager
@@ -118,12 +118,16 @@ def audit_keys(world: World) -> bool:
     return any(accused(one, two, 0.02) for one, two in pairwise(bounds))
 
 
-def test_an_audit_of_an_honest_server_proves_no_more_than_was_charged(live: World) -> None:
+def test_an_audit_of_an_honest_server_proves_no_more_than_was_charged(
+    live: World, counts: Counts
+) -> None:
     assert not audit_counts(live, "laplace")
     assert not audit_counts(live, "gaussian")
     assert not audit_keys(live)
+    counts("keys audited over HTTP", SIZE * (2 * len(COUNTS) + len(PERSONS)))
 
 
+@pytest.mark.saboteur
 @pytest.mark.parametrize(
     ("sabotage", "noise"),
     [(LOWER_BAR, "laplace"), (NARROWER_NOISE, "laplace"), (LOWER_BAR, "gaussian")],
@@ -137,6 +141,7 @@ def test_counts_of_a_server_that_cheats_are_caught(
         assert audit_counts(world, noise)
 
 
+@pytest.mark.saboteur
 def test_keys_of_a_server_that_cheats_are_caught(peopled: Template, tmp_path: Path) -> None:
     with world_of(peopled, tmp_path, ONE_PERSON_MORE) as world:
         assert audit_keys(world)

@@ -174,6 +174,8 @@ SABOTEURS = [
 ]
 
 
+@pytest.mark.invariant("I35")
+@pytest.mark.saboteur
 def test_saboteurs_of_an_export_are_all_caught(live: World, tmp_path: Path) -> None:
     client = live.client("ada")
     for _ in range(3):
@@ -212,6 +214,8 @@ EDITS = {
 }
 
 
+@pytest.mark.invariant("I35")
+@pytest.mark.saboteur
 def test_saboteurs_of_the_database_are_all_named(peopled: Template, tmp_path: Path) -> None:
     world = peopled("sqlite", tmp_path / "ledger")
     for _ in range(2):
@@ -243,6 +247,8 @@ def test_saboteurs_of_the_database_are_all_named(peopled: Template, tmp_path: Pa
     assert "sound" in world.ledger.bursard("verify").stdout
 
 
+@pytest.mark.invariant("I35")
+@pytest.mark.saboteur
 def test_a_saboteur_is_named_by_the_running_server_too(world: World) -> None:
     made(ask(world.client("ada"), count("people", 0.1), new_key()))
     world.ledger.change("UPDATE accounts SET epsilon_spent = 7 WHERE holder = 'ada'")

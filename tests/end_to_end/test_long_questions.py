@@ -182,6 +182,8 @@ LongRun.is_alive = lambda self, moves_seen: False
 """
 
 
+@pytest.mark.invariant("I17")
+@pytest.mark.saboteur
 def test_saboteur_a_server_that_does_not_renew_leases_is_caught(world: World) -> None:
     world.serve(fault=SLOW, lease_seconds=0.5, sabotage=IS_NOT_KEPT_ALIVE)
     client, key = world.client("ada"), new_key()
@@ -193,6 +195,7 @@ def test_saboteur_a_server_that_does_not_renew_leases_is_caught(world: World) ->
 # The time grid
 
 
+@pytest.mark.invariant("I22")
 def test_nothing_tells_of_an_answer_before_its_point_of_the_grid(world: World) -> None:
     world.serve(BURSAR_RELEASE_GRID_MS="3000")
     client, key = world.client("ada"), new_key()
@@ -217,6 +220,7 @@ def test_nothing_tells_of_an_answer_before_its_point_of_the_grid(world: World) -
 # Servers that are lost
 
 
+@pytest.mark.invariant("I17")
 @pytest.mark.crash
 def test_a_background_question_of_a_killed_server_is_taken_over_by_another(world: World) -> None:
     server = world.serve(fault="F6=kill", lease_seconds=1)
@@ -241,6 +245,7 @@ def test_a_background_question_of_a_killed_server_is_taken_over_by_another(world
     world.must_be_sound()
 
 
+@pytest.mark.invariant("I17")
 @pytest.mark.crash
 def test_a_take_over_can_be_come_back_for_too(world: World) -> None:
     server = world.serve(fault="F6=kill", lease_seconds=0.3)
@@ -256,6 +261,7 @@ def test_a_take_over_can_be_come_back_for_too(world: World) -> None:
     assert world.ledger.rows("SELECT state, attempt FROM charges") == [("answered", 2)]
 
 
+@pytest.mark.invariant("I17")
 @pytest.mark.crash
 def test_a_server_that_is_told_to_stop_leaves_its_background_questions_to_the_next(
     world: World,

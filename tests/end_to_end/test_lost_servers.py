@@ -31,7 +31,7 @@ from tests.server import (
     wait_until,
 )
 
-pytestmark = pytest.mark.crash
+pytestmark = [pytest.mark.crash, pytest.mark.invariant("I17")]
 
 PRICE = Decimal("0.25")
 LEASE_SECONDS = 0.3  # so short that a restarted server finds it over
@@ -131,6 +131,7 @@ def wake_after_the_lease(
         return taken_over, late.result()
 
 
+@pytest.mark.invariant("I16")
 @pytest.mark.parametrize("point", ["F7", "F8"])
 def test_w1_a_server_that_wakes_after_its_lease_neither_stores_nor_sends_another_answer(
     world: World, point: str, counts: Counts
@@ -159,6 +160,8 @@ answer_query.AnswerQuery._record = send_what_was_drawn
 """
 
 
+@pytest.mark.invariant("I14")
+@pytest.mark.saboteur
 def test_saboteur_a_server_that_sends_what_it_drew_and_not_what_is_stored_is_caught(
     embedded: World,
 ) -> None:
@@ -184,6 +187,7 @@ def test_a_killed_worker_is_replaced_and_its_question_is_answered(embedded: Worl
 # Clients
 
 
+@pytest.mark.invariant("I14")
 def test_w2_a_client_that_hangs_up_changes_nothing_and_meanwhile_the_question_is_running(
     world: World,
 ) -> None:
@@ -271,6 +275,7 @@ def test_a_question_whose_data_are_gone_is_refused_before_it_is_charged(world: W
     world.must_be_sound()
 
 
+@pytest.mark.invariant("I4")
 def test_a_question_whose_data_vanish_after_the_charge_is_given_back(embedded: World) -> None:
     server = embedded.serve(fault="F4=pause:1.5")
     request_key, client = new_key(), embedded.client("ada")
@@ -291,6 +296,7 @@ def test_a_question_whose_data_vanish_after_the_charge_is_given_back(embedded: W
     embedded.must_be_sound()
 
 
+@pytest.mark.invariant("I4")
 def test_a_charge_whose_vanished_attempt_had_read_data_is_never_given_back(world: World) -> None:
     request_key = new_key()
     lose_a_server(world, "F6", request_key)
@@ -303,6 +309,7 @@ def test_a_charge_whose_vanished_attempt_had_read_data_is_never_given_back(world
 # Storage
 
 
+@pytest.mark.invariant("I34")
 def test_d1_postgresql_killed_amid_questions_keeps_every_charge_that_was_answered(
     tmp_path: Path, counts: Counts
 ) -> None:
@@ -376,6 +383,7 @@ def _kill_postgres_amid_questions(world: World, postgres: PostgresServer, counts
     counts("answers around two deaths of PostgreSQL, first said to be unknown", len(unknown))
 
 
+@pytest.mark.invariant("I34")
 def test_d2_on_a_full_disk_nothing_is_half_done_and_the_same_key_works_once_it_is_freed(
     embedded: World,
 ) -> None:

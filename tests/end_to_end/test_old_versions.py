@@ -91,6 +91,7 @@ def test_a_refreshed_source_leaves_one_version(live: World) -> None:
     assert current(live, dataset) in prepared(live)
 
 
+@pytest.mark.invariant("I17")
 @pytest.mark.crash
 def test_a_version_stays_while_a_charge_for_it_is_not_settled(world: World) -> None:
     """The server dies at work; the charge can be taken over, and then is settled."""
@@ -118,6 +119,7 @@ def test_a_version_stays_while_a_charge_for_it_is_not_settled(world: World) -> N
     world.must_be_sound()
 
 
+@pytest.mark.invariant("I17")
 @pytest.mark.crash
 def test_a_version_stays_while_an_ask_of_a_stream_is_not_settled(world: World) -> None:
     person = world.person()
@@ -178,6 +180,8 @@ def test_two_servers_that_start_at_once_delete_no_current_version(world: World) 
         made(ask(world.client(person), count(dataset), new_key()))
 
 
+@pytest.mark.invariant("I17")
+@pytest.mark.saboteur
 def test_a_saboteur_that_forgets_the_unsettled_is_seen(world: World) -> None:
     person = world.person()
     dataset = world.open_dataset(person)

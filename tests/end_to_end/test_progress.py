@@ -21,7 +21,7 @@ from tests.server import (
     wait_until,
 )
 
-pytestmark = pytest.mark.crash
+pytestmark = [pytest.mark.crash, pytest.mark.invariant("I17")]
 
 STEPS = 10_000
 ROWS = 20_000

@@ -61,6 +61,7 @@ def ask_until_empty(asking: list[httpx.Client], dataset: str) -> Counter[int]:
         return sum(pool.map(drain, asking), Counter())
 
 
+@pytest.mark.invariant("I1")
 def test_one_account_pays_for_exactly_what_it_can_afford(
     servers: tuple[World, list[Server]], counts: Counts
 ) -> None:
@@ -78,6 +79,7 @@ def test_one_account_pays_for_exactly_what_it_can_afford(
     counts("races: refused questions", seen[402])
 
 
+@pytest.mark.invariant("I2")
 def test_everybody_together_pays_for_exactly_what_the_dataset_allows(
     servers: tuple[World, list[Server]], counts: Counts
 ) -> None:
@@ -95,6 +97,7 @@ def test_everybody_together_pays_for_exactly_what_the_dataset_allows(
     counts("races: refused questions", seen[402])
 
 
+@pytest.mark.invariant("I5")
 def test_one_request_key_sent_by_eight_at_once_is_one_charge_and_one_answer(
     servers: tuple[World, list[Server]], counts: Counts
 ) -> None:
@@ -146,6 +149,8 @@ settle.ChargeBatch.load, settle.ChargeBatch.writes = load_old, keep
 """
 
 
+@pytest.mark.invariant("I1")
+@pytest.mark.saboteur
 def test_saboteur_a_server_that_admits_by_a_balance_in_memory_is_caught(
     peopled: Template, tmp_path: Path
 ) -> None:

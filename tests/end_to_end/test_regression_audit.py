@@ -14,13 +14,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Template
+from tests.audit import cases, runs
+from tests.conftest import Counts, Template
 from tests.mechanisms.law import lower_chance, upper_chance
 from tests.server import Json, World, ask, made, new_key
 
-pytestmark = pytest.mark.statistical
+pytestmark = [pytest.mark.statistical, pytest.mark.invariant("I24")]
 
-RUNS = 800
+RUNS = runs(800)
 ERROR = 5e-7
 DELTA = 1e-6
 EPSILON = 1.0
@@ -112,18 +113,21 @@ def embedded(peopled: Template, tmp_path: Path) -> Iterator[World]:
     made_world.ledger.stop()
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("mechanism", cases(MECHANISMS, {"all rows"}))
 def test_answers_about_neighbours_prove_no_more_loss_than_was_charged(
-    embedded: World, mechanism: str
+    embedded: World, mechanism: str, counts: Counts
 ) -> None:
     with_it = [*ROWS, [120, "true"]]
     first, second = (answers(embedded, rows, MECHANISMS[mechanism]) for rows in (ROWS, with_it))
     assert loss_at_least(first, second) <= EPSILON
+    counts("answers audited over HTTP", 2 * RUNS)
 
 
-def test_saboteur_ten_times_less_noise_is_caught(embedded: World) -> None:
+@pytest.mark.saboteur
+def test_saboteur_ten_times_less_noise_is_caught(embedded: World, counts: Counts) -> None:
     """Missed with probability below 1e-6: the answers are then two deviations apart."""
     embedded.serve(sabotage=TEN_TIMES_LESS_NOISE)
     with_it = [*ROWS, [120, "true"]]
     first, second = (answers(embedded, rows, MECHANISMS["all rows"]) for rows in (ROWS, with_it))
     assert loss_at_least(first, second) > EPSILON
+    counts("answers of saboteurs", 2 * RUNS)

@@ -230,6 +230,7 @@ def test_noise_of_a_node_is_drawn_once_for_all_answers_it_is_in(live_on_each: Wo
     assert sorted(rows) == [(1, 1), (1, 2), (1, 4), (3, 3)]
 
 
+@pytest.mark.invariant("I14")
 @pytest.mark.crash
 @pytest.mark.parametrize("point", ["F6", "F7", "F8", "F9"])
 def test_a_server_killed_while_it_counts_leaves_one_answer_for_the_epoch(

@@ -11,6 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.audit import runs
 from tests.conftest import Counts, Template
 from tests.end_to_end.test_audits import log_ratio, loss_at_least
 from tests.server import (
@@ -25,8 +26,8 @@ from tests.server import (
     some_rows,
 )
 
-pytestmark = pytest.mark.statistical
-RUNS = 400
+pytestmark = [pytest.mark.statistical, pytest.mark.invariant("I24")]
+RUNS = runs(400)
 CLIENTS = 8
 ASKS = 3
 ROWS = 5
@@ -54,7 +55,7 @@ def counted(client: httpx.Client, dataset: str) -> float:
 READS: dict[str, Read] = {"above_threshold": first_above, "running_count": counted}
 
 
-def audited(world: World, read: Read, runs: int) -> float:
+def audited(world: World, read: Read) -> float:
     person = world.person()
     rows = some_rows(ROWS + 1)
     numbers = []
@@ -65,11 +66,11 @@ def audited(world: World, read: Read, runs: int) -> float:
         clients = [world.client(person) for _ in range(CLIENTS)]
 
         def several(client: httpx.Client, dataset: str = dataset) -> list[float]:
-            return [read(client, dataset) for _ in range(runs // CLIENTS)]
+            return [read(client, dataset) for _ in range(RUNS // CLIENTS)]
 
         with ThreadPoolExecutor(CLIENTS) as pool:
             numbers.append([each for found in pool.map(several, clients) for each in found])
-        assert world.spent(dataset, person.name) == runs * 3 / 2
+        assert world.spent(dataset, person.name) == RUNS * 3 / 2
     return loss_at_least(numbers[0], numbers[1], log_ratio)
 
 
@@ -77,7 +78,7 @@ def audited(world: World, read: Read, runs: int) -> float:
 def test_streams_about_neighbours_prove_no_more_loss_than_was_charged(
     live: World, kind: str, counts: Counts
 ) -> None:
-    bound = audited(live, READS[kind], RUNS)
+    bound = audited(live, READS[kind])
     print(f"{kind}: at least {bound:.2f}, charged 1.5")
     assert bound <= 1.5
     counts("streams audited over HTTP", 2 * RUNS)
@@ -90,17 +91,19 @@ sampling.SystemNoise.discrete_laplace = lambda self, scale, size: whole(self, sc
 """
 
 
+@pytest.mark.saboteur
 def test_a_server_whose_streams_have_too_little_noise_is_caught(
-    peopled: Template, tmp_path: Path
+    peopled: Template, tmp_path: Path, counts: Counts
 ) -> None:
     """A sixth of the noise: nearly all of one table's streams say what few of the other's do."""
     world = peopled("sqlite", tmp_path / "ledger")
     try:
         world.serve(sabotage=QUIET)
         for kind, read in READS.items():
-            bound = audited(world, read, RUNS)
+            bound = audited(world, read)
             print(f"{kind}: at least {bound:.2f}, charged 1.5")
             assert bound > 1.5, kind
+            counts("streams of saboteurs", 2 * RUNS)
     finally:
         world.ledger.stop()
 

@@ -25,7 +25,7 @@ from tests.server import (
     wait_until,
 )
 
-pytestmark = pytest.mark.crash
+pytestmark = [pytest.mark.crash, pytest.mark.invariant("I14")]
 OPENING_POINTS = ["F2", "F3", "F4", "F7", "F8", "F9", "F10", "F11"]
 ASKING_POINTS = ["F1", "F2", "F3", "F5", "F6", "F7", "F8", "F9", "F11"]
 NOTHING_DONE = {"F1", "F2"}
@@ -154,6 +154,7 @@ def test_a_server_killed_while_it_answers_an_ask_tells_one_answer_and_uses_one_a
     counts("crash points of asks", 1)
 
 
+@pytest.mark.invariant("I16")
 def test_w1_an_ask_that_wakes_after_its_lease_stores_nothing_over_what_came_since(
     world: World,
 ) -> None:
@@ -190,6 +191,7 @@ def test_w1_an_ask_that_wakes_after_its_lease_stores_nothing_over_what_came_sinc
     world.must_be_sound()
 
 
+@pytest.mark.invariant("I17")
 def test_after_three_vanished_attempts_an_ask_is_forfeited_and_the_stream_goes_on(
     world: World,
 ) -> None:
@@ -210,6 +212,7 @@ def test_after_three_vanished_attempts_an_ask_is_forfeited_and_the_stream_goes_o
     world.must_be_sound()
 
 
+@pytest.mark.invariant("I17")
 def test_w3_an_ask_whose_prepared_data_are_garbage_is_forfeited_and_uses_one(world: World) -> None:
     client = world.client("ada")
     stream = made(open_stream(client, OPENING))["id"]

@@ -75,6 +75,7 @@ def are_ordered(told: list[Json], crossings: int, asks_max: int) -> bool:
     return crossings >= 0
 
 
+@pytest.mark.invariant("I14")
 def test_asks_of_one_stream_are_ordered_and_no_crossing_is_counted_twice(
     servers: tuple[World, list[Server]], counts: Counts
 ) -> None:
@@ -96,6 +97,7 @@ def test_asks_of_one_stream_are_ordered_and_no_crossing_is_counted_twice(
     counts("races on streams: refused after the end", statuses[409])
 
 
+@pytest.mark.invariant("I5")
 def test_one_request_key_sent_by_all_at_once_is_one_ask_and_one_answer(
     servers: tuple[World, list[Server]], counts: Counts
 ) -> None:
@@ -135,6 +137,8 @@ settle_asks.AskBatch._held = lambda batch, stream: None
 """
 
 
+@pytest.mark.invariant("I16")
+@pytest.mark.saboteur
 def test_saboteur_asks_that_neither_hold_their_stream_nor_are_fenced_by_it_are_caught(
     peopled: Template, tmp_path: Path
 ) -> None:

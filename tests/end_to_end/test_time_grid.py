@@ -5,6 +5,7 @@ import threading
 import time
 
 import httpx
+import pytest
 
 from tests.server import Json, World, ask, count, made, new_key
 
@@ -19,6 +20,7 @@ def seconds_between(item: Json) -> float:
     return (settled - asked).total_seconds()
 
 
+@pytest.mark.invariant("I22")
 def test_what_is_stored_is_not_told_before_its_point_of_the_grid(world: World) -> None:
     """The answer is stored within a fraction of the grid; until its point every way to it says that
     the question is still running, and asking the same anew is charged as if it were."""

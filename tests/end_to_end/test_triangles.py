@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.audit import runs
 from tests.conftest import Counts, Template
 from tests.crowd import answers
 from tests.end_to_end.test_audits import log_ratio, loss_at_least
@@ -137,7 +138,7 @@ def test_questions_about_no_graph_are_refused_by_name(live: World) -> None:
 
 SHARED = [(end, node) for node in range(2, 202) for end in (0, 1)]
 JOINED = [*SHARED, (0, 1)]
-RUNS = 400
+RUNS = runs(400)
 BLIND = """
 import app.mechanisms.{module} as mechanism
 read = mechanism.{release}.read
@@ -171,6 +172,7 @@ def loss_seen(world: World, name: str) -> float:
 
 
 @pytest.mark.statistical
+@pytest.mark.invariant("I24")
 @pytest.mark.parametrize("name", AUDITED)
 def test_answers_about_neighbours_prove_no_more_loss_than_was_charged(
     live: World, name: str, counts: Counts
@@ -183,6 +185,8 @@ def test_answers_about_neighbours_prove_no_more_loss_than_was_charged(
 
 
 @pytest.mark.statistical
+@pytest.mark.invariant("I24")
+@pytest.mark.saboteur
 @pytest.mark.parametrize("name", AUDITED)
 def test_a_server_that_does_not_see_common_neighbours_is_caught(
     peopled: Template, tmp_path: Path, name: str

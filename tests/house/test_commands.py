@@ -12,7 +12,8 @@ TOP = Path(__file__).resolve().parents[2]
 
 def test_every_promised_command_exists_and_is_explained() -> None:
     shown = set(re.findall(r"^  make (\w+)\t\S", make(), flags=re.MULTILINE))
-    assert shown >= {"setup", "demo", "serve", "test", "lint", "bench", "lock", "clean", "help"}
+    promised = "setup demo serve test audit lint bench lock clean help"
+    assert shown >= set(promised.split())
 
 
 def test_make_test_checks_the_house_and_then_runs_pytest() -> None:
@@ -20,7 +21,14 @@ def test_make_test_checks_the_house_and_then_runs_pytest() -> None:
     order = ["ruff format --check", "ruff check", "/mypy", "/lint-imports", "-m pytest"]
     found = [commands.index(command) for command in order]
     assert found == sorted(found)
-    assert commands.rstrip().endswith("-m pytest -n 2 --dist loadfile")
+    assert commands.rstrip().endswith("-m pytest -n 2 --dist loadfile --no-loadscope-reorder")
+
+
+def test_make_audit_runs_every_test_of_an_invariant_and_its_size_is_a_setting() -> None:
+    commands = make("--dry-run", "audit")
+    assert "AUDIT_RUNS=5000 " in commands
+    assert "-m pytest -p tests.audit -m invariant " in commands
+    assert "AUDIT_RUNS=20 " in make("--dry-run", "audit", "AUDIT_RUNS=20")
 
 
 def test_pytest_takes_the_words_in_args() -> None:
@@ -50,7 +58,7 @@ def make(*arguments: str) -> str:
     """What make says, as if called by hand: nothing is taken from a make that runs the tests."""
     program = shutil.which("make")
     assert program is not None
-    apart = {"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "ARGS", "PYTHON"}
+    apart = {"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "ARGS", "AUDIT_RUNS", "PYTHON"}
     environment = {name: value for name, value in os.environ.items() if name not in apart}
     done = subprocess.run(
         [program, "--no-print-directory", *arguments],

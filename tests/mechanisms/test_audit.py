@@ -17,13 +17,14 @@ from app.mechanisms.release import Noise
 from app.mechanisms.sampling import SystemNoise
 from app.planning.plan import Plan, make_plan
 from app.queries.statistics import Exact
+from tests.conftest import Counts
 from tests.mechanisms.law import lower_chance, upper_chance
 from tests.queries.cards import card, question
 from tests.queries.reference import Row, tallied
 
 RUNS = 5000
 ERROR = 5e-7
-pytestmark = pytest.mark.statistical
+pytestmark = [pytest.mark.statistical, pytest.mark.invariant("I24")]
 
 
 class TooSmall(SystemNoise):
@@ -162,11 +163,16 @@ def audited(name: str, noise: Noise) -> float:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_answers_about_neighbours_prove_no_more_loss_than_was_charged(name: str) -> None:
+def test_answers_about_neighbours_prove_no_more_loss_than_was_charged(
+    name: str, counts: Counts
+) -> None:
     assert audited(name, SystemNoise()) <= 1.0
+    counts("answers audited in a process", 2 * RUNS)
 
 
+@pytest.mark.saboteur
 @pytest.mark.parametrize("name", CASES)
-def test_a_scale_three_times_too_small_is_caught(name: str) -> None:
+def test_a_scale_three_times_too_small_is_caught(name: str, counts: Counts) -> None:
     """Missed with probability below 1e-6: the bound is 1.7 and more, give or take 0.1."""
     assert audited(name, TooSmall()) > 1.0
+    counts("answers of saboteurs", 2 * RUNS)

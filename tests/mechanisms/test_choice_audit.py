@@ -9,11 +9,12 @@ from app.datasets import Card
 from app.mechanisms.sampling import SystemNoise
 from app.mechanisms.selection import SelectionRelease
 from app.planning.plan import Plan, make_plan
-from tests.mechanisms.test_audit import loss_at_least, row, values
+from tests.conftest import Counts
+from tests.mechanisms.test_audit import RUNS, loss_at_least, row, values
 from tests.queries.cards import card, question
 from tests.queries.reference import Row, tallied
 
-pytestmark = pytest.mark.statistical
+pytestmark = [pytest.mark.statistical, pytest.mark.invariant("I24")]
 MEMBERS: list[Row] = [{**row(5), "member": True}, {**row(5), "member": False}]
 Case = tuple[Card, dict[str, Any], list[Row], list[Row]]
 CASES: dict[str, Case] = {
@@ -83,12 +84,15 @@ def _sharper(plan: Plan, times: int) -> Plan:
     ],
 )
 def test_answers_about_neighbours_prove_no_more_loss_than_was_charged(
-    name: str, mechanism: dict[str, Any]
+    name: str, mechanism: dict[str, Any], counts: Counts
 ) -> None:
     assert audited(name, mechanism, 1) <= 1.0
+    counts("answers audited in a process", 2 * RUNS)
 
 
+@pytest.mark.saboteur
 @pytest.mark.parametrize("name", CASES)
-def test_a_rate_four_times_too_high_is_caught(name: str) -> None:
+def test_a_rate_four_times_too_high_is_caught(name: str, counts: Counts) -> None:
     """Missed with probability below 1e-6."""
     assert audited(name, KINDS[0], 4) > 1.0
+    counts("answers of saboteurs", 2 * RUNS)

@@ -6,6 +6,7 @@ Hypothesis draws the histories and prints the failing one. Each has a dataset an
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -150,6 +151,7 @@ class History:
         return {name: self.ledger.account(name).balance.common[0] for name in names}
 
 
+@pytest.mark.invariant("I3")
 @PER_EXAMPLE
 @given(batches)
 def test_spends_are_the_sum_of_the_entries_and_within_the_limits_after_every_batch(
