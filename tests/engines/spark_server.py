@@ -18,6 +18,8 @@ START_SECONDS = 120
 HOME = Path(__file__).parents[2] / ".venv" / "spark"
 _PORT = re.compile(r"SparkConnectService' on port (\d+)")
 _STARTED = "Spark Connect server started"
+# It lives for minutes: the compiler that makes the fastest code would cost as much time again.
+_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 def spark_home() -> Path | str:
@@ -42,6 +44,7 @@ class SparkServer:
         folder = Path(tempfile.mkdtemp())
         settings = {
             "spark.executor.memory": "800m",
+            "spark.executor.extraJavaOptions": _JAVA,
             "spark.connect.grpc.binding.port": "0",
             "spark.connect.grpc.binding.address": "127.0.0.1",
             "spark.driver.host": "127.0.0.1",
@@ -59,6 +62,7 @@ class SparkServer:
                 [
                     home / "bin" / "spark-submit",
                     *("--master", "local-cluster[2,1,900]", "--driver-memory", "900m"),
+                    *("--driver-java-options", _JAVA),
                     *(
                         word
                         for key, each in settings.items()
