@@ -7,6 +7,10 @@ AUDIT_RUNS ?= 5000
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
+# What Python compiles is kept (.gitignore knows it): the tests start hundreds of processes, and each
+# would compile the app anew, for longer than it takes to load it.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help setup demo serve test audit lint bench plots lock clean
 
 help: ## show this list
@@ -43,6 +47,7 @@ lock: ## resolve requirements.lock anew (maintainers; needs uv)
 
 clean: ## remove what make built; ledgers and data stay
 	@rm -rf .venv build *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	@find app benchmarks migrations tests -name __pycache__ -prune -exec rm -rf {} +
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \

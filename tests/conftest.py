@@ -6,11 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from tests.order import longest_first
 from tests.postgres import PostgresServer
 from tests.server import Ledger, World, new_ledger, some_rows
 
 STORES = ["sqlite", "postgresql"]
 PEOPLE = {"ada": "analyst", "bob": "analyst", "vera": "viewer"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items[:] = longest_first(items)
 
 
 @pytest.fixture(scope="session")

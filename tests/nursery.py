@@ -119,19 +119,13 @@ def main() -> None:
 
 def _serve_orders(ours: socket.socket) -> bool:
     """Whether this is a child now; False when the tests have gone."""
-    ended: dict[int, int] = {}
+    children = Children()
     with ours, ours.makefile("rwb") as stream:
         for line in stream:
             order = json.loads(line)
-            reply: int | None
-            if "words" in order:
-                threads = len(os.listdir("/proc/self/task"))
-                assert threads == 1, "a fork would leave locks behind that other threads hold"
-                reply = os.fork()
-                if reply == 0:
-                    break
-            else:
-                reply = _code(order["ended"], ended)
+            reply = children.fork() if "words" in order else children.ended(order["ended"])
+            if reply == 0 and "words" in order:
+                break
             stream.write(json.dumps(reply).encode() + b"\n")
             stream.flush()
         else:
@@ -140,13 +134,27 @@ def _serve_orders(ours: socket.socket) -> bool:
     return True
 
 
-def _code(pid: int, ended: dict[int, int]) -> int | None:
-    if pid not in ended:
-        found, status = os.waitpid(pid, os.WNOHANG)
-        if found == 0:
-            return None
-        ended[pid] = os.waitstatus_to_exitcode(status)
-    return ended[pid]
+class Children:
+    """Who was forked, and how they ended."""
+
+    def __init__(self) -> None:
+        self._ended: dict[int, int] = {}
+
+    def fork(self) -> int:
+        threads = len(os.listdir("/proc/self/task"))
+        assert threads == 1, "a fork would leave locks behind that other threads hold"
+        pid = os.fork()
+        self._ended.pop(pid, None)  # the number may have been another's, long ago
+        return pid
+
+    def ended(self, pid: int) -> int | None:
+        """The exit code, or minus the signal; None while it runs. It may be asked for again."""
+        if pid not in self._ended:
+            found, status = os.waitpid(pid, os.WNOHANG)
+            if found == 0:
+                return None
+            self._ended[pid] = os.waitstatus_to_exitcode(status)
+        return self._ended[pid]
 
 
 def _be_another(order: dict[str, Any]) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.nursery import Children
 from tests.server import CHECKOUT, World, ask, count, made
 
 ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="servers are forked on Linux only")
@@ -37,6 +38,19 @@ def test_a_forked_server_leads_a_session_of_its_own_and_its_end_is_heard(world: 
     assert first.process.poll() == -signal.SIGKILL
     second.stop()
     assert second.process.poll() == -signal.SIGTERM  # uvicorn ends well, and then by the signal
+
+
+def test_a_number_that_is_used_again_is_another_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After some ten thousand processes it is: the new one had ended before it began."""
+    statuses = iter([(0, 0), (7, signal.SIGKILL), (0, 0)])
+    monkeypatch.setattr(os, "listdir", lambda _: ["this thread"])
+    monkeypatch.setattr(os, "fork", lambda: 7)
+    monkeypatch.setattr(os, "waitpid", lambda *_: next(statuses))
+    children = Children()
+    assert children.fork() == 7
+    assert [children.ended(7) for _ in range(3)] == [None, -signal.SIGKILL, -signal.SIGKILL]
+    assert children.fork() == 7
+    assert children.ended(7) is None
 
 
 def test_what_a_server_says_before_it_ends_is_heard(world: World) -> None:
