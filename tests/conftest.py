@@ -14,6 +14,13 @@ STORES = ["sqlite", "postgresql"]
 PEOPLE = {"ada": "analyst", "bob": "analyst", "vera": "viewer"}
 
 
+def pytest_report_header(config: pytest.Config) -> str | None:
+    """With several workers pytest does not say that anything was left out."""
+    if config.option.markexpr != "not audit":
+        return None
+    return "left out: more cases of the audits, marked `audit`; `make audit` runs them"
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items[:] = longest_first(items)
 
