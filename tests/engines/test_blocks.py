@@ -82,7 +82,10 @@ ALL: dict[str, BlockTally] = {
 }
 
 
-def by_block(counts: BlockCounts) -> dict[int, tuple[int, ...]]:
+Blocks = dict[int, tuple[int, ...]]
+
+
+def by_block(counts: BlockCounts) -> Blocks:
     return {block: tuple(numbers) for block, *numbers in counts}
 
 
@@ -152,6 +155,51 @@ def test_all_rows_of_a_person_are_in_one_block(room: Room, name: str) -> None:
         after = by_block(room.engine.blocks(left, wanted))
         before = by_block(expected)
         assert sum(before.get(b) != after.get(b) for b in range(BLOCKS)) <= 1
+
+
+def blocks_of(room: Room, table: list[Row], name: str, wanted: BlockTally) -> Blocks:
+    shown = [{**row, "kept": str(row["kept"]).lower()} for row in table]
+    write_csv(room.data / f"{name}.csv", shown, ["x", "kept", "kind", "who"])
+    dataset = room.prepared(f"{name}.csv", BY_PERSON, version_id=name, seed="seed")
+    return by_block(room.engine.blocks(dataset, wanted))
+
+
+@pytest.mark.parametrize("name", ["sums", "middle", "commonest"])
+def test_whoever_comes_goes_or_is_replaced_changes_no_other_block(
+    tmp_path: Path, name: str
+) -> None:
+    """Brute force over all twelve: each gone, each with other rows, each another person. The lot
+    hangs on a person's own rows, so one of other rows may be in another block: two at most."""
+    wanted, whole = replace(ALL[name], persons=True), persons_rows(PERSONS)
+    with room_in(tmp_path) as room:
+        before = blocks_of(room, whole, "whole", wanted)
+        moves = Counter[int]()
+        for who in PERSONS:
+            others = [row for row in whole if row["who"] != who]
+            own = [row for row in whole if row["who"] == who]
+            neighbours = {
+                "gone": (others, 1),
+                "otherwise": ([*others, *({**row, "x": 50 - i} for i, row in enumerate(own))], 2),
+                "replaced": ([*({**row, "who": f"new {who}"} for row in own), *others], 2),
+            }
+            for kind, (table, most) in neighbours.items():
+                after = blocks_of(room, table, f"{kind}-{who}", wanted)
+                moved = sum(before.get(b) != after.get(b) for b in range(BLOCKS))
+                assert moved <= most, (kind, who)
+                moves[moved] += 1
+        if name == "sums":  # a vote or a middle may stay as it was
+            assert moves[2] > 0
+
+
+def test_lots_of_persons_are_even(room: Room) -> None:
+    """3,000 persons of two rows in 10 blocks: each count is binomial with deviation 16.4, so one is
+    off by 90 with probability below 1e-6."""
+    table = [{**row_of(i % 7), "who": f"p{i % 3000}"} for i in range(6000)]
+    wanted = replace(asked(Added(), blocks=10), persons=True)
+    counts = [numbers[0] for numbers in blocks_of(room, table, "even", wanted).values()]
+    assert len(counts) == 10
+    assert all(count % 2 == 0 for count in counts)
+    assert max(abs(count // 2 - 300) for count in counts) < 90
 
 
 def test_the_number_that_tells_persons_apart_would_be_no_lot(room: Room) -> None:
