@@ -300,3 +300,13 @@ class Dataset:
     closed: bool
     created_at: int  # microseconds since 1970
     celled: bool = False  # has this dataset, or another name of its book, declared cells
+
+    @property
+    def paths(self) -> list[str]:
+        """Where the rows of every epoch are, the source's first."""
+        return [self.source.path, *(epoch.path for epoch in self.version.appended)]
+
+    @property
+    def digests(self) -> list[str]:
+        """What was registered of each of the paths."""
+        return [self.version.digest, *(epoch.digest for epoch in self.version.appended)]

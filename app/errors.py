@@ -21,6 +21,7 @@ AppError
 │   └── AccountFrozen         the limit was lowered below what is spent
 ├── EngineError
 │   ├── EngineUnavailable     the data cannot be opened; no row was read
+│   │   └── SourceChanged     they are not what was registered
 │   └── EngineFailed          failed after data was asked; never says why
 ├── QuestionForfeited         charged, could not be answered, never will be
 ├── QuestionVoided            charged, given back, because no data was read
@@ -163,6 +164,10 @@ class EngineError(AppError):
 
 
 class EngineUnavailable(EngineError):
+    pass
+
+
+class SourceChanged(EngineUnavailable):
     pass
 
 

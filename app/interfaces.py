@@ -77,9 +77,6 @@ class Stop(Protocol):
 class Engine(Protocol):
     """Exact statistics over one kind of data source. Synchronous; called from a thread."""
 
-    # Does what is prepared stay so? If not, `prepare` looks again before every charge.
-    lasting: bool
-
     def inspect(self, source: Source, card: Card) -> Inspection:
         """Check the card against names and types, never against values.
 
@@ -98,12 +95,19 @@ class Engine(Protocol):
     def prepare(self, dataset: Dataset) -> None:
         """Make the dataset's version ready to be asked; for no question, and before any charge.
 
-        Raises EngineUnavailable if the source is gone or is not the one that was registered.
+        Raises SourceChanged if the source is not what was registered, EngineUnavailable if it is
+        gone or cannot be read.
         """
         ...
 
     def ready(self, dataset: Dataset) -> bool:
-        """Is the version prepared? Reads no row."""
+        """May it be asked without `prepare`: is the version prepared, and the source what was
+        registered, as far as that is seen at a glance? Called before every charge, by whoever must
+        not wait. Reads no row."""
+        ...
+
+    def lost(self, dataset: Dataset) -> bool:
+        """Has the version that was prepared been deleted meanwhile? Reads no row."""
         ...
 
     def prepared(self) -> list[str]:

@@ -6,7 +6,7 @@ The order is the promise, and is kept in `charging.py`; here is what is done und
 import asyncio
 import re
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from typing_extensions import override
@@ -61,7 +61,6 @@ class AnswerQuery(Charging[Plan]):
     lease_seconds: float
     limits: AnswerLimits
     release_grid_seconds: float = 0.0
-    _ready: set[str] = field(default_factory=set)
 
     async def __call__(
         self, asked: AskedOnce, wait_seconds: float | None = None
@@ -202,8 +201,7 @@ class AnswerQuery(Charging[Plan]):
         )
 
     def _must_be_there(self, engine: Engine, dataset: Dataset) -> None:
-        if engine.lasting and not engine.ready(dataset):
-            self._ready.discard(dataset.version.id)
+        if engine.lost(dataset):
             raise EngineUnavailable("The prepared data are gone; nothing was read.")
 
     def _noisy(self, begun: Begun[Plan], exact: Any) -> str:

@@ -7,7 +7,7 @@ when the stream was opened. One ask at a time holds a stream; others wait for a 
 import asyncio
 import json
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -80,7 +80,6 @@ class AskStream:
     threads: ThreadPoolExecutor
     lease_seconds: float
     release_grid_seconds: float = 0.0
-    _ready: set[str] = field(default_factory=set)
 
     async def __call__(self, asked: AskedOfStream) -> Reply:
         reach("F1")
@@ -125,9 +124,7 @@ class AskStream:
             if dataset.version.number == 1 and dataset.version.digest != stream.digest:
                 # Its node is of the old rows, or may be, and is drawn once.
                 return secret, Conflict(REPLACED)
-        return secret, await why_not(
-            dataset, self.engines, self.threads, self._ready, _they_own_a_stream
-        )
+        return secret, await why_not(dataset, self.engines, self.threads, _they_own_a_stream)
 
     async def _submitted(self, order: ClaimOrder) -> object:
         """What comes of the claim once no other ask holds the stream."""
@@ -185,8 +182,7 @@ class AskStream:
         secret: int | None,
         claim: Claimed,
     ) -> _Drawn:
-        if engine.lasting and not engine.ready(dataset):
-            self._ready.discard(dataset.version.id)
+        if engine.lost(dataset):
             raise EngineUnavailable("The prepared data are gone; nothing was read.")
         reach("F5")
         if isinstance(plan.counter, AboveThreshold):

@@ -21,6 +21,7 @@ from app.errors import (
     NoGrant,
     QuestionForfeited,
     QuestionVoided,
+    SourceChanged,
     StillRunning,
 )
 from app.faults import reach
@@ -51,8 +52,11 @@ VOIDED = (
     "charge was given back. Ask again with a new Idempotency-Key."
 )
 DATA_AWAY = (
-    "The data cannot be opened now: their source cannot be reached, or is not what was registered. "
-    "Nothing was charged."
+    "The data cannot be opened now: their source is gone or cannot be reached. Nothing was charged."
+)
+DATA_CHANGED = (
+    "The source has changed since it was registered. Nothing is asked of it until a new version is "
+    "declared, or it is again what it was. Nothing was charged."
 )
 STALE_TRIES = 5
 
@@ -134,7 +138,6 @@ class Charging(Generic[P]):
     threads: ThreadPoolExecutor
     lease_seconds: float
     release_grid_seconds: float
-    _ready: set[str]  # versions seen ready; looking costs 70 us
 
     async def _begin(
         self, asked: AskedOnce, at_once: Answering[P] | None = None
@@ -171,7 +174,6 @@ class Charging(Generic[P]):
             dataset,
             self.engines,
             self.threads,
-            self._ready,
             lambda: self._must_have_grant(principal, dataset),
         )
 
@@ -237,24 +239,23 @@ async def why_not(
     dataset: Dataset,
     engines: Engines,
     threads: ThreadPoolExecutor,
-    ready: set[str],
     must_know: Callable[[], Awaitable[None]],
 ) -> AppError | None:
     """Why nothing new may be asked of this dataset now. A version that this server has not prepared
-    is prepared here, for no question and before any charge, if the caller may know of it."""
+    is prepared here, and a source that may have changed is read, for no question and before any
+    charge, if the caller may know of it."""
     if dataset.closed:
         return DatasetClosed("This dataset is closed: nothing new is answered about it.")
-    if dataset.version.id in ready:
-        return None
     engine = engines.engine(dataset.source.engine)
-    if not engine.ready(dataset):
-        await must_know()
-        try:
-            await asyncio.get_running_loop().run_in_executor(threads, engine.prepare, dataset)
-        except EngineUnavailable:
-            return EngineUnavailable(DATA_AWAY)
-    if engine.lasting:
-        ready.add(dataset.version.id)
+    if engine.ready(dataset):
+        return None
+    await must_know()
+    try:
+        await asyncio.get_running_loop().run_in_executor(threads, engine.prepare, dataset)
+    except SourceChanged:
+        return SourceChanged(DATA_CHANGED)
+    except EngineUnavailable:
+        return EngineUnavailable(DATA_AWAY)
     return None
 
 

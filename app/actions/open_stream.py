@@ -3,7 +3,7 @@ answer, so that one charge never has two of it."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from typing_extensions import override
 
@@ -32,7 +32,6 @@ class OpenStream(Charging[StreamPlan]):
     threads: ThreadPoolExecutor
     lease_seconds: float
     release_grid_seconds: float = 0.0
-    _ready: set[str] = field(default_factory=set)
 
     @override
     async def _refusal(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from app.access import Principal, Role
 from app.actions.clear_versions import ClearVersions, dropped_if_refused
 from app.datasets import Dataset, Version
-from app.errors import Conflict, Invalid
+from app.errors import Conflict, FieldError, Invalid
 from app.interfaces import Datasets, Engines
 from app.names import new_id
 
@@ -27,7 +27,12 @@ class RefreshDataset:
         principal.must_be(Role.ADMIN)
         before = self.datasets.find(name)
         engine = self.engines.engine(before.source.engine)
-        inspection = engine.inspect(before.source, before.card)
+        try:
+            inspection = engine.inspect(before.source, before.card)
+        except Invalid as unfit:  # it names fields of a registration, which this is not
+            rules = (f"{each.pointer} as it was registered: {each.rule}" for each in unfit.fields)
+            fields = [FieldError("/refresh", rule) for rule in rules]
+            raise Invalid("/refresh: a source that fits what was registered", *fields) from None
         if inspection.digest == before.version.digest:
             raise Conflict("The source is what was registered: there is nothing to declare.")
         _must_be_free_to_change(before, same=self.datasets.holds(before, inspection))

@@ -37,6 +37,7 @@ STATUSES: dict[type[AppError], int] = {
     errors.BudgetExhausted: 402,
     errors.AccountFrozen: 423,
     errors.EngineUnavailable: 503,
+    errors.SourceChanged: 503,
     errors.EngineFailed: 503,
     errors.QuestionForfeited: 503,
     errors.QuestionVoided: 503,

@@ -22,7 +22,7 @@ from app.engines.fingerprint import contents_of
 from app.engines.fitting import check_fit
 from app.engines.graph import count_graph
 from app.engines.layout import Layout
-from app.engines.paths import WANTED, SourceFiles, resolve_source
+from app.engines.paths import WANTED, SourceFiles, registered_sources, resolve_source
 from app.engines.prepare import (
     clear_unfinished,
     drop_version,
@@ -34,6 +34,7 @@ from app.engines.reading import readable
 from app.engines.records import DuckDBRecords, KeptRecords
 from app.engines.sources import SourceTable, open_table, source_digest, source_state
 from app.engines.sql_engine import SqlEngine
+from app.engines.unchanged import Unchanged
 from app.engines.versions import OpenVersions
 from app.engines.watchdog import WATCHDOG
 from app.errors import EngineUnavailable, Invalid
@@ -60,8 +61,6 @@ class DuckDBAsking:
 class DuckDBEngine(SqlEngine):
     """Implements `interfaces.Engine`. Safe to call from many threads."""
 
-    lasting = True
-
     def __init__(
         self,
         *,
@@ -81,6 +80,8 @@ class DuckDBEngine(SqlEngine):
             home.resolve(), memory_limit, threads, prepared_bytes_max=prepared_bytes_max
         )
         self._data_roots = data_roots
+        self._unchanged = Unchanged(data_roots)
+        self._there: set[str] = set()  # versions seen prepared; looking costs 70 us
         self._timeout_seconds = timeout_seconds
         self._ingest_timeout_seconds = ingest_timeout_seconds
         self._versions = OpenVersions(self._limits, open_versions_max)
@@ -88,21 +89,27 @@ class DuckDBEngine(SqlEngine):
 
     def inspect(self, source: Source, card: Card) -> Inspection:
         found = resolve_source(source.path, self._data_roots)
-        return readable(lambda: self._inspect(found, card))
+        return readable(lambda: self._inspect(found, card), at="/source/path")
 
     def inspect_epoch(self, dataset: Dataset, path: str) -> EpochInspection:
         try:
             found = resolve_source(path, self._data_roots)
         except Invalid:
             raise Invalid.field(AT, WANTED) from None
-        return readable(lambda: self._inspect_epoch(dataset, found))
+        return readable(lambda: self._inspect_epoch(dataset, found), at=AT)
 
     def prepare(self, dataset: Dataset) -> None:
         if not self.ready(dataset):
             readable(lambda: self._prepare(dataset))
 
     def ready(self, dataset: Dataset) -> bool:
-        return version_path(self._limits.home, dataset).exists()
+        return dataset.version.id in self._there and self._unchanged.seems_so(dataset)
+
+    def lost(self, dataset: Dataset) -> bool:
+        if version_path(self._limits.home, dataset).exists():
+            return False
+        self._there.discard(dataset.version.id)
+        return True
 
     def prepared(self) -> list[str]:
         clear_unfinished(self._limits.home)
@@ -111,6 +118,8 @@ class DuckDBEngine(SqlEngine):
     def drop(self, version_id: str) -> bool:
         dropped = drop_version(self._limits.home, version_id)
         self._versions.drop(version_id)
+        self._there.discard(version_id)
+        self._unchanged.forget(version_id)
         return dropped
 
     @contextmanager
@@ -150,19 +159,18 @@ class DuckDBEngine(SqlEngine):
         return Inspection(digest, contents, str(source.place), _parts(source))
 
     def _prepare(self, dataset: Dataset) -> None:
-        sources = self._sources(dataset)
-        prepare_version(dataset, sources, self._limits, self._ingest_timeout_seconds)
-
-    def _sources(self, dataset: Dataset) -> list[SourceFiles]:
-        """The source, and those of the epochs after it."""
-        paths = [dataset.source.path, *(epoch.path for epoch in dataset.version.appended)]
-        try:
-            return [resolve_source(path, self._data_roots) for path in paths]
-        except Invalid:  # they were there when they were registered
-            raise EngineUnavailable("The source is gone.") from None
+        sources = registered_sources(dataset, self._data_roots)
+        if self.lost(dataset):
+            limits, seconds = self._limits, self._ingest_timeout_seconds
+            prepare_version(dataset, sources, self._unchanged, limits, seconds)
+        else:
+            self._unchanged.must_be(dataset, sources)
+        self._there.add(dataset.version.id)
 
     def _inspect_epoch(self, dataset: Dataset, added: SourceFiles) -> EpochInspection:
-        sources = [*self._sources(dataset), added]
+        earlier = registered_sources(dataset, self._data_roots)
+        self._unchanged.must_be(dataset, earlier)
+        sources = [*earlier, added]
         state, digest = source_state(added), source_digest(added)
         files = [file for source in sources for file in source.files]
         with (

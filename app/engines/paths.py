@@ -10,7 +10,8 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.errors import Invalid
+from app.datasets import Dataset
+from app.errors import EngineUnavailable, Invalid
 
 SUFFIXES = (".csv", ".parquet")
 # DuckDB reads these as patterns, and a pattern could name more than one file.
@@ -40,6 +41,16 @@ def resolve_source(path: str, data_roots: tuple[Path, ...]) -> SourceFiles:
     if found is None:
         raise Invalid.field("/source/path", WANTED)
     return found
+
+
+def registered_sources(dataset: Dataset, data_roots: tuple[Path, ...]) -> list[SourceFiles]:
+    """Of a dataset's source, and of the epochs after it, which were there when it was registered.
+    Raises EngineUnavailable."""
+    found = [_find(path, data_roots) for path in dataset.paths]
+    known = [each for each in found if each is not None]
+    if len(known) < len(found):
+        raise EngineUnavailable("The source is gone.")
+    return known
 
 
 def folder_names(folder: Path) -> tuple[str, ...]:

@@ -23,9 +23,10 @@ from app.engines.fitting import check_fit
 from app.engines.layout import TABLE, persons_are_told_apart
 from app.engines.paths import SourceFiles
 from app.engines.size_limit import limited_size
-from app.engines.sources import open_table, source_digest, source_state
+from app.engines.sources import open_table, source_state
+from app.engines.unchanged import Unchanged
 from app.engines.watchdog import WATCHDOG
-from app.errors import EngineUnavailable
+from app.errors import EngineUnavailable, SourceChanged
 
 _VERSION_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _PERSONS = ".persons"  # in the name of a version in which persons are told apart
@@ -84,12 +85,16 @@ def clear_unfinished(home: Path) -> None:
 
 
 def prepare_version(
-    dataset: Dataset, sources: Sequence[SourceFiles], limits: Limits, timeout_seconds: float
+    dataset: Dataset,
+    sources: Sequence[SourceFiles],
+    unchanged: Unchanged,
+    limits: Limits,
+    timeout_seconds: float,
 ) -> None:
     """Build the version, of its source and the epochs after it, unless it is there.
 
-    Raises EngineUnavailable if one is not what was registered, and whatever duckdb raises if it
-    cannot be read; OverSize if the version would be larger than it may.
+    Raises SourceChanged if one is not what was registered, and whatever duckdb raises if it cannot
+    be read; OverSize if the version would be larger than it may.
     """
     final = version_path(limits.home, dataset)
     if final.exists():
@@ -102,7 +107,7 @@ def prepare_version(
         building = final.with_suffix(".building")
         _remove(building)  # what a process that was killed left behind
         try:
-            _build(dataset, sources, building, limits, timeout_seconds)
+            _build(dataset, sources, unchanged, building, limits, timeout_seconds)
             _flush(building)
             os.rename(building, final)
             _flush(final.parent)
@@ -113,15 +118,14 @@ def prepare_version(
 def _build(
     dataset: Dataset,
     sources: Sequence[SourceFiles],
+    unchanged: Unchanged,
     building: Path,
     limits: Limits,
     timeout_seconds: float,
 ) -> None:
     states = [source_state(source) for source in sources]
-    version, card = dataset.version, dataset.card
-    registered = [version.digest, *(epoch.digest for epoch in version.appended)]
-    if [source_digest(source) for source in sources] != registered:
-        raise EngineUnavailable("The source is not what was registered.")
+    unchanged.must_be(dataset, sources)
+    card = dataset.card
     files = [file for source in sources for file in source.files]
     with (
         connect_to_ingest(str(building), files, limits) as connection,
@@ -133,10 +137,10 @@ def _build(
             check_fit(card, table)
         _write_categories(connection, dataset)
         raw = [file_rows(card, table) for table in tables]
-        rows = written(cleaned_rows(card, raw, version.seed), DUCKDB)
+        rows = written(cleaned_rows(card, raw, dataset.version.seed), DUCKDB)
         connection.execute(f'CREATE TABLE "{TABLE}" AS {rows.text}', rows.parameters)
     if [source_state(source) for source in sources] != states:
-        raise EngineUnavailable("The source is not what was registered.")
+        raise SourceChanged("The source changed while it was read.")
 
 
 def _write_categories(connection: duckdb.DuckDBPyConnection, dataset: Dataset) -> None:

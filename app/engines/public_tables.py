@@ -39,12 +39,7 @@ class FilePublicTables:
             rule = "another file than the source: what a public table says is shown to everybody"
             raise Invalid.field(f"{at}/path", rule)
         (self.limits.home / "tmp").mkdir(mode=0o700, parents=True, exist_ok=True)
-        try:
-            lines = readable(lambda: self._read(found, key, value, at))
-        except EngineUnavailable:
-            lines = None
-        if lines is None:
-            raise Invalid.field(f"{at}/path", f"{WANTED} that can be read as such")
+        lines = readable(lambda: self._read(found, key, value, at), at=f"{at}/path")
         if len(lines) > LOOKUP_MAX:
             raise Invalid.field(f"{at}/path", f"a file of at most {LOOKUP_MAX} lines")
         return lines

@@ -27,7 +27,7 @@ from app.engines.records import KeptRecords, selected_records
 from app.engines.sql_engine import Asking, SqlEngine
 from app.engines.table import Table
 from app.engines.table_rows import table_rows
-from app.errors import EngineUnavailable, Invalid
+from app.errors import EngineUnavailable, Invalid, SourceChanged
 from app.interfaces import EpochInspection, Inspection
 from app.queries.statistics import EdgeTally, GraphCounts, Matrix, Records
 
@@ -87,7 +87,6 @@ class RemoteEngine(SqlEngine):
     """Implements `interfaces.Engine` but for the sessions, which each database has of its own."""
 
     dialect: Dialect
-    lasting = False  # what was there a moment ago may be gone
 
     def __init__(self, memo_size: int) -> None:
         super().__init__(memo_size)
@@ -120,7 +119,7 @@ class RemoteEngine(SqlEngine):
 
         def look(session: Session) -> EpochInspection:
             new = _found(session, path, "append")
-            tables = [_found(session, name, "append") for name in _names(dataset)]
+            tables = [_found(session, name, "append") for name in dataset.paths]
             _check_epoch(card, tables[0], new)
             state = session.state(path)
             content = self._content(session, [new])
@@ -160,6 +159,10 @@ class RemoteEngine(SqlEngine):
         """Nothing is prepared: `prepare` looks every time."""
         return False
 
+    def lost(self, dataset: Dataset) -> bool:
+        """Nothing that was prepared can be; whoever asks looks again at the tables."""
+        return False
+
     def prepare(self, dataset: Dataset) -> None:
         with self._asking(dataset):
             pass
@@ -190,10 +193,10 @@ class RemoteEngine(SqlEngine):
         with self._lock:
             layout = self._layouts.get(dataset.version.id)
         if layout is None:
-            tables = [session.table(name) for name in _names(dataset)]
+            tables = [session.table(name) for name in dataset.paths]
             known = [each for each in tables if each is not None]
             if len(known) < len(tables):
-                raise EngineUnavailable(CHANGED)
+                raise SourceChanged(CHANGED)
             card, seed = dataset.card, dataset.version.seed
             rows = cleaned_rows(card, [table_rows(card, each) for each in known], seed)
             layout = Layout(card, self.dialect, rows.subquery(TABLE))
@@ -231,11 +234,9 @@ class _Asking(AbstractContextManager[RemoteAsking]):
         raise EngineUnavailable(UNREACHABLE)  # no row was asked for yet
 
     def _known(self, session: Session) -> Layout:
-        version = self._dataset.version
-        registered = [version.digest, *(epoch.digest for epoch in version.appended)]
-        states = [_digest(session.state(name)) for name in _names(self._dataset)]
-        if states != registered:
-            raise EngineUnavailable(CHANGED)
+        states = [_digest(session.state(name)) for name in self._dataset.paths]
+        if states != self._dataset.digests:
+            raise SourceChanged(CHANGED)
         return self._engine._layout(self._dataset, session)
 
     @override
@@ -255,10 +256,6 @@ def _whole(number: Decimal) -> int:
     if number != number.to_integral_value():
         raise TypeError("an exact statistic is a whole number")
     return int(number)
-
-
-def _names(dataset: Dataset) -> list[str]:
-    return [dataset.source.path, *(epoch.path for epoch in dataset.version.appended)]
 
 
 def _digest(state: str) -> str:

@@ -5,6 +5,7 @@ type is ever guessed from values, so that the card alone decides what a field me
 files of a folder are one relation, in the order of columns of the first.
 """
 
+import codecs
 import csv
 import hashlib
 import io
@@ -79,10 +80,11 @@ def _described(connection: duckdb.DuckDBPyConnection, path: str) -> list[tuple[s
 def _header(path: Path) -> tuple[str, ...]:
     with path.open("rb") as file:
         start = file.read(HEADER_BYTES_MAX)
-    text = io.StringIO(start.decode("utf-8-sig", errors="replace"), newline="")
+    decoder = codecs.getincrementaldecoder("utf-8-sig")()  # the last letter may be cut in two
     try:
+        text = io.StringIO(decoder.decode(start), newline="")
         names = tuple(next(csv.reader(text, strict=True), ()))
-    except csv.Error:
+    except (csv.Error, UnicodeError):
         names = ()
     if not names:
         raise Unreadable

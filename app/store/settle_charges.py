@@ -2,7 +2,14 @@
 
 from typing import Any
 
-from app.errors import AppError, IdempotencyConflict, NoGrant, NotFound, StillRunning
+from app.errors import (
+    AppError,
+    IdempotencyConflict,
+    NoGrant,
+    NotFound,
+    SourceChanged,
+    StillRunning,
+)
 from app.ledger.account import EVERYBODY, NO_GRANT, account_id
 from app.ledger.loss_record import loss_record
 from app.ledger.protocol import (
@@ -91,6 +98,8 @@ class ChargeBatch(ChargeRows):
             raise NoGrant(NO_GRANT)
         if earlier is not None:
             raise IdempotencyConflict("This Idempotency-Key was used with another body.")
+        if isinstance(order.refusal, SourceChanged):
+            raise order.refusal  # a stored answer would be taken for one about the rows there now
         if not order.fresh and order.reuse_key in self._reusable:
             return self._reuse(order, *self._reusable[order.reuse_key])
         if order.refusal is not None:

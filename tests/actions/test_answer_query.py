@@ -59,13 +59,10 @@ NOTHING = (0, 0)
 class Spoiled:
     """The real engine, but for one fault; counts how often it was asked."""
 
-    lasting = True
-
     def __init__(self, service: Service, fault: BaseException | float | None) -> None:
         self._real: Engine = service.stores.engines.engine("duckdb")
         self._fault = fault
         self.asked = 0
-        self._looks = 0
 
     def engine(self, name: str) -> Engine:
         return self
@@ -92,10 +89,11 @@ class Spoiled:
         return self._real.stoppable(stop)
 
     def ready(self, dataset: Dataset) -> bool:
+        return self._real.ready(dataset)
+
+    def lost(self, dataset: Dataset) -> bool:
         """There before the charge; with EngineUnavailable for a fault, gone after it."""
-        self._looks += 1
-        gone = isinstance(self._fault, EngineUnavailable) and self._looks % 2 == 0
-        return not gone and self._real.ready(dataset)
+        return isinstance(self._fault, EngineUnavailable) or self._real.lost(dataset)
 
     def exact(self, dataset: Dataset, tally: Tally, asker: str) -> Exact:
         self.asked += 1

@@ -196,7 +196,7 @@ def test_a_changed_table_is_not_asked_until_it_is_declared_anew(databases: Datab
     )
     before = databases.spent(dataset)
     refused = databases.asked(dataset, {"kind": "count"})
-    assert refused.status_code == 503
+    assert (refused.status_code, refused.json()["type"]) == (503, "/problems/source-changed")
     assert "Nothing was charged" in refused.json()["detail"]
     assert databases.spent(dataset) == before
     made(world.admin.patch(f"/v1/datasets/{dataset}", json={"refresh": True, "reason": "more"}))

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from decimal import Decimal
 
 import duckdb
+import httpx
 import pytest
 
 from tests.server import (
@@ -116,7 +117,8 @@ def test_the_same_data_under_another_name_meet_their_old_loss(
     assert ask(client, count(second, 0.4), new_key()).status_code == 402
     made(ask(client, count(second, 0.3), new_key()))
     assert world.spent(first, "*") == 1
-    assert ask(client, count(first, 0.1), new_key()).status_code == 402
+    refused = ask(client, count(first, 0.1), new_key()).status_code
+    assert refused == (503 if again is with_other_rows_in_the_same_place else 402)
     world.must_be_sound()
 
 
@@ -221,17 +223,35 @@ def test_a_card_that_does_not_hold_together_is_refused_by_field(
 def test_a_file_that_is_not_what_its_name_says_is_refused_without_a_word_of_it(
     live: World,
 ) -> None:
+    dataset = live.dataset()
     for name, content in (
         ("broken.parquet", b"PAR1 secret-cell PAR1"),
         ("broken.csv", b'age,income,region,smoker,seen\n1,"secret-cell\n'),
         ("empty.csv", b""),
         ("binary.csv", b"\xff\xfe secret-cell \x00\n"),
+        ("short.csv", b"age,income,region,smoker,seen\n1,2,secret-cell\n"),
+        ("long.csv", b"age,income,region,smoker,seen\n1,2,3,4,5,secret-cell\n"),
+        ("latin.csv", b"age,income,region,smoker,seen\n1,2,secret-cell\xe9,4,5\n"),
     ):
         (live.ledger.data / name).write_bytes(content)
-        reply = live.admin.post("/v1/datasets", json=card(name))
-        assert reply.status_code in (422, 503), reply.text
-        assert "secret-cell" not in reply.text
+        body = card(name)
+        told = [must_be_refused(live.admin.post("/v1/datasets", json=body), "/source/path")]
+        assert live.admin.get(f"/v1/datasets/{body['name']}").status_code == 404
+        append = {"append": {"path": name}}
+        told.append(
+            must_be_refused(
+                live.admin.patch(f"/v1/datasets/{dataset}", json=append), "/append/path"
+            )
+        )
+        assert "secret-cell" not in "".join(told)
     assert "secret-cell" not in live.server.output()
+    assert made(live.admin.get(f"/v1/datasets/{dataset}"))["version"] == 1
+
+
+def must_be_refused(reply: httpx.Response, pointer: str) -> str:
+    assert reply.status_code == 422, reply.text
+    assert [error["pointer"] for error in reply.json()["errors"]] == [pointer]
+    return reply.text
 
 
 def test_values_that_do_not_fit_the_card_are_fitted_and_told_to_nobody(live: World) -> None:

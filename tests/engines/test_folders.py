@@ -81,7 +81,7 @@ def test_files_of_other_columns_are_named_at_registration(
 
 def test_a_file_that_is_no_parquet_makes_the_folder_unreadable(room: Room, folder: Path) -> None:
     (folder / "part-9.parquet").write_bytes(b"PAR1 SECRET PAR1")
-    with pytest.raises(EngineUnavailable) as refused:
+    with pytest.raises(Invalid, match="/source/path") as refused:
         room.register("parts", CARD)
     assert "SECRET" not in str(refused.value)
     assert refused.value.__context__ is None

@@ -15,7 +15,7 @@ import pytest
 from app.datasets import Card, Dataset
 from app.engines.connect import Limits, connect_to_ask
 from app.engines.prepare import _lock, _locked, version_path
-from app.errors import EngineUnavailable
+from app.errors import EngineUnavailable, SourceChanged
 from app.queries.statistics import ByValues, Compare, Rows, Tally, Total, Values
 from tests.engines.tables import Room, card_of, card_with, stored, write_csv, write_parquet
 
@@ -187,9 +187,9 @@ def test_what_an_older_server_prepared_without_persons_is_built_again(room: Room
     older.parent.mkdir(mode=0o700)
     with duckdb.connect(str(older)) as connection:
         connection.execute("CREATE TABLE rows AS SELECT 1 AS c0, 2.0 AS c1, 4294967296 AS s1")
-    assert not room.engine.ready(dataset)
+    assert room.engine.lost(dataset)
     room.engine.prepare(dataset)
-    assert room.engine.ready(dataset)
+    assert not room.engine.lost(dataset)
     assert {row[-1] for row in stored(room, dataset)} == {1, 2}
     assert room.ask(dataset, COUNT) == ((2,),)
     assert room.engine.prepared() == [dataset.version.id]
@@ -201,7 +201,7 @@ def test_a_changed_source_is_refused(room: Room) -> None:
     write_csv(room.data / "t.csv", [{"x": 1}])
     dataset = room.register("t.csv", card_of({"name": "x", "type": "boolean"}))
     write_csv(room.data / "t.csv", [{"x": 0}])
-    with pytest.raises(EngineUnavailable, match="not what was registered"):
+    with pytest.raises(SourceChanged, match="not what was registered"):
         room.engine.prepare(dataset)
     (room.data / "t.csv").unlink()
     with pytest.raises(EngineUnavailable):
@@ -210,12 +210,11 @@ def test_a_changed_source_is_refused(room: Room) -> None:
     assert not list(room.home.glob("versions/*.building*"))
 
 
-def test_a_prepared_version_outlives_its_source_and_is_not_built_again(room: Room) -> None:
+def test_a_prepared_version_is_not_built_again(room: Room) -> None:
     write_csv(room.data / "t.csv", [{"x": 1}])
     dataset = room.prepared("t.csv", card_of({"name": "x", "type": "boolean"}))
     path = version_path(room.home, dataset)
     before = os.stat(path)
-    (room.data / "t.csv").unlink()
     room.engine.prepare(dataset)
     assert os.stat(path) == before
     assert stat.S_IMODE(os.stat(path.parent).st_mode) == 0o700

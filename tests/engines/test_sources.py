@@ -1,7 +1,7 @@
 import pytest
 
 from app.datasets import Source
-from app.errors import EngineUnavailable, Invalid
+from app.errors import Invalid
 from tests.engines.tables import Room, card_of, stored, write_parquet
 
 BAD_FILES = {
@@ -11,27 +11,30 @@ BAD_FILES = {
     "not UTF-8": b"x,y\n1,SECRET\xff\xfe\n",
     "empty": b"",
     "a broken header": b'x,"y\n',
+    "a header that is not UTF-8": b"x,SECRET\xff\n1,2\n",
+    "UTF-16": "x,y\n1,SECRET\n".encode("utf-16"),
 }
 
 
 @pytest.mark.parametrize("name", BAD_FILES)
 def test_a_malformed_csv_is_found_at_registration(room: Room, name: str) -> None:
     (room.data / "t.csv").write_bytes(BAD_FILES[name])
-    with pytest.raises(EngineUnavailable) as refused:
+    with pytest.raises(Invalid) as refused:
         room.register("t.csv", card_of({"name": "x", "type": "boolean"}))
+    assert [field.pointer for field in refused.value.fields] == ["/source/path"]
     assert "SECRET" not in str(refused.value)
     assert refused.value.__context__ is None
 
 
 def test_a_malformed_line_far_down_is_found_at_registration(room: Room) -> None:
     (room.data / "t.csv").write_bytes(b"x,y\n" + b"1,2\n" * 300_000 + b"1\n")
-    with pytest.raises(EngineUnavailable):
+    with pytest.raises(Invalid, match="/source/path"):
         room.register("t.csv", card_of({"name": "x", "type": "boolean"}))
 
 
 def test_a_parquet_file_that_is_none_is_refused(room: Room) -> None:
     (room.data / "t.parquet").write_bytes(b"x\n1\n")
-    with pytest.raises(EngineUnavailable):
+    with pytest.raises(Invalid, match="/source/path"):
         room.register("t.parquet")
 
 
