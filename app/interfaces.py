@@ -77,6 +77,9 @@ class Stop(Protocol):
 class Engine(Protocol):
     """Exact statistics over one kind of data source. Synchronous; called from a thread."""
 
+    # Does what is prepared stay so? If not, `prepare` is no more than a look, at every question.
+    lasting: bool
+
     def inspect(self, source: Source, card: Card) -> Inspection:
         """Check the card against names and types, never against values.
 

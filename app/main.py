@@ -20,6 +20,7 @@ from app.actions.grant_budget import GrantBudget
 from app.actions.open_stream import OpenStream
 from app.actions.preview_queries import PreviewQueries
 from app.actions.preview_stream import PreviewStream
+from app.actions.readiness import Readiness
 from app.actions.refresh_dataset import RefreshDataset
 from app.actions.register_dataset import RegisterDataset
 from app.actions.trace_tradeoff import TraceTradeoff
@@ -165,6 +166,7 @@ def application(settings: Settings | None = None) -> ASGIApp:
         seal = KeySeal(given.secret_key, given.home if given.embedded else None)
         threads = ThreadPoolExecutor(ENGINE_THREADS, thread_name_prefix="engine")
         learners = ThreadPoolExecutor(LEARNING_THREADS, thread_name_prefix="learner")
+        readiness = Readiness(stores.engines, threads)
         background = Background()
         threads.submit(stores.clear_versions)
         # What is loaded by now stays for good; with every few requests the collector would look
@@ -178,6 +180,7 @@ def application(settings: Settings | None = None) -> ASGIApp:
                     writer,
                     catalogue,
                     stores.engines,
+                    readiness,
                     noise,
                     planner,
                     threads,
@@ -198,7 +201,7 @@ def application(settings: Settings | None = None) -> ASGIApp:
                 open_stream=OpenStream(
                     writer,
                     catalogue,
-                    stores.engines,
+                    readiness,
                     noise,
                     seal,
                     StreamPlanner(),
@@ -210,6 +213,7 @@ def application(settings: Settings | None = None) -> ASGIApp:
                     writer,
                     catalogue,
                     stores.engines,
+                    readiness,
                     stores.streams,
                     noise,
                     seal,

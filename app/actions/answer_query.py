@@ -16,6 +16,7 @@ from app.actions.background import Background
 from app.actions.charging import AskedOnce, Begun, Charging, Reply, told
 from app.actions.engine_data import EngineData
 from app.actions.long_run import LongRun, kept_alive
+from app.actions.readiness import Readiness
 from app.datasets import Dataset
 from app.errors import AppError, EngineFailed, EngineUnavailable, StillRunning, TooManyRunning
 from app.faults import reach
@@ -53,6 +54,7 @@ class AnswerQuery(Charging[Plan]):
     ledger: Ledger
     catalogue: Catalogue
     engines: Engines
+    readiness: Readiness
     noise: Noise
     planner: Planner
     threads: ThreadPoolExecutor

@@ -12,7 +12,8 @@ from functools import partial
 from typing import Any
 
 from app.access import Principal, Role
-from app.actions.charging import STALE_TRIES, Reply, reply_of, why_not
+from app.actions.charging import STALE_TRIES, Reply, reply_of
+from app.actions.readiness import Readiness
 from app.datasets import Dataset
 from app.errors import (
     AppError,
@@ -74,6 +75,7 @@ class AskStream:
     ledger: Ledger
     catalogue: Catalogue
     engines: Engines
+    readiness: Readiness
     streams: Streams
     noise: Noise
     seal: Seal
@@ -124,7 +126,7 @@ class AskStream:
             if dataset.version.number == 1 and dataset.version.digest != stream.digest:
                 # Its node is of the old rows, or may be, and is drawn once.
                 return secret, Conflict(REPLACED)
-        return secret, await why_not(dataset, self.engines, self.threads, _they_own_a_stream)
+        return secret, await self.readiness.why_not(dataset, _they_own_a_stream)
 
     async def _submitted(self, order: ClaimOrder) -> object:
         """What comes of the claim once no other ask holds the stream."""

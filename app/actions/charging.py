@@ -5,27 +5,25 @@ what is sent is what was stored, read back after its commit.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 from app.access import Principal, Role
 from app.accounting.loss import Loss
+from app.actions.readiness import Readiness
 from app.datasets import Dataset
 from app.errors import (
     AppError,
-    DatasetClosed,
-    EngineUnavailable,
     Invalid,
     NoGrant,
     QuestionForfeited,
     QuestionVoided,
-    SourceChanged,
     StillRunning,
 )
 from app.faults import reach
-from app.interfaces import Catalogue, Engines, Ledger
+from app.interfaces import Catalogue, Ledger
 from app.ledger.account import EVERYBODY, NO_GRANT
 from app.ledger.protocol import (
     AtOnce,
@@ -50,13 +48,6 @@ FORFEITED = (
 VOIDED = (
     "The prepared data were gone, or the question was cancelled in time: nothing was read and the "
     "charge was given back. Ask again with a new Idempotency-Key."
-)
-DATA_AWAY = (
-    "The data cannot be opened now: their source is gone or cannot be reached. Nothing was charged."
-)
-DATA_CHANGED = (
-    "The source has changed since it was registered. Nothing is asked of it until a new version is "
-    "declared, or it is again what it was. Nothing was charged."
 )
 STALE_TRIES = 5
 
@@ -133,7 +124,7 @@ class Charging(Generic[P]):
 
     ledger: Ledger
     catalogue: Catalogue
-    engines: Engines
+    readiness: Readiness
     planner: Plans[P]
     threads: ThreadPoolExecutor
     lease_seconds: float
@@ -170,11 +161,8 @@ class Charging(Generic[P]):
 
     async def _refusal(self, principal: Principal, dataset: Dataset, plan: P) -> AppError | None:
         """Why nothing new may be charged for this plan now."""
-        return await why_not(
-            dataset,
-            self.engines,
-            self.threads,
-            lambda: self._must_have_grant(principal, dataset),
+        return await self.readiness.why_not(
+            dataset, lambda: self._must_have_grant(principal, dataset)
         )
 
     async def _must_have_grant(self, principal: Principal, dataset: Dataset) -> None:
@@ -233,30 +221,6 @@ class Charging(Generic[P]):
         outcome = await self.ledger.submit(order)
         assert isinstance(outcome, Settled)
         return await told(outcome)
-
-
-async def why_not(
-    dataset: Dataset,
-    engines: Engines,
-    threads: ThreadPoolExecutor,
-    must_know: Callable[[], Awaitable[None]],
-) -> AppError | None:
-    """Why nothing new may be asked of this dataset now. A version that this server has not prepared
-    is prepared here, and a source that may have changed is read, for no question and before any
-    charge, if the caller may know of it."""
-    if dataset.closed:
-        return DatasetClosed("This dataset is closed: nothing new is answered about it.")
-    engine = engines.engine(dataset.source.engine)
-    if engine.ready(dataset):
-        return None
-    await must_know()
-    try:
-        await asyncio.get_running_loop().run_in_executor(threads, engine.prepare, dataset)
-    except SourceChanged:
-        return SourceChanged(DATA_CHANGED)
-    except EngineUnavailable:
-        return EngineUnavailable(DATA_AWAY)
-    return None
 
 
 async def told(outcome: Settled) -> Reply:

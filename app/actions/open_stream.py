@@ -9,10 +9,11 @@ from typing_extensions import override
 
 from app.access import Principal
 from app.actions.charging import AskedOnce, Charging, Reply, reply_of
+from app.actions.readiness import Readiness
 from app.datasets import Dataset
 from app.errors import AppError, SecretUnavailable
 from app.faults import reach
-from app.interfaces import Catalogue, Engines, Ledger, Seal
+from app.interfaces import Catalogue, Ledger, Seal
 from app.ledger.chain import canonical
 from app.ledger.protocol import Charged, ChargeOrder, RecordOrder, Settled
 from app.ledger.stream_protocol import NewStream, stream_of
@@ -25,7 +26,7 @@ from app.planning.opening import StreamPlan, StreamPlanner
 class OpenStream(Charging[StreamPlan]):
     ledger: Ledger
     catalogue: Catalogue
-    engines: Engines
+    readiness: Readiness
     noise: Noise
     seal: Seal
     planner: StreamPlanner

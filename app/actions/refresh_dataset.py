@@ -26,6 +26,9 @@ class RefreshDataset:
     def __call__(self, principal: Principal, *, name: str, reason: str | None) -> Dataset:
         principal.must_be(Role.ADMIN)
         before = self.datasets.find(name)
+        if before.version.number > 1:
+            rule = "of a dataset without appended epochs: a row is in one epoch for ever"
+            raise Invalid.field("/refresh", rule)
         engine = self.engines.engine(before.source.engine)
         try:
             inspection = engine.inspect(before.source, before.card)
@@ -53,7 +56,4 @@ def _must_be_free_to_change(before: Dataset, *, same: bool) -> None:
         raise Invalid.field("/refresh", rule)
     if before.celled:
         rule = "of a dataset without cells: a person may be in another cell than before"
-        raise Invalid.field("/refresh", rule)
-    if before.version.number > 1:
-        rule = "of a dataset without appended epochs: a row is in one epoch for ever"
         raise Invalid.field("/refresh", rule)

@@ -310,10 +310,12 @@ def _found(stores: Any, name: str) -> "Dataset | None":
 
 def _tell(dataset: "Dataset", fingerprint: str, settings: Settings) -> None:
     typer.echo(f"{dataset.name}, version {dataset.version.number}, fingerprint {fingerprint}")
-    place = f"/v1/datasets/{quote(dataset.name, safe='')}/budgets/ANALYST"
-    typer.echo("Nobody may ask yet. Next, grant a budget with an administrator's key:")
-    typer.echo(
-        f"  curl -X PUT {shlex.quote(f'http://{settings.host}:{settings.port}{place}')} \\\n"
-        "    -H 'Authorization: Bearer ADMIN_KEY' -H 'Content-Type: application/json' \\\n"
-        """    -d '{"currency": "pure", "epsilon": 1}'"""
-    )
+    typer.echo("Nobody may ask yet. Next, with an administrator's key, grant a budget to everybody")
+    typer.echo("together, and one to an analyst:")
+    for holder in ("*", "ANALYST"):
+        place = f"/v1/datasets/{quote(dataset.name, safe='')}/budgets/{holder}"
+        typer.echo(
+            f"  curl -X PUT {shlex.quote(f'http://{settings.host}:{settings.port}{place}')} \\\n"
+            "    -H 'Authorization: Bearer ADMIN_KEY' -H 'Content-Type: application/json' \\\n"
+            """    -d '{"currency": "pure", "epsilon": 1}'"""
+        )

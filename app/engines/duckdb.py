@@ -22,7 +22,7 @@ from app.engines.fingerprint import contents_of
 from app.engines.fitting import check_fit
 from app.engines.graph import count_graph
 from app.engines.layout import Layout
-from app.engines.paths import WANTED, SourceFiles, registered_sources, resolve_source
+from app.engines.paths import WANTED, SourceFiles, resolve_source
 from app.engines.prepare import (
     clear_unfinished,
     drop_version,
@@ -60,6 +60,8 @@ class DuckDBAsking:
 
 class DuckDBEngine(SqlEngine):
     """Implements `interfaces.Engine`. Safe to call from many threads."""
+
+    lasting = True
 
     def __init__(
         self,
@@ -103,7 +105,7 @@ class DuckDBEngine(SqlEngine):
             readable(lambda: self._prepare(dataset))
 
     def ready(self, dataset: Dataset) -> bool:
-        return dataset.version.id in self._there and self._unchanged.seems_so(dataset)
+        return dataset.version.id in self._there and self._unchanged.at_a_glance(dataset)
 
     def lost(self, dataset: Dataset) -> bool:
         if version_path(self._limits.home, dataset).exists():
@@ -159,18 +161,15 @@ class DuckDBEngine(SqlEngine):
         return Inspection(digest, contents, str(source.place), _parts(source))
 
     def _prepare(self, dataset: Dataset) -> None:
-        sources = registered_sources(dataset, self._data_roots)
         if self.lost(dataset):
             limits, seconds = self._limits, self._ingest_timeout_seconds
-            prepare_version(dataset, sources, self._unchanged, limits, seconds)
+            prepare_version(dataset, self._unchanged, limits, seconds)
         else:
-            self._unchanged.must_be(dataset, sources)
+            self._unchanged.must_be(dataset)
         self._there.add(dataset.version.id)
 
     def _inspect_epoch(self, dataset: Dataset, added: SourceFiles) -> EpochInspection:
-        earlier = registered_sources(dataset, self._data_roots)
-        self._unchanged.must_be(dataset, earlier)
-        sources = [*earlier, added]
+        sources = [*self._unchanged.must_be(dataset).sources, added]
         state, digest = source_state(added), source_digest(added)
         files = [file for source in sources for file in source.files]
         with (

@@ -7,11 +7,11 @@ roots: not there, not allowed and not a data file look alike.
 
 import os
 import stat
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from app.datasets import Dataset
-from app.errors import EngineUnavailable, Invalid
+from app.errors import EngineUnavailable, Invalid, SourceChanged
 
 SUFFIXES = (".csv", ".parquet")
 # DuckDB reads these as patterns, and a pattern could name more than one file.
@@ -29,6 +29,8 @@ class SourceFiles:
     place: Path
     files: tuple[Path, ...]
     names: tuple[str, ...] = ()  # of a folder's files, as it lists them; a file alone has none
+    # The place as it was named, links and all; however it was, it is the same source.
+    asked: Path | None = field(default=None, compare=False)
 
     @property
     def is_folder(self) -> bool:
@@ -45,12 +47,16 @@ def resolve_source(path: str, data_roots: tuple[Path, ...]) -> SourceFiles:
 
 def registered_sources(dataset: Dataset, data_roots: tuple[Path, ...]) -> list[SourceFiles]:
     """Of a dataset's source, and of the epochs after it, which were there when it was registered.
-    Raises EngineUnavailable."""
-    found = [_find(path, data_roots) for path in dataset.paths]
-    known = [each for each in found if each is not None]
-    if len(known) < len(found):
-        raise EngineUnavailable("The source is gone.")
-    return known
+    Raises SourceChanged if something else is there, EngineUnavailable if nothing is."""
+    found = []
+    for path in dataset.paths:
+        source = _find(path, data_roots)
+        if source is None:
+            if any(os.path.lexists(root / path) for root in data_roots):
+                raise SourceChanged("The source is not what was registered.")
+            raise EngineUnavailable("The source is gone.")
+        found.append(source)
+    return found
 
 
 def folder_names(folder: Path) -> tuple[str, ...]:
@@ -73,6 +79,7 @@ def _find(path: str, data_roots: tuple[Path, ...]) -> SourceFiles | None:
         try:
             real_root = root.resolve(strict=True)
             # An absolute path replaces the root here, and is then held against it like any other.
+            asked = root / path
             real = (real_root / path).resolve(strict=True)
             if not real.is_relative_to(real_root):
                 continue
@@ -80,7 +87,7 @@ def _find(path: str, data_roots: tuple[Path, ...]) -> SourceFiles | None:
         except (OSError, RuntimeError, ValueError):  # gone, a loop of links, not encodable
             continue
         if found is not None and real != real_root:
-            return found
+            return replace(found, asked=asked)
     return None
 
 

@@ -7,7 +7,7 @@ there and whole, or not there. Preparing what is prepared does nothing.
 import fcntl
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -21,9 +21,8 @@ from app.engines.dialects import DUCKDB, written
 from app.engines.file_rows import category_table, file_rows
 from app.engines.fitting import check_fit
 from app.engines.layout import TABLE, persons_are_told_apart
-from app.engines.paths import SourceFiles
 from app.engines.size_limit import limited_size
-from app.engines.sources import open_table, source_state
+from app.engines.sources import open_table
 from app.engines.unchanged import Unchanged
 from app.engines.watchdog import WATCHDOG
 from app.errors import EngineUnavailable, SourceChanged
@@ -85,11 +84,7 @@ def clear_unfinished(home: Path) -> None:
 
 
 def prepare_version(
-    dataset: Dataset,
-    sources: Sequence[SourceFiles],
-    unchanged: Unchanged,
-    limits: Limits,
-    timeout_seconds: float,
+    dataset: Dataset, unchanged: Unchanged, limits: Limits, timeout_seconds: float
 ) -> None:
     """Build the version, of its source and the epochs after it, unless it is there.
 
@@ -107,39 +102,39 @@ def prepare_version(
         building = final.with_suffix(".building")
         _remove(building)  # what a process that was killed left behind
         try:
-            _build(dataset, sources, unchanged, building, limits, timeout_seconds)
+            _build(dataset, unchanged, building, limits, timeout_seconds)
             _flush(building)
             os.rename(building, final)
             _flush(final.parent)
         finally:
             _remove(building)
+            if not final.exists():
+                final.with_suffix(".lock").unlink(missing_ok=True)
 
 
 def _build(
     dataset: Dataset,
-    sources: Sequence[SourceFiles],
     unchanged: Unchanged,
     building: Path,
     limits: Limits,
     timeout_seconds: float,
 ) -> None:
-    states = [source_state(source) for source in sources]
-    unchanged.must_be(dataset, sources)
+    found = unchanged.must_be(dataset)
     card = dataset.card
-    files = [file for source in sources for file in source.files]
+    files = [file for source in found.sources for file in source.files]
     with (
         connect_to_ingest(str(building), files, limits) as connection,
         WATCHDOG.watch(connection, timeout_seconds),
         limited_size(building, limits.prepared_bytes_max, connection),
     ):
-        tables = [open_table(connection, source) for source in sources]
+        tables = [open_table(connection, source) for source in found.sources]
         for table in tables:
             check_fit(card, table)
         _write_categories(connection, dataset)
         raw = [file_rows(card, table) for table in tables]
         rows = written(cleaned_rows(card, raw, dataset.version.seed), DUCKDB)
         connection.execute(f'CREATE TABLE "{TABLE}" AS {rows.text}', rows.parameters)
-    if [source_state(source) for source in sources] != states:
+    if not found.still_so():
         raise SourceChanged("The source changed while it was read.")
 
 

@@ -87,6 +87,7 @@ class RemoteEngine(SqlEngine):
     """Implements `interfaces.Engine` but for the sessions, which each database has of its own."""
 
     dialect: Dialect
+    lasting = False
 
     def __init__(self, memo_size: int) -> None:
         super().__init__(memo_size)

@@ -5,7 +5,6 @@ type is ever guessed from values, so that the card alone decides what a field me
 files of a folder are one relation, in the order of columns of the first.
 """
 
-import codecs
 import csv
 import hashlib
 import io
@@ -26,6 +25,9 @@ _CSV_OPTIONS = (
     "nullstr='', strict_mode=true, null_padding=false, ignore_errors=false, compression='none', "
     "encoding='utf-8'"
 )
+
+
+FileState = tuple[int, int, int, int, int]
 
 
 class Unreadable(Exception):
@@ -80,10 +82,10 @@ def _described(connection: duckdb.DuckDBPyConnection, path: str) -> list[tuple[s
 def _header(path: Path) -> tuple[str, ...]:
     with path.open("rb") as file:
         start = file.read(HEADER_BYTES_MAX)
-    decoder = codecs.getincrementaldecoder("utf-8-sig")()  # the last letter may be cut in two
+    text = io.StringIO(start.decode("utf-8-sig", errors="surrogateescape"), newline="")
     try:
-        text = io.StringIO(decoder.decode(start), newline="")
         names = tuple(next(csv.reader(text, strict=True), ()))
+        "".join(names).encode()  # which has no letters for bytes that are not UTF-8
     except (csv.Error, UnicodeError):
         names = ()
     if not names:
@@ -93,25 +95,34 @@ def _header(path: Path) -> tuple[str, ...]:
 
 def source_digest(source: SourceFiles) -> str:
     """SHA-256 of the file's bytes; of a folder, of its files' names and digests in order."""
+    return digest_and_states(source)[0]
+
+
+def digest_and_states(source: SourceFiles) -> tuple[str, list[FileState]]:
+    """The same, and the state of each file whose bytes they were."""
+    read = [_file_digest(file) for file in source.files]
+    states = [state for _, state in read]
     if not source.is_folder:
-        return _file_digest(source.place)
-    parts = zip(source.names, map(_file_digest, source.files), strict=True)
-    listing = "".join(f"{digest} {json.dumps(name)}\n" for name, digest in parts)
-    return hashlib.sha256(f"folder\n{listing}".encode()).hexdigest()
+        return read[0][0], states
+    parts = zip(source.names, read, strict=True)
+    listing = "".join(f"{digest} {json.dumps(name)}\n" for name, (digest, _) in parts)
+    return hashlib.sha256(f"folder\n{listing}".encode()).hexdigest(), states
 
 
 def source_state(source: SourceFiles) -> tuple[object, ...]:
     """Changes whenever a file is written, replaced, added or removed: two reads between equal
     states agree."""
     listed = folder_names(source.place) if source.is_folder else ()
-    return listed, *map(_file_state, source.files)
+    return listed, *(file_state(os.stat(file)) for file in source.files)
 
 
-def _file_digest(path: Path) -> str:
+def file_state(seen: os.stat_result) -> FileState:
+    """Which file it is, and when it was last written; the last of it is the system's own time,
+    which nobody can set."""
+    return seen.st_dev, seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns
+
+
+def _file_digest(path: Path) -> tuple[str, FileState]:
     with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _file_state(path: Path) -> tuple[int, ...]:
-    state = os.stat(path)
-    return state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns
+        state = file_state(os.fstat(file.fileno()))
+        return hashlib.file_digest(file, "sha256").hexdigest(), state

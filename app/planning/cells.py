@@ -72,17 +72,23 @@ def pinned_cells(tally: Tally, card: Card, epochs: int | None = None) -> Pinning
         return Pinning(None, "a person may be in several cells")
     column, partition = card.cells.column, partition_of(card)
     touched = reach(_what_counts(tally, column), column, partition).can
+    arrived = partition.every
     if epochs is not None and isinstance(card.column(column), EpochColumn):
-        touched &= (1 << epochs) - 1
+        arrived = (1 << epochs) - 1
+    touched &= arrived
+    why = ""
     if touched == 0:
         # Its answer is noise and tells nothing; but nothing that is answered is free.
-        return Pinning(None, "the filter leaves no cell possible, so it is charged as about all")
+        touched = arrived & ~partition.empty
+        why = "the filter leaves no cell possible, so it is charged as about all"
     if touched == partition.every & ~partition.empty:
-        return Pinning(None, "the filter leaves every cell possible")
+        return Pinning(None, why or "the filter leaves every cell possible")
     cells = tuple(i for i in range(partition.size) if touched >> i & 1)
     if card.neighbours == "replace_one" and len(cells) > 1:
         why = "under replace_one a question about several cells costs as one about all"
         return Pinning(None, why)
+    if why:
+        return Pinning(cells, f"{why} that have arrived")
     return Pinning(cells, f"only rows in {len(cells)} of {partition.size} cells can count")
 
 

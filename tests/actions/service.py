@@ -14,6 +14,7 @@ from app.actions.answer_query import AnswerLimits, AnswerQuery
 from app.actions.background import Background
 from app.actions.charging import AskedOnce, Reply
 from app.actions.preview_queries import PreviewQueries
+from app.actions.readiness import Readiness
 from app.datasets import Dataset, Source
 from app.ledger.account import EVERYBODY, Account
 from app.ledger.chain import canonical
@@ -48,6 +49,7 @@ class Service:
             self.writer,
             self.catalogue,
             self.stores.engines,
+            Readiness(self.stores.engines, self.threads),
             SystemNoise(),
             Planner(),
             self.threads,

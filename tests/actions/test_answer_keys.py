@@ -81,7 +81,7 @@ def test_a_failure_between_batches_forfeits_the_charge_and_says_nothing(
     notes: Service, fault: Exception
 ) -> None:
     failing = Failing(notes, fault)
-    notes.answer_query.engines = failing
+    notes.answer_query.engines = notes.answer_query.readiness.engines = failing
     for _ in range(2):  # for ever
         with pytest.raises(QuestionForfeited) as failed:
             ask(notes, key="k")

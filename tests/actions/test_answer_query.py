@@ -59,6 +59,8 @@ NOTHING = (0, 0)
 class Spoiled:
     """The real engine, but for one fault; counts how often it was asked."""
 
+    lasting = True
+
     def __init__(self, service: Service, fault: BaseException | float | None) -> None:
         self._real: Engine = service.stores.engines.engine("duckdb")
         self._fault = fault
@@ -132,7 +134,7 @@ class Spoiled:
 
 def spoil(service: Service, fault: BaseException | float | None = None) -> Spoiled:
     spoiled = Spoiled(service, fault)
-    service.answer_query.engines = spoiled
+    service.answer_query.engines = service.answer_query.readiness.engines = spoiled
     return spoiled
 
 

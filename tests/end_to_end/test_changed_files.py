@@ -131,6 +131,8 @@ def test_a_changed_epoch_is_refused_too(live: World) -> None:
     kept = (live.ledger.data / later).read_bytes()
     live.write_csv(some_rows(6), name=later)
     assert told(ask(client, fresh(dataset), new_key())) == CHANGED
+    reply = live.admin.patch(f"/v1/datasets/{dataset}", json={"refresh": True})
+    assert reply.json()["errors"][0]["pointer"] == "/refresh", "and not that nothing has changed"
     (live.ledger.data / later).write_bytes(kept)
     made(ask(client, fresh(dataset), new_key()))
 

@@ -5,13 +5,14 @@ import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from app.datasets import Dataset
 from app.engines import unchanged
-from app.engines.paths import SourceFiles, registered_sources
-from app.engines.sources import source_digest
+from app.engines.paths import SourceFiles
+from app.engines.sources import FileState, digest_and_states
 from app.errors import EngineUnavailable, SourceChanged
 from app.queries.statistics import Rows, Tally
 from tests.engines.tables import Room, card_of, room_in, write_csv, write_parquet
@@ -28,11 +29,11 @@ def digests(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Which sources were read, one after the other; files settle at once."""
     read: list[str] = []
 
-    def digest(source: SourceFiles) -> str:
+    def digest(source: SourceFiles) -> tuple[str, list[FileState]]:
         read.append(source.place.name)
-        return source_digest(source)
+        return digest_and_states(source)
 
-    monkeypatch.setattr(unchanged, "source_digest", digest)
+    monkeypatch.setattr(unchanged, "digest_and_states", digest)
     monkeypatch.setattr(unchanged, "SETTLED_NS", -1)
     return read
 
@@ -186,22 +187,83 @@ def test_a_file_in_a_root_before_its_own_is_another(tmp_path: Path, digests: lis
         assert not refused(room, dataset)
 
 
-def test_a_link_that_leads_elsewhere_meanwhile_is_not_taken_for_the_file(
-    room: Room, digests: list[str]
+def lead_to(link: Path, name: str) -> None:
+    aside = link.with_name("aside")
+    aside.symlink_to(name)
+    os.replace(aside, link)
+
+
+@pytest.mark.parametrize("first", ["a.csv", "b.csv"])
+def test_a_link_that_leads_elsewhere_for_a_moment_is_not_taken_for_the_file_read(
+    room: Room, monkeypatch: pytest.MonkeyPatch, first: str
 ) -> None:
-    """Found in one place, looked at in another."""
+    """Found or looked at while it led to one, read while it led to the other: of neither file
+    anything is remembered, neither that it is right nor that it is wrong."""
+    other = {"a.csv": "b.csv", "b.csv": "a.csv"}[first]
     some(room, "a.csv")
     some(room, "b.csv", value=2)
     link = room.data / "t.csv"
     link.symlink_to("a.csv")
     dataset = room.prepared("t.csv", CARD)
-    room.engine._unchanged.forget(dataset.version.id)
-    found = registered_sources(dataset, (room.data,))
-    link.unlink()
-    link.symlink_to("b.csv")
-    with pytest.raises(SourceChanged):
-        room.engine._unchanged.must_be(dataset, found)
+    monkeypatch.setattr(unchanged, "SETTLED_NS", -1)
+    for hooked in ("registered_sources", "digest_and_states"):
+        real = getattr(unchanged, hooked)
+        for before in (True, False):
+
+            def flipped(*given: Any, real: Any = real, before: bool = before) -> Any:
+                """Elsewhere while it is asked, or from then on until the end."""
+                lead_to(link, other if before else first)
+                result = real(*given)
+                lead_to(link, first if before else other)
+                return result
+
+            lead_to(link, first)
+            room.engine._unchanged.forget(dataset.version.id)
+            with monkeypatch.context() as hook:
+                hook.setattr(unchanged, hooked, flipped)
+                refused(room, dataset)
+            lead_to(link, "b.csv")
+            assert refused(room, dataset)
+            lead_to(link, "a.csv")
+            assert not refused(room, dataset)
+
+
+@pytest.mark.parametrize("name", ["t.csv/", "t.csv/.", "t.csv//", "./t.csv", "sub//t.csv"])
+def test_however_the_file_is_named_its_change_is_seen(
+    room: Room, digests: list[str], name: str
+) -> None:
+    (room.data / "sub").mkdir()
+    written = "sub/t.csv" if name.startswith("sub") else "t.csv"
+    some(room, written)
+    dataset = room.prepared(name, CARD, version_id="v")
+    assert room.engine.ready(dataset)
+    some(room, written, value=2)
     assert refused(room, dataset)
+    (room.data / written).unlink()
+    assert refused(room, dataset)
+
+
+def test_what_stands_in_the_place_of_a_source_has_changed_and_nothing_is_gone(
+    room: Room, digests: list[str]
+) -> None:
+    folder = folder_of(room, 3)
+    dataset = room.prepared("parts", CARD)
+    for spoil in (nest, lambda folder: (folder / "c[1].parquet").write_text("")):
+        spoil(folder)
+        with pytest.raises(SourceChanged):
+            room.engine.prepare(dataset)
+    shutil.rmtree(folder)
+    with pytest.raises(EngineUnavailable) as gone:
+        room.engine.prepare(dataset)
+    assert not isinstance(gone.value, SourceChanged)
+
+
+def test_a_version_that_cannot_be_built_leaves_nothing(room: Room) -> None:
+    dataset = room.register(some(room), CARD)
+    some(room, value=2)
+    with pytest.raises(SourceChanged):
+        room.engine.prepare(dataset)
+    assert not [each for each in room.home.rglob("*") if each.is_file()]
 
 
 def test_a_change_of_any_epoch_is_seen(room: Room, digests: list[str]) -> None:
@@ -273,7 +335,7 @@ def test_many_files_are_not_looked_at_where_nobody_may_wait(
 ) -> None:
     folder_of(room, 3)
     dataset = room.prepared("parts", CARD)
-    monkeypatch.setattr(unchanged, "GLANCE_MAX", 3)  # with the folder itself they are four
+    monkeypatch.setattr(unchanged, "GLANCE_MAX", 3)  # with the folder itself they are more
     assert not room.engine.ready(dataset)
     room.engine.prepare(dataset)
     assert digests == ["parts"]

@@ -438,6 +438,18 @@ def test_a_question_about_nobody_is_not_free() -> None:
         assert "no cell possible" in pinning.why
 
 
+def test_a_question_about_epochs_to_come_is_charged_to_those_that_have_arrived() -> None:
+    column = {"name": "arrival", "type": "epoch", "high": 4}
+    card = CITIES.card(columns=[column], cells={"column": "arrival"})
+    for where in (Compare("arrival", "==", 3), Compare("arrival", ">", 2), AnyOf(())):
+        asked = Tally(where, (), (Rows(),))
+        assert pinned_cells(asked, card, 1).cells == (0,)
+        pinning = pinned_cells(asked, card, 2)
+        assert pinning.cells == (0, 1)
+        assert pinning.why.endswith("as about all that have arrived")
+    assert pinned_cells(Tally(Compare("arrival", "==", 3), (), (Rows(),)), card, 3).cells == (2,)
+
+
 def test_the_analyst_is_told_why() -> None:
     card = CITIES.card()
     assert pinned_cells(TWO, card).why == "only rows in 2 of 4 cells can count"
