@@ -4,27 +4,23 @@
 count is at hand in the engine's memo after the first, and then charge and answer are one commit.
 `varied` turns through 400 bodies with other filters and epsilons. `cold` asks a filter never asked
 before, so that DuckDB counts every time, and charge and answer are two commits. One client waits
-for each commit: what the barest ones alone, which flush one page or change one row, would leave of
-the bare endpoint's rate is told beside it.
+for each commit: what the barest charge would leave of the bare endpoint's rate is told beside it
+(`barest.py`).
 """
 
 import json
-import os
 import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import psycopg
-
+from benchmarks.barest import barest
 from benchmarks.servers import TOP, bare, bursar
 from benchmarks.table import Row
 
 ROUNDS = 3
-PAGE, COMMITS = 4096, 200
 SECONDS = 2.0
 GOALS = {
     ("sqlite", 1): 0.40,
@@ -80,32 +76,18 @@ def load(port: int, path: str, key: str, clients: int, bodies: list[str], run: s
     return json.loads(done.stdout)
 
 
-def flush_seconds(folder: Path) -> float:
-    """What the disk takes to make one page durable, now."""
-    times = []
-    with (folder / "flushed").open("wb", buffering=0) as file:
-        file.write(bytes(PAGE * COMMITS))
-        os.fsync(file.fileno())
-        for place in range(COMMITS):
-            file.seek(place * PAGE)
-            file.write(b"x" * PAGE)
-            begin = time.perf_counter()
-            os.fdatasync(file.fileno())
-            times.append(time.perf_counter() - begin)
-    return statistics.median(times)
-
-
-def update_seconds(database_url: str) -> float:
-    """What PostgreSQL takes to change one row durably, now."""
-    times = []
-    with psycopg.connect(database_url.replace("+psycopg", ""), autocommit=True) as connection:
-        connection.execute("CREATE TABLE IF NOT EXISTS bare (id integer PRIMARY KEY, n integer)")
-        connection.execute("INSERT INTO bare VALUES (1, 0) ON CONFLICT DO NOTHING")
-        for number in range(COMMITS):
-            begin = time.perf_counter()
-            connection.execute("UPDATE bare SET n = %s WHERE id = 1", (number,))
-            times.append(time.perf_counter() - begin)
-    return statistics.median(times)
+def barest_ratio(bare_port: int, home: Path, database_url: str | None) -> float:
+    """What the barest charge leaves of the bare endpoint's rate with one client."""
+    bodies = BODIES["repeated"]
+    ratios: list[float] = []
+    where = str(home / "barest.db") if database_url is None else database_url
+    with barest(where.replace("+psycopg", "")) as port:
+        load(port, "/bare", "-", 1, bodies, "warm")
+        for _ in range(ROUNDS):
+            ceiling = load(bare_port, "/bare", "-", 1, bodies, "bare")
+            got = load(port, "/bare", "-", 1, bodies, "barest")
+            ratios.append(got["per_second"] / ceiling["per_second"])
+    return statistics.median(ratios)
 
 
 def measure(store: str, home: Path, database_url: str | None) -> Iterator[Row]:
@@ -129,11 +111,9 @@ def measure(store: str, home: Path, database_url: str | None) -> Iterator[Row]:
                     tails.append(got["p99_ms"] / got["p50_ms"])
                 middle = ratios.index(statistics.median_low(ratios))
                 note = f"p99/p50 {tails[middle]:.1f}"
-                if clients == 1:
-                    barest = update_seconds(database_url) if database_url else flush_seconds(home)
-                    commits = 2 if name == "cold" else 1
-                    alone = 1 / (1 + commits * barest * rates[middle][1])
-                    note += f"; the barest commits alone would leave {alone:.2f}"
+                if clients == 1 and name == "repeated":
+                    reached = barest_ratio(bare_port, home, database_url)
+                    note += f"; the barest charge reaches {reached:.2f}"
                 yield Row(
                     name=f"charged count, {store}, {clients} clients, {name}",
                     value=rates[middle][0],
