@@ -43,6 +43,8 @@ def check_name(name: str, pointer: str, *, forbidden: str = "") -> str:
     shown = unicodedata.normalize("NFKC", name)
     if not 0 < len(shown) <= NAME_LENGTH_MAX or not folded(name):
         raise Invalid.field(pointer, f"a name has 1 to {NAME_LENGTH_MAX} characters")
+    if shown in (".", ".."):
+        raise Invalid.field(pointer, "a name is not . or .., which lead elsewhere in an address")
     if shown != shown.strip():
         raise Invalid.field(pointer, "a name neither begins nor ends with a space")
     if any(_invisible(letter) for letter in name + shown):

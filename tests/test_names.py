@@ -76,6 +76,9 @@ def test_an_ordinary_name_is_shown_as_it_was_given(name: str) -> None:
         "an\ue000n",
         "an\U000e0041n",
         "an\u0378n",
+        ".",
+        "..",
+        "\u2025",  # two dots when shown
     ],
 )
 def test_a_name_that_is_empty_long_or_cannot_be_seen_is_refused(name: str) -> None:

@@ -33,10 +33,10 @@ def populate(settings: Settings) -> dict[str, str]:
     if mark.exists():
         shutil.rmtree(settings.home)
     if not path.exists():
-        if settings.home.exists():
+        if settings.home.exists() and any(settings.home.iterdir()):
             shown = os.path.relpath(settings.home)
             raise SettingsError(f"{shown} is not the demo's: name another BURSAR_HOME.")
-        settings.home.mkdir(parents=True, mode=0o700)
+        settings.home.mkdir(parents=True, mode=0o700, exist_ok=True)
         mark.touch()
         _build(settings, path)
         mark.unlink()

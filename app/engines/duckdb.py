@@ -164,8 +164,7 @@ class DuckDBEngine(SqlEngine):
         if self.lost(dataset):
             limits, seconds = self._limits, self._ingest_timeout_seconds
             prepare_version(dataset, self._unchanged, limits, seconds)
-        else:
-            self._unchanged.must_be(dataset)
+        self._unchanged.must_be(dataset)  # another process may have built it
         self._there.add(dataset.version.id)
 
     def _inspect_epoch(self, dataset: Dataset, added: SourceFiles) -> EpochInspection:

@@ -131,7 +131,7 @@ class PostgresSession:
     def state(self, name: str) -> str:
         oid = self._oid(name)
         if oid is None:
-            return "gone"
+            raise EngineUnavailable(UNREACHABLE)  # gone, or no longer for this role to read
         # A table that is locked is found out here, where nothing was charged for it.
         self._run(f"SELECT 1 FROM {_quoted(name)} LIMIT 0", ())  # noqa: S608 - quoted
         files = self._run(_STATE, {"oid": oid})

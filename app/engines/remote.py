@@ -52,7 +52,7 @@ class Session(Protocol):
         ...
 
     def state(self, name: str) -> str:
-        """Changes whenever the table does. Reads no row."""
+        """Changes whenever the table does. Reads no row. Raises EngineUnavailable if it is gone."""
         ...
 
     def place(self, name: str) -> str:
@@ -197,7 +197,7 @@ class RemoteEngine(SqlEngine):
             tables = [session.table(name) for name in dataset.paths]
             known = [each for each in tables if each is not None]
             if len(known) < len(tables):
-                raise SourceChanged(CHANGED)
+                raise EngineUnavailable(UNREACHABLE)
             card, seed = dataset.card, dataset.version.seed
             rows = cleaned_rows(card, [table_rows(card, each) for each in known], seed)
             layout = Layout(card, self.dialect, rows.subquery(TABLE))

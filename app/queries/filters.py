@@ -109,7 +109,8 @@ def resolve(node: Node | None, card: Card, at: str) -> Condition | None:
     if node is None:
         return None
     if _size(node, 1) > NODES_MAX:
-        raise Invalid.field(at, f"a filter has at most {NODES_MAX} parts")
+        rule = f"a filter has at most {NODES_MAX} parts, in at most {DEPTH_MAX} levels"
+        raise Invalid.field(at, rule)
     if _values(node) > LIST_MAX:
         raise Invalid.field(at, f"the lists of a filter have at most {LIST_MAX} values together")
     return _resolve(node, card, at)

@@ -177,6 +177,11 @@ def test_a_filter_has_as_many_parts_as_allowed_and_no_more() -> None:
         resolved({"any": [{"all": [part] * 100}, {"all": [part] * 100}]})
 
 
+def test_a_filter_that_is_too_deep_is_told_so() -> None:
+    with pytest.raises(Invalid, match="in at most 20 levels"):
+        resolved(nested(21))
+
+
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
     lambda inner: (

@@ -1,0 +1,18 @@
+from pathlib import Path
+
+import pytest
+
+from app.demo.populate import populate
+from app.settings import Settings, SettingsError
+
+
+def test_an_empty_folder_may_become_the_demos_and_nobody_elses(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    settings = Settings.from_environment({"BURSAR_HOME": str(home)})
+    other = home / "something"
+    other.write_text("not the demo's")
+    with pytest.raises(SettingsError, match="is not the demo's"):
+        populate(settings)
+    other.unlink()
+    assert populate(settings) == populate(settings)
