@@ -3,7 +3,7 @@
 It adds to two accounts and inserts a charge and an entry of the usual size, once, and in PostgreSQL
 in one prepared statement and one round trip. There is no key, no plan, no price, nothing that could
 refuse, no chain, no noise and nothing is read back: it keeps none of our promises. What it reaches
-with one client, no charge that keeps them can.
+with one client leaves no room for them.
 """
 
 import os

@@ -92,7 +92,7 @@ def measure_barest(store: str, bare_port: int, where: str) -> Row:
         ceiling=ceiling,
         ratio=ratio,
         goal=None,
-        note="keeps no promise: no charge that does can be faster",
+        note="for comparison: it keeps none of the promises",
     )
 
 
