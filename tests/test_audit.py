@@ -1,13 +1,14 @@
 """The table of `make audit` says what the tests said, no more and no less."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.audit import Row, cases, joined, runs, table
+from tests.audit import INVARIANTS, Row, cases, joined, runs, table
 from tests.server import CHECKOUT
 
 TESTS = """
@@ -90,3 +91,11 @@ def test_every_case_is_audited_and_some_are_in_the_suite() -> None:
     assert not other.marks
     with pytest.raises(AssertionError):
         cases(["a", "b"], {"c"})
+
+
+def test_every_invariant_that_a_test_names_has_its_words() -> None:
+    """Otherwise `make audit`, which runs seldom, ends before its first test."""
+    files = Path(__file__).parent.rglob("test_*.py")
+    named = {name for file in files for name in re.findall(r'invariant\("(\w+)"', file.read_text())}
+    assert named <= set(INVARIANTS)
+    assert "I42" in named
