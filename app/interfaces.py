@@ -17,6 +17,7 @@ from app.accounting.terms import Wish
 from app.datasets import Card, Dataset, Source
 from app.ledger.account import Account
 from app.ledger.chain import Entry
+from app.ledger.precondition import Precondition
 from app.ledger.protocol import Order, Outcome
 from app.ledger.records import Asked, Budget
 from app.ledger.stream_protocol import Stream
@@ -370,9 +371,7 @@ class Budgets(Protocol):
         *,
         currency: str,
         wish: Wish,
-        expected_version: int | None,
-        must_be_new: bool,
-        must_exist: bool,
+        precondition: Precondition,
         reason: str | None,
     ) -> tuple[Account, bool]: ...
 

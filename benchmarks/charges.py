@@ -24,6 +24,7 @@ from app.accounting.rounding import PICO
 from app.accounting.terms import Wish
 from app.datasets import Card, Dataset, Source, Version
 from app.ledger.chain import FIRST_PREVIOUS, Book
+from app.ledger.precondition import MUST_BE_NEW
 from app.ledger.protocol import Charged, ChargeOrder
 from app.names import new_id
 from app.store import tables
@@ -144,9 +145,7 @@ def _book(database: Database, name: str, currency: str, entries: int) -> Kept:
             holder,
             currency=currency,
             wish=Wish(epsilon=Decimal(1_000_000), delta=delta),
-            expected_version=None,
-            must_be_new=True,
-            must_exist=False,
+            precondition=MUST_BE_NEW,
             reason=None,
         )
     if entries:

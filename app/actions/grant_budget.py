@@ -7,6 +7,7 @@ from app.accounting.terms import Wish
 from app.errors import Invalid
 from app.interfaces import Budgets, Datasets, People
 from app.ledger.account import EVERYBODY
+from app.ledger.precondition import Precondition
 from app.ledger.records import Budget
 from app.names import folded
 
@@ -25,9 +26,7 @@ class GrantBudget:
         holder: str,
         currency: str,
         wish: Wish,
-        expected_version: int | None,
-        must_be_new: bool,
-        must_exist: bool,
+        precondition: Precondition,
         reason: str | None,
     ) -> tuple[Budget, bool]:
         principal.must_be(Role.ADMIN)
@@ -47,9 +46,7 @@ class GrantBudget:
             shown,
             currency=currency,
             wish=wish,
-            expected_version=expected_version,
-            must_be_new=must_be_new,
-            must_exist=must_exist,
+            precondition=precondition,
             reason=reason,
         )
         return Budget(found.name, account, found.card), new

@@ -4,7 +4,7 @@ import json
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Depends, Header, Request, Response
+from fastapi import APIRouter, Depends, Request, Response
 from pydantic import BaseModel, BeforeValidator, Field
 from starlette.concurrency import run_in_threadpool
 
@@ -15,6 +15,7 @@ from app.accounting.rounding import ATTO, PICO, wire
 from app.accounting.spending import Spend
 from app.accounting.terms import Wish
 from app.api.body import Parsed, body
+from app.api.entity_tags import etag, has_seen, precondition
 from app.api.openapi import documented, problems
 from app.api.principal import Admin, Anyone, AnyoneHot, Given
 from app.api.services import Services
@@ -30,7 +31,7 @@ from app.api.wire import (
     json_response,
 )
 from app.datasets import Dataset
-from app.errors import AccessError, Invalid, NotFound
+from app.errors import AccessError, NotFound
 from app.ledger.account import EVERYBODY, Account
 from app.ledger.records import Budget
 from app.planning.cells import cell_labels
@@ -148,16 +149,16 @@ class BudgetsResponse(BaseModel):
         example={"currency": "pure", "epsilon": 3.0, "reason": "study 12"},
         also=201,
         extra_problems=problems(404, 409, 412),
+        conditional=True,
     ),
 )
 def grant(
+    request: Request,
     given: Given,
     principal: Admin,
     dataset: str,
     holder: str,
     parsed: Annotated[Parsed[BudgetRequest], Depends(body(BudgetRequest))],
-    if_match: Annotated[str | None, Header(max_length=100)] = None,
-    if_none_match: Annotated[str | None, Header(max_length=100)] = None,
 ) -> Response:
     """`holder` is an analyst, `group:name`, or `*` for everybody together. A limit lowered below
     what is spent freezes the account. `If-Match` with the budget's ETag changes just the budget you
@@ -169,15 +170,15 @@ def grant(
         holder=holder,
         currency=wanted.currency,
         wish=wanted.wish(),
-        expected_version=_version(if_match),
-        must_be_new=if_none_match == "*",
-        must_exist=if_match == "*",
+        precondition=precondition(
+            request.headers.getlist("if-match"), request.headers.getlist("if-none-match")
+        ),
         reason=wanted.reason,
     )
     return json_response(
         _shown(budget),
         status=201 if new else 200,
-        headers={"ETag": _etag(budget.account)},
+        headers={"ETag": etag(budget.account)},
     )
 
 
@@ -193,14 +194,13 @@ async def get_budget(
     """Your own or your group's; viewers and administrators see any. `If-None-Match` with the ETag
     gives 304."""
     found, account = await visible_account(given, principal, dataset, holder)
-    known = request.headers.get("if-none-match", "").split(",")
-    if any(each.strip().removeprefix("W/") in ("*", _etag(account)) for each in known):
-        return Response(status_code=304, headers={"ETag": _etag(account)})
+    if has_seen(account, request.headers.getlist("if-none-match")):
+        return Response(status_code=304, headers={"ETag": etag(account)})
     last = None
     if principal.role is Role.ANALYST:
         last = await run_in_threadpool(_last, given, principal, found, account)
     budget = Budget(found.name, account, found.card)
-    return json_response(_shown(budget, last), headers={"ETag": _etag(account)})
+    return json_response(_shown(budget, last), headers={"ETag": etag(account)})
 
 
 @router.get("/v1/budgets", **documented("list_budgets", "Budgets", BudgetsResponse))
@@ -231,19 +231,6 @@ async def visible_account(
     if account is None:
         raise NotFound("There is no such budget.")
     return found, account
-
-
-def _version(if_match: str | None) -> int | None:
-    if if_match is None or if_match == "*":
-        return None
-    digits = if_match.strip().removeprefix('"').removesuffix('"')
-    if not digits.isdecimal() or len(digits) > 18:
-        raise Invalid.field("If-Match", "the ETag of a budget")
-    return int(digits)
-
-
-def _etag(account: Account) -> str:
-    return f'"{account.version}"'
 
 
 def _shown(budget: Budget, last: dict[str, Any] | None = None) -> dict[str, Any]:

@@ -63,11 +63,13 @@ def documented(
     body_needed: bool = True,
     idempotent: bool = False,
     tagged: bool = False,
+    conditional: bool = False,
     public: bool = False,
     accepted: Any = None,
 ) -> dict[str, Any]:
     """Arguments of a route decorator: `also` is a second status with the same response, `tagged`
-    says that the reply has an ETag, `idempotent` that the request may have an Idempotency-Key.
+    says that the reply has an ETag, `conditional` that the request may name the state it is meant
+    for, `idempotent` that it may have an Idempotency-Key.
     `examples` have names and stand in the place of one. `accepted` is the response of a 202, for
     callers who would rather come back than wait."""
     expected = set(extra_problems) | (set() if public else {401, 403, 422, 503})
@@ -104,6 +106,11 @@ def documented(
             "description": "Charged, and still being answered",
             "headers": ACCEPTED_HEADERS,
         }
+    if conditional:
+        extra["parameters"] = [
+            _header("If-Match", "The ETag of what you saw, some of them, or `*`."),
+            _header("If-None-Match", "`*`: only if there is none yet. Or ETags it must not have."),
+        ]
     if tagged:
         extra["parameters"] = [_header("If-None-Match", "The ETag you have.")]
         responses[304] = {"description": "Not modified", "content": {}}

@@ -17,6 +17,7 @@ from app.accounting.terms import Wish
 from app.datasets import Card, Source
 from app.demo import census
 from app.demo.cards import CENSUS, RAND_HIE
+from app.ledger.precondition import MUST_BE_NEW
 from app.main import Stores
 from app.settings import Settings, SettingsError
 
@@ -81,9 +82,7 @@ def _fill(settings: Settings, stores: Stores) -> dict[str, str]:
                 holder=holder,
                 currency="pure",
                 wish=Wish(epsilon=epsilon),
-                expected_version=None,
-                must_be_new=True,
-                must_exist=False,
+                precondition=MUST_BE_NEW,
                 reason="demo",
             )
     return keys

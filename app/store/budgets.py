@@ -16,12 +16,13 @@ from app.accounting.rounding import ATTO, limit_units
 from app.accounting.spending import Spend
 from app.accounting.terms import Terms, Wish
 from app.datasets import Card, Dataset
-from app.errors import Conflict, NotFound, PreconditionFailed
+from app.errors import Conflict, NotFound
 from app.ledger.account import Account, account_id
 from app.ledger.balance import NO_CELLS, Balance
 from app.ledger.chain import canonical
 from app.ledger.currency_change import carried_over
 from app.ledger.loss_record import loss_record
+from app.ledger.precondition import Precondition
 from app.ledger.records import Budget
 from app.store import tables
 from app.store.administration import Administration, Change, store_errors
@@ -65,24 +66,13 @@ class Budgets:
         *,
         currency: str,
         wish: Wish,
-        expected_version: int | None,
-        must_be_new: bool,
-        must_exist: bool,
+        precondition: Precondition,
         reason: str | None,
     ) -> tuple[Account, bool]:
         """The account after the grant, and whether it is new. History is never rewritten."""
         with self._administration.change(catalogue=False) as change:
             before = _locked(change, account_id(dataset.book_id, holder))
-            if must_be_new and before is not None:
-                raise PreconditionFailed(
-                    "This budget exists; leave If-None-Match out to change it."
-                )
-            if must_exist and before is None:
-                raise PreconditionFailed("There is no such budget yet; leave If-Match out.")
-            if expected_version is not None and (
-                before is None or before.version != expected_version
-            ):
-                raise PreconditionFailed("The budget is not the one you saw; read it again.")
+            precondition.must_hold(None if before is None else before.version)
             after = _granted(before, dataset, holder, shown, currency, wish)
             _write(change, after, new=before is None)
             if before is None or before.currency != currency:

@@ -18,6 +18,7 @@ from app.actions.readiness import Readiness
 from app.datasets import Dataset, Source
 from app.ledger.account import EVERYBODY, Account
 from app.ledger.chain import canonical
+from app.ledger.precondition import ANY_STATE
 from app.ledger.verify import verify
 from app.main import Stores
 from app.mechanisms.sampling import SystemNoise
@@ -94,9 +95,7 @@ class Service:
         given = {
             "dataset": "people",
             "currency": "pure",
-            "expected_version": None,
-            "must_be_new": False,
-            "must_exist": False,
+            "precondition": ANY_STATE,
             "reason": None,
             **more,
         }

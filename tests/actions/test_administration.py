@@ -17,6 +17,7 @@ from app.errors import (
     PreconditionFailed,
 )
 from app.ledger.account import EVERYBODY
+from app.ledger.precondition import MUST_BE_NEW, Precondition, Versions
 from tests.actions.service import ADMIN, Service
 from tests.queries.cards import COLUMNS, card
 
@@ -49,8 +50,11 @@ GRANTS: dict[str, tuple[dict[str, Any], type[Exception]]] = {
     "an administrator": ({"holder": "admin"}, Invalid),
     "a delta in a pure account": ({"delta": Decimal("1e-6")}, Invalid),
     "no delta in an approximate account": ({"currency": "approximate"}, Invalid),
-    "another version": ({"expected_version": 99}, PreconditionFailed),
-    "a new one that exists": ({"must_be_new": True}, PreconditionFailed),
+    "another version": (
+        {"precondition": Precondition(Versions(frozenset([99])))},
+        PreconditionFailed,
+    ),
+    "a new one that exists": ({"precondition": MUST_BE_NEW}, PreconditionFailed),
 }
 
 

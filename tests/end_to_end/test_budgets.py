@@ -124,8 +124,22 @@ def test_if_match_changes_just_the_budget_that_was_seen(live_on_each: World) -> 
     after = world.admin.get(path, headers={"If-None-Match": before})
     assert after.status_code == 200
     assert after.headers["ETag"] != before
-    odd = world.admin.put(path, json=body, headers={"If-Match": '"not ours"'})
-    assert odd.status_code == 422
+    now = after.headers["ETag"]
+    for tags in ('"not-ours"', f"W/{now}", f'"7", "x",, {before}', '"018"', '"' + "9" * 300 + '"'):
+        other = world.admin.put(path, json=body, headers={"If-Match": tags})
+        assert (tags, other.status_code) == (tags, 412)
+    for tags in ("1", '"no end', "", ",", '*, "1"', f"{now} {now}"):
+        odd = world.admin.put(path, json=body, headers={"If-Match": tags})
+        assert (tags, odd.status_code) == (tags, 422)
+        assert odd.json()["errors"][0]["pointer"] == "If-Match"
+    for tags in (f"W/{now}", f'"x", {now}', "*"):
+        seen_before = world.admin.put(path, json=body, headers={"If-None-Match": tags})
+        assert (tags, seen_before.status_code) == (tags, 412)
+    assert world.admin.get(path).headers["ETag"] == now
+    one_of = world.admin.put(path, json=body, headers={"If-Match": f"{before},{now}"})
+    assert one_of.status_code == 200
+    not_that = world.admin.put(path, json=body, headers={"If-None-Match": now})
+    assert not_that.status_code == 200
     missing = f"/v1/datasets/{dataset}/budgets/{world.person().name}"
     none = world.admin.put(missing, json=body, headers={"If-Match": '"1"'})
     assert none.status_code == 412

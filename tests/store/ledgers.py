@@ -16,6 +16,7 @@ from app.accounting.terms import Wish
 from app.datasets import Dataset, Source, Version
 from app.interfaces import Inspection
 from app.ledger.account import EVERYBODY, Account
+from app.ledger.precondition import ANY_STATE
 from app.ledger.protocol import Charged, ChargeOrder, Order, State, VoidOrder
 from app.ledger.verify import Report, verify
 from app.names import folded, new_id
@@ -121,9 +122,7 @@ class Ledger:
         **more: Any,
     ) -> tuple[Account, bool]:
         given = {
-            "expected_version": None,
-            "must_be_new": False,
-            "must_exist": False,
+            "precondition": ANY_STATE,
             "reason": "a test",
             **more,
         }

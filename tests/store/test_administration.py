@@ -17,6 +17,7 @@ from app.errors import (
 )
 from app.ledger.account import EVERYBODY
 from app.ledger.chain import SYSTEM_BOOK, Entry
+from app.ledger.precondition import MUST_BE_NEW, Precondition, Versions
 from app.ledger.verify import verify
 from app.store.hot import now_microseconds
 from tests.queries.cards import card
@@ -249,19 +250,22 @@ def test_a_grant_is_an_entry_with_before_and_after(ledger: Ledger) -> None:
     assert ledger.verified().sound
 
 
+def seen(version: int) -> Precondition:
+    return Precondition(Versions(frozenset([version])))
+
+
 def test_a_budget_is_changed_only_if_it_is_the_one_that_was_seen(ledger: Ledger) -> None:
     name = ledger.analysts[0].name
     before = ledger.everything()
-    refusals: list[dict[str, Any]] = [{"expected_version": 7}, {"must_be_new": True}]
-    for precondition in refusals:
+    for precondition in (seen(7), MUST_BE_NEW):
         with pytest.raises(PreconditionFailed):
-            ledger.grant(name, tenths=99, **precondition)
+            ledger.grant(name, tenths=99, precondition=precondition)
     assert ledger.everything() == before
-    account, _ = ledger.grant(name, tenths=99, expected_version=1)
+    account, _ = ledger.grant(name, tenths=99, precondition=seen(1))
     assert account.version == 2
     ledger.charge(ledger.order())
     with pytest.raises(PreconditionFailed):
-        ledger.grant(name, tenths=5, expected_version=2)  # the charge changed it
+        ledger.grant(name, tenths=5, precondition=seen(2))  # the charge changed it
 
 
 def test_a_limit_below_the_spend_freezes_and_rewrites_nothing(ledger: Ledger) -> None:

@@ -1,0 +1,62 @@
+"""The headers `If-Match` and `If-None-Match` (RFC 9110, section 13.1), and the ETag of a budget.
+
+A budget's tag is its version in quotes. Other tags are tags too: they are of no version that there
+is. `If-Match` never holds for a weak one.
+"""
+
+import re
+
+from app.errors import Invalid
+from app.ledger.account import Account
+from app.ledger.precondition import Precondition, Versions
+
+RULE = "* or entity tags in double quotes, as a budget's ETag is"
+# Nothing is tried in a second way (`*+`), so that no header takes long to read.
+_TAG = re.compile(r'[ \t]*+(?:(?P<weak>W/)?"(?P<text>[!#-~\x80-\xff]*+)")?[ \t]*+(?:,|\Z)')
+_VERSION = re.compile(r"0|[1-9][0-9]{0,18}")
+
+
+def etag(account: Account) -> str:
+    return f'"{account.version}"'
+
+
+def precondition(match: list[str], none_match: list[str]) -> Precondition:
+    """As the lines of the two headers say it. Raises Invalid: a condition that cannot be read must
+    not be taken for one that holds."""
+    return Precondition(
+        _read("If-Match", match, weak=False), _read("If-None-Match", none_match, weak=True)
+    )
+
+
+def has_seen(account: Account, none_match: list[str]) -> bool:
+    """Has the caller this very state? Of what cannot be read nothing is known: it is sent again."""
+    try:
+        seen = _read("If-None-Match", none_match, weak=True)
+    except Invalid:
+        return False
+    return seen is not None and seen.has(account.version)
+
+
+def _read(name: str, lines: list[str], *, weak: bool) -> Versions | None:
+    if not lines:
+        return None
+    text = ",".join(lines)
+    if text.strip(" \t") == "*":
+        return Versions(whichever=True)
+    tags, at = [], 0
+    while at < len(text):
+        tag = _TAG.match(text, at)
+        if tag is None:
+            raise Invalid.field(name, RULE)
+        at = tag.end()
+        if tag["text"] is not None:
+            tags.append(tag)
+    if not tags:
+        raise Invalid.field(name, RULE)
+    return Versions(
+        frozenset(
+            int(tag["text"])
+            for tag in tags
+            if (weak or not tag["weak"]) and _VERSION.fullmatch(tag["text"])
+        )
+    )
