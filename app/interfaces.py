@@ -6,6 +6,7 @@ from collections.abc import (
     Generator,
     Iterable,
     Iterator,
+    Sequence,
 )
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -176,10 +177,10 @@ class PublicTables(Protocol):
     """Files whose lines their owner shows to everybody."""
 
     def lines(
-        self, path: str, key: str, value: str, *, source: str | None, at: str
+        self, path: str, key: str, value: str, *, private: Sequence[str], at: str
     ) -> list[tuple[Any, Any]]:
-        """Key and value of each line. Raises Invalid, naming fields below `at`; also for the file
-        that is the dataset's own source."""
+        """Key and value of each line. Raises Invalid, naming fields below `at`; also for one of the
+        private files, by whatever name."""
         ...
 
 
@@ -285,6 +286,10 @@ class Datasets(Protocol):
     def find(self, name: str) -> Dataset: ...
 
     def all(self, *, holders: tuple[str, ...] | None, after: str, limit: int) -> list[Dataset]: ...
+
+    def paths(self) -> list[str]:
+        """Where the rows of all datasets are, of closed ones too."""
+        ...
 
     def fingerprint(self, dataset: Dataset) -> str: ...
 

@@ -12,6 +12,7 @@ look-up multiplies no row.
 import math
 import re
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -32,14 +33,18 @@ _TRUTHS = {
 }
 
 
-def with_tables(sent: Any, tables: PublicTables, source: str | None = None) -> Any:
+def with_tables(
+    sent: Any, tables: PublicTables, registered: Callable[[], list[str]], source: str | None = None
+) -> Any:
     """The registration with a map in the place of every table. What is no card stays as it is, for
-    the validation that follows. `source` is the path of the rows, where the registration does not
-    say it. Raises Invalid, naming the field, for a table that will not do."""
+    the validation that follows. `registered` tells where the rows of other datasets are, `source`
+    where this one's are, if the registration does not say it: none of them is a public table.
+    Raises Invalid, naming the field, for a table that will not do."""
     columns = sent.get("columns") if isinstance(sent, dict) else None
     if not isinstance(columns, list):
         return sent
-    filled = _Filled(source or _source_path(sent), columns, tables)
+    own = source or _source_path(sent)
+    filled = _Filled(lambda: [*registered(), *([] if own is None else [own])], columns, tables)
     changed = [filled.column(each, f"/columns/{i}") for i, each in enumerate(columns)]
     return {**sent, "columns": changed} if filled.read else sent
 
@@ -51,10 +56,12 @@ def _source_path(sent: dict[str, Any]) -> str | None:
 
 
 class _Filled:
-    def __init__(self, source: str | None, columns: list[Any], tables: PublicTables) -> None:
+    def __init__(
+        self, private: Callable[[], list[str]], columns: list[Any], tables: PublicTables
+    ) -> None:
         self.read = 0  # how many tables
         self._lines = 0
-        self._source = source
+        self._private = cache(private)  # asked for only where there is a table
         self._tables = tables
         named = (each for each in columns if isinstance(each, dict))
         self._declared = {str(each.get("name")): each for each in named}
@@ -104,7 +111,7 @@ class _Filled:
         if self.read > TABLES_MAX:
             raise Invalid.field(f"{at}/table", f"a card has at most {TABLES_MAX} tables")
         lines = self._tables.lines(
-            *(table[name] for name in NAMED), source=self._source, at=f"{at}/table"
+            *(table[name] for name in NAMED), private=self._private(), at=f"{at}/table"
         )
         found = self._map(lines, f"{at}/table", self._keys(lookup["column"]), column)
         self._lines += len(found)

@@ -152,7 +152,7 @@ async def _registration(request: Request, given: Given, principal: Admin) -> Par
 
         def translate(sent: Any) -> tuple[Any, Told]:
             texts.append(canonical(sent))
-            return with_tables(sent, given.tables), as_it_is
+            return with_tables(sent, given.tables, given.datasets.paths), as_it_is
 
         return parse(raw, _REGISTRATION, key, translate).at(request, *texts)
 

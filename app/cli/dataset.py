@@ -244,7 +244,12 @@ def _read_card(
     from app.actions.public_tables import with_tables
     from app.api.body import as_it_is, parse
     from app.datasets import Card
-    from app.main import public_tables
+    from app.main import Stores, public_tables
+
+    def registered() -> list[str]:
+        stores = Stores(settings)
+        stores.get_current(settings)
+        return stores.datasets.paths()
 
     class CardFile(Card):
         name: str | None = None
@@ -260,7 +265,7 @@ def _read_card(
             raw,
             TypeAdapter(CardFile),
             None,
-            lambda sent: (with_tables(sent, tables, source=rows), as_it_is),
+            lambda sent: (with_tables(sent, tables, registered, source=rows), as_it_is),
         ).value
     except Invalid as error:
         detail = "not a card that can be registered." if error.fields else error.detail

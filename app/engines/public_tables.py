@@ -5,6 +5,7 @@ guessed. No text of the driver leaves, and no value: a table that will not do is
 field.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,20 +30,24 @@ class FilePublicTables:
     timeout_seconds: float = 60.0
 
     def lines(
-        self, path: str, key: str, value: str, *, source: str | None, at: str
+        self, path: str, key: str, value: str, *, private: Sequence[str], at: str
     ) -> list[tuple[Any, Any]]:
         found = self._found(path)
         if found is None or found.is_folder:
             raise Invalid.field(f"{at}/path", WANTED)
-        rows = None if source is None else self._found(source)
-        if rows is not None and (found.place == rows.place or found.place in rows.files):
-            rule = "another file than the source: what a public table says is shown to everybody"
+        if any(self._is_of(found.place, each) for each in private):
+            rule = "no file of a dataset's rows: what a public table says is shown to everybody"
             raise Invalid.field(f"{at}/path", rule)
         (self.limits.home / "tmp").mkdir(mode=0o700, parents=True, exist_ok=True)
         lines = readable(lambda: self._read(found, key, value, at), at=f"{at}/path")
         if len(lines) > LOOKUP_MAX:
             raise Invalid.field(f"{at}/path", f"a file of at most {LOOKUP_MAX} lines")
         return lines
+
+    def _is_of(self, place: Path, source: str) -> bool:
+        """Is this file, by whatever name, one of the source's?"""
+        rows = self._found(source)
+        return rows is not None and any(_same(place, file) for file in rows.files)
 
     def _found(self, path: str) -> SourceFiles | None:
         try:
@@ -71,3 +76,10 @@ class FilePublicTables:
         if source_state(found) != state:
             raise EngineUnavailable("The file changed while it was read.")
         return lines
+
+
+def _same(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except OSError:  # it has gone
+        return False

@@ -41,6 +41,20 @@ class Datasets:
             rows = connection.execute(statement.order_by(tables.datasets.c.id).limit(limit)).all()
         return [dataset_from(row) for row in rows]
 
+    def paths(self) -> list[str]:
+        datasets, versions = tables.datasets, tables.versions
+        with store_errors(), self._database.reading() as connection:
+            rows = connection.execute(
+                select(datasets.c.source, versions.c.appended).join(
+                    versions, versions.c.id == datasets.c.version_id
+                )
+            ).all()
+        return [
+            each["path"]
+            for row in rows
+            for each in (json.loads(row.source), *json.loads(row.appended))
+        ]
+
     def fingerprint(self, dataset: Dataset) -> str:
         with store_errors(), self._database.reading() as connection:
             return str(

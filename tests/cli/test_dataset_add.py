@@ -101,7 +101,7 @@ def test_a_card_may_name_a_public_table(ledger: Ledger, tmp_path: Path) -> None:
     own = json.loads(Path(given).read_text())
     own["columns"][-1]["derived"]["lookup"]["table"]["path"] = "people.csv"
     Path(given).write_text(json.dumps(own))
-    assert "another file than the source" in add("people.csv", "--card", given).stderr
+    assert "no file of a dataset's rows" in add("people.csv", "--card", given).stderr
 
     table.write_text("region,area\nnorth,rural\nsouth,urban\n")
     write_card(tmp_path, columns=[*COLUMNS, area])
@@ -109,6 +109,10 @@ def test_a_card_may_name_a_public_table(ledger: Ledger, tmp_path: Path) -> None:
     ((stored,),) = ledger.rows("SELECT card FROM datasets")
     map_stored = json.loads(stored)["columns"][-1]["derived"]["lookup"]["map"]
     assert map_stored == {"north": "rural", "south": "urban"}
+
+    Path(given).write_text(json.dumps(own))  # people.csv is another dataset's rows now
+    write_csv(ledger.data / "others.csv")
+    assert "no file of a dataset's rows" in add("others.csv", "--card", given).stderr
 
 
 def test_a_name_that_is_taken_is_told_before_anything_is_converted(

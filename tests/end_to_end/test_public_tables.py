@@ -243,6 +243,34 @@ def test_the_rows_themselves_are_no_public_table(live: World) -> None:
         assert [each["pointer"] for each in reply.json()["errors"]] == [f"{AT}/path"]
 
 
+def test_rows_of_another_dataset_are_no_public_table_by_whatever_name(live: World) -> None:
+    data = live.ledger.data
+    first, later, part = (live.write_csv(some_rows()) for _ in range(3))
+    dataset = live.dataset(first)
+    made(live.admin.patch(f"/v1/datasets/{dataset}", json={"append": {"path": later}}))
+    made(live.admin.patch(f"/v1/datasets/{dataset}", json={"status": "closed"}))
+    folder = data / secrets.token_hex(4)
+    folder.mkdir()
+    inside = folder / "part.parquet"
+    (data / live.write_parquet(part)).rename(inside)
+    live.dataset(folder.name)
+    hard, soft = data / f"hard-{first}", data / f"soft-{later}"
+    os.link(data / first, hard)
+    os.symlink(data / later, soft)
+    before = live.admin.get("/v1/ledger/export").text
+    for path in (first, later, hard.name, soft.name, f"{folder.name}/part.parquet"):
+        wanted = level(path, value="region")
+        body = card(live.write_csv(some_rows()), columns=[*COLUMNS, wanted])
+        reply = live.admin.post("/v1/datasets", json=body)
+        assert reply.status_code == 422, path
+        (error,) = reply.json()["errors"]
+        assert error["pointer"] == f"{AT}/path"
+        assert error["rule"].startswith("no file of a dataset's rows"), path
+    assert live.admin.get("/v1/ledger/export").text == before
+    (data / first).unlink()  # one that is gone is in nobody's way
+    register(live, level(written(live, GOOD)))
+
+
 def test_a_card_names_few_tables(live: World) -> None:
     path = written(live, GOOD)
     parts = [looked_up(path, "price") for _ in range(TABLES_MAX + 1)]
