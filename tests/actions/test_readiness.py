@@ -46,9 +46,11 @@ def test_one_thread_is_enough_for_all_who_wait_for_the_same_data(
                 ]
                 await asyncio.sleep(0.1)
                 free = asyncio.get_running_loop().run_in_executor(threads, lambda: "free")
-                assert await asyncio.wait_for(free, 5) == "free"
-                assert came == ["people"]
-                sign.set()
+                try:
+                    assert await asyncio.wait_for(free, 5) == "free"
+                    assert came == ["people"]
+                finally:
+                    sign.set()  # else the threads would be waited for
                 assert await asyncio.gather(*waiting) == [None] * 20
 
         asyncio.run(run())
