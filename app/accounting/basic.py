@@ -55,7 +55,8 @@ class BasicRule:
         return total[0] <= terms.limits[0] and total[1] <= terms.limits[1]
 
     def left(self, total: Spend, terms: Terms) -> Spend:
-        return tuple(max(0, of - have) for of, have in zip(terms.limits, total, strict=True))
+        epsilon, delta = terms.limits
+        return max(0, epsilon - total[0]), max(0, delta - total[1])
 
     def largest_epsilon(self, total: Spend, terms: Terms) -> int:
         return self.left(total, terms)[0] if self.admits(total, terms) else 0

@@ -38,6 +38,13 @@ def wire(name: str, units: int, unit: int) -> dict[str, float | str]:
     return {name: number} if exact is None else {name: number, f"{name}_exact": exact}
 
 
+def wire_text(name: str, units: int, unit: int) -> str:
+    """The same as the members of a JSON object."""
+    number, exact = _number_and_text(units, unit)
+    text = f'"{name}":{number!r}'
+    return text if exact is None else f'{text},"{name}_exact":"{exact}"'
+
+
 @lru_cache(maxsize=4096)
 def _number_and_text(units: int, unit: int) -> tuple[float, str | None]:
     exact = exact_decimal(units, unit)

@@ -10,16 +10,26 @@ from app.accounting import COMPOSITION_RULES
 from app.accounting.loss import Loss
 from app.accounting.losses import pure_loss
 from app.accounting.precise import INFINITE
-from app.accounting.rounding import ATTO, PICO, wire
+from app.accounting.rounding import ATTO, PICO, wire, wire_text
 from app.accounting.rule import Rule
 from app.accounting.spending import Spend
 from app.accounting.terms import Terms
 from app.errors import AccountFrozen, BudgetExhausted, Invalid
 from app.ledger.balance import Balance, Cells
+from app.ledger.chain import canonical, quoted
 
 EVERYBODY = "*"
 NO_GRANT = "There is no dataset of this name on which you have a budget."
 TYPICAL_COUNT_EPSILON = PICO // 10  # what `questions_left` assumes a count costs: 0.1
+
+
+Amount = tuple[int, int, dict[str, float | None]]  # epsilon, delta, and a currency's own units
+
+
+def _amount_text(epsilon: int, delta: int, own: dict[str, float | None]) -> str:
+    """The names of all own units come after `epsilon`."""
+    more = f",{canonical(own)[1:-1]}" if own else ""
+    return f"{{{wire_text('delta', delta, ATTO)},{wire_text('epsilon', epsilon, PICO)}{more}}}"
 
 
 def account_id(book_id: str, holder: str) -> str:
@@ -68,7 +78,10 @@ class Account:
 
     def _admits(self, balance: Balance, cells: Cells = None) -> bool:
         rule, terms = self.rule, self.terms
-        return all(rule.admits(total, terms) for total in balance.totals(cells))
+        for total in balance.totals(cells):  # noqa: SIM110  # a generator costs more than the rule
+            if not rule.admits(total, terms):
+                return False
+        return True
 
     def book(self, losses: Sequence[Loss]) -> "Account":
         """The account after losses that have happened elsewhere: they count, whatever the limit."""
@@ -109,20 +122,24 @@ class Account:
 
     def told(self) -> dict[str, Any]:
         """What is spent and what remains, as (epsilon, delta) and in the currency's own units."""
+        return {
+            name: {**wire("epsilon", epsilon, PICO), **wire("delta", delta, ATTO), **own}
+            for name, (epsilon, delta, own) in self._amounts().items()
+        }
+
+    def told_text(self) -> str:
+        """Whose account it is and what is told of it, as canonical JSON: of every charge."""
+        amounts = self._amounts()
+        remaining, spent = _amount_text(*amounts["remaining"]), _amount_text(*amounts["spent"])
+        return f'{{"holder":{quoted(self.shown)},"remaining":{remaining},"spent":{spent}}}'
+
+    def _amounts(self) -> "dict[str, Amount]":
         rule, terms, worst = self.rule, self.terms, self.worst
         epsilon, delta = rule.promise_spent(worst, terms)
         left = rule.left(worst, terms)
         return {
-            "spent": {
-                **wire("epsilon", epsilon, PICO),
-                **wire("delta", delta, ATTO),
-                **rule.own_units(worst, terms),
-            },
-            "remaining": {
-                **wire("epsilon", max(0, terms.epsilon - epsilon), PICO),
-                **wire("delta", left[1], ATTO),
-                **rule.own_units(left, terms),
-            },
+            "spent": (epsilon, delta, rule.own_units(worst, terms)),
+            "remaining": (max(0, terms.epsilon - epsilon), left[1], rule.own_units(left, terms)),
         }
 
     def price(self, loss: Loss) -> dict[str, Any] | None:

@@ -23,7 +23,7 @@ def canonical(value: Any) -> str:
     return _ENCODER.encode(value)
 
 
-_quoted = lru_cache(maxsize=4096)(canonical)  # names that come again and again
+quoted = lru_cache(maxsize=4096)(canonical)  # names that come again and again
 
 
 def link(previous: str, text: str) -> str:
@@ -59,8 +59,8 @@ class Book:
         self.seq += 1
         self.last_at = max(self.last_at, at)
         text = (
-            f'{{"actor":{_quoted(actor)},"at":{self.last_at},"body":{body},'
-            f'"book":{_quoted(self.id)},"kind":{_quoted(kind)},"seq":{self.seq}}}'
+            f'{{"actor":{quoted(actor)},"at":{self.last_at},"body":{body},'
+            f'"book":{quoted(self.id)},"kind":{quoted(kind)},"seq":{self.seq}}}'
         )
         self.head = link(self.head, text)
         return Entry(self.id, self.seq, self.last_at, kind, text, self.head)

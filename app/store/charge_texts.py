@@ -30,8 +30,7 @@ class ChargeTexts(NamedTuple):
     def charged(self, paid: list[Account], entry: Entry) -> str:
         """Only the asker's own balances are told: what everybody has left would show what others
         ask."""
-        told = [canonical({"holder": account.shown, **account.told()}) for account in paid[:-1]]
-        accounts = ",".join([*told, _EVERYBODY_TOLD])
+        accounts = ",".join([*(each.told_text() for each in paid[:-1]), _EVERYBODY_TOLD])
         return (
             f'{{"charged":{{"accounts":[{accounts}],{self.price}}},'
             f'"receipt":{{"entry":{entry.seq},"hash":"{entry.hash}"}},"theorem":{self.theorem}}}'

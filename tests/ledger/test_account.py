@@ -1,5 +1,6 @@
 """Accounts: admitted within the limit, refused without a change, given back never below zero."""
 
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
@@ -16,6 +17,7 @@ from app.accounting.terms import Terms, Wish
 from app.errors import AccountFrozen, BudgetExhausted, Invalid
 from app.ledger.account import Account, account_id
 from app.ledger.balance import Balance
+from app.ledger.chain import canonical
 
 amounts = st.integers(0, 40) | st.integers(0, UNITS_MAX - 1)
 losses = st.builds(Loss, amounts, amounts)
@@ -141,6 +143,27 @@ def test_a_refusal_says_what_was_asked_what_is_left_and_that_retrying_is_no_use(
         "largest_epsilon": 0.666666666667,
         "retryable": False,
     }
+
+
+@given(accounts, st.sampled_from(["Ann", "*", 'a "b"', "é\u2028"]))
+def test_what_is_told_is_one_text_however_it_is_written(before: Account, shown: str) -> None:
+    known = replace(before, shown=shown)
+    assert known.told_text() == canonical({"holder": shown, **known.told()})
+
+
+@pytest.mark.parametrize("currency", COMPOSITION_RULES)
+@pytest.mark.parametrize("epsilons", [[], ["0.1"], ["0.3", "0.000000000007"], ["7"]])
+def test_the_text_has_the_units_of_every_currency(currency: str, epsilons: list[str]) -> None:
+    delta = Decimal(0) if currency == "pure" else Decimal("1e-6")
+    rule = COMPOSITION_RULES[currency]
+    terms = rule.freeze(Wish(epsilon=Decimal(3), delta=delta))
+    spent = Account("b", "ann", "Ann", currency, terms, Balance(rule.nothing), 1)
+    for each in epsilons:
+        spent = spent.book([pure_loss(int(Decimal(each) * PICO))])
+    assert spent.told_text() == canonical({"holder": "Ann", **spent.told()})
+    if currency != "pure" and epsilons:
+        spent = spent if currency == "approximate" else spent.book([gaussian_loss(Fraction(1))])
+        assert spent.told_text() == canonical({"holder": "Ann", **spent.told()})
 
 
 def test_questions_left_counts_tenths() -> None:
