@@ -1,10 +1,9 @@
 """An account: one holder's budget on one book of loss, and the rule that admits a charge."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
-from typing import Any
+from typing import Any, NamedTuple
 
 from app.accounting import COMPOSITION_RULES
 from app.accounting.loss import Loss
@@ -37,8 +36,7 @@ def account_id(book_id: str, holder: str) -> str:
     return f"{book_id}/{holder}"
 
 
-@dataclass(frozen=True, slots=True)
-class Account:
+class Account(NamedTuple):
     """Terms and running spend. `version` rises with every change and is the budget's ETag."""
 
     book_id: str
@@ -118,7 +116,7 @@ class Account:
 
     def only(self, cell: int) -> "Account":
         """The same account as those in one cell see it."""
-        return replace(self, balance=Balance(self.balance.cell(cell)))
+        return self._replace(balance=Balance(self.balance.cell(cell)))
 
     def told(self) -> dict[str, Any]:
         """What is spent and what remains, as (epsilon, delta) and in the currency's own units."""

@@ -8,8 +8,8 @@ cells add up, number by number, which bounds every pair.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import NamedTuple
 
 from app.accounting.spending import Spend, largest, minus, plus, two_largest
 
@@ -18,11 +18,10 @@ PARALLEL = "McSherry 2009: parallel composition over the declared cells"
 NO_CELLS: Mapping[int, Spend] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class Balance:
+class Balance(NamedTuple):
     common: Spend
     pairs: bool = False
-    cells: Mapping[int, Spend] = field(default_factory=lambda: NO_CELLS)
+    cells: Mapping[int, Spend] = NO_CELLS
 
     def charged(self, cost: Spend, cells: Cells) -> "Balance":
         if cells is None:

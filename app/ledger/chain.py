@@ -8,7 +8,7 @@ import hashlib
 import json
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 FIRST_PREVIOUS = "0" * 64
 SYSTEM_BOOK = "system"  # people and keys: changes that belong to no dataset
@@ -30,8 +30,7 @@ def link(previous: str, text: str) -> str:
     return hashlib.sha256(f"{previous}\n{text}".encode()).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """One line of a book. Kinds are never renamed or given a new meaning."""
 
     book_id: str

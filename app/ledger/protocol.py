@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from app.access import holder_of
 from app.accounting.loss import Loss
@@ -43,8 +43,7 @@ class AtOnce:
     grid_seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class ChargeOrder:
+class ChargeOrder(NamedTuple):
     """Pay for one plan in every account it touches, or in none."""
 
     charge_id: str
@@ -138,8 +137,7 @@ QuestionOrder = ChargeOrder | RecordOrder | ForfeitOrder | VoidOrder | ProgressO
 Order = QuestionOrder | StreamOrder
 
 
-@dataclass(frozen=True, slots=True)
-class Charged:
+class Charged(NamedTuple):
     """The charge is durable and this caller holds the attempt: the engine may be asked."""
 
     charge_id: str
@@ -153,8 +151,7 @@ class Charged:
         return tuple(map(holder_of, shown))
 
 
-@dataclass(frozen=True, slots=True)
-class Settled:
+class Settled(NamedTuple):
     """The charge is in a final state, read back from the store after the commit."""
 
     charge_id: str

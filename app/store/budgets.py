@@ -162,7 +162,7 @@ def _granted(
         wish = replace(wish, failure_delta=Decimal(kept.limits[1]) / ATTO)
     terms = rule.freeze(wish, star=star)
     version = before.version + 1
-    return replace(before, currency=currency, terms=terms, balance=balance, version=version)
+    return before._replace(currency=currency, terms=terms, balance=balance, version=version)
 
 
 def _locked(change: Change, wanted: str) -> Account | None:

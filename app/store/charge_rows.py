@@ -5,7 +5,6 @@ keys, each by id.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from app.ledger.account import Account
@@ -118,7 +117,8 @@ class ChargeRows:
         self.catalogue, self.now = known.catalogue, known.now()
         for order in self._charge_orders:
             book = known.books[order.book_id]
-            self._books[order.book_id] = replace(book.end)
+            end = book.end
+            self._books[order.book_id] = Book(end.id, end.seq, end.head, end.last_at)
             for each in touched(order):
                 account = book.accounts[each]
                 if account is not None:
@@ -217,7 +217,6 @@ class ChargeRows:
             (account, cell, *spend_columns(self._accounts[account].balance.cells[cell]))
             for account, cell in sorted(self._touched_cells)
         ]
-        entries = [(e.book_id, e.seq, e.at, e.kind, e.text, e.hash) for e in self._entries]
         changed = {entry.book_id for entry in self._entries}
         books = [
             (b.seq, b.head, b.last_at, b.id)
@@ -233,7 +232,7 @@ class ChargeRows:
             (sql.mark_cancelled, self._marks),
             (sql.settle_charge, self._settlements),
             (sql.insert_stream, self._new_streams),
-            (sql.insert_entry, entries),
+            (sql.insert_entry, self._entries),
         ]
         return [(statement, rows) for statement, rows in pairs if rows]
 

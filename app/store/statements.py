@@ -9,6 +9,8 @@ row.
 
 from dataclasses import dataclass, fields
 
+from app.ledger.chain import Entry
+
 CHARGE_COLUMNS = [
     *("id", "analyst_id", "request", "body_hash", "reuse_key", "dataset_id", "version_id"),
     *("state", "attempt", "lease_until", "epsilon", "delta", "question", "charged", "answer"),
@@ -25,7 +27,7 @@ ASK_COLUMNS = [
 ]
 NODE_COLUMNS = ["stream_id", "first_epoch", "last_epoch", "noisy_count"]
 CELL_COLUMNS = ["account_id", "cell", "epsilon_spent", "delta_spent", "curve_spent"]
-ENTRY_COLUMNS = ["book_id", "seq", "at", "kind", "text", "hash"]
+ENTRY_COLUMNS = list(Entry._fields)
 CLOCK_LATE_MAX = 1_000_000  # microseconds by which a clock that is not asked may be late
 ASK = (
     "SELECT request, id, stream_id, body_hash, state, attempt, lease_until, fence, version_id, "

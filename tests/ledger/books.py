@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 
 from app.accounting import COMPOSITION_RULES
 from app.accounting.loss import Loss
@@ -31,7 +30,7 @@ def granted(book: str, holder: str, currency: str, wish: Wish, *, pairs: bool = 
 
 
 def with_spent(account: Account, units: int) -> Account:
-    return replace(account, balance=Balance((units, 0)))
+    return account._replace(balance=Balance((units, 0)))
 
 
 def said(account: Account) -> dict[str, object]:
@@ -131,7 +130,7 @@ def exported(lines: list[Line]) -> list[str]:
 
 def edited(entry: Entry, old: str, new: str) -> Entry:
     assert old in entry.text, entry.text
-    return replace(entry, text=entry.text.replace(old, new))
+    return entry._replace(text=entry.text.replace(old, new))
 
 
 def rehashed(lines: list[Line]) -> list[Line]:
@@ -142,7 +141,7 @@ def rehashed(lines: list[Line]) -> list[Line]:
         match line:
             case Entry():
                 head = link(head, line.text)
-                result.append(replace(line, hash=head))
+                result.append(line._replace(hash=head))
             case Book():
                 result.append(Book(line.id, line.seq, head, line.last_at))
             case Account():

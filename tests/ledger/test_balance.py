@@ -1,6 +1,5 @@
 """Cells: the stop rule against every value that a person could have, and every pair of them."""
 
-from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import reduce
@@ -185,7 +184,7 @@ def test_parallel_cells_and_the_whole_by_hand() -> None:
 def test_a_booked_loss_counts_for_everybody_in_every_cell() -> None:
     now = pure_account(10, pairs=False).admit(Loss(4), (2,)).book([Loss(8)])
     assert now.frozen, "those in cell 2 have borne 12"
-    assert not replace(now, balance=Balance((8, 0))).frozen
+    assert not now._replace(balance=Balance((8, 0))).frozen
     assert now.worst == (12, 0)
     assert now.only(1).worst == (8, 0)
 

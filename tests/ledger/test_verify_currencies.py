@@ -97,7 +97,7 @@ def in_entry(index: int, how: Callable[[Body], object]) -> Callable[[list[Line]]
         assert isinstance(entry, Entry)
         text = json.loads(entry.text)
         how(text["body"])
-        changed = replace(entry, text=canonical(text))
+        changed = entry._replace(text=canonical(text))
         assert changed != entry, "the saboteur did nothing"
         return rehashed([*lines[:index], changed, *lines[index + 1 :]])
 
@@ -123,13 +123,13 @@ def stated(how: Callable[[Account], Account], holder: str = "ann") -> Callable[.
 
 
 def with_balance(**changes: Any) -> Callable[[Account], Account]:
-    return lambda account: replace(account, balance=replace(account.balance, **changes))
+    return lambda account: account._replace(balance=account.balance._replace(**changes))
 
 
 def richer(account: Account) -> Account:
     limits = list(account.terms.limits)
     limits[20] += 1
-    return replace(account, terms=replace(account.terms, limits=tuple(limits)))
+    return account._replace(terms=replace(account.terms, limits=tuple(limits)))
 
 
 SABOTEURS: dict[str, tuple[Callable[[list[Line]], list[Line]], str]] = {
@@ -193,7 +193,7 @@ SABOTEURS: dict[str, tuple[Callable[[list[Line]], list[Line]], str]] = {
     "a stated pair": (stated(with_balance(pairs=True)), SPENT),
     "a stated limit raised at one order": (stated(richer), LIMIT),
     "a stated order changed": (
-        stated(lambda a: replace(a, terms=replace(a.terms, order="41"))),
+        stated(lambda a: a._replace(terms=replace(a.terms, order="41"))),
         LIMIT,
     ),
     "a group that vanished": (
@@ -246,7 +246,7 @@ def test_a_grant_never_forgets_what_was_spent_on_cells() -> None:
         assert "what is spent is not the sum of the entries" in problems(made.lines())
         carried = carried_over(before.balance, "pure", "renyi")
         assert carried is not None
-        made.accounts["ann"] = replace(after, balance=carried)
+        made.accounts["ann"] = after._replace(balance=carried)
         assert verify(made.lines()).sound
         assert not carried.untouched
 
@@ -301,7 +301,7 @@ def test_entries_of_the_first_ledgers_verify_as_they_are() -> None:
     made.append("charge", {"charge": "q_1", **old})
     made.append("charge", {"charge": "q_2", **old})
     made.append("void", {"charge": "q_2", **old, "reason": "gone"})
-    made.accounts = {h: replace(a, balance=Balance((30, 0))) for h, a in made.accounts.items()}
+    made.accounts = {h: a._replace(balance=Balance((30, 0))) for h, a in made.accounts.items()}
     assert verify(made.lines()).sound
     assert made.charge("ann", pure_loss(70)), "and go on as books of today"
     assert verify(made.lines()).sound

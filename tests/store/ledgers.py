@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import count
 from typing import Any
@@ -82,7 +82,7 @@ class Ledger:
             catalogue=self.catalogue(),
             lease_seconds=60.0,
         )
-        return replace(made, **changes)
+        return made._replace(**changes)
 
     def void(self, order: ChargeOrder, attempt: int = 1) -> VoidOrder:
         return VoidOrder(

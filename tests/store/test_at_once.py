@@ -1,7 +1,6 @@
 """A charge whose answer is at hand: stored by one commit, or neither of them is."""
 
 import asyncio
-from dataclasses import replace
 
 import pytest
 
@@ -31,7 +30,7 @@ class Draws:
 def at_once(
     ledger: Ledger, draws: Draws, *, grid_seconds: float = 0.0, **more: object
 ) -> ChargeOrder:
-    return replace(ledger.order(**more), at_once=AtOnce(draws, grid_seconds))  # type: ignore[arg-type]
+    return ledger.order(**more)._replace(at_once=AtOnce(draws, grid_seconds))  # type: ignore[arg-type]
 
 
 def test_charge_and_answer_are_stored_together_and_told_as_stored(ledger: Ledger) -> None:
@@ -43,8 +42,8 @@ def test_charge_and_answer_are_stored_together_and_told_as_stored(ledger: Ledger
     assert ledger.state(order) == (State.ANSWERED, told.answer)
     assert (ledger.spent(0), ledger.spent(None)) == (3, 3)
     assert ledger.verified().sound
-    (again,) = ledger.settle(replace(order, charge_id="q_another"))
-    assert again == replace(told, replayed=True)
+    (again,) = ledger.settle(order._replace(charge_id="q_another"))
+    assert again == told._replace(replayed=True)
     assert len(draws.charges) == 1
 
 
@@ -66,7 +65,7 @@ def test_a_draw_that_fails_forfeits_what_it_cost(ledger: Ledger) -> None:
     assert ledger.state(order) == (State.FORFEITED, None)
     assert ledger.spent() == 3
     assert ledger.verified().sound
-    fair = replace(order, charge_id="q_another", at_once=AtOnce(Draws(), 0.0))
+    fair = order._replace(charge_id="q_another", at_once=AtOnce(Draws(), 0.0))
     (again,) = ledger.settle(fair)
     assert again == Settled(order.charge_id, State.FORFEITED, None, replayed=True)
 
@@ -76,7 +75,7 @@ def test_nothing_tells_of_it_before_its_point_of_the_grid(ledger: Ledger) -> Non
     (told,) = ledger.settle(order)
     assert isinstance(told, Settled)
     assert told.wait_seconds == pytest.approx(0.1)
-    (early,) = ledger.settle(replace(order, charge_id="q_another"))
+    (early,) = ledger.settle(order._replace(charge_id="q_another"))
     assert isinstance(early, StillRunning)
     plain = ledger.order(tenths=1, fresh=False)
     (reused,) = ledger.settle(plain)

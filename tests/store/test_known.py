@@ -5,7 +5,6 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -190,12 +189,13 @@ def test_a_key_that_another_server_has_answered_is_told_its_answer(
     """Also where the money is gone, so that nothing would be inserted."""
     one, other = servers
     draws = Draws()
-    order = replace(ledger.order(tenths=7), at_once=AtOnce(draws, 0.0))
+    order = ledger.order(tenths=7)._replace(at_once=AtOnce(draws, 0.0))
     (told,) = one.settle(order)
     assert isinstance(other.settle(ledger.order())[0], Charged)
     for change in ({}, {"at_once": None}):
-        (again,) = other.settle(replace(order, charge_id="q_another", **change))  # type: ignore[arg-type]
-        assert again == replace(told, replayed=True)  # type: ignore[type-var]
+        (again,) = other.settle(order._replace(charge_id="q_another", **change))  # type: ignore[arg-type]
+        assert isinstance(told, Settled)
+        assert again == told._replace(replayed=True)
     assert isinstance(other.settle(ledger.order())[0], BudgetExhausted)
     assert ledger.spent() == 10
     assert ledger.state(order) == (State.ANSWERED, told.answer)  # type: ignore[union-attr]
@@ -311,7 +311,7 @@ def test_who_waited_for_the_same_key_is_not_told_that_the_money_is_gone(
             for server in servers:
                 server.settle(ledger.order(tenths=9))  # refused, and so read
         order = ledger.order()
-        both = at_once_by_both(servers, order, replace(order, charge_id=f"{order.charge_id}x"))
+        both = at_once_by_both(servers, order, order._replace(charge_id=f"{order.charge_id}x"))
         assert sorted(type(each).__name__ for each in both) == ["Charged", "StillRunning"]
     assert ledger.verified().sound
 
@@ -324,8 +324,8 @@ def test_who_waited_for_an_answer_that_can_be_reused_is_not_refused(
     for number in range(30):
         ledger.grant(ledger.analysts[0].name, tenths=3 + number)
         plan = f"plan {number}"
-        drawn = replace(ledger.order(), plan_digest=plan, at_once=AtOnce(Draws(), 0.0))
-        reusing = replace(ledger.order(fresh=False), plan_digest=plan)
+        drawn = ledger.order()._replace(plan_digest=plan, at_once=AtOnce(Draws(), 0.0))
+        reusing = ledger.order(fresh=False)._replace(plan_digest=plan)
         told, other = at_once_by_both(servers, drawn, reusing)
         if isinstance(told, Settled):
             assert isinstance(other, Settled), other

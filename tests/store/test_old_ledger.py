@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -47,7 +47,7 @@ class Old:
 
     def say(self, book: str, kind: str, body: dict[str, Any]) -> None:
         entry = self.books[book].append(kind=kind, actor="admin", at=AT, body=body)
-        self.put("entries", **asdict(entry))
+        self.put("entries", **entry._asdict())
 
     def finish(self) -> None:
         with self.database.writing() as connection:

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -87,11 +86,11 @@ def test_a_refused_charge_leaves_the_ledger_unchanged(ledger: Ledger, why: str) 
         case "a frozen account":
             ledger.grant(EVERYBODY, tenths=4)
         case "no grant":
-            order = replace(order, holders=("nobody",))
+            order = order._replace(holders=("nobody",))
         case "a closed dataset":
-            order = replace(order, refusal=DatasetClosed("closed"))
+            order = order._replace(refusal=DatasetClosed("closed"))
         case "delta from a pure account":
-            order = replace(order, loss=Loss(TENTH, 1))
+            order = order._replace(loss=Loss(TENTH, 1))
         case "another body under the key":
             order = ledger.order(key="first", tenths=2)
         case "the key of one that still runs":
@@ -302,7 +301,7 @@ def test_there_are_three_attempts_and_then_the_charge_is_forfeited(ledger: Ledge
     attempts = [result.attempt for result in results if isinstance(result, Charged)]
     assert attempts == [1, 2, 3]
     forfeited = Settled(orders[0].charge_id, State.FORFEITED, None)
-    assert results[3:] == [forfeited, replace(forfeited, replayed=True)]
+    assert results[3:] == [forfeited, forfeited._replace(replayed=True)]
     assert ledger.state(orders[0]) == (State.FORFEITED, None)
     assert ledger.spent() == 1
     (late,) = ledger.settle(RecordOrder(orders[0].charge_id, 3, "late"))

@@ -116,7 +116,7 @@ def test_a_stream_is_stored_with_the_answer_of_its_opening_and_only_once(opened:
 def test_an_attempt_that_was_taken_over_opens_nothing(ledger: Ledger) -> None:
     order = ledger.order(lease_seconds=0.0)
     ledger.charge(order)
-    assert ledger.charge(replace(order, charge_id=new_id("q"))).attempt == 2
+    assert ledger.charge(order._replace(charge_id=new_id("q"))).attempt == 2
     late = NewStream("a", order.charge_id, "d", "above_threshold", "{}", "late", 1, 1)
     ledger.settle(RecordOrder(order.charge_id, 1, "late", 0.0, late))
     mine = replace(late, secret="mine")
