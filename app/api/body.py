@@ -124,8 +124,8 @@ def request_key(request: Request) -> str | None:
 def strict_json(raw: bytes) -> Any:
     try:
         text = raw.decode("utf-8")
-    except ValueError:
-        raise Malformed("The body is not valid JSON in UTF-8.") from None
+    except UnicodeDecodeError as error:
+        raise Malformed(f"The body is not UTF-8 at byte {error.start}.") from None
     try:
         data = json.loads(
             text,
@@ -144,8 +144,15 @@ def strict_json(raw: bytes) -> Any:
     except _NotFinite:
         detail = "NaN and Infinity are not JSON numbers."
         raise Malformed(detail, *_not_a_number(text)) from None
-    except (ValueError, RecursionError):
-        raise Malformed("The body is not valid JSON in UTF-8.") from None
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        raise Malformed(f"The body is not valid JSON: {place}.") from None
+    except UnicodeEncodeError:
+        raise Malformed("The body is not valid JSON: it escapes half of a character.") from None
+    except RecursionError:
+        raise Malformed("The body is nested too deeply.") from None
+    except ValueError:
+        raise Malformed("The body is not valid JSON.") from None
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

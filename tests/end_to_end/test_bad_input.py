@@ -86,6 +86,22 @@ def test_what_is_not_json_as_we_read_it_is_malformed(
     assert (reply.status_code, reply.json()["type"]) == (400, "/problems/malformed")
 
 
+@pytest.mark.parametrize(
+    ("raw", "told"),
+    [
+        (b'{"dataset": "target",\n "query"', "The body is not valid JSON: line 2, column 9."),
+        (b'{"dataset": "target"} {}', "The body is not valid JSON: line 1, column 23."),
+        (b"", "The body is not valid JSON: line 1, column 1."),
+        (b'{"dataset": "\xff"}', "The body is not UTF-8 at byte 13."),
+        (b"[" * 50_000, "The body is nested too deeply."),
+    ],
+)
+def test_where_a_body_stops_being_json_is_told(
+    live: World, asker: Person, raw: bytes, told: str
+) -> None:
+    assert send(live.client(asker), "/v1/queries", raw).json()["detail"] == told
+
+
 @pytest.mark.usefixtures("unchanged")
 @pytest.mark.parametrize("what", MALFORMED)
 def test_administrators_bodies_are_read_as_strictly(live: World, what: str) -> None:
