@@ -1,8 +1,9 @@
 """The writer of a process: it commits whatever is waiting together.
 
 Hot routes hand it orders and await the outcome. Nobody hears of a charge before the batch it is in
-is durable. While one batch is being written the next one gathers, so under load a commit carries
-many charges, and alone a charge waits for nobody.
+is durable. While PostgreSQL writes one batch the next one gathers; SQLite is written by the event
+loop itself, so before each batch it lets those come in whose requests have arrived meanwhile. So
+under load a commit carries many charges, and alone a charge waits for nobody.
 """
 
 import asyncio
@@ -96,6 +97,7 @@ class _Lane:
         self._waiting: list[_Job] = []
         self._task: asyncio.Task[None] | None = None
         self._hot: HotConnection | None = None
+        self._crowded = False  # did the last batch carry more than one
 
     def put(self, work: Order | Look) -> asyncio.Future[Any]:
         loop = asyncio.get_running_loop()
@@ -114,11 +116,23 @@ class _Lane:
     async def _run(self) -> None:
         try:
             while self._waiting:
+                await self._gather()
                 jobs = self._waiting[:BATCH_MAX]
                 del self._waiting[:BATCH_MAX]
                 await self._carry_out(jobs)
         finally:
             self._task = None
+
+    async def _gather(self) -> None:
+        """Where others ask too, wait for as long as more of them come: none waits for time to pass,
+        only for requests that are there to be read. One round of the loop reads them, the next
+        carries them as far as here."""
+        before = 0
+        while before < len(self._waiting) < BATCH_MAX and (self._crowded or len(self._waiting) > 1):
+            before = len(self._waiting)
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+        self._crowded = len(self._waiting) > 1
 
     async def _carry_out(self, jobs: list[_Job]) -> None:
         orders = [job for job in jobs if not callable(job.work)]

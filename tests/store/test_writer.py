@@ -4,17 +4,20 @@ import asyncio
 import logging
 import threading
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pytest
 
 from app.errors import BudgetExhausted, StillRunning, StoreUnavailable
 from app.ledger.account import EVERYBODY
-from app.ledger.protocol import Charged, RecordOrder, Settled, State
+from app.ledger.protocol import Charged, Order, Outcome, RecordOrder, Settled, State
 from app.store import writer as writer_module
 from app.store.catalogue import Catalogue
 from app.store.connect import Database
 from app.store.hot import Broken, Clash, HotConnection, Read, Rows, Write
 from app.store.open_hot import open_hot
+from app.store.settle import Result
+from app.store.settle import settle as settle_really
 from app.store.writer import Writer
 from tests.store.ledgers import TENTH, Ledger, together
 
@@ -40,6 +43,89 @@ def test_of_hundreds_that_ask_at_once_exactly_as_many_are_charged_as_fit(
     assert {type(result) for result in refused} == {BudgetExhausted}
     assert (ledger.spent(0), ledger.spent(1), ledger.spent(None)) == (100, 15, 115)
     assert ledger.verified().sound
+
+
+@pytest.fixture
+def sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Of each batch that is settled."""
+    found: list[int] = []
+
+    async def settle(orders: Sequence[Order], *more: Any) -> list[Result]:
+        found.append(len(orders))
+        return await settle_really(orders, *more)
+
+    monkeypatch.setattr(writer_module, "settle", settle)
+    return found
+
+
+async def in_turn(writer: Writer, orders: Sequence[Order], rounds: int) -> list[Outcome]:
+    """Each is handed over so many rounds of the loop after the one before."""
+
+    async def late(order: Order, by: int) -> Outcome:
+        for _ in range(by):
+            await asyncio.sleep(0)
+        return await writer.submit(order)
+
+    turns = enumerate(orders)
+    return await asyncio.gather(*(late(order, by * rounds) for by, order in turns))
+
+
+def test_those_who_come_while_others_wait_are_taken_along(
+    ledger: Ledger, writer: Writer, sizes: list[int]
+) -> None:
+    orders = [ledger.order() for _ in range(9)]
+
+    async def run() -> None:
+        await writer.submit(orders[0])
+        await together(writer, orders[1:3])  # so there are others
+        assert sizes == [1, 2]
+        await in_turn(writer, orders[3:], 1)
+
+    asyncio.run(run())
+    assert sizes == [1, 2, 6]
+    assert ledger.spent() == 9
+
+
+def test_nobody_waits_for_those_who_keep_coming(
+    ledger: Ledger, writer: Writer, sizes: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer_module, "BATCH_MAX", 4)
+    ledger.grant(EVERYBODY, tenths=1000)
+    ledger.grant(ledger.analysts[0].name, tenths=1000)
+    orders = [ledger.order() for _ in range(50)]
+
+    async def run() -> int:
+        await together(writer, orders[:2])
+        asked: list[asyncio.Future[Outcome]] = []
+        while len(sizes) == 1 and len(asked) < 48:
+            asked.append(asyncio.ensure_future(writer.submit(orders[2 + len(asked)])))
+            await asyncio.sleep(0)
+        come = len(asked)
+        await asyncio.gather(*asked)
+        return come
+
+    come = asyncio.run(run())
+    assert come < 10, "so many had come when the first batch began"
+    assert ledger.spent() == 2 + come
+
+
+def test_who_asks_alone_is_not_kept(ledger: Ledger, writer: Writer, sizes: list[int]) -> None:
+    orders = [ledger.order() for _ in range(3)]
+    rounds: list[int] = []
+
+    async def run() -> None:
+        for order in orders:
+            done = asyncio.ensure_future(writer.submit(order))
+            for waited in range(100):
+                if sizes and sum(sizes) == len(rounds) + 1:
+                    rounds.append(waited)
+                    break
+                await asyncio.sleep(0)
+            await done
+
+    asyncio.run(run())
+    assert sizes == [1, 1, 1]
+    assert max(rounds[1:]) <= 2, "one round to begin the task, one to begin the batch"
 
 
 def test_several_writers_share_one_ledger(ledger: Ledger) -> None:
