@@ -71,13 +71,16 @@ class Budgets:
     ) -> tuple[Account, bool]:
         """The account after the grant, and whether it is new. History is never rewritten."""
         with self._administration.change(catalogue=False) as change:
-            before = _locked(change, account_id(dataset.book_id, holder))
+            place = account_id(dataset.book_id, holder)
+            before = _locked(change, place)
+            if before is None:  # those who make new ones wait for one another, and then look again
+                change.raise_catalogue()
+                before = _locked(change, place)
             precondition.must_hold(None if before is None else before.version)
             after = _granted(before, dataset, holder, shown, currency, wish)
             _write(change, after, new=before is None)
-            if before is None or before.currency != currency:
-                change.raise_catalogue()  # the planner's choice may hang on it
             if before is not None and before.currency != currency:
+                change.raise_catalogue()  # the planner's choice may hang on it
                 _write_cells(change, after)
             change.append(
                 dataset.book_id,

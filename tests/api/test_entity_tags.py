@@ -4,8 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.api.entity_tags import precondition
+from app.accounting.terms import Terms
+from app.api.entity_tags import etag, has_seen, precondition
 from app.errors import Invalid, PreconditionFailed
+from app.ledger.account import Account
+from app.ledger.balance import Balance
 from app.ledger.precondition import Precondition, Versions
 
 SOME = Versions(frozenset([3, 7]))
@@ -23,7 +26,8 @@ MATCH: dict[str, Versions] = {
     '"3","7"': SOME,
     '"3" , W/"5",\t"7"': SOME,  # a weak tag matches nothing here
     ',"3",,"7",': SOME,
-    '"3","7","abc","","03","-1","*"': SOME,
+    '"3","7","abc","","-1","*","3\xe9"': SOME,
+    '"03"': Versions(),
     "*": Versions(whichever=True),
     "\t* ": Versions(whichever=True),
     'W/"3"': Versions(),
@@ -70,6 +74,26 @@ def test_what_holds(
 ) -> None:
     condition = Precondition(match, none_match)
     assert [each for each in (None, 3, 4) if holds(condition, each)] == holding
+
+
+SEEN = {
+    '"3"': True,
+    'W/"3"': True,
+    '"x", "3"': True,
+    "*": True,
+    '"4"': False,
+    "3": False,  # cannot be read: nothing is known, and it is sent again
+    '"3" "4"': False,
+}
+
+
+@pytest.mark.parametrize("text", SEEN)
+def test_whether_a_state_was_seen(text: str) -> None:
+    account = Account("b", "ann", "Ann", "pure", Terms(1, 0, (1, 0)), Balance((0, 0)), 3)
+    assert etag(account) == '"3"'
+    assert has_seen(account, [text]) is SEEN[text]
+    assert has_seen(account, ['"7"', text]) is (SEEN[text] and text != "*")
+    assert not has_seen(account, [])
 
 
 @given(st.text(alphabet='"W/*, \t37a', max_size=30))

@@ -1,7 +1,11 @@
 """Budgets over HTTP: granting, refusals that say what would fit, freezing, ETags, who sees them."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
+from typing import Any
 
+import httpx
 import pytest
 
 from tests.server import World, ask, count, exact, made, new_key
@@ -136,7 +140,13 @@ def test_if_match_changes_just_the_budget_that_was_seen(live_on_each: World) -> 
         seen_before = world.admin.put(path, json=body, headers={"If-None-Match": tags})
         assert (tags, seen_before.status_code) == (tags, 412)
     assert world.admin.get(path).headers["ETag"] == now
-    one_of = world.admin.put(path, json=body, headers={"If-Match": f"{before},{now}"})
+    for tags in ("3", '"no end', '"x"', "W/"):
+        assert world.admin.get(path, headers={"If-None-Match": tags}).status_code == 200
+    two_lines = [("If-None-Match", '"x"'), ("If-None-Match", f"W/{now}")]
+    assert world.admin.get(path, headers=two_lines).status_code == 304
+    two_lines = [("If-Match", '"x"'), ("If-Match", "W/" + now)]
+    assert world.admin.put(path, json=body, headers=two_lines).status_code == 412
+    one_of = world.admin.put(path, json=body, headers=[("If-Match", before), ("If-Match", now)])
     assert one_of.status_code == 200
     not_that = world.admin.put(path, json=body, headers={"If-None-Match": now})
     assert not_that.status_code == 200
@@ -144,6 +154,28 @@ def test_if_match_changes_just_the_budget_that_was_seen(live_on_each: World) -> 
     none = world.admin.put(missing, json=body, headers={"If-Match": '"1"'})
     assert none.status_code == 412
     assert world.admin.put(missing, json=body, headers={"If-None-Match": "*"}).status_code == 201
+
+
+@pytest.mark.parametrize(("headers", "others"), [({"If-None-Match": "*"}, 412), ({}, 200)])
+def test_of_many_who_grant_a_new_budget_at_once_one_makes_it(
+    live_on_each: World, headers: dict[str, str], others: int
+) -> None:
+    """And all the others find it."""
+    world = live_on_each
+    dataset = world.dataset()
+    body = {"currency": "pure", "epsilon": 1}
+    clients = [world.server.client(world.ledger.admin_key) for _ in range(8)]
+    for _ in range(4):
+        path = f"/v1/datasets/{dataset}/budgets/{world.person().name}"
+        start = threading.Barrier(8)
+
+        def grant(client: httpx.Client, path: str = path, start: Any = start) -> int:
+            start.wait()
+            return client.put(path, json=body, headers=headers).status_code
+
+        with ThreadPoolExecutor(8) as pool:
+            assert sorted(pool.map(grant, clients)) == sorted([201, *[others] * 7])
+    world.must_be_sound()
 
 
 def test_people_see_their_own_budgets_and_viewers_and_administrators_all(live: World) -> None:
