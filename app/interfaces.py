@@ -6,7 +6,6 @@ from collections.abc import (
     Generator,
     Iterable,
     Iterator,
-    Sequence,
 )
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -173,15 +172,25 @@ class Engines(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class PrivateFiles:
+    """Files that hold rows of datasets: where they are, and digests of all that ever did."""
+
+    paths: tuple[str, ...] = ()
+    digests: frozenset[str] = frozenset()
+
+
+class TableReader(Protocol):
+    def lines(self, path: str, key: str, value: str, *, at: str) -> list[tuple[Any, Any]]:
+        """Key and value of each line. Raises Invalid, naming fields below `at`; also for a file
+        that is private."""
+        ...
+
+
 class PublicTables(Protocol):
     """Files whose lines their owner shows to everybody."""
 
-    def lines(
-        self, path: str, key: str, value: str, *, private: Sequence[str], at: str
-    ) -> list[tuple[Any, Any]]:
-        """Key and value of each line. Raises Invalid, naming fields below `at`; also for one of the
-        private files, by whatever name."""
-        ...
+    def beside(self, private: PrivateFiles) -> TableReader: ...
 
 
 # The ledger, for the hot routes
@@ -287,8 +296,8 @@ class Datasets(Protocol):
 
     def all(self, *, holders: tuple[str, ...] | None, after: str, limit: int) -> list[Dataset]: ...
 
-    def paths(self) -> list[str]:
-        """Where the rows of all datasets are, of closed ones too."""
+    def private_files(self) -> PrivateFiles:
+        """Of all datasets, of closed ones too."""
         ...
 
     def fingerprint(self, dataset: Dataset) -> str: ...

@@ -20,7 +20,7 @@ from pydantic import TypeAdapter, ValidationError
 from app.columns import BooleanColumn, Column, IntegerColumn, lookup_keys
 from app.errors import Invalid
 from app.expressions import DEPTH_MAX, LOOKUP_MAX
-from app.interfaces import PublicTables
+from app.interfaces import PrivateFiles, PublicTables, TableReader
 
 TABLES_MAX = 16  # that one card names
 NAMED = ("path", "key", "value")
@@ -34,17 +34,23 @@ _TRUTHS = {
 
 
 def with_tables(
-    sent: Any, tables: PublicTables, registered: Callable[[], list[str]], source: str | None = None
+    sent: Any, tables: PublicTables, private: Callable[[], PrivateFiles], source: str | None = None
 ) -> Any:
     """The registration with a map in the place of every table. What is no card stays as it is, for
-    the validation that follows. `registered` tells where the rows of other datasets are, `source`
-    where this one's are, if the registration does not say it: none of them is a public table.
+    the validation that follows. `private` tells of the rows of other datasets, `source` where
+    this one's are, if the registration does not say it: none of them is a public table.
     Raises Invalid, naming the field, for a table that will not do."""
     columns = sent.get("columns") if isinstance(sent, dict) else None
     if not isinstance(columns, list):
         return sent
     own = source or _source_path(sent)
-    filled = _Filled(lambda: [*registered(), *([] if own is None else [own])], columns, tables)
+
+    def beside() -> TableReader:
+        others = private()
+        paths = others.paths if own is None else (*others.paths, own)
+        return tables.beside(PrivateFiles(paths, others.digests))
+
+    filled = _Filled(beside, columns)
     changed = [filled.column(each, f"/columns/{i}") for i, each in enumerate(columns)]
     return {**sent, "columns": changed} if filled.read else sent
 
@@ -56,13 +62,10 @@ def _source_path(sent: dict[str, Any]) -> str | None:
 
 
 class _Filled:
-    def __init__(
-        self, private: Callable[[], list[str]], columns: list[Any], tables: PublicTables
-    ) -> None:
+    def __init__(self, reader: Callable[[], TableReader], columns: list[Any]) -> None:
         self.read = 0  # how many tables
         self._lines = 0
-        self._private = cache(private)  # asked for only where there is a table
-        self._tables = tables
+        self._reader = cache(reader)  # asked for only where there is a table
         named = (each for each in columns if isinstance(each, dict))
         self._declared = {str(each.get("name")): each for each in named}
 
@@ -110,9 +113,7 @@ class _Filled:
         self.read += 1
         if self.read > TABLES_MAX:
             raise Invalid.field(f"{at}/table", f"a card has at most {TABLES_MAX} tables")
-        lines = self._tables.lines(
-            *(table[name] for name in NAMED), private=self._private(), at=f"{at}/table"
-        )
+        lines = self._reader().lines(*(table[name] for name in NAMED), at=f"{at}/table")
         found = self._map(lines, f"{at}/table", self._keys(lookup["column"]), column)
         self._lines += len(found)
         if self._lines > LOOKUP_MAX:

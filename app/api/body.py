@@ -53,8 +53,12 @@ class Parsed(Generic[T]):
     def at(self, request: Request, text: str | None = None) -> "Parsed[T]":
         """An administrative request is repeated only at its own path; `text` is what was sent,
         where that was translated."""
-        place = f"{request.method} {request.url.path}\n{text or self.text}"
-        return replace(self, hash=hashlib.sha256(place.encode()).hexdigest())
+        return replace(self, hash=hash_at(request, text or self.text))
+
+
+def hash_at(request: Request, text: str) -> str:
+    place = f"{request.method} {request.url.path}\n{text}"
+    return hashlib.sha256(place.encode()).hexdigest()
 
 
 def body(

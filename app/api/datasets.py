@@ -11,7 +11,16 @@ from pydantic import BaseModel, Field, TypeAdapter
 from app.access import Principal, Role
 from app.actions.public_tables import with_tables
 from app.actions.sample_rows import sample_rows
-from app.api.body import Parsed, Told, as_it_is, body, parse, read_bytes, request_key
+from app.api.body import (
+    Parsed,
+    Told,
+    as_it_is,
+    body,
+    hash_at,
+    parse,
+    read_bytes,
+    request_key,
+)
 from app.api.openapi import documented, problems
 from app.api.principal import Admin, Anyone, Given
 from app.api.services import Services
@@ -142,21 +151,41 @@ class SampleResponse(BaseModel):
 _REGISTRATION: TypeAdapter[DatasetRequest] = TypeAdapter(DatasetRequest)
 
 
-async def _registration(request: Request, given: Given, principal: Admin) -> Parsed[DatasetRequest]:
-    """The body with its public tables read: of an administrator, so no one else has a file read."""
+class _Repeated(Exception):
+    """The same request was carried out before."""
 
+    def __init__(self, dataset: Dataset) -> None:
+        self.dataset = dataset
+
+
+async def _registration(
+    request: Request, given: Given, principal: Admin
+) -> Parsed[DatasetRequest] | Dataset:
+    """The body with its public tables read: of an administrator, so no one else has a file read.
+    Of a request that is repeated, what was registered, whatever has become of the tables since."""
     raw, key = await read_bytes(request), request_key(request)
 
-    def read() -> Parsed[DatasetRequest]:
+    def read() -> Parsed[DatasetRequest] | Dataset:
         texts: list[str] = []
 
         def translate(sent: Any) -> tuple[Any, Told]:
             texts.append(canonical(sent))
-            return with_tables(sent, given.tables, given.datasets.paths), as_it_is
+            name = _request_name(principal, key)
+            earlier = given.datasets.remembered(name, hash_at(request, texts[0]))
+            if earlier is not None:
+                raise _Repeated(earlier)
+            return with_tables(sent, given.tables, given.datasets.private_files), as_it_is
 
-        return parse(raw, _REGISTRATION, key, translate).at(request, *texts)
+        try:
+            return parse(raw, _REGISTRATION, key, translate).at(request, *texts)
+        except _Repeated as repeated:
+            return repeated.dataset
 
     return await asyncio.to_thread(read)
+
+
+def _request_name(principal: Principal, key: str | None) -> str | None:
+    return key and f"{principal.analyst_id}/{key}"
 
 
 @router.post(
@@ -175,26 +204,30 @@ async def _registration(request: Request, given: Given, principal: Admin) -> Par
 def register(
     given: Given,
     principal: Admin,
-    parsed: Annotated[Parsed[DatasetRequest], Depends(_registration)],
+    parsed: Annotated[Parsed[DatasetRequest] | Dataset, Depends(_registration)],
 ) -> Response:
     """The card is checked against the file's column names and types, never against its values. The
     same rows or the same file under another name share the loss of the first. A lookup of a derived
     column may name a public table, `{"path", "key", "value"}`: it is read now and becomes part of
     the card, which everybody who may ask sees."""
+    dataset = parsed if isinstance(parsed, Dataset) else _register(given, principal, parsed)
+    headers = {"Location": f"/v1/datasets/{quote(dataset.name, safe='')}"}
+    return json_response(_shown(given, principal, dataset), status=201, headers=headers)
+
+
+def _register(given: Services, principal: Principal, parsed: Parsed[DatasetRequest]) -> Dataset:
     wanted = parsed.value
     fields = {name: getattr(wanted, name) for name in Card.model_fields}
-    dataset = given.register_dataset(
+    return given.register_dataset(
         principal,
         name=wanted.name,
         description=wanted.description,
         source=wanted.source.source(),
         card=Card.model_construct(**fields),
         reason=wanted.reason,
-        request=parsed.request_key and f"{principal.analyst_id}/{parsed.request_key}",
+        request=_request_name(principal, parsed.request_key),
         body=parsed.hash,
     )
-    headers = {"Location": f"/v1/datasets/{quote(dataset.name, safe='')}"}
-    return json_response(_shown(given, principal, dataset), status=201, headers=headers)
 
 
 @router.get("/v1/datasets", **documented("list_datasets", "Datasets", DatasetsResponse))

@@ -244,12 +244,18 @@ def _read_card(
     from app.actions.public_tables import with_tables
     from app.api.body import as_it_is, parse
     from app.datasets import Card
+    from app.interfaces import PrivateFiles
     from app.main import Stores, public_tables
 
-    def registered() -> list[str]:
+    def private() -> PrivateFiles:
+        if settings.embedded and not (settings.home / "ledger.db").exists():
+            return PrivateFiles()  # nothing is made before the card is known to fit
         stores = Stores(settings)
         stores.get_current(settings)
-        return stores.datasets.paths()
+        try:
+            return stores.datasets.private_files()
+        finally:
+            stores.database.engine.dispose()
 
     class CardFile(Card):
         name: str | None = None
@@ -265,7 +271,7 @@ def _read_card(
             raw,
             TypeAdapter(CardFile),
             None,
-            lambda sent: (with_tables(sent, tables, registered, source=rows), as_it_is),
+            lambda sent: (with_tables(sent, tables, private, source=rows), as_it_is),
         ).value
     except Invalid as error:
         detail = "not a card that can be registered." if error.fields else error.detail

@@ -5,19 +5,23 @@ guessed. No text of the driver leaves, and no value: a table that will not do is
 field.
 """
 
-from collections.abc import Sequence
+import re
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from app.engines.connect import Limits, connect_to_ingest
 from app.engines.paths import SourceFiles, resolve_source
 from app.engines.reading import readable
-from app.engines.sources import open_table, source_state
+from app.engines.sources import digest_and_states, open_table, source_state
 from app.engines.watchdog import WATCHDOG
 from app.errors import EngineUnavailable, Invalid
 from app.expressions import LOOKUP_MAX
+from app.interfaces import PrivateFiles
 
+PRIVATE = "no file of a dataset's rows: what a public table says is shown to everybody"
 WANTED = "a .csv or .parquet file under a data root"
 
 
@@ -29,25 +33,53 @@ class FilePublicTables:
     data_roots: tuple[Path, ...]
     timeout_seconds: float = 60.0
 
-    def lines(
-        self, path: str, key: str, value: str, *, private: Sequence[str], at: str
-    ) -> list[tuple[Any, Any]]:
+    def beside(self, private: PrivateFiles) -> "FileTableReader":
+        return FileTableReader(self.limits, self.data_roots, self.timeout_seconds, private)
+
+
+@dataclass(frozen=True)
+class FileTableReader:
+    """Of one registration: where rows of datasets are is found out once."""
+
+    limits: Limits
+    data_roots: tuple[Path, ...]
+    timeout_seconds: float
+    private: PrivateFiles
+
+    def lines(self, path: str, key: str, value: str, *, at: str) -> list[tuple[Any, Any]]:
         found = self._found(path)
         if found is None or found.is_folder:
             raise Invalid.field(f"{at}/path", WANTED)
-        if any(self._is_of(found.place, each) for each in private):
-            rule = "no file of a dataset's rows: what a public table says is shown to everybody"
-            raise Invalid.field(f"{at}/path", rule)
+        if self._is_where_rows_are(found.place):
+            raise Invalid.field(f"{at}/path", PRIVATE)
         (self.limits.home / "tmp").mkdir(mode=0o700, parents=True, exist_ok=True)
         lines = readable(lambda: self._read(found, key, value, at), at=f"{at}/path")
         if len(lines) > LOOKUP_MAX:
             raise Invalid.field(f"{at}/path", f"a file of at most {LOOKUP_MAX} lines")
+        if digest_and_states(found)[0] in self.private.digests:  # moved, copied, or of old rows
+            raise Invalid.field(f"{at}/path", PRIVATE)
         return lines
 
-    def _is_of(self, place: Path, source: str) -> bool:
-        """Is this file, by whatever name, one of the source's?"""
-        rows = self._found(source)
-        return rows is not None and any(_same(place, file) for file in rows.files)
+    def _is_where_rows_are(self, place: Path) -> bool:
+        """At or below a path that is registered, in any root and whatever is wrong with it now, or
+        one of the files that it leads to."""
+        below = any(each in self._places for each in (place, *place.parents))
+        return below or _number(place) in self._files
+
+    @cached_property
+    def _places(self) -> set[Path]:
+        found = set()
+        for path in map(_local, self.private.paths):
+            for root in self.data_roots:
+                with suppress(OSError, RuntimeError, ValueError):
+                    found.add((root / path).resolve())
+        return found
+
+    @cached_property
+    def _files(self) -> set[tuple[int, int] | None]:
+        sources = [self._found(_local(path)) for path in self.private.paths]
+        files = (file for source in sources if source is not None for file in source.files)
+        return {_number(file) for file in files} - {None}
 
     def _found(self, path: str) -> SourceFiles | None:
         try:
@@ -78,8 +110,15 @@ class FilePublicTables:
         return lines
 
 
-def _same(one: Path, other: Path) -> bool:
+def _local(path: str) -> str:
+    """Spark's way to say that a path is of this machine is left out."""
+    return re.sub(r"^file:/+", "/", path)
+
+
+def _number(file: Path) -> tuple[int, int] | None:
+    """Which file it is, by whatever name."""
     try:
-        return one.samefile(other)
+        seen = file.stat()
     except OSError:  # it has gone
-        return False
+        return None
+    return seen.st_dev, seen.st_ino

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Select, insert, select, update
 
 from app.datasets import Card, Dataset, Epoch, Source, Version
 from app.errors import Conflict, NotFound
-from app.interfaces import EpochInspection, Inspection
+from app.interfaces import EpochInspection, Inspection, PrivateFiles
 from app.ledger.chain import canonical
 from app.names import folded
 from app.store import tables
@@ -41,19 +41,22 @@ class Datasets:
             rows = connection.execute(statement.order_by(tables.datasets.c.id).limit(limit)).all()
         return [dataset_from(row) for row in rows]
 
-    def paths(self) -> list[str]:
+    def private_files(self) -> PrivateFiles:
         datasets, versions = tables.datasets, tables.versions
         with store_errors(), self._database.reading() as connection:
             rows = connection.execute(
-                select(datasets.c.source, versions.c.appended).join(
-                    versions, versions.c.id == datasets.c.version_id
+                select(datasets.c.source, versions.c.digest, versions.c.appended).join(
+                    versions, versions.c.dataset_id == datasets.c.id
                 )
             ).all()
-        return [
-            each["path"]
-            for row in rows
-            for each in (json.loads(row.source), *json.loads(row.appended))
-        ]
+        paths: set[str] = set()
+        digests: set[str] = set()
+        for row in rows:
+            source, epochs = json.loads(row.source), json.loads(row.appended)
+            digests |= {row.digest, *(epoch["digest"] for epoch in epochs)}
+            if source["engine"] != "postgresql":  # there it is the name of a table
+                paths |= {source["path"], *(epoch["path"] for epoch in epochs)}
+        return PrivateFiles(tuple(sorted(paths)), frozenset(digests))
 
     def fingerprint(self, dataset: Dataset) -> str:
         with store_errors(), self._database.reading() as connection:

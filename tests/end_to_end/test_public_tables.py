@@ -271,6 +271,62 @@ def test_rows_of_another_dataset_are_no_public_table_by_whatever_name(live: Worl
     register(live, level(written(live, GOOD)))
 
 
+def refused(world: World, path: str) -> bool:
+    body = card(world.write_csv(some_rows()), columns=[*COLUMNS, level(path, value="region")])
+    reply = world.admin.post("/v1/datasets", json=body)
+    assert reply.status_code == 422, reply.text  # for that, or because a key stands twice
+    return bool(reply.json()["errors"][0]["rule"].startswith("no file of a dataset's rows"))
+
+
+def test_rows_stay_private_whatever_becomes_of_their_source(live: World) -> None:
+    data = live.ledger.data
+    # A folder that is no source any more
+    folder = data / secrets.token_hex(4)
+    folder.mkdir()
+    (data / live.write_parquet(live.write_csv(some_rows()))).rename(folder / "part.parquet")
+    live.dataset(folder.name)
+    (folder / "sub").mkdir()
+    assert refused(live, f"{folder.name}/part.parquet")
+    # A link that leads elsewhere
+    one, other, link = live.write_csv(some_rows()), live.write_csv(some_rows()), data / "link.csv"
+    link.symlink_to(data / one)
+    live.dataset(link.name)
+    link.unlink()
+    link.symlink_to(data / other)
+    assert refused(live, one)
+    assert refused(live, other)
+    # Moved, copied, and of a version before the last
+    moved, old = live.write_csv(some_rows()), live.write_csv(some_rows())
+    live.dataset(moved)
+    (data / f"was-{moved}").write_bytes((data / moved).read_bytes())
+    (data / moved).rename(data / f"now-{moved}")
+    assert refused(live, f"was-{moved}")
+    assert refused(live, f"now-{moved}")
+    dataset = live.dataset(old)
+    os.link(data / old, data / f"kept-{old}")
+    (data / old).unlink()
+    live.write_csv(some_rows(), name=old)
+    made(live.admin.patch(f"/v1/datasets/{dataset}", json={"refresh": True}))
+    assert refused(live, f"kept-{old}")
+    assert not refused(live, live.write_csv(some_rows())), "nobody's rows; but a key stands twice"
+
+
+def test_a_registration_is_repeated_though_its_table_is_gone_or_private_now(live: World) -> None:
+    for then in ("gone", "private"):
+        path = written(live, GOOD.replace(",10", ",11"))  # these bytes no other test shows
+        body = card(live.write_csv(some_rows()), columns=[*COLUMNS, level(path)])
+        headers = {"Idempotency-Key": new_key()}
+        first = live.admin.post("/v1/datasets", json=body, headers=headers)
+        assert first.status_code == 201, first.text
+        if then == "gone":
+            (live.ledger.data / path).unlink()
+        else:
+            columns = [each for each in COLUMNS if each["name"] == "region"]
+            live.dataset(path, columns=columns)
+        again = live.admin.post("/v1/datasets", json=body, headers=headers)
+        assert (again.status_code, again.content) == (201, first.content), then
+
+
 def test_a_card_names_few_tables(live: World) -> None:
     path = written(live, GOOD)
     parts = [looked_up(path, "price") for _ in range(TABLES_MAX + 1)]
