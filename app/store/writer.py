@@ -116,7 +116,8 @@ class _Lane:
     async def _run(self) -> None:
         try:
             while self._waiting:
-                await self._gather()
+                if self._database.is_sqlite:
+                    await self._gather()
                 jobs = self._waiting[:BATCH_MAX]
                 del self._waiting[:BATCH_MAX]
                 await self._carry_out(jobs)
@@ -124,9 +125,9 @@ class _Lane:
             self._task = None
 
     async def _gather(self) -> None:
-        """Where others ask too, wait for as long as more of them come: none waits for time to pass,
-        only for requests that are there to be read. One round of the loop reads them, the next
-        carries them as far as here."""
+        """Nobody comes in while the loop writes. So where others ask too it goes round first, for
+        as long as more of them come: none waits for time to pass, only for requests that are there
+        to be read. One round reads them, the next carries them as far as here."""
         before = 0
         while before < len(self._waiting) < BATCH_MAX and (self._crowded or len(self._waiting) > 1):
             before = len(self._waiting)

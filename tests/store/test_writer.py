@@ -70,6 +70,10 @@ async def in_turn(writer: Writer, orders: Sequence[Order], rounds: int) -> list[
     return await asyncio.gather(*(late(order, by * rounds) for by, order in turns))
 
 
+WHERE_THE_LOOP_WRITES = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+
+
+@WHERE_THE_LOOP_WRITES
 def test_those_who_come_while_others_wait_are_taken_along(
     ledger: Ledger, writer: Writer, sizes: list[int]
 ) -> None:
