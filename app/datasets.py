@@ -310,3 +310,11 @@ class Dataset:
     def digests(self) -> list[str]:
         """What was registered of each of the paths."""
         return [self.version.digest, *(epoch.digest for epoch in self.version.appended)]
+
+
+@dataclass(frozen=True, slots=True)
+class PrivateFiles:
+    """Files that hold rows of datasets: where they are, and digests of all that ever did."""
+
+    paths: tuple[str, ...] = ()
+    digests: frozenset[str] = frozenset()

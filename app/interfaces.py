@@ -1,12 +1,6 @@
 """What actions and routes need from outside, as Protocols; `main.py` fills them with adapters."""
 
-from collections.abc import (
-    Callable,
-    Collection,
-    Generator,
-    Iterable,
-    Iterator,
-)
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -14,7 +8,7 @@ from typing import Any, Protocol
 from app.access import Analyst, Key, Principal, Role
 from app.accounting.loss import Loss
 from app.accounting.terms import Wish
-from app.datasets import Card, Dataset, Source
+from app.datasets import Card, Dataset, PrivateFiles, Source
 from app.ledger.account import Account
 from app.ledger.chain import Entry
 from app.ledger.precondition import Precondition
@@ -170,14 +164,6 @@ class Engines(Protocol):
     def engine(self, name: str) -> Engine:
         """Raises Invalid for an engine that does not exist."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class PrivateFiles:
-    """Files that hold rows of datasets: where they are, and digests of all that ever did."""
-
-    paths: tuple[str, ...] = ()
-    digests: frozenset[str] = frozenset()
 
 
 class TableReader(Protocol):

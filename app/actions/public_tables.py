@@ -18,9 +18,10 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from app.columns import BooleanColumn, Column, IntegerColumn, lookup_keys
+from app.datasets import PrivateFiles
 from app.errors import Invalid
 from app.expressions import DEPTH_MAX, LOOKUP_MAX
-from app.interfaces import PrivateFiles, PublicTables, TableReader
+from app.interfaces import PublicTables, TableReader
 
 TABLES_MAX = 16  # that one card names
 NAMED = ("path", "key", "value")

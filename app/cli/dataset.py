@@ -243,8 +243,7 @@ def _read_card(
 
     from app.actions.public_tables import with_tables
     from app.api.body import as_it_is, parse
-    from app.datasets import Card
-    from app.interfaces import PrivateFiles
+    from app.datasets import Card, PrivateFiles
     from app.main import Stores, public_tables
 
     def private() -> PrivateFiles:

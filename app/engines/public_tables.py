@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from app.datasets import PrivateFiles
 from app.engines.connect import Limits, connect_to_ingest
 from app.engines.paths import SourceFiles, resolve_source
 from app.engines.reading import readable
@@ -19,7 +20,6 @@ from app.engines.sources import digest_and_states, open_table, source_state
 from app.engines.watchdog import WATCHDOG
 from app.errors import EngineUnavailable, Invalid
 from app.expressions import LOOKUP_MAX
-from app.interfaces import PrivateFiles
 
 PRIVATE = "no file of a dataset's rows: what a public table says is shown to everybody"
 WANTED = "a .csv or .parquet file under a data root"

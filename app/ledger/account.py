@@ -131,7 +131,7 @@ class Account(NamedTuple):
         remaining, spent = _amount_text(*amounts["remaining"]), _amount_text(*amounts["spent"])
         return f'{{"holder":{quoted(self.shown)},"remaining":{remaining},"spent":{spent}}}'
 
-    def _amounts(self) -> "dict[str, Amount]":
+    def _amounts(self) -> dict[str, Amount]:
         rule, terms, worst = self.rule, self.terms, self.worst
         epsilon, delta = rule.promise_spent(worst, terms)
         left = rule.left(worst, terms)

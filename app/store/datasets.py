@@ -6,9 +6,9 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, insert, select, update
 
-from app.datasets import Card, Dataset, Epoch, Source, Version
+from app.datasets import Card, Dataset, Epoch, PrivateFiles, Source, Version
 from app.errors import Conflict, NotFound
-from app.interfaces import EpochInspection, Inspection, PrivateFiles
+from app.interfaces import EpochInspection, Inspection
 from app.ledger.chain import canonical
 from app.names import folded
 from app.store import tables
