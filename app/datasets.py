@@ -131,6 +131,7 @@ class Card(Frozen):
     person: Person
     neighbours: Neighbours
     rows: Annotated[int, Field(ge=1, le=ROWS_MAX)] | None = None
+    size: Annotated[int, Field(ge=1, le=ROWS_MAX)] | None = None  # about how many rows; public
     columns: Annotated[
         tuple[Annotated[Column, Field(discriminator="type")], ...],
         Field(min_length=1, max_length=COLUMNS_MAX),

@@ -210,6 +210,14 @@ class Seal(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A dataset that may be asked, and the currencies of the accounts that pay."""
+
+    dataset: Dataset
+    currencies: frozenset[str]
+
+
 class Catalogue(Protocol):
     """People and datasets, kept in memory under a number that charges are checked against."""
 
@@ -222,9 +230,13 @@ class Catalogue(Protocol):
 
     async def principal(self, token: str | None) -> Principal: ...
 
-    async def dataset(self, name: str) -> Dataset: ...
+    async def dataset(self, name: str) -> Dataset:
+        """For callers who need no grant. Raises NoGrant if there is none of this name."""
+        ...
 
-    async def currencies(self, book_id: str, holders: tuple[str, ...]) -> frozenset[str]: ...
+    async def grant(self, name: str, holders: tuple[str, ...]) -> Grant:
+        """Raises NoGrant, after the same work, for unknown names and for those not granted."""
+        ...
 
 
 # The ledger, for administration; plain blocking calls
@@ -278,7 +290,10 @@ class People(Protocol):
 
 
 class Datasets(Protocol):
-    def find(self, name: str) -> Dataset: ...
+    def find(self, name: str, holders: tuple[str, ...] | None = None) -> Dataset:
+        """Raises NotFound, after the same work, for a name that is unknown and for one on which
+        none of the holders has a budget; without holders all are found."""
+        ...
 
     def all(self, *, holders: tuple[str, ...] | None, after: str, limit: int) -> list[Dataset]: ...
 
@@ -287,8 +302,6 @@ class Datasets(Protocol):
         ...
 
     def fingerprint(self, dataset: Dataset) -> str: ...
-
-    def granted(self, book_id: str, holders: tuple[str, ...]) -> bool: ...
 
     def remembered(self, request: str | None, body: str) -> Dataset | None: ...
 

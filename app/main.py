@@ -1,6 +1,7 @@
 """The composition root: the only file that sees every room."""
 
 import gc
+import os
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -18,11 +19,13 @@ from app.actions.cancel_query import CancelQuery
 from app.actions.clear_versions import ClearVersions
 from app.actions.grant_budget import GrantBudget
 from app.actions.open_stream import OpenStream
+from app.actions.planning_threads import PlanningThreads
 from app.actions.preview_queries import PreviewQueries
 from app.actions.preview_stream import PreviewStream
 from app.actions.readiness import Readiness
 from app.actions.refresh_dataset import RefreshDataset
 from app.actions.register_dataset import RegisterDataset
+from app.actions.slots import Slots, lanes_for
 from app.actions.trace_tradeoff import TraceTradeoff
 from app.api.application import make_application
 from app.api.services import Services
@@ -49,8 +52,7 @@ from app.store.sealing import KeySeal
 from app.store.streams import Streams
 from app.store.writer import Writer
 
-ENGINE_THREADS = 8
-LEARNING_THREADS = 2
+PREPARING_THREADS = 4
 COLLECTION = (10_000, 20, 50)  # of garbage: how many new objects, and how often the older ones
 
 
@@ -164,8 +166,10 @@ def application(settings: Settings | None = None) -> ASGIApp:
         planner = Planner(groups_max=given.groups_max)
         # Beside a ledger that others may share, a key in our own home would be no use to them.
         seal = KeySeal(given.secret_key, given.home if given.embedded else None)
-        threads = ThreadPoolExecutor(ENGINE_THREADS, thread_name_prefix="engine")
-        learners = ThreadPoolExecutor(LEARNING_THREADS, thread_name_prefix="learner")
+        public = given.release_grid_ms > 0
+        lanes = lanes_for(os.cpu_count() or 1, given.workers, public=public)
+        slots, planning = Slots(lanes, public=public), PlanningThreads()
+        threads = ThreadPoolExecutor(PREPARING_THREADS, thread_name_prefix="prepare")
         readiness = Readiness(stores.engines, threads)
         background = Background()
         threads.submit(stores.clear_versions)
@@ -183,8 +187,8 @@ def application(settings: Settings | None = None) -> ASGIApp:
                     readiness,
                     noise,
                     planner,
-                    threads,
-                    learners,
+                    planning,
+                    slots,
                     background,
                     given.lease_seconds,
                     AnswerLimits(
@@ -192,12 +196,13 @@ def application(settings: Settings | None = None) -> ASGIApp:
                         engine_seconds=given.engine_timeout_seconds,
                         learning_seconds=given.learning_timeout_seconds,
                         running_max=given.running_max,
+                        slot_factor=given.slot_factor,
                     ),
                     given.release_grid_ms / 1000,
                 ),
                 cancel_query=CancelQuery(writer, stores.history, given.answer_seconds),
-                preview_queries=PreviewQueries(writer, catalogue, planner),
-                preview_stream=PreviewStream(writer, catalogue, StreamPlanner()),
+                preview_queries=PreviewQueries(writer, catalogue, planner, planning),
+                preview_stream=PreviewStream(writer, catalogue, StreamPlanner(), planning),
                 open_stream=OpenStream(
                     writer,
                     catalogue,
@@ -205,7 +210,7 @@ def application(settings: Settings | None = None) -> ASGIApp:
                     noise,
                     seal,
                     StreamPlanner(),
-                    threads,
+                    planning,
                     given.lease_seconds,
                     given.release_grid_ms / 1000,
                 ),
@@ -217,9 +222,10 @@ def application(settings: Settings | None = None) -> ASGIApp:
                     stores.streams,
                     noise,
                     seal,
-                    threads,
+                    slots,
                     given.lease_seconds,
                     given.release_grid_ms / 1000,
+                    given.slot_factor,
                 ),
                 register_dataset=stores.register_dataset,
                 append_epoch=stores.append_epoch,
@@ -242,7 +248,8 @@ def application(settings: Settings | None = None) -> ASGIApp:
         finally:
             await background.stop()
             threads.shutdown(wait=True)
-            learners.shutdown(wait=True)
+            slots.shutdown()
+            planning.shutdown()
             await writer.stop()
             stores.engines.close()
             stores.database.engine.dispose()

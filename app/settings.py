@@ -25,6 +25,7 @@ class Settings:
     admin_key: str | None
     secret_key: str | None
     release_grid_ms: int
+    slot_factor: float
     answer_seconds: float
     lease_seconds: float
     engine_timeout_seconds: float
@@ -59,6 +60,7 @@ class Settings:
             admin_key=get("BURSAR_ADMIN_KEY") or None,
             secret_key=get("BURSAR_SECRET_KEY") or None,
             release_grid_ms=_whole(environment, "BURSAR_RELEASE_GRID_MS", 100, 0, 60_000),
+            slot_factor=_factor(environment, "BURSAR_SLOT_FACTOR"),
             answer_seconds=_real(environment, "BURSAR_ANSWER_SECONDS", 20.0),
             lease_seconds=_real(environment, "BURSAR_LEASE_SECONDS", 60.0),
             engine_timeout_seconds=_real(environment, "BURSAR_ENGINE_TIMEOUT_SECONDS", 30.0),
@@ -108,6 +110,13 @@ def _whole(environment: Mapping[str, str], name: str, default: int, low: int, hi
     if not plain or not low <= int(text) <= high:
         raise SettingsError(f"{name} must be a whole number from {low} to {high}.")
     return int(text)
+
+
+def _factor(environment: Mapping[str, str], name: str) -> float:
+    text = environment.get(name) or "1"
+    if not re.fullmatch(r"[0-9]{1,4}(\.[0-9]{1,6})?", text) or not 0.01 <= float(text) <= 1000:
+        raise SettingsError(f"{name} must be a number from 0.01 to 1000.")
+    return float(text)
 
 
 def _real(environment: Mapping[str, str], name: str, default: float) -> float:

@@ -30,6 +30,7 @@ from app.api.wire import (
     cursor_text,
     json_response,
 )
+from app.caches import owned_by
 from app.datasets import Dataset
 from app.errors import AccessError, NotFound
 from app.ledger.account import EVERYBODY, Account
@@ -292,7 +293,11 @@ def _last(given: Services, principal: Principal, dataset: Dataset, account: Acco
     if asked is None or "stream" in json.loads(asked.question):  # an opened stream is no question
         return None
     question = Question.model_validate_json(asked.question)
-    plan = given.planner.plan(question, dataset, asked.question, frozenset({account.currency}))
+    currencies = frozenset({account.currency})
+    with owned_by(principal.analyst_id):
+        plan = given.planner.plan(
+            principal.analyst_id, question, dataset, asked.question, currencies
+        )
     return {
         "id": asked.id,
         "kind": question.query.kind,

@@ -1,7 +1,6 @@
 """Questions: ask and preview."""
 
 import asyncio
-from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Request, Response
@@ -18,6 +17,7 @@ from app.api.principal import AnyoneHot, Given, current_hot, token
 from app.api.services import services
 from app.api.sql import translated
 from app.api.wire import AmountResponse, LossResponse, json_response
+from app.caches import owned_by, owned_cache
 from app.errors import AccessError, Invalid
 from app.faults import ARMED, reach
 from app.names import new_id
@@ -193,16 +193,18 @@ class StoredResponse(Response):
         return {**start, "headers": self.raw_headers}
 
 
-@lru_cache(maxsize=1024)
+@owned_cache(maxsize=1024)
 def _parse_short(raw: bytes) -> Parsed[Question]:
     return parse(raw, QUESTION, None, translated)
 
 
-def parse_question(raw: bytes) -> Parsed[Question]:
-    """The question in a body; the same bytes are the same question, so the latest are kept."""
-    return (
-        _parse_short(raw) if len(raw) <= KEPT_BYTES_MAX else parse(raw, QUESTION, None, translated)
-    )
+def parse_question(analyst_id: str, raw: bytes) -> Parsed[Question]:
+    """The question in a body; the same bytes are the same question, so the latest are kept, for
+    each analyst apart."""
+    if len(raw) > KEPT_BYTES_MAX:
+        return parse(raw, QUESTION, None, translated)
+    with owned_by(analyst_id):
+        return _parse_short(raw)
 
 
 @router.post(
@@ -229,10 +231,10 @@ async def ask(request: Request) -> Response:
     `Location`."""
     given = services(request)
     shown = token(request)
-    await given.catalogue.principal(shown)  # before the body is looked at
+    principal = await given.catalogue.principal(shown)  # before the body is looked at
     try:
         raw = await read_bytes(request)
-        parsed = await aside(raw, lambda: parse_question(raw))
+        parsed = await aside(raw, lambda: parse_question(principal.analyst_id, raw))
         key = request_key(request) or new_id("auto")
         asked = AskedOnce(shown, parsed.value, parsed.text, parsed.hash, key)
         wish = preference(request)

@@ -26,17 +26,13 @@ class Datasets:
 
     # Looking
 
-    def find(self, name: str) -> Dataset:
+    def find(self, name: str, holders: tuple[str, ...] | None = None) -> Dataset:
         with store_errors(), self._database.reading() as connection:
-            return _find(connection, name)
+            return _find(connection, name, holders)
 
     def all(self, *, holders: tuple[str, ...] | None, after: str, limit: int) -> list[Dataset]:
         """All datasets, or those on which one of the holders has a budget."""
-        statement = _select().where(tables.datasets.c.id > after)
-        if holders is not None:
-            accounts = tables.accounts
-            granted = select(accounts.c.book_id).where(accounts.c.holder.in_(holders))
-            statement = statement.where(tables.datasets.c.book_id.in_(granted))
+        statement = _granted(_select().where(tables.datasets.c.id > after), holders)
         with store_errors(), self._database.reading() as connection:
             rows = connection.execute(statement.order_by(tables.datasets.c.id).limit(limit)).all()
         return [dataset_from(row) for row in rows]
@@ -72,16 +68,6 @@ class Datasets:
         with self._administration.change(catalogue=False) as change:
             marks = marks_of(change, inspection)
         return self.fingerprint(dataset) in marks[: len(inspection.contents)]
-
-    def granted(self, book_id: str, holders: tuple[str, ...]) -> bool:
-        accounts = tables.accounts
-        with store_errors(), self._database.reading() as connection:
-            found = connection.execute(
-                select(accounts.c.id).where(
-                    accounts.c.book_id == book_id, accounts.c.holder.in_(holders)
-                )
-            ).first()
-        return found is not None
 
     # Changing
 
@@ -327,10 +313,18 @@ def _select() -> Select[Any]:
     )
 
 
-def _find(connection: Connection, name: str) -> Dataset:
-    row = connection.execute(
-        _select().where(tables.datasets.c.folded == folded(name))
-    ).one_or_none()
+def _granted(statement: Select[Any], holders: tuple[str, ...] | None) -> Select[Any]:
+    """Those on which one of the holders has a budget; all, without holders."""
+    if holders is None:
+        return statement
+    accounts = tables.accounts
+    granted = select(accounts.c.book_id).where(accounts.c.holder.in_(holders))
+    return statement.where(tables.datasets.c.book_id.in_(granted))
+
+
+def _find(connection: Connection, name: str, holders: tuple[str, ...] | None = None) -> Dataset:
+    statement = _select().where(tables.datasets.c.folded == folded(name))
+    row = connection.execute(_granted(statement, holders)).one_or_none()
     if row is None:
         raise NotFound(UNKNOWN_DATASET)
     return dataset_from(row)

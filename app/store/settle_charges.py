@@ -32,7 +32,7 @@ from app.ledger.protocol import (
 )
 from app.store.charge_rows import ChargeRows
 from app.store.charge_texts import charge_texts
-from app.store.time_grid import on_grid
+from app.store.time_grid import leaves_at, on_grid
 
 Result = Outcome | AppError
 STILL_RUNNING = "The first attempt at this question is still running."
@@ -208,19 +208,19 @@ class ChargeBatch(ChargeRows):
     def _settle(
         self, order: RecordOrder | ForfeitOrder | VoidOrder, wanted: State, answer: str | None
     ) -> bool:
-        """Settled as of the next point of the grid: until then nothing tells that it is, so that
-        nothing tells how long it really took. An answer that comes after its question was cancelled
-        is not stored."""
+        """Settled as of its public point in time; nothing shows it before. An answer whose question
+        was cancelled as of an earlier point is not stored: which of the two wins depends on public
+        times alone."""
         state = wanted
         row = self._by_id.get(order.charge_id)
         if row is None:
             return False
-        at = on_grid(self.now, since=row["created_at"], grid_seconds=order.grid_seconds)
+        at = leaves_at(self.now, since=row["created_at"], leaving=order.leaving)
         self._earliest[order.charge_id] = at  # also of an attempt that was taken over
         if not self._held(order.charge_id, order.attempt):
             return False
-        cancelled_at = self._cancelled_at(row, order.grid_seconds)
-        if state is State.ANSWERED and cancelled_at is not None and cancelled_at < self.now:
+        cancelled_at = self._cancelled_at(row, order.leaving.grid_seconds)
+        if state is State.ANSWERED and cancelled_at is not None and cancelled_at < at:
             state, answer = State.FORFEITED, None
         row["state"], row["answer"], row["settled_at"] = state.value, answer, at
         self._settlements.append((state.value, answer, at, order.charge_id, order.attempt))

@@ -1,0 +1,39 @@
+"""Threads for planning: pure work on public facts, which may take seconds, shared by turns.
+
+Planning holds Python's interpreter lock, so more threads would not plan more. One analyst holds one
+thread at a time: somebody else's plain question never waits for more than one large plan.
+"""
+
+import math
+from collections.abc import Callable
+from typing import TypeVar
+
+from app.actions.slots import Line
+from app.caches import owned_by
+
+T = TypeVar("T")
+THREADS = 2
+
+
+class PlanningThreads:
+    """Used from one event loop."""
+
+    def __init__(self, threads: int = THREADS) -> None:
+        self._line = Line("planning", threads, threads, lanes_each=max(1, threads - 1))
+
+    async def run(self, analyst_id: str, work: Callable[[], T]) -> T:
+        """In turn; what is cached meanwhile belongs to this analyst."""
+
+        def owned() -> T:
+            with owned_by(analyst_id):
+                return work()
+
+        turn = self._line.arrive(analyst_id, math.inf)
+        try:
+            await turn.begun
+            return await turn.start(owned)
+        finally:
+            turn.abandon()
+
+    def shutdown(self) -> None:
+        self._line.threads.shutdown(wait=True)
