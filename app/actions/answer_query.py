@@ -192,7 +192,7 @@ class AnswerQuery(Charging[Plan]):
             return True
         taken = slot.seconds_since_arrival()
         rung = leaving.rung(taken)
-        if rung > leaving.first_seconds:
+        if leaving.overran(taken):
             self.slots.overran(begun.plan.question.query.kind)
         spare = max(leaving.grid_seconds, STORE_SECONDS)
         return rung - spare <= taken or await run.unless_cancelled(seconds=rung - spare - taken)

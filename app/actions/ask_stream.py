@@ -168,7 +168,7 @@ class AskStream:
             drawn = await work
         except Exception:  # noqa: BLE001  # data may have been read: drawing again would choose
             return await self._settled(replace(forfeit, leaving=leaving))
-        if leaving.rung(slot.seconds_since_arrival()) > leaving.first_seconds:
+        if leaving.overran(slot.seconds_since_arrival()):
             self.slots.overran("stream")
         return await self._settled(
             AnswerAskOrder(

@@ -14,11 +14,15 @@ class Leaving(NamedTuple):
     first_seconds: float = 0.0  # the end of the slot, on the grid; 0 is the next point of the grid
 
     def rung(self, seconds: float) -> float:
-        """The first rung at or after so many seconds."""
-        rung = self.first_seconds
+        """The first rung at or after so many seconds; there is no ladder without a slot."""
+        rung = self.first_seconds or seconds
         while rung < seconds:
             rung *= 2
         return rung
+
+    def overran(self, seconds: float) -> bool:
+        """Has work of so many seconds missed the end of its slot?"""
+        return 0.0 < self.first_seconds < seconds
 
 
 AT_ONCE = Leaving()
