@@ -44,6 +44,30 @@ class Balance(NamedTuple):
             return [plus(self.common, two_largest(list(self.cells.values())))]
         return [self.cell(cell) for cell in (self.cells if cells is None else cells)]
 
+    def standings(self) -> list[Spend]:
+        """The totals shown for the cells, and the total that the stop rule decides on.
+
+        Without `pairs` a cell that was never charged stands below all others and is left out.
+        """
+        if not self.cells:
+            return [self.common]
+        totals = self.totals()
+        if self.pairs:
+            totals += self._cells_with_others()
+        return list(dict.fromkeys(totals))
+
+    def _cells_with_others(self) -> list[Spend]:
+        """`cell` of every charged cell and of one that was never charged, in linear time."""
+        spends = list(self.cells.values())
+        first = largest(spends)
+        second = tuple(sorted((0, *units))[-2] for units in zip(*spends, strict=True))
+        totals = [plus(self.common, first)]
+        for spend in dict.fromkeys(spends):
+            numbers = zip(spend, first, second, strict=True)
+            other = tuple(after if own == most else most for own, most, after in numbers)
+            totals.append(plus(plus(self.common, spend), other))
+        return totals
+
     @property
     def untouched(self) -> bool:
         return not any(map(any, (self.common, *self.cells.values())))
