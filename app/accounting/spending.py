@@ -35,6 +35,11 @@ def largest(spends: Iterable[Spend]) -> Spend:
     return tuple(max(units) for units in zip(*spends, strict=True))
 
 
+def smallest(spends: Iterable[Spend]) -> Spend:
+    """The smallest of each number: what every one of the spends reaches."""
+    return tuple(min(units) for units in zip(*spends, strict=True))
+
+
 def two_largest(spends: list[Spend]) -> Spend:
     """The sum of the two largest of each number: what no two of the spends exceed together."""
     return tuple(min(sum(sorted(units)[-2:]), INFINITE) for units in zip(*spends, strict=True))

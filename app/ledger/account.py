@@ -132,16 +132,12 @@ class Account(NamedTuple):
         return f'{{"holder":{quoted(self.shown)},"remaining":{remaining},"spent":{spent}}}'
 
     def _amounts(self) -> dict[str, Amount]:
-        """With cells, each figure is the largest spent, or the least remaining, of any cell.
-
-        The promises are compared, not the promise of the largest totals: a cell whose promise
-        needs delta may have a smaller epsilon than a cell whose promise needs none.
-        """
+        """With cells, each figure is the largest spent, or the least remaining, of any cell."""
         rule, terms, balance = self.rule, self.terms, self.balance
         if balance.cells:
-            standings = balance.standings()
-            worst = largest(standings)
-            epsilon, delta = largest([rule.promise_spent(total, terms) for total in standings])
+            totals = balance.totals()
+            worst = largest(totals)
+            epsilon, delta = self._promise_to_every_cell(totals, worst)
         else:
             worst = balance.common
             epsilon, delta = rule.promise_spent(worst, terms)
@@ -150,6 +146,20 @@ class Account(NamedTuple):
             "spent": (epsilon, delta, rule.own_units(worst, terms)),
             "remaining": (max(0, terms.epsilon - epsilon), left[1], rule.own_units(left, terms)),
         }
+
+    def _promise_to_every_cell(self, totals: list[Spend], worst: Spend) -> Spend:
+        """The largest epsilon and delta of the promises to each cell.
+
+        A promise is the smaller of two epsilons, and only one of the two needs delta. So a cell
+        below another may still need delta where the other does not.
+        """
+        rule, terms, balance = self.rule, self.terms, self.balance
+        if worst in totals:  # it dominates all others, and so does its epsilon
+            promise = rule.promise_spent(worst, terms)
+            floor = (worst[0], *balance.floor(totals)[1:])
+            if promise[1] > worst[1] or rule.promise_spent(floor, terms)[1] == floor[1]:
+                return promise  # it needs delta itself, or no cell does
+        return largest([rule.promise_spent(total, terms) for total in balance.standings()])
 
     def price(self, loss: Loss) -> dict[str, Any] | None:
         """What a loss alone is here: as (epsilon, delta) at the account's delta, and in the units

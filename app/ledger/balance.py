@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from app.accounting.spending import Spend, largest, minus, plus, two_largest
+from app.accounting.spending import Spend, largest, minus, plus, smallest, two_largest
 
 Cells = tuple[int, ...] | None  # the cells a question is pinned to; None is about everybody
 PARALLEL = "McSherry 2009: parallel composition over the declared cells"
@@ -56,6 +56,12 @@ class Balance(NamedTuple):
             totals += self._cells_with_others()
         return list(dict.fromkeys(totals))
 
+    def floor(self, totals: list[Spend]) -> Spend:
+        """A spend that every total of `standings` reaches in every number; `totals` are its own."""
+        if self.pairs and self.cells:
+            return plus(self.common, largest(self.cells.values()))
+        return smallest(totals)
+
     def _cells_with_others(self) -> list[Spend]:
         """`cell` of every charged cell and of one that was never charged, in linear time."""
         spends = list(self.cells.values())
@@ -82,5 +88,7 @@ class Balance(NamedTuple):
         """What those in this cell have borne, at worst: who can move may come from any other."""
         extra = self.cells.get(cell)
         total = self.common if extra is None else plus(self.common, extra)
+        if not self.pairs:
+            return total
         others = [spend for other, spend in self.cells.items() if other != cell]
-        return plus(total, largest(others)) if self.pairs and others else total
+        return plus(total, largest(others)) if others else total

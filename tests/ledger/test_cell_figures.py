@@ -91,6 +91,31 @@ def test_figures_of_an_account_bound_the_figures_of_every_cell(
 
 @relations
 @currencies
+@settings(max_examples=200)
+@given(st.data())
+def test_epsilon_and_delta_are_the_largest_that_any_total_promises(
+    currency: str, pairs: bool, data: st.DataObject
+) -> None:
+    """By whichever shorter way they are found: totals of any numbers, near to one another."""
+    now = opened(currency, pairs=pairs)
+    units = st.integers(0, 6).map(
+        lambda steps: steps * 10 ** data.draw(st.sampled_from([9, 10, 11]))
+    )
+    size = len(now.rule.nothing)
+
+    def spend() -> tuple[int, ...]:
+        pure, failure, path = data.draw(st.tuples(units, st.integers(0, 2), units))
+        return (pure, failure, *[path] * (size - 2))
+
+    cells = {cell: spend() for cell in range(data.draw(st.integers(1, 4)))}
+    balance = Balance(spend(), pairs, cells)
+    shown = now._replace(balance=balance)._amounts()["spent"]
+    promises = [now.rule.promise_spent(total, now.terms) for total in balance.standings()]
+    assert shown[:2] == largest(promises)
+
+
+@relations
+@currencies
 @settings(max_examples=60)
 @given(st.data())
 def test_some_cell_has_each_figure_where_a_person_is_in_one_cell(
@@ -118,6 +143,10 @@ def test_the_standings_under_replace_one_are_those_of_each_cell(
     standings = set(balance.standings())
     assert standings >= {balance.cell(cell) for cell in cells}
     assert standings >= set(balance.totals())
+    floor = balance.floor(balance.totals())
+    assert all(
+        least <= units for total in standings for least, units in zip(floor, total, strict=True)
+    )
     if pairs:
         assert balance.cell(6) in standings, "nobody has asked about cell 6"
     else:
