@@ -283,7 +283,7 @@ class Version:
     id: str
     number: int
     digest: str  # SHA-256 of the source's bytes
-    seed: str  # which rows of a person with too many are kept; secret, the same on every server
+    seed: str  # which rows of a person with too many are kept; secret, the same in all of a book
     appended: tuple[Epoch, ...] = ()
 
 
@@ -311,6 +311,31 @@ class Dataset:
     def digests(self) -> list[str]:
         """What was registered of each of the paths."""
         return [self.version.digest, *(epoch.digest for epoch in self.version.appended)]
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """What registration learns of a source: nothing that a question could be answered from."""
+
+    digest: str  # SHA-256 of the source's bytes: has the file changed since?
+    # Hashes of the rows as a multiset: is it the same data elsewhere? The first is the same in
+    # every engine, others are as an earlier release knew them.
+    contents: tuple[str, ...]
+    place: str  # where the source really is, however it was written
+    parts: tuple[str, ...] = ()  # where its files are, if it is a folder
+    celled: str | None = None  # hash of whole rows, column names and each row's cell, if declared
+
+
+@dataclass(frozen=True, slots=True)
+class EpochInspection:
+    """What is learned of a file of rows that arrived later."""
+
+    digest: str
+    contents: tuple[str, ...]
+    place: str
+    together: tuple[str, ...]  # contents of the dataset with it, as if all rows were in one source
+    empty: bool
+    parts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,12 @@
 
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from app.access import Analyst, Key, Principal, Role
 from app.accounting.loss import Loss
 from app.accounting.terms import Wish
-from app.datasets import Card, Dataset, PrivateFiles, Source
+from app.datasets import Card, Dataset, EpochInspection, Inspection, PrivateFiles, Source
 from app.ledger.account import Account
 from app.ledger.chain import Entry
 from app.ledger.precondition import Precondition
@@ -32,30 +31,6 @@ from app.queries.statistics import (
 )
 
 # The data
-
-
-@dataclass(frozen=True, slots=True)
-class Inspection:
-    """What registration learns of a source: nothing that a question could be answered from."""
-
-    digest: str  # SHA-256 of the source's bytes: has the file changed since?
-    # Hashes of the rows as a multiset: is it the same data elsewhere? The first is the same in
-    # every engine, others are as an earlier release knew them.
-    contents: tuple[str, ...]
-    place: str  # where the source really is, however it was written
-    parts: tuple[str, ...] = ()  # where its files are, if it is a folder
-
-
-@dataclass(frozen=True, slots=True)
-class EpochInspection:
-    """What is learned of a file of rows that arrived later."""
-
-    digest: str
-    contents: tuple[str, ...]
-    place: str
-    together: tuple[str, ...]  # contents of the dataset with it, as if all rows were in one source
-    empty: bool
-    parts: tuple[str, ...] = ()
 
 
 class Stop(Protocol):
@@ -302,6 +277,10 @@ class Datasets(Protocol):
         ...
 
     def fingerprint(self, dataset: Dataset) -> str: ...
+
+    def known_seed(self, inspection: Inspection) -> str | None:
+        """The seed of the book that these rows would join; None if they have none."""
+        ...
 
     def remembered(self, request: str | None, body: str) -> Dataset | None: ...
 

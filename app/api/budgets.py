@@ -116,7 +116,8 @@ class BudgetResponse(BaseModel):
     """An account. `used` runs from 0 to 1 by the stop rule itself. `spent.epsilon` holds at all
     times together: a sum in `pure` and `approximate` accounts, an odometer elsewhere, which near
     the end may read more than the limit that the stop rule keeps. `questions_left` counts typical
-    counts of epsilon 0.1."""
+    counts of epsilon 0.1. With cells, each figure of `spent` is the largest of any cell, and each
+    figure of `remaining` the smallest."""
 
     dataset: str
     holder: str

@@ -14,10 +14,11 @@ from typing import Any
 import duckdb
 from typing_extensions import override
 
-from app.datasets import Card, Dataset, Source
+from app.datasets import Card, Dataset, EpochInspection, Inspection, Source
 from app.engines.connect import Limits, connect_to_ingest
-from app.engines.dialects import Statement
+from app.engines.dialects import DUCKDB, Statement, written
 from app.engines.epochs import AT, check_epoch, is_empty
+from app.engines.file_rows import file_rows, file_table
 from app.engines.fingerprint import contents_of
 from app.engines.fitting import check_fit
 from app.engines.graph import count_graph
@@ -29,6 +30,7 @@ from app.engines.prepare import (
     prepare_version,
     prepared_versions,
     version_path,
+    write_categories,
 )
 from app.engines.reading import readable
 from app.engines.records import DuckDBRecords, KeptRecords
@@ -37,8 +39,8 @@ from app.engines.sql_engine import SqlEngine
 from app.engines.unchanged import Unchanged
 from app.engines.versions import OpenVersions
 from app.engines.watchdog import WATCHDOG
+from app.engines.whole_rows import named_rows, whole_rows_of, whole_rows_statement
 from app.errors import EngineUnavailable, Invalid
-from app.interfaces import EpochInspection, Inspection
 from app.queries.statistics import EdgeTally, GraphCounts, Matrix, Records
 
 
@@ -156,9 +158,10 @@ class DuckDBEngine(SqlEngine):
             table = open_table(connection, source)
             check_fit(card, table)
             contents = contents_of(connection, table)
+            celled = _whole_rows(connection, card, table)
         if source_state(source) != state:
             raise EngineUnavailable("The source changed while it was read.")
-        return Inspection(digest, contents, str(source.place), _parts(source))
+        return Inspection(digest, contents, str(source.place), _parts(source), celled)
 
     def _prepare(self, dataset: Dataset) -> None:
         if self.lost(dataset):
@@ -184,6 +187,21 @@ class DuckDBEngine(SqlEngine):
             raise EngineUnavailable("The file changed while it was read.")
         place, parts = str(added.place), _parts(added)
         return EpochInspection(digest, contents, place, together, empty, parts)
+
+
+def _whole_rows(
+    connection: duckdb.DuckDBPyConnection, card: Card, source: SourceTable
+) -> str | None:
+    if card.cells is None:
+        return None
+    write_categories(connection, card)
+    table = file_table(source)
+    named = named_rows(table)
+    raw = file_rows(card, source, named.rows)
+    statement = written(whole_rows_statement(card, raw, named.text), DUCKDB)
+    row = connection.execute(statement.text, statement.parameters).fetchone()
+    assert row is not None, "an aggregate without groups has one row"
+    return whole_rows_of(table, row)
 
 
 def _parts(source: SourceFiles) -> tuple[str, ...]:

@@ -83,8 +83,9 @@ def file_table(source: SourceTable) -> Table:
     return Table(DUCKDB, rows, source.names, source.types, called)
 
 
-def file_rows(card: Card, source: SourceTable) -> RawRows:
-    rows: FromClause = file_table(source).rows
+def file_rows(card: Card, source: SourceTable, rows: FromClause | None = None) -> RawRows:
+    """Of the file itself, or of rows that have its columns and others beside them."""
+    rows = file_table(source).rows if rows is None else rows
     values: list[ColumnElement[Any]] = []
     for i, each in enumerate(card.columns):
         if not each.sourced:

@@ -14,7 +14,7 @@ from pathlib import Path
 import duckdb
 
 from app.columns import CategoryColumn
-from app.datasets import Dataset
+from app.datasets import Card, Dataset
 from app.engines.cleaning import cleaned_rows
 from app.engines.connect import Limits, connect_to_ingest
 from app.engines.dialects import DUCKDB, written
@@ -130,7 +130,7 @@ def _build(
         tables = [open_table(connection, source) for source in found.sources]
         for table in tables:
             check_fit(card, table)
-        _write_categories(connection, dataset)
+        write_categories(connection, card)
         raw = [file_rows(card, table) for table in tables]
         rows = written(cleaned_rows(card, raw, dataset.version.seed), DUCKDB)
         connection.execute(f'CREATE TABLE "{TABLE}" AS {rows.text}', rows.parameters)
@@ -138,8 +138,9 @@ def _build(
         raise SourceChanged("The source changed while it was read.")
 
 
-def _write_categories(connection: duckdb.DuckDBPyConnection, dataset: Dataset) -> None:
-    for i, column in enumerate(dataset.card.columns):
+def write_categories(connection: duckdb.DuckDBPyConnection, card: Card) -> None:
+    """The temporary tables that `file_rows` joins."""
+    for i, column in enumerate(card.columns):
         if isinstance(column, CategoryColumn):
             name = category_table(i)
             connection.execute(f"CREATE TEMP TABLE {name} (value VARCHAR, code INTEGER)")

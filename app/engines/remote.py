@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from decimal import Decimal
 from threading import Lock
 from typing import Any, Protocol, TypeVar
@@ -15,7 +16,7 @@ import numpy as np
 from sqlalchemy import FromClause, Select, func, select
 from typing_extensions import override
 
-from app.datasets import Card, ColumnPerson, Dataset, Source
+from app.datasets import Card, ColumnPerson, Dataset, EpochInspection, Inspection, Source
 from app.engines.cleaning import cleaned_rows
 from app.engines.content import content_of, content_statement
 from app.engines.dialects import Dialect, Statement, written
@@ -27,8 +28,8 @@ from app.engines.records import KeptRecords, selected_records
 from app.engines.sql_engine import Asking, SqlEngine
 from app.engines.table import Table
 from app.engines.table_rows import table_rows
+from app.engines.whole_rows import named_rows, whole_rows_of, whole_rows_statement
 from app.errors import EngineUnavailable, Invalid, SourceChanged
-from app.interfaces import EpochInspection, Inspection
 from app.queries.statistics import EdgeTally, GraphCounts, Matrix, Records
 
 T = TypeVar("T")
@@ -109,9 +110,11 @@ class RemoteEngine(SqlEngine):
             check_fit(card, table, parsed=False)
             state = session.state(source.path)
             content = self._content(session, [table])
+            celled = self._whole_rows(session, card, table)
             if session.state(source.path) != state:
                 raise EngineUnavailable("The source changed while it was read.")
-            return Inspection(_digest(state), (content,), session.place(source.path))
+            place = session.place(source.path)
+            return Inspection(_digest(state), (content,), place, celled=celled)
 
         return self._looked(source, look)
 
@@ -137,6 +140,15 @@ class RemoteEngine(SqlEngine):
         statement = written(content_statement(tables), self.dialect)
         (row,) = whole_numbers(session.rows(statement))
         return content_of(row)
+
+    def _whole_rows(self, session: Session, card: Card, table: Table) -> str | None:
+        if card.cells is None:
+            return None
+        named = named_rows(table)
+        raw = table_rows(card, replace(table, rows=named.rows))
+        statement = whole_rows_statement(card, raw, named.text)
+        (row,) = whole_numbers(session.rows(written(statement, self.dialect)))
+        return whole_rows_of(table, row)
 
     def _looked(self, source: Source, look: Callable[[Session], T]) -> T:
         try:

@@ -6,15 +6,25 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, insert, select, update
 
-from app.datasets import Card, Dataset, Epoch, PrivateFiles, Source, Version
+from app.datasets import (
+    Card,
+    Dataset,
+    Epoch,
+    EpochInspection,
+    Inspection,
+    PrivateFiles,
+    Source,
+    Version,
+)
 from app.errors import Conflict, NotFound
-from app.interfaces import EpochInspection, Inspection
 from app.ledger.chain import canonical
 from app.names import folded
 from app.store import tables
 from app.store.administration import Administration, Change, store_errors
 from app.store.connect import Database
-from app.store.fingerprints import book_of, held_marks, marked, marks_of
+from app.store.fingerprints import book_of, held_marks, known_seed, marks_of
+from app.store.marks import marked
+from app.store.shared_cells import must_be_the_only_name_with_cells
 
 UNKNOWN_DATASET = "There is no dataset of this name."
 
@@ -69,6 +79,10 @@ class Datasets:
             marks = marks_of(change, inspection)
         return self.fingerprint(dataset) in marks[: len(inspection.contents)]
 
+    def known_seed(self, inspection: Inspection) -> str | None:
+        with self._administration.change(catalogue=False) as change:
+            return known_seed(change, inspection)
+
     # Changing
 
     def remembered(self, request: str | None, body: str) -> Dataset | None:
@@ -97,7 +111,7 @@ class Datasets:
             if taken is not None:
                 raise Conflict("A dataset of this name is registered.")
             marks = marks_of(change, inspection)
-            book_id = book_of(change, actor, dataset.card, marks)
+            book_id = book_of(change, actor, dataset, inspection)
             if dataset.card.cells is not None:
                 books = tables.books
                 change.connection.execute(
@@ -139,6 +153,7 @@ class Datasets:
         with self._administration.change() as change:
             if _find(change.connection, before.name).version.id != before.version.id:
                 raise Conflict("Another epoch was appended meanwhile; look again.")
+            must_be_the_only_name_with_cells(change.connection, before)
             known = tables.fingerprints
             together = marked(change, *(f"content {each}" for each in inspection.together))
             contents = marked(change, *(f"content {each}" for each in inspection.contents))
