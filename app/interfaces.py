@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from app.access import Analyst, Key, Principal, Role
