@@ -198,7 +198,7 @@ def _opened(url: str) -> Any:
             from pyspark.sql import SparkSession as Client
     except ImportError:
         raise EngineUnavailable(
-            "This server cannot speak to Spark: install bursar with its extra `spark`."
+            "The package pyspark-client is not installed: pip install 'bursar[spark]'"
         ) from None
     try:
         with _as_a_program():
