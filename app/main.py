@@ -36,6 +36,7 @@ from app.mechanisms.sampling import SystemNoise
 from app.planning.opening import StreamPlanner
 from app.planning.plan import Planner
 from app.settings import Settings, SettingsError
+from app.stopping import Stopping
 from app.store.administration import Administration, install
 from app.store.budgets import Budgets
 from app.store.catalogue import Catalogue
@@ -157,6 +158,8 @@ def application(settings: Settings | None = None) -> ASGIApp:
 
     @asynccontextmanager
     async def open_services() -> AsyncIterator[Services]:
+        stopping = Stopping(given.stop_seconds)
+        stopping.listen()
         stores = Stores(given)
         writer = Writer(stores.database)
         catalogue = Catalogue(writer)
@@ -241,10 +244,16 @@ def application(settings: Settings | None = None) -> ASGIApp:
             )
         finally:
             await background.stop()
-            threads.shutdown(wait=True)
-            learners.shutdown(wait=True)
+            for pool in (threads, learners):
+                pool.shutdown(wait=False, cancel_futures=True)
             await writer.stop()
-            stores.engines.close()
-            stores.database.engine.dispose()
+            stopping.settled()
+            stopping.release(
+                threads.shutdown,  # engines are closed when nobody asks them
+                learners.shutdown,
+                stores.engines.close,
+                stores.database.engine.dispose,
+            )
+            stopping.hurry()
 
     return make_application(open_services, body_bytes_max=given.body_bytes_max)

@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.machinery import ModuleSpec
-from threading import Lock
+from threading import Lock, Thread
 from typing import Any
 
 from sqlalchemy import FromClause, table
@@ -45,6 +45,7 @@ _TYPES = {
     "timestamp": "TIMESTAMP WITH TIME ZONE",
     "timestamp_ntz": "TIMESTAMP",
 }
+CLOSE_SECONDS = 2.0
 _PATTERN = set("*?[]{}\\,%")
 
 
@@ -180,6 +181,13 @@ class SparkEngine(RemoteEngine):
                 del self._sessions[connection.url]
 
     def close(self) -> None:
+        """Release the sessions. Their client tries for minutes to reach a server that is gone, so
+        nobody waits for it longer than CLOSE_SECONDS."""
+        closing = Thread(target=self._release, name="spark-close", daemon=True)
+        closing.start()
+        closing.join(CLOSE_SECONDS)
+
+    def _release(self) -> None:
         with self._sessions_lock:
             while self._sessions:
                 _, session = self._sessions.popitem()
