@@ -24,6 +24,7 @@ from app.actions.readiness import Readiness
 from app.actions.refresh_dataset import RefreshDataset
 from app.actions.register_dataset import RegisterDataset
 from app.actions.trace_tradeoff import TraceTradeoff
+from app.actions.withdraw_dataset import WithdrawDataset
 from app.api.application import make_application
 from app.api.services import Services
 from app.engines import ENGINES, load_engine
@@ -48,6 +49,7 @@ from app.store.old_versions import OldVersions
 from app.store.people import People
 from app.store.sealing import KeySeal
 from app.store.streams import Streams
+from app.store.withdrawals import Withdrawals
 from app.store.writer import Writer
 
 ENGINE_THREADS = 8
@@ -117,6 +119,7 @@ class Stores:
         self.clear_versions = ClearVersions(OldVersions(self.database), self.engines)
         self.append_epoch = AppendEpoch(self.datasets, self.engines, self.clear_versions)
         self.refresh_dataset = RefreshDataset(self.datasets, self.engines, self.clear_versions)
+        self.withdraw_dataset = WithdrawDataset(Withdrawals(administration), self.clear_versions)
         self.grant_budget = GrantBudget(self.budgets, self.datasets, self.people)
         self.book_losses = BookLosses(self.budgets, self.datasets, self.people)
 
@@ -227,6 +230,7 @@ def application(settings: Settings | None = None) -> ASGIApp:
                 register_dataset=stores.register_dataset,
                 append_epoch=stores.append_epoch,
                 refresh_dataset=stores.refresh_dataset,
+                withdraw_dataset=stores.withdraw_dataset,
                 grant_budget=stores.grant_budget,
                 book_losses=stores.book_losses,
                 trace_tradeoff=TraceTradeoff(stores.history),

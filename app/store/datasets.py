@@ -17,6 +17,9 @@ from app.store.connect import Database
 from app.store.fingerprints import book_of, held_marks, marked, marks_of
 
 UNKNOWN_DATASET = "There is no dataset of this name."
+# A request's reply names the dataset it made: another may have the name when it is repeated. Names
+# have no slash.
+_BY_ID = "id/"
 
 
 class Datasets:
@@ -28,7 +31,7 @@ class Datasets:
 
     def find(self, name: str) -> Dataset:
         with store_errors(), self._database.reading() as connection:
-            return _find(connection, name)
+            return find_dataset(connection, name)
 
     def all(self, *, holders: tuple[str, ...] | None, after: str, limit: int) -> list[Dataset]:
         """All datasets, or those on which one of the holders has a budget."""
@@ -87,8 +90,8 @@ class Datasets:
 
     def remembered(self, request: str | None, body: str) -> Dataset | None:
         with self._administration.change(catalogue=False) as change:
-            name = change.remembered(request, body)
-            return None if name is None else _find(change.connection, name)
+            reply = change.remembered(request, body)
+            return None if reply is None else _repeated(change.connection, reply)
 
     def register(
         self,
@@ -103,7 +106,7 @@ class Datasets:
         """Store a new dataset; the same rows, or the same place, meet the book they have."""
         with self._administration.change() as change:
             if (earlier := change.remembered(request, body)) is not None:
-                return _find(change.connection, earlier)
+                return _repeated(change.connection, earlier)
             table = tables.datasets
             taken = change.connection.execute(
                 select(table.c.id).where(table.c.folded == folded(dataset.name))
@@ -136,7 +139,7 @@ class Datasets:
                     "reason": reason,
                 },
             )
-            change.remember(request, body, stored.name)
+            change.remember(request, body, f"{_BY_ID}{stored.id}")
             return stored
 
     def append(
@@ -151,7 +154,7 @@ class Datasets:
         """Store a new version. The loss stays with the book: the new rows, and all rows together,
         lead to it from now on, whatever they are registered as."""
         with self._administration.change() as change:
-            if _find(change.connection, before.name).version.id != before.version.id:
+            if find_dataset(change.connection, before.name).version.id != before.version.id:
                 raise Conflict("Another epoch was appended meanwhile; look again.")
             known = tables.fingerprints
             together = marked(change, *(f"content {each}" for each in inspection.together))
@@ -211,7 +214,7 @@ class Datasets:
     ) -> Dataset:
         """Store a new version of rows that have changed; the loss stays with the book."""
         with self._administration.change() as change:
-            if _find(change.connection, before.name).version.id != before.version.id:
+            if find_dataset(change.connection, before.name).version.id != before.version.id:
                 raise Conflict("Another version was declared meanwhile; look again.")
             marks = marks_of(change, inspection)
             known = tables.fingerprints
@@ -288,30 +291,40 @@ class Datasets:
         reason: str | None,
     ) -> Dataset:
         with self._administration.change() as change:
-            before = _find(change.connection, name)
+            before = find_dataset(change.connection, name)
             after = replace(
                 before,
                 description=before.description if description is None else description,
                 closed=before.closed if closed is None else closed,
             )
-            table = tables.datasets
-            change.connection.execute(
-                update(table)
-                .where(table.c.id == before.id)
-                .values(description=after.description, closed=int(after.closed))
-            )
-            change.append(
-                before.book_id,
-                kind="dataset_changed",
-                actor=actor,
-                body={
-                    "dataset": before.name,
-                    "before": {"description": before.description, "closed": before.closed},
-                    "after": {"description": after.description, "closed": after.closed},
-                    "reason": reason,
-                },
-            )
+            _put_change(change, actor, before, after, reason=reason)
             return after
+
+
+def close_dataset(change: Change, actor: str, dataset: Dataset, *, reason: str | None) -> None:
+    _put_change(change, actor, dataset, replace(dataset, closed=True), reason=reason)
+
+
+def _put_change(
+    change: Change, actor: str, before: Dataset, after: Dataset, *, reason: str | None
+) -> None:
+    table = tables.datasets
+    change.connection.execute(
+        update(table)
+        .where(table.c.id == before.id)
+        .values(description=after.description, closed=int(after.closed))
+    )
+    change.append(
+        before.book_id,
+        kind="dataset_changed",
+        actor=actor,
+        body={
+            "dataset": before.name,
+            "before": {"description": before.description, "closed": before.closed},
+            "after": {"description": after.description, "closed": after.closed},
+            "reason": reason,
+        },
+    )
 
 
 def _select() -> Select[Any]:
@@ -327,7 +340,21 @@ def _select() -> Select[Any]:
     )
 
 
-def _find(connection: Connection, name: str) -> Dataset:
+def _repeated(connection: Connection, reply: str) -> Dataset:
+    """What the first request made. The first ledgers remembered its name."""
+    if not reply.startswith(_BY_ID):
+        return find_dataset(connection, reply)
+    statement = _select().where(tables.datasets.c.id == reply.removeprefix(_BY_ID))
+    row = connection.execute(statement).one_or_none()
+    if row is None:
+        raise Conflict(
+            "This request registered a dataset that was withdrawn since; use another "
+            "Idempotency-Key."
+        )
+    return dataset_from(row)
+
+
+def find_dataset(connection: Connection, name: str) -> Dataset:
     row = connection.execute(
         _select().where(tables.datasets.c.folded == folded(name))
     ).one_or_none()
