@@ -5,19 +5,22 @@ A registered source is prepared once into an immutable database (`prepare.py`); 
 that. No text of the driver leaves it (`reading.py`).
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import duckdb
+from sqlalchemy import Select
 from typing_extensions import override
 
 from app.datasets import Card, Dataset, Source
+from app.engines.check import Figures, figures
 from app.engines.connect import Limits, connect_to_ingest
-from app.engines.dialects import Statement
+from app.engines.dialects import DUCKDB, Statement, written
 from app.engines.epochs import AT, check_epoch, is_empty
+from app.engines.file_rows import file_rows, file_table
 from app.engines.fingerprint import contents_of
 from app.engines.fitting import check_fit
 from app.engines.graph import count_graph
@@ -29,6 +32,7 @@ from app.engines.prepare import (
     prepare_version,
     prepared_versions,
     version_path,
+    write_categories,
 )
 from app.engines.reading import readable
 from app.engines.records import DuckDBRecords, KeptRecords
@@ -124,6 +128,10 @@ class DuckDBEngine(SqlEngine):
         self._unchanged.forget(version_id)
         return dropped
 
+    def figures(self, dataset: Dataset) -> Figures:
+        """Private counts, for the owner alone. Raises SourceChanged."""
+        return readable(lambda: self._figures(dataset))
+
     @contextmanager
     @override
     def _asking(self, dataset: Dataset) -> Iterator[DuckDBAsking]:
@@ -159,6 +167,25 @@ class DuckDBEngine(SqlEngine):
         if source_state(source) != state:
             raise EngineUnavailable("The source changed while it was read.")
         return Inspection(digest, contents, str(source.place), _parts(source))
+
+    def _figures(self, dataset: Dataset) -> Figures:
+        found, reading = self._unchanged.must_be(dataset).sources, dataset.source.reading
+        files = [file for source in found for file in source.files]
+        with (
+            connect_to_ingest(":memory:", files, self._limits) as connection,
+            WATCHDOG.watch(connection, self._ingest_timeout_seconds),
+        ):
+            tables = [open_table(connection, source) for source in found]
+            write_categories(connection, dataset)
+            sources = [file_rows(dataset.card, table, reading) for table in tables]
+
+            def ask(statement: Select[*tuple[Any, ...]]) -> Sequence[Any]:
+                sql = written(statement, DUCKDB)
+                row = connection.execute(sql.text, sql.parameters).fetchone()
+                assert row is not None, "an aggregate without groups has one row"
+                return row
+
+            return figures(dataset, [file_table(table) for table in tables], sources, ask)
 
     def _prepare(self, dataset: Dataset) -> None:
         if self.lost(dataset):

@@ -7,6 +7,7 @@ writers of such tables never write twice. A question on other files is not asked
 charged.
 """
 
+import atexit
 import os
 import sys
 import time
@@ -211,6 +212,8 @@ def _opened(url: str) -> Any:
     try:
         with _as_a_program():
             session = Client.builder.remote(url).create()
+        # At exit it would try for minutes to release sessions of a server that is gone; we do so.
+        atexit.unregister(getattr(session.client, "_on_exit", print))
         for name, value in SETTINGS.items():
             session.conf.set(name, value)
             if session.conf.get(name) != value:

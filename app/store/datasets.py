@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, insert, select, update
 
-from app.datasets import Card, Dataset, Epoch, PrivateFiles, Source, Version
+from app.datasets import PLAIN, Card, Dataset, Epoch, PrivateFiles, Source, Version
 from app.errors import Conflict, NotFound
 from app.interfaces import EpochInspection, Inspection
 from app.ledger.chain import canonical
@@ -114,7 +114,7 @@ class Datasets:
             if taken is not None:
                 raise Conflict("A dataset of this name is registered.")
             marks = marks_of(change, inspection)
-            book_id = book_of(change, actor, dataset.card, marks)
+            book_id = book_of(change, actor, dataset.card, marks, dataset.source.reading)
             if dataset.card.cells is not None:
                 books = tables.books
                 change.connection.execute(
@@ -370,7 +370,7 @@ def dataset_from(row: Any) -> Dataset:
         description=row.description,
         book_id=row.book_id,
         card=Card.model_validate_json(row.card),
-        source=Source(**json.loads(row.source)),
+        source=Source(**{"reading": PLAIN, **json.loads(row.source)}),  # the first ledgers had none
         version=Version(
             row.version_id,
             row.number,

@@ -7,7 +7,7 @@ import json
 from sqlalchemy import Connection, insert, select
 
 from app.columns import EpochColumn
-from app.datasets import Card, Dataset
+from app.datasets import PLAIN, Card, Dataset
 from app.errors import Conflict
 from app.expressions import columns_of
 from app.interfaces import Inspection
@@ -28,7 +28,7 @@ def marked(change: Change, *texts: str) -> list[str]:
     return [hmac.new(secret.encode(), text.encode(), hashlib.sha256).hexdigest() for text in texts]
 
 
-def book_of(change: Change, actor: str, card: Card, marks: list[str]) -> str:
+def book_of(change: Change, actor: str, card: Card, marks: list[str], reading: int) -> str:
     known = tables.fingerprints
     rows = change.connection.execute(
         select(known.c.book_id).where(known.c.fingerprint.in_(marks)).distinct()
@@ -37,7 +37,7 @@ def book_of(change: Change, actor: str, card: Card, marks: list[str]) -> str:
         raise Conflict("This file's place and its rows belong to two different datasets' loss.")
     if rows:
         book_id: str = rows[0].book_id
-        _must_agree(change, book_id, card)
+        _must_agree(change, book_id, card, reading)
     else:
         book_id = new_id("b")
         change.open_book(book_id, actor)
@@ -49,10 +49,12 @@ def book_of(change: Change, actor: str, card: Card, marks: list[str]) -> str:
     return book_id
 
 
-def _must_agree(change: Change, book_id: str, card: Card) -> None:
+def _must_agree(change: Change, book_id: str, card: Card, reading: int) -> None:
     """One book, one unit and relation: losses under two of them cannot be added up."""
     rows = change.connection.execute(
-        select(tables.datasets.c.card).where(tables.datasets.c.book_id == book_id)
+        select(tables.datasets.c.card, tables.datasets.c.source).where(
+            tables.datasets.c.book_id == book_id
+        )
     ).all()
     for row in rows:
         other = Card.model_validate_json(row.card)
@@ -66,6 +68,13 @@ def _must_agree(change: Change, book_id: str, card: Card) -> None:
                 "These data are registered under another name with cells by epoch. Rows could "
                 "come in one epoch of the one and in another of the other, and would bear the "
                 "loss of both. Declare no cells: what is asked is charged to all."
+            )
+        same_reading = json.loads(row.source).get("reading", PLAIN) == reading
+        if card.cells and other.cells and not same_reading:
+            raise Conflict(
+                "These data are registered under another name with cells, by a version of this "
+                "program that read texts such as 1.0 in another way. Persons could be in other "
+                "cells. Declare no cells: what is asked is charged to all."
             )
         if card.cells and other.cells and _partition(card) != _partition(other):
             raise Conflict(
