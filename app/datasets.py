@@ -256,6 +256,10 @@ def cell_count(column: Column, cells: Cells) -> int:
     return len(column.values) if isinstance(column, CategoryColumn) else 2
 
 
+PLAIN = 1  # "1.0" is no boolean and no category "1"
+WITH_FRACTIONS = 2  # "1.0" is read as "1"
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """Where the rows are: an engine and what it needs to find them. A connection is a name: what it
@@ -264,6 +268,9 @@ class Source:
     engine: str
     path: str  # of a file; the name of a table
     connection: str | None = None
+    # How texts are read as values. A dataset keeps the one it was registered with: under another,
+    # persons could be in another cell than the one that bears their loss.
+    reading: int = WITH_FRACTIONS
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from app.actions.refresh_dataset import RefreshDataset
 from app.actions.register_dataset import RegisterDataset
 from app.actions.slots import Slots, lanes_for
 from app.actions.trace_tradeoff import TraceTradeoff
+from app.actions.withdraw_dataset import WithdrawDataset
 from app.api.application import make_application
 from app.api.services import Services
 from app.engines import ENGINES, load_engine
@@ -39,6 +40,7 @@ from app.mechanisms.sampling import SystemNoise
 from app.planning.opening import StreamPlanner
 from app.planning.plan import Planner
 from app.settings import Settings, SettingsError
+from app.stopping import Stopping
 from app.store.administration import Administration, install
 from app.store.budgets import Budgets
 from app.store.catalogue import Catalogue
@@ -50,6 +52,7 @@ from app.store.old_versions import OldVersions
 from app.store.people import People
 from app.store.sealing import KeySeal
 from app.store.streams import Streams
+from app.store.withdrawals import Withdrawals
 from app.store.writer import Writer
 
 PREPARING_THREADS = 4
@@ -118,6 +121,7 @@ class Stores:
         self.clear_versions = ClearVersions(OldVersions(self.database), self.engines)
         self.append_epoch = AppendEpoch(self.datasets, self.engines, self.clear_versions)
         self.refresh_dataset = RefreshDataset(self.datasets, self.engines, self.clear_versions)
+        self.withdraw_dataset = WithdrawDataset(Withdrawals(administration), self.clear_versions)
         self.grant_budget = GrantBudget(self.budgets, self.datasets, self.people)
         self.book_losses = BookLosses(self.budgets, self.datasets, self.people)
 
@@ -159,6 +163,8 @@ def application(settings: Settings | None = None) -> ASGIApp:
 
     @asynccontextmanager
     async def open_services() -> AsyncIterator[Services]:
+        stopping = Stopping(given.stop_seconds)
+        stopping.listen()
         stores = Stores(given)
         writer = Writer(stores.database)
         catalogue = Catalogue(writer)
@@ -170,6 +176,7 @@ def application(settings: Settings | None = None) -> ASGIApp:
         lanes = lanes_for(os.cpu_count() or 1, given.workers, public=public)
         slots, planning = Slots(lanes, public=public), PlanningThreads()
         threads = ThreadPoolExecutor(PREPARING_THREADS, thread_name_prefix="prepare")
+        pools = [threads, *slots.pools, planning.pool]
         readiness = Readiness(stores.engines, threads)
         background = Background()
         threads.submit(stores.clear_versions)
@@ -230,6 +237,7 @@ def application(settings: Settings | None = None) -> ASGIApp:
                 register_dataset=stores.register_dataset,
                 append_epoch=stores.append_epoch,
                 refresh_dataset=stores.refresh_dataset,
+                withdraw_dataset=stores.withdraw_dataset,
                 grant_budget=stores.grant_budget,
                 book_losses=stores.book_losses,
                 trace_tradeoff=TraceTradeoff(stores.history),
@@ -247,11 +255,15 @@ def application(settings: Settings | None = None) -> ASGIApp:
             )
         finally:
             await background.stop()
-            threads.shutdown(wait=True)
-            slots.shutdown()
-            planning.shutdown()
+            for pool in pools:
+                pool.shutdown(wait=False, cancel_futures=True)
             await writer.stop()
-            stores.engines.close()
-            stores.database.engine.dispose()
+            stopping.settled()
+            stopping.release(
+                *(pool.shutdown for pool in pools),  # engines are closed when nobody asks them
+                stores.engines.close,
+                stores.database.engine.dispose,
+            )
+            stopping.hurry()
 
     return make_application(open_services, body_bytes_max=given.body_bytes_max)

@@ -37,6 +37,7 @@ class Settings:
     running_max: int
     prepared_bytes_max: int
     body_bytes_max: int
+    stop_seconds: float
 
     @property
     def embedded(self) -> bool:
@@ -72,6 +73,7 @@ class Settings:
             running_max=_whole(environment, "BURSAR_RUNNING_MAX", 1000, 1, 1_000_000),
             prepared_bytes_max=_bytes(get("BURSAR_PREPARED_SIZE_MAX") or "64GB"),
             body_bytes_max=_whole(environment, "BURSAR_BODY_BYTES_MAX", 4 << 20, 1024, 64 << 20),
+            stop_seconds=_real(environment, "BURSAR_STOP_SECONDS", 10.0),
         )
 
 

@@ -43,6 +43,7 @@ def test_every_setting_is_read_from_its_variable(tmp_path: Path) -> None:
         "BURSAR_RUNNING_MAX": "6",
         "BURSAR_PREPARED_SIZE_MAX": "1.5 MiB",
         "BURSAR_BODY_BYTES_MAX": "2048",
+        "BURSAR_STOP_SECONDS": "7.5",
     }
     settings = Settings.from_environment(environment)
     assert settings == Settings(
@@ -68,6 +69,7 @@ def test_every_setting_is_read_from_its_variable(tmp_path: Path) -> None:
         running_max=6,
         prepared_bytes_max=1_572_864,
         body_bytes_max=2048,
+        stop_seconds=7.5,
     )
     assert not settings.embedded
 

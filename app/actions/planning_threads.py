@@ -6,6 +6,7 @@ thread at a time: somebody else's plain question never waits for more than one l
 
 import math
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from app.actions.slots import Line
@@ -35,5 +36,6 @@ class PlanningThreads:
         finally:
             turn.abandon()
 
-    def shutdown(self) -> None:
-        self._line.threads.shutdown(wait=True)
+    @property
+    def pool(self) -> ThreadPoolExecutor:
+        return self._line.threads

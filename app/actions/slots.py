@@ -154,9 +154,9 @@ class Slots:
         self.overruns += 1
         _log.warning("a %s overran its slot (%d since the start)", kind, self.overruns)
 
-    def shutdown(self) -> None:
-        for line in (self._short, self._long, self._stepped):
-            line.threads.shutdown(wait=True)
+    @property
+    def pools(self) -> list[ThreadPoolExecutor]:
+        return [line.threads for line in (self._short, self._long, self._stepped)]
 
 
 def lanes_for(processors: int, workers: int, *, public: bool) -> Lanes:

@@ -1,4 +1,4 @@
-"""Datasets: register, look at the public card, made-up rows, describe, close, append epochs."""
+"""Datasets: register, the public card, made-up rows, describe, close, append epochs, withdraw."""
 
 import asyncio
 import json
@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field, TypeAdapter
 from app.access import Principal, Role
 from app.actions.public_tables import with_tables
 from app.actions.sample_rows import sample_rows
+from app.actions.withdraw_dataset import DETAILS
 from app.api.body import (
     Parsed,
     Told,
@@ -139,6 +140,14 @@ class DatasetResponse(BaseModel):
 class DatasetsResponse(BaseModel):
     items: list[DatasetResponse]
     next_cursor: str | None
+
+
+class WithdrawResponse(BaseModel):
+    """What became of the name; `detail` says it in a sentence."""
+
+    dataset: str
+    status: Literal["withdrawn", "closed"]
+    detail: str
 
 
 class SampleResponse(BaseModel):
@@ -308,6 +317,38 @@ def change(
         reason=wanted.reason,
     )
     return json_response(_shown(given, principal, changed))
+
+
+@router.delete(
+    "/v1/datasets/{dataset}",
+    **documented(
+        "withdraw_dataset",
+        "Withdraw a name",
+        WithdrawResponse,
+        extra_problems=problems(404),
+        idempotent=True,
+    ),
+)
+def withdraw(
+    request: Request,
+    given: Given,
+    principal: Admin,
+    dataset: str,
+    reason: Annotated[str | None, Query(max_length=1000, pattern=r"^[^\x00]*$")] = None,
+) -> Response:
+    """If nothing was ever charged or booked for its data, the name, its card and its prepared rows
+    are removed, and the same data may be registered again, with another person or neighbouring
+    relation. Otherwise the name closes, and what was spent stays."""
+    key = request_key(request)
+    outcome = given.withdraw_dataset(
+        principal,
+        name=dataset,
+        reason=reason,
+        request=_request_name(principal, key),
+        body=hash_at(request, canonical(reason)),
+    )
+    reply = {"dataset": dataset, "status": outcome.value, "detail": DETAILS[outcome]}
+    return json_response(reply)
 
 
 def visible(given: Services, principal: Principal, name: str) -> Dataset:

@@ -58,10 +58,12 @@ def add(
     if infer_types == (card is not None):
         typer.echo("Say either --infer-types or --card CARD.json.", err=True)
         raise typer.Exit(INCOMPLETE)
-    stopped = StopSignals()
+    from app.cli.check_dataset import offer
+
+    stopped, settings = StopSignals(), Settings.from_environment()
     try:
         with stopped:
-            _add(Settings.from_environment(), path, name, card, to_parquet=to_parquet, yes=yes)
+            dataset = _add(settings, path, name, card, to_parquet=to_parquet, yes=yes)
     except (KeyboardInterrupt, typer.Abort, EngineUnavailable) as error:
         # DuckDB makes an error of its own of a KeyboardInterrupt: it is no bad file.
         if isinstance(error, EngineUnavailable) and not stopped.heard:
@@ -72,6 +74,7 @@ def add(
         told = [f"{each.pointer or 'the card'}: {each.rule}" for each in error.fields]
         typer.echo("\n".join(dict.fromkeys([error.detail, *told])), err=True)
         raise typer.Exit(1) from None
+    offer(settings, dataset, ask=not (yes or stopped.heard))
 
 
 class StopSignals:
@@ -103,7 +106,7 @@ def _add(
     *,
     to_parquet: bool,
     yes: bool,
-) -> None:
+) -> "Dataset":
     from app.engines.connect import Limits
     from app.engines.convert import Conversion, read_schema
     from app.engines.fitting import check_fit
@@ -157,6 +160,7 @@ def _add(
         stores.engines.close()
     _tell(dataset, stores.datasets.fingerprint(dataset), settings)
     stores.database.engine.dispose()
+    return dataset
 
 
 # Where the data are

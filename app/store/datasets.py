@@ -7,6 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, Select, insert, select, update
 
 from app.datasets import (
+    PLAIN,
     Card,
     Dataset,
     Epoch,
@@ -27,6 +28,9 @@ from app.store.marks import marked
 from app.store.shared_cells import must_be_the_only_name_with_cells
 
 UNKNOWN_DATASET = "There is no dataset of this name."
+# A request's reply names the dataset it made: another may have the name when it is repeated. Names
+# have no slash.
+_BY_ID = "id/"
 
 
 class Datasets:
@@ -38,7 +42,7 @@ class Datasets:
 
     def find(self, name: str, holders: tuple[str, ...] | None = None) -> Dataset:
         with store_errors(), self._database.reading() as connection:
-            return _find(connection, name, holders)
+            return find_dataset(connection, name, holders)
 
     def all(self, *, holders: tuple[str, ...] | None, after: str, limit: int) -> list[Dataset]:
         """All datasets, or those on which one of the holders has a budget."""
@@ -87,8 +91,8 @@ class Datasets:
 
     def remembered(self, request: str | None, body: str) -> Dataset | None:
         with self._administration.change(catalogue=False) as change:
-            name = change.remembered(request, body)
-            return None if name is None else _find(change.connection, name)
+            reply = change.remembered(request, body)
+            return None if reply is None else _repeated(change.connection, reply)
 
     def register(
         self,
@@ -103,7 +107,7 @@ class Datasets:
         """Store a new dataset; the same rows, or the same place, meet the book they have."""
         with self._administration.change() as change:
             if (earlier := change.remembered(request, body)) is not None:
-                return _find(change.connection, earlier)
+                return _repeated(change.connection, earlier)
             table = tables.datasets
             taken = change.connection.execute(
                 select(table.c.id).where(table.c.folded == folded(dataset.name))
@@ -136,7 +140,7 @@ class Datasets:
                     "reason": reason,
                 },
             )
-            change.remember(request, body, stored.name)
+            change.remember(request, body, f"{_BY_ID}{stored.id}")
             return stored
 
     def append(
@@ -151,7 +155,7 @@ class Datasets:
         """Store a new version. The loss stays with the book: the new rows, and all rows together,
         lead to it from now on, whatever they are registered as."""
         with self._administration.change() as change:
-            if _find(change.connection, before.name).version.id != before.version.id:
+            if find_dataset(change.connection, before.name).version.id != before.version.id:
                 raise Conflict("Another epoch was appended meanwhile; look again.")
             must_be_the_only_name_with_cells(change.connection, before)
             known = tables.fingerprints
@@ -212,7 +216,7 @@ class Datasets:
     ) -> Dataset:
         """Store a new version of rows that have changed; the loss stays with the book."""
         with self._administration.change() as change:
-            if _find(change.connection, before.name).version.id != before.version.id:
+            if find_dataset(change.connection, before.name).version.id != before.version.id:
                 raise Conflict("Another version was declared meanwhile; look again.")
             marks = marks_of(change, inspection)
             known = tables.fingerprints
@@ -289,30 +293,40 @@ class Datasets:
         reason: str | None,
     ) -> Dataset:
         with self._administration.change() as change:
-            before = _find(change.connection, name)
+            before = find_dataset(change.connection, name)
             after = replace(
                 before,
                 description=before.description if description is None else description,
                 closed=before.closed if closed is None else closed,
             )
-            table = tables.datasets
-            change.connection.execute(
-                update(table)
-                .where(table.c.id == before.id)
-                .values(description=after.description, closed=int(after.closed))
-            )
-            change.append(
-                before.book_id,
-                kind="dataset_changed",
-                actor=actor,
-                body={
-                    "dataset": before.name,
-                    "before": {"description": before.description, "closed": before.closed},
-                    "after": {"description": after.description, "closed": after.closed},
-                    "reason": reason,
-                },
-            )
+            _put_change(change, actor, before, after, reason=reason)
             return after
+
+
+def close_dataset(change: Change, actor: str, dataset: Dataset, *, reason: str | None) -> None:
+    _put_change(change, actor, dataset, replace(dataset, closed=True), reason=reason)
+
+
+def _put_change(
+    change: Change, actor: str, before: Dataset, after: Dataset, *, reason: str | None
+) -> None:
+    table = tables.datasets
+    change.connection.execute(
+        update(table)
+        .where(table.c.id == before.id)
+        .values(description=after.description, closed=int(after.closed))
+    )
+    change.append(
+        before.book_id,
+        kind="dataset_changed",
+        actor=actor,
+        body={
+            "dataset": before.name,
+            "before": {"description": before.description, "closed": before.closed},
+            "after": {"description": after.description, "closed": after.closed},
+            "reason": reason,
+        },
+    )
 
 
 def _select() -> Select[Any]:
@@ -337,7 +351,23 @@ def _granted(statement: Select[Any], holders: tuple[str, ...] | None) -> Select[
     return statement.where(tables.datasets.c.book_id.in_(granted))
 
 
-def _find(connection: Connection, name: str, holders: tuple[str, ...] | None = None) -> Dataset:
+def _repeated(connection: Connection, reply: str) -> Dataset:
+    """What the first request made. The first ledgers remembered its name."""
+    if not reply.startswith(_BY_ID):
+        return find_dataset(connection, reply)
+    statement = _select().where(tables.datasets.c.id == reply.removeprefix(_BY_ID))
+    row = connection.execute(statement).one_or_none()
+    if row is None:
+        raise Conflict(
+            "This request registered a dataset that was withdrawn since; use another "
+            "Idempotency-Key."
+        )
+    return dataset_from(row)
+
+
+def find_dataset(
+    connection: Connection, name: str, holders: tuple[str, ...] | None = None
+) -> Dataset:
     statement = _select().where(tables.datasets.c.folded == folded(name))
     row = connection.execute(_granted(statement, holders)).one_or_none()
     if row is None:
@@ -352,7 +382,7 @@ def dataset_from(row: Any) -> Dataset:
         description=row.description,
         book_id=row.book_id,
         card=Card.model_validate_json(row.card),
-        source=Source(**json.loads(row.source)),
+        source=Source(**{"reading": PLAIN, **json.loads(row.source)}),  # the first ledgers had none
         version=Version(
             row.version_id,
             row.number,

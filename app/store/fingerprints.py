@@ -4,7 +4,7 @@ import json
 
 from sqlalchemy import Connection, insert, select
 
-from app.datasets import Card, Dataset, Inspection
+from app.datasets import PLAIN, Card, Dataset, Inspection
 from app.errors import Conflict
 from app.names import new_id
 from app.store import tables
@@ -28,7 +28,7 @@ def book_of(change: Change, actor: str, dataset: Dataset, inspection: Inspection
         raise Conflict("This file's place and its rows belong to two different datasets' loss.")
     if rows:
         (book_id,) = rows
-        _must_agree(connection, book_id, dataset.card)
+        _must_agree(connection, book_id, dataset)
         must_hold_the_same_rows(change, book_id, dataset, inspection.celled)
         _must_have_the_seed(connection, book_id, dataset)
     else:
@@ -77,10 +77,13 @@ def _must_have_the_seed(connection: Connection, book_id: str, dataset: Dataset) 
         raise Conflict("The same data were registered under another name meanwhile; try again.")
 
 
-def _must_agree(connection: Connection, book_id: str, card: Card) -> None:
+def _must_agree(connection: Connection, book_id: str, dataset: Dataset) -> None:
     """One book, one unit and relation: losses under two of them cannot be added up."""
+    card, reading = dataset.card, dataset.source.reading
     rows = connection.execute(
-        select(tables.datasets.c.card).where(tables.datasets.c.book_id == book_id)
+        select(tables.datasets.c.card, tables.datasets.c.source).where(
+            tables.datasets.c.book_id == book_id
+        )
     ).all()
     for row in rows:
         other = Card.model_validate_json(row.card)
@@ -88,6 +91,13 @@ def _must_agree(connection: Connection, book_id: str, card: Card) -> None:
             raise Conflict(
                 "These data are registered under another name with another person or "
                 "neighbouring relation; their losses could not be added up."
+            )
+        same_reading = json.loads(row.source).get("reading", PLAIN) == reading
+        if card.cells and other.cells and not same_reading:
+            raise Conflict(
+                "These data are registered under another name with cells, by a version of this "
+                "program that read texts such as 1.0 in another way. Persons could be in other "
+                "cells. Declare no cells: what is asked is charged to all."
             )
         must_agree_on_cells(card, other)
 

@@ -140,8 +140,8 @@ class Service:
 
     def close(self) -> None:
         self.threads.shutdown(wait=True)
-        self.slots.shutdown()
-        self.planning.shutdown()
+        for pool in (*self.slots.pools, self.planning.pool):
+            pool.shutdown(wait=True)
         asyncio.run(self.writer.stop())
         self.stores.engines.close()
         self.stores.database.engine.dispose()
