@@ -210,6 +210,10 @@ class Catalogue(Protocol):
         """For callers who need no grant. Raises NoGrant if there is none of this name."""
         ...
 
+    async def has_grant(self, holders: tuple[str, ...]) -> bool:
+        """Has one of the holders a budget on any dataset?"""
+        ...
+
     async def grant(self, name: str, holders: tuple[str, ...]) -> Grant:
         """Raises NoGrant, after the same work, for unknown names and for those not granted."""
         ...

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import sys
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -30,6 +31,7 @@ from app.actions.trace_tradeoff import TraceTradeoff
 from app.actions.withdraw_dataset import WithdrawDataset
 from app.api.application import make_application
 from app.api.services import Services
+from app.api.sockets import GuardedProtocol, SocketLimits
 from app.engines import ENGINES, load_engine
 from app.engines.connect import Limits
 from app.engines.connections import Unusable, read_connections
@@ -56,6 +58,7 @@ from app.store.withdrawals import Withdrawals
 from app.store.writer import Writer
 
 PREPARING_THREADS = 4
+SWITCH_SECONDS = 0.0005
 COLLECTION = (10_000, 20, 50)  # of garbage: how many new objects, and how often the older ones
 
 
@@ -160,6 +163,9 @@ class Ready:
 def application(settings: Settings | None = None) -> ASGIApp:
     """One worker process's application; uvicorn calls it by name."""
     given = settings or Settings.from_environment()
+    GuardedProtocol.limits = SocketLimits(
+        given.header_seconds, given.body_seconds, given.connections_each
+    )
 
     @asynccontextmanager
     async def open_services() -> AsyncIterator[Services]:
@@ -174,7 +180,8 @@ def application(settings: Settings | None = None) -> ASGIApp:
         seal = KeySeal(given.secret_key, given.home if given.embedded else None)
         public = given.release_grid_ms > 0
         lanes = lanes_for(os.cpu_count() or 1, given.workers, public=public)
-        slots, planning = Slots(lanes, public=public), PlanningThreads()
+        slots = Slots(lanes, public=public)
+        planning = PlanningThreads(waiting_each=given.running_each)
         threads = ThreadPoolExecutor(PREPARING_THREADS, thread_name_prefix="prepare")
         pools = [threads, *slots.pools, planning.pool]
         readiness = Readiness(stores.engines, threads)
@@ -185,6 +192,9 @@ def application(settings: Settings | None = None) -> ASGIApp:
         gc.collect()
         gc.freeze()
         gc.set_threshold(*COLLECTION)
+        # A thread that computes gives way to the event loop ten times as soon as by default: each
+        # request needs the interpreter lock some twenty times.
+        sys.setswitchinterval(SWITCH_SECONDS)
         try:
             yield Services(
                 answer_query=AnswerQuery(
@@ -203,6 +213,7 @@ def application(settings: Settings | None = None) -> ASGIApp:
                         engine_seconds=given.engine_timeout_seconds,
                         learning_seconds=given.learning_timeout_seconds,
                         running_max=given.running_max,
+                        running_each=given.running_each,
                         slot_factor=given.slot_factor,
                     ),
                     given.release_grid_ms / 1000,

@@ -35,6 +35,10 @@ class Settings:
     engine_threads: int
     groups_max: int
     running_max: int
+    running_each: int
+    header_seconds: float
+    body_seconds: float
+    connections_each: int
     prepared_bytes_max: int
     body_bytes_max: int
     stop_seconds: float
@@ -71,6 +75,10 @@ class Settings:
             engine_threads=_whole(environment, "BURSAR_ENGINE_THREADS", 2, 1, 256),
             groups_max=_whole(environment, "BURSAR_GROUPS_MAX", 4_000_000, 1, 4_000_000),
             running_max=_whole(environment, "BURSAR_RUNNING_MAX", 1000, 1, 1_000_000),
+            running_each=_whole(environment, "BURSAR_RUNNING_EACH", 100, 1, 1_000_000),
+            header_seconds=_real(environment, "BURSAR_HEADER_SECONDS", 10.0),
+            body_seconds=_real(environment, "BURSAR_BODY_SECONDS", 30.0),
+            connections_each=_whole(environment, "BURSAR_CONNECTIONS_EACH", 512, 1, 1_000_000),
             prepared_bytes_max=_bytes(get("BURSAR_PREPARED_SIZE_MAX") or "64GB"),
             body_bytes_max=_whole(environment, "BURSAR_BODY_BYTES_MAX", 4 << 20, 1024, 64 << 20),
             stop_seconds=_real(environment, "BURSAR_STOP_SECONDS", 10.0),

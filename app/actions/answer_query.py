@@ -43,6 +43,7 @@ class AnswerLimits:
     engine_seconds: float  # after this a question reads nothing more
     learning_seconds: float  # the same, for a run of many steps
     running_max: int = 1000  # questions being answered or waiting; more are refused
+    running_each: int = 100  # the same, of one analyst
     slot_factor: float = 1.0  # how many times slower than the reference this machine is
 
 
@@ -94,7 +95,7 @@ class AnswerQuery(Charging[Plan]):
             exact = self._at_hand(begun)
             if exact is not None:
                 return await self._answer_here(begun, exact)
-        work = self.background.start(self._answer(begun))
+        work = self.background.start(self._answer(begun), begun.order.analyst_id)
         if patience > 0:
             await asyncio.wait([work], timeout=patience)
         return (
@@ -105,6 +106,11 @@ class AnswerQuery(Charging[Plan]):
     async def _refusal(self, principal: Principal, dataset: Dataset, plan: Plan) -> AppError | None:
         if len(self.background) >= self.limits.running_max:
             return TooManyRunning("Too many questions are being answered; nothing was charged.")
+        if self.background.of(principal.analyst_id) >= self.limits.running_each:
+            return TooManyRunning(
+                f"You have {self.limits.running_each} questions at work or waiting: ask again when "
+                "one is answered. Nothing was charged."
+            )
         return await Charging._refusal(self, principal, dataset, plan)
 
     @property

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from app.actions.slots import Line
 from app.caches import owned_by
+from app.errors import TooManyRunning
 
 T = TypeVar("T")
 THREADS = 2
@@ -19,11 +20,17 @@ THREADS = 2
 class PlanningThreads:
     """Used from one event loop."""
 
-    def __init__(self, threads: int = THREADS) -> None:
+    def __init__(self, threads: int = THREADS, waiting_each: int = 100) -> None:
         self._line = Line("planning", threads, threads, lanes_each=max(1, threads - 1))
+        self._waiting_each = waiting_each
 
     async def run(self, analyst_id: str, work: Callable[[], T]) -> T:
-        """In turn; what is cached meanwhile belongs to this analyst."""
+        """In turn; what is cached meanwhile belongs to this analyst. Raises TooManyRunning."""
+        if self._line.waiting(analyst_id) >= self._waiting_each:
+            raise TooManyRunning(
+                f"{self._waiting_each} of your questions are waiting to be planned: ask again when "
+                "one of them is. Nothing was charged."
+            )
 
         def owned() -> T:
             with owned_by(analyst_id):

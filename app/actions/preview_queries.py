@@ -16,6 +16,7 @@ from app.ledger.protocol import reuse_key
 from app.planning.choice import Option, options
 from app.planning.plan import Plan, Planner
 from app.planning.question import Question
+from app.planning.size import LISTED_MAX, listed_values
 
 
 @dataclass(slots=True)
@@ -38,6 +39,9 @@ class PreviewQueries:
     ) -> list[dict[str, Any]]:
         """Each question as it would be decided after the ones before it were paid."""
         principal.must_be(Role.ANALYST)
+        if sum(map(listed_values, questions)) > LISTED_MAX + 1:
+            rule = f"at most {LISTED_MAX} candidates, edges and other values in one request"
+            raise Invalid.field("", rule)
         sequence = _Sequence()
         previews = []
         for index, question in enumerate(questions):

@@ -66,6 +66,10 @@ class SlotClock:
         """Free the lane at the real end of the work: only where times are not kept public."""
         self._free_at[ticket.lane] = now
 
+    def waiting(self, analyst: str) -> int:
+        """How many questions of an analyst wait for a lane."""
+        return len(self._waiting.get(analyst, ()))
+
     def next_event(self, now: float) -> float | None:
         """When a lane is free next for what waits; None if nothing waits."""
         if not self._waiting:

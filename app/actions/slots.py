@@ -102,6 +102,9 @@ class Line:
         self._advance(now)
         return slot
 
+    def waiting(self, analyst: str) -> int:
+        return self._clock.waiting(analyst)
+
     def withdraw(self, ticket: Ticket) -> bool:
         self._advance(asyncio.get_running_loop().time())
         withdrawn = self._clock.withdraw(ticket)

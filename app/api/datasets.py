@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
 from fastapi import APIRouter, Depends, Query, Request, Response
-from pydantic import BaseModel, Field, TypeAdapter
+from pydantic import BaseModel, Field
 
 from app.access import Principal, Role
 from app.actions.public_tables import with_tables
@@ -14,6 +14,7 @@ from app.actions.sample_rows import sample_rows
 from app.actions.withdraw_dataset import DETAILS
 from app.api.body import (
     Parsed,
+    StrictAdapter,
     Told,
     as_it_is,
     body,
@@ -157,7 +158,7 @@ class SampleResponse(BaseModel):
     rows: list[dict[str, Any]]
 
 
-_REGISTRATION: TypeAdapter[DatasetRequest] = TypeAdapter(DatasetRequest)
+_REGISTRATION: StrictAdapter[DatasetRequest] = StrictAdapter(DatasetRequest)
 
 
 class _Repeated(Exception):

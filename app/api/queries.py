@@ -4,13 +4,21 @@ import asyncio
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Request, Response
-from pydantic import BaseModel, Discriminator, Field, Tag, TypeAdapter
+from pydantic import BaseModel, Discriminator, Field, Tag
 from starlette.types import Message, Receive, Scope, Send
 from typing_extensions import override
 
 from app.actions.answer_query import Accepted
 from app.actions.charging import AskedOnce, Reply
-from app.api.body import Parsed, aside, body, parse, read_bytes, request_key
+from app.api.body import (
+    Parsed,
+    StrictAdapter,
+    aside,
+    body,
+    parse,
+    read_bytes,
+    request_key,
+)
 from app.api.openapi import documented, problems
 from app.api.prefer import Preference, preference
 from app.api.principal import AnyoneHot, Given, current_hot, token
@@ -34,7 +42,7 @@ OneOrMany = Annotated[
     Annotated[Question, Tag("one question")] | Annotated[Questions, Tag("a list of questions")],
     Discriminator(lambda body: "a list of questions" if isinstance(body, list) else "one question"),
 ]
-QUESTION = TypeAdapter(Question)
+QUESTION: StrictAdapter[Question] = StrictAdapter(Question)
 
 EXAMPLE = {
     "dataset": "census",

@@ -57,6 +57,8 @@ def listen(settings: Settings, announce: Callable[[str], None] = lambda url: Non
     import uvicorn
     from uvicorn.supervisors import Multiprocess
 
+    from app.api.sockets import GuardedProtocol
+
     # Named with its protocol number: otherwise asyncio does not turn off Nagle's algorithm on a
     # socket that several workers share, and each reply on a kept connection waits some 45 ms.
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
@@ -82,6 +84,7 @@ def listen(settings: Settings, announce: Callable[[str], None] = lambda url: Non
         access_log=False,
         server_header=False,
         proxy_headers=False,
+        http=GuardedProtocol,
         timeout_graceful_shutdown=requests_seconds,  # type: ignore[arg-type]  # only waited for
     )
     server = uvicorn.Server(config)

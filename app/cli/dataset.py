@@ -243,10 +243,9 @@ def _read_card(
 ) -> "tuple[Card, dict[str, Any]]":
     """The card, and the name and description that may stand beside it; its public tables are read
     from the data roots."""
-    from pydantic import TypeAdapter
 
     from app.actions.public_tables import with_tables
-    from app.api.body import as_it_is, parse
+    from app.api.body import StrictAdapter, as_it_is, parse
     from app.datasets import Card, PrivateFiles
     from app.main import Stores, public_tables
 
@@ -270,9 +269,9 @@ def _read_card(
         raise Invalid(f"{path}: {error.strerror}.") from None
     try:
         tables, rows = public_tables(settings), str(source.place)
-        found = parse(
+        found: Any = parse(
             raw,
-            TypeAdapter(CardFile),
+            StrictAdapter(CardFile),
             None,
             lambda sent: (with_tables(sent, tables, private, source=rows), as_it_is),
         ).value

@@ -81,6 +81,13 @@ class Catalogue:
                 self._grants[key] = grant
         return grant
 
+    async def has_grant(self, holders: tuple[str, ...]) -> bool:
+        number, granted = await self._writer.look(
+            lambda hot, sql: _read_any_grant(hot, sql, holders)
+        )
+        self.forget(number)
+        return granted
+
     async def dataset(self, name: str) -> Dataset:
         key = folded(name)
         dataset = self._datasets.get(key)
@@ -123,6 +130,15 @@ async def _read_grant(
         return clock[0][0], None
     currencies = frozenset(account.currency for account in accounts.values())
     return clock[0][0], Grant(_dataset(rows[0]), currencies)
+
+
+async def _read_any_grant(
+    hot: HotConnection, sql: Statements, holders: tuple[str, ...]
+) -> tuple[int, bool]:
+    clock, *found = await hot.read(
+        [(sql.clock, ()), *((sql.any_account, (holder,)) for holder in holders)]
+    )
+    return clock[0][0], any(found)
 
 
 async def _read_dataset(
