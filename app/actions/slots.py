@@ -15,9 +15,11 @@ free again when its work is done, and only the turns among analysts remain.
 import asyncio
 import logging
 import math
+from collections import Counter, deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 from app.actions.slot_clock import SlotClock, Ticket
@@ -50,7 +52,7 @@ class Slot:
     def start(self, work: Callable[[], T]) -> "asyncio.Future[T]":
         """Run on a thread of the line. Without public times the lane is free when it ends."""
         self._started = True
-        future = asyncio.wrap_future(self._line.threads.submit(work))
+        future = self._line.run(self._ticket.analyst, work)
         future.add_done_callback(self._ended)
         return future
 
@@ -90,6 +92,10 @@ class Line:
         self, name: str, lanes: int, threads: int, *, lanes_each: int | None = None
     ) -> None:
         self.threads = ThreadPoolExecutor(threads, thread_name_prefix=name)
+        # Overruns of one analyst never take the last thread from the others.
+        self._threads_each = threads - 1 if threads > 2 else threads
+        self._running: Counter[str] = Counter()
+        self._queued: dict[str, deque[tuple[Callable[[], Any], asyncio.Future[Any]]]] = {}
         self._clock = SlotClock(lanes, lanes_each)
         self._slots: dict[int, Slot] = {}
         self._timer: asyncio.TimerHandle | None = None
@@ -101,6 +107,40 @@ class Line:
         slot = self._slots[id(ticket)] = Slot(self, ticket)
         self._advance(now)
         return slot
+
+    def run(self, analyst: str, work: Callable[[], T]) -> "asyncio.Future[T]":
+        """On a thread, as soon as the analyst may hold one more."""
+        result: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._queued.setdefault(analyst, deque()).append((work, result))
+        self._run_queued(analyst)
+        return result
+
+    def _run_queued(self, analyst: str) -> None:
+        queue = self._queued.get(analyst)
+        while queue and self._running[analyst] < self._threads_each:
+            work, result = queue.popleft()
+            self._running[analyst] += 1
+            future = asyncio.wrap_future(self.threads.submit(work))
+            future.add_done_callback(partial(self._ran, analyst, result))
+        if not queue:
+            self._queued.pop(analyst, None)
+
+    def _ran(
+        self, analyst: str, result: "asyncio.Future[Any]", future: "asyncio.Future[Any]"
+    ) -> None:
+        self._running[analyst] -= 1
+        if not self._running[analyst]:
+            del self._running[analyst]
+        error = None if future.cancelled() else future.exception()
+        if result.done():
+            pass  # nobody waits for it any more
+        elif future.cancelled():
+            result.cancel()
+        elif error is not None:
+            result.set_exception(error)
+        else:
+            result.set_result(future.result())
+        self._run_queued(analyst)
 
     def waiting(self, analyst: str) -> int:
         return self._clock.waiting(analyst)
