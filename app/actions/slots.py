@@ -7,8 +7,8 @@ Three rules keep private time out of what an analyst can see (decision 0040):
 3. Work that is not done by then leaves on a ladder whose rungs double. That is rare, counted and
    logged, because the rung depends on how long the work took.
 
-Short questions, long ones and runs of many steps have lanes of their own, so that a plain count
-never waits behind somebody's minutes of work. With the time grid off there are no slots: a lane is
+Plain counts, other short questions, long ones and runs of many steps have lanes of their own, so
+that a count never waits behind somebody's minutes of work. With the time grid off there are no slots: a lane is
 free again when its work is done, and only the turns among analysts remain.
 """
 
@@ -24,6 +24,7 @@ from typing import Any, TypeVar
 
 from app.actions.slot_clock import SlotClock, Ticket
 
+QUICK_SECONDS = 0.01
 SHORT_SECONDS = 0.25
 STORE_SECONDS = 0.01  # to store the answer at the end of the slot
 T = TypeVar("T")
@@ -34,6 +35,7 @@ _log = logging.getLogger("bursar.slots")
 class Lanes:
     """How many slots of each kind run side by side, and on how many threads."""
 
+    quick: int
     short: int
     long: int
     stepped: int
@@ -181,15 +183,20 @@ class Slots:
     def __init__(self, lanes: Lanes, *, public: bool) -> None:
         self._public = public
         spare = lanes.spare_threads
-        self._short = Line("engine", lanes.short, lanes.short + spare)
+        self._quick = Line("quick", lanes.quick, lanes.quick + spare)
+        self._short = Line("short", lanes.short, lanes.short + spare)
         self._long = Line("long", lanes.long, lanes.long + spare)
         self._stepped = Line("learner", lanes.stepped, lanes.stepped + spare)
         self.overruns = 0
 
     def arrive(self, analyst: str, seconds: float, *, stepped: bool = False) -> Slot:
         """A slot of this public duration; it begins when `begun` is done."""
-        line = self._short if seconds <= SHORT_SECONDS else self._long
-        line = self._stepped if stepped else line
+        if stepped:
+            line = self._stepped
+        elif seconds <= QUICK_SECONDS:
+            line = self._quick
+        else:
+            line = self._short if seconds <= SHORT_SECONDS else self._long
         return line.arrive(analyst, seconds if self._public else math.inf)
 
     def overran(self, kind: str) -> None:
@@ -199,11 +206,12 @@ class Slots:
 
     @property
     def pools(self) -> list[ThreadPoolExecutor]:
-        return [line.threads for line in (self._short, self._long, self._stepped)]
+        return [line.threads for line in (self._quick, self._short, self._long, self._stepped)]
 
 
 def lanes_for(processors: int, workers: int, *, public: bool) -> Lanes:
-    """As many slots side by side as this worker has processors. Without public times the threads
-    themselves are the limit, as the operating system shares the processors."""
+    """As many slots side by side as this worker has processors, and twice as many quick ones, whose
+    slots are mostly margin. Without public times the threads themselves are the limit, as the
+    operating system shares the processors."""
     own = max(1, processors // workers)
-    return Lanes(own, own, own) if public else Lanes(8, 4, 2, spare_threads=0)
+    return Lanes(2 * own, own, own, own) if public else Lanes(8, 8, 4, 2, spare_threads=0)

@@ -120,6 +120,14 @@ def migrate() -> None:
 
 
 @cli.command()
+def calibrate() -> None:
+    """Measure which BURSAR_SLOT_FACTOR this machine needs, on made-up rows; run it while idle."""
+    from app.cli.calibrate import measured_factor
+
+    print(f"BURSAR_SLOT_FACTOR={measured_factor():.2f}")
+
+
+@cli.command()
 def verify(
     file: Annotated[Path | None, typer.Option(help="An export to verify, instead.")] = None,
 ) -> None:

@@ -49,7 +49,7 @@ class Service:
         self.catalogue = Catalogue(self.writer)
         self.threads = ThreadPoolExecutor(2)
         self.planning = PlanningThreads()
-        self.slots = Slots(Lanes(2, 2, 2, spare_threads=0), public=False)
+        self.slots = Slots(Lanes(2, 2, 2, 2, spare_threads=0), public=False)
         self.answer_query = AnswerQuery(
             self.writer,
             self.catalogue,
