@@ -111,11 +111,8 @@ def measure_slots(home: Path) -> Iterator[Row]:
                 bodies = [question(next(numbers) / 1_000_000, 0.001) for _ in range(20_000)]
                 run = f"slots-{turn}"
                 load(server.port, "/v1/queries", server.key, 64, bodies[:500], f"warm-{run}")
-                found.append(
-                    load(server.port, "/v1/queries", server.key, 64, bodies[500:], run)[
-                        "per_second"
-                    ]
-                )
+                got = load(server.port, "/v1/queries", server.key, 64, bodies[500:], run)
+                found.append(got["per_second"])
             rates.append((found[1] / found[0], found[1], found[0]))
         ratio, rate, ceiling = statistics.median_low(rates)
         yield Row("new filters with slots, 64 clients", rate, "per second", ceiling, ratio, 0.5)

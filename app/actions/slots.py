@@ -8,8 +8,8 @@ Three rules keep private time out of what an analyst can see (decision 0040):
    logged, because the rung depends on how long the work took.
 
 Plain counts, other short questions, long ones and runs of many steps have lanes of their own, so
-that a count never waits behind somebody's minutes of work. With the time grid off there are no slots: a lane is
-free again when its work is done, and only the turns among analysts remain.
+that a count never waits behind somebody's minutes of work. With the time grid off there are no
+slots: a lane is free again when its work is done, and only the turns among analysts remain.
 """
 
 import asyncio

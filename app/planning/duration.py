@@ -30,7 +30,7 @@ class EngineSpeed:
 
 
 SPEEDS = {
-    "duckdb": EngineSpeed(0.002, 1.0),
+    "duckdb": EngineSpeed(0.0016, 1.0),
     "postgresql": EngineSpeed(0.010, 60.0),
     "spark": EngineSpeed(1.5, 40.0),
 }
