@@ -15,6 +15,9 @@ from tests.timing.attack import Target, alone, asked, bursts, is_seen, pairs, ta
 from tests.timing.questions import questions
 
 GRID = {"BURSAR_RELEASE_GRID_MS": "100"}
+# The suite shares its processors with other tests, so its slots are longer. `make audit` runs alone
+# and tries the default.
+SUITE = {**GRID, "BURSAR_SLOT_FACTOR": "4"}
 KINDS = list(questions({}))
 LONG_BURST = 40  # of the attack; in the suite bursts are shorter
 BURST = 16
@@ -32,7 +35,7 @@ GradientRelease.learn = slowly
 """
 # Replies leave when their work is done, as with no slots at all.
 NO_SLOTS = (
-    ROW_TAKES_TIME.format(seconds=0.05)
+    ROW_TAKES_TIME.format(seconds=0.1)
     + """
 from app.actions import answer_query
 from app.ledger.leaving import AT_ONCE
@@ -41,7 +44,7 @@ answer_query.Leaving = lambda *seconds: AT_ONCE
 )
 # The queue is worked off by real time, which counts towards every reply behind it.
 REAL_QUEUE = (
-    ROW_TAKES_TIME.format(seconds=0.05)
+    ROW_TAKES_TIME.format(seconds=0.15)
     + """
 import math
 from app.actions import answer_query, slots
@@ -54,7 +57,7 @@ answer_query.Leaving = lambda grid_seconds, *first: Leaving(grid_seconds)
 )
 # Slots are kept, but a lane is free only when the work in it is done: an overrun delays all behind.
 OVERRUN_DELAYS = (
-    ROW_TAKES_TIME.format(seconds=0.3)
+    ROW_TAKES_TIME.format(seconds=0.5)
     + """
 import asyncio, math
 from app.actions import slots
@@ -80,9 +83,11 @@ slots.Slot.first_seconds = first_seconds
 
 
 @pytest.fixture(scope="module")
-def found(peopled: object, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
+def found(
+    peopled: object, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[Target]:
     world: World = peopled("sqlite", tmp_path_factory.mktemp("timing") / "ledger")  # type: ignore[operator]
-    world.serve(**GRID)
+    world.serve(**(GRID if is_audit(request) else SUITE))
     yield target(world)
     world.ledger.stop()
 
@@ -95,7 +100,7 @@ def sabotaged(
     world: World = peopled("sqlite", tmp_path_factory.mktemp("sabotaged") / "ledger")  # type: ignore[operator]
 
     def start(sabotage: str) -> Target:
-        world.serve(sabotage=sabotage, **GRID)
+        world.serve(sabotage=sabotage, **SUITE)
         return target(world)
 
     yield start
@@ -104,7 +109,11 @@ def sabotaged(
 
 def samples(usual: int, long: int, request: pytest.FixtureRequest) -> int:
     """Few in the suite, enough for AUC_MAX itself in `make audit`."""
-    return long if request.config.pluginmanager.has_plugin("tests.audit") else usual
+    return long if is_audit(request) else usual
+
+
+def is_audit(request: pytest.FixtureRequest) -> bool:
+    return request.config.pluginmanager.has_plugin("tests.audit")
 
 
 def check(measured: float, number: int, name: str) -> None:
@@ -174,7 +183,7 @@ def test_saboteur_a_queue_that_knows_real_times_is_seen(
 
 def test_a_preview_does_not_show_that_somebody_else_has_asked_the_same(found: Target) -> None:
     """Planning a cdf takes a tenth of a second; with one cache for all it would take none."""
-    world, number = found.world, 12
+    world, number = found.world, 20
     other = world.person()
     budget = {"currency": "renyi", "epsilon": 1_000_000, "delta": 0.01}
     made(world.admin.put(f"/v1/datasets/{found.with_row}/budgets/{other.name}", json=budget))
