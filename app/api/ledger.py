@@ -14,7 +14,8 @@ from app.api.principal import Admin, Auditor, Given
 from app.api.services import Services
 from app.api.wire import CursorIn, Limit, cursor_place, cursor_text, iso, json_response
 from app.ledger.chain import SYSTEM_BOOK, Entry
-from app.ledger.verify import to_line, verify
+from app.ledger.lines import to_line
+from app.ledger.verify import verify
 
 router = APIRouter(tags=["ledger"])
 
@@ -47,18 +48,25 @@ class EntriesResponse(BaseModel):
 
 
 class FindingResponse(BaseModel):
+    """What disagrees, and where: a book, and in it an entry, an account, or a charge or ask."""
+
     book: str
     seq: int | None
     account: str | None
     problem: str
+    charge: str | None
 
 
 class VerifyResponse(BaseModel):
+    """`not_covered` counts what was stored before it was recorded in a chain, by what it is."""
+
     sound: bool
     entries: int
     books: int
     accounts: int
+    charges: int
     findings: list[FindingResponse]
+    not_covered: dict[str, int]
 
 
 @router.get(
@@ -89,8 +97,9 @@ def list_entries(
     **documented("export_ledger", "Everything, as NDJSON", None, extra_problems=problems(404)),
 )
 def export(given: Given, principal: Auditor, dataset: DatasetIn = None) -> Response:
-    """Entries with their hash chain, then books and accounts as they stood at the same instant:
-    enough to verify every total without us (`bursard verify --file`)."""
+    """Entries with their hash chain, then books, accounts and charges as they stood at the same
+    instant, and a last line that counts them: enough to verify every total without us
+    (`bursard verify --file`)."""
     book = _book(given, dataset)
 
     def lines() -> Iterator[str]:
@@ -105,8 +114,9 @@ def export(given: Given, principal: Auditor, dataset: DatasetIn = None) -> Respo
     **documented("verify_ledger", "Recompute everything", VerifyResponse),
 )
 def verify_ledger(given: Given, principal: Admin) -> Response:
-    """Every chain and every total recomputed from the entries; what disagrees is named."""
-    report = verify(given.history.snapshot(None))
+    """Every chain and every total recomputed from the entries, every row compared with them, and
+    every stored answer with its stamp; what disagrees is named."""
+    report = verify(given.history.snapshot(None, stored=True))
     return json_response({"sound": report.sound, **asdict(report)})
 
 

@@ -115,11 +115,11 @@ def verify(
     file: Annotated[Path | None, typer.Option(help="An export to verify, instead.")] = None,
 ) -> None:
     """Recompute every chain and total; ends with 1 if anything disagrees."""
-    from app.ledger.verify import from_lines
+    from app.ledger.lines import from_lines
     from app.ledger.verify import verify as check
 
     if file is None:
-        report = check(_stores(Settings.from_environment()).history.snapshot(None))
+        report = check(_stores(Settings.from_environment()).history.snapshot(None, stored=True))
     else:
         try:
             with file.open(encoding="utf-8") as lines:
@@ -128,10 +128,15 @@ def verify(
             print(f"{file}: {error}")
             raise typer.Exit(1) from None
     for finding in report.findings:
-        where = finding.account or finding.seq or ""
+        where = finding.account or finding.charge or finding.seq or ""
         print(f"{finding.book} {where}: {finding.problem}")
     verdict = "sound" if report.sound else f"{len(report.findings)} findings"
-    print(f"{report.entries} entries, {report.books} books, {report.accounts} accounts: {verdict}")
+    for what, number in sorted(report.not_covered.items()):
+        print(f"not covered: {number} {what}")
+    print(
+        f"{report.entries} entries, {report.books} books, {report.accounts} accounts, "
+        f"{report.charges} charges: {verdict}"
+    )
     if not report.sound:
         raise typer.Exit(1)
 
@@ -139,7 +144,7 @@ def verify(
 @cli.command()
 def export() -> None:
     """Write the whole ledger as NDJSON to standard output."""
-    from app.ledger.verify import to_line
+    from app.ledger.lines import to_line
 
     for item in _stores(Settings.from_environment()).history.snapshot(None):
         print(to_line(item))

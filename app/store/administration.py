@@ -3,18 +3,40 @@
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import Connection, insert, select, update
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from app.errors import Conflict, IdempotencyConflict, StoreUnavailable
+from app.ledger.account import Account
 from app.ledger.chain import FIRST_PREVIOUS, SYSTEM_BOOK, Book, Entry
 from app.mechanisms.sampling import secret_text
 from app.store import tables
+from app.store.anchor_lines import BookEnd, book_end, marks_line, terms_line
 from app.store.connect import Database
 from app.store.hot import now_microseconds
+
+
+@dataclass(slots=True)
+class Told:
+    """What a change has written, for the anchor."""
+
+    ends: dict[str, tuple[int, str]] = field(default_factory=dict)  # of books
+    accounts: dict[str, Account] = field(default_factory=dict)
+    marks: dict[str, set[str]] = field(default_factory=dict)  # fingerprints, by their book
+
+    def book_ends(self) -> list[BookEnd]:
+        found = []
+        for book, (seq, head) in self.ends.items():
+            accounts = [each for each in self.accounts.values() if each.book_id == book]
+            found.append(book_end(book, seq, head, accounts))
+        return found
+
+    def more(self) -> list[str]:
+        grants = [terms_line(account) for account in self.accounts.values()]
+        return [*grants, *(marks_line(book, marks) for book, marks in self.marks.items())]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +45,7 @@ class Change:
 
     connection: Connection
     now: int
+    told: Told = field(default_factory=Told)
 
     def raise_catalogue(self) -> None:
         """Every process hears of it before its next charge."""
@@ -51,6 +74,7 @@ class Change:
             .where(books.c.id == book.id)
             .values(seq=book.seq, head=book.head, last_at=book.last_at)
         )
+        self.told.ends[book.id] = book.seq, book.head
         return entry
 
     def open_book(self, book_id: str, actor: str) -> None:
@@ -94,6 +118,8 @@ class Administration:
             if catalogue:
                 change.raise_catalogue()
             yield change
+        if self._database.anchors is not None and change.told.ends:
+            self._database.anchors.append(change.told.book_ends(), None, change.told.more())
 
 
 @contextmanager
@@ -113,7 +139,9 @@ def install(database: Database) -> None:
     with suppress(IntegrityError), database.writing() as connection:
         if connection.execute(select(tables.installation.c.id)).first() is None:
             connection.execute(
-                insert(tables.installation).values(id=1, secret=secret_text(32), catalogue=1)
+                insert(tables.installation).values(
+                    id=1, secret=secret_text(32), catalogue=1, standing=0
+                )
             )
             Change(connection, now_microseconds()).open_book(SYSTEM_BOOK, "bursar")
 

@@ -179,6 +179,7 @@ def _locked(change: Change, wanted: str) -> Account | None:
 
 
 def _write(change: Change, account: Account, *, new: bool) -> None:
+    change.told.accounts[account.id] = account
     epsilon, delta, curve = spend_columns(account.balance.common)
     values: dict[str, Any] = {
         "currency": account.currency,

@@ -132,6 +132,7 @@ class Datasets:
                         "source": asdict(stored.source),
                         "version": stored.version.id,
                         "fingerprint": marks[0],
+                        "fingerprints": sorted(marks),
                     },
                     "reason": reason,
                 },
@@ -194,6 +195,7 @@ class Datasets:
                         "epoch": version.number,
                         "path": version.appended[-1].path,
                         "fingerprint": together[0],
+                        "fingerprints": sorted(marks),
                     },
                     "reason": reason,
                 },
@@ -227,7 +229,11 @@ class Datasets:
                 body={
                     "dataset": before.name,
                     "before": {"version": before.version.id},
-                    "after": {"version": after.version.id, "fingerprint": marks[0]},
+                    "after": {
+                        "version": after.version.id,
+                        "fingerprint": marks[0],
+                        "fingerprints": sorted(marks),
+                    },
                     "reason": reason,
                 },
             )
@@ -239,6 +245,7 @@ class Datasets:
         """The dataset's version from now on, and what its rows are known by."""
         for mark in sorted(new_marks):
             row = {"fingerprint": mark, "book_id": after.book_id}
+            change.told.marks.setdefault(after.book_id, set()).add(mark)
             change.connection.execute(insert(tables.fingerprints).values(row))
         self._insert_version(change, after, fingerprint)
         table = tables.datasets

@@ -14,8 +14,9 @@ from app.accounting.terms import Terms, Wish
 from app.errors import BudgetExhausted
 from app.ledger.account import EVERYBODY
 from app.ledger.chain import FIRST_PREVIOUS, SYSTEM_BOOK, Book, canonical
+from app.ledger.lines import from_lines, to_line
 from app.ledger.protocol import State
-from app.ledger.verify import from_lines, to_line, verify
+from app.ledger.verify import verify
 from app.store.administration import Administration
 from app.store.budgets import Budgets
 from app.store.connect import Database

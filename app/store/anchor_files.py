@@ -1,0 +1,219 @@
+"""Anchors outside the database: after each commit, where the books and the chains of stamps end.
+
+Each process appends to a file of its own in every anchor folder, after the commit and without a
+flush. So an anchor is never ahead of the ledger, and may be a moment behind it: after a crash of
+the machine it knows less, which only means that it notices less. Files lie in a folder named after
+the ledger, so that those of another ledger are not taken for ours.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import logging
+import os
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from threading import Lock
+
+from app.ledger.chain import Book
+from app.ledger.stamp import StampChain
+from app.names import new_id
+from app.store.anchor_lines import Anchor, BookEnd, Row, book_line, read_anchor, stamp_line
+
+BYTES_MAX = 4 << 20  # of one file; then it is written anew from what is known here
+POINTS_KEPT = 2000
+_log = logging.getLogger("bursar.anchors")
+
+
+def ledger_identity(secret: str) -> str:
+    """Which ledger this is, whatever copy of it: public, and nothing of the secret."""
+    return hashlib.sha256(f"bursar ledger {secret}".encode()).hexdigest()[:32]
+
+
+class AnchorFiles:
+    """This process's anchor. Appended to by the event loop and by administrative threads."""
+
+    def __init__(self, folders: Iterable[Path], identity: str) -> None:
+        self.identity = identity
+        self.folders = [folder / identity for folder in folders]
+        self._name = f"{new_id('p')}.anchor"
+        self._files: list[int] = []
+        self._size = 0
+        self._torn = False  # did the last write fail, perhaps within a line
+        self._lock = Lock()
+        self._told = _Told()
+        self._ends: dict[str, tuple[int, str]] = {}  # of the books that this process has written
+        self._standing: int | None = None
+
+    # Writing
+
+    def append(
+        self, ends: Sequence[BookEnd], stamps: StampChain | None = None, more: Sequence[str] = ()
+    ) -> None:
+        """What a commit has left. A folder that cannot be written must not stop a charge that is
+        committed: it is said in the log, and tried again with the next one."""
+        lines = "".join(map(book_line, ends))
+        if stamps is not None:
+            lines += stamp_line(stamps)
+        lines += "".join(more)
+        with self._lock:
+            for end in ends:
+                self._ends[end.id] = end.seq, end.head
+            self._told.note(ends, stamps, more)
+            try:
+                self._write(lines)
+            except OSError as error:
+                self._torn = True
+                _log.error("an anchor cannot be written: %s", error.strerror)
+
+    def _write(self, lines: str) -> None:
+        if not self._files:
+            self._open()
+        # After a torn write all that is known goes out again, so that nothing is missing.
+        raw = f"\n{self._told.text()}".encode() if self._torn else lines.encode()
+        for descriptor in self._files:
+            if os.write(descriptor, raw) != len(raw):
+                self._torn = True
+                return
+        self._torn = False
+        self._size += len(raw)
+        if self._size > BYTES_MAX:
+            self._shorten()
+
+    def _open(self) -> None:
+        for folder in self.folders:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._files = [_opened(folder / self._name) for folder in self.folders]
+
+    def _shorten(self) -> None:
+        files, self._files = self._files, []
+        raw = self._told.text().encode()
+        for folder, descriptor in zip(self.folders, files, strict=True):
+            aside = folder / f"{self._name}.new"
+            aside.unlink(missing_ok=True)
+            self._files.append(_opened(aside))
+            os.write(self._files[-1], raw)
+            aside.rename(folder / self._name)
+            os.close(descriptor)
+        self._size = len(raw)
+
+    def close(self) -> None:
+        with self._lock:
+            for descriptor in self._files:
+                with contextlib.suppress(OSError):
+                    os.fsync(descriptor)
+                os.close(descriptor)
+            self._files = []
+
+    # Looking
+
+    def has_lost(self, standing: int, books: Iterable[Book]) -> bool:
+        """Whether a book as it was just read lacks what this process has committed to it. Once the
+        difference is booked (`standing` changes), only what is written from then on counts."""
+        with self._lock:
+            if standing != self._standing:
+                if self._standing is not None:
+                    self._ends.clear()
+                self._standing = standing
+            for book in books:
+                seq, head = self._ends.get(book.id, (0, ""))
+                if book.seq < seq or (book.seq == seq and book.head != head):
+                    return True
+        return False
+
+    def read(self) -> list[Anchor]:
+        """The anchors of this ledger that all processes have left, in every folder."""
+        found = []
+        for folder in self.folders:
+            for path in sorted(folder.glob("*.anchor")):
+                with contextlib.suppress(FileNotFoundError):  # removed by another start meanwhile
+                    text = path.read_bytes().decode(errors="replace")
+                    found.append(read_anchor(path.name, text.split("\n")[:-1]))
+        return found
+
+    def others(self) -> list[str]:
+        """The ledgers that other anchors in the same folders belong to."""
+        parents = {folder.parent for folder in self.folders}
+        found = {path.name for parent in parents for path in parent.glob("*/") if path.is_dir()}
+        return sorted(found - {self.identity})
+
+    def replace_ended(self, ends: Sequence[BookEnd], more: Sequence[str]) -> None:
+        """Begin with all that the files of ended processes can say, and remove those files."""
+        ended = [path for folder in self.folders for path in _ended(folder, self._name)]
+        self.append(ends, None, more)
+        with self._lock:
+            if self._torn:
+                return
+            for descriptor in self._files:
+                os.fsync(descriptor)
+        for path in ended:
+            path.unlink(missing_ok=True)
+
+
+class _Told:
+    """What a file says, so that it can be written again without its older points."""
+
+    def __init__(self) -> None:
+        self._points: deque[tuple[str, int, str]] = deque(maxlen=POINTS_KEPT)
+        self._ends: dict[str, tuple[int, str]] = {}
+        self._accounts: dict[str, dict[str, Row]] = {}  # by book
+        self._cells: dict[str, dict[tuple[str, int], Row]] = {}
+        self._stamps: dict[str, StampChain] = {}
+        self._more: dict[str, None] = {}
+
+    def note(self, ends: Sequence[BookEnd], stamps: StampChain | None, more: Sequence[str]) -> None:
+        for end in ends:
+            self._ends[end.id] = end.seq, end.head
+            self._points.append(end[:3])
+            accounts = self._accounts.setdefault(end.id, {})
+            cells = self._cells.setdefault(end.id, {})
+            for row in end.accounts:
+                before = accounts.get(row[0], row)
+                if before[1] != row[1]:  # cells in the old currency mean nothing now
+                    for key in [key for key in cells if key[0] == row[0]]:
+                        del cells[key]
+                accounts[row[0]] = row
+            if end.cells:
+                for row in end.cells:
+                    cells[row[0], row[1]] = row
+        if stamps is not None:
+            self._stamps[stamps.id] = stamps
+        for line in more:
+            self._more[line] = None
+
+    def text(self) -> str:
+        points = [book_line(BookEnd(*point)) for point in self._points]
+        ends = []
+        for book, (seq, head) in self._ends.items():
+            accounts = list(self._accounts[book].values())
+            cells = list(self._cells.get(book, {}).values())
+            ends.append(book_line(BookEnd(book, seq, head, accounts, cells)))
+        stamps = map(stamp_line, self._stamps.values())
+        return "".join([*points, *ends, *stamps, *self._more])
+
+
+def _opened(path: Path) -> int:
+    """Locked for as long as this process lives: others can tell by it that the file is in use."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    with contextlib.suppress(OSError):  # where there are no locks, no file is taken as ended
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    return descriptor
+
+
+def _ended(folder: Path, own: str) -> Iterator[Path]:
+    """Files of processes that are gone."""
+    for path in folder.glob("*.anchor"):
+        if path.name == own:
+            continue
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            continue
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            continue  # a process holds it
+        finally:
+            os.close(descriptor)
+        yield path
