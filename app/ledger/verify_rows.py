@@ -36,7 +36,7 @@ class _Entered(NamedTuple):
 
 
 class RowChecker:
-    def __init__(self, find: Find, not_covered: Counter[str]) -> None:
+    def __init__(self, find: Find, not_covered: dict[str, int]) -> None:
         self._find = find
         self._not_covered = not_covered
         self.stored = False  # do rows come with what only the store can check
@@ -53,6 +53,9 @@ class RowChecker:
 
     def _stamp_problem(self, book: str, charge: str, problem: str) -> None:
         self._find(book, problem, charge=charge)
+
+    def _leave_out(self, what: str) -> None:
+        self._not_covered[what] = self._not_covered.get(what, 0) + 1
 
     # Entries
 
@@ -157,7 +160,7 @@ class RowChecker:
             if must_be_stamped:
                 self._find(book, "it is settled, and no record says so", charge=row.id)
             else:
-                self._not_covered["answers stored before they were recorded"] += 1
+                self._leave_out("answers stored before they were recorded")
 
     def _ask(self, row: AskRow) -> None:
         self._used[row.stream] += 1
@@ -170,7 +173,7 @@ class RowChecker:
         book = self._marks.pop(row.fingerprint, None)
         if book is None:
             if row.book in self._unlisted:
-                self._not_covered["fingerprints stored before they were recorded"] += 1
+                self._leave_out("fingerprints stored before they were recorded")
             else:
                 self._find(row.book, "no entry names one of its fingerprints")
         elif book != row.book:

@@ -9,14 +9,16 @@ from typing import Any
 from sqlalchemy import Connection, insert, select, update
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
-from app.errors import Conflict, IdempotencyConflict, StoreUnavailable
+from app.errors import Conflict, IdempotencyConflict, LedgerBehind, StoreUnavailable
 from app.ledger.account import Account
 from app.ledger.chain import FIRST_PREVIOUS, SYSTEM_BOOK, Book, Entry
+from app.ledger.standing import BEHIND
 from app.mechanisms.sampling import secret_text
 from app.store import tables
 from app.store.anchor_lines import BookEnd, book_end, marks_line, terms_line
 from app.store.connect import Database
 from app.store.hot import now_microseconds
+from app.store.statements import is_stopped
 
 
 @dataclass(slots=True)
@@ -51,6 +53,12 @@ class Change:
         """Every process hears of it before its next charge."""
         installation = tables.installation
         self.connection.execute(update(installation).values(catalogue=installation.c.catalogue + 1))
+
+    def must_be_open(self) -> None:
+        """What is registered while the ledger lacks a part of itself could miss its old loss."""
+        standing = self.connection.execute(select(tables.installation.c.standing)).scalar_one()
+        if is_stopped(standing):
+            raise LedgerBehind(f"Nothing is registered now: {BEHIND}.")
 
     def append(self, book_id: str, *, kind: str, actor: str, body: dict[str, Any]) -> Entry:
         books, entries = tables.books, tables.entries

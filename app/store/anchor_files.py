@@ -7,6 +7,7 @@ the ledger, so that those of another ledger are not taken for ours.
 """
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import logging
@@ -81,9 +82,14 @@ class AnchorFiles:
         if self._size > BYTES_MAX:
             self._shorten()
 
-    def _open(self) -> None:
+    def make_folders(self) -> None:
         for folder in self.folders:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            if not os.access(folder, os.W_OK | os.X_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    def _open(self) -> None:
+        self.make_folders()
         self._files = [_opened(folder / self._name) for folder in self.folders]
 
     def _shorten(self) -> None:

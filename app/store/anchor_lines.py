@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from app.accounting import COMPOSITION_RULES
 from app.accounting.spending import Spend
 from app.ledger.account import Account
 from app.ledger.chain import canonical, quoted
@@ -138,10 +139,11 @@ def _read_line(anchor: Anchor, line: object) -> None:
         case {"book": str(book), "seq": int(seq), "head": str(head), **rest}:
             accounts: dict[str, AnchoredAccount] = {}
             for place, currency, epsilon, delta, curve in _list(rest["accounts"]):
-                common = _spend(epsilon, delta, curve)
+                common = _spend(currency, epsilon, delta, curve)
                 accounts[str(place)] = AnchoredAccount(str(currency), common)
             for place, cell, epsilon, delta, curve in _list(rest["cells"]):
-                accounts[str(place)].cells[_whole(cell)] = _spend(epsilon, delta, curve)
+                account = accounts[str(place)]
+                account.cells[_whole(cell)] = _spend(account.currency, epsilon, delta, curve)
             anchor.points.append(Point(book, _whole(seq), head, accounts))
         case {"stamp": str(chain), "seq": int(seq), "link": str(link), "row": str(row)}:
             anchor.stamps[chain] = Stamp(chain, _whole(seq), link), row
@@ -172,5 +174,8 @@ def _whole(value: object) -> int:
     return value
 
 
-def _spend(epsilon: object, delta: object, curve: object) -> Spend:
-    return tuple(map(_whole, [epsilon, delta, *_list(curve)]))
+def _spend(currency: object, epsilon: object, delta: object, curve: object) -> Spend:
+    spend = tuple(map(_whole, [epsilon, delta, *_list(curve)]))
+    if len(spend) != len(COMPOSITION_RULES[str(currency)].nothing):
+        raise ValueError("a spend of another currency")
+    return spend

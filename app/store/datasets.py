@@ -104,6 +104,7 @@ class Datasets:
         with self._administration.change() as change:
             if (earlier := change.remembered(request, body)) is not None:
                 return _find(change.connection, earlier)
+            change.must_be_open()
             table = tables.datasets
             taken = change.connection.execute(
                 select(table.c.id).where(table.c.folded == folded(dataset.name))
@@ -154,6 +155,7 @@ class Datasets:
         with self._administration.change() as change:
             if _find(change.connection, before.name).version.id != before.version.id:
                 raise Conflict("Another epoch was appended meanwhile; look again.")
+            change.must_be_open()
             known = tables.fingerprints
             together = marked(change, *(f"content {each}" for each in inspection.together))
             contents = marked(change, *(f"content {each}" for each in inspection.contents))
@@ -215,6 +217,7 @@ class Datasets:
         with self._administration.change() as change:
             if _find(change.connection, before.name).version.id != before.version.id:
                 raise Conflict("Another version was declared meanwhile; look again.")
+            change.must_be_open()
             marks = marks_of(change, inspection)
             known = tables.fingerprints
             rows = change.connection.execute(select(known).where(known.c.fingerprint.in_(marks)))

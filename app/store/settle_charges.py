@@ -32,16 +32,14 @@ from app.ledger.protocol import (
     VoidOrder,
 )
 from app.ledger.stamp import asked_digest, reused_content, stored_with
+from app.ledger.standing import BEHIND
 from app.store.charge_rows import ChargeRows
 from app.store.charge_texts import charge_texts
 from app.store.time_grid import on_grid
 
 Result = Outcome | AppError
 STILL_RUNNING = "The first attempt at this question is still running."
-LEDGER_BEHIND = (
-    "The ledger is behind its anchors: it was restored from an older copy, or changed. Nothing is "
-    "charged until an administrator books the difference."
-)
+LEDGER_BEHIND = f"Nothing was charged: {BEHIND}."
 UNKNOWN_QUESTION = "There is no question of this id."
 # How long to wait is always told the same: the lease that is left would tell when the work is done.
 RETRY_SECONDS = 1
