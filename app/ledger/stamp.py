@@ -10,11 +10,11 @@ A cut tail is found by the anchors, which hold the newest stamp of each chain.
 """
 
 import hashlib
-import hmac
 from typing import NamedTuple
 
 from app.ledger.chain import FIRST_PREVIOUS, canonical
 from app.ledger.stream_protocol import NewStream, Nodes
+from app.names import new_id
 
 NOTHING_STORED = "-"  # the content of a row that was settled without an answer
 
@@ -44,15 +44,22 @@ def stamp_key(secret: str) -> bytes:
 
 
 def stored_digest(key: bytes, *parts: str | None) -> str:
-    """What is stored with a row. Keyed: answers are few, and a bare hash would let who sees it
-    guess the answer."""
-    stored = "\0".join(part or "" for part in parts).encode()
-    return hmac.digest(key, stored, "sha256").hex()
+    """What is stored with a row. The key, of fixed length, comes first: answers are few, and who
+    sees a bare hash in an anchor could guess the answer."""
+    if len(parts) == 1 and parts[0] is not None:
+        stored = parts[0]
+    else:
+        stored = "\0".join([part or "" for part in parts])
+    return hashlib.sha256(key + stored.encode()).hexdigest()
 
 
-def next_link(previous: str, chain: str, seq: int, settled: "SettledRow") -> str:
-    told = f"{settled.id} {settled.state} {settled.settled_at} {settled.content}"
-    return hashlib.sha256(f"{previous}\n{chain} {seq} {told}".encode()).hexdigest()
+Settling = tuple[str, str, int | None, str]  # a row's id, state, time and content
+
+
+def next_link(previous: str, chain: str, seq: int, settled: Settling) -> str:
+    row_id, state, at, content = settled
+    told = f"{previous}\n{chain} {seq} {row_id} {state} {at} {content}"
+    return hashlib.sha256(told.encode()).hexdigest()
 
 
 class SettledRow(NamedTuple):
@@ -84,6 +91,11 @@ def ask_content(answer: str, nodes: Nodes) -> tuple[str, ...]:
     return answer, canonical(sorted([first, last, noisy] for (first, last), noisy in nodes.items()))
 
 
+def new_chain(key: bytes) -> "StampChain":
+    """A chain under a short name that no other has."""
+    return StampChain(hashlib.sha256(new_id("c").encode()).hexdigest()[:20], key)
+
+
 class StampChain:
     """The end of one chain. Only the connection that began it appends."""
 
@@ -105,7 +117,7 @@ class StampChain:
         """The text of the next stamp; without anything stored the row has no answer."""
         content = stored_digest(self.key, *stored) if stored else NOTHING_STORED
         self.seq += 1
-        settled = SettledRow(row_id, state, settled_at, content)
+        settled = (row_id, state, settled_at, content)
         self.link = next_link(self.link, self.id, self.seq, settled)
         self.row = row_id
         return f"{self.id} {self.seq} {self.link}"
@@ -114,6 +126,7 @@ class StampChain:
 def asked_digest(
     request: str, body_hash: str, reuse_key: str, dataset_id: str, question: str
 ) -> str:
-    """What a charge row says was asked, by whom and under which request key: its entry has it."""
+    """What a charge row says was asked, by whom and under which request key: its entry has it.
+    Half of a hash: nobody can make another row that fits 128 bits, and entries stay short."""
     told = "\0".join((request, body_hash, reuse_key, dataset_id, question))
-    return hashlib.sha256(told.encode()).hexdigest()
+    return hashlib.sha256(told.encode()).hexdigest()[:32]

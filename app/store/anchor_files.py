@@ -1,11 +1,12 @@
 """Anchors outside the database: after each commit, where the books and the chains of stamps end.
 
-Each process appends to a file of its own in every anchor folder, after the commit and without a
-flush. So an anchor is never ahead of the ledger, and may be a moment behind it: after a crash of
-the machine it knows less, which only means that it notices less. Files lie in a folder named after
+Each process appends to a file of its own in every anchor folder, within milliseconds of the commit
+and without a flush. So an anchor is never ahead of the ledger, and may be a moment behind it: after
+a crash it knows less, which only means that it notices less. Files lie in a folder named after
 the ledger, so that those of another ledger are not taken for ours.
 """
 
+import asyncio
 import contextlib
 import errno
 import fcntl
@@ -13,7 +14,7 @@ import hashlib
 import logging
 import os
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from threading import Lock
 
@@ -24,6 +25,7 @@ from app.store.anchor_lines import Anchor, BookEnd, Row, book_line, read_anchor,
 
 BYTES_MAX = 4 << 20  # of one file; then it is written anew from what is known here
 POINTS_KEPT = 2000
+DELAY_SECONDS = 0.02  # what is committed in this time is written together
 _log = logging.getLogger("bursar.anchors")
 
 
@@ -46,27 +48,72 @@ class AnchorFiles:
         self._told = _Told()
         self._ends: dict[str, tuple[int, str]] = {}  # of the books that this process has written
         self._standing: int | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._coming: list[tuple[Callable[[], list[BookEnd]], StampChain | None]] = []
 
     # Writing
+
+    def append_soon(self, ends: Callable[[], list[BookEnd]], stamps: StampChain | None) -> None:
+        """What a batch of the event loop has left, once a moment has passed: what is committed
+        meanwhile is written with it, at a fraction of the cost."""
+        loop = asyncio.get_running_loop()
+        with self._lock:
+            self._coming.append((ends, stamps))
+            if len(self._coming) == 1 or loop is not self._loop:
+                self._loop = loop
+                loop.call_later(DELAY_SECONDS, self.flush)
+
+    def flush(self) -> None:
+        with self._lock:
+            self._take()
+
+    def _take(self) -> None:
+        """Write what was to be written soon. Of each book only the last end tells what its accounts
+        have spent; the ones before it are points that a restored copy may end at."""
+        coming, self._coming = self._coming, []
+        merged: dict[str, _Merged] = {}
+        stamps: dict[str, StampChain] = {}
+        lines = []
+        for batch_ends, chain in coming:
+            for end in batch_ends():
+                before = merged.get(end.id)
+                if before is None:
+                    before = merged[end.id] = _Merged(end)
+                else:
+                    lines.append(book_line(BookEnd(*before.end[:3])))
+                    self._told.pass_by(before.end)
+                before.add(end)
+            if chain is not None:
+                stamps[chain.id] = chain
+        if merged or stamps:
+            self._put([each.whole() for each in merged.values()], list(stamps.values()), (), lines)
 
     def append(
         self, ends: Sequence[BookEnd], stamps: StampChain | None = None, more: Sequence[str] = ()
     ) -> None:
-        """What a commit has left. A folder that cannot be written must not stop a charge that is
-        committed: it is said in the log, and tried again with the next one."""
-        lines = "".join(map(book_line, ends))
-        if stamps is not None:
-            lines += stamp_line(stamps)
-        lines += "".join(more)
+        """What a commit has left, at once."""
         with self._lock:
-            for end in ends:
-                self._ends[end.id] = end.seq, end.head
-            self._told.note(ends, stamps, more)
-            try:
-                self._write(lines)
-            except OSError as error:
-                self._torn = True
-                _log.error("an anchor cannot be written: %s", error.strerror)
+            self._take()
+            self._put(ends, [] if stamps is None else [stamps], more, [])
+
+    def _put(
+        self,
+        ends: Sequence[BookEnd],
+        stamps: Sequence[StampChain],
+        more: Sequence[str],
+        first: list[str],
+    ) -> None:
+        """A folder that cannot be written must not stop a charge that is committed: it is said in
+        the log, and tried again with the next one."""
+        for end in ends:
+            self._ends[end.id] = end.seq, end.head
+        self._told.note(ends, stamps, more)
+        lines = [*first, *map(book_line, ends), *map(stamp_line, stamps), *more]
+        try:
+            self._write("".join(lines))
+        except OSError as error:
+            self._torn = True
+            _log.error("an anchor cannot be written: %s", error.strerror)
 
     def _write(self, lines: str) -> None:
         if not self._files:
@@ -106,6 +153,7 @@ class AnchorFiles:
 
     def close(self) -> None:
         with self._lock:
+            self._take()
             for descriptor in self._files:
                 with contextlib.suppress(OSError):
                     os.fsync(descriptor)
@@ -118,6 +166,7 @@ class AnchorFiles:
         """Whether a book as it was just read lacks what this process has committed to it. Once the
         difference is booked (`standing` changes), only what is written from then on counts."""
         with self._lock:
+            self._take()
             if standing != self._standing:
                 if self._standing is not None:
                     self._ends.clear()
@@ -157,6 +206,26 @@ class AnchorFiles:
             path.unlink(missing_ok=True)
 
 
+class _Merged:
+    """The ends of one book after some commits in turn."""
+
+    def __init__(self, end: BookEnd) -> None:
+        self.end = end
+        self._accounts: dict[str, Row] = {}
+        self._cells: dict[tuple[str, int], Row] = {}
+
+    def add(self, end: BookEnd) -> None:
+        self.end = end
+        for row in end.accounts:
+            self._accounts[row[0]] = row
+        for row in end.cells:
+            self._cells[row[0], row[1]] = row
+
+    def whole(self) -> BookEnd:
+        book, seq, head = self.end[:3]
+        return BookEnd(book, seq, head, list(self._accounts.values()), list(self._cells.values()))
+
+
 class _Told:
     """What a file says, so that it can be written again without its older points."""
 
@@ -168,7 +237,13 @@ class _Told:
         self._stamps: dict[str, StampChain] = {}
         self._more: dict[str, None] = {}
 
-    def note(self, ends: Sequence[BookEnd], stamps: StampChain | None, more: Sequence[str]) -> None:
+    def pass_by(self, end: BookEnd) -> None:
+        """A point that another one follows at once."""
+        self._points.append(end[:3])
+
+    def note(
+        self, ends: Sequence[BookEnd], stamps: Sequence[StampChain], more: Sequence[str]
+    ) -> None:
         for end in ends:
             self._ends[end.id] = end.seq, end.head
             self._points.append(end[:3])
@@ -183,8 +258,8 @@ class _Told:
             if end.cells:
                 for row in end.cells:
                     cells[row[0], row[1]] = row
-        if stamps is not None:
-            self._stamps[stamps.id] = stamps
+        for chain in stamps:
+            self._stamps[chain.id] = chain
         for line in more:
             self._more[line] = None
 

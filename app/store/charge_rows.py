@@ -258,16 +258,18 @@ class ChargeRows:
         """For the anchor, once the batch is committed: where it has left each book, and what the
         accounts that it has written have spent."""
         accounts, cells = self._written
+        known = self._accounts
+        spent = [(each[5], known[each[5]].currency, each[0], each[1], each[2]) for each in accounts]
+        books = self._written_books()
+        if len(books) == 1:  # as almost always
+            (book,) = books
+            return [BookEnd(book.id, book.seq, book.head, spent, cells)]
         found = []
-        for book in self._written_books():
+        for book in books:
             place = f"{book.id}/"
-            spent = [
-                (each[5], self._accounts[each[5]].currency, each[0], each[1], each[2])
-                for each in accounts
-                if each[5].startswith(place)
-            ]
+            own = [each for each in spent if each[0].startswith(place)]
             by_cell = [each for each in cells if each[0].startswith(place)]
-            found.append(BookEnd(book.id, book.seq, book.head, spent, by_cell))
+            found.append(BookEnd(book.id, book.seq, book.head, own, by_cell))
         return found
 
     def _totals(self, accounts: list[Row], books: list[Row]) -> list[Write]:

@@ -22,9 +22,8 @@ from app.ledger.balance import Balance
 from app.ledger.chain import SYSTEM_BOOK, canonical
 from app.ledger.currency_change import carried_over
 from app.ledger.protocol import State
-from app.ledger.stamp import StampChain, stamp_key
+from app.ledger.stamp import StampChain, new_chain, stamp_key
 from app.ledger.standing import Booked
-from app.names import new_id
 from app.store import tables
 from app.store.administration import Administration, Change
 from app.store.anchor_check import RECONCILED, RESUMED, stops
@@ -67,7 +66,7 @@ class Reconciling:
             lost = _all_lost(found, targets)
             for book in sorted({*targets.values()}):
                 _book_lost(change, actor, reason, book, found, targets, lost.get(book, {}))
-            chain = StampChain(new_id("c"), _key(change))
+            chain = new_chain(_key(change))
             forfeited = _forfeit_open(change, chain, tables.charges)
             closed = _close_streams(change)
             forfeited += _forfeit_open(change, chain, tables.asks)

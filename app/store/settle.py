@@ -11,9 +11,8 @@ from collections.abc import Sequence
 from app.errors import AppError
 from app.faults import reach
 from app.ledger.protocol import Order, Outcome, Settled
-from app.ledger.stamp import StampChain, stamp_key
+from app.ledger.stamp import StampChain, new_chain, stamp_key
 from app.ledger.stream_protocol import StreamOrder
-from app.names import new_id
 from app.store.anchor_files import AnchorFiles
 from app.store.hot import Changed, Clash, HotConnection
 from app.store.settle_asks import AskBatch
@@ -48,7 +47,7 @@ async def _new_chain(hot: HotConnection, sql: Statements) -> StampChain:
     """Each connection begins its own: after a commit whose outcome is unknown nobody knows where
     the old chain ends."""
     (((secret,),),) = await hot.read([(sql.identity, ())])
-    return StampChain(new_id("c"), stamp_key(secret))
+    return new_chain(stamp_key(secret))
 
 
 async def _on_what_is_known(
@@ -145,12 +144,9 @@ class _Batch:
 
     def _anchor(self) -> None:
         """After the commit, so that an anchor is never ahead of the ledger."""
-        if self._anchors is None:
-            return
-        ends = self.charges.ends()
-        stamped = self._stamps.seq != self._stamped_before
-        if ends or stamped:
-            self._anchors.append(ends, self._stamps if stamped else None)
+        if self._anchors is not None:
+            stamped = self._stamps.seq != self._stamped_before
+            self._anchors.append_soon(self.charges.ends, self._stamps if stamped else None)
 
 
 def _concluded(results: list[Result], found: dict[str, Settled]) -> list[Result]:
