@@ -43,6 +43,7 @@ class AnchorFiles:
         self._name = f"{new_id('p')}.anchor"
         self._files: list[int] = []
         self._size = 0
+        self._size_max = BYTES_MAX
         self._torn = False  # did the last write fail, perhaps within a line
         self._lock = Lock()
         self._told = _Told()
@@ -126,7 +127,7 @@ class AnchorFiles:
                 return
         self._torn = False
         self._size += len(raw)
-        if self._size > BYTES_MAX:
+        if self._size > self._size_max:
             self._shorten()
 
     def make_folders(self) -> None:
@@ -150,6 +151,7 @@ class AnchorFiles:
             aside.rename(folder / self._name)
             os.close(descriptor)
         self._size = len(raw)
+        self._size_max = max(BYTES_MAX, 2 * len(raw))  # so that it is seldom, however much it is
 
     def close(self) -> None:
         with self._lock:

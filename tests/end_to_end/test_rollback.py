@@ -11,6 +11,7 @@ import psycopg
 import pytest
 from sqlalchemy import make_url
 
+from tests.conftest import Template
 from tests.postgres import PostgresServer
 from tests.server import (
     Ledger,
@@ -342,3 +343,133 @@ def test_an_anchor_folder_that_cannot_be_written_stops_the_start(
     blocked.write_text("")
     with pytest.raises(RuntimeError, match="BURSAR_ANCHOR"):
         world.ledger.serve(BURSAR_ANCHOR=str(blocked / "below"))
+
+
+def on_postgres(peopled: Template, postgres: PostgresServer, folder: Path) -> tuple[World, Copies]:
+    world = peopled("postgresql", folder / "ledger")
+    return world, Copies(world.ledger, postgres, folder / "copies")
+
+
+def test_every_server_tells_what_its_own_anchors_have_seen(
+    peopled: Template, postgres: PostgresServer, tmp_path: Path
+) -> None:
+    """Two servers with homes of their own: the second one starts only after the first has booked
+    what it knew, and adds what it alone has seen."""
+    world, copies = on_postgres(peopled, postgres, tmp_path)
+    ada = world.people["ada"].key
+    try:
+        homes = [str(tmp_path / name) for name in ("one", "two")]
+        for home in homes:
+            spend(world.serve(BURSAR_HOME=home).client(ada), "0.1")
+        world.ledger.stop()
+        backup = copies.take()
+        one, two = (world.ledger.serve(BURSAR_HOME=home) for home in homes)
+        for server, epsilon in ((one, "0.01"), (two, "0.02"), (one, "0.03"), (two, "0.04")):
+            spend(server.client(ada), epsilon)
+        world.ledger.stop()
+        copies.restore(backup)
+
+        world.serve(BURSAR_HOME=homes[0])
+        refused(ask(world.client("ada"), count("people", "0.1", fresh=True), new_key()))
+        made(world.admin.post("/v1/ledger/reconcile", json={"reason": "one"}))
+        assert world.spent("people", "ada") == Decimal("0.26"), "up to its own last charge"
+        spend(world.client("ada"), "0.001")
+
+        second = world.ledger.serve(BURSAR_HOME=homes[1])
+        assert "behind" in second.output()
+        question = count("people", "0.001", fresh=True)
+        refused(ask(second.client(ada), question, new_key()))
+        refused(ask(world.client("ada"), question, new_key()))
+        made(world.admin.post("/v1/ledger/reconcile", json={"reason": "two"}))
+        assert world.spent("people", "ada") == world.spent("people", "*") == Decimal("0.301")
+        spend(second.client(ada), "0.001")
+        spend(world.client("ada"), "0.001")
+        world.must_be_sound()
+        world.ledger.stop()
+        for home in homes:
+            assert "behind" not in world.serve(BURSAR_HOME=home).output()
+    finally:
+        world.ledger.stop()
+
+
+def test_a_server_notices_that_the_ledger_was_restored_under_it(
+    peopled: Template, postgres: PostgresServer, tmp_path: Path
+) -> None:
+    """As after a failover to a standby that lacks the last commits."""
+    world, copies = on_postgres(peopled, postgres, tmp_path)
+    try:
+        spend(world.client("ada"), "0.1")
+        world.ledger.stop()
+        backup = copies.take()
+        client = world.serve().client(world.people["ada"].key)
+        spend(client, "0.1", 2)
+        copies.restore(backup)
+        refused(ask(client, count("people", "0.1", fresh=True), new_key()))
+        assert not made(world.admin.get("/v1/ledger/verify"))["sound"]
+        made(world.admin.post("/v1/ledger/reconcile", json={"reason": "failover"}))
+        assert world.spent("people", "ada") == Decimal("0.3")
+        spend(client, "0.1")
+        world.must_be_sound()
+    finally:
+        world.ledger.stop()
+
+
+def test_several_workers_share_the_anchors(world: World, copies: Copies) -> None:
+    world.ledger.stop()
+    world.serve(BURSAR_WORKERS="2")
+    for _ in range(6):
+        spend(world.client("ada"), "0.01")
+    world.must_be_sound()
+    world.ledger.stop()
+    backup = copies.take()
+    world.serve(BURSAR_WORKERS="2")
+    for _ in range(8):
+        spend(world.client("ada"), "0.01")  # each on a connection of its own, by any worker
+    world.ledger.stop()
+    copies.restore(backup)
+    world.serve(BURSAR_WORKERS="2")
+    for _ in range(3):
+        refused(ask(world.client("ada"), count("people", "0.1", fresh=True), new_key()))
+    made(world.admin.post("/v1/ledger/reconcile", json={"reason": "r"}))
+    assert world.spent("people", "ada") == Decimal("0.14")
+    for _ in range(6):
+        spend(world.client("ada"), "0.01")
+    assert world.spent("people", "ada") == Decimal("0.2")
+    world.must_be_sound()
+
+
+def test_what_was_spent_on_cells_and_in_curves_is_booked_where_it_was(
+    world: World, copies: Copies
+) -> None:
+    dataset = world.dataset(cells={"column": "region"})
+    wish = {"currency": "renyi", "epsilon": 5, "delta": 1e-6}
+    for holder in ("*", "ada"):
+        made(world.admin.put(f"/v1/datasets/{dataset}/budgets/{holder}", json=wish))
+
+    def ask_region(region: str) -> None:
+        where = {"column": "region", "op": "==", "value": region}
+        body = count(dataset, 0.1, fresh=True) | {"query": {"kind": "count", "where": where}}
+        made(ask(world.client("ada"), body, new_key()))
+
+    ask_region("north")
+    world.ledger.stop()
+    backup = copies.take()
+    world.serve()
+    ask_region("north")
+    ask_region("south")
+    spend(world.client("ada"), "0.2", dataset=dataset)
+    before = account_lines(world, dataset)
+    world.ledger.stop()
+    copies.restore(backup)
+    world.serve()
+    assert account_lines(world, dataset) != before
+    made(world.admin.post("/v1/ledger/reconcile", json={"reason": "r"}))
+    assert account_lines(world, dataset) == before
+    world.must_be_sound()
+    ask_region("south")
+    world.must_be_sound()
+
+
+def account_lines(world: World, dataset: str) -> list[str]:
+    reply = world.admin.get("/v1/ledger/export", params={"dataset": dataset})
+    return [line for line in reply.text.splitlines() if '"type":"account"' in line]
