@@ -13,7 +13,6 @@ import fcntl
 import hashlib
 import logging
 import os
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from threading import Lock
@@ -21,10 +20,10 @@ from threading import Lock
 from app.ledger.chain import Book
 from app.ledger.stamp import StampChain
 from app.names import new_id
-from app.store.anchor_lines import Anchor, BookEnd, Row, book_line, read_anchor, stamp_line
+from app.store.anchor_lines import Anchor, BookEnd, book_line, read_anchor, stamp_line
+from app.store.anchor_state import MergedEnds, Told
 
 BYTES_MAX = 4 << 20  # of one file; then it is written anew from what is known here
-POINTS_KEPT = 2000
 DELAY_SECONDS = 0.02  # what is committed in this time is written together
 _log = logging.getLogger("bursar.anchors")
 
@@ -46,7 +45,7 @@ class AnchorFiles:
         self._size_max = BYTES_MAX
         self._torn = False  # did the last write fail, perhaps within a line
         self._lock = Lock()
-        self._told = _Told()
+        self._told = Told()
         self._ends: dict[str, tuple[int, str]] = {}  # of the books that this process has written
         self._standing: int | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -72,14 +71,14 @@ class AnchorFiles:
         """Write what was to be written soon. Of each book only the last end tells what its accounts
         have spent; the ones before it are points that a restored copy may end at."""
         coming, self._coming = self._coming, []
-        merged: dict[str, _Merged] = {}
+        merged: dict[str, MergedEnds] = {}
         stamps: dict[str, StampChain] = {}
         lines = []
         for batch_ends, chain in coming:
             for end in batch_ends():
                 before = merged.get(end.id)
                 if before is None:
-                    before = merged[end.id] = _Merged(end)
+                    before = merged[end.id] = MergedEnds(end)
                 else:
                     lines.append(book_line(BookEnd(*before.end[:3])))
                     self._told.pass_by(before.end)
@@ -195,9 +194,15 @@ class AnchorFiles:
         found = {path.name for parent in parents for path in parent.glob("*/") if path.is_dir()}
         return sorted(found - {self.identity})
 
-    def replace_ended(self, ends: Sequence[BookEnd], more: Sequence[str]) -> None:
-        """Begin with all that the files of ended processes can say, and remove those files."""
+    def replace_ended(
+        self, anchors: Iterable[Anchor], ends: Sequence[BookEnd], more: Sequence[str]
+    ) -> None:
+        """Begin with the points and stamps of these anchors, which the ledger has all of, and with
+        where it stands now; then remove the files of processes that have ended."""
         ended = [path for folder in self.folders for path in _ended(folder, self._name)]
+        with self._lock:
+            self._told.inherit(anchors)
+            self._torn = True  # so that all of it is written
         self.append(ends, None, more)
         with self._lock:
             if self._torn:
@@ -206,74 +211,6 @@ class AnchorFiles:
                 os.fsync(descriptor)
         for path in ended:
             path.unlink(missing_ok=True)
-
-
-class _Merged:
-    """The ends of one book after some commits in turn."""
-
-    def __init__(self, end: BookEnd) -> None:
-        self.end = end
-        self._accounts: dict[str, Row] = {}
-        self._cells: dict[tuple[str, int], Row] = {}
-
-    def add(self, end: BookEnd) -> None:
-        self.end = end
-        for row in end.accounts:
-            self._accounts[row[0]] = row
-        for row in end.cells:
-            self._cells[row[0], row[1]] = row
-
-    def whole(self) -> BookEnd:
-        book, seq, head = self.end[:3]
-        return BookEnd(book, seq, head, list(self._accounts.values()), list(self._cells.values()))
-
-
-class _Told:
-    """What a file says, so that it can be written again without its older points."""
-
-    def __init__(self) -> None:
-        self._points: deque[tuple[str, int, str]] = deque(maxlen=POINTS_KEPT)
-        self._ends: dict[str, tuple[int, str]] = {}
-        self._accounts: dict[str, dict[str, Row]] = {}  # by book
-        self._cells: dict[str, dict[tuple[str, int], Row]] = {}
-        self._stamps: dict[str, StampChain] = {}
-        self._more: dict[str, None] = {}
-
-    def pass_by(self, end: BookEnd) -> None:
-        """A point that another one follows at once."""
-        self._points.append(end[:3])
-
-    def note(
-        self, ends: Sequence[BookEnd], stamps: Sequence[StampChain], more: Sequence[str]
-    ) -> None:
-        for end in ends:
-            self._ends[end.id] = end.seq, end.head
-            self._points.append(end[:3])
-            accounts = self._accounts.setdefault(end.id, {})
-            cells = self._cells.setdefault(end.id, {})
-            for row in end.accounts:
-                before = accounts.get(row[0], row)
-                if before[1] != row[1]:  # cells in the old currency mean nothing now
-                    for key in [key for key in cells if key[0] == row[0]]:
-                        del cells[key]
-                accounts[row[0]] = row
-            if end.cells:
-                for row in end.cells:
-                    cells[row[0], row[1]] = row
-        for chain in stamps:
-            self._stamps[chain.id] = chain
-        for line in more:
-            self._more[line] = None
-
-    def text(self) -> str:
-        points = [book_line(BookEnd(*point)) for point in self._points]
-        ends = []
-        for book, (seq, head) in self._ends.items():
-            accounts = list(self._accounts[book].values())
-            cells = list(self._cells.get(book, {}).values())
-            ends.append(book_line(BookEnd(book, seq, head, accounts, cells)))
-        stamps = map(stamp_line, self._stamps.values())
-        return "".join([*points, *ends, *stamps, *self._more])
 
 
 def _opened(path: Path) -> int:

@@ -82,11 +82,14 @@ class Standing:
         files = self._database.anchors
         if files is None:
             return
+        anchors = files.read()
         with store_errors(), self._database.reading() as connection:
             if is_stopped(read_standing(connection)):
                 return
+            missing = find_missing(connection, anchors)
             ends, more = _whole_ledger(connection)
-        files.replace_ended(ends, more)
+        if not missing:
+            files.replace_ended(anchors, ends, more)
 
     def join(self) -> None:
         """For a process that serves: where all books end now, so that its own file tells which

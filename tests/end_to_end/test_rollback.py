@@ -103,6 +103,7 @@ def test_a_restored_ledger_is_noticed_and_charges_once_the_difference_is_booked(
     world.serve()
     key = new_key()
     lost = made(ask(world.client("ada"), count("people", "0.2", fresh=True), key))
+    restart(world)  # the copy is older than the last start
     spend(world.client("bob"), "0.07", 3)
     world.ledger.stop()
     copies.restore(backup)
@@ -189,6 +190,7 @@ def test_answers_that_were_lost_without_their_charges_are_never_drawn_again(
     while reply.status_code == 409:
         reply = ask(world.client(person), count("people", "0.1"), key)
     first = made(reply)
+    restart(world)  # which writes the anchors anew
     world.ledger.stop()
     copies.restore(backup)
     world.serve(lease_seconds=1)

@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import itertools
 import os
 from functools import partial
 from pathlib import Path
@@ -14,6 +15,7 @@ from app.ledger.stamp import StampChain
 from app.store import anchor_files
 from app.store.anchor_files import AnchorFiles
 from app.store.anchor_lines import Anchor, BookEnd, marks_line, read_anchor
+from app.store.anchor_state import thinned
 from tests.store.ledgers import Ledger
 
 IDENTITY = "0" * 32
@@ -64,7 +66,8 @@ def test_a_file_is_shortened_and_still_knows_all_accounts(
     assert os.path.getsize(next(files.folders[0].glob("*.anchor"))) < 100_000
     assert spent(anchor, "b_busy") == 399
     assert spent(anchor, "b_quiet") == 77
-    assert any(p.accounts["b_quiet/ann"].cells for p in anchor.points if p.book == "b_quiet")
+    (quiet,) = [p.accounts for p in anchor.points if p.book == "b_quiet" and p.accounts]
+    assert quiet["b_quiet/ann"].cells == {0: (5, 0)}
     assert anchor.marks == {"b_quiet": {"mark"}}
     points = [p.seq for p in anchor.points if p.book == "b_busy"]
     assert set(range(1, 400)) <= set(points), "a copy may have been taken at any of them"
@@ -122,8 +125,14 @@ def test_files_of_ended_processes_are_replaced_and_those_in_use_stay(tmp_path: P
     ended.append([end("b_1", 1, 1)])
     ended.close()
     living.append([end("b_1", 2, 2)])
-    new.replace_ended([end("b_1", 2, 2)], [])
+    chain = StampChain("c", b"k")
+    chain.stamp("q_1", "forfeited", 1)
+    living.append([], chain)
+    new.replace_ended(new.read(), [end("b_1", 2, 2)], [])
     assert len(new.read()) == 2
+    (own,) = [anchor for anchor in new.read() if anchor.name != living.read()[0].name]
+    assert {p.seq for p in own.points} == {1, 2}, "points of files that are gone are kept"
+    assert own.stamps["c"][1] == "q_1"
     living.append([end("b_1", 3, 3)])
     assert max(p.seq for anchor in new.read() for p in anchor.points) == 3
     living.close()
@@ -193,3 +202,14 @@ def test_a_charge_whose_anchor_cannot_be_written_is_made_all_the_same(
     monkeypatch.setattr(os, "write", full)
     ledger.grant(ledger.analysts[0].name, tenths=5)
     assert ledger.account(ledger.analysts[0].name).terms.epsilon == 5 * 10**11
+
+
+def test_of_old_points_some_are_kept_and_the_gap_is_a_tenth_of_the_age() -> None:
+    points = {seq: str(seq) for seq in range(1, 100_001)}
+    kept = thinned(points)
+    assert len(kept) < 4 * 2000
+    assert set(range(98_001, 100_001)) <= set(kept)
+    places = sorted(kept)
+    for older, newer in itertools.pairwise(places):
+        assert newer - older <= max(1, (100_000 - older) / 10)
+    assert thinned(kept).keys() <= kept.keys()
