@@ -75,6 +75,10 @@ class RowChecker:
                     self._charges[body["charge"]] = charge._replace(voided=True)
             case "dataset_registered" | "dataset_changed" | "epoch_appended" | "version_declared":
                 self._dataset_entry(entry, body)
+            case "dataset_withdrawn":
+                self._datasets.pop((entry.book_id, str(body.get("dataset"))), None)
+                if body.get("data_released"):
+                    self._release(entry.book_id)
             case "reconciled":
                 self._marks.update(dict.fromkeys(body.get("fingerprints", ()), entry.book_id))
             case "analyst_created" | "analyst_changed" | "key_issued" | "key_revoked":
@@ -101,6 +105,11 @@ class RowChecker:
             self._marks.update(dict.fromkeys(after["fingerprints"], entry.book_id))
         elif entry.kind in _VERSIONED:
             self._unlisted.add(entry.book_id)
+
+    def _release(self, book: str) -> None:
+        """A book without a charge that has lost its last name: its data lead nowhere now."""
+        self._marks = {mark: each for mark, each in self._marks.items() if each != book}
+        self._unlisted.discard(book)
 
     # Rows
 

@@ -29,6 +29,10 @@ class Told:
     accounts: dict[str, Account] = field(default_factory=dict)
     marks: dict[str, set[str]] = field(default_factory=dict)  # fingerprints, by their book
 
+    def new_marks(self, book_id: str) -> list[str]:
+        """The fingerprints that lead to a book from now on: its entry lists them."""
+        return sorted(self.marks.get(book_id, ()))
+
     def book_ends(self) -> list[BookEnd]:
         found = []
         for book, (seq, head) in self.ends.items():

@@ -62,6 +62,21 @@ def find_missing(connection: Connection, anchors: list[Anchor]) -> Missing:
     return missing
 
 
+def still_true(connection: Connection, anchors: list[Anchor]) -> list[Anchor]:
+    """The points and stamps of anchors that the ledger has: those of entries that were lost, and
+    booked since, are left out."""
+    there = _hashes(connection, anchors)
+    lost = {(chain, place) for chain, place, _ in _lost_stamps(connection, anchors)}
+    return [
+        Anchor(
+            anchor.name,
+            [p for p in anchor.points if there.get((p.book, p.seq)) == p.head],
+            {c: s for c, s in anchor.stamps.items() if (c, s[0].seq) not in lost},
+        )
+        for anchor in anchors
+    ]
+
+
 def _compare_book(
     missing: Missing,
     book: str,

@@ -168,15 +168,21 @@ class AnchorFiles:
         difference is booked (`standing` changes), only what is written from then on counts."""
         with self._lock:
             self._take()
-            if standing != self._standing:
-                if self._standing is not None:
-                    self._ends.clear()
+            if self._standing is None:
                 self._standing = standing
+            elif standing != self._standing:
+                self._begin_anew(standing)
             for book in books:
                 seq, head = self._ends.get(book.id, (0, ""))
                 if book.seq < seq or (book.seq == seq and book.head != head):
                     return True
         return False
+
+    def _begin_anew(self, standing: int) -> None:
+        """What was told before may be of entries that are lost."""
+        self._standing = standing
+        self._ends.clear()
+        self._told = Told()
 
     def read(self) -> list[Anchor]:
         """The anchors of this ledger that all processes have left, in every folder."""
@@ -195,12 +201,18 @@ class AnchorFiles:
         return sorted(found - {self.identity})
 
     def replace_ended(
-        self, anchors: Iterable[Anchor], ends: Sequence[BookEnd], more: Sequence[str]
+        self,
+        standing: int,
+        anchors: Iterable[Anchor],
+        ends: Sequence[BookEnd],
+        more: Sequence[str],
     ) -> None:
         """Begin with the points and stamps of these anchors, which the ledger has all of, and with
         where it stands now; then remove the files of processes that have ended."""
         ended = [path for folder in self.folders for path in _ended(folder, self._name)]
         with self._lock:
+            self._take()
+            self._begin_anew(standing)
             self._told.inherit(anchors)
             self._torn = True  # so that all of it is written
         self.append(ends, None, more)

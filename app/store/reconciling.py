@@ -87,6 +87,7 @@ class Reconciling:
             )
         if self._database.anchors is not None and chain.seq:
             self._database.anchors.append([], chain)
+        self._standing.begin()
         return booked
 
 

@@ -23,6 +23,7 @@ from app.store.anchor_check import (
     Missing,
     find_missing,
     lost_spends,
+    still_true,
     stops,
 )
 from app.store.anchor_files import AnchorFiles, ledger_identity
@@ -84,12 +85,12 @@ class Standing:
             return
         anchors = files.read()
         with store_errors(), self._database.reading() as connection:
-            if is_stopped(read_standing(connection)):
+            standing = read_standing(connection)
+            if is_stopped(standing) or find_missing(connection, anchors):
                 return
-            missing = find_missing(connection, anchors)
+            anchors = still_true(connection, anchors)
             ends, more = _whole_ledger(connection)
-        if not missing:
-            files.replace_ended(anchors, ends, more)
+        files.replace_ended(standing, anchors, ends, more)
 
     def join(self) -> None:
         """For a process that serves: where all books end now, so that its own file tells which

@@ -141,9 +141,11 @@ def test_a_restored_ledger_is_noticed_and_charges_once_the_difference_is_booked(
     assert world.spent("people", "ada") == Decimal("0.6"), "what was lost counts, and the new one"
     assert ask(world.client("ada"), count("people", "0.5"), new_key()).status_code == 402
     assert world.admin.post("/v1/ledger/reconcile", json={"reason": "r"}).status_code == 409
-    restart(world)
-    spend(world.client("ada"), "0.01")
-    world.must_be_sound()
+    for _ in range(3):  # anchors of the lost entries are not taken for new ones
+        restart(world)
+        assert "behind" not in world.server.output()
+        spend(world.client("ada"), "0.01")
+        world.must_be_sound()
 
 
 def test_verify_alone_notices_it_and_stops_a_running_server(world: World, copies: Copies) -> None:
@@ -410,7 +412,11 @@ def test_a_server_notices_that_the_ledger_was_restored_under_it(
         assert not made(world.admin.get("/v1/ledger/verify"))["sound"]
         made(world.admin.post("/v1/ledger/reconcile", json={"reason": "failover"}))
         assert world.spent("people", "ada") == Decimal("0.3")
-        spend(client, "0.1")
+        spend(client, "0.1", 3)
+        world.must_be_sound()
+        for _ in range(2):
+            restart(world)
+            assert "behind" not in world.server.output()
         world.must_be_sound()
     finally:
         world.ledger.stop()

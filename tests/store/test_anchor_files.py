@@ -128,7 +128,7 @@ def test_files_of_ended_processes_are_replaced_and_those_in_use_stay(tmp_path: P
     chain = StampChain("c", b"k")
     chain.stamp("q_1", "forfeited", 1)
     living.append([], chain)
-    new.replace_ended(new.read(), [end("b_1", 2, 2)], [])
+    new.replace_ended(0, new.read(), [end("b_1", 2, 2)], [])
     assert len(new.read()) == 2
     (own,) = [anchor for anchor in new.read() if anchor.name != living.read()[0].name]
     assert {p.seq for p in own.points} == {1, 2}, "points of files that are gone are kept"
