@@ -116,6 +116,8 @@ def _charges(
         statement = _select_charges().where(tables.charges.c.id > after)
         if book_id is not None:
             statement = statement.where(tables.datasets.c.book_id == book_id)
+        if not stored:  # what was asked again for nothing is no part of the books
+            statement = statement.where(tables.charges.c.reused_from.is_(None))
         ordered = statement.order_by(tables.charges.c.id).limit(CHUNK)
         rows = connection.execute(ordered).all()
         for row in rows:

@@ -481,3 +481,46 @@ def test_what_was_spent_on_cells_and_in_curves_is_booked_where_it_was(
 def account_lines(world: World, dataset: str) -> list[str]:
     reply = world.admin.get("/v1/ledger/export", params={"dataset": dataset})
     return [line for line in reply.text.splitlines() if '"type":"account"' in line]
+
+
+NEWEST = "(SELECT max(id) FROM charges)"
+LAST_ENTRY = "kind = 'charge' AND seq = (SELECT max(seq) FROM entries WHERE kind = 'charge')"
+TAIL_CUTS = {
+    "the last answer made open again": [
+        "UPDATE charges SET state = 'charged', answer = NULL, settled_at = NULL, stamp = NULL "
+        f"WHERE id = {NEWEST}"
+    ],
+    # Entry, row, spends and the book's end: what is left agrees with itself.
+    "the last charge taken out everywhere": [
+        f"DELETE FROM entries WHERE {LAST_ENTRY}",
+        f"DELETE FROM charges WHERE id = {NEWEST}",
+        "UPDATE accounts SET epsilon_spent = epsilon_spent - 100000000000, version = version - 1 "
+        "WHERE epsilon_spent > 0",
+        "UPDATE books SET seq = seq - 1, head = (SELECT hash FROM entries WHERE book_id = books.id "
+        "AND seq = books.seq - 1) WHERE id = (SELECT book_id FROM entries WHERE kind = 'charge' "
+        "LIMIT 1)",
+    ],
+}
+
+
+@pytest.mark.invariant("I35")
+@pytest.mark.saboteur
+@pytest.mark.parametrize("what", TAIL_CUTS)
+def test_a_tail_that_was_cut_off_is_found_by_the_anchor(world: World, what: str) -> None:
+    spend(world.client("ada"), "0.1", 3)
+    world.ledger.stop()
+    trigger = "entries_no_delete" if world.ledger.database is None else "entries_append_only"
+    place = "" if world.ledger.database is None else " ON entries"
+    for statement in (f"DROP TRIGGER {trigger}{place}", *TAIL_CUTS[what]):
+        world.ledger.change(statement)
+    aside = world.ledger.home / "aside"
+    (world.ledger.home / "anchors").rename(aside)
+    assert "sound" in world.ledger.bursard("verify").stdout, "without the anchors nobody can tell"
+    shutil.rmtree(world.ledger.home / "anchors")
+    aside.rename(world.ledger.home / "anchors")
+    server = world.serve()
+    assert "behind its anchors" in server.output()
+    refused(ask(world.client("ada"), count("people", "0.1", fresh=True), new_key()))
+    made(world.admin.post("/v1/ledger/reconcile", json={"reason": "somebody cut it"}))
+    assert world.spent("people", "ada") == world.spent("people", "*") == Decimal("0.3")
+    world.must_be_sound()
