@@ -271,8 +271,8 @@ def _from_line(line: dict[str, object]) -> Line:
             "reused": bool(reused),
         }:
             amounts = whole_number(line.get("epsilon")), whole_number(line.get("delta"))
-            told = _receipt(receipt)
-            return ChargeRow(charge, book, state, *amounts, version, asked, told, reused)
+            place = _receipt(receipt)
+            return ChargeRow(charge, book, state, *amounts, version, asked, place, reused)
         case {"type": "end", "heads": str(heads)}:
             names = ("entries", "books", "accounts", "charges")
             return End(**{name: whole_number(line.get(name)) for name in names}, heads=heads)
@@ -280,8 +280,8 @@ def _from_line(line: dict[str, object]) -> Line:
             raise ValueError
 
 
-def _receipt(told: object) -> tuple[int, str] | None:
-    match told:
+def _receipt(receipt: object) -> tuple[int, str] | None:
+    match receipt:
         case None:
             return None
         case [int(seq), str(hashed)]:

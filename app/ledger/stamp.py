@@ -58,8 +58,8 @@ Settling = tuple[str, str, int | None, str]  # a row's id, state, time and conte
 
 def next_link(previous: str, chain: str, seq: int, settled: Settling) -> str:
     row_id, state, at, content = settled
-    told = f"{previous}\n{chain} {seq} {row_id} {state} {at} {content}"
-    return hashlib.sha256(told.encode()).hexdigest()
+    text = f"{previous}\n{chain} {seq} {row_id} {state} {at} {content}"
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 class SettledRow(NamedTuple):
@@ -128,5 +128,5 @@ def asked_digest(
 ) -> str:
     """What a charge row says was asked, by whom and under which request key: its entry has it.
     Half of a hash: nobody can make another row that fits 128 bits, and entries stay short."""
-    told = "\0".join((request, body_hash, reuse_key, dataset_id, question))
-    return hashlib.sha256(told.encode()).hexdigest()[:32]
+    text = "\0".join((request, body_hash, reuse_key, dataset_id, question))
+    return hashlib.sha256(text.encode()).hexdigest()[:32]

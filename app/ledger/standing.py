@@ -1,4 +1,4 @@
-"""How a ledger stands to its anchors, as people are told."""
+"""How a ledger compares with its anchors, and what became of a difference."""
 
 from dataclasses import dataclass
 

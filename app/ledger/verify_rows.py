@@ -90,8 +90,8 @@ class RowChecker:
                 state = {"enabled": True, "groups": []} | self._people.get(name, {})
                 self._people[name] = state | dict(after)
             case "key_issued", {"analyst": str(name), "after": {"key": str(key), **more}}:
-                told = {"expires_at": more["expires_at"]} if "expires_at" in more else {}
-                self._keys[key] = {"analyst": name, "revoked": False, **told}
+                expiry = {"expires_at": more["expires_at"]} if "expires_at" in more else {}
+                self._keys[key] = {"analyst": name, "revoked": False, **expiry}
             case "key_revoked", {"before": {"key": str(key)}}:
                 self._keys.setdefault(key, {})["revoked"] = True
 

@@ -22,7 +22,7 @@ from app.store.statements import is_stopped
 
 
 @dataclass(slots=True)
-class Told:
+class Written:
     """What a change has written, for the anchor."""
 
     ends: dict[str, tuple[int, str]] = field(default_factory=dict)  # of books
@@ -51,7 +51,7 @@ class Change:
 
     connection: Connection
     now: int
-    told: Told = field(default_factory=Told)
+    written: Written = field(default_factory=Written)
 
     def raise_catalogue(self) -> None:
         """Every process hears of it before its next charge."""
@@ -86,7 +86,7 @@ class Change:
             .where(books.c.id == book.id)
             .values(seq=book.seq, head=book.head, last_at=book.last_at)
         )
-        self.told.ends[book.id] = book.seq, book.head
+        self.written.ends[book.id] = book.seq, book.head
         return entry
 
     def open_book(self, book_id: str, actor: str) -> None:
@@ -130,8 +130,8 @@ class Administration:
             if catalogue:
                 change.raise_catalogue()
             yield change
-        if self._database.anchors is not None and change.told.ends:
-            self._database.anchors.append(change.told.book_ends(), None, change.told.more())
+        if self._database.anchors is not None and change.written.ends:
+            self._database.anchors.append(change.written.book_ends(), None, change.written.more())
 
 
 @contextmanager

@@ -261,7 +261,7 @@ def _add_booked(base: dict[str, tuple[str, Balance]], book: str, change: dict[st
     place = f"{book}/{change['holder']}"
     before, after = change["before"], change["after"]
     if before is not None and before["currency"] != after["currency"]:
-        return  # then the difference cannot be told, and counts again
+        return  # the difference is unknown then, and counts again
     currency, balance = base.get(
         place, (after["currency"], Balance(COMPOSITION_RULES[after["currency"]].nothing))
     )

@@ -21,7 +21,7 @@ from app.ledger.chain import Book
 from app.ledger.stamp import StampChain
 from app.names import new_id
 from app.store.anchor_lines import Anchor, BookEnd, book_line, read_anchor, stamp_line
-from app.store.anchor_state import MergedEnds, Told
+from app.store.anchor_state import AnchorState, MergedEnds
 
 BYTES_MAX = 4 << 20  # of one file; then it is written anew from what is known here
 DELAY_SECONDS = 0.02  # what is committed in this time is written together
@@ -45,7 +45,7 @@ class AnchorFiles:
         self._size_max = BYTES_MAX
         self._torn = False  # did the last write fail, perhaps within a line
         self._lock = Lock()
-        self._told = Told()
+        self._state = AnchorState()
         self._ends: dict[str, tuple[int, str]] = {}  # of the books that this process has written
         self._standing: int | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -81,7 +81,7 @@ class AnchorFiles:
                     before = merged[end.id] = MergedEnds(end)
                 else:
                     lines.append(book_line(BookEnd(*before.end[:3])))
-                    self._told.pass_by(before.end)
+                    self._state.pass_by(before.end)
                 before.add(end)
             if chain is not None:
                 stamps[chain.id] = chain
@@ -107,7 +107,7 @@ class AnchorFiles:
         the log, and tried again with the next one."""
         for end in ends:
             self._ends[end.id] = end.seq, end.head
-        self._told.note(ends, stamps, more)
+        self._state.note(ends, stamps, more)
         lines = [*first, *map(book_line, ends), *map(stamp_line, stamps), *more]
         try:
             self._write("".join(lines))
@@ -119,7 +119,7 @@ class AnchorFiles:
         if not self._files:
             self._open()
         # After a torn write all that is known goes out again, so that nothing is missing.
-        raw = f"\n{self._told.text()}".encode() if self._torn else lines.encode()
+        raw = f"\n{self._state.text()}".encode() if self._torn else lines.encode()
         for descriptor in self._files:
             if os.write(descriptor, raw) != len(raw):
                 self._torn = True
@@ -141,7 +141,7 @@ class AnchorFiles:
 
     def _shorten(self) -> None:
         files, self._files = self._files, []
-        raw = self._told.text().encode()
+        raw = self._state.text().encode()
         for folder, descriptor in zip(self.folders, files, strict=True):
             aside = folder / f"{self._name}.new"
             aside.unlink(missing_ok=True)
@@ -179,10 +179,10 @@ class AnchorFiles:
         return False
 
     def _begin_anew(self, standing: int) -> None:
-        """What was told before may be of entries that are lost."""
+        """Forget what was written before: it may be about entries that are lost."""
         self._standing = standing
         self._ends.clear()
-        self._told = Told()
+        self._state = AnchorState()
 
     def read(self) -> list[Anchor]:
         """The anchors of this ledger that all processes have left, in every folder."""
@@ -213,7 +213,7 @@ class AnchorFiles:
         with self._lock:
             self._take()
             self._begin_anew(standing)
-            self._told.inherit(anchors)
+            self._state.inherit(anchors)
             self._torn = True  # so that all of it is written
         self.append(ends, None, more)
         with self._lock:

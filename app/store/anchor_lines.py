@@ -105,7 +105,7 @@ def stamp_line(chain: StampChain) -> str:
 
 
 def terms_line(account: Account) -> str:
-    told = {
+    line = {
         "terms": account.id,
         "holder": account.holder,
         "shown": account.shown,
@@ -113,7 +113,7 @@ def terms_line(account: Account) -> str:
         "granted": account.terms.text(),
         "pairs": account.balance.pairs,
     }
-    return f"{canonical(told)}\n"
+    return f"{canonical(line)}\n"
 
 
 def marks_line(book_id: str, fingerprints: Iterable[str]) -> str:

@@ -46,7 +46,7 @@ class MergedEnds:
         return BookEnd(book, seq, head, list(self._accounts.values()), list(self._cells.values()))
 
 
-class Told:
+class AnchorState:
     """What a file says, so that it can be written again without its older points."""
 
     def __init__(self) -> None:

@@ -181,7 +181,7 @@ def locked_account(change: Change, wanted: str) -> Account | None:
 
 
 def write_account(change: Change, account: Account, *, new: bool) -> None:
-    change.told.accounts[account.id] = account
+    change.written.accounts[account.id] = account
     epsilon, delta, curve = spend_columns(account.balance.common)
     values: dict[str, Any] = {
         "currency": account.currency,

@@ -133,7 +133,7 @@ class Datasets:
                         "source": asdict(stored.source),
                         "version": stored.version.id,
                         "fingerprint": marks[0],
-                        "fingerprints": change.told.new_marks(stored.book_id),
+                        "fingerprints": change.written.new_marks(stored.book_id),
                     },
                     "reason": reason,
                 },
@@ -197,7 +197,7 @@ class Datasets:
                         "epoch": version.number,
                         "path": version.appended[-1].path,
                         "fingerprint": together[0],
-                        "fingerprints": change.told.new_marks(before.book_id),
+                        "fingerprints": change.written.new_marks(before.book_id),
                     },
                     "reason": reason,
                 },
@@ -235,7 +235,7 @@ class Datasets:
                     "after": {
                         "version": after.version.id,
                         "fingerprint": marks[0],
-                        "fingerprints": change.told.new_marks(before.book_id),
+                        "fingerprints": change.written.new_marks(before.book_id),
                     },
                     "reason": reason,
                 },
@@ -248,7 +248,7 @@ class Datasets:
         """The dataset's version from now on, and what its rows are known by."""
         for mark in sorted(new_marks):
             row = {"fingerprint": mark, "book_id": after.book_id}
-            change.told.marks.setdefault(after.book_id, set()).add(mark)
+            change.written.marks.setdefault(after.book_id, set()).add(mark)
             change.connection.execute(insert(tables.fingerprints).values(row))
         self._insert_version(change, after, fingerprint)
         table = tables.datasets

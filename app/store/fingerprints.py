@@ -46,7 +46,7 @@ def book_of(change: Change, actor: str, card: Card, marks: list[str]) -> str:
             select(known.c.fingerprint).where(known.c.fingerprint == mark)
         ).first():
             change.connection.execute(insert(known).values(fingerprint=mark, book_id=book_id))
-            change.told.marks.setdefault(book_id, set()).add(mark)
+            change.written.marks.setdefault(book_id, set()).add(mark)
     return book_id
 
 

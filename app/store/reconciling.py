@@ -2,7 +2,7 @@
 
 What lost entries had spent is added to the accounts, in one entry for each book. Open charges are
 forfeited, because they may have been answered in what was lost, and open streams are closed,
-because they may have told more than they know. Then the ledger may be charged again.
+because they may have lost_book more than they know. Then the ledger may be charged again.
 """
 
 import json
@@ -17,7 +17,7 @@ from app.accounting.precise import INFINITE
 from app.accounting.spending import Spend, largest, plus, two_largest
 from app.accounting.terms import Terms
 from app.errors import Conflict
-from app.ledger.account import Account
+from app.ledger.account import Account, account_id
 from app.ledger.balance import Balance
 from app.ledger.chain import SYSTEM_BOOK, canonical
 from app.ledger.currency_change import carried_over
@@ -37,7 +37,6 @@ from app.store.statements import is_stopped
 class _Lost:
     """What is to be added to one account."""
 
-    account: str
     holder: str
     shown: str
     currency: str
@@ -64,6 +63,8 @@ class Reconciling:
             _, found = stops(change.connection)
             targets = _targets(change, found)
             lost = _all_lost(found, targets)
+            for place in sorted(account_id(b, holder) for b in lost for holder in lost[b]):
+                locked_account(change, place)  # all accounts before any book, as charges lock them
             for book in sorted({*targets.values()}):
                 _book_lost(change, actor, reason, book, found, targets, lost.get(book, {}))
             chain = new_chain(_key(change))
@@ -102,25 +103,27 @@ def _targets(change: Change, found: list[dict[str, Any]]) -> dict[str, str]:
     been registered in since."""
     known = tables.fingerprints
     targets: dict[str, str] = {}
-    for told in (book for stop in found for book in stop["books"]):
-        book = told["book"]
-        statement = select(known.c.book_id).where(known.c.fingerprint.in_(told["fingerprints"]))
+    for lost_book in (book for stop in found for book in stop["books"]):
+        book = lost_book["book"]
+        statement = select(known.c.book_id).where(
+            known.c.fingerprint.in_(lost_book["fingerprints"])
+        )
         elsewhere = {row.book_id for row in change.connection.execute(statement)} - {book}
-        there = told["ledger"] is not None
+        there = lost_book["ledger"] is not None
         targets[book] = min(elsewhere) if elsewhere and not there else book
     return targets
 
 
 def _all_lost(
     found: list[dict[str, Any]], targets: Mapping[str, str]
-) -> dict[str, dict[str, _Lost]]:
-    """By book and holder. Two servers tell of the same lost entries: the larger of each counts."""
-    lost: dict[str, dict[str, _Lost]] = {}
-    for told in (book for stop in found for book in stop["books"]):
-        holders = lost.setdefault(targets[told["book"]], {})
-        for each in told["accounts"]:
+) -> dict[str, dict[str, list[_Lost]]]:
+    """By the book that it is booked in, and holder: what each lost book adds. Two servers report
+    the same lost entries of a book, so the larger of the two counts."""
+    by_book: dict[str, dict[str, _Lost]] = {}
+    for lost_book in (book for stop in found for book in stop["books"]):
+        holders = by_book.setdefault(lost_book["book"], {})
+        for each in lost_book["accounts"]:
             spent = _Lost(
-                account=f"{targets[told['book']]}/{each['holder']}",
                 holder=each["holder"],
                 shown=each["shown"],
                 currency=each["currency"],
@@ -131,6 +134,10 @@ def _all_lost(
             )
             known = holders.get(spent.holder)
             holders[spent.holder] = spent if known is None else _larger(known, spent)
+    lost: dict[str, dict[str, list[_Lost]]] = {}
+    for book, holders in by_book.items():
+        for holder, spent in holders.items():
+            lost.setdefault(targets[book], {}).setdefault(holder, []).append(spent)
     return lost
 
 
@@ -153,7 +160,7 @@ def _book_lost(
     book: str,
     found: list[dict[str, Any]],
     targets: Mapping[str, str],
-    lost: Mapping[str, _Lost],
+    lost: Mapping[str, list[_Lost]],
 ) -> None:
     table = tables.books
     row = change.connection.execute(select(table).where(table.c.id == book)).one_or_none()
@@ -161,14 +168,16 @@ def _book_lost(
     if row is None:
         change.open_book(book, actor)
     for holder in sorted(lost):
-        before = locked_account(change, lost[holder].account)
-        after = _after(before, lost[holder], book, celled=row is not None and bool(row.celled))
+        before = after = locked_account(change, account_id(book, holder))
+        for spent in lost[holder]:
+            after = _after(after, spent, book, celled=row is not None and bool(row.celled))
+        assert after is not None
         write_account(change, after, new=before is None)
         write_cells(change, after)
-        told = None if before is None else _told(before)
-        changes.append({"holder": holder, "before": told, "after": _told(after)})
-    about = [told for stop in found for told in stop["books"] if targets[told["book"]] == book]
-    marks = sorted({mark for told in about for mark in told["fingerprints"]})
+        earlier = None if before is None else _account_record(before)
+        changes.append({"holder": holder, "before": earlier, "after": _account_record(after)})
+    lost_books = [each for stop in found for each in stop["books"] if targets[each["book"]] == book]
+    marks = sorted({mark for each in lost_books for mark in each["fingerprints"]})
     new_marks = _insert_marks(change, book, marks)
     if book == SYSTEM_BOOK:
         return  # nothing is spent there; what was lost of people the administrator must look at
@@ -179,7 +188,7 @@ def _book_lost(
         body={
             "accounts": changes,
             "fingerprints": new_marks,
-            "anchored": [{"book": told["book"], **told["anchored"]} for told in about],
+            "anchored": [{"book": each["book"], **each["anchored"]} for each in lost_books],
             "reason": reason,
         },
     )
@@ -228,7 +237,7 @@ def _sum(one: Balance, other: Balance) -> Balance:
     return Balance(plus(one.common, other.common), one.pairs, cells)
 
 
-def _told(account: Account) -> dict[str, Any]:
+def _account_record(account: Account) -> dict[str, Any]:
     """All of an account, as an entry tells it."""
     return {
         "currency": account.currency,
@@ -249,7 +258,7 @@ def _insert_marks(change: Change, book: str, marks: list[str]) -> list[str]:
         ).first()
         if found is None:
             change.connection.execute(insert(known).values(fingerprint=mark, book_id=book))
-            change.told.marks.setdefault(book, set()).add(mark)
+            change.written.marks.setdefault(book, set()).add(mark)
             new.append(mark)
     return new
 

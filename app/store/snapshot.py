@@ -158,8 +158,8 @@ def _shown_charge(row: Any, now: int) -> ChargeRow:
 def _stored_charge(row: Any, key: bytes) -> ChargeRow:
     content = NOTHING_STORED
     if row.reused_from is not None:
-        told = reused_content(row.reused_from, row.request, row.body_hash)
-        content = stored_digest(key, *told)
+        reused = reused_content(row.reused_from, row.request, row.body_hash)
+        content = stored_digest(key, *reused)
     elif row.answer is not None:
         stream = (row.stream_kind, row.parameters, row.secret)
         content = stored_digest(key, row.answer, *(() if row.stream_id is None else stream))
@@ -184,12 +184,12 @@ def _charge(row: Any) -> ChargeRow:
 
 def _receipt(charged: str, answer: str | None) -> tuple[int, str] | None:
     """What was charged tells the receipt, and an answer that tells it ends with what was charged.
-    The answer itself is under its stamp, so what was charged is what was told."""
+    The answer itself is under its stamp, so what was charged cannot be edited apart from it."""
     if answer is not None and '"receipt":' in answer and not answer.endswith(charged[1:]):
         return None
     try:
-        told = json.loads(charged)["receipt"]
-        return int(told["entry"]), str(told["hash"])
+        receipt = json.loads(charged)["receipt"]
+        return int(receipt["entry"]), str(receipt["hash"])
     except (ValueError, KeyError, TypeError):
         return None
 

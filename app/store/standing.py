@@ -60,7 +60,7 @@ class Standing:
         return Compared(
             stopped=stopped or found is not None,
             points=sum(len(anchor.points) for anchor in anchors),
-            books=tuple(sorted({told["book"] for stop in waiting for told in stop["books"]})),
+            books=tuple(sorted({lost["book"] for stop in waiting for lost in stop["books"]})),
             answers=sum(len(stop["answers"]) for stop in waiting),
             other_ledgers=0 if files is None else len(files.others()),
         )
@@ -190,6 +190,7 @@ def _terms(anchors: list[Anchor], place: str) -> dict[str, Any]:
         found = anchor.terms.get(place, found)
     holder = place.partition("/")[2]
     if found is None:
-        return {"holder": holder, "shown": holder, "terms": None, "pairs": False}
+        # Whether persons move between cells is not known: it counts as if they do.
+        return {"holder": holder, "shown": holder, "terms": None, "pairs": True}
     terms = {"currency": found.currency, "terms": json.loads(found.terms)}
     return {"holder": holder, "shown": found.shown, "terms": terms, "pairs": found.pairs}

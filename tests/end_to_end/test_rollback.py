@@ -483,6 +483,58 @@ def account_lines(world: World, dataset: str) -> list[str]:
     return [line for line in reply.text.splitlines() if '"type":"account"' in line]
 
 
+def test_a_loss_follows_data_that_were_registered_anew_before_anybody_noticed(
+    world: World, copies: Copies
+) -> None:
+    world.server  # noqa: B018  # started
+    world.ledger.stop()
+    backup = copies.take()
+    world.serve()
+    path = world.write_csv([[31, 11, "south", "true", "2021-01-02"]] * 5)
+    dataset = world.dataset(path)
+    world.grant(dataset, "*", 10)
+    world.grant(dataset, "ada", 2)
+    spend(world.client("ada"), "0.75", dataset=dataset)
+    world.ledger.stop()
+    anchors, aside = world.ledger.home / "anchors", world.ledger.home / "aside"
+    anchors.rename(aside)
+    copies.restore(backup)
+    world.serve()
+    again = world.dataset(path)
+    world.grant(again, "*", 10)
+    world.grant(again, "ada", 2)
+    spend(world.client("ada"), "0.25", dataset=again)
+    for file in aside.glob("*/*.anchor"):
+        shutil.copy(file, anchors / file.parent.name)
+    assert not made(world.admin.get("/v1/ledger/verify"))["sound"]
+    made(world.admin.post("/v1/ledger/reconcile", json={"reason": "r"}))
+    assert world.spent(again, "ada") == world.spent(again, "*") == 1
+    world.must_be_sound()
+
+
+def test_a_currency_that_was_changed_in_what_was_lost_is_carried_over(
+    world: World, copies: Copies
+) -> None:
+    spend(world.client("ada"), "0.1")
+    world.ledger.stop()
+    backup = copies.take()
+    world.serve()
+    wish = {"currency": "renyi", "epsilon": 5, "delta": 1e-6}
+    made(world.admin.put("/v1/datasets/people/budgets/ada", json=wish))
+    spend(world.client("ada"), "0.2")
+    before = [line for line in account_lines(world, "people") if '"holder":"ada"' in line]
+    world.ledger.stop()
+    copies.restore(backup)
+    world.serve()
+    made(world.admin.post("/v1/ledger/reconcile", json={"reason": "r"}))
+    after = [line for line in account_lines(world, "people") if '"holder":"ada"' in line]
+    assert after == before, "with its terms"
+    assert world.spent("people", "*") == Decimal("0.3")
+    world.must_be_sound()
+    spend(world.client("ada"), "0.1")
+    world.must_be_sound()
+
+
 NEWEST = "(SELECT max(id) FROM charges)"
 LAST_ENTRY = "kind = 'charge' AND seq = (SELECT max(seq) FROM entries WHERE kind = 'charge')"
 TAIL_CUTS = {
