@@ -11,8 +11,8 @@ CHAINS_MAX = 1000
 
 def thinned(points: Mapping[int, str]) -> dict[int, str]:
     """Of older points one in ten, of those ten times as old one in a hundred, and so on. If a copy
-    is restored that ends between two of them, the difference to the older one is booked, which is
-    at most a tenth too much."""
+    is restored that ends between two of them, the difference to the older one is booked: at most a
+    tenth as many entries as were lost count twice."""
     newest = max(points)
     kept: dict[int, str] = {}
     seen: set[tuple[int, int]] = set()
