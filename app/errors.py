@@ -25,6 +25,7 @@ AppError
 │   └── EngineFailed          failed after data was asked; never says why
 ├── QuestionForfeited         charged, could not be answered, never will be
 ├── QuestionVoided            charged, given back, because no data was read
+├── LedgerBehind              it was restored from an older copy: nothing is charged for now
 ├── SecretUnavailable         what a stream keeps secret cannot be sealed or opened here
 └── StoreUnavailable          the ledger cannot be reached; the outcome resolves by the same key
 """
@@ -180,6 +181,10 @@ class QuestionForfeited(AppError):
 
 
 class QuestionVoided(AppError):
+    pass
+
+
+class LedgerBehind(AppError):
     pass
 
 

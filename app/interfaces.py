@@ -11,11 +11,11 @@ from app.accounting.terms import Wish
 from app.datasets import Card, Dataset, EpochInspection, Inspection, PrivateFiles, Source
 from app.ledger.account import Account
 from app.ledger.chain import Entry
+from app.ledger.lines import Line
 from app.ledger.precondition import Precondition
 from app.ledger.protocol import Order, Outcome
 from app.ledger.records import Asked, Budget
 from app.ledger.stream_protocol import Stream
-from app.ledger.verify import Line
 from app.queries.block_tally import BlockCounts, BlockTally
 from app.queries.statistics import (
     Condition,
@@ -378,7 +378,7 @@ class History(Protocol):
         self, *, book_id: str | None, after: tuple[int, str, int], limit: int
     ) -> list[Entry]: ...
 
-    def snapshot(self, book_id: str | None) -> Iterator[Line]: ...
+    def snapshot(self, book_id: str | None, *, stored: bool = False) -> Iterator[Line]: ...
 
     def asked(self, *, analyst_id: str | None, after: str | None, limit: int) -> list[Asked]: ...
 

@@ -24,10 +24,12 @@ from app.actions.planning_threads import PlanningThreads
 from app.actions.preview_queries import PreviewQueries
 from app.actions.preview_stream import PreviewStream
 from app.actions.readiness import Readiness
+from app.actions.reconcile_ledger import ReconcileLedger
 from app.actions.refresh_dataset import RefreshDataset
 from app.actions.register_dataset import RegisterDataset
 from app.actions.slots import Slots, lanes_for
 from app.actions.trace_tradeoff import TraceTradeoff
+from app.actions.verify_ledger import VerifyLedger
 from app.actions.withdraw_dataset import WithdrawDataset
 from app.api.application import make_application
 from app.api.services import Services
@@ -52,7 +54,9 @@ from app.store.history import History
 from app.store.migrate import check_current, migrate
 from app.store.old_versions import OldVersions
 from app.store.people import People
+from app.store.reconciling import Reconciling
 from app.store.sealing import KeySeal
+from app.store.standing import Standing, open_anchors
 from app.store.streams import Streams
 from app.store.withdrawals import Withdrawals
 from app.store.writer import Writer
@@ -127,6 +131,21 @@ class Stores:
         self.withdraw_dataset = WithdrawDataset(Withdrawals(administration), self.clear_versions)
         self.grant_budget = GrantBudget(self.budgets, self.datasets, self.people)
         self.book_losses = BookLosses(self.budgets, self.datasets, self.people)
+        self.standing = Standing(self.database, administration)
+        self.stopped = False  # was the ledger behind its anchors at the start
+        self.verify_ledger = VerifyLedger(self.history, self.standing)
+        reconciling = Reconciling(self.database, administration, self.standing)
+        self.reconcile_ledger = ReconcileLedger(reconciling)
+
+    def open_anchors(self, settings: Settings) -> None:
+        """From now on every commit is told to the anchors."""
+        try:
+            self.database.anchors = open_anchors(self.database, settings.anchor_folders)
+        except OSError as error:
+            raise SettingsError(
+                f"The folder of the anchors cannot be written: {error.strerror}. "
+                "Look at BURSAR_HOME and BURSAR_ANCHOR."
+            ) from None
 
     def get_current(self, settings: Settings) -> None:
         """Migrate the embedded ledger, refuse an unsafe or outdated one."""
@@ -135,10 +154,15 @@ class Stores:
         check_current(self.database)
         self.database.check_safe()
         install(self.database)
+        self.open_anchors(settings)
 
     def get_ready(self, settings: Settings) -> str | None:
-        """As `get_current`; the first administrator's key if one was made here."""
+        """As `get_current`; the first administrator's key if one was made here. A ledger that is
+        behind its anchors can be looked at, and charging is stopped."""
         self.get_current(settings)
+        self.stopped = self.standing.compare().stopped
+        if not self.stopped:
+            self.standing.begin()
         made = self.people.first_admin(settings.admin_key)
         return None if settings.admin_key else made
 
@@ -172,6 +196,8 @@ def application(settings: Settings | None = None) -> ASGIApp:
         stopping = Stopping(given.stop_seconds)
         stopping.listen()
         stores = Stores(given)
+        stores.open_anchors(given)
+        stores.standing.join()
         writer = Writer(stores.database)
         catalogue = Catalogue(writer)
         noise = SystemNoise()
@@ -252,6 +278,8 @@ def application(settings: Settings | None = None) -> ASGIApp:
                 grant_budget=stores.grant_budget,
                 book_losses=stores.book_losses,
                 trace_tradeoff=TraceTradeoff(stores.history),
+                verify_ledger=stores.verify_ledger,
+                reconcile_ledger=stores.reconcile_ledger,
                 planner=planner,
                 ledger=writer,
                 catalogue=catalogue,
@@ -270,10 +298,12 @@ def application(settings: Settings | None = None) -> ASGIApp:
                 pool.shutdown(wait=False, cancel_futures=True)
             await writer.stop()
             stopping.settled()
+            anchors = stores.database.anchors
             stopping.release(
                 *(pool.shutdown for pool in pools),  # engines are closed when nobody asks them
                 stores.engines.close,
                 stores.database.engine.dispose,
+                *(() if anchors is None else (anchors.close,)),
             )
             stopping.hurry()
 

@@ -22,6 +22,7 @@ class Settings:
     workers: int
     data_roots: tuple[Path, ...]
     connections: Path | None
+    anchor: Path | None
     admin_key: str | None
     secret_key: str | None
     release_grid_ms: int
@@ -48,6 +49,12 @@ class Settings:
         """The ledger is the SQLite file in the home folder, ours to migrate."""
         return self.database_url == embedded_url(self.home)
 
+    @property
+    def anchor_folders(self) -> tuple[Path, ...]:
+        """Where each commit is noted outside the ledger."""
+        more = () if self.anchor is None else (self.anchor,)
+        return (self.home / "anchors", *more)
+
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> "Settings":
         get = environment.get
@@ -62,6 +69,7 @@ class Settings:
             workers=_whole(environment, "BURSAR_WORKERS", 1, 1, 64),
             data_roots=tuple(Path(root).absolute() for root in roots.split(os.pathsep) if root),
             connections=Path(get("BURSAR_CONNECTIONS", "")) if get("BURSAR_CONNECTIONS") else None,
+            anchor=Path(get("BURSAR_ANCHOR", "")).absolute() if get("BURSAR_ANCHOR") else None,
             admin_key=get("BURSAR_ADMIN_KEY") or None,
             secret_key=get("BURSAR_SECRET_KEY") or None,
             release_grid_ms=_whole(environment, "BURSAR_RELEASE_GRID_MS", 100, 0, 60_000),

@@ -29,6 +29,7 @@ INVARIANTS = {
     "I24": "a mechanism's audited lower bound stays below the charge",
     "I34": "an acknowledged charge survives a kill, of the database too, and a full disk",
     "I35": "verify finds any edit, removal or reordering",
+    "I36": "a ledger behind its anchor refuses to charge until the loss is booked",
     "I42": "refused requests leave the ledger unchanged",
 }
 

@@ -36,6 +36,7 @@ def test_every_setting_is_read_from_its_variable(tmp_path: Path) -> None:
         "BURSAR_INGEST_TIMEOUT_SECONDS": "3",
         "BURSAR_LEARNING_TIMEOUT_SECONDS": "4",
         "BURSAR_CONNECTIONS": "/etc/connections.json",
+        "BURSAR_ANCHOR": "/elsewhere",
         "BURSAR_ENGINE_MEMORY": "2GB",
         "BURSAR_SLOT_FACTOR": "2.5",
         "BURSAR_ENGINE_THREADS": "3",
@@ -58,6 +59,7 @@ def test_every_setting_is_read_from_its_variable(tmp_path: Path) -> None:
         workers=2,
         data_roots=(Path("a").absolute(), Path("/b")),
         connections=Path("/etc/connections.json"),
+        anchor=Path("/elsewhere"),
         admin_key="key",
         secret_key="k" * 32,
         release_grid_ms=0,
@@ -80,6 +82,7 @@ def test_every_setting_is_read_from_its_variable(tmp_path: Path) -> None:
         stop_seconds=7.5,
     )
     assert not settings.embedded
+    assert settings.anchor_folders == (tmp_path / "anchors", Path("/elsewhere"))
 
 
 @pytest.mark.parametrize("name", ["PORT", "WORKERS", "LEASE_SECONDS", "DATA_ROOTS", "DATABASE_URL"])

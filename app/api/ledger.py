@@ -5,16 +5,17 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Depends, Query, Response
 from fastapi.responses import StreamingResponse
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
+from app.api.body import Parsed, body
 from app.api.openapi import documented, problems
 from app.api.principal import Admin, Auditor, Given
 from app.api.services import Services
-from app.api.wire import CursorIn, Limit, cursor_place, cursor_text, iso, json_response
+from app.api.wire import CursorIn, Limit, WireRequest, cursor_place, cursor_text, iso, json_response
 from app.ledger.chain import SYSTEM_BOOK, Entry
-from app.ledger.verify import to_line, verify
+from app.ledger.lines import to_line
 
 router = APIRouter(tags=["ledger"])
 
@@ -47,18 +48,49 @@ class EntriesResponse(BaseModel):
 
 
 class FindingResponse(BaseModel):
+    """What disagrees, and where: a book, and in it an entry, an account, or a charge or ask."""
+
     book: str
     seq: int | None
     account: str | None
     problem: str
+    charge: str | None
+
+
+class AnchorsResponse(BaseModel):
+    points: int
+    stopped: bool
 
 
 class VerifyResponse(BaseModel):
+    """`not_covered` counts what was stored before it was recorded in a chain, by what it is.
+    `anchors` says how many points of the anchors were compared with the ledger, and whether
+    charging is stopped because it lacks what they have seen."""
+
     sound: bool
     entries: int
     books: int
     accounts: int
+    charges: int
     findings: list[FindingResponse]
+    not_covered: dict[str, int]
+    anchors: AnchorsResponse
+
+
+class ReconcileRequest(WireRequest):
+    """Why the ledger was behind: a restored backup, a failover."""
+
+    reason: Annotated[str, Field(min_length=1, max_length=1000)]
+
+
+class ReconciledResponse(BaseModel):
+    """In how many books and accounts a difference was booked, how many open charges and asks were
+    forfeited, and how many streams were closed."""
+
+    books: int
+    accounts: int
+    forfeited: int
+    streams_closed: int
 
 
 @router.get(
@@ -89,8 +121,9 @@ def list_entries(
     **documented("export_ledger", "Everything, as NDJSON", None, extra_problems=problems(404)),
 )
 def export(given: Given, principal: Auditor, dataset: DatasetIn = None) -> Response:
-    """Entries with their hash chain, then books and accounts as they stood at the same instant:
-    enough to verify every total without us (`bursard verify --file`)."""
+    """Entries with their hash chain, then books, accounts and charges as they stood at the same
+    instant, and a last line that counts them: enough to verify every total without us
+    (`bursard verify --file`)."""
     book = _book(given, dataset)
 
     def lines() -> Iterator[str]:
@@ -105,9 +138,33 @@ def export(given: Given, principal: Auditor, dataset: DatasetIn = None) -> Respo
     **documented("verify_ledger", "Recompute everything", VerifyResponse),
 )
 def verify_ledger(given: Given, principal: Admin) -> Response:
-    """Every chain and every total recomputed from the entries; what disagrees is named."""
-    report = verify(given.history.snapshot(None))
-    return json_response({"sound": report.sound, **asdict(report)})
+    """Every chain and every total recomputed from the entries, every row compared with them, and
+    every stored answer with its stamp; what disagrees is named."""
+    report, compared = given.verify_ledger()
+    anchors = {"points": compared.points, "stopped": compared.stopped}
+    return json_response({"sound": report.sound, **asdict(report), "anchors": anchors})
+
+
+@router.post(
+    "/v1/ledger/reconcile",
+    **documented(
+        "reconcile_ledger",
+        "Book what a restored ledger has lost",
+        ReconciledResponse,
+        request=ReconcileRequest,
+        example={"reason": "restored from the backup of Sunday"},
+        extra_problems=problems(409),
+    ),
+)
+def reconcile_ledger(
+    given: Given,
+    principal: Admin,
+    parsed: Annotated[Parsed[ReconcileRequest], Depends(body(ReconcileRequest))],
+) -> Response:
+    """For a ledger that is behind its anchors. What the lost entries had spent is booked on the
+    accounts, open charges are forfeited and open streams closed; then charging goes on. Changes of
+    people, limits and datasets that were lost with it must be made again by hand."""
+    return json_response(asdict(given.reconcile_ledger(principal, reason=parsed.value.reason)))
 
 
 def _book(given: Services, dataset: str | None) -> str | None:

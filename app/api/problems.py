@@ -41,6 +41,7 @@ STATUSES: dict[type[AppError], int] = {
     errors.EngineFailed: 503,
     errors.QuestionForfeited: 503,
     errors.QuestionVoided: 503,
+    errors.LedgerBehind: 503,
     errors.SecretUnavailable: 503,
     errors.StoreUnavailable: 503,
 }

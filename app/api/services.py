@@ -14,10 +14,12 @@ from app.actions.grant_budget import GrantBudget
 from app.actions.open_stream import OpenStream
 from app.actions.preview_queries import PreviewQueries
 from app.actions.preview_stream import PreviewStream
+from app.actions.reconcile_ledger import ReconcileLedger
 from app.actions.refresh_dataset import RefreshDataset
 from app.actions.register_dataset import RegisterDataset
 from app.actions.sample_rows import Choice
 from app.actions.trace_tradeoff import TraceTradeoff
+from app.actions.verify_ledger import VerifyLedger
 from app.actions.withdraw_dataset import WithdrawDataset
 from app.interfaces import (
     Budgets,
@@ -53,6 +55,8 @@ class Services:
     grant_budget: GrantBudget
     book_losses: BookLosses
     trace_tradeoff: TraceTradeoff
+    verify_ledger: VerifyLedger
+    reconcile_ledger: ReconcileLedger
     planner: Planner
     ledger: Ledger
     catalogue: Catalogue

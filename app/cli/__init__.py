@@ -1,4 +1,4 @@
-"""The operator's commands, beside the ledger: serve, demo, migrate, bring data in, keys, verify."""
+"""The operator's commands: serve, demo, migrate, bring data in, keys, verify, reconcile."""
 
 import os
 import socket
@@ -33,13 +33,29 @@ def _stores(settings: Settings) -> Any:
     return Stores(settings)
 
 
+def _ledger(settings: Settings) -> Any:
+    """The stores of a ledger that is there and current, with its anchors."""
+    from app.store.migrate import check_current
+
+    stores = _stores(settings)
+    check_current(stores.database)
+    stores.open_anchors(settings)
+    return stores
+
+
 @cli.command()
 def serve() -> None:
     """Serve the HTTP interface; settings come from the environment (docs/reference.md)."""
     settings = Settings.from_environment()
-    made = _stores(settings).get_ready(settings)
+    stores = _stores(settings)
+    made = stores.get_ready(settings)
     if made is not None:
         print(f"First administrator's key, shown this once and stored nowhere:\n{made}", flush=True)
+    if stores.standing.compare().stopped:
+        print("The ledger is behind its anchors: it was restored from an older copy, or changed.")
+        print(
+            "Nothing is charged until the difference is booked: `bursard reconcile --reason TEXT`."
+        )
     if settings.admin_key is not None and len(settings.admin_key) < ADMIN_KEY_LENGTH_MIN:
         print("BURSAR_ADMIN_KEY is short: whoever guesses it owns this service. Use 32 letters.")
     if settings.lease_seconds <= settings.engine_timeout_seconds:
@@ -132,11 +148,11 @@ def verify(
     file: Annotated[Path | None, typer.Option(help="An export to verify, instead.")] = None,
 ) -> None:
     """Recompute every chain and total; ends with 1 if anything disagrees."""
-    from app.ledger.verify import from_lines
+    from app.ledger.lines import from_lines
     from app.ledger.verify import verify as check
 
     if file is None:
-        report = check(_stores(Settings.from_environment()).history.snapshot(None))
+        report, _ = _ledger(Settings.from_environment()).verify_ledger()
     else:
         try:
             with file.open(encoding="utf-8") as lines:
@@ -145,20 +161,41 @@ def verify(
             print(f"{file}: {error}")
             raise typer.Exit(1) from None
     for finding in report.findings:
-        where = finding.account or finding.seq or ""
+        where = finding.account or finding.charge or finding.seq or ""
         print(f"{finding.book} {where}: {finding.problem}")
     verdict = "sound" if report.sound else f"{len(report.findings)} findings"
-    print(f"{report.entries} entries, {report.books} books, {report.accounts} accounts: {verdict}")
+    for what, number in sorted(report.not_covered.items()):
+        print(f"not covered: {number} {what}")
+    print(
+        f"{report.entries} entries, {report.books} books, {report.accounts} accounts, "
+        f"{report.charges} charges: {verdict}"
+    )
     if not report.sound:
         raise typer.Exit(1)
 
 
 @cli.command()
+def reconcile(
+    reason: Annotated[str, typer.Option(help="Why the ledger was behind its anchors.")],
+) -> None:
+    """Book what a restored ledger has lost, forfeit open charges, and let charging go on."""
+    from app.access import Principal, Role
+
+    operator = Principal("", OPERATOR, Role.ADMIN, "")
+    stores = _ledger(Settings.from_environment())
+    booked = stores.reconcile_ledger(operator, reason=reason)
+    print(
+        f"Booked in {booked.books} books and {booked.accounts} accounts; {booked.forfeited} open "
+        f"charges forfeited, {booked.streams_closed} streams closed. Charging goes on."
+    )
+
+
+@cli.command()
 def export() -> None:
     """Write the whole ledger as NDJSON to standard output."""
-    from app.ledger.verify import to_line
+    from app.ledger.lines import to_line
 
-    for item in _stores(Settings.from_environment()).history.snapshot(None):
+    for item in _ledger(Settings.from_environment()).history.snapshot(None):
         print(to_line(item))
 
 
@@ -170,7 +207,7 @@ def issue(
     import time
 
     expires = None if days is None else time.time_ns() // 1000 + days * 86_400_000_000
-    _, secret = _stores(Settings.from_environment()).people.issue_key(
+    _, secret = _ledger(Settings.from_environment()).people.issue_key(
         OPERATOR, name, expires_at=expires, reason="issued by the operator", request=None, body=""
     )
     print(secret)
@@ -188,7 +225,7 @@ def list_keys(name: str) -> None:
 @keys_cli.command("revoke")
 def revoke(key_id: str) -> None:
     """Revoke a key; it stops working at once."""
-    _stores(Settings.from_environment()).people.revoke_key(OPERATOR, key_id, "by the operator")
+    _ledger(Settings.from_environment()).people.revoke_key(OPERATOR, key_id, "by the operator")
     print(f"{key_id} is revoked.")
 
 

@@ -3,18 +3,46 @@
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import Connection, insert, select, update
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
-from app.errors import Conflict, IdempotencyConflict, StoreUnavailable
+from app.errors import Conflict, IdempotencyConflict, LedgerBehind, StoreUnavailable
+from app.ledger.account import Account
 from app.ledger.chain import FIRST_PREVIOUS, SYSTEM_BOOK, Book, Entry
+from app.ledger.standing import BEHIND
 from app.mechanisms.sampling import secret_text
 from app.store import tables
+from app.store.anchor_lines import BookEnd, book_end, marks_line, terms_line
 from app.store.connect import Database
 from app.store.hot import now_microseconds
+from app.store.statements import is_stopped
+
+
+@dataclass(slots=True)
+class Written:
+    """What a change has written, for the anchor."""
+
+    ends: dict[str, tuple[int, str]] = field(default_factory=dict)  # of books
+    accounts: dict[str, Account] = field(default_factory=dict)
+    marks: dict[str, set[str]] = field(default_factory=dict)  # fingerprints, by their book
+
+    def new_marks(self, book_id: str) -> list[str]:
+        """The fingerprints that lead to a book from now on: its entry lists them."""
+        return sorted(self.marks.get(book_id, ()))
+
+    def book_ends(self) -> list[BookEnd]:
+        found = []
+        for book, (seq, head) in self.ends.items():
+            accounts = [each for each in self.accounts.values() if each.book_id == book]
+            found.append(book_end(book, seq, head, accounts))
+        return found
+
+    def more(self) -> list[str]:
+        grants = [terms_line(account) for account in self.accounts.values()]
+        return [*grants, *(marks_line(book, marks) for book, marks in self.marks.items())]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +51,18 @@ class Change:
 
     connection: Connection
     now: int
+    written: Written = field(default_factory=Written)
 
     def raise_catalogue(self) -> None:
         """Every process hears of it before its next charge."""
         installation = tables.installation
         self.connection.execute(update(installation).values(catalogue=installation.c.catalogue + 1))
+
+    def must_be_open(self) -> None:
+        """What is registered while the ledger lacks a part of itself could miss its old loss."""
+        standing = self.connection.execute(select(tables.installation.c.standing)).scalar_one()
+        if is_stopped(standing):
+            raise LedgerBehind(f"Nothing is registered now: {BEHIND}.")
 
     def append(self, book_id: str, *, kind: str, actor: str, body: dict[str, Any]) -> Entry:
         books, entries = tables.books, tables.entries
@@ -51,6 +86,7 @@ class Change:
             .where(books.c.id == book.id)
             .values(seq=book.seq, head=book.head, last_at=book.last_at)
         )
+        self.written.ends[book.id] = book.seq, book.head
         return entry
 
     def open_book(self, book_id: str, actor: str) -> None:
@@ -94,6 +130,8 @@ class Administration:
             if catalogue:
                 change.raise_catalogue()
             yield change
+        if self._database.anchors is not None and change.written.ends:
+            self._database.anchors.append(change.written.book_ends(), None, change.written.more())
 
 
 @contextmanager
@@ -113,7 +151,9 @@ def install(database: Database) -> None:
     with suppress(IntegrityError), database.writing() as connection:
         if connection.execute(select(tables.installation.c.id)).first() is None:
             connection.execute(
-                insert(tables.installation).values(id=1, secret=secret_text(32), catalogue=1)
+                insert(tables.installation).values(
+                    id=1, secret=secret_text(32), catalogue=1, standing=0
+                )
             )
             Change(connection, now_microseconds()).open_book(SYSTEM_BOOK, "bursar")
 

@@ -73,16 +73,16 @@ class Budgets:
         """The account after the grant, and whether it is new. History is never rewritten."""
         with self._administration.change(catalogue=False) as change:
             place = account_id(dataset.book_id, holder)
-            before = _locked(change, place)
+            before = locked_account(change, place)
             if before is None:  # those who make new ones wait for one another, and then look again
                 change.raise_catalogue()
-                before = _locked(change, place)
+                before = locked_account(change, place)
             precondition.must_hold(None if before is None else before.version)
             after = _granted(before, dataset, holder, shown, currency, wish)
-            _write(change, after, new=before is None)
+            write_account(change, after, new=before is None)
             if before is not None and before.currency != currency:
                 change.raise_catalogue()  # the planner's choice may hang on it
-                _write_cells(change, after)
+                write_cells(change, after)
             must_be_there(change, dataset)
             change.append(
                 dataset.book_id,
@@ -115,13 +115,15 @@ class Budgets:
         with self._administration.change(catalogue=False) as change:
             if (earlier := change.remembered(request, body)) is not None:
                 return int(earlier)
-            found = [_locked(change, account_id(dataset.book_id, h)) for h in sorted(holders)]
+            found = [
+                locked_account(change, account_id(dataset.book_id, h)) for h in sorted(holders)
+            ]
             accounts = [account for account in found if account is not None]
             if len(accounts) != len(holders):
                 raise NotFound("There is no such budget: grant it first.")
             after = [account.book(losses) for account in accounts]
             for account in after:
-                _write(change, account, new=False)
+                write_account(change, account, new=False)
             must_be_there(change, dataset)
             entry = change.append(
                 dataset.book_id,
@@ -171,7 +173,7 @@ def _granted(
     return before._replace(currency=currency, terms=terms, balance=balance, version=version)
 
 
-def _locked(change: Change, wanted: str) -> Account | None:
+def locked_account(change: Change, wanted: str) -> Account | None:
     table = tables.accounts
     row = change.connection.execute(
         select(table).where(table.c.id == wanted).with_for_update()
@@ -181,7 +183,8 @@ def _locked(change: Change, wanted: str) -> Account | None:
     return account_from(row, read_cells(change.connection, {wanted}).get(wanted, {}))
 
 
-def _write(change: Change, account: Account, *, new: bool) -> None:
+def write_account(change: Change, account: Account, *, new: bool) -> None:
+    change.written.accounts[account.id] = account
     epsilon, delta, curve = spend_columns(account.balance.common)
     values: dict[str, Any] = {
         "currency": account.currency,
@@ -210,7 +213,7 @@ def _write(change: Change, account: Account, *, new: bool) -> None:
     )
 
 
-def _write_cells(change: Change, account: Account) -> None:
+def write_cells(change: Change, account: Account) -> None:
     """All of them anew, in the currency that the account has now."""
     table = tables.cells
     change.connection.execute(delete(table).where(table.c.account_id == account.id))

@@ -102,7 +102,7 @@ class Catalogue:
 
 
 async def _read_number(hot: HotConnection, sql: Statements) -> int:
-    (((number, _),),) = await hot.read([(sql.clock, ())])
+    (((number, *_),),) = await hot.read([(sql.clock, ())])
     return int(number)
 
 

@@ -11,11 +11,14 @@ from app.ledger.account import Account
 from app.ledger.balance import Cells
 from app.ledger.chain import Book, Entry, canonical
 from app.ledger.protocol import ChargeOrder, ProgressOrder, QuestionOrder, Settled, State, VoidOrder
+from app.ledger.stamp import StampChain
 from app.ledger.stream_protocol import NewStream
+from app.store.anchor_files import AnchorFiles
+from app.store.anchor_lines import BookEnd
 from app.store.budgets import accounts_from_tuples, spend_columns
 from app.store.hot import Read, Write, now_microseconds
 from app.store.known import Known, touched
-from app.store.statements import Statements
+from app.store.statements import Statements, is_stopped
 
 _CHARGE = (
     *("request", "id", "body_hash", "state", "attempt", "lease_until", "version_id", "charged"),
@@ -37,13 +40,22 @@ def _many(values: Sequence[str]) -> tuple[str]:
 class ChargeRows:
     """The state of one transaction while its orders are decided (`settle_charges.py`)."""
 
-    def __init__(self, orders: Sequence[QuestionOrder], sql: Statements) -> None:
+    def __init__(
+        self,
+        orders: Sequence[QuestionOrder],
+        sql: Statements,
+        stamps: StampChain,
+        anchors: AnchorFiles | None = None,
+    ) -> None:
         self._sql = sql
+        self._stamps = stamps
+        self._anchors = anchors
         self._charge_orders = [o for o in orders if isinstance(o, ChargeOrder)]
         self._settle_orders = [o for o in orders if not isinstance(o, ChargeOrder)]
         self._reading: list[str] = []
         self.catalogue = 0
         self.now = 0
+        self.stopped = False  # is the ledger behind its anchors: then nothing new is charged
         self._by_request: dict[str, dict[str, Any]] = {}
         self._by_id: dict[str, dict[str, Any]] = {}  # the same rows: one state for each charge
         self._reusable: dict[str, tuple[str, str, str]] = {}
@@ -65,6 +77,7 @@ class ChargeRows:
         self._assumed = False
         self.charged = False
         self.recorded = False
+        self._written: tuple[list[Row], list[Row]] = [], []  # accounts and cells
 
     # Reading, under locks
 
@@ -95,7 +108,7 @@ class ChargeRows:
     def load(self, rows: list[list[Any]]) -> None:
         sql = self._sql
         found = dict(zip(self._reading, rows, strict=True))
-        ((self.catalogue, database_now),) = found[sql.clock]
+        ((self.catalogue, database_now, standing),) = found[sql.clock]
         self.now = database_now or now_microseconds()
         for values in found.get(sql.charges_by_request, []):
             row = dict(zip(_CHARGE, values, strict=True))
@@ -110,6 +123,9 @@ class ChargeRows:
             self._accounts[account.id] = account
         self._books = {row[0]: Book(*row) for row in found.get(sql.books, [])}
         self._heads = {book.id: book.head for book in self._books.values()}
+        self.stopped = is_stopped(standing)
+        if self._anchors is not None and self._anchors.has_lost(standing, self._books.values()):
+            self.stopped = True
 
     def assume(self, known: Known) -> None:
         """Instead of reading: what is written then holds only if it is so."""
@@ -162,6 +178,7 @@ class ChargeRows:
         reused_from: str | None = None,
         *,
         settled_at: int | None = None,
+        stamp: str | None = None,
     ) -> None:
         free = reused_from is not None
         row = (
@@ -183,6 +200,7 @@ class ChargeRows:
             reused_from,
             self.now,
             settled_at,
+            stamp,
         )
         self._new_charges.append(row)
         self._by_request[order.request] = self._by_id[order.charge_id] = {
@@ -217,12 +235,8 @@ class ChargeRows:
             (account, cell, *spend_columns(self._accounts[account].balance.cells[cell]))
             for account, cell in sorted(self._touched_cells)
         ]
-        changed = {entry.book_id for entry in self._entries}
-        books = [
-            (b.seq, b.head, b.last_at, b.id)
-            for b in (self._books[each] for each in sorted(self._books))
-            if b.id in changed
-        ]
+        books = [(b.seq, b.head, b.last_at, b.id) for b in self._written_books()]
+        self._written = accounts, cells
         pairs: list[Write] = [
             *self._totals(accounts, books),
             (sql.put_cell, cells),
@@ -235,6 +249,28 @@ class ChargeRows:
             (sql.insert_entry, self._entries),
         ]
         return [(statement, rows) for statement, rows in pairs if rows]
+
+    def _written_books(self) -> list[Book]:
+        changed = {entry.book_id for entry in self._entries}
+        return [self._books[each] for each in sorted(self._books) if each in changed]
+
+    def ends(self) -> list[BookEnd]:
+        """For the anchor, once the batch is committed: where it has left each book, and what the
+        accounts that it has written have spent."""
+        accounts, cells = self._written
+        known = self._accounts
+        spent = [(each[5], known[each[5]].currency, each[0], each[1], each[2]) for each in accounts]
+        books = self._written_books()
+        if len(books) == 1:  # as almost always
+            (book,) = books
+            return [BookEnd(book.id, book.seq, book.head, spent, cells)]
+        found = []
+        for book in books:
+            place = f"{book.id}/"
+            own = [each for each in spent if each[0].startswith(place)]
+            by_cell = [each for each in cells if each[0].startswith(place)]
+            found.append(BookEnd(book.id, book.seq, book.head, own, by_cell))
+        return found
 
     def _totals(self, accounts: list[Row], books: list[Row]) -> list[Write]:
         """Before anything is inserted, and in the order of the locks: who holds some must not wait

@@ -13,6 +13,8 @@ from app.ledger.loss_record import COUNTED, loss_record
 from app.ledger.protocol import ChargeOrder
 
 KEPT_MAX = 4096
+# Where the digest of what was asked goes. No name can hold these letters: its quotes are escaped.
+_ASKED = '"row":"'
 _EVERYBODY_TOLD = canonical({"holder": EVERYBODY, "spent": None, "remaining": None})
 
 
@@ -20,12 +22,13 @@ class ChargeTexts(NamedTuple):
     """Canonical JSON around what differs from charge to charge."""
 
     before: str  # of the entry's body, up to the charge's own id
+    between: str  # up to the digest of what was asked
     after: str
     price: str  # members of `charged` beside `accounts`
     theorem: str
 
-    def body(self, charge_id: str) -> str:
-        return f"{self.before}{charge_id}{self.after}"
+    def body(self, charge_id: str, asked: str) -> str:
+        return f"{self.before}{charge_id}{self.between}{asked}{self.after}"
 
     def charged(self, paid: list[Account], entry: Entry) -> str:
         """Only the asker's own balances are told: what everybody has left would show what others
@@ -68,10 +71,13 @@ def _write(order: ChargeOrder, paid: list[Account]) -> ChargeTexts:
         "cells": order.cells,
         **loss_record(order.loss, frozenset(account.currency for account in paid)),
         **order.record,
+        "row": "",
     }
-    before, _, after = canonical(body).partition(order.charge_id)
+    before, _, rest = canonical(body).partition(order.charge_id)
+    between, _, after = rest.partition(_ASKED)
+    between += _ASKED
     price = canonical({"cells": order.cells_shown, **order.loss.wire()})[1:-1]
     theorems = dict.fromkeys([order.theorem, *(account.rule.theorem for account in paid)])
     if order.cells is not None:
         theorems[PARALLEL] = None
-    return ChargeTexts(before, after, price, canonical("; ".join(theorems)))
+    return ChargeTexts(before, between, after, price, canonical("; ".join(theorems)))

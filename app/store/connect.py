@@ -18,6 +18,7 @@ from sqlalchemy.engine import URL, make_url
 
 from app.errors import StoreUnavailable
 from app.store import sqlite_driver
+from app.store.anchor_files import AnchorFiles
 
 SQLITE_MIN = (3, 51, 3)
 LOCK_TIMEOUT_MS = 10_000
@@ -42,6 +43,8 @@ class FileLock:
 
 class Database:
     """One ledger database: an engine, and how to begin a transaction on it."""
+
+    anchors: AnchorFiles | None = None  # that whoever commits tells of it
 
     def __init__(self, url: str) -> None:
         parsed = make_url(url)

@@ -108,6 +108,7 @@ class Datasets:
         with self._administration.change() as change:
             if (earlier := change.remembered(request, body)) is not None:
                 return _repeated(change.connection, earlier)
+            change.must_be_open()
             table = tables.datasets
             taken = change.connection.execute(
                 select(table.c.id).where(table.c.folded == folded(dataset.name))
@@ -136,6 +137,7 @@ class Datasets:
                         "source": asdict(stored.source),
                         "version": stored.version.id,
                         "fingerprint": marks[0],
+                        "fingerprints": change.written.new_marks(stored.book_id),
                     },
                     "reason": reason,
                 },
@@ -158,6 +160,7 @@ class Datasets:
             if find_dataset(change.connection, before.name).version.id != before.version.id:
                 raise Conflict("Another epoch was appended meanwhile; look again.")
             must_be_the_only_name_with_cells(change.connection, before)
+            change.must_be_open()
             known = tables.fingerprints
             together = marked(change, *(f"content {each}" for each in inspection.together))
             contents = marked(change, *(f"content {each}" for each in inspection.contents))
@@ -199,6 +202,7 @@ class Datasets:
                         "epoch": version.number,
                         "path": version.appended[-1].path,
                         "fingerprint": together[0],
+                        "fingerprints": change.written.new_marks(before.book_id),
                     },
                     "reason": reason,
                 },
@@ -218,6 +222,7 @@ class Datasets:
         with self._administration.change() as change:
             if find_dataset(change.connection, before.name).version.id != before.version.id:
                 raise Conflict("Another version was declared meanwhile; look again.")
+            change.must_be_open()
             marks = marks_of(change, inspection)
             known = tables.fingerprints
             rows = change.connection.execute(select(known).where(known.c.fingerprint.in_(marks)))
@@ -232,7 +237,11 @@ class Datasets:
                 body={
                     "dataset": before.name,
                     "before": {"version": before.version.id},
-                    "after": {"version": after.version.id, "fingerprint": marks[0]},
+                    "after": {
+                        "version": after.version.id,
+                        "fingerprint": marks[0],
+                        "fingerprints": change.written.new_marks(before.book_id),
+                    },
                     "reason": reason,
                 },
             )
@@ -244,6 +253,7 @@ class Datasets:
         """The dataset's version from now on, and what its rows are known by."""
         for mark in sorted(new_marks):
             row = {"fingerprint": mark, "book_id": after.book_id}
+            change.written.marks.setdefault(after.book_id, set()).add(mark)
             change.connection.execute(insert(tables.fingerprints).values(row))
         self._insert_version(change, after, fingerprint)
         table = tables.datasets

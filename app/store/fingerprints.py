@@ -41,6 +41,7 @@ def book_of(change: Change, actor: str, dataset: Dataset, inspection: Inspection
             select(known.c.fingerprint).where(known.c.fingerprint == mark)
         ).first():
             connection.execute(insert(known).values(fingerprint=mark, book_id=book_id))
+            change.written.marks.setdefault(book_id, set()).add(mark)
     return book_id
 
 

@@ -6,17 +6,15 @@ from typing import Any
 from sqlalchemy import Select, literal_column, select, tuple_
 
 from app.errors import NotFound
-from app.ledger.chain import Book, Entry
+from app.ledger.chain import Entry
+from app.ledger.lines import Line
 from app.ledger.protocol import State
 from app.ledger.records import Asked
-from app.ledger.verify import Line, Scope
 from app.store import tables
 from app.store.administration import store_errors
-from app.store.budgets import account_from, read_cells
 from app.store.connect import Database
 from app.store.hot import now_microseconds
-
-CHUNK = 1000
+from app.store.snapshot import entry_from, snapshot
 
 
 class History:
@@ -39,36 +37,10 @@ class History:
             rows = connection.execute(statement.limit(limit)).all()
         return [entry_from(row) for row in rows]
 
-    def snapshot(self, book_id: str | None) -> Iterator[Line]:
-        """All entries, then books and accounts, all as they stood at one instant."""
-        with store_errors(), self._database.reading() as connection:
-            yield Scope(book_id)
-            entries, accounts = tables.entries, tables.accounts
-            after = ("", 0)
-            while True:
-                statement = select(entries).where(
-                    tuple_(entries.c.book_id, entries.c.seq) > tuple_(*after)
-                )
-                if book_id is not None:
-                    statement = statement.where(entries.c.book_id == book_id)
-                rows = connection.execute(
-                    statement.order_by(entries.c.book_id, entries.c.seq).limit(CHUNK)
-                ).all()
-                yield from map(entry_from, rows)
-                if len(rows) < CHUNK:
-                    break
-                after = rows[-1].book_id, rows[-1].seq
-            all_books = select(tables.books).order_by(tables.books.c.id)
-            all_accounts = select(accounts).order_by(accounts.c.id)
-            if book_id is not None:
-                all_books = all_books.where(tables.books.c.id == book_id)
-                all_accounts = all_accounts.where(accounts.c.book_id == book_id)
-            for row in connection.execute(all_books).all():
-                yield Book(row.id, row.seq, row.head, row.last_at)
-            rows = connection.execute(all_accounts).all()
-            cells = read_cells(connection, None if book_id is None else {row.id for row in rows})
-            for row in rows:
-                yield account_from(row, cells.get(row.id, {}))
+    def snapshot(self, book_id: str | None, *, stored: bool = False) -> Iterator[Line]:
+        """The whole ledger or one book of it as it stood at one instant: what an export shows, or
+        with `stored` all that verification compares."""
+        return snapshot(self._database, book_id, stored=stored)
 
     def asked(self, *, analyst_id: str | None, after: str | None, limit: int) -> list[Asked]:
         """Questions, newest first."""
@@ -144,7 +116,3 @@ def _asked_from(row: Any) -> Asked:
         None if row.progress_steps is None else (row.progress_step, row.progress_steps),
         row.cancel_asked_at,
     )
-
-
-def entry_from(row: Any) -> Entry:
-    return Entry(row.book_id, row.seq, row.at, row.kind, row.text, row.hash)

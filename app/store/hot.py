@@ -14,6 +14,7 @@ import time
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from app.ledger.stamp import StampChain
 from app.store.known import Known
 
 Read = tuple[str, Sequence[Any]]
@@ -37,6 +38,7 @@ class HotConnection(Protocol):
     """Used from one event loop, for one thing at a time."""
 
     known: Known
+    stamps: StampChain | None  # of what this connection settles; begun with its first batch
 
     async def begin(self) -> None:
         """Without reading: where that would be a journey, with the first write."""

@@ -13,6 +13,7 @@ import psycopg
 import psycopg.pq
 from psycopg.pq import ExecStatus
 
+from app.ledger.stamp import StampChain
 from app.store.connect import IDLE_IN_TRANSACTION_MS, LOCK_TIMEOUT_MS, Database
 from app.store.hot import Broken, Changed, Clash, Read, Rows, Write
 from app.store.known import Known
@@ -34,6 +35,7 @@ class HotPostgres:
         except psycopg.Error:
             raise Broken from None
         self.known = Known()
+        self.stamps: StampChain | None = None
         self._native = self._connection.pgconn
         self._names: dict[str, bytes] = {}
         self._first: list[Run] = []  # to be sent with the next write

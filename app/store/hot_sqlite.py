@@ -8,6 +8,7 @@ from typing import Any
 
 import apsw
 
+from app.ledger.stamp import StampChain
 from app.store import sqlite_driver
 from app.store.connect import Database, prepare_sqlite
 from app.store.hot import Broken, Changed, Clash, Read, Rows, Write, now_microseconds
@@ -25,6 +26,7 @@ class HotSQLite:
         prepare_sqlite(self._connection)
         self._native = self._connection.native
         self.known = Known(now_microseconds)
+        self.stamps: StampChain | None = None
         sql = statements(sqlite=True)
         self._guards = (sql.keep_account, sql.keep_book, sql.nothing_to_reuse)
         self._lock = os.open(database.write_lock.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

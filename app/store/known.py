@@ -42,9 +42,14 @@ class Known:
         self._asked: set[str] = set()  # requests, and keys of plans: they may have an answer
         self._ahead = 0  # of our own clock, in microseconds
         self._doubted = 0
+        # Was charging stopped when it was last read? Whatever stops it or lets it go on raises the
+        # catalogue number, so it is still so where that number is.
+        self.stopped = False
 
     def covers(self, orders: Sequence[Order]) -> bool:
         """Is all that these orders hang on known? Of charges alone."""
+        if self.stopped:
+            return False
         if self._doubted:
             self._doubted -= 1
             return False

@@ -11,7 +11,9 @@ from collections.abc import Sequence
 from app.errors import AppError
 from app.faults import reach
 from app.ledger.protocol import Order, Outcome, Settled
+from app.ledger.stamp import StampChain, new_chain, stamp_key
 from app.ledger.stream_protocol import StreamOrder
+from app.store.anchor_files import AnchorFiles
 from app.store.hot import Changed, Clash, HotConnection
 from app.store.settle_asks import AskBatch
 from app.store.settle_charges import ChargeBatch
@@ -20,12 +22,19 @@ from app.store.statements import Statements
 Result = Outcome | AppError
 
 
-async def settle(orders: Sequence[Order], hot: HotConnection, sql: Statements) -> list[Result]:
+async def settle(
+    orders: Sequence[Order],
+    hot: HotConnection,
+    sql: Statements,
+    anchors: AnchorFiles | None = None,
+) -> list[Result]:
+    if hot.stamps is None:
+        hot.stamps = await _new_chain(hot, sql)
     if hot.known.covers(orders):
-        results = await _on_what_is_known(orders, hot, sql)
+        results = await _on_what_is_known(orders, hot, sql, anchors)
         if results is not None:
             return results
-    batch = _Batch(orders, sql)
+    batch = _Batch(orders, sql, hot.stamps, anchors)
     try:
         await batch.read(hot)
         return await batch.commit(hot, batch.decide())
@@ -34,11 +43,19 @@ async def settle(orders: Sequence[Order], hot: HotConnection, sql: Statements) -
         raise
 
 
+async def _new_chain(hot: HotConnection, sql: Statements) -> StampChain:
+    """Each connection begins its own: after a commit whose outcome is unknown nobody knows where
+    the old chain ends."""
+    (((secret,),),) = await hot.read([(sql.identity, ())])
+    return new_chain(stamp_key(secret))
+
+
 async def _on_what_is_known(
-    orders: Sequence[Order], hot: HotConnection, sql: Statements
+    orders: Sequence[Order], hot: HotConnection, sql: Statements, anchors: AnchorFiles | None
 ) -> list[Result] | None:
     """None if not all are charged: what is refused, or was asked before, only reading can tell."""
-    batch = _Batch(orders, sql)
+    assert hot.stamps is not None
+    batch = _Batch(orders, sql, hot.stamps, anchors)
     try:
         await hot.begin()
         batch.charges.assume(hot.known)
@@ -65,10 +82,21 @@ async def _undo(hot: HotConnection) -> None:
 class _Batch:
     """Charges and asks that are committed together."""
 
-    def __init__(self, orders: Sequence[Order], sql: Statements) -> None:
+    def __init__(
+        self,
+        orders: Sequence[Order],
+        sql: Statements,
+        stamps: StampChain,
+        anchors: AnchorFiles | None,
+    ) -> None:
         self._orders = orders
-        self.charges = ChargeBatch([o for o in orders if not isinstance(o, StreamOrder)], sql)
-        self._asks = AskBatch([o for o in orders if isinstance(o, StreamOrder)], sql)
+        self._anchors = anchors
+        self._stamps = stamps.copy()  # it counts once the batch is committed
+        self._stamped_before = stamps.seq
+        about_charges = [o for o in orders if not isinstance(o, StreamOrder)]
+        self.charges = ChargeBatch(about_charges, sql, self._stamps, anchors)
+        about_streams = [o for o in orders if isinstance(o, StreamOrder)]
+        self._asks = AskBatch(about_streams, sql, self._stamps)
 
     async def read(self, hot: HotConnection) -> None:
         """Under locks, which are held until the commit."""
@@ -76,8 +104,14 @@ class _Batch:
         reads = charges.reads()
         rows = await hot.begin_and_read([*reads, *asks.reads()])
         charges.load(rows[: len(reads)])
-        asks.load(rows[len(reads) :], now=charges.now, catalogue=charges.catalogue)
+        asks.load(
+            rows[len(reads) :],
+            now=charges.now,
+            catalogue=charges.catalogue,
+            stopped=charges.stopped,
+        )
         hot.known.read_clock(charges.now)
+        hot.known.stopped = charges.stopped
 
     def decide(self) -> list[Result]:
         return [
@@ -98,13 +132,21 @@ class _Batch:
         stored = await hot.write_and_commit(
             [*charges.writes(), *asks.writes()], [*after, *asks.reads_after()]
         )
+        hot.stamps = self._stamps
         charges.teach(hot.known)
         if charges.charged or asks.claimed:
             reach("F3")
         if charges.recorded or asks.recorded:
             reach("F9")
+        self._anchor()
         found = charges.stored(stored[: len(after)])
         return _concluded(results, found | asks.stored(stored[len(after) :]))
+
+    def _anchor(self) -> None:
+        """After the commit, so that an anchor is never ahead of the ledger."""
+        if self._anchors is not None:
+            stamped = self._stamps.seq != self._stamped_before
+            self._anchors.append_soon(self.charges.ends, self._stamps if stamped else None)
 
 
 def _concluded(results: list[Result], found: dict[str, Settled]) -> list[Result]:

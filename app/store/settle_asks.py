@@ -11,12 +11,14 @@ from typing import Any
 from app.errors import (
     AppError,
     IdempotencyConflict,
+    LedgerBehind,
     NotFound,
     StillRunning,
     StreamEnded,
 )
 from app.ledger.chain import canonical
 from app.ledger.protocol import ATTEMPTS_MAX, Settled, Stale, State
+from app.ledger.stamp import StampChain, ask_content
 from app.ledger.stream_protocol import (
     AnswerAskOrder,
     Busy,
@@ -29,6 +31,7 @@ from app.ledger.stream_protocol import (
     StreamOutcome,
 )
 from app.store.hot import Read, Write
+from app.store.settle_charges import LEDGER_BEHIND
 from app.store.statements import Statements
 from app.store.time_grid import leaves_at
 
@@ -81,8 +84,10 @@ def _many(values: Sequence[str]) -> tuple[str]:
 class AskBatch:
     """The state of one transaction's streams while its orders are decided."""
 
-    def __init__(self, orders: Sequence[StreamOrder], sql: Statements) -> None:
+    def __init__(self, orders: Sequence[StreamOrder], sql: Statements, stamps: StampChain) -> None:
         self._sql = sql
+        self._stamps = stamps
+        self._stopped = False  # is the ledger behind its anchors
         self._orders = orders
         self._now = 0
         self._catalogue = 0
@@ -118,8 +123,10 @@ class AskBatch:
     def _settling(self) -> list[str]:
         return [o.ask_id for o in self._orders if isinstance(o, AnswerAskOrder | ForfeitAskOrder)]
 
-    def load(self, rows: list[list[Any]], *, now: int, catalogue: int) -> None:
-        self._now, self._catalogue = now, catalogue
+    def load(
+        self, rows: list[list[Any]], *, now: int, catalogue: int, stopped: bool = False
+    ) -> None:
+        self._now, self._catalogue, self._stopped = now, catalogue, stopped
         if not rows:
             return
         streams, by_request, by_id, nodes = rows
@@ -174,6 +181,8 @@ class AskBatch:
             raise StreamEnded("This stream has ended: nothing more is answered, nothing was used.")
         if order.refusal is not None:
             raise order.refusal
+        if self._stopped:
+            raise LedgerBehind(LEDGER_BEHIND)
         if stream.asks_left is not None:
             stream.asks_left -= 1
         ask = _Ask(
@@ -217,9 +226,12 @@ class AskBatch:
         held = self._held(stream)
         if held is not None:
             return held
+        if self._stopped:
+            raise LedgerBehind(LEDGER_BEHIND)
         if stream.over or ask.attempt >= ATTEMPTS_MAX:
             ask.state, ask.settled_at = State.FORFEITED.value, self._now
-            self._settlements.append((ask.state, None, self._now, ask.id, ask.attempt))
+            stamp = self._stamps.stamp(ask.id, ask.state, self._now)
+            self._settlements.append((ask.state, None, self._now, stamp, ask.id, ask.attempt))
             return Settled(ask.id, State.FORFEITED, None)
         ask.attempt += 1
         self._hold(order, ask, stream)
@@ -253,7 +265,11 @@ class AskBatch:
             self._earliest[order.ask_id] = at
 
     def _settle(
-        self, order: AnswerAskOrder | ForfeitAskOrder, state: State, answer: str | None
+        self,
+        order: AnswerAskOrder | ForfeitAskOrder,
+        state: State,
+        answer: str | None,
+        *stored: str,
     ) -> _Stream | None:
         """The stream, if this attempt may still settle the ask: it was neither taken over nor
         settled, and nobody has held the stream since."""
@@ -265,7 +281,8 @@ class AskBatch:
             return None
         at = leaves_at(self._now, since=ask.created_at, leaving=order.leaving)
         ask.state, ask.answer, ask.settled_at = state.value, answer, at
-        self._settlements.append((state.value, answer, at, ask.id, ask.attempt))
+        stamp = self._stamps.stamp(ask.id, state.value, at, *stored)
+        self._settlements.append((state.value, answer, at, stamp, ask.id, ask.attempt))
         stream.version += 1
         stream.held_until = at  # until then nothing tells what the stream has become
         self._changed.add(stream.id)
@@ -275,7 +292,11 @@ class AskBatch:
         ask_stream = self._streams.get(order.stream_id)
         if ask_stream is not None and ask_stream.over:
             return  # closed meanwhile; its asks are forfeited
-        stream = self._settle(order, State.ANSWERED, order.answer)
+        if self._stopped:  # the ask may have been answered already, in what was lost
+            self._settle(order, State.FORFEITED, None)
+            return
+        stored = ask_content(order.answer, order.nodes)
+        stream = self._settle(order, State.ANSWERED, order.answer, *stored)
         if stream is None:
             return
         if order.crossed:
@@ -283,7 +304,7 @@ class AskBatch:
             stream.crossings_left -= 1
             stream.crossed_at = stream.held_until
         for (first, last), noisy in order.nodes.items():
-            self._new_nodes.append((stream.id, first, last, noisy))
+            self._new_nodes.append((stream.id, first, last, noisy, order.ask_id))
             self._nodes.setdefault(stream.id, {})[first, last] = noisy
 
     def _close(self, order: CloseOrder) -> Closed:

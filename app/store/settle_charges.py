@@ -5,6 +5,7 @@ from typing import Any
 from app.errors import (
     AppError,
     IdempotencyConflict,
+    LedgerBehind,
     NoGrant,
     NotFound,
     SourceChanged,
@@ -30,12 +31,15 @@ from app.ledger.protocol import (
     State,
     VoidOrder,
 )
+from app.ledger.stamp import asked_digest, reused_content, stored_with
+from app.ledger.standing import BEHIND
 from app.store.charge_rows import ChargeRows
 from app.store.charge_texts import charge_texts
 from app.store.time_grid import leaves_at, on_grid
 
 Result = Outcome | AppError
 STILL_RUNNING = "The first attempt at this question is still running."
+LEDGER_BEHIND = f"Nothing was charged: {BEHIND}."
 UNKNOWN_QUESTION = "There is no question of this id."
 # How long to wait is always told the same: the lease that is left would tell when the work is done.
 RETRY_SECONDS = 1
@@ -66,7 +70,8 @@ class ChargeBatch(ChargeRows):
                 case ChargeOrder():
                     return self._charge(order)
                 case RecordOrder():
-                    if self._settle(order, State.ANSWERED, order.answer) and order.stream:
+                    stored = stored_with(order.answer, order.stream)
+                    if self._settle(order, State.ANSWERED, order.answer, *stored) and order.stream:
                         self._new_streams.append(self._opened(order.stream))
                     self.recorded = True
                 case ForfeitOrder():
@@ -104,12 +109,17 @@ class ChargeBatch(ChargeRows):
             return self._reuse(order, *self._reusable[order.reuse_key])
         if order.refusal is not None:
             raise order.refusal
+        if self.stopped:
+            raise LedgerBehind(LEDGER_BEHIND)
         paid = [account.admit(order.loss, order.cells) for account in (*granted, everybody)]
         for account in paid:
             self._keep(account, order.cells)
         texts = charge_texts(order, paid)
+        asked = asked_digest(
+            order.request, order.body_hash, order.reuse_key, order.dataset_id, order.question
+        )
         entry = self._books[order.book_id].append_text(
-            kind="charge", actor=order.actor, at=self.now, body=texts.body(order.charge_id)
+            kind="charge", actor=order.actor, at=self.now, body=texts.body(order.charge_id, asked)
         )
         self._entries.append(entry)
         charge = Charged(order.charge_id, 1, order.version_id, texts.charged(paid, entry))
@@ -130,7 +140,9 @@ class ChargeBatch(ChargeRows):
         # Of a grid that begins with the charge the next point is not this instant itself.
         later = self.now + (at_once.grid_seconds > 0)
         at = on_grid(later, since=self.now, grid_seconds=at_once.grid_seconds)
-        self._insert(order, state, charge.charged, answer, settled_at=at)
+        stored = () if answer is None else (answer,)
+        stamp = self._stamps.stamp(order.charge_id, state.value, at, *stored)
+        self._insert(order, state, charge.charged, answer, settled_at=at, stamp=stamp)
         self.recorded = True
         return self._to_be_read(order.charge_id)
 
@@ -147,6 +159,8 @@ class ChargeBatch(ChargeRows):
             return Settled(charge_id, state, earlier["answer"], replayed=True)
         if earlier["lease_until"] > self.now:
             raise _still_running(earlier)
+        if self.stopped:
+            raise LedgerBehind(LEDGER_BEHIND)
         if attempt >= ATTEMPTS_MAX or earlier["cancel_asked_at"] is not None:
             return self._give_up(earlier)
         earlier["attempt"] = attempt + 1
@@ -157,13 +171,17 @@ class ChargeBatch(ChargeRows):
     def _give_up(self, row: dict[str, Any]) -> Settled:
         """Of an attempt that has vanished: nobody can prove that it had read nothing."""
         row["state"], row["settled_at"] = State.FORFEITED.value, self.now
-        ended = (State.FORFEITED.value, None, self.now, row["id"], row["attempt"])
+        stamp = self._stamps.stamp(row["id"], State.FORFEITED.value, self.now)
+        ended = (State.FORFEITED.value, None, self.now, stamp, row["id"], row["attempt"])
         self._settlements.append(ended)
         return Settled(row["id"], State.FORFEITED, None)
 
     def _reuse(self, order: ChargeOrder, charge_id: str, answer: str, charged: str) -> Result:
         # The new key points to the answer; a copy for each asking would fill the disk for free.
-        self._insert(order, State.ANSWERED, charged, answer, charge_id, settled_at=self.now)
+        state, at = State.ANSWERED, self.now
+        stored = reused_content(charge_id, order.request, order.body_hash)
+        stamp = self._stamps.stamp(order.charge_id, state.value, at, *stored)
+        self._insert(order, state, charged, answer, charge_id, settled_at=at, stamp=stamp)
         return Settled(charge_id, State.ANSWERED, answer, reused=True)
 
     def _held(self, charge_id: str, attempt: int) -> bool:
@@ -206,11 +224,16 @@ class ChargeBatch(ChargeRows):
         return on_grid(asked_at, since=row["created_at"], grid_seconds=grid_seconds)
 
     def _settle(
-        self, order: RecordOrder | ForfeitOrder | VoidOrder, wanted: State, answer: str | None
+        self,
+        order: RecordOrder | ForfeitOrder | VoidOrder,
+        wanted: State,
+        answer: str | None,
+        *stored: str | None,
     ) -> bool:
         """Settled as of its public point in time; nothing shows it before. An answer whose question
         was cancelled as of an earlier point is not stored: which of the two wins depends on public
-        times alone."""
+        times alone. Neither is one while the ledger is behind its anchors: the charge may have been
+        answered already, in what was lost."""
         state = wanted
         row = self._by_id.get(order.charge_id)
         if row is None:
@@ -220,10 +243,12 @@ class ChargeBatch(ChargeRows):
         if not self._held(order.charge_id, order.attempt):
             return False
         cancelled_at = self._cancelled_at(row, order.leaving.grid_seconds)
-        if state is State.ANSWERED and cancelled_at is not None and cancelled_at < at:
-            state, answer = State.FORFEITED, None
+        cancelled = cancelled_at is not None and cancelled_at < at
+        if state is State.ANSWERED and (cancelled or self.stopped):
+            state, answer, stored = State.FORFEITED, None, ()
         row["state"], row["answer"], row["settled_at"] = state.value, answer, at
-        self._settlements.append((state.value, answer, at, order.charge_id, order.attempt))
+        stamp = self._stamps.stamp(order.charge_id, state.value, at, *stored)
+        self._settlements.append((state.value, answer, at, stamp, order.charge_id, order.attempt))
         return state is wanted
 
     def _void(self, order: VoidOrder) -> None:

@@ -14,7 +14,7 @@ from app.ledger.chain import Entry
 CHARGE_COLUMNS = [
     *("id", "analyst_id", "request", "body_hash", "reuse_key", "dataset_id", "version_id"),
     *("state", "attempt", "lease_until", "epsilon", "delta", "question", "charged", "answer"),
-    *("reused_from", "created_at", "settled_at"),
+    *("reused_from", "created_at", "settled_at", "stamp"),
 ]
 STREAM_COLUMNS = [
     *("id", "analyst_id", "charge_id", "dataset_id", "kind", "parameters", "secret"),
@@ -25,7 +25,7 @@ ASK_COLUMNS = [
     *("id", "stream_id", "request", "body_hash", "version_id", "state", "attempt", "lease_until"),
     *("fence", "question", "answer", "created_at", "settled_at"),
 ]
-NODE_COLUMNS = ["stream_id", "first_epoch", "last_epoch", "noisy_count"]
+NODE_COLUMNS = ["stream_id", "first_epoch", "last_epoch", "noisy_count", "ask_id"]
 CELL_COLUMNS = ["account_id", "cell", "epsilon_spent", "delta_spent", "curve_spent"]
 ENTRY_COLUMNS = list(Entry._fields)
 CLOCK_LATE_MAX = 1_000_000  # microseconds by which a clock that is not asked may be late
@@ -39,11 +39,17 @@ ACCOUNT = (
 )
 
 
+def is_stopped(standing: int) -> bool:
+    """Whether charging is stopped, by the number of times that it was stopped or went on."""
+    return standing % 2 == 1
+
+
 @dataclass(frozen=True, slots=True)
 class Statements:
     """SQL text of one dialect, by name."""
 
     clock: str
+    identity: str
     charges_by_request: str
     charges_by_id: str
     answers_to_reuse: str
@@ -118,7 +124,8 @@ def statements(*, sqlite: bool) -> Statements:
         return f"UPDATE {table} SET {changed} WHERE {found}{more}"
 
     return Statements(
-        clock=f"SELECT catalogue, {now} FROM installation",
+        clock=f"SELECT catalogue, {now}, standing FROM installation",
+        identity="SELECT secret FROM installation",
         charges_by_request="SELECT c.request, c.id, c.body_hash, c.state, c.attempt, "
         "c.lease_until, c.version_id, c.charged, coalesce(c.answer, original.answer), "
         "c.created_at, c.settled_at, c.analyst_id, c.cancel_asked_at "
@@ -150,7 +157,7 @@ def statements(*, sqlite: bool) -> Statements:
         insert_charge=insert("charges", CHARGE_COLUMNS),
         settle_charge=update(
             "charges",
-            ["state", "answer", "settled_at"],
+            ["state", "answer", "settled_at", "stamp"],
             ["id", "attempt"],
             " AND state = 'charged'",
         ),
@@ -195,7 +202,7 @@ def statements(*, sqlite: bool) -> Statements:
         ),
         settle_ask=update(
             "asks",
-            ["state", "answer", "settled_at"],
+            ["state", "answer", "settled_at", "stamp"],
             ["id", "attempt"],
             " AND state = 'charged'",
         ),

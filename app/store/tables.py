@@ -32,6 +32,8 @@ installation = Table(
     Column("id", Integer, primary_key=True, autoincrement=False),
     Column("secret", Text, nullable=False),
     Column("catalogue", BIG, nullable=False),
+    # Rises when charging is stopped (odd) and when it goes on (even): see `standing.py`.
+    Column("standing", BIG, nullable=False),
     CheckConstraint("id = 1", name="one_row"),
     sqlite_strict=True,
 )
@@ -183,6 +185,7 @@ charges = Table(
     Column("progress_step", Integer),  # of a run that tells how far it is
     Column("progress_steps", Integer),
     Column("cancel_asked_at", BIG),  # when somebody first said that the answer is not wanted
+    Column("stamp", Text),  # of a settled one: its place in a chain of stamps (ledger/stamp.py)
     CheckConstraint(
         "state IN ('charged', 'answered', 'forfeited', 'voided')",
         name="state",
@@ -252,6 +255,7 @@ asks = Table(
     Column("answer", Text),
     Column("created_at", BIG, nullable=False),
     Column("settled_at", BIG),
+    Column("stamp", Text),
     CheckConstraint("state IN ('charged', 'answered', 'forfeited')", name="state"),
     CheckConstraint("(state = 'answered') = (answer IS NOT NULL)", name="answered"),
     sqlite_strict=True,
@@ -265,6 +269,7 @@ nodes = Table(
     Column("first_epoch", Integer, primary_key=True, autoincrement=False),
     Column("last_epoch", Integer, primary_key=True, autoincrement=False),
     Column("noisy_count", BIG, nullable=False),
+    Column("ask_id", Text),  # the ask that drew it, whose stamp covers it
     sqlite_strict=True,
 )
 

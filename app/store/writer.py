@@ -159,7 +159,8 @@ class _Lane:
         """Settle a batch, again on a fresh connection while the outcome is unknown."""
         for attempt in range(TRIES_MAX):
             try:
-                return list(await settle(orders, await self._connected(), self._sql))
+                hot = await self._connected()
+                return list(await settle(orders, hot, self._sql, self._database.anchors))
             except Broken:
                 self._disconnect()
             except Clash:

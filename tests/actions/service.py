@@ -136,7 +136,7 @@ class Service:
         return found[0][1].account
 
     def sound(self) -> bool:
-        return verify(self.stores.history.snapshot(None)).sound
+        return verify(self.stores.history.snapshot(None, stored=True)).sound
 
     def close(self) -> None:
         self.threads.shutdown(wait=True)

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from app.ledger.verify import from_lines, verify
+from app.ledger.lines import from_lines
+from app.ledger.verify import verify
 from app.store.connect import Database
 from app.store.history import History
 from tests.conftest import Template
@@ -75,10 +76,10 @@ def test_an_export_is_verified_offline_and_a_part_of_it_too(story: World, tmp_pa
 
 
 def kinds_of(lines: list[str]) -> list[str]:
-    """What each line is: the kind of an entry, or `book` or `account`."""
+    """What each line is: the kind of an entry, or the type of another line."""
     loaded = [json.loads(line) for line in lines]
     return [
-        json.loads(line["text"])["kind"] if line["type"] == "entry" else line["type"]
+        json.loads(line["text"])["kind"] if line["type"] == "entry" else f"line {line['type']}"
         for line in loaded
     ]
 
@@ -156,11 +157,41 @@ def remove_an_account(lines: list[str]) -> list[str]:
 
 
 def remove_the_end_of_a_book(lines: list[str]) -> list[str]:
-    at = kinds_of(lines).index("book")
+    at = kinds_of(lines).index("line book")
     return lines[:at] + lines[at + 1 :]
 
 
+def remove_a_charge(lines: list[str]) -> list[str]:
+    at = kinds_of(lines).index("line charge")
+    return lines[:at] + lines[at + 1 :]
+
+
+def settle_a_charge_otherwise(lines: list[str]) -> list[str]:
+    at = kinds_of(lines).index("line charge")
+    voided = changed(lines[at], lambda line: line.update(state="voided"))
+    return [*lines[:at], voided, *lines[at + 1 :]]
+
+
+def make_a_charge_cheaper(lines: list[str]) -> list[str]:
+    at = kinds_of(lines).index("line charge")
+    cheaper = changed(lines[at], lambda line: line.update(epsilon=1))
+    return [*lines[:at], cheaper, *lines[at + 1 :]]
+
+
+def cut_the_last_line(lines: list[str]) -> list[str]:
+    return lines[:-1]
+
+
+def cut_after_the_entries(lines: list[str]) -> list[str]:
+    return lines[: kinds_of(lines).index("line book")]
+
+
 SABOTEURS = [
+    remove_a_charge,
+    settle_a_charge_otherwise,
+    make_a_charge_cheaper,
+    cut_the_last_line,
+    cut_after_the_entries,
     edit_an_entry,
     edit_an_entry_and_forge_its_hash,
     remove_an_entry,
@@ -190,6 +221,24 @@ def test_saboteurs_of_an_export_are_all_caught(live: World, tmp_path: Path) -> N
     code, said = verify_file(live, spoilt, tmp_path)  # the last one, by the command
     assert code == 1
     assert "findings" in said
+
+
+@pytest.mark.invariant("I35")
+def test_an_export_that_was_cut_anywhere_is_not_sound(live: World, tmp_path: Path) -> None:
+    made(ask(live.client("ada"), count("people", 0.001, fresh=True), new_key()))
+    lines = export(live)
+    assert verify(from_lines(lines)).sound
+    for length in range(1, len(lines)):
+        assert not verify(from_lines(lines[:length])).sound, f"{length} of {len(lines)} lines"
+    path = tmp_path / "export.ndjson"
+    whole = "".join(line + "\n" for line in lines)
+    for cut in (len(lines[-1]) + 1, len(lines[-1]) // 2, 2):  # at a line's end, and within one
+        path.write_text(whole[:-cut])
+        ran = live.ledger.bursard("verify", "--file", str(path), check=False)
+        assert ran.returncode == 1, cut
+        assert "Traceback" not in ran.stderr
+    path.write_text(whole)
+    assert live.ledger.bursard("verify", "--file", str(path)).returncode == 0
 
 
 def test_a_file_that_is_no_export_is_refused_in_one_line(live: World, tmp_path: Path) -> None:

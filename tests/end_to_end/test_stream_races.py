@@ -129,9 +129,9 @@ UNFENCED = """
 from dataclasses import replace
 from app.store import settle_asks
 settle = settle_asks.AskBatch._settle
-def settle_whatever_came_since(batch, order, state, answer):
+def settle_whatever_came_since(batch, order, state, answer, *stored):
     stream = batch._streams[order.stream_id]
-    return settle(batch, replace(order, fence=stream.version), state, answer)
+    return settle(batch, replace(order, fence=stream.version), state, answer, *stored)
 settle_asks.AskBatch._settle = settle_whatever_came_since
 settle_asks.AskBatch._held = lambda batch, stream: None
 """

@@ -10,8 +10,9 @@ from app.errors import BudgetExhausted
 from app.ledger.account import EVERYBODY, Account
 from app.ledger.balance import Balance, Cells
 from app.ledger.chain import FIRST_PREVIOUS, Book, Entry, link
+from app.ledger.lines import Line, to_line
 from app.ledger.loss_record import loss_record
-from app.ledger.verify import Line, to_line, verify
+from app.ledger.verify import verify
 
 HOLDERS = ["ann", "bob", EVERYBODY]
 Grants = Mapping[str, tuple[str, Wish]]

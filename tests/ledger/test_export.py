@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.ledger.chain import Entry
-from app.ledger.verify import from_lines, verify
+from app.ledger.lines import from_lines
+from app.ledger.verify import verify
 from tests.ledger.books import Made, exported
 from tests.ledger.test_verify import SABOTEURS
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from app.accounting.terms import Terms
 from app.ledger.account import EVERYBODY, Account
 from app.ledger.chain import FIRST_PREVIOUS, Book, Entry, canonical, link
-from app.ledger.verify import Line, Scope, from_lines, verify
+from app.ledger.lines import Line, Scope, from_lines, with_end
+from app.ledger.verify import verify
 from tests.ledger.books import (
     Made,
     account,
@@ -242,9 +243,33 @@ def test_a_book_that_was_opened_cannot_vanish_from_the_whole_ledger() -> None:
     told = system.append(kind="book_opened", actor="x", at=1, body={"book": "b_1"})
     made = Made()
     whole: list[Line] = [Scope(None), told, *made.lines(), system]
+    assert verify(with_end(whole)).sound
+    assert problems(list(with_end([Scope(None), told, system]))) == {
+        "the book's own end is missing"
+    }
+    alone: list[Line] = [Scope("system"), told, system]
+    assert verify(with_end(alone)).sound, "one book alone speaks for itself"
+
+
+def test_a_snapshot_that_was_cut_off_is_not_sound() -> None:
+    system = Book("system", 0, FIRST_PREVIOUS, 0)
+    told = system.append(kind="book_opened", actor="x", at=1, body={"book": "b_1"})
+    free = Made()
+    whole = list(with_end([Scope(None), told, *free.lines(), system]))
     assert verify(whole).sound
-    assert problems([Scope(None), told, system]) == {"the book's own end is missing"}
-    assert verify([Scope("system"), told, system]).sound, "one book alone speaks for itself"
+    for length in range(1, len(whole)):
+        assert not verify(whole[:length]).sound, length
+    assert "a line follows the last one" in problems([*whole, whole[-2]])
+    for index in range(1, len(whole) - 1):
+        assert not verify([*whole[:index], *whole[index + 1 :]]).sound, index
+
+
+def test_an_export_of_an_old_program_has_no_last_line_and_is_said_to_have_none() -> None:
+    system = Book("system", 0, FIRST_PREVIOUS, 0)
+    told = system.append(kind="book_opened", actor="x", at=1, body={"book": "system"})
+    report = verify([Scope(None, format=1), told, system])
+    assert report.sound
+    assert report.not_covered
 
 
 def test_an_amount_beyond_64_bits_is_named_and_breaks_nothing() -> None:

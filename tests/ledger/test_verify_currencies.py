@@ -18,7 +18,8 @@ from app.ledger.account import EVERYBODY, Account
 from app.ledger.balance import Balance
 from app.ledger.chain import Entry, canonical
 from app.ledger.currency_change import carried_over
-from app.ledger.verify import Line, from_lines, verify
+from app.ledger.lines import Line, from_lines
+from app.ledger.verify import verify
 from tests.ledger.books import Made, account, exported, grant, granted, problems, rehashed, said
 
 ONE = Wish(epsilon=Decimal(1), delta=Decimal("1e-6"))

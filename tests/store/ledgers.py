@@ -169,7 +169,7 @@ class Ledger:
             }
 
     def verified(self) -> Report:
-        return verify(self.history.snapshot(self.dataset.book_id))
+        return verify(self.history.snapshot(self.dataset.book_id, stored=True))
 
     def close(self) -> None:
         if self._hot is not None:

@@ -14,8 +14,9 @@ from app.accounting.terms import Terms, Wish
 from app.errors import BudgetExhausted
 from app.ledger.account import EVERYBODY
 from app.ledger.chain import FIRST_PREVIOUS, SYSTEM_BOOK, Book, canonical
-from app.ledger.protocol import State
-from app.ledger.verify import from_lines, to_line, verify
+from app.ledger.lines import from_lines, to_line
+from app.ledger.protocol import AtOnce, State
+from app.ledger.verify import verify
 from app.store.administration import Administration
 from app.store.budgets import Budgets
 from app.store.connect import Database
@@ -24,7 +25,7 @@ from app.store.history import History
 from app.store.migrate import check_current, migrate
 from app.store.people import People
 from tests.queries.cards import card
-from tests.store.ledgers import TENTH, Ledger
+from tests.store.ledgers import TENTH, Ledger, execute
 from tests.store.test_migrations import alembic
 
 LARGEST = 2**63 - 1  # once the largest epsilon that could be granted
@@ -108,7 +109,9 @@ class Old:
             updated_at=AT,
         )
 
-    def charge(self, number: int, epsilon: int, *, voided: bool = False) -> None:
+    def charge(
+        self, number: int, epsilon: int, *, voided: bool = False, answer: str | None = None
+    ) -> None:
         said = {"charge": f"q_{number}", "accounts": ["ann", EVERYBODY], "epsilon": epsilon}
         record = {"query": "count", "mechanism": "laplace"}
         about = {"dataset": "people 1", "version": "v_1", "plan": "p"}
@@ -124,7 +127,9 @@ class Old:
             reuse_key=f"reuse {number}",
             dataset_id="d_1",
             version_id="v_1",
-            state="voided" if voided else "charged",
+            state="voided" if voided else "answered" if answer else "charged",
+            answer=answer,
+            settled_at=AT if voided or answer else None,
             attempt=1,
             lease_until=0,
             epsilon=epsilon,
@@ -143,12 +148,14 @@ def ledger(empty: Database) -> Iterator[Ledger]:
     old.people()
     old.dataset(1, cells={"column": "city", "edges": None})
     old.dataset(2, neighbours="replace_one", rows=100)
+    old.put("fingerprints", fingerprint="f_1", book_id="b_1")
     old.grant("b_1", EVERYBODY, LARGEST, delta=10**12, spent=3 * TENTH)
     old.grant("b_1", "ann", 10 * TENTH, spent=3 * TENTH)
     old.grant("b_2", EVERYBODY, 20 * TENTH)
     old.grant("b_2", "ann", 10 * TENTH)
     old.charge(1, 3 * TENTH)
     old.charge(2, 2 * TENTH, voided=True)
+    old.charge(3, 0, answer='{"value":7}')
     old.finish()
     migrate(empty)
     check_current(empty)
@@ -183,6 +190,25 @@ def test_a_ledger_of_the_first_program_verifies_after_the_migration(ledger: Ledg
     assert everybody.terms.limits == (LARGEST - 1, 10**12), "the largest number is no bound now"
     assert ledger.analysts[0].groups == ()
     assert ledger.analysts[0].role is Role.ANALYST
+
+
+def test_what_the_first_program_never_recorded_is_not_covered_and_no_finding(
+    ledger: Ledger,
+) -> None:
+    report = verify(ledger.history.snapshot(None, stored=True))
+    assert report.sound, report.findings
+    assert report.not_covered == {
+        "answers stored before they were recorded": 2,  # one of them was given back
+        "fingerprints stored before they were recorded": 1,
+    }
+    ledger.settle(ledger.order(at_once=AtOnce(lambda _: "{}", 0.0)))
+    report = verify(ledger.history.snapshot(None, stored=True))
+    assert report.sound, report.findings
+    assert sum(report.not_covered.values()) == 3, "what comes now is"
+    execute(ledger.database, "DELETE FROM charges WHERE id = 'q_3'")
+    execute(ledger.database, "UPDATE charges SET epsilon = 1 WHERE id = 'q_1'")
+    findings = verify(ledger.history.snapshot(None, stored=True)).findings
+    assert {finding.charge for finding in findings} == {"q_1", "q_3"}
 
 
 def test_what_the_first_program_left_is_marked_as_its_cards_say(ledger: Ledger) -> None:

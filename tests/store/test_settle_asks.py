@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from app.errors import IdempotencyConflict, NotFound, StillRunning, StreamEnded
+from app.ledger.chain import canonical
 from app.ledger.leaving import AT_ONCE, Leaving
 from app.ledger.protocol import RecordOrder, Settled, Stale, State
 from app.ledger.stream_protocol import (
@@ -44,7 +45,8 @@ class Opened:
             asks_max=asks_max,
         )
         self.id = made.id
-        self.record = RecordOrder(self.charge.charge_id, 1, "{}", AT_ONCE, made)
+        opening = canonical({"crossings_left": crossings, "asks_left": asks_max})
+        self.record = RecordOrder(self.charge.charge_id, 1, opening, AT_ONCE, made)
         (settled,) = ledger.settle(self.record)
         assert isinstance(settled, Settled)
         assert settled.state is State.ANSWERED
@@ -70,7 +72,7 @@ class Opened:
         return result
 
     def answer(self, claim: Claimed, *, above: bool = False, **changes: Any) -> AnswerAskOrder:
-        answer = f"answer of {claim.ask_id} {claim.attempt}"
+        answer = canonical({"id": claim.ask_id, "attempt": claim.attempt, "above": above})
         made = AnswerAskOrder(claim.ask_id, self.id, claim.attempt, claim.fence, answer, above, {})
         return replace(made, **changes)
 
@@ -107,7 +109,7 @@ def test_a_stream_is_stored_with_the_answer_of_its_opening_and_only_once(opened:
     before = opened.ledger.everything()
     (again,) = opened.ledger.settle(replace(opened.record, answer="another"))
     assert isinstance(again, Settled)
-    assert again.answer == "{}"
+    assert again.answer == opened.record.answer
     assert opened.ledger.everything() == before
     assert opened.ledger.verified().sound
 
@@ -196,7 +198,7 @@ def test_an_attempt_that_was_taken_over_can_neither_store_nor_forfeit(opened: Op
     assert opened.told(first, above=True).state is State.CHARGED
     forfeit = ForfeitAskOrder(first.ask_id, opened.id, first.attempt, first.fence)
     assert opened.only(forfeit).state is State.CHARGED
-    assert opened.told(second).answer == f"answer of {second.ask_id} 2"
+    assert opened.told(second).answer == opened.answer(second).answer
     assert opened.left == (2, 9)
 
 
@@ -298,7 +300,7 @@ def test_a_node_is_never_stored_twice(ledger: Ledger) -> None:
         asyncio.run(writer.stop())
     assert opened.only(opened.claim()).wait_seconds > 0, "nothing of it happened"
     rows = [row for row in ledger.everything()["nodes"] if row[0] == opened.id]
-    assert sorted(row[1:] for row in rows) == [(1, 2, 5), (3, 3, -1)]
+    assert sorted(row[1:4] for row in rows) == [(1, 2, 5), (3, 3, -1)]
 
 
 def test_orders_of_one_batch_see_what_the_ones_before_did(opened: Opened) -> None:

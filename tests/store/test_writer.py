@@ -216,6 +216,7 @@ class Failing:
         self._hot = hot
         self._faults = faults
         self.known = hot.known
+        self.stamps = hot.stamps
 
     async def begin_and_read(self, reads: Sequence[Read]) -> list[Rows]:
         return await self._hot.begin_and_read(reads)

@@ -1,0 +1,22 @@
+"""Book what the ledger has lost, so that it may be charged again."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from app.access import Principal, Role
+from app.ledger.standing import Booked
+
+
+class Reconciling(Protocol):
+    def reconcile(self, actor: str, reason: str) -> Booked:
+        """Raises Conflict if the ledger is not behind its anchors."""
+        ...
+
+
+@dataclass(slots=True)
+class ReconcileLedger:
+    ledger: Reconciling
+
+    def __call__(self, principal: Principal, *, reason: str) -> Booked:
+        principal.must_be(Role.ADMIN)
+        return self.ledger.reconcile(principal.name, reason)

@@ -1,0 +1,58 @@
+"""The chains of stamps: every settled row in its place, as it was when it was settled.
+
+Rows come in the order of their ids, which is nearly the order in which they were settled. What
+comes early waits for what belongs before it, so that only a few rows are held at a time.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from app.ledger.chain import FIRST_PREVIOUS
+from app.ledger.stamp import SettledRow, Stamp, next_link, stamp_from
+
+Waiting = tuple[str, Stamp, SettledRow]  # with its book, or stream
+
+
+@dataclass(slots=True)
+class _Chain:
+    link: str = FIRST_PREVIOUS
+    seq: int = 0
+    waiting: dict[int, Waiting] = field(default_factory=dict)
+
+
+class StampChecker:
+    def __init__(self, find: Callable[[str, str, str], None]) -> None:
+        self._find = find  # takes book, charge and problem
+        self._chains: dict[str, _Chain] = {}
+
+    def row(self, book: str, text: str, settled: SettledRow) -> None:
+        try:
+            stamp = stamp_from(text)
+        except ValueError:
+            self._find(book, settled.id, "its stamp cannot be read")
+            return
+        chain = self._chains.setdefault(stamp.chain, _Chain())
+        if stamp.seq <= chain.seq or stamp.seq in chain.waiting:
+            self._find(book, settled.id, "its stamp is another row's")
+            return
+        chain.waiting[stamp.seq] = book, stamp, settled
+        while (found := chain.waiting.pop(chain.seq + 1, None)) is not None:
+            self._next(chain, found)
+
+    def _next(self, chain: _Chain, waiting: Waiting) -> None:
+        book, stamp, settled = waiting
+        if stamp.link != next_link(chain.link, stamp.chain, stamp.seq, settled):
+            self._find(book, settled.id, "its state or stored answer is not what was recorded")
+        chain.link, chain.seq = stamp.link, stamp.seq
+
+    def finish(self) -> None:
+        for chain in self._chains.values():
+            for seq in sorted(chain.waiting):
+                book, stamp, settled = chain.waiting[seq]
+                if seq != chain.seq + 1:
+                    missing = seq - chain.seq - 1
+                    problem = f"{missing} settled before it are missing, or were unsettled"
+                    self._find(book, settled.id, problem)
+                    chain.link, chain.seq = stamp.link, seq
+                else:
+                    self._next(chain, chain.waiting[seq])
