@@ -13,7 +13,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from app import errors
-from app.api.body import invalid
+from app.api.broken_rules import invalid
 from app.errors import AppError, Invalid, NotAuthenticated, StillRunning, TooManyRunning
 
 MEDIA_TYPE = "application/problem+json"

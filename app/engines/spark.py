@@ -45,6 +45,7 @@ _TYPES = {
     "timestamp": "TIMESTAMP WITH TIME ZONE",
     "timestamp_ntz": "TIMESTAMP",
 }
+NO_TABLE = "a table of the catalogue whose rows are in files that the connection can read"
 _PATTERN = set("*?[]{}\\,%")
 
 
@@ -113,6 +114,9 @@ class SparkSession:
             return None  # a path that is under no root
         schema, _, plain = name.rpartition(".")
         return table(plain, schema=schema or None)
+
+    def why_no_table(self, _name: str) -> str:
+        return NO_TABLE
 
     def may_be_path(self, name: str) -> bool:
         return "/" in name or ":" in name
