@@ -38,3 +38,6 @@ def test_a_message_repeats_a_name_only_beside_a_near_one() -> None:
 
 def test_long_lists_are_not_searched() -> None:
     assert did_you_mean("c77777x", [f"c{i}" for i in range(100_000)]) == ""
+    long = [f"{i:058}" for i in range(1000)]
+    assert did_you_mean(f"{7:057}", long) == ""
+    assert did_you_mean("c77x", [f"c{i}" for i in range(1000)]) == "; did you mean 'c77'?"

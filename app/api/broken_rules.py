@@ -103,7 +103,7 @@ def _rule(error: ErrorDetails, path: Path, data: Any, adapter: TypeAdapter[Any] 
         case _:
             message = error["msg"]
             near = ""
-            if error["type"] == "literal_error":
+            if error["type"] in ("literal_error", "enum"):
                 near = did_you_mean(_sent(path, data), _quoted(str(error["ctx"]["expected"])))
             return message[0].lower() + message[1:] + near
 

@@ -32,7 +32,15 @@ SinceIn = Annotated[
         examples=["2026-01-31T12:00:00Z"],
     ),
 ]
-HolderIn = Annotated[str | None, Query(min_length=1, max_length=200, pattern=r"^[^\x00]*$")]
+HolderIn = Annotated[
+    str | None,
+    Query(
+        min_length=1,
+        max_length=200,
+        pattern=r"^[^\x00]*$",
+        description="Only what is of this analyst; of entries also `group:name` or `*`.",
+    ),
+]
 Reason = Annotated[str, Field(max_length=1000)] | None
 
 

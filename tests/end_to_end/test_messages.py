@@ -117,6 +117,11 @@ def test_a_budget_with_a_misspelt_field_or_currency(live: World) -> None:
     assert told["/epsilno"] == "there is no such field; did you mean 'epsilon'?"
 
 
+def test_a_misspelt_role_names_the_nearest(live: World) -> None:
+    told = rules(live.admin.post("/v1/analysts", json={"name": "x", "role": "analist"}))
+    assert told["/role"].endswith("; did you mean 'analyst'?")
+
+
 # Query parameters
 
 
