@@ -18,6 +18,7 @@ from app.ledger.chain import ENTRY_KINDS
 from app.mechanisms import MECHANISMS, above_threshold, tree_counter
 from app.planning.question import Question
 from app.queries import QUERIES
+from app.store import anchor_check
 
 TOP = Path(__file__).resolve().parents[2]
 APP = TOP / "app"
@@ -116,6 +117,8 @@ def test_every_kind_of_entry_can_be_searched_for() -> None:
             if isinstance(node, ast.Call) and "append" in ast.unparse(node.func):
                 kinds = [each.value for each in node.keywords if each.arg == "kind"]
                 written |= {str(each.value) for each in kinds if isinstance(each, ast.Constant)}
+                names = {each.id for each in kinds if isinstance(each, ast.Name)}
+                written |= {getattr(anchor_check, name) for name in names if name.isupper()}
     assert written == set(ENTRY_KINDS)
 
 
