@@ -7,16 +7,13 @@ COPY requirements.lock ./
 RUN python -m venv /opt/bursar/venv \
     && sed '/^# --- development ---$/,$d' requirements.lock > runtime.lock \
     && /opt/bursar/venv/bin/pip install --no-cache-dir --require-hashes --requirement runtime.lock
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml setup.py MANIFEST.in README.md LICENSE ./
 COPY migrations migrations
 COPY app app
-# Editable, because the migrations lie beside the package and not in it.
-RUN /opt/bursar/venv/bin/pip install --no-cache-dir --no-deps --no-index --no-build-isolation \
-        --editable . \
-    && /opt/bursar/venv/bin/python -m compileall -q app migrations
+RUN /opt/bursar/venv/bin/pip install --no-cache-dir --no-deps --no-index --no-build-isolation .
 
 FROM python:3.11-slim
-COPY --from=build /opt/bursar /opt/bursar
+COPY --from=build /opt/bursar/venv /opt/bursar/venv
 RUN install --directory --owner=10001 --group=10001 --mode=0700 /var/lib/bursar
 ENV PATH=/opt/bursar/venv/bin:$PATH \
     PYTHONDONTWRITEBYTECODE=1 \

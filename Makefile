@@ -64,7 +64,7 @@ $(BIN)/python:
 # They are void when the Python that .venv points to is gone.
 $(shell test -x $(BIN)/python || rm -f .venv/runtime .venv/development)
 
-.venv/runtime: requirements.lock pyproject.toml | $(BIN)/python
+.venv/runtime: requirements.lock pyproject.toml setup.py | $(BIN)/python
 	@sed '/^# --- development ---$$/,$$d' requirements.lock > .venv/runtime.lock
 	@$(PIP) --require-hashes --requirement .venv/runtime.lock
 	@$(PIP) --no-deps --no-index --no-build-isolation --editable .

@@ -30,6 +30,7 @@ CATEGORIES_MAX = 100_000
 CELLS_MAX = 256  # a charge may write one spend for each of them
 GRID_BITS = 34  # the larger bound of a `number` column is near 2^34 steps of its grid
 TEXT_LENGTH_MAX = 500
+_WHOLE = re.compile(r"[+-]?[0-9]+", re.ASCII)
 # White space and control characters: of a private text every run of them is held as one space.
 TEXT_GAPS = (
     (0x00, 0x20),
@@ -164,6 +165,14 @@ class CategoryColumn(_Column):
         if any(len(value) > 200 for value in values):
             raise ValueError("a category has at most 200 characters")
         return values
+
+    def texts(self, *, fractions: bool) -> tuple[str, ...]:
+        """The texts that are read as a value; text i says value i modulo how many values there are.
+        With `fractions` "1.0" says "1", if all values are whole numbers: programs that hold missing
+        values as numbers write it so."""
+        if not fractions or not all(_WHOLE.fullmatch(value) for value in self.values):
+            return self.values
+        return (*self.values, *(f"{value}.0" for value in self.values))
 
 
 class BooleanColumn(_Column):

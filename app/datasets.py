@@ -131,6 +131,7 @@ class Card(Frozen):
     person: Person
     neighbours: Neighbours
     rows: Annotated[int, Field(ge=1, le=ROWS_MAX)] | None = None
+    size: Annotated[int, Field(ge=1, le=ROWS_MAX)] | None = None  # about how many rows; public
     columns: Annotated[
         tuple[Annotated[Column, Field(discriminator="type")], ...],
         Field(min_length=1, max_length=COLUMNS_MAX),
@@ -255,6 +256,10 @@ def cell_count(column: Column, cells: Cells) -> int:
     return len(column.values) if isinstance(column, CategoryColumn) else 2
 
 
+PLAIN = 1  # "1.0" is no boolean and no category "1"
+WITH_FRACTIONS = 2  # "1.0" is read as "1"
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """Where the rows are: an engine and what it needs to find them. A connection is a name: what it
@@ -263,6 +268,9 @@ class Source:
     engine: str
     path: str  # of a file; the name of a table
     connection: str | None = None
+    # How texts are read as values. A dataset keeps the one it was registered with: under another,
+    # persons could be in another cell than the one that bears their loss.
+    reading: int = WITH_FRACTIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +290,7 @@ class Version:
     id: str
     number: int
     digest: str  # SHA-256 of the source's bytes
-    seed: str  # which rows of a person with too many are kept; secret, the same on every server
+    seed: str  # which rows of a person with too many are kept; secret, the same in all of a book
     appended: tuple[Epoch, ...] = ()
 
 
@@ -310,6 +318,31 @@ class Dataset:
     def digests(self) -> list[str]:
         """What was registered of each of the paths."""
         return [self.version.digest, *(epoch.digest for epoch in self.version.appended)]
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """What registration learns of a source: nothing that a question could be answered from."""
+
+    digest: str  # SHA-256 of the source's bytes: has the file changed since?
+    # Hashes of the rows as a multiset: is it the same data elsewhere? The first is the same in
+    # every engine, others are as an earlier release knew them.
+    contents: tuple[str, ...]
+    place: str  # where the source really is, however it was written
+    parts: tuple[str, ...] = ()  # where its files are, if it is a folder
+    celled: str | None = None  # hash of whole rows, column names and each row's cell, if declared
+
+
+@dataclass(frozen=True, slots=True)
+class EpochInspection:
+    """What is learned of a file of rows that arrived later."""
+
+    digest: str
+    contents: tuple[str, ...]
+    place: str
+    together: tuple[str, ...]  # contents of the dataset with it, as if all rows were in one source
+    empty: bool
+    parts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

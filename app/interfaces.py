@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from app.access import Analyst, Key, Principal, Role
 from app.accounting.loss import Loss
 from app.accounting.terms import Wish
-from app.datasets import Card, Dataset, PrivateFiles, Source
+from app.datasets import Card, Dataset, EpochInspection, Inspection, PrivateFiles, Source
 from app.ledger.account import Account
 from app.ledger.chain import Entry
 from app.ledger.lines import Line
@@ -32,30 +32,6 @@ from app.queries.statistics import (
 )
 
 # The data
-
-
-@dataclass(frozen=True, slots=True)
-class Inspection:
-    """What registration learns of a source: nothing that a question could be answered from."""
-
-    digest: str  # SHA-256 of the source's bytes: has the file changed since?
-    # Hashes of the rows as a multiset: is it the same data elsewhere? The first is the same in
-    # every engine, others are as an earlier release knew them.
-    contents: tuple[str, ...]
-    place: str  # where the source really is, however it was written
-    parts: tuple[str, ...] = ()  # where its files are, if it is a folder
-
-
-@dataclass(frozen=True, slots=True)
-class EpochInspection:
-    """What is learned of a file of rows that arrived later."""
-
-    digest: str
-    contents: tuple[str, ...]
-    place: str
-    together: tuple[str, ...]  # contents of the dataset with it, as if all rows were in one source
-    empty: bool
-    parts: tuple[str, ...] = ()
 
 
 class Stop(Protocol):
@@ -210,6 +186,14 @@ class Seal(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A dataset that may be asked, and the currencies of the accounts that pay."""
+
+    dataset: Dataset
+    currencies: frozenset[str]
+
+
 class Catalogue(Protocol):
     """People and datasets, kept in memory under a number that charges are checked against."""
 
@@ -222,9 +206,17 @@ class Catalogue(Protocol):
 
     async def principal(self, token: str | None) -> Principal: ...
 
-    async def dataset(self, name: str) -> Dataset: ...
+    async def dataset(self, name: str) -> Dataset:
+        """For callers who need no grant. Raises NoGrant if there is none of this name."""
+        ...
 
-    async def currencies(self, book_id: str, holders: tuple[str, ...]) -> frozenset[str]: ...
+    async def has_grant(self, holders: tuple[str, ...]) -> bool:
+        """Has one of the holders a budget on any dataset?"""
+        ...
+
+    async def grant(self, name: str, holders: tuple[str, ...]) -> Grant:
+        """Raises NoGrant, after the same work, for unknown names and for those not granted."""
+        ...
 
 
 # The ledger, for administration; plain blocking calls
@@ -278,7 +270,10 @@ class People(Protocol):
 
 
 class Datasets(Protocol):
-    def find(self, name: str) -> Dataset: ...
+    def find(self, name: str, holders: tuple[str, ...] | None = None) -> Dataset:
+        """Raises NotFound, after the same work, for a name that is unknown and for one on which
+        none of the holders has a budget; without holders all are found."""
+        ...
 
     def all(self, *, holders: tuple[str, ...] | None, after: str, limit: int) -> list[Dataset]: ...
 
@@ -288,7 +283,9 @@ class Datasets(Protocol):
 
     def fingerprint(self, dataset: Dataset) -> str: ...
 
-    def granted(self, book_id: str, holders: tuple[str, ...]) -> bool: ...
+    def known_seed(self, inspection: Inspection) -> str | None:
+        """The seed of the book that these rows would join; None if they have none."""
+        ...
 
     def remembered(self, request: str | None, body: str) -> Dataset | None: ...
 

@@ -1,6 +1,8 @@
 """The composition root: the only file that sees every room."""
 
 import gc
+import os
+import sys
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -18,16 +20,20 @@ from app.actions.cancel_query import CancelQuery
 from app.actions.clear_versions import ClearVersions
 from app.actions.grant_budget import GrantBudget
 from app.actions.open_stream import OpenStream
+from app.actions.planning_threads import PlanningThreads
 from app.actions.preview_queries import PreviewQueries
 from app.actions.preview_stream import PreviewStream
 from app.actions.readiness import Readiness
 from app.actions.reconcile_ledger import ReconcileLedger
 from app.actions.refresh_dataset import RefreshDataset
 from app.actions.register_dataset import RegisterDataset
+from app.actions.slots import Slots, lanes_for
 from app.actions.trace_tradeoff import TraceTradeoff
 from app.actions.verify_ledger import VerifyLedger
+from app.actions.withdraw_dataset import WithdrawDataset
 from app.api.application import make_application
 from app.api.services import Services
+from app.api.sockets import GuardedProtocol, SocketLimits
 from app.engines import ENGINES, load_engine
 from app.engines.connect import Limits
 from app.engines.connections import Unusable, read_connections
@@ -38,6 +44,7 @@ from app.mechanisms.sampling import SystemNoise
 from app.planning.opening import StreamPlanner
 from app.planning.plan import Planner
 from app.settings import Settings, SettingsError
+from app.stopping import Stopping
 from app.store.administration import Administration, install
 from app.store.budgets import Budgets
 from app.store.catalogue import Catalogue
@@ -51,10 +58,11 @@ from app.store.reconciling import Reconciling
 from app.store.sealing import KeySeal
 from app.store.standing import Standing, open_anchors
 from app.store.streams import Streams
+from app.store.withdrawals import Withdrawals
 from app.store.writer import Writer
 
-ENGINE_THREADS = 8
-LEARNING_THREADS = 2
+PREPARING_THREADS = 4
+SWITCH_SECONDS = 0.0005
 COLLECTION = (10_000, 20, 50)  # of garbage: how many new objects, and how often the older ones
 
 
@@ -120,6 +128,7 @@ class Stores:
         self.clear_versions = ClearVersions(OldVersions(self.database), self.engines)
         self.append_epoch = AppendEpoch(self.datasets, self.engines, self.clear_versions)
         self.refresh_dataset = RefreshDataset(self.datasets, self.engines, self.clear_versions)
+        self.withdraw_dataset = WithdrawDataset(Withdrawals(administration), self.clear_versions)
         self.grant_budget = GrantBudget(self.budgets, self.datasets, self.people)
         self.book_losses = BookLosses(self.budgets, self.datasets, self.people)
         self.standing = Standing(self.database, administration)
@@ -178,9 +187,14 @@ class Ready:
 def application(settings: Settings | None = None) -> ASGIApp:
     """One worker process's application; uvicorn calls it by name."""
     given = settings or Settings.from_environment()
+    GuardedProtocol.limits = SocketLimits(
+        given.header_seconds, given.body_seconds, given.connections_each
+    )
 
     @asynccontextmanager
     async def open_services() -> AsyncIterator[Services]:
+        stopping = Stopping(given.stop_seconds)
+        stopping.listen()
         stores = Stores(given)
         stores.open_anchors(given)
         stores.standing.join()
@@ -190,8 +204,12 @@ def application(settings: Settings | None = None) -> ASGIApp:
         planner = Planner(groups_max=given.groups_max)
         # Beside a ledger that others may share, a key in our own home would be no use to them.
         seal = KeySeal(given.secret_key, given.home if given.embedded else None)
-        threads = ThreadPoolExecutor(ENGINE_THREADS, thread_name_prefix="engine")
-        learners = ThreadPoolExecutor(LEARNING_THREADS, thread_name_prefix="learner")
+        public = given.release_grid_ms > 0
+        lanes = lanes_for(os.cpu_count() or 1, given.workers, public=public)
+        slots = Slots(lanes, public=public)
+        planning = PlanningThreads(waiting_each=given.running_each)
+        threads = ThreadPoolExecutor(PREPARING_THREADS, thread_name_prefix="prepare")
+        pools = [threads, *slots.pools, planning.pool]
         readiness = Readiness(stores.engines, threads)
         background = Background()
         threads.submit(stores.clear_versions)
@@ -200,6 +218,9 @@ def application(settings: Settings | None = None) -> ASGIApp:
         gc.collect()
         gc.freeze()
         gc.set_threshold(*COLLECTION)
+        # A thread that computes gives way to the event loop ten times as soon as by default: each
+        # request needs the interpreter lock some twenty times.
+        sys.setswitchinterval(SWITCH_SECONDS)
         try:
             yield Services(
                 answer_query=AnswerQuery(
@@ -209,8 +230,8 @@ def application(settings: Settings | None = None) -> ASGIApp:
                     readiness,
                     noise,
                     planner,
-                    threads,
-                    learners,
+                    planning,
+                    slots,
                     background,
                     given.lease_seconds,
                     AnswerLimits(
@@ -218,12 +239,14 @@ def application(settings: Settings | None = None) -> ASGIApp:
                         engine_seconds=given.engine_timeout_seconds,
                         learning_seconds=given.learning_timeout_seconds,
                         running_max=given.running_max,
+                        running_each=given.running_each,
+                        slot_factor=given.slot_factor,
                     ),
                     given.release_grid_ms / 1000,
                 ),
                 cancel_query=CancelQuery(writer, stores.history, given.answer_seconds),
-                preview_queries=PreviewQueries(writer, catalogue, planner),
-                preview_stream=PreviewStream(writer, catalogue, StreamPlanner()),
+                preview_queries=PreviewQueries(writer, catalogue, planner, planning),
+                preview_stream=PreviewStream(writer, catalogue, StreamPlanner(), planning),
                 open_stream=OpenStream(
                     writer,
                     catalogue,
@@ -231,7 +254,7 @@ def application(settings: Settings | None = None) -> ASGIApp:
                     noise,
                     seal,
                     StreamPlanner(),
-                    threads,
+                    planning,
                     given.lease_seconds,
                     given.release_grid_ms / 1000,
                 ),
@@ -243,13 +266,15 @@ def application(settings: Settings | None = None) -> ASGIApp:
                     stores.streams,
                     noise,
                     seal,
-                    threads,
+                    slots,
                     given.lease_seconds,
                     given.release_grid_ms / 1000,
+                    given.slot_factor,
                 ),
                 register_dataset=stores.register_dataset,
                 append_epoch=stores.append_epoch,
                 refresh_dataset=stores.refresh_dataset,
+                withdraw_dataset=stores.withdraw_dataset,
                 grant_budget=stores.grant_budget,
                 book_losses=stores.book_losses,
                 trace_tradeoff=TraceTradeoff(stores.history),
@@ -269,12 +294,17 @@ def application(settings: Settings | None = None) -> ASGIApp:
             )
         finally:
             await background.stop()
-            threads.shutdown(wait=True)
-            learners.shutdown(wait=True)
+            for pool in pools:
+                pool.shutdown(wait=False, cancel_futures=True)
             await writer.stop()
-            stores.engines.close()
-            stores.database.engine.dispose()
             if stores.database.anchors is not None:
                 stores.database.anchors.close()
+            stopping.settled()
+            stopping.release(
+                *(pool.shutdown for pool in pools),  # engines are closed when nobody asks them
+                stores.engines.close,
+                stores.database.engine.dispose,
+            )
+            stopping.hurry()
 
     return make_application(open_services, body_bytes_max=given.body_bytes_max)

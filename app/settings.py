@@ -26,6 +26,7 @@ class Settings:
     admin_key: str | None
     secret_key: str | None
     release_grid_ms: int
+    slot_factor: float
     answer_seconds: float
     lease_seconds: float
     engine_timeout_seconds: float
@@ -35,8 +36,13 @@ class Settings:
     engine_threads: int
     groups_max: int
     running_max: int
+    running_each: int
+    header_seconds: float
+    body_seconds: float
+    connections_each: int
     prepared_bytes_max: int
     body_bytes_max: int
+    stop_seconds: float
 
     @property
     def embedded(self) -> bool:
@@ -67,6 +73,7 @@ class Settings:
             admin_key=get("BURSAR_ADMIN_KEY") or None,
             secret_key=get("BURSAR_SECRET_KEY") or None,
             release_grid_ms=_whole(environment, "BURSAR_RELEASE_GRID_MS", 100, 0, 60_000),
+            slot_factor=_factor(environment, "BURSAR_SLOT_FACTOR"),
             answer_seconds=_real(environment, "BURSAR_ANSWER_SECONDS", 20.0),
             lease_seconds=_real(environment, "BURSAR_LEASE_SECONDS", 60.0),
             engine_timeout_seconds=_real(environment, "BURSAR_ENGINE_TIMEOUT_SECONDS", 30.0),
@@ -76,8 +83,13 @@ class Settings:
             engine_threads=_whole(environment, "BURSAR_ENGINE_THREADS", 2, 1, 256),
             groups_max=_whole(environment, "BURSAR_GROUPS_MAX", 4_000_000, 1, 4_000_000),
             running_max=_whole(environment, "BURSAR_RUNNING_MAX", 1000, 1, 1_000_000),
+            running_each=_whole(environment, "BURSAR_RUNNING_EACH", 100, 1, 1_000_000),
+            header_seconds=_real(environment, "BURSAR_HEADER_SECONDS", 10.0),
+            body_seconds=_real(environment, "BURSAR_BODY_SECONDS", 30.0),
+            connections_each=_whole(environment, "BURSAR_CONNECTIONS_EACH", 512, 1, 1_000_000),
             prepared_bytes_max=_bytes(get("BURSAR_PREPARED_SIZE_MAX") or "64GB"),
             body_bytes_max=_whole(environment, "BURSAR_BODY_BYTES_MAX", 4 << 20, 1024, 64 << 20),
+            stop_seconds=_real(environment, "BURSAR_STOP_SECONDS", 10.0),
         )
 
 
@@ -116,6 +128,13 @@ def _whole(environment: Mapping[str, str], name: str, default: int, low: int, hi
     if not plain or not low <= int(text) <= high:
         raise SettingsError(f"{name} must be a whole number from {low} to {high}.")
     return int(text)
+
+
+def _factor(environment: Mapping[str, str], name: str) -> float:
+    text = environment.get(name) or "1"
+    if not re.fullmatch(r"[0-9]{1,4}(\.[0-9]{1,6})?", text) or not 0.01 <= float(text) <= 1000:
+        raise SettingsError(f"{name} must be a number from 0.01 to 1000.")
+    return float(text)
 
 
 def _real(environment: Mapping[str, str], name: str, default: float) -> float:

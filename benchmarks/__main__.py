@@ -56,6 +56,9 @@ def main() -> None:
                 for row in charged_count.measure(store, place, urls["bench"]):
                     print(row.line(), flush=True)
                     rows.append(row)
+            for row in charged_count.measure_slots(Path(folder) / "slots"):
+                print(row.line(), flush=True)
+                rows.append(row)
     finally:
         if postgres is not None:
             postgres.stop()

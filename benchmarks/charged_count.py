@@ -12,6 +12,7 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,32 @@ def measure_barest(store: str, bare_port: int, where: str) -> Row:
         goal=None,
         note="for comparison: it keeps none of the promises",
     )
+
+
+def measure_slots(home: Path) -> Iterator[Row]:
+    """With the default time grid against none, in turn: filters that were never asked before."""
+    with (
+        bursar(home / "off", None) as off,
+        bursar(home / "on", None, BURSAR_RELEASE_GRID_MS="100") as on,
+    ):
+        numbers = count()
+        rates: list[tuple[float, float, float]] = []
+        for turn in range(ROUNDS):
+            found = []
+            for server in (off, on):
+                bodies = [question(next(numbers) / 1_000_000, 0.001) for _ in range(20_000)]
+                run = f"slots-{turn}"
+                load(server.port, "/v1/queries", server.key, 64, bodies[:500], f"warm-{run}")
+                got = load(server.port, "/v1/queries", server.key, 64, bodies[500:], run)
+                found.append(got["per_second"])
+            rates.append((found[1] / found[0], found[1], found[0]))
+        ratio, rate, ceiling = statistics.median_low(rates)
+        yield Row("new filters with slots, 64 clients", rate, "per second", ceiling, ratio, 0.5)
+        bodies = [question(next(numbers) / 1_000_000, 0.001) for _ in range(500)]
+        alone = load(on.port, "/v1/queries", on.key, 1, bodies, "alone")["p50_ms"]
+        yield Row(
+            "a plain count with slots, 1 client", alone, "ms", 100.0, alone / 100, 1.2, at_most=True
+        )
 
 
 def measure(store: str, home: Path, database_url: str | None) -> Iterator[Row]:

@@ -110,12 +110,12 @@ class Bursar:
 
 
 @contextmanager
-def bursar(home: Path, database_url: str | None) -> Iterator[Bursar]:
+def bursar(home: Path, database_url: str | None, **settings: str) -> Iterator[Bursar]:
     """With the census."""
     data = home / "data"
     data.mkdir(parents=True)
     census.write(data / "census.parquet")
-    with served(home, database_url) as (server, _):
+    with served(home, database_url, **settings) as (server, _):
         server.open(CENSUS)
         yield server
 

@@ -27,6 +27,7 @@ INVARIANTS = {
     "I17": "an error forfeits the charge; only a vanished worker allows another attempt",
     "I22": "responses leave on a fixed time grid",
     "I24": "a mechanism's audited lower bound stays below the charge",
+    "I29": "a deleted dataset keeps its ledger, and a name never returns with fresh budget",
     "I34": "an acknowledged charge survives a kill, of the database too, and a full disk",
     "I35": "verify finds any edit, removal or reordering",
     "I36": "a ledger behind its anchor refuses to charge until the loss is booked",

@@ -38,11 +38,17 @@ def test_every_setting_is_read_from_its_variable(tmp_path: Path) -> None:
         "BURSAR_CONNECTIONS": "/etc/connections.json",
         "BURSAR_ANCHOR": "/elsewhere",
         "BURSAR_ENGINE_MEMORY": "2GB",
+        "BURSAR_SLOT_FACTOR": "2.5",
         "BURSAR_ENGINE_THREADS": "3",
         "BURSAR_GROUPS_MAX": "5",
         "BURSAR_RUNNING_MAX": "6",
+        "BURSAR_RUNNING_EACH": "4",
+        "BURSAR_HEADER_SECONDS": "5",
+        "BURSAR_BODY_SECONDS": "7",
+        "BURSAR_CONNECTIONS_EACH": "9",
         "BURSAR_PREPARED_SIZE_MAX": "1.5 MiB",
         "BURSAR_BODY_BYTES_MAX": "2048",
+        "BURSAR_STOP_SECONDS": "7.5",
     }
     settings = Settings.from_environment(environment)
     assert settings == Settings(
@@ -57,6 +63,7 @@ def test_every_setting_is_read_from_its_variable(tmp_path: Path) -> None:
         admin_key="key",
         secret_key="k" * 32,
         release_grid_ms=0,
+        slot_factor=2.5,
         answer_seconds=0.5,
         lease_seconds=1.5,
         engine_timeout_seconds=2.0,
@@ -66,8 +73,13 @@ def test_every_setting_is_read_from_its_variable(tmp_path: Path) -> None:
         engine_threads=3,
         groups_max=5,
         running_max=6,
+        running_each=4,
+        header_seconds=5.0,
+        body_seconds=7.0,
+        connections_each=9,
         prepared_bytes_max=1_572_864,
         body_bytes_max=2048,
+        stop_seconds=7.5,
     )
     assert not settings.embedded
     assert settings.anchor_folders == (tmp_path / "anchors", Path("/elsewhere"))

@@ -11,10 +11,10 @@ response is the worst pure mechanism); Dong, Durfee and Rogers 2019 with Cesar a
 
 from collections.abc import Callable, Sequence
 from decimal import Decimal, localcontext
-from functools import lru_cache
 
 from app.accounting.orders import ORDERS, QUARTERS
 from app.accounting.precise import CONTEXT, decimal, units_up
+from app.caches import owned_cache
 
 Curve = tuple[int, ...]  # pico for each of ORDERS
 Formula = Callable[[Decimal], Decimal]
@@ -72,7 +72,7 @@ def pure(e: Decimal, a: Decimal) -> Decimal:
         return e + (_log_one_and(-(2 * a - 1) * e) - _log_one_and(-e)) / (a - 1)
 
 
-@lru_cache(maxsize=1024)
+@owned_cache(maxsize=1024)
 def _log_one_and(x: Decimal) -> Decimal:
     """ln(1 + exp(x))"""
     with localcontext(CONTEXT):
@@ -148,14 +148,14 @@ def bounded_range(e: Decimal, a: Decimal) -> Decimal:
         return min(a * e * e / 8, log_y + (log_c1 - _log(a)) / (a - 1))
 
 
-@lru_cache(maxsize=1024)
+@owned_cache(maxsize=1024)
 def _log_one_less(x: Decimal) -> Decimal:
     """ln(1 - exp(-x))"""
     with localcontext(CONTEXT):
         return (1 - (-x).exp()).ln()
 
 
-@lru_cache(maxsize=1024)
+@owned_cache(maxsize=1024)
 def _log(x: Decimal) -> Decimal:
     with localcontext(CONTEXT):
         return x.ln()

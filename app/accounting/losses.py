@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
-from functools import lru_cache, partial
+from functools import partial
 
 from app.accounting.curve_units import (
     bounded_range_curve,
@@ -24,17 +24,18 @@ from app.accounting.loss import Curve, Loss
 from app.accounting.orders import QUARTERS
 from app.accounting.precise import INFINITE, decimal
 from app.accounting.rounding import ATTO, PICO
+from app.caches import owned_cache
 
 KEPT = 4096
 
 
-@lru_cache(maxsize=KEPT)
+@owned_cache(maxsize=KEPT)
 def pure_loss(epsilon: int) -> Loss:
     """Any mechanism that is `epsilon` units private: priced as randomised response, the worst."""
     return _of_pure(epsilon, partial(pure_curve, epsilon), pure_rho(epsilon))
 
 
-@lru_cache(maxsize=KEPT)
+@owned_cache(maxsize=KEPT)
 def discrete_laplace_loss(epsilon: int, steps: tuple[Fraction, ...]) -> Loss:
     """Whole-number Laplace noise on one or more answers that share `epsilon`.
 
@@ -49,13 +50,13 @@ def discrete_laplace_loss(epsilon: int, steps: tuple[Fraction, ...]) -> Loss:
     return _of_pure(epsilon, curve, pure_rho(epsilon))
 
 
-@lru_cache(maxsize=KEPT)
+@owned_cache(maxsize=KEPT)
 def laplace_loss(epsilon: int) -> Loss:
     """Continuous Laplace noise, as others may have drawn it."""
     return _of_pure(epsilon, partial(laplace_curve, epsilon), laplace_rho(epsilon))
 
 
-@lru_cache(maxsize=KEPT)
+@owned_cache(maxsize=KEPT)
 def bounded_range_loss(epsilon: int, rounds: int = 1) -> Loss:
     """The exponential mechanism, or several, each on what the ones before have left, that share
     `epsilon`: of each the log-ratio has range at most epsilon / rounds (Dong, Durfee and Rogers
@@ -63,7 +64,7 @@ def bounded_range_loss(epsilon: int, rounds: int = 1) -> Loss:
     return _of_rounds(epsilon, rounds, bounded_range_curve, bounded_range_rho)
 
 
-@lru_cache(maxsize=KEPT)
+@owned_cache(maxsize=KEPT)
 def repeated_loss(epsilon: int, rounds: int) -> Loss:
     """Pure mechanisms, each knowing what the ones before have said, that share `epsilon` evenly."""
     return _of_rounds(epsilon, rounds, pure_curve, pure_rho)
@@ -83,7 +84,7 @@ def _of_rounds(
     return loss.but(mu_squared=lambda: min(loss.mu_squared, rounds * pure_mu_squared(each)))
 
 
-@lru_cache(maxsize=KEPT)
+@owned_cache(maxsize=KEPT)
 def randomized_response_loss(epsilon: int, categories: int) -> Loss:
     """One of several categories reported, the true one with odds of at most exp(epsilon)."""
     curve = partial(randomized_response_curve, epsilon, categories)

@@ -35,9 +35,9 @@ Discrete noise of parameter t on whole-number vectors, of which a row adds v wit
 """
 
 from decimal import Decimal, localcontext
-from functools import lru_cache
 
 from app.accounting.precise import CONTEXT
+from app.caches import owned_cache
 
 WHOLE_ORDER_MAX = 1025
 _INTEGRAL_ORDER_MAX, _INTEGRAL_MULTIPLIER_MIN = 16, Decimal("0.2")
@@ -87,7 +87,7 @@ def replaced_discrete_gaussian(rate: Decimal, multiplier: Decimal, order: Decima
         return min(bound, (a - Decimal("0.5")) / (a - 1) * first + second)
 
 
-@lru_cache(maxsize=8192)
+@owned_cache(maxsize=8192)
 def _by_integral(rate: Decimal, multiplier: Decimal, a: Decimal) -> Decimal:
     """ln I, from above."""
     with localcontext(CONTEXT):
@@ -112,7 +112,7 @@ def _minkowski(rate: Decimal, rho: Decimal, order: Decimal) -> Decimal:
     return order / (order - 1) * (1 + rate * (x.exp() - 1)).ln()
 
 
-@lru_cache(maxsize=8192)
+@owned_cache(maxsize=8192)
 def _log_moment(rate: Decimal, multiplier: Decimal, a: int) -> Decimal:
     """(a-1) D_a at a whole order: each term of the sum from the one before."""
     with localcontext(CONTEXT):

@@ -6,7 +6,7 @@ back does not bring the bound back, because nobody knows any more what was below
 """
 
 from collections.abc import Iterable
-from operator import add
+from operator import add, le
 
 from app.accounting.precise import INFINITE
 
@@ -35,6 +35,21 @@ def largest(spends: Iterable[Spend]) -> Spend:
     return tuple(max(units) for units in zip(*spends, strict=True))
 
 
+def smallest(spends: Iterable[Spend]) -> Spend:
+    """The smallest of each number: what every one of the spends reaches."""
+    return tuple(min(units) for units in zip(*spends, strict=True))
+
+
 def two_largest(spends: list[Spend]) -> Spend:
     """The sum of the two largest of each number: what no two of the spends exceed together."""
     return tuple(min(sum(sorted(units)[-2:]), INFINITE) for units in zip(*spends, strict=True))
+
+
+def undominated(spends: Iterable[Spend]) -> list[Spend]:
+    """The spends that no other one reaches or exceeds in every number, each once."""
+    distinct = list(dict.fromkeys(spends))
+    return [
+        spend
+        for spend in distinct
+        if not any(other != spend and all(map(le, spend, other)) for other in distinct)
+    ]

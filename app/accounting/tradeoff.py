@@ -107,6 +107,15 @@ def tradeoff_of(
     return shown(bounds.highest(parts), alphas, exact=False, theorem=theorem)
 
 
+def lowest(curves: Sequence[Tradeoff]) -> Tradeoff:
+    """The least miss rate at each point: it holds whichever of the curves is a person's own."""
+    if len(curves) == 1:
+        return curves[0]
+    betas = [min(values) for values in zip(*(curve.betas for curve in curves), strict=True)]
+    theorems = dict.fromkeys(part for curve in curves for part in curve.theorem.split("; "))
+    return Tradeoff(curves[0].alphas, betas, exact=False, theorem="; ".join(theorems))
+
+
 def _single(release: Single) -> tuple[Curve, str]:
     match release:
         case RandomizedResponse():

@@ -15,10 +15,10 @@ from bisect import bisect_right
 from collections.abc import Callable
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from functools import lru_cache
 from statistics import NormalDist
 
 from app.accounting.precise import CONTEXT, decimal
+from app.caches import owned_cache
 
 Curve = Callable[[float], float]  # from α in [0, 1] to β
 REPEATS_MAX = 20_000
@@ -58,7 +58,7 @@ def repeated_randomized_response(epsilon: Fraction, repeats: int) -> Curve:
     return joined(_binomial_corners(epsilon, repeats))
 
 
-@lru_cache(maxsize=32)
+@owned_cache(maxsize=32)
 def _binomial_corners(epsilon: Fraction, repeats: int) -> list[tuple[float, float]]:
     with localcontext(CONTEXT):
         odds = (-decimal(epsilon)).exp()  # of a wrong answer

@@ -5,7 +5,6 @@ The order is the promise, and is kept in `charging.py`; here is what is done und
 
 import asyncio
 import re
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,15 +15,20 @@ from app.actions.background import Background
 from app.actions.charging import AskedOnce, Begun, Charging, Reply, told
 from app.actions.engine_data import EngineData
 from app.actions.long_run import LongRun, kept_alive
+from app.actions.planning_threads import PlanningThreads
 from app.actions.readiness import Readiness
+from app.actions.slots import STORE_SECONDS, Slot, Slots
+from app.caches import owned_by
 from app.datasets import Dataset
 from app.errors import AppError, EngineFailed, EngineUnavailable, StillRunning, TooManyRunning
 from app.faults import reach
 from app.interfaces import Catalogue, Engine, Engines, Ledger
+from app.ledger.leaving import Leaving
 from app.ledger.protocol import AtOnce, Charged, RecordOrder, Settled, VoidOrder
 from app.mechanisms.additive import AdditiveRelease
 from app.mechanisms.release import Noise
 from app.mechanisms.withholding import ENCODER
+from app.planning.duration import slot_seconds
 from app.planning.plan import Plan, Planner
 
 WITHHELD = re.compile(r'\{"id":"[^"]*","status":"withheld",')
@@ -38,7 +42,9 @@ class AnswerLimits:
     answer_seconds: float  # after this the caller is told to come back, and the work goes on
     engine_seconds: float  # after this a question reads nothing more
     learning_seconds: float  # the same, for a run of many steps
-    running_max: int = 1000  # so many are at work or wait for a thread; others are refused
+    running_max: int = 1000  # questions being answered or waiting; more are refused
+    running_each: int = 100  # the same, of one analyst
+    slot_factor: float = 1.0  # how many times slower than the reference this machine is
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +63,8 @@ class AnswerQuery(Charging[Plan]):
     readiness: Readiness
     noise: Noise
     planner: Planner
-    threads: ThreadPoolExecutor
-    learners: ThreadPoolExecutor  # for runs of minutes: other questions must not wait for them
+    planning: PlanningThreads
+    slots: Slots
     background: Background
     lease_seconds: float
     limits: AnswerLimits
@@ -85,11 +91,11 @@ class AnswerQuery(Charging[Plan]):
         if isinstance(begun, Settled):
             return await told(begun)
         reach("F4")
-        if self._grid(begun.plan) < patience:
+        if self.release_grid_seconds < patience:
             exact = self._at_hand(begun)
             if exact is not None:
                 return await self._answer_here(begun, exact)
-        work = self.background.start(self._answer(begun))
+        work = self.background.start(self._answer(begun), begun.order.analyst_id)
         if patience > 0:
             await asyncio.wait([work], timeout=patience)
         return (
@@ -100,11 +106,17 @@ class AnswerQuery(Charging[Plan]):
     async def _refusal(self, principal: Principal, dataset: Dataset, plan: Plan) -> AppError | None:
         if len(self.background) >= self.limits.running_max:
             return TooManyRunning("Too many questions are being answered; nothing was charged.")
+        if self.background.of(principal.analyst_id) >= self.limits.running_each:
+            return TooManyRunning(
+                f"You have {self.limits.running_each} questions at work or waiting: ask again when "
+                "one is answered. Nothing was charged."
+            )
         return await Charging._refusal(self, principal, dataset, plan)
 
-    def _grid(self, plan: Plan) -> float:
-        """The time grid of what depends on data."""
-        return self.release_grid_seconds * plan.release.effort
+    @property
+    def _soon(self) -> Leaving:
+        """At the next point of the time grid: for what took no private time."""
+        return Leaving(self.release_grid_seconds)
 
     def _at_once(
         self, principal: Principal, dataset: Dataset, plan: Plan, patience: float
@@ -112,7 +124,7 @@ class AnswerQuery(Charging[Plan]):
         """Where noise that looks at no data is added to what this asker has paid to have read: then
         neither the time it takes nor a death amid it could tell anything, and one commit is as safe
         as two (decision 0034)."""
-        grid = self._grid(plan)
+        grid = self.release_grid_seconds
         if not isinstance(plan.release, AdditiveRelease) or grid >= patience:
             return None
         exact = self._remembered(dataset, plan, principal.analyst_id)
@@ -136,28 +148,68 @@ class AnswerQuery(Charging[Plan]):
         try:
             answer = self._noisy(begun, exact)
         except Exception:  # noqa: BLE001  # drawing again would choose
-            return await self._lose(begun)
-        return await self._record(begun, answer)
+            return await self._lose(begun, self._soon)
+        return await self._record(begun, answer, self._soon)
 
     async def _answer(self, begun: Begun[Plan]) -> Reply:
-        """In a thread, under a lease that is kept; only the current attempt may settle."""
+        """In a slot, under a lease that is kept; only the current attempt may settle."""
         charge, plan = begun.charge, begun.plan
         if charge.version_id != begun.dataset.version.id:  # an earlier attempt asked another one
-            return await self._lose(begun)
-        run = self._run(plan)
-        threads = self.threads if run.steps is None else self.learners
+            return await self._lose(begun, self._soon)
+        run, slot = self._run(plan), self._slot(begun)
+        if self.release_grid_seconds:
+            run.progress = slot.progress
         try:
-            async with kept_alive(run, self.ledger, charge, self.lease_seconds, self._grid(plan)):
-                answer = await run.start(threads, lambda: self._ask(begun, run))
+            async with kept_alive(
+                run, self.ledger, charge, self.lease_seconds, self.release_grid_seconds
+            ):
+                return await self._answer_in_slot(begun, run, slot)
+        finally:
+            slot.abandon()
+
+    async def _answer_in_slot(self, begun: Begun[Plan], run: LongRun, slot: Slot) -> Reply:
+        """Whether a cancelled question is given back depends on its public slot: no row is read
+        before the slot begins."""
+        if not await run.unless_cancelled(slot.begun):
+            return await self._give_back(begun, "cancelled before any data were read", self._soon)
+        work = slot.start(lambda: self._ask(begun, run))
+        leaving = Leaving(self.release_grid_seconds, slot.first_seconds(self.release_grid_seconds))
+        if not await run.unless_cancelled(work):
+            return await self._lose(begun, self._soon)
+        if not await self._until_it_may_be_stored(begun, run, slot, leaving):
+            return await self._lose(begun, self._soon)
+        try:
+            answer = work.result()
         except EngineUnavailable:
-            return await self._give_back(begun, "the prepared data were gone; none was read")
-        except asyncio.CancelledError:
-            if not run.unread:  # the server is told to stop
-                raise
-            return await self._give_back(begun, "cancelled before any data were read")
+            reason = "the prepared data were gone; none was read"
+            return await self._give_back(begun, reason, leaving)
         except Exception:  # noqa: BLE001  # data may have been read: drawing again would choose
-            return await self._lose(begun)
-        return await self._record(begun, answer)
+            return await self._lose(begun, leaving)
+        return await self._record(begun, answer, leaving)
+
+    async def _until_it_may_be_stored(
+        self, begun: Begun[Plan], run: LongRun, slot: Slot, leaving: Leaving
+    ) -> bool:
+        """Wait for the last grid step before the reply may leave; False if cancelled meanwhile.
+
+        What is stored cannot be cancelled any more. Stored as soon as the work is done, the answer
+        would win or lose against a cancellation by how long the work took."""
+        if not leaving.first_seconds:
+            return True
+        taken = slot.seconds_since_arrival()
+        rung = leaving.rung(taken)
+        if leaving.overran(taken):
+            self.slots.overran(begun.plan.question.query.kind)
+        spare = max(leaving.grid_seconds, STORE_SECONDS)
+        return rung - spare <= taken or await run.unless_cancelled(seconds=rung - spare - taken)
+
+    def _slot(self, begun: Begun[Plan]) -> Slot:
+        release, dataset = begun.plan.release, begun.dataset
+        seconds = slot_seconds(
+            release.work, dataset.card, dataset.source.engine, self.limits.slot_factor
+        )
+        stepped = release.steps is not None
+        return self.slots.arrive(begun.order.analyst_id, seconds, stepped=stepped)
 
     def _run(self, plan: Plan) -> LongRun:
         steps, limits = plan.release.steps, self.limits
@@ -172,23 +224,24 @@ class AnswerQuery(Charging[Plan]):
         self._must_be_there(engine, dataset)
         reach("F5")
         with (
+            owned_by(begun.order.analyst_id),
             engine.stoppable(run),
             EngineData(engine, dataset, begun.order.analyst_id, run) as data,
         ):
             return self._noisy(begun, release.read(data))
 
-    async def _record(self, begun: Begun[Plan], answer: str) -> Reply:
-        charge, grid = begun.charge, self._grid(begun.plan)
-        return await self._settled(RecordOrder(charge.charge_id, charge.attempt, answer, grid))
+    async def _record(self, begun: Begun[Plan], answer: str, leaving: Leaving) -> Reply:
+        charge = begun.charge
+        return await self._settled(RecordOrder(charge.charge_id, charge.attempt, answer, leaving))
 
-    async def _lose(self, begun: Begun[Plan]) -> Reply:
-        return await self._forfeit(begun.charge, self._grid(begun.plan))
+    async def _lose(self, begun: Begun[Plan], leaving: Leaving) -> Reply:
+        return await self._forfeit(begun.charge, leaving)
 
-    async def _give_back(self, begun: Begun[Plan], reason: str) -> Reply:
+    async def _give_back(self, begun: Begun[Plan], reason: str, leaving: Leaving) -> Reply:
         """Nothing was read by us; but an earlier attempt that vanished may have read."""
         order, charge = begun.order, begun.charge
         if charge.attempt > 1:
-            return await self._lose(begun)
+            return await self._lose(begun, leaving)
         return await self._settled(
             VoidOrder(
                 charge.charge_id,
@@ -198,7 +251,7 @@ class AnswerQuery(Charging[Plan]):
                 order.loss,
                 order.cells,
                 reason=reason,
-                grid_seconds=self._grid(begun.plan),
+                leaving=leaving,
             )
         )
 

@@ -6,14 +6,15 @@ when the stream was opened. One ask at a time holds a stream; others wait for a 
 
 import asyncio
 import json
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from app.access import Principal, Role
 from app.actions.charging import STALE_TRIES, Reply, reply_of
 from app.actions.readiness import Readiness
+from app.actions.slots import Slots
+from app.caches import owned_by
 from app.datasets import Dataset
 from app.errors import (
     AppError,
@@ -25,6 +26,7 @@ from app.errors import (
 )
 from app.faults import reach
 from app.interfaces import Catalogue, Engine, Engines, Ledger, Seal, Streams
+from app.ledger.leaving import Leaving
 from app.ledger.protocol import Settled, Stale
 from app.ledger.stream_protocol import (
     AnswerAskOrder,
@@ -38,8 +40,10 @@ from app.ledger.stream_protocol import (
 from app.mechanisms.above_threshold import AboveThreshold
 from app.mechanisms.release import Noise
 from app.mechanisms.tree_counter import exact_counts, nodes
+from app.mechanisms.work import Work
 from app.names import new_id
 from app.planning.ask import Ask, AskPlan, plan_ask
+from app.planning.duration import slot_seconds
 
 BUSY_SECONDS = 10.0
 POLL_SECONDS = 0.02
@@ -79,19 +83,19 @@ class AskStream:
     streams: Streams
     noise: Noise
     seal: Seal
-    threads: ThreadPoolExecutor
+    slots: Slots
     lease_seconds: float
     release_grid_seconds: float = 0.0
+    slot_factor: float = 1.0
 
     async def __call__(self, asked: AskedOfStream) -> Reply:
         reach("F1")
-        loop = asyncio.get_running_loop()
         for _ in range(STALE_TRIES):
             principal = await self.catalogue.principal(asked.token)
             principal.must_be(Role.ANALYST)
             number = self.catalogue.number
             owned = partial(self.streams.one, asked.stream_id, analyst_id=principal.analyst_id)
-            stream = await loop.run_in_executor(self.threads, owned)
+            stream = await asyncio.to_thread(owned)
             dataset = await self.catalogue.dataset(stream.dataset)
             if self.catalogue.number != number:  # both must be of one state
                 continue
@@ -126,7 +130,7 @@ class AskStream:
             if dataset.version.number == 1 and dataset.version.digest != stream.digest:
                 # Its node is of the old rows, or may be, and is drawn once.
                 return secret, Conflict(REPLACED)
-        return secret, await self.readiness.why_not(dataset, _they_own_a_stream)
+        return secret, await self.readiness.why_not(dataset)
 
     async def _submitted(self, order: ClaimOrder) -> object:
         """What comes of the claim once no other ask holds the stream."""
@@ -143,19 +147,29 @@ class AskStream:
     ) -> Reply:
         """Ask the engine under a durable claim; only the current attempt may settle it."""
         reach("F4")
-        grid = self.release_grid_seconds
-        forfeit = ForfeitAskOrder(claim.ask_id, stream.id, claim.attempt, claim.fence, grid)
+        soon = Leaving(self.release_grid_seconds)
+        forfeit = ForfeitAskOrder(claim.ask_id, stream.id, claim.attempt, claim.fence, soon)
         if claim.version_id != dataset.version.id:  # an earlier attempt asked another version
             return await self._settled(forfeit)
         if stream.secret is not None and secret is None:
             raise SecretUnavailable("This stream's secret cannot be opened by this server.")
         engine = self.engines.engine(dataset.source.engine)
+        seconds = slot_seconds(
+            Work.of(plan.tally), dataset.card, dataset.source.engine, self.slot_factor
+        )
+        slot = self.slots.arrive(stream.analyst_id, seconds)
         try:
-            drawn = await asyncio.get_running_loop().run_in_executor(
-                self.threads, self._draw, engine, stream, plan, dataset, secret, claim
-            )
+            await slot.begun
+            work = slot.start(partial(self._draw, engine, stream, plan, dataset, secret, claim))
+        finally:
+            slot.abandon()
+        leaving = soon._replace(first_seconds=slot.first_seconds(soon.grid_seconds))
+        try:
+            drawn = await work
         except Exception:  # noqa: BLE001  # data may have been read: drawing again would choose
-            return await self._settled(forfeit)
+            return await self._settled(replace(forfeit, leaving=leaving))
+        if leaving.overran(slot.seconds_since_arrival()):
+            self.slots.overran("stream")
         return await self._settled(
             AnswerAskOrder(
                 claim.ask_id,
@@ -165,7 +179,7 @@ class AskStream:
                 answer_text(stream, dataset, claim, drawn),
                 drawn.crossed,
                 drawn.nodes,
-                grid,
+                leaving,
             )
         )
 
@@ -176,6 +190,18 @@ class AskStream:
         return reply_of(outcome)
 
     def _draw(
+        self,
+        engine: Engine,
+        stream: Stream,
+        plan: AskPlan,
+        dataset: Dataset,
+        secret: int | None,
+        claim: Claimed,
+    ) -> _Drawn:
+        with owned_by(stream.analyst_id):
+            return self._read(engine, stream, plan, dataset, secret, claim)
+
+    def _read(
         self,
         engine: Engine,
         stream: Stream,
@@ -208,10 +234,6 @@ class AskStream:
         figure = plan.counter.figure(epoch, {**claim.nodes, **new}, plan.confidence)
         told = {"value": figure.value, "interval": figure.interval(plan.confidence)}
         return _Drawn(told, False, new)
-
-
-async def _they_own_a_stream() -> None:
-    """Whoever owns a stream about a dataset may know of it."""
 
 
 def _claim(

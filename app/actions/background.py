@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
@@ -15,13 +16,19 @@ class Background:
     """Used from one event loop, which holds no task of its own accord."""
 
     def __init__(self) -> None:
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._tasks: dict[asyncio.Task[Any], str] = {}
+        self._of: Counter[str] = Counter()
 
-    def start(self, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
+    def start(self, work: Coroutine[Any, Any, T], analyst_id: str) -> "asyncio.Task[T]":
         task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
+        self._tasks[task] = analyst_id
+        self._of[analyst_id] += 1
         task.add_done_callback(self._over)
         return task
+
+    def of(self, analyst_id: str) -> int:
+        """How many an analyst has."""
+        return self._of.get(analyst_id, 0)
 
     def __len__(self) -> int:
         return len(self._tasks)
@@ -36,7 +43,10 @@ class Background:
     def _over(self, task: "asyncio.Task[Any]") -> None:
         """Perhaps nobody waits for it; what became of it is in the ledger. Of a mistake of ours
         only the kind is logged, for its text may hold anything."""
-        self._tasks.discard(task)
+        analyst_id = self._tasks.pop(task)
+        self._of[analyst_id] -= 1
+        if not self._of[analyst_id]:
+            del self._of[analyst_id]
         error = None if task.cancelled() else task.exception()
         if error is not None and not isinstance(error, AppError):
             _log.error("unexpected %s", type(error).__name__)

@@ -6,25 +6,24 @@ what is sent is what was stored, read back after its commit.
 
 import asyncio
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
 from app.access import Principal, Role
 from app.accounting.loss import Loss
+from app.actions.planning_threads import PlanningThreads
 from app.actions.readiness import Readiness
 from app.datasets import Dataset
 from app.errors import (
     AppError,
-    Invalid,
-    NoGrant,
     QuestionForfeited,
     QuestionVoided,
     StillRunning,
 )
 from app.faults import reach
-from app.interfaces import Catalogue, Ledger
-from app.ledger.account import EVERYBODY, NO_GRANT
+from app.interfaces import Catalogue, Grant, Ledger
+from app.ledger.leaving import Leaving
 from app.ledger.protocol import (
     AtOnce,
     Charged,
@@ -103,10 +102,17 @@ class Plans(Protocol[Made]):
     """Makes plans, or has them at hand."""
 
     def plan(
-        self, question: Any, dataset: Dataset, text: str, currencies: frozenset[str]
+        self,
+        analyst_id: str,
+        question: Any,
+        dataset: Dataset,
+        text: str,
+        currencies: frozenset[str],
     ) -> Made: ...
 
-    def kept(self, dataset: Dataset, text: str, currencies: frozenset[str]) -> Made | None: ...
+    def kept(
+        self, analyst_id: str, dataset: Dataset, text: str, currencies: frozenset[str]
+    ) -> Made | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +132,7 @@ class Charging(Generic[P]):
     catalogue: Catalogue
     readiness: Readiness
     planner: Plans[P]
-    threads: ThreadPoolExecutor
+    planning: PlanningThreads
     lease_seconds: float
     release_grid_seconds: float
 
@@ -140,14 +146,12 @@ class Charging(Generic[P]):
             principal = await self.catalogue.principal(asked.token)
             principal.must_be(Role.ANALYST)
             number = self.catalogue.number
-            dataset = await self.catalogue.dataset(asked.question.dataset)
+            # Before anything that takes time: without a grant nothing shows that a name is known.
+            grant = await self.catalogue.grant(asked.question.dataset, principal.holders)
+            dataset = grant.dataset
             if self.catalogue.number != number:  # both must be of one state
                 continue
-            try:
-                order, plan = await self._order(principal, asked, dataset, at_once)
-            except Invalid:
-                await self._must_have_grant(principal, dataset)
-                raise
+            order, plan = await self._order(principal, asked, grant, at_once)
             outcome = await self.ledger.submit(order)
             if not isinstance(outcome, Stale):
                 break
@@ -161,31 +165,23 @@ class Charging(Generic[P]):
 
     async def _refusal(self, principal: Principal, dataset: Dataset, plan: P) -> AppError | None:
         """Why nothing new may be charged for this plan now."""
-        return await self.readiness.why_not(
-            dataset, lambda: self._must_have_grant(principal, dataset)
-        )
-
-    async def _must_have_grant(self, principal: Principal, dataset: Dataset) -> None:
-        """What is wrong with a question is told only to those who may ask it."""
-        holders = [*principal.holders, EVERYBODY]
-        accounts = await self.ledger.accounts(dataset.book_id, holders)
-        if EVERYBODY not in accounts or len(accounts) < 2:
-            raise NoGrant(NO_GRANT)
+        return await self.readiness.why_not(dataset)
 
     async def _order(
         self,
         principal: Principal,
         asked: AskedOnce,
-        dataset: Dataset,
+        grant: Grant,
         at_once: Answering[P] | None,
     ) -> tuple[ChargeOrder, P]:
-        number = self.catalogue.number
-        currencies = await self.catalogue.currencies(dataset.book_id, principal.holders)
-        plan = self.planner.kept(dataset, asked.text, currencies)
+        number, dataset = self.catalogue.number, grant.dataset
+        analyst_id, currencies = principal.analyst_id, grant.currencies
+        plan = self.planner.kept(analyst_id, dataset, asked.text, currencies)
         if plan is None:
-            plan = await asyncio.get_running_loop().run_in_executor(
-                self.threads, self.planner.plan, asked.question, dataset, asked.text, currencies
+            make = partial(
+                self.planner.plan, analyst_id, asked.question, dataset, asked.text, currencies
             )
+            plan = await self.planning.run(analyst_id, make)
         order = ChargeOrder(
             charge_id=new_id("q"),
             analyst_id=principal.analyst_id,
@@ -212,12 +208,11 @@ class Charging(Generic[P]):
         )
         return order, plan
 
-    async def _forfeit(self, charge: Charged, grid_seconds: float) -> Reply:
-        return await self._settled(ForfeitOrder(charge.charge_id, charge.attempt, grid_seconds))
+    async def _forfeit(self, charge: Charged, leaving: Leaving) -> Reply:
+        return await self._settled(ForfeitOrder(charge.charge_id, charge.attempt, leaving))
 
     async def _settled(self, order: RecordOrder | ForfeitOrder | VoidOrder) -> Reply:
-        """What depends on data leaves on a fixed time grid, so that its time tells nothing finer;
-        the store tells nothing of it before either."""
+        """What depends on rows leaves at a public time; the store shows nothing of it before."""
         outcome = await self.ledger.submit(order)
         assert isinstance(outcome, Settled)
         return await told(outcome)

@@ -1,17 +1,17 @@
 """A run in a thread that is kept alive: its lease is renewed, and its progress, if any, is stored.
 
-The thread says when it moves; the event loop looks once a second. A run that hangs is not renewed,
-so that it is taken over like one that vanished; a run that still waits for a thread is. At the same
-look the run hears that it was cancelled. A run whose attempt was taken over is ended, and so is one
-that has lasted too long, or whose server is shut down; one whose client has hung up goes on, and
-its answer waits for the next asking under its key.
+The thread reports each move; the event loop looks once a second. A run that hangs is not renewed,
+so another attempt takes it over, as if its server had vanished. A run that waits for its slot is
+renewed. The same look finds out that the question was cancelled. A run ends early if another
+attempt took over, if it has lasted too long, or if the server stops. It goes on if its client has
+hung up: the answer waits for the next request under its key.
 """
 
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from concurrent.futures import Executor, Future
 from contextlib import asynccontextmanager, contextmanager
+from typing import Any
 
 from app.errors import EngineFailed, StoreUnavailable
 from app.interfaces import Ledger
@@ -32,18 +32,25 @@ class LongRun:
         self.steps = steps
         self.step = 0
         self.moves = 0
-        self.unread = False  # cancelled before a thread had taken it, so that it never will
+        self.progress: Callable[[int], int] | None = None  # public steps to show, of so many
         self._limit_seconds = limit_seconds
         self._quiet_seconds = quiet_seconds
         self._deadline: float | None = None
         self._moved_at = 0.0
         self._ended = False
         self._listeners: list[Callable[[], None]] = []
-        self._work: Future[str] | None = None
+        self._cancelled: asyncio.Future[None] | None = None
 
-    def start(self, threads: Executor, work: Callable[[], str]) -> "asyncio.Future[str]":
-        self._work = threads.submit(work)
-        return asyncio.wrap_future(self._work)
+    async def unless_cancelled(
+        self, event: "asyncio.Future[Any] | None" = None, seconds: float | None = None
+    ) -> bool:
+        """Wait for the event, or for so long; False, at once, if the run is cancelled."""
+        if self._cancelled is None:
+            self._cancelled = asyncio.get_running_loop().create_future()
+        waited_for = {self._cancelled} if event is None else {self._cancelled, event}
+        if not self._cancelled.done() and (event is None or not event.done()):
+            await asyncio.wait(waited_for, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        return not self._cancelled.done()
 
     def reached(self, step: int) -> None:
         """Called often by the thread. Raises EngineFailed if the run is to end."""
@@ -57,8 +64,11 @@ class LongRun:
         self._moved_at = now
 
     def cancel(self) -> None:
-        """Ends the run. The pool promises that work which it lets go never begins."""
-        self.unread = self._work is not None and self._work.cancel()
+        """End the run because nobody wants its answer; called from the event loop."""
+        if self._cancelled is None:
+            self._cancelled = asyncio.get_running_loop().create_future()
+        if not self._cancelled.done():
+            self._cancelled.set_result(None)
         self.end()
 
     def end(self) -> None:
@@ -82,15 +92,16 @@ class LongRun:
             self._listeners.remove(listener)
 
     @property
-    def told(self) -> tuple[int, int] | tuple[None, None]:
-        """Step and steps, in tenths of the run: how long each takes tells how many rows there
-        are."""
+    def shown(self) -> tuple[int, int] | tuple[None, None]:
+        """Step and steps in tenths of the run. With public times it is the step of the slot: how
+        fast the run itself moves shows how many rows there are."""
         if self.steps is None:
             return None, None
-        return self.step * TENTHS // self.steps * self.steps // TENTHS, self.steps
+        step = self.step if self.progress is None else self.progress(self.steps)
+        return step * TENTHS // self.steps * self.steps // TENTHS, self.steps
 
     def is_alive(self, moves_seen: int) -> bool:
-        """It waits for a thread, has moved since the last look, or may be silent for so long."""
+        """It waits for its slot, has moved since the last look, or may be silent for so long."""
         if self._deadline is None or self.moves != moves_seen:
             return True
         return time.monotonic() - self._moved_at < self._quiet_seconds
@@ -120,7 +131,7 @@ async def _keep(
         pause = look_seconds
         if run.is_alive(seen):
             seen = run.moves
-            step, steps = run.told
+            step, steps = run.shown
             order = ProgressOrder(
                 charge.charge_id, charge.attempt, step, steps, lease_seconds, grid_seconds
             )

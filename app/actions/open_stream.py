@@ -2,19 +2,20 @@
 answer, so that one charge never has two of it."""
 
 import json
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from typing_extensions import override
 
 from app.access import Principal
 from app.actions.charging import AskedOnce, Charging, Reply, reply_of
+from app.actions.planning_threads import PlanningThreads
 from app.actions.readiness import Readiness
 from app.datasets import Dataset
 from app.errors import AppError, SecretUnavailable
 from app.faults import reach
 from app.interfaces import Catalogue, Ledger, Seal
 from app.ledger.chain import canonical
+from app.ledger.leaving import Leaving
 from app.ledger.protocol import Charged, ChargeOrder, RecordOrder, Settled
 from app.ledger.stream_protocol import NewStream, stream_of
 from app.mechanisms.above_threshold import AboveThreshold
@@ -30,7 +31,7 @@ class OpenStream(Charging[StreamPlan]):
     noise: Noise
     seal: Seal
     planner: StreamPlanner
-    threads: ThreadPoolExecutor
+    planning: PlanningThreads
     lease_seconds: float
     release_grid_seconds: float = 0.0
 
@@ -55,11 +56,11 @@ class OpenStream(Charging[StreamPlan]):
         try:
             stream = self._made(begun.order, begun.plan, charge)
         except SecretUnavailable:
-            return await self._forfeit(charge, self.release_grid_seconds)
+            return await self._forfeit(charge, Leaving(self.release_grid_seconds))
         answer = opening_text(stream, begun.plan, begun.dataset.name, charge)
-        grid = self.release_grid_seconds
+        leaving = Leaving(self.release_grid_seconds)
         return await self._settled(
-            RecordOrder(charge.charge_id, charge.attempt, answer, grid, stream)
+            RecordOrder(charge.charge_id, charge.attempt, answer, leaving, stream)
         )
 
     def _made(self, order: ChargeOrder, plan: StreamPlan, charge: Charged) -> NewStream:

@@ -1,20 +1,22 @@
 """Price questions without asking them: reads no data, charges nothing, promises nothing kept."""
 
-import asyncio
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from app.access import Principal, Role
 from app.accounting.rounding import PICO, wire
+from app.actions.planning_threads import PlanningThreads
 from app.datasets import Dataset
-from app.errors import AppError, Invalid, LedgerError, NoGrant
+from app.errors import AppError, Invalid, LedgerError
 from app.interfaces import Catalogue, Ledger
-from app.ledger.account import EVERYBODY, NO_GRANT, Account
+from app.ledger.account import EVERYBODY, Account
 from app.ledger.balance import PARALLEL
 from app.ledger.protocol import reuse_key
 from app.planning.choice import Option, options
 from app.planning.plan import Plan, Planner
 from app.planning.question import Question
+from app.planning.size import LISTED_MAX, listed_values
 
 
 @dataclass(slots=True)
@@ -30,12 +32,16 @@ class PreviewQueries:
     ledger: Ledger
     catalogue: Catalogue
     planner: Planner
+    planning: PlanningThreads
 
     async def __call__(
         self, principal: Principal, questions: list[Question], *, listed: bool
     ) -> list[dict[str, Any]]:
         """Each question as it would be decided after the ones before it were paid."""
         principal.must_be(Role.ANALYST)
+        if sum(map(listed_values, questions)) > LISTED_MAX + 1:
+            rule = f"at most {LISTED_MAX} candidates, edges and other values in one request"
+            raise Invalid.field("", rule)
         sequence = _Sequence()
         previews = []
         for index, question in enumerate(questions):
@@ -48,7 +54,8 @@ class PreviewQueries:
     async def _preview(
         self, principal: Principal, question: Question, sequence: _Sequence
     ) -> dict[str, Any]:
-        dataset = await self.catalogue.dataset(question.dataset)
+        grant = await self.catalogue.grant(question.dataset, principal.holders)
+        dataset = grant.dataset
         book = dataset.book_id
         if book not in sequence.accounts:
             holders = [*principal.holders, EVERYBODY]
@@ -56,13 +63,11 @@ class PreviewQueries:
             # As a charge goes through them: the first that refuses is the one that is named.
             sequence.accounts[book] = {each: found[each] for each in holders if each in found}
         accounts = sequence.accounts[book]
-        if EVERYBODY not in accounts or len(accounts) < 2:
-            raise NoGrant(NO_GRANT)
-        currencies = frozenset(account.currency for account in accounts.values())
         text = question.model_dump_json(by_alias=True)
-        plan, alternatives = await asyncio.to_thread(
-            self._planned, question, dataset, text, currencies
+        make = partial(
+            self._planned, principal.analyst_id, question, dataset, text, grant.currencies
         )
+        plan, alternatives = await self.planning.run(principal.analyst_id, make)
         cells = plan.pinning.cells
         own = [accounts[holder] for holder in principal.holders if holder in accounts]
         largest = min(account.largest_epsilon(cells) for account in accounts.values())
@@ -113,10 +118,15 @@ class PreviewQueries:
         }
 
     def _planned(
-        self, question: Question, dataset: Dataset, text: str, currencies: frozenset[str]
+        self,
+        analyst_id: str,
+        question: Question,
+        dataset: Dataset,
+        text: str,
+        currencies: frozenset[str],
     ) -> tuple[Plan, list[Option]]:
         """In a thread: a large workload takes a while to plan."""
-        plan = self.planner.plan(question, dataset, text, currencies)
+        plan = self.planner.plan(analyst_id, question, dataset, text, currencies)
         return plan, options(question, dataset.card, currencies, told=True)
 
 

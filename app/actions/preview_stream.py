@@ -1,13 +1,15 @@
 """Price a stream without opening it: reads no data, charges nothing, promises nothing kept."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from app.access import Principal, Role
+from app.actions.planning_threads import PlanningThreads
 from app.actions.preview_queries import refusal_of
-from app.errors import AppError, LedgerError, NoGrant
+from app.errors import AppError, LedgerError
 from app.interfaces import Catalogue, Ledger
-from app.ledger.account import EVERYBODY, NO_GRANT
+from app.ledger.account import EVERYBODY
 from app.planning.opening import Opening, StreamPlanner
 
 
@@ -16,17 +18,19 @@ class PreviewStream:
     ledger: Ledger
     catalogue: Catalogue
     planner: StreamPlanner
+    planning: PlanningThreads
 
     async def __call__(self, principal: Principal, opening: Opening) -> dict[str, Any]:
         principal.must_be(Role.ANALYST)
-        dataset = await self.catalogue.dataset(opening.dataset)
+        grant = await self.catalogue.grant(opening.dataset, principal.holders)
+        dataset = grant.dataset
         holders = [*principal.holders, EVERYBODY]
         found = await self.ledger.accounts(dataset.book_id, holders)
         accounts = [found[each] for each in holders if each in found]
-        if EVERYBODY not in found or len(accounts) < 2:
-            raise NoGrant(NO_GRANT)
-        currencies = frozenset(account.currency for account in accounts)
-        plan = self.planner.plan(opening, dataset, "", currencies)
+        make = partial(
+            self.planner.plan, principal.analyst_id, opening, dataset, "", grant.currencies
+        )
+        plan = await self.planning.run(principal.analyst_id, make)
         refusal: AppError | None = None
         try:
             for account in accounts:

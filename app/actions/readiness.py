@@ -1,7 +1,6 @@
 """Whether a dataset can be asked now, before anything is charged."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from weakref import WeakValueDictionary
@@ -27,18 +26,15 @@ class Readiness:
     threads: ThreadPoolExecutor
     _turns: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
 
-    async def why_not(
-        self, dataset: Dataset, must_know: Callable[[], Awaitable[None]]
-    ) -> AppError | None:
+    async def why_not(self, dataset: Dataset) -> AppError | None:
         """Why nothing new may be asked of this dataset now. A version that this server has not
-        prepared is prepared here, and a source that may have changed is read, for no question and
-        before any charge, if the caller may know of it."""
+        prepared is prepared here, and a source that may have changed is read: for no question and
+        before any charge. Only for callers who have a grant."""
         if dataset.closed:
             return DatasetClosed("This dataset is closed: nothing new is answered about it.")
         engine = self.engines.engine(dataset.source.engine)
         if engine.ready(dataset):
             return None
-        await must_know()
         try:
             await self._prepare(engine, dataset)
         except SourceChanged:

@@ -5,16 +5,27 @@ the same book: what was spent stays spent, because the persons in it are the sam
 where losses are kept by cells, for a person may have moved from one to another between the versions
 and would bear both; nor where epochs were appended, for a row is in one epoch for ever; and under
 replace_one only the same rows, for their public number would be said again without being counted.
+
+Whether anything has changed is decided by the check that questions pass, `engine.prepare`, so that
+this never says "nothing" while questions are refused.
 """
 
 from dataclasses import dataclass, replace
 
 from app.access import Principal, Role
 from app.actions.clear_versions import ClearVersions, dropped_if_refused
-from app.datasets import Dataset, Version
-from app.errors import Conflict, FieldError, Invalid
-from app.interfaces import Datasets, Engines
+from app.datasets import Dataset, Inspection, Version
+from app.errors import Conflict, EngineUnavailable, FieldError, Invalid, SourceChanged
+from app.interfaces import Datasets, Engine, Engines
 from app.names import new_id
+
+LOOKS_MAX = 3
+NOTHING = "The source is what was registered: there is nothing to declare."
+NOT_COUNTED = (
+    "The rows have changed, but the database has not counted the writes yet. Nothing was declared; "
+    "try again in some seconds."
+)
+CHANGING = "The source keeps changing while it is read. Nothing was declared; try again."
 
 
 @dataclass(slots=True)
@@ -30,22 +41,43 @@ class RefreshDataset:
             rule = "of a dataset without appended epochs: a row is in one epoch for ever"
             raise Invalid.field("/refresh", rule)
         engine = self.engines.engine(before.source.engine)
-        try:
-            inspection = engine.inspect(before.source, before.card)
-        except Invalid as unfit:  # it names fields of a registration, which this is not
-            rules = (f"{each.pointer} as it was registered: {each.rule}" for each in unfit.fields)
-            fields = [FieldError("/refresh", rule) for rule in rules]
-            raise Invalid("/refresh: a source that fits what was registered", *fields) from None
-        if inspection.digest == before.version.digest:
-            raise Conflict("The source is what was registered: there is nothing to declare.")
+        inspection = self._changed(engine, before)
         _must_be_free_to_change(before, same=self.datasets.holds(before, inspection))
         version = Version(new_id("v"), 1, inspection.digest, before.version.seed)
         after = replace(before, version=version)
-        engine.prepare(after)
+        try:
+            engine.prepare(after)
+        except SourceChanged:
+            raise EngineUnavailable(CHANGING) from None
         with dropped_if_refused(engine, after.version.id):
             stored = self.datasets.refresh(principal.name, before, after, inspection, reason=reason)
         self.clear_versions()
         return stored
+
+    def _changed(self, engine: Engine, before: Dataset) -> Inspection:
+        """The source as it is now, if questions about it are refused. Raises Conflict if they are
+        answered."""
+        for _ in range(LOOKS_MAX):
+            inspection = _inspected(engine, before)
+            if inspection.digest != before.version.digest:
+                return inspection
+            if not engine.lasting and not self.datasets.holds(before, inspection):
+                raise EngineUnavailable(NOT_COUNTED)
+            try:
+                engine.prepare(before)
+            except SourceChanged:
+                continue  # it changed after it was inspected
+            raise Conflict(NOTHING)
+        raise EngineUnavailable(CHANGING)
+
+
+def _inspected(engine: Engine, before: Dataset) -> Inspection:
+    try:
+        return engine.inspect(before.source, before.card)
+    except Invalid as unfit:  # it names fields of a registration, which this is not
+        rules = (f"{each.pointer} as it was registered: {each.rule}" for each in unfit.fields)
+        fields = [FieldError("/refresh", rule) for rule in rules]
+        raise Invalid("/refresh: a source that fits what was registered", *fields) from None
 
 
 def _must_be_free_to_change(before: Dataset, *, same: bool) -> None:

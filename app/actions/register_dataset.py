@@ -50,6 +50,8 @@ class RegisterDataset:
             raise Invalid.field("/cells", rule)
         engine = self.engines.engine(source.engine)
         inspection = engine.inspect(source, card)
+        # Names of one book keep the same rows of a person who has more than are kept.
+        seed = self.datasets.known_seed(inspection) or secret_text(32)
         dataset = Dataset(
             id=new_id("d"),
             name=shown,
@@ -57,7 +59,7 @@ class RegisterDataset:
             book_id="",  # the store knows whether these rows have a book
             card=card,
             source=source,
-            version=Version(new_id("v"), 1, inspection.digest, secret_text(32)),
+            version=Version(new_id("v"), 1, inspection.digest, seed),
             closed=False,
             created_at=0,
         )

@@ -30,6 +30,7 @@ from app.api.wire import (
     cursor_text,
     json_response,
 )
+from app.caches import owned_by
 from app.datasets import Dataset
 from app.errors import AccessError, NotFound
 from app.ledger.account import EVERYBODY, Account
@@ -115,7 +116,8 @@ class BudgetResponse(BaseModel):
     """An account. `used` runs from 0 to 1 by the stop rule itself. `spent.epsilon` holds at all
     times together: a sum in `pure` and `approximate` accounts, an odometer elsewhere, which near
     the end may read more than the limit that the stop rule keeps. `questions_left` counts typical
-    counts of epsilon 0.1."""
+    counts of epsilon 0.1. With cells, each figure of `spent` is the largest of any cell, and each
+    figure of `remaining` the smallest."""
 
     dataset: str
     holder: str
@@ -292,7 +294,11 @@ def _last(given: Services, principal: Principal, dataset: Dataset, account: Acco
     if asked is None or "stream" in json.loads(asked.question):  # an opened stream is no question
         return None
     question = Question.model_validate_json(asked.question)
-    plan = given.planner.plan(question, dataset, asked.question, frozenset({account.currency}))
+    currencies = frozenset({account.currency})
+    with owned_by(principal.analyst_id):
+        plan = given.planner.plan(
+            principal.analyst_id, question, dataset, asked.question, currencies
+        )
     return {
         "id": asked.id,
         "kind": question.query.kind,

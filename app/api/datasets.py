@@ -1,4 +1,4 @@
-"""Datasets: register, look at the public card, made-up rows, describe, close, append epochs."""
+"""Datasets: register, the public card, made-up rows, describe, close, append epochs, withdraw."""
 
 import asyncio
 import json
@@ -6,13 +6,15 @@ from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
 from fastapi import APIRouter, Depends, Query, Request, Response
-from pydantic import BaseModel, Field, TypeAdapter
+from pydantic import BaseModel, Field
 
 from app.access import Principal, Role
 from app.actions.public_tables import with_tables
 from app.actions.sample_rows import sample_rows
+from app.actions.withdraw_dataset import DETAILS
 from app.api.body import (
     Parsed,
+    StrictAdapter,
     Told,
     as_it_is,
     body,
@@ -36,7 +38,7 @@ from app.api.wire import (
 )
 from app.columns import Column
 from app.datasets import Card, Cells, Dataset, Neighbours, Person, Source
-from app.errors import Invalid, NotFound
+from app.errors import Invalid
 from app.ledger.chain import canonical
 
 router = APIRouter(tags=["datasets"])
@@ -141,6 +143,14 @@ class DatasetsResponse(BaseModel):
     next_cursor: str | None
 
 
+class WithdrawResponse(BaseModel):
+    """What became of the name; `detail` says it in a sentence."""
+
+    dataset: str
+    status: Literal["withdrawn", "closed"]
+    detail: str
+
+
 class SampleResponse(BaseModel):
     """Made-up rows: drawn from the card, not from the data."""
 
@@ -148,7 +158,7 @@ class SampleResponse(BaseModel):
     rows: list[dict[str, Any]]
 
 
-_REGISTRATION: TypeAdapter[DatasetRequest] = TypeAdapter(DatasetRequest)
+_REGISTRATION: StrictAdapter[DatasetRequest] = StrictAdapter(DatasetRequest)
 
 
 class _Repeated(Exception):
@@ -310,14 +320,42 @@ def change(
     return json_response(_shown(given, principal, changed))
 
 
+@router.delete(
+    "/v1/datasets/{dataset}",
+    **documented(
+        "withdraw_dataset",
+        "Withdraw a name",
+        WithdrawResponse,
+        extra_problems=problems(404),
+        idempotent=True,
+    ),
+)
+def withdraw(
+    request: Request,
+    given: Given,
+    principal: Admin,
+    dataset: str,
+    reason: Annotated[str | None, Query(max_length=1000, pattern=r"^[^\x00]*$")] = None,
+) -> Response:
+    """If nothing was ever charged or booked for its data, the name, its card and its prepared rows
+    are removed, and the same data may be registered again, with another person or neighbouring
+    relation. Otherwise the name closes, and what was spent stays."""
+    key = request_key(request)
+    outcome = given.withdraw_dataset(
+        principal,
+        name=dataset,
+        reason=reason,
+        request=_request_name(principal, key),
+        body=hash_at(request, canonical(reason)),
+    )
+    reply = {"dataset": dataset, "status": outcome.value, "detail": DETAILS[outcome]}
+    return json_response(reply)
+
+
 def visible(given: Services, principal: Principal, name: str) -> Dataset:
     """The dataset, if this caller may know of it; otherwise as if there were none."""
-    dataset = given.datasets.find(name)
-    if principal.role is Role.ANALYST and not given.datasets.granted(
-        dataset.book_id, principal.holders
-    ):
-        raise NotFound("There is no dataset of this name.")
-    return dataset
+    holders = principal.holders if principal.role is Role.ANALYST else None
+    return given.datasets.find(name, holders)
 
 
 def _shown(given: Services, principal: Principal, dataset: Dataset) -> dict[str, Any]:

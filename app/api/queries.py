@@ -1,23 +1,31 @@
 """Questions: ask and preview."""
 
 import asyncio
-from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Request, Response
-from pydantic import BaseModel, Discriminator, Field, Tag, TypeAdapter
+from pydantic import BaseModel, Discriminator, Field, Tag
 from starlette.types import Message, Receive, Scope, Send
 from typing_extensions import override
 
 from app.actions.answer_query import Accepted
 from app.actions.charging import AskedOnce, Reply
-from app.api.body import Parsed, aside, body, parse, read_bytes, request_key
+from app.api.body import (
+    Parsed,
+    StrictAdapter,
+    aside,
+    body,
+    parse,
+    read_bytes,
+    request_key,
+)
 from app.api.openapi import documented, problems
 from app.api.prefer import Preference, preference
 from app.api.principal import AnyoneHot, Given, current_hot, token
 from app.api.services import services
 from app.api.sql import translated
 from app.api.wire import AmountResponse, LossResponse, json_response
+from app.caches import owned_by, owned_cache
 from app.errors import AccessError, Invalid
 from app.faults import ARMED, reach
 from app.names import new_id
@@ -34,7 +42,7 @@ OneOrMany = Annotated[
     Annotated[Question, Tag("one question")] | Annotated[Questions, Tag("a list of questions")],
     Discriminator(lambda body: "a list of questions" if isinstance(body, list) else "one question"),
 ]
-QUESTION = TypeAdapter(Question)
+QUESTION: StrictAdapter[Question] = StrictAdapter(Question)
 
 EXAMPLE = {
     "dataset": "census",
@@ -193,16 +201,18 @@ class StoredResponse(Response):
         return {**start, "headers": self.raw_headers}
 
 
-@lru_cache(maxsize=1024)
+@owned_cache(maxsize=1024)
 def _parse_short(raw: bytes) -> Parsed[Question]:
     return parse(raw, QUESTION, None, translated)
 
 
-def parse_question(raw: bytes) -> Parsed[Question]:
-    """The question in a body; the same bytes are the same question, so the latest are kept."""
-    return (
-        _parse_short(raw) if len(raw) <= KEPT_BYTES_MAX else parse(raw, QUESTION, None, translated)
-    )
+def parse_question(analyst_id: str, raw: bytes) -> Parsed[Question]:
+    """The question in a body; the same bytes are the same question, so the latest are kept, for
+    each analyst apart."""
+    if len(raw) > KEPT_BYTES_MAX:
+        return parse(raw, QUESTION, None, translated)
+    with owned_by(analyst_id):
+        return _parse_short(raw)
 
 
 @router.post(
@@ -229,10 +239,10 @@ async def ask(request: Request) -> Response:
     `Location`."""
     given = services(request)
     shown = token(request)
-    await given.catalogue.principal(shown)  # before the body is looked at
+    principal = await given.catalogue.principal(shown)  # before the body is looked at
     try:
         raw = await read_bytes(request)
-        parsed = await aside(raw, lambda: parse_question(raw))
+        parsed = await aside(raw, lambda: parse_question(principal.analyst_id, raw))
         key = request_key(request) or new_id("auto")
         asked = AskedOnce(shown, parsed.value, parsed.text, parsed.hash, key)
         wish = preference(request)

@@ -20,6 +20,7 @@ from app.actions.register_dataset import RegisterDataset
 from app.actions.sample_rows import Choice
 from app.actions.trace_tradeoff import TraceTradeoff
 from app.actions.verify_ledger import VerifyLedger
+from app.actions.withdraw_dataset import WithdrawDataset
 from app.interfaces import (
     Budgets,
     Catalogue,
@@ -50,6 +51,7 @@ class Services:
     register_dataset: RegisterDataset
     append_epoch: AppendEpoch
     refresh_dataset: RefreshDataset
+    withdraw_dataset: WithdrawDataset
     grant_budget: GrantBudget
     book_losses: BookLosses
     trace_tradeoff: TraceTradeoff

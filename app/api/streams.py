@@ -4,12 +4,12 @@ import json
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request, Response
-from pydantic import BaseModel, TypeAdapter
+from pydantic import BaseModel
 
 from app.access import Role
 from app.actions.ask_stream import AskedOfStream
 from app.actions.charging import AskedOnce
-from app.api.body import Parsed, body, parse, read_bytes, request_key
+from app.api.body import Parsed, StrictAdapter, aside, body, parse, read_bytes, request_key
 from app.api.openapi import documented, problems
 from app.api.principal import Anyone, AnyoneHot, Given, current_hot, token
 from app.api.queries import ChargedResponse, Receipt, StoredResponse, reply_headers
@@ -31,8 +31,8 @@ from app.planning.opening import Opening
 
 router = APIRouter(tags=["streams"])
 
-OPENING = TypeAdapter(Opening)
-ASK = TypeAdapter(Ask)
+OPENING: StrictAdapter[Opening] = StrictAdapter(Opening)
+ASK: StrictAdapter[Ask] = StrictAdapter(Ask)
 EXAMPLE = {
     "dataset": "census",
     "stream": {"kind": "above_threshold", "threshold": 1000, "crossings": 3, "asks_max": 500},
@@ -130,7 +130,8 @@ async def open_stream(request: Request) -> Response:
     await given.catalogue.principal(shown)  # before the body is looked at
     try:
         key = request_key(request) or new_id("auto")
-        parsed = parse(await read_bytes(request), OPENING, None)
+        raw = await read_bytes(request)
+        parsed = await aside(raw, lambda: parse(raw, OPENING, None))
         asked = AskedOnce(shown, parsed.value, parsed.text, parsed.hash, key)
         reply = await given.open_stream(asked)
     except (Invalid, AccessError):
@@ -183,7 +184,8 @@ async def ask_stream(request: Request, id: str) -> Response:  # noqa: A002  # in
     principal.must_be(Role.ANALYST)
     try:
         key = request_key(request) or new_id("auto")
-        parsed = parse(await read_bytes(request), ASK, None)
+        raw = await read_bytes(request)
+        parsed = await aside(raw, lambda: parse(raw, ASK, None))
         asked = AskedOfStream(shown, id, parsed.value, parsed.text, parsed.hash, key)
         reply = await given.ask_stream(asked)
     except (Invalid, AccessError, NotFound):

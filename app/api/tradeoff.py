@@ -21,7 +21,8 @@ class TradeoffResponse(BaseModel):
     """An attack looks at every answer and guesses whether one person is in the data. `alpha` is how
     often it wrongly says no, `beta` how often at least it then wrongly says yes, by what was spent
     (lowered by 1e-11: it never claims more privacy than there is); `exact` says that some attack
-    can do so well. `promised_beta` is the same for all that the account may ever spend."""
+    can do so well. `promised_beta` is the same for all that the account may ever spend. With cells,
+    the curve lies at or below the curve of every cell."""
 
     dataset: str
     holder: str

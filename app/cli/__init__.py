@@ -10,12 +10,17 @@ from typing import Annotated, Any
 import typer
 from sqlalchemy.exc import DBAPIError
 
+from app.cli.check_dataset import check as check_dataset
 from app.cli.dataset import OPERATOR, dataset_cli
+from app.cli.remove_dataset import remove
 from app.errors import AppError
 from app.settings import Settings, SettingsError
+from app.stopping import REQUESTS_SHARE
 
 cli = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 keys_cli = typer.Typer(no_args_is_help=True, help="Issue, list and revoke API keys.")
+dataset_cli.command("check")(check_dataset)
+dataset_cli.command()(remove)
 cli.add_typer(dataset_cli, name="dataset")
 cli.add_typer(keys_cli, name="keys")
 
@@ -68,6 +73,8 @@ def listen(settings: Settings, announce: Callable[[str], None] = lambda url: Non
     import uvicorn
     from uvicorn.supervisors import Multiprocess
 
+    from app.api.sockets import GuardedProtocol
+
     # Named with its protocol number: otherwise asyncio does not turn off Nagle's algorithm on a
     # socket that several workers share, and each reply on a kept connection waits some 45 ms.
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
@@ -84,6 +91,7 @@ def listen(settings: Settings, announce: Callable[[str], None] = lambda url: Non
     host, port = listener.getsockname()[:2]
     announce(f"http://{host}:{port}")
     print(f"Bursar serves on http://{host}:{port}", flush=True)
+    requests_seconds = settings.stop_seconds * REQUESTS_SHARE
     config = uvicorn.Config(
         "app.main:application",
         factory=True,
@@ -92,7 +100,8 @@ def listen(settings: Settings, announce: Callable[[str], None] = lambda url: Non
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        timeout_graceful_shutdown=10,
+        http=GuardedProtocol,
+        timeout_graceful_shutdown=requests_seconds,  # type: ignore[arg-type]  # only waited for
     )
     server = uvicorn.Server(config)
     if settings.workers == 1:
@@ -124,6 +133,14 @@ def migrate() -> None:
     bring(database)
     install(database)
     print("The ledger's schema is current.")
+
+
+@cli.command()
+def calibrate() -> None:
+    """Measure which BURSAR_SLOT_FACTOR this machine needs, on made-up rows; run it while idle."""
+    from app.cli.calibrate import measured_factor
+
+    print(f"BURSAR_SLOT_FACTOR={measured_factor():.2f}")
 
 
 @cli.command()

@@ -58,10 +58,12 @@ def add(
     if infer_types == (card is not None):
         typer.echo("Say either --infer-types or --card CARD.json.", err=True)
         raise typer.Exit(INCOMPLETE)
-    stopped = StopSignals()
+    from app.cli.check_dataset import offer
+
+    stopped, settings = StopSignals(), Settings.from_environment()
     try:
         with stopped:
-            _add(Settings.from_environment(), path, name, card, to_parquet=to_parquet, yes=yes)
+            dataset = _add(settings, path, name, card, to_parquet=to_parquet, yes=yes)
     except (KeyboardInterrupt, typer.Abort, EngineUnavailable) as error:
         # DuckDB makes an error of its own of a KeyboardInterrupt: it is no bad file.
         if isinstance(error, EngineUnavailable) and not stopped.heard:
@@ -72,6 +74,7 @@ def add(
         told = [f"{each.pointer or 'the card'}: {each.rule}" for each in error.fields]
         typer.echo("\n".join(dict.fromkeys([error.detail, *told])), err=True)
         raise typer.Exit(1) from None
+    offer(settings, dataset, ask=not (yes or stopped.heard))
 
 
 class StopSignals:
@@ -103,7 +106,7 @@ def _add(
     *,
     to_parquet: bool,
     yes: bool,
-) -> None:
+) -> "Dataset":
     from app.engines.connect import Limits
     from app.engines.convert import Conversion, read_schema
     from app.engines.fitting import check_fit
@@ -157,6 +160,7 @@ def _add(
         stores.engines.close()
     _tell(dataset, stores.datasets.fingerprint(dataset), settings)
     stores.database.engine.dispose()
+    return dataset
 
 
 # Where the data are
@@ -239,10 +243,9 @@ def _read_card(
 ) -> "tuple[Card, dict[str, Any]]":
     """The card, and the name and description that may stand beside it; its public tables are read
     from the data roots."""
-    from pydantic import TypeAdapter
 
     from app.actions.public_tables import with_tables
-    from app.api.body import as_it_is, parse
+    from app.api.body import StrictAdapter, as_it_is, parse
     from app.datasets import Card, PrivateFiles
     from app.main import Stores, public_tables
 
@@ -266,9 +269,9 @@ def _read_card(
         raise Invalid(f"{path}: {error.strerror}.") from None
     try:
         tables, rows = public_tables(settings), str(source.place)
-        found = parse(
+        found: Any = parse(
             raw,
-            TypeAdapter(CardFile),
+            StrictAdapter(CardFile),
             None,
             lambda sent: (with_tables(sent, tables, private, source=rows), as_it_is),
         ).value

@@ -93,6 +93,11 @@ def cleaned_rows(card: Card, sources: Sequence[RawRows], seed: str) -> Select[*t
     return result.where(column(CELL) == column(OWN_CELL)) if _one_cell(card) else result
 
 
+def fitted_rows(card: Card, source: RawRows) -> Select[*tuple[Any, ...]]:
+    """All rows of one source, every value as it would be stored; no person's rows are bounded."""
+    return _fitted(card, source, 1, [])
+
+
 def _stored(i: int, each: Column) -> list[str]:
     return [f"c{i}", f"s{i}"] if isinstance(each, NumberColumn) else [f"c{i}"]
 

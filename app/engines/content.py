@@ -127,15 +127,28 @@ def _canonical(table: Table, name: str) -> ColumnElement[Any]:
     place = table.names.index(name)
     if table.types[place].partition("(")[0] in _NUMBERS:
         return _number_text(table.double(place))
+    text = trimmed_text(table, place)
+    number: ColumnElement[Any] = cast(case((is_number(text), text), else_=null()), Double())
+    return case((is_number(text), _number_text(number)), else_=word_text(text))
+
+
+def trimmed_text(table: Table, place: int) -> ColumnElement[Any]:
+    """A value as its engine writes it; NULL for an empty one."""
     raw = table.column(place)
     if table.types[place] == "TIMESTAMP WITH TIME ZONE" and table.dialect.name != "spark":
         raw = cast(raw, TIMESTAMP())  # of a session in UTC; Spark's texts have no zone
-    text = func.nullif(Trimmed(cast(raw, String())), quoted(""))
-    numeric = (func.length(text) <= constant(NUMBER_LENGTH_MAX)) & Matches(text, quoted(NUMBER))
-    number: ColumnElement[Any] = cast(case((numeric, text), else_=null()), Double())
+    return func.nullif(Trimmed(cast(raw, String())), quoted(""))
+
+
+def is_number(text: ColumnElement[Any]) -> ColumnElement[bool]:
+    """Does a text write a number that a double can hold?"""
+    return (func.length(text) <= constant(NUMBER_LENGTH_MAX)) & Matches(text, quoted(NUMBER))
+
+
+def word_text(text: ColumnElement[Any]) -> ColumnElement[Any]:
+    """A text that is no number: truth values in lower case, days without their midnight."""
     lowered = func.lower(text)
-    truths = case((lowered.in_([quoted("true"), quoted("false")]), lowered), else_=_day_text(text))
-    return case((numeric, _number_text(number)), else_=truths)
+    return case((lowered.in_([quoted("true"), quoted("false")]), lowered), else_=_day_text(text))
 
 
 def _day_text(text: ColumnElement[Any]) -> ColumnElement[Any]:

@@ -5,19 +5,22 @@ A registered source is prepared once into an immutable database (`prepare.py`); 
 that. No text of the driver leaves it (`reading.py`).
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import duckdb
+from sqlalchemy import Select
 from typing_extensions import override
 
-from app.datasets import Card, Dataset, Source
+from app.datasets import Card, Dataset, EpochInspection, Inspection, Source
+from app.engines.check import Figures, figures
 from app.engines.connect import Limits, connect_to_ingest
-from app.engines.dialects import Statement
+from app.engines.dialects import DUCKDB, Statement, written
 from app.engines.epochs import AT, check_epoch, is_empty
+from app.engines.file_rows import file_rows, file_table
 from app.engines.fingerprint import contents_of
 from app.engines.fitting import check_fit
 from app.engines.graph import count_graph
@@ -29,6 +32,7 @@ from app.engines.prepare import (
     prepare_version,
     prepared_versions,
     version_path,
+    write_categories,
 )
 from app.engines.reading import readable
 from app.engines.records import DuckDBRecords, KeptRecords
@@ -37,8 +41,8 @@ from app.engines.sql_engine import SqlEngine
 from app.engines.unchanged import Unchanged
 from app.engines.versions import OpenVersions
 from app.engines.watchdog import WATCHDOG
+from app.engines.whole_rows import named_rows, whole_rows_of, whole_rows_statement
 from app.errors import EngineUnavailable, Invalid
-from app.interfaces import EpochInspection, Inspection
 from app.queries.statistics import EdgeTally, GraphCounts, Matrix, Records
 
 
@@ -91,7 +95,7 @@ class DuckDBEngine(SqlEngine):
 
     def inspect(self, source: Source, card: Card) -> Inspection:
         found = resolve_source(source.path, self._data_roots)
-        return readable(lambda: self._inspect(found, card), at="/source/path")
+        return readable(lambda: self._inspect(found, card, source.reading), at="/source/path")
 
     def inspect_epoch(self, dataset: Dataset, path: str) -> EpochInspection:
         try:
@@ -124,6 +128,10 @@ class DuckDBEngine(SqlEngine):
         self._unchanged.forget(version_id)
         return dropped
 
+    def figures(self, dataset: Dataset) -> Figures:
+        """Private counts, for the owner alone. Raises SourceChanged."""
+        return readable(lambda: self._figures(dataset))
+
     @contextmanager
     @override
     def _asking(self, dataset: Dataset) -> Iterator[DuckDBAsking]:
@@ -146,7 +154,7 @@ class DuckDBEngine(SqlEngine):
         """Close every version that is not in use; the engine opens them again when asked."""
         self._versions.close()
 
-    def _inspect(self, source: SourceFiles, card: Card) -> Inspection:
+    def _inspect(self, source: SourceFiles, card: Card, reading: int) -> Inspection:
         state = source_state(source)
         digest = source_digest(source)
         with (
@@ -156,9 +164,29 @@ class DuckDBEngine(SqlEngine):
             table = open_table(connection, source)
             check_fit(card, table)
             contents = contents_of(connection, table)
+            celled = _whole_rows(connection, card, table, reading)
         if source_state(source) != state:
             raise EngineUnavailable("The source changed while it was read.")
-        return Inspection(digest, contents, str(source.place), _parts(source))
+        return Inspection(digest, contents, str(source.place), _parts(source), celled)
+
+    def _figures(self, dataset: Dataset) -> Figures:
+        found, reading = self._unchanged.must_be(dataset).sources, dataset.source.reading
+        files = [file for source in found for file in source.files]
+        with (
+            connect_to_ingest(":memory:", files, self._limits) as connection,
+            WATCHDOG.watch(connection, self._ingest_timeout_seconds),
+        ):
+            tables = [open_table(connection, source) for source in found]
+            write_categories(connection, dataset.card, reading)
+            sources = [file_rows(dataset.card, table, reading) for table in tables]
+
+            def ask(statement: Select[*tuple[Any, ...]]) -> Sequence[Any]:
+                sql = written(statement, DUCKDB)
+                row = connection.execute(sql.text, sql.parameters).fetchone()
+                assert row is not None, "an aggregate without groups has one row"
+                return row
+
+            return figures(dataset, [file_table(table) for table in tables], sources, ask)
 
     def _prepare(self, dataset: Dataset) -> None:
         if self.lost(dataset):
@@ -184,6 +212,21 @@ class DuckDBEngine(SqlEngine):
             raise EngineUnavailable("The file changed while it was read.")
         place, parts = str(added.place), _parts(added)
         return EpochInspection(digest, contents, place, together, empty, parts)
+
+
+def _whole_rows(
+    connection: duckdb.DuckDBPyConnection, card: Card, source: SourceTable, reading: int
+) -> str | None:
+    if card.cells is None:
+        return None
+    write_categories(connection, card, reading)
+    table = file_table(source)
+    named = named_rows(table)
+    raw = file_rows(card, source, reading, named.rows)
+    statement = written(whole_rows_statement(card, raw, named.text), DUCKDB)
+    row = connection.execute(statement.text, statement.parameters).fetchone()
+    assert row is not None, "an aggregate without groups has one row"
+    return whole_rows_of(table, row)
 
 
 def _parts(source: SourceFiles) -> tuple[str, ...]:

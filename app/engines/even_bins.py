@@ -12,7 +12,6 @@ which took more time than all the rest of such a question.
 """
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.elements import ColumnElement
 from sqlalchemy.sql.functions import FunctionElement
 
+from app.caches import owned_cache
 from app.engines.dialects import exact_double
 
 Doubles = NDArray[np.float64]
@@ -83,7 +83,7 @@ class Even:
         )
 
 
-@lru_cache(maxsize=64)
+@owned_cache(maxsize=64)
 def find_even(edges: tuple[float, ...]) -> Even | None:
     """How a quotient tells the intervals, if one does; the last may be of any width."""
     first, count = edges[0], len(edges) - 1

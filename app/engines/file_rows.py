@@ -41,7 +41,7 @@ from app.columns import (
     NumberColumn,
     TextColumn,
 )
-from app.datasets import Card, ColumnPerson
+from app.datasets import WITH_FRACTIONS, Card, ColumnPerson
 from app.engines.cleaning import RawRows
 from app.engines.dialects import DUCKDB, Wide, quoted
 from app.engines.sources import SourceTable
@@ -83,8 +83,11 @@ def file_table(source: SourceTable) -> Table:
     return Table(DUCKDB, rows, source.names, source.types, called)
 
 
-def file_rows(card: Card, source: SourceTable) -> RawRows:
-    rows: FromClause = file_table(source).rows
+def file_rows(
+    card: Card, source: SourceTable, reading: int, rows: FromClause | None = None
+) -> RawRows:
+    """Of the file itself, or of rows that have its columns and others beside them."""
+    rows = file_table(source).rows if rows is None else rows
     values: list[ColumnElement[Any]] = []
     for i, each in enumerate(card.columns):
         if not each.sourced:
@@ -98,7 +101,7 @@ def file_rows(card: Card, source: SourceTable) -> RawRows:
             rows = rows.outerjoin(listed, cast(raw, String()) == listed.c.value)
             values.append(listed.c.code)
         else:
-            values.append(_read(each, raw, source.types[position]))
+            values.append(_read(each, raw, source.types[position], reading))
     person = None
     if isinstance(card.person, ColumnPerson):
         position = source.position(card.person.column)
@@ -107,7 +110,9 @@ def file_rows(card: Card, source: SourceTable) -> RawRows:
     return RawRows(DUCKDB, rows, tuple(values), person)
 
 
-def _read(each: Column, raw: ColumnElement[Any], stored_type: str) -> ColumnElement[Any]:
+def _read(
+    each: Column, raw: ColumnElement[Any], stored_type: str, reading: int
+) -> ColumnElement[Any]:
     """The value in its declared type, or NULL."""
     if stored_type == "VARCHAR" and not isinstance(each, TextColumn):
         # Not only for the spaces: DuckDB 2.0 moves a TRY_CAST of a bare CSV column into the reader,
@@ -121,7 +126,7 @@ def _read(each: Column, raw: ColumnElement[Any], stored_type: str) -> ColumnElem
         case NumberColumn():
             return TryCast(raw, Double())
         case BooleanColumn():
-            return raw if stored_type == "BOOLEAN" else truth(raw)
+            return raw if stored_type == "BOOLEAN" else truth(raw, reading)
         case DateColumn():
             return TryCast(raw, Date())
         case TextColumn():
@@ -132,9 +137,11 @@ def _read(each: Column, raw: ColumnElement[Any], stored_type: str) -> ColumnElem
             raise AssertionError("categories are joined")
 
 
-def truth(raw: ColumnElement[Any]) -> ColumnElement[Any]:
+def truth(raw: ColumnElement[Any], reading: int) -> ColumnElement[Any]:
     """What texts and whole numbers say of yes and no."""
     said = func.lower(cast(raw, String()))
-    yes = said.in_([quoted(each) for each in ("true", "t", "1", "yes")])
-    no = said.in_([quoted(each) for each in ("false", "f", "0", "no")])
-    return cast(case((yes, true()), (no, false())), Boolean())
+    yes, no = ["true", "t", "1", "yes"], ["false", "f", "0", "no"]
+    if reading >= WITH_FRACTIONS:
+        yes, no = [*yes, "1.0"], [*no, "0.0"]
+    is_yes, is_no = (said.in_([quoted(each) for each in texts]) for texts in (yes, no))
+    return cast(case((is_yes, true()), (is_no, false())), Boolean())

@@ -132,6 +132,8 @@ class PostgresSession:
         oid = self._oid(name)
         if oid is None:
             raise EngineUnavailable(UNREACHABLE)  # gone, or no longer for this role to read
+        # Otherwise a transaction keeps the counts it saw first, and a second look is in vain.
+        self._run("SELECT pg_catalog.pg_stat_clear_snapshot()", ())
         # A table that is locked is found out here, where nothing was charged for it.
         self._run(f"SELECT 1 FROM {_quoted(name)} LIMIT 0", ())  # noqa: S608 - quoted
         files = self._run(_STATE, {"oid": oid})

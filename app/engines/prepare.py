@@ -14,7 +14,7 @@ from pathlib import Path
 import duckdb
 
 from app.columns import CategoryColumn
-from app.datasets import Dataset
+from app.datasets import WITH_FRACTIONS, Card, Dataset
 from app.engines.cleaning import cleaned_rows
 from app.engines.connect import Limits, connect_to_ingest
 from app.engines.dialects import DUCKDB, written
@@ -130,23 +130,26 @@ def _build(
         tables = [open_table(connection, source) for source in found.sources]
         for table in tables:
             check_fit(card, table)
-        _write_categories(connection, dataset)
-        raw = [file_rows(card, table) for table in tables]
+        write_categories(connection, card, dataset.source.reading)
+        raw = [file_rows(card, table, dataset.source.reading) for table in tables]
         rows = written(cleaned_rows(card, raw, dataset.version.seed), DUCKDB)
         connection.execute(f'CREATE TABLE "{TABLE}" AS {rows.text}', rows.parameters)
     if not found.still_so():
         raise SourceChanged("The source changed while it was read.")
 
 
-def _write_categories(connection: duckdb.DuckDBPyConnection, dataset: Dataset) -> None:
-    for i, column in enumerate(dataset.card.columns):
+def write_categories(connection: duckdb.DuckDBPyConnection, card: Card, reading: int) -> None:
+    """Temporary tables of the texts that are read as a category, with its place: `file_rows` joins
+    them."""
+    fractions = reading >= WITH_FRACTIONS
+    for i, column in enumerate(card.columns):
         if isinstance(column, CategoryColumn):
-            name = category_table(i)
+            name, texts = category_table(i), column.texts(fractions=fractions)
             connection.execute(f"CREATE TEMP TABLE {name} (value VARCHAR, code INTEGER)")
             connection.execute(
                 f"INSERT INTO {name} SELECT unnest(CAST(? AS VARCHAR[])), "
-                "unnest(range(CAST(? AS INTEGER)))",
-                [list(column.values), len(column.values)],
+                "unnest(range(CAST(? AS INTEGER))) % ?",
+                [list(texts), len(texts), len(column.values)],
             )
 
 

@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from decimal import Decimal
 from threading import Lock
 from typing import Any, Protocol, TypeVar
@@ -15,7 +16,8 @@ import numpy as np
 from sqlalchemy import FromClause, Select, func, select
 from typing_extensions import override
 
-from app.datasets import Card, ColumnPerson, Dataset, Source
+from app.datasets import Card, ColumnPerson, Dataset, EpochInspection, Inspection, Source
+from app.engines.check import Figures, figures
 from app.engines.cleaning import cleaned_rows
 from app.engines.content import content_of, content_statement
 from app.engines.dialects import Dialect, Statement, written
@@ -27,8 +29,8 @@ from app.engines.records import KeptRecords, selected_records
 from app.engines.sql_engine import Asking, SqlEngine
 from app.engines.table import Table
 from app.engines.table_rows import table_rows
+from app.engines.whole_rows import named_rows, whole_rows_of, whole_rows_statement
 from app.errors import EngineUnavailable, Invalid, SourceChanged
-from app.interfaces import EpochInspection, Inspection
 from app.queries.statistics import EdgeTally, GraphCounts, Matrix, Records
 
 T = TypeVar("T")
@@ -109,9 +111,11 @@ class RemoteEngine(SqlEngine):
             check_fit(card, table, parsed=False)
             state = session.state(source.path)
             content = self._content(session, [table])
+            celled = self._whole_rows(session, card, table, source.reading)
             if session.state(source.path) != state:
                 raise EngineUnavailable("The source changed while it was read.")
-            return Inspection(_digest(state), (content,), session.place(source.path))
+            place = session.place(source.path)
+            return Inspection(_digest(state), (content,), place, celled=celled)
 
         return self._looked(source, look)
 
@@ -137,6 +141,32 @@ class RemoteEngine(SqlEngine):
         statement = written(content_statement(tables), self.dialect)
         (row,) = whole_numbers(session.rows(statement))
         return content_of(row)
+
+    def _whole_rows(self, session: Session, card: Card, table: Table, reading: int) -> str | None:
+        if card.cells is None:
+            return None
+        named = named_rows(table)
+        raw = table_rows(card, replace(table, rows=named.rows), reading)
+        statement = whole_rows_statement(card, raw, named.text)
+        (row,) = whole_numbers(session.rows(written(statement, self.dialect)))
+        return whole_rows_of(table, row)
+
+    def figures(self, dataset: Dataset) -> Figures:
+        """Private counts, for the owner alone. Raises SourceChanged."""
+        card, reading = dataset.card, dataset.source.reading
+
+        def look(session: Session) -> Figures:
+            _must_be_registered(session, dataset)
+            tables = [_found(session, name, "source") for name in dataset.paths]
+            sources = [table_rows(card, each, reading) for each in tables]
+
+            def ask(statement: Select[*tuple[Any, ...]]) -> Sequence[Any]:
+                (row,) = whole_numbers(session.rows(written(statement, self.dialect)))
+                return row
+
+            return figures(dataset, tables, sources, ask)
+
+        return self._looked(dataset.source, look)
 
     def _looked(self, source: Source, look: Callable[[Session], T]) -> T:
         try:
@@ -198,8 +228,8 @@ class RemoteEngine(SqlEngine):
             known = [each for each in tables if each is not None]
             if len(known) < len(tables):
                 raise EngineUnavailable(UNREACHABLE)
-            card, seed = dataset.card, dataset.version.seed
-            rows = cleaned_rows(card, [table_rows(card, each) for each in known], seed)
+            card, seed, reading = dataset.card, dataset.version.seed, dataset.source.reading
+            rows = cleaned_rows(card, [table_rows(card, each, reading) for each in known], seed)
             layout = Layout(card, self.dialect, rows.subquery(TABLE))
             with self._lock:
                 self._layouts[dataset.version.id] = layout
@@ -235,15 +265,19 @@ class _Asking(AbstractContextManager[RemoteAsking]):
         raise EngineUnavailable(UNREACHABLE)  # no row was asked for yet
 
     def _known(self, session: Session) -> Layout:
-        states = [_digest(session.state(name)) for name in self._dataset.paths]
-        if states != self._dataset.digests:
-            raise SourceChanged(CHANGED)
+        _must_be_registered(session, self._dataset)
         return self._engine._layout(self._dataset, session)
 
     @override
     def __exit__(self, *error: Any) -> None:
         assert self._open is not None
         self._open.__exit__(*error)
+
+
+def _must_be_registered(session: Session, dataset: Dataset) -> None:
+    states = [_digest(session.state(name)) for name in dataset.paths]
+    if states != dataset.digests:
+        raise SourceChanged(CHANGED)
 
 
 def whole_numbers(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:

@@ -7,6 +7,7 @@ writers of such tables never write twice. A question on other files is not asked
 charged.
 """
 
+import atexit
 import os
 import sys
 import time
@@ -14,7 +15,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.machinery import ModuleSpec
-from threading import Lock
+from threading import Lock, Thread
 from typing import Any
 
 from sqlalchemy import FromClause, table
@@ -45,6 +46,7 @@ _TYPES = {
     "timestamp": "TIMESTAMP WITH TIME ZONE",
     "timestamp_ntz": "TIMESTAMP",
 }
+CLOSE_SECONDS = 2.0
 _PATTERN = set("*?[]{}\\,%")
 
 
@@ -180,6 +182,13 @@ class SparkEngine(RemoteEngine):
                 del self._sessions[connection.url]
 
     def close(self) -> None:
+        """Release the sessions. Their client tries for minutes to reach a server that is gone, so
+        nobody waits for it longer than CLOSE_SECONDS."""
+        closing = Thread(target=self._release, name="spark-close", daemon=True)
+        closing.start()
+        closing.join(CLOSE_SECONDS)
+
+    def _release(self) -> None:
         with self._sessions_lock:
             while self._sessions:
                 _, session = self._sessions.popitem()
@@ -198,11 +207,13 @@ def _opened(url: str) -> Any:
             from pyspark.sql import SparkSession as Client
     except ImportError:
         raise EngineUnavailable(
-            "This server cannot speak to Spark: install bursar with its extra `spark`."
+            "The package pyspark-client is not installed: pip install 'bursar[spark]'"
         ) from None
     try:
         with _as_a_program():
             session = Client.builder.remote(url).create()
+        # At exit it would try for minutes to release sessions of a server that is gone; we do so.
+        atexit.unregister(getattr(session.client, "_on_exit", print))
         for name, value in SETTINGS.items():
             session.conf.set(name, value)
             if session.conf.get(name) != value:

@@ -7,7 +7,7 @@ its place among the groups, so that a result is small and says nothing but numbe
 import operator
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache, reduce
+from functools import reduce
 from typing import Any
 
 from sqlalchemy import (
@@ -28,6 +28,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.sql.selectable import FromClause
 
+from app.caches import owned_cache
 from app.engines.bins import binned
 from app.engines.conditions import condition_sql, opened, stored_column
 from app.engines.dialects import ExactSum, Quotient, Statement, constant
@@ -105,7 +106,7 @@ def render(layout: Layout, tally: Tally) -> Rendered:
     return replace(kept, statement=statement)
 
 
-@lru_cache(maxsize=1024)
+@owned_cache(maxsize=1024)
 def _rendered(layout: Layout, tally: Tally) -> Rendered:
     return _render(layout, tally)
 

@@ -32,10 +32,10 @@ from app.columns import (
     NumberColumn,
     TextColumn,
 )
-from app.datasets import Card, ColumnPerson
+from app.datasets import WITH_FRACTIONS, Card, ColumnPerson
 from app.engines.cleaning import RawRows
 from app.engines.content import Trimmed
-from app.engines.dialects import ByBytes, Dialect, IsNaN, quoted
+from app.engines.dialects import ByBytes, Dialect, IsNaN, constant, quoted
 from app.engines.file_rows import truth
 from app.engines.lists import among
 from app.engines.table import Table
@@ -86,8 +86,8 @@ def _ungapped_spark(element: Ungapped, compiler: SQLCompiler, **options: Any) ->
     return f"trim(BOTH ' ' FROM regexp_replace({value}, '[{gaps}]+', ' '))"
 
 
-def table_rows(card: Card, table: Table) -> RawRows:
-    values = [_value(each, table, i) for i, each in enumerate(card.columns)]
+def table_rows(card: Card, table: Table, reading: int) -> RawRows:
+    values = [_value(each, table, i, reading) for i, each in enumerate(card.columns)]
     person = None
     if isinstance(card.person, ColumnPerson):
         place = table.names.index(card.person.column)
@@ -99,7 +99,7 @@ def table_rows(card: Card, table: Table) -> RawRows:
     return RawRows(table.dialect, table.rows, tuple(values), person)
 
 
-def _value(each: Column, table: Table, i: int) -> ColumnElement[Any]:
+def _value(each: Column, table: Table, i: int, reading: int) -> ColumnElement[Any]:
     if not each.sourced:
         return null()
     dialect, place = table.dialect, table.names.index(each.name)
@@ -112,14 +112,18 @@ def _value(each: Column, table: Table, i: int) -> ColumnElement[Any]:
         case BooleanColumn():
             if stored == "BOOLEAN":
                 return cast(raw, Boolean())
-            return truth(Trimmed(raw) if stored == "VARCHAR" else raw)
+            return truth(Trimmed(raw) if stored == "VARCHAR" else raw, reading)
         case DateColumn():
             return cast(raw, Date())
         case TextColumn():
             return Ungapped(cast(raw, String()))
         case CategoryColumn():
-            values = among(dialect, f"values{i}", "text", each.values)
-            return PlaceOf(values, cast(raw, String()))
+            texts = each.texts(fractions=reading >= WITH_FRACTIONS)
+            among_texts = among(dialect, f"values{i}", "text", texts)
+            found = PlaceOf(among_texts, cast(raw, String()))
+            if len(texts) == len(each.values):
+                return found
+            return cast(func.mod(found, constant(len(each.values))), Integer())
 
 
 def _finite(raw: ColumnElement[Any], dialect: Dialect) -> ColumnElement[Any]:

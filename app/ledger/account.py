@@ -11,7 +11,7 @@ from app.accounting.losses import pure_loss
 from app.accounting.precise import INFINITE
 from app.accounting.rounding import ATTO, PICO, wire, wire_text
 from app.accounting.rule import Rule
-from app.accounting.spending import Spend
+from app.accounting.spending import Spend, largest
 from app.accounting.terms import Terms
 from app.errors import AccountFrozen, BudgetExhausted, Invalid
 from app.ledger.balance import Balance, Cells
@@ -107,7 +107,7 @@ class Account(NamedTuple):
     def untouched(self) -> bool:
         return self.balance.untouched
 
-    # What people are told; the worst cell counts
+    # What people see; with cells, every figure holds for every cell
 
     @property
     def frozen(self) -> bool:
@@ -132,13 +132,34 @@ class Account(NamedTuple):
         return f'{{"holder":{quoted(self.shown)},"remaining":{remaining},"spent":{spent}}}'
 
     def _amounts(self) -> dict[str, Amount]:
-        rule, terms, worst = self.rule, self.terms, self.worst
-        epsilon, delta = rule.promise_spent(worst, terms)
+        """With cells, each figure is the largest spent, or the least remaining, of any cell."""
+        rule, terms, balance = self.rule, self.terms, self.balance
+        if balance.cells:
+            totals = balance.totals()
+            worst = largest(totals)
+            epsilon, delta = self._promise_to_every_cell(totals, worst)
+        else:
+            worst = balance.common
+            epsilon, delta = rule.promise_spent(worst, terms)
         left = rule.left(worst, terms)
         return {
             "spent": (epsilon, delta, rule.own_units(worst, terms)),
             "remaining": (max(0, terms.epsilon - epsilon), left[1], rule.own_units(left, terms)),
         }
+
+    def _promise_to_every_cell(self, totals: list[Spend], worst: Spend) -> Spend:
+        """The largest epsilon and delta of the promises to each cell.
+
+        A promise is the smaller of two epsilons, and only one of the two needs delta. So a cell
+        below another may still need delta where the other does not.
+        """
+        rule, terms, balance = self.rule, self.terms, self.balance
+        if worst in totals:  # it dominates all others, and so does its epsilon
+            promise = rule.promise_spent(worst, terms)
+            floor = (worst[0], *balance.floor(totals)[1:])
+            if promise[1] > worst[1] or rule.promise_spent(floor, terms)[1] == floor[1]:
+                return promise  # it needs delta itself, or no cell does
+        return largest([rule.promise_spent(total, terms) for total in balance.standings()])
 
     def price(self, loss: Loss) -> dict[str, Any] | None:
         """What a loss alone is here: as (epsilon, delta) at the account's delta, and in the units
@@ -164,7 +185,8 @@ class Account(NamedTuple):
 
     @property
     def used(self) -> float:
-        return min(1.0, self.rule.used(self.worst, self.terms))
+        rule, terms = self.rule, self.terms
+        return min(1.0, max(rule.used(total, terms) for total in self.balance.totals()))
 
     def questions_left(self, cells: Cells = None) -> int:
         """How many typical counts would still be admitted."""
@@ -198,10 +220,8 @@ class Account(NamedTuple):
 
     @property
     def worst(self) -> Spend:
-        totals = self.balance.totals()
-        if len(totals) == 1:
-            return totals[0]
-        return max(totals, key=lambda total: self.rule.used(total, self.terms))
+        """Each number's largest value over the cells: no cell stands above it in any number."""
+        return largest(self.balance.totals())
 
     def _refusal(self, loss: Loss, cells: Cells) -> dict[str, Any]:
         return {

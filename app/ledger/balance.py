@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from app.accounting.spending import Spend, largest, minus, plus, two_largest
+from app.accounting.spending import Spend, largest, minus, plus, smallest, two_largest
 
 Cells = tuple[int, ...] | None  # the cells a question is pinned to; None is about everybody
 PARALLEL = "McSherry 2009: parallel composition over the declared cells"
@@ -44,6 +44,36 @@ class Balance(NamedTuple):
             return [plus(self.common, two_largest(list(self.cells.values())))]
         return [self.cell(cell) for cell in (self.cells if cells is None else cells)]
 
+    def standings(self) -> list[Spend]:
+        """The totals shown for the cells, and the total that the stop rule decides on.
+
+        Without `pairs` a cell that was never charged stands below all others and is left out.
+        """
+        if not self.cells:
+            return [self.common]
+        totals = self.totals()
+        if self.pairs:
+            totals += self._cells_with_others()
+        return list(dict.fromkeys(totals))
+
+    def floor(self, totals: list[Spend]) -> Spend:
+        """A spend that every total of `standings` reaches in every number; `totals` are its own."""
+        if self.pairs and self.cells:
+            return plus(self.common, largest(self.cells.values()))
+        return smallest(totals)
+
+    def _cells_with_others(self) -> list[Spend]:
+        """`cell` of every charged cell and of one that was never charged, in linear time."""
+        spends = list(self.cells.values())
+        first = largest(spends)
+        second = tuple(sorted((0, *units))[-2] for units in zip(*spends, strict=True))
+        totals = [plus(self.common, first)]
+        for spend in dict.fromkeys(spends):
+            numbers = zip(spend, first, second, strict=True)
+            other = tuple(after if own == most else most for own, most, after in numbers)
+            totals.append(plus(plus(self.common, spend), other))
+        return totals
+
     @property
     def untouched(self) -> bool:
         return not any(map(any, (self.common, *self.cells.values())))
@@ -58,5 +88,7 @@ class Balance(NamedTuple):
         """What those in this cell have borne, at worst: who can move may come from any other."""
         extra = self.cells.get(cell)
         total = self.common if extra is None else plus(self.common, extra)
+        if not self.pairs:
+            return total
         others = [spend for other, spend in self.cells.items() if other != cell]
-        return plus(total, largest(others)) if self.pairs and others else total
+        return plus(total, largest(others)) if others else total

@@ -16,6 +16,7 @@ from app.access import holder_of
 from app.accounting.loss import Loss
 from app.errors import AppError
 from app.ledger.balance import Cells
+from app.ledger.leaving import AT_ONCE, Leaving
 from app.ledger.stream_protocol import NewStream, StreamOrder, StreamOutcome
 
 
@@ -85,7 +86,7 @@ class RecordOrder:
     charge_id: str
     attempt: int
     answer: str
-    grid_seconds: float = 0.0  # settled on this grid of the time since the charge; 0 is none
+    leaving: Leaving = AT_ONCE
     stream: NewStream | None = None  # stored with the answer of its opening
 
 
@@ -95,7 +96,7 @@ class ForfeitOrder:
 
     charge_id: str
     attempt: int
-    grid_seconds: float = 0.0
+    leaving: Leaving = AT_ONCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +110,7 @@ class VoidOrder:
     loss: Loss
     cells: Cells
     reason: str
-    grid_seconds: float = 0.0
+    leaving: Leaving = AT_ONCE
 
 
 @dataclass(frozen=True, slots=True)

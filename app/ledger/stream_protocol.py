@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from app.errors import AppError
+from app.ledger.leaving import AT_ONCE, Leaving
 
 Nodes = Mapping[tuple[int, int], int]  # by first and last epoch: their noisy count
 
@@ -93,7 +94,7 @@ class AnswerAskOrder:
     answer: str
     crossed: bool
     nodes: Nodes  # drawn for this answer
-    grid_seconds: float = 0.0
+    leaving: Leaving = AT_ONCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +105,7 @@ class ForfeitAskOrder:
     stream_id: str
     attempt: int
     fence: int
-    grid_seconds: float = 0.0
+    leaving: Leaving = AT_ONCE
 
 
 @dataclass(frozen=True, slots=True)

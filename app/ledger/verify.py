@@ -95,6 +95,8 @@ class _Checker:
         self._pairs: dict[str, bool] = {}  # by book: may a person move from cell to cell
         # What a charge cost whom, hashed: the promise, and all that was told; None if voided.
         self._paid: dict[str, tuple[int, int] | None] = {}
+        self._lost: set[str] = set()  # books to which something was charged or booked
+        self._released: set[str] = set()  # books whose data may have another book by now
 
     def _find(
         self,
@@ -199,9 +201,24 @@ class _Checker:
                     self._reconcile(entry, change)
             case "dataset_registered", {"after": {"card": {"neighbours": neighbours}}}:
                 self._pairs[entry.book_id] = neighbours == "replace_one"
+            case "dataset_withdrawn", {"data_released": bool(released)}:
+                if entry.book_id in self._lost:
+                    problem = "it withdraws data for which something was charged"
+                    self._find(entry.book_id, problem, seq=entry.seq)
+                if released:
+                    self._released.add(entry.book_id)
             case "book_opened", {"book": str(book)}:
                 self._opened.add(book)
-            case "charge" | "void" | "booked" | "grant" | "reconciled" | "book_opened", _:
+            case (
+                "charge"
+                | "void"
+                | "booked"
+                | "grant"
+                | "reconciled"
+                | "book_opened"
+                | "dataset_withdrawn",
+                _,
+            ):
                 raise ValueError
 
     def _reconcile(self, entry: Entry, change: dict[str, Any]) -> None:
@@ -219,6 +236,9 @@ class _Checker:
         self._accounts[place] = after
 
     def _move(self, entry: Entry, holders: list[str], loss: Loss, cells: Cells) -> None:
+        self._lost.add(entry.book_id)
+        if entry.book_id in self._released:
+            self._find(entry.book_id, "it charges data that were withdrawn", seq=entry.seq)
         for holder in holders:
             account = self._accounts.get(account_id(entry.book_id, holder))
             if account is None:

@@ -35,6 +35,7 @@ import numpy as np
 
 from app.accounting.gaussian import normal_cdf
 from app.accounting.losses import NO_PROMISE, zcdp_loss
+from app.caches import owned_cache
 from app.errors import Invalid
 from app.mechanisms.admissible import (
     AT,
@@ -65,13 +66,13 @@ _ROOT_TWO_PI = Decimal("2.506628274631000502415765284811045253006")  # rounded d
 _NEAR = Decimal("1e-6")
 
 
-@lru_cache(maxsize=256)
+@owned_cache(maxsize=256)
 def laplace_slope(sigma: Fraction) -> Decimal:
     with localcontext(FINE):
         return (fine(sigma) ** 2 * 3 / 2).exp()
 
 
-@lru_cache(maxsize=256)
+@owned_cache(maxsize=256)
 def uniform_slope(sigma: Fraction) -> Decimal:
     """The largest slope, rounded up: at a point that is known to lie between two others."""
     from scipy.special import erfcx
@@ -107,7 +108,7 @@ def log_normal_stretch(sigma: Fraction) -> Decimal:
     return fine(1 / sigma)
 
 
-@lru_cache(maxsize=256)
+@owned_cache(maxsize=256)
 def arsinh_stretch(sigma: Fraction) -> Decimal:
     with localcontext(FINE):
         return fine(Fraction(27, 25) / sigma**2 + Fraction(1, 2)).sqrt()
@@ -169,7 +170,7 @@ def _prepared(
     )
 
 
-@lru_cache(maxsize=64)
+@owned_cache(maxsize=64)
 def _looked_at(
     stretch: Callable[[Fraction], Decimal],
     slope: Callable[[Fraction], Decimal],
@@ -221,7 +222,7 @@ def draw_arsinh_normal(sigma: Fraction, noise: Noise) -> Drawn:
     return Drawn(noise.below(2) == 1, size, (normal,))
 
 
-@lru_cache(maxsize=512)
+@owned_cache(maxsize=512)
 def laplace_log_normal_quantile(sigma: float, confidence: float) -> float:
     """P(|Z| > w) = E exp(-w e^(-sigma Y)), by quadrature."""
     points, weights = _normal_points()
@@ -229,7 +230,7 @@ def laplace_log_normal_quantile(sigma: float, confidence: float) -> float:
     return _quantile(lambda w: float(weights @ np.exp(-w * falls)), confidence)
 
 
-@lru_cache(maxsize=512)
+@owned_cache(maxsize=512)
 def uniform_log_normal_quantile(sigma: float, confidence: float) -> float:
     """P(|Z| > w) = Q(y) - w e^(sigma^2/2) Q(y + sigma), y = ln w / sigma."""
 
@@ -259,7 +260,7 @@ def _normal_points() -> tuple[Any, Any]:
     return points, weights / weights.sum()
 
 
-laplace_log_normal = lru_cache(maxsize=512)(
+laplace_log_normal = owned_cache(maxsize=512)(
     partial(
         _prepared,
         LAPLACE_LOG_NORMAL,
@@ -269,7 +270,7 @@ laplace_log_normal = lru_cache(maxsize=512)(
         laplace_log_normal_quantile,
     )
 )
-uniform_log_normal = lru_cache(maxsize=512)(
+uniform_log_normal = owned_cache(maxsize=512)(
     partial(
         _prepared,
         UNIFORM_LOG_NORMAL,
@@ -279,7 +280,7 @@ uniform_log_normal = lru_cache(maxsize=512)(
         uniform_log_normal_quantile,
     )
 )
-arsinh_normal = lru_cache(maxsize=512)(
+arsinh_normal = owned_cache(maxsize=512)(
     partial(
         _prepared,
         ARSINH_NORMAL,

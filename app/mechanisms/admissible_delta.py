@@ -20,7 +20,6 @@ Rounding: everything is computed to 40 digits and more, deltas up and a down.
 import math
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from functools import lru_cache
 from statistics import NormalDist
 
 import numpy as np
@@ -28,6 +27,7 @@ import numpy as np
 from app.accounting.gaussian import mu_within, normal_cdf
 from app.accounting.losses import generic_loss
 from app.accounting.rounding import ATTO, PICO
+from app.caches import owned_cache
 from app.mechanisms.admissible import (
     FINE,
     Admissible,
@@ -56,7 +56,7 @@ _ROOT_TWO, _ROOT_TWO_PI = math.sqrt(2.0), math.sqrt(2.0 * math.pi)
 _TWO_OVER_ROOT_PI = 2.0 / math.sqrt(math.pi)
 
 
-@lru_cache(maxsize=512)
+@owned_cache(maxsize=512)
 def laplace(budget: Budget, wish: SmoothWish) -> Admissible:
     units, epsilon, delta = _promise(budget)
     must_bear(wish.beta, float(epsilon))
@@ -108,7 +108,7 @@ def draw_laplace(noise: Noise) -> Drawn:
     return _plain(noise, exponential(noise))
 
 
-@lru_cache(maxsize=512)
+@owned_cache(maxsize=512)
 def gaussian(budget: Budget, wish: SmoothWish) -> Admissible:
     units, epsilon, delta = _promise(budget)
     beta, stretch, _ = _gaussian_near(budget, wish)
@@ -132,7 +132,7 @@ def gaussian_even(budget: Budget, wish: SmoothWish) -> float:
     return gaussian_quantile(0.95) / s * even_spread(float(beta), budget.moves)
 
 
-@lru_cache(maxsize=512)
+@owned_cache(maxsize=512)
 def _gaussian_near(budget: Budget, wish: SmoothWish) -> tuple[Fraction, Fraction, float]:
     """The beta, the part of epsilon for the stretch, and about the divisor."""
     _, exact_epsilon, exact_delta = _promise(budget)

@@ -23,12 +23,13 @@ import math
 from collections.abc import Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from functools import lru_cache, partial
+from functools import partial
 
 import numpy as np
 
 from app.accounting.losses import pure_loss
 from app.accounting.rounding import PICO
+from app.caches import owned_cache
 from app.errors import Invalid
 from app.mechanisms.admissible import (
     AT,
@@ -58,7 +59,7 @@ CAUCHY = "cauchy"
 NEEDS_PURE = "this noise is scaled by an epsilon or a rho"
 
 
-@lru_cache(maxsize=512)
+@owned_cache(maxsize=512)
 def student_t(budget: Budget, wish: SmoothWish) -> Admissible:
     epsilon = _epsilon(budget)
     if wish.degrees is not None:
@@ -113,7 +114,7 @@ def _student_near(epsilon: float, beta: Numbers, degrees: Sequence[int]) -> Numb
     return found
 
 
-@lru_cache(maxsize=512)
+@owned_cache(maxsize=512)
 def student_quantile(degrees: int, confidence: float) -> float:
     from scipy.special import stdtrit
 
@@ -155,7 +156,7 @@ def draw_student(degrees: int, noise: Noise) -> Drawn:
     return Drawn(negative, ratio, (top, *below))
 
 
-@lru_cache(maxsize=512)
+@owned_cache(maxsize=512)
 def cauchy(budget: Budget, wish: SmoothWish) -> Admissible:
     if wish.gamma is not None and not EXPONENT_MIN <= wish.gamma <= EXPONENT_MAX:
         rule = f"greater than 1: from {EXPONENT_MIN:g} to {EXPONENT_MAX:g}"
@@ -197,13 +198,13 @@ def cauchy_divisor(epsilon: Fraction, beta: Fraction, gamma: Fraction) -> Fracti
         return floor(fine(left) / _cauchy_slope(gamma))
 
 
-@lru_cache(maxsize=64)
+@owned_cache(maxsize=64)
 def _cauchy_slope(gamma: Fraction) -> Decimal:
     with localcontext(FINE):
         return (fine(gamma - 1).ln() * fine((gamma - 1) / gamma)).exp()
 
 
-@lru_cache(maxsize=512)
+@owned_cache(maxsize=512)
 def cauchy_quantile(gamma: float, confidence: float) -> float:
     """z^g / (1 + z^g) has a Beta(1/g, 1 - 1/g) law."""
     from scipy.special import betaincinv

@@ -26,6 +26,7 @@ from app.queries.statistics import Matrix
 
 NORM = 1 << 20
 CHUNK = 1 << 13  # rows at a time: their terms fit a cache
+COLUMNS_MIN = 1 << 10
 _HAIR = 1.0 - 2.0**-40
 _LEAST = 1e-300
 
@@ -42,29 +43,33 @@ def clipped_sum(
 ) -> list[int]:
     """The sum over the rows of a batch, in steps of clipping_norm / NORM."""
     total = [0] * len(shape.inputs)
-    for start in range(0, len(batch), CHUNK):
+    for start in range(0, max(len(batch), 1), CHUNK):  # no rows take as long as a few
         vectors = clipped(shape, weights, batch[start : start + CHUNK], clipping_norm)
         total = [have + int(new) for have, new in zip(total, vectors.sum(axis=1), strict=True)]
     return total
 
 
 def clipped(shape: GradientShape, weights: Weights, rows: Matrix, clipping_norm: float) -> Numbers:
-    """Whole numbers: a row for each term, a column for each row."""
-    terms = np.empty((len(shape.inputs), len(rows)))
+    """Whole numbers: a row for each term, a column for each row.
+
+    Columns of zeros are added up to a power of two. They change no sum, and one row more or less
+    takes the same time, but for where their number passes a power of two."""
+    count, width = len(rows), max(COLUMNS_MIN, 1 << (len(rows) - 1).bit_length())
+    terms = np.zeros((len(shape.inputs), width))
     for place, term in enumerate(shape.inputs):
-        _fill(terms[place], term, rows)
-    predicted, squares = np.zeros(len(rows)), np.zeros(len(rows))
+        _fill(terms[place, :count], term, rows)
+    predicted, squares = np.zeros(width), np.zeros(width)
     for weight, term_values in zip(weights.tolist(), terms, strict=True):
         predicted += weight * term_values
         squares += term_values * term_values
-    outcome = np.empty(len(rows))
-    _fill(outcome, shape.outcome, rows)
+    outcome = np.zeros(width)
+    _fill(outcome[:count], shape.outcome, rows)
     if shape.model == "logistic":
         predicted = _chance(predicted)
     residual = predicted - outcome
     size = np.maximum(np.abs(residual) * np.sqrt(squares), _LEAST)
     residual *= np.minimum(NORM / clipping_norm, NORM / size) * _HAIR
-    return bounded(np.trunc(terms * residual))
+    return bounded(np.trunc(terms * residual))[:, :count]
 
 
 def bounded(vectors: Numbers) -> Numbers:

@@ -6,13 +6,18 @@ Price, noise and error are those of the inner release; what it reads is not (`de
 from dataclasses import dataclass
 from typing import Any
 
+from typing_extensions import override
+
 from app.accounting.loss import Loss
 from app.datasets import Card
 from app.mechanisms.release import AtOnce, Data, Noise, Release
+from app.mechanisms.work import Work
 from app.queries import Query
 from app.queries.block_tally import BlockTally
 from app.queries.derived_shape import DerivedShape
 from app.queries.statistics import Exact, Tally
+
+BLOCK_ROW_NANOSECONDS = 1000.0  # to sort a row into its block
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +40,17 @@ class DerivedRelease(AtOnce):
     @property
     def spread(self) -> tuple[float, ...]:
         return self.inner.spread
+
+    @property
+    def work(self) -> Work:
+        source = self.shape.source
+        if isinstance(source, BlockTally):
+            return Work(row_nanoseconds=BLOCK_ROW_NANOSECONDS, results=source.blocks)
+        return Work.of(source)
+
+    @override
+    def warm(self, confidence: float) -> None:
+        self.inner.warm(confidence)
 
     def read(self, data: Data) -> Exact:
         source = self.shape.source

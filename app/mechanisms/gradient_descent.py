@@ -18,7 +18,7 @@ none is clipped, and the learning rate one over the largest curvature there can 
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -33,6 +33,7 @@ from app.mechanisms.asked import Asked
 from app.mechanisms.clipped_gradients import NORM, clipped_sum
 from app.mechanisms.gradient_price import Moves, Price, full_batch, sampled
 from app.mechanisms.release import Data, Noise
+from app.mechanisms.work import Work
 from app.queries import Query
 from app.queries.gradient_shape import GradientShape, Weights
 from app.queries.statistics import Exact, Matrix, Records, Tally
@@ -110,9 +111,14 @@ class GradientRelease:
         return False
 
     @property
-    def effort(self) -> int:
-        """Rows are gone through with each step."""
-        return max(1, self.steps // 10)
+    def work(self) -> Work:
+        return Work(
+            scans=2,
+            leaves=self.tally.leaves(),
+            aggregates=len(self.records.columns),
+            steps=self.steps,
+            step_terms=len(self.shape.inputs),
+        )
 
     @property
     def loss(self) -> Loss:
@@ -134,6 +140,9 @@ class GradientRelease:
     @property
     def groups(self) -> int | None:
         return self.tally.group_count()
+
+    def warm(self, confidence: float) -> None:
+        return None
 
     def read(self, data: Data) -> Reading:
         exact = data.exact(self.tally) if self.rows is None else None
@@ -175,13 +184,21 @@ class GradientRelease:
         """One step's release, in steps of the grid."""
         total = [0] * len(self.shape.inputs)
         reached()
-        for batch in rows:
+        for batch in self._one_at_least(rows):
             taken = batch if self.threshold == COINS else batch[self._coins(len(batch), noise)]
             found = clipped_sum(self.shape, weights, taken, self.clipping_norm)
             total = [have + new for have, new in zip(total, found, strict=True)]
             reached()
         drawn = noise.discrete_gaussian(self.price.scale, len(total))
         return np.array([float(have + z) for have, z in zip(total, drawn, strict=True)])
+
+    def _one_at_least(self, rows: Iterable[Matrix]) -> Iterator[Matrix]:
+        """The batches, or an empty one: a step over no rows takes as long as one over a few."""
+        batch = None
+        for batch in rows:
+            yield batch
+        if batch is None:
+            yield np.empty((0, len(self.records.columns)), dtype=np.int64)
 
     def _coins(self, rows: int, noise: Noise) -> np.ndarray[Any, np.dtype[np.bool_]]:
         words = np.asarray(noise.words((rows + 1) // 2), dtype=np.uint64)

@@ -14,7 +14,8 @@ from array import array
 from collections.abc import Sequence
 from decimal import ROUND_FLOOR, Context, Decimal, localcontext
 from fractions import Fraction
-from functools import lru_cache
+
+from app.caches import owned_cache
 
 WHOLE = 1 << 64
 ROWS_MAX = 200_000
@@ -24,7 +25,7 @@ _EXPONENT_MAX = Decimal(100)  # a smaller e keeps no more, and e^-100 is far bel
 _OFF = Decimal("1e-100")  # what comes out of the context is off by far less
 
 
-@lru_cache(maxsize=16)
+@owned_cache(maxsize=16)
 def keep_table(epsilon: Fraction, delta: int, keys: int) -> Sequence[int] | None:
     """p(0), p(1), ... as long as they are below 1, in units of 2^-64; what is not listed is 1.
 

@@ -16,11 +16,13 @@ from typing_extensions import override
 from app.accounting.loss import Loss
 from app.datasets import Card
 from app.mechanisms.release import AtOnce, Data, Noise
+from app.mechanisms.work import Work
 from app.queries import Query
 from app.queries.keys_shape import KeysShape
 from app.queries.statistics import KeyBatch, KeyTally, Tally
 
 KEYS_MAX = 100_000
+KEY_NANOSECONDS = 3000.0  # to read one key and to decide about it
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,11 @@ class KeysRelease(AtOnce, ABC):
     def groups(self) -> int | None:
         """Which keys there are is what is asked."""
         return None
+
+    @property
+    def work(self) -> Work:
+        """There may be as many keys as rows; how many is private."""
+        return Work(leaves=self.tally.leaves(), row_nanoseconds=KEY_NANOSECONDS)
 
     def read(self, data: Data) -> Iterable[KeyBatch]:
         return data.keys(self.wanted)

@@ -3,13 +3,13 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from operator import le
 from typing import Any
 
 import numpy as np
 from typing_extensions import override
 
+from app.caches import owned_cache
 from app.datasets import Card
 from app.mechanisms.additive import AdditiveRelease, Law
 from app.mechanisms.inference import adjusted, linear_estimate
@@ -77,6 +77,11 @@ class LinearRelease(AdditiveRelease):
             yield shown, bool(abs(value - before) > _CLOSE)
 
     @override
+    def warm(self, confidence: float) -> None:
+        for sum_of in self.linear.answers:
+            width_of(self.law, self.parts[0].scale, sum_of, 1.0 - confidence)
+
+    @override
     def half_width(self, confidence: float) -> float:
         """Of the answer with the widest interval."""
         return widest(self.law, self.shape, self.parts[0].scale, 1.0 - confidence)
@@ -133,7 +138,7 @@ def widest(law: Law, shape: Shape, scale: float, alpha: float) -> float:
     return max(width_of(law, scale, each, alpha) for each in _may_be_widest(shape.linear))
 
 
-@lru_cache(maxsize=16)
+@owned_cache(maxsize=16)
 def _may_be_widest(linear: Linear) -> tuple[Combination, ...]:
     """Of sums with equal weights a longer one is never narrower, so only the longest of each weight
     counts. Of others the width is worked out from the sums of powers of their weights, and is

@@ -9,6 +9,8 @@ from operator import sub
 
 from app.mechanisms.rank_distance import least
 from app.mechanisms.release import Data
+from app.mechanisms.smooth_bound import rank_work
+from app.mechanisms.work import Work
 from app.queries.between import sum_between
 from app.queries.mean_shape import MeanShape
 from app.queries.order_shape import OrderShape
@@ -45,6 +47,9 @@ class MeanStatistic:
     def limits(self) -> Span:
         low, high = self.shape.bounds
         return low << self.finer, high << self.finer
+
+    def work(self, cap: int, bounds: int) -> Work:
+        return Work.of(self.tally)
 
     def read(self, data: Data, cap: int) -> Exact:
         return data.exact(self.tally)
@@ -90,6 +95,9 @@ class TrimmedMeanStatistic:
     def limits(self) -> Span:
         low, high = self.shape.bounds
         return low << self.finer, high << self.finer
+
+    def work(self, cap: int, bounds: int) -> Work:
+        return rank_work(self.shape, cap, bounds)
 
     def read(self, data: Data, cap: int) -> tuple[tuple[Window, ...], int]:
         windows = self.shape.windows(data.steps, data.exact, cap + 1)

@@ -10,6 +10,8 @@ from typing import Any, Protocol
 
 from app.mechanisms.rank_distance import rank_distance, reach_of
 from app.mechanisms.release import Data
+from app.mechanisms.smooth_bound import rank_work
+from app.mechanisms.work import Work
 from app.queries.iqr import QUARTILES
 from app.queries.order_shape import OrderShape
 from app.queries.order_window import Span, Window
@@ -35,6 +37,10 @@ class LocalStatistic(Protocol):
 
     def read(self, data: Data, cap: int) -> Any:
         """What number and distances up to the cap are made of."""
+        ...
+
+    def work(self, cap: int, bounds: int) -> Work:
+        """What reading it and its distances for so many bounds takes."""
         ...
 
     def value(self, found: Any) -> int: ...
@@ -82,6 +88,9 @@ class RankStatistic:
 
     def read(self, data: Data, cap: int) -> tuple[Window, ...]:
         return self.shape.windows(data.steps, data.exact, reach_of(self.shape, cap))
+
+    def work(self, cap: int, bounds: int) -> Work:
+        return rank_work(self.shape, cap, bounds)
 
     def value(self, found: tuple[Window, ...]) -> int:
         ends = [

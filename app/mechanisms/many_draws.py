@@ -14,11 +14,11 @@ Rounding: the bits of h come from decimals of so many digits that no rounding co
 from collections.abc import Callable
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from app.caches import owned_cache
 from app.mechanisms.release import Noise
 
 WORD = 64
@@ -110,6 +110,6 @@ class LaplaceDraws:
         return numbers
 
 
-@lru_cache(maxsize=256)
+@owned_cache(maxsize=256)
 def laplace_draws(scale: float) -> LaplaceDraws:
     return LaplaceDraws(scale)

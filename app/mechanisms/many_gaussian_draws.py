@@ -14,10 +14,10 @@ is decided by exact arithmetic and as many bits as it takes. So every draw has i
 
 from decimal import Decimal
 from fractions import Fraction
-from functools import lru_cache
 
 import numpy as np
 
+from app.caches import owned_cache
 from app.mechanisms.many_draws import WORD, Coin, Whole, laplace_draws
 from app.mechanisms.release import Noise
 
@@ -65,6 +65,6 @@ class GaussianDraws:
         return coin.decides(word, noise)
 
 
-@lru_cache(maxsize=256)
+@owned_cache(maxsize=256)
 def gaussian_draws(scale: float) -> GaussianDraws:
     return GaussianDraws(scale)

@@ -31,8 +31,6 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from typing_extensions import override
-
 from app.accounting.loss import Loss
 from app.accounting.losses import pure_loss
 from app.accounting.rounding import ATTO, PICO, cost_units, limit_units
@@ -43,6 +41,7 @@ from app.mechanisms.additive import float_up
 from app.mechanisms.asked import Asked, CannotServe
 from app.mechanisms.distance_test import DistanceTest
 from app.mechanisms.release import AtOnce, Data, Noise
+from app.mechanisms.work import Work
 from app.queries import Query
 from app.queries.figures import Figure
 from app.queries.graph_shape import GraphShape
@@ -66,9 +65,8 @@ class BoundedRelease(AtOnce):
         return self.shape.tally
 
     @property
-    @override
-    def effort(self) -> int:
-        return self.shape.effort
+    def work(self) -> Work:
+        return Work(seconds=self.shape.seconds, leaves=self.tally.leaves())
 
     @property
     def theorem(self) -> str:

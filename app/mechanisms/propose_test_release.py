@@ -33,8 +33,8 @@ from app.mechanisms.private_bound import PrivateBound
 from app.mechanisms.proposed_bounds import proposed
 from app.mechanisms.rank_distance import reach_of
 from app.mechanisms.release import AtOnce, Data, Noise
-from app.mechanisms.smooth_bound import effort_of
 from app.mechanisms.withholding import NUMBER_SIZE, text_size, told, withheld
+from app.mechanisms.work import Work
 from app.queries import Query
 from app.queries.figures import Figure, number
 from app.queries.mean_shape import MeanShape
@@ -72,10 +72,8 @@ class ProposedRelease(AtOnce):
         return self.statistic.quick
 
     @property
-    @override
-    def effort(self) -> int:
-        """By the ranks that are compared with every bound; a mean compares none."""
-        return effort_of(self.cap * len(self.bounds))
+    def work(self) -> Work:
+        return self.statistic.work(self.cap, len(self.bounds))
 
     @property
     def theorem(self) -> str:

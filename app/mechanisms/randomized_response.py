@@ -19,9 +19,8 @@ the interval is by Hoeffding (1963) or Bernstein, whichever is less.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -30,6 +29,7 @@ from typing_extensions import override
 from app.accounting.loss import Loss
 from app.accounting.losses import pure_loss, randomized_response_loss
 from app.accounting.rounding import PICO, cost_units, limit_units
+from app.caches import owned_cache
 from app.datasets import Card
 from app.errors import Invalid
 from app.mechanisms.asked import Asked, CannotServe
@@ -44,6 +44,7 @@ from app.mechanisms.random_reports import (
     uniform_table,
 )
 from app.mechanisms.release import Noise, OneTally
+from app.mechanisms.work import Work
 from app.queries import Query
 from app.queries.combination import Numbers
 from app.queries.figures import Figure
@@ -51,6 +52,7 @@ from app.queries.randomized_column import RandomizedShape
 from app.queries.statistics import Exact, Tally
 
 KIND = "randomized_response"
+REPORT_NANOSECONDS = 200.0  # to draw the report of one row
 THEOREM = "Warner 1965; Kairouz, Oh and Viswanath 2016 (randomised response)"
 EPSILON_MAX = 20 * PICO  # above, hardly a row is reported otherwise
 CONDITION_MAX = 1e8
@@ -130,6 +132,12 @@ class RandomizedRelease(OneTally):
     @override
     def tally(self) -> Tally:
         return self.shape.tally
+
+    @property
+    @override
+    def work(self) -> Work:
+        work = Work.of(self.tally)
+        return replace(work, row_nanoseconds=REPORT_NANOSECONDS)
 
     @property
     def spread(self) -> tuple[float, ...]:
@@ -289,7 +297,7 @@ def chance_interval(reports: Places, rows: int, alpha: float) -> tuple[Numbers, 
     return low, high
 
 
-@lru_cache(maxsize=256)
+@owned_cache(maxsize=256)
 def reports_apart(rows: int, alpha: float) -> float:
     """The farthest that a bound is from its number of reports, over all numbers there can be; they
     are gone through one by one, or where they are many in a thousand steps, with a spare."""

@@ -12,6 +12,7 @@ from typing_extensions import override
 
 from app.accounting.loss import Loss
 from app.datasets import Card
+from app.mechanisms.work import Work
 from app.queries import Query
 from app.queries.block_tally import BlockCounts, BlockTally
 from app.queries.statistics import (
@@ -95,14 +96,18 @@ class Release(Protocol):
         ...
 
     @property
-    def effort(self) -> int:
-        """How many times as long as usual its work takes for each row or rank, a public number: the
-        time grid of its answers is coarser by as much."""
+    def work(self) -> Work:
+        """Public measures of what an answer takes: its slot is planned from them."""
         ...
 
     @property
     def groups(self) -> int | None:
         """How many groups are answered for; None if that is not public."""
+        ...
+
+    def warm(self, confidence: float) -> None:
+        """Work out what the answer needs of public facts, where that takes long: planning is the
+        place for it, not the slot."""
         ...
 
     def read(self, data: Data) -> Any:
@@ -142,12 +147,11 @@ class AtOnce:
         return None
 
     @property
-    def effort(self) -> int:
-        return 1
-
-    @property
     def groups(self) -> int | None:
         return 1
+
+    def warm(self, confidence: float) -> None:
+        return None
 
 
 class OneTally(AtOnce, ABC):
@@ -163,6 +167,10 @@ class OneTally(AtOnce, ABC):
     @override
     def groups(self) -> int | None:
         return self.tally.group_count()
+
+    @property
+    def work(self) -> Work:
+        return Work.of(self.tally)
 
     def read(self, data: Data) -> Any:
         return data.exact(self.tally)

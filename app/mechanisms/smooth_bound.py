@@ -33,8 +33,8 @@ Rounding: weights exp(-beta k) are whole numbers of 10^-digits, rounded up, and 
 so what is computed lies between S and S (1 + SLACK), and is smooth for beta if S is for
 beta - SLACK, which is what it is made for.
 Time: of K = reach, O(K log K) by an envelope of lines, whatever n is. All of the window is always
-read; how many values there are in it, and how many lines are kept, depends on the rows. The time
-grid of answers hides that, and is coarser by as much as K is large (`effort_of`).
+read; how many values there are in it, and how many lines are kept, depends on the rows. The slot of
+the answer hides that: it is longer by as much as K is large (`rank_work`).
 """
 
 import math
@@ -42,6 +42,7 @@ from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 
+from app.mechanisms.work import Work
 from app.queries.iqr import QUARTILES
 from app.queries.order_shape import OrderShape
 from app.queries.order_window import Window
@@ -50,6 +51,7 @@ from app.queries.ranks import RankRule
 SLACK = Fraction(1, 10**30)
 FAR = 28  # exp(-28) of the bounds' width: what is below is noise of no matter
 REACH_MAX = 1 << 12
+WINDOW_SCANS = 6  # a window is found in at most about so many scans
 BETA_MIN = 1e-9
 BETA_MAX = 50
 _KEPT = 45  # digits that the smallest weight still has
@@ -60,10 +62,14 @@ def reach_of(shape: OrderShape, beta: Fraction) -> int:
     return min(REACH_MAX, math.ceil(FAR / _rate(shape, beta)))
 
 
-def effort_of(reach: int) -> int:
-    """How many times as long as others an answer may take by which values there are: about a
-    millisecond for ten ranks, of the hundred that the time grid hides by default."""
-    return max(1, reach // 100)
+def rank_work(shape: OrderShape, reach: int, bounds: int = 1) -> Work:
+    """Windows of `reach` ranks around each rank, found in a few scans and compared with so many
+    proposed bounds."""
+    return Work(
+        scans=WINDOW_SCANS + 2,
+        leaves=shape.tally.leaves() + 2,
+        ranks=reach * len(shape.ranks) * (8 + bounds) // 8,
+    )
 
 
 def smooth_bound(shape: OrderShape, windows: tuple[Window, ...], beta: Fraction) -> Fraction:

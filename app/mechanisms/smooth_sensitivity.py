@@ -14,8 +14,6 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from typing_extensions import override
-
 from app.accounting.conversion import rho_limit
 from app.accounting.curve_units import pure_rho
 from app.accounting.precise import units_down
@@ -29,8 +27,9 @@ from app.mechanisms.calibration import last
 from app.mechanisms.laplace import pure_epsilon_near
 from app.mechanisms.release import Data, Noise
 from app.mechanisms.scale_disclosure import Disclosure
-from app.mechanisms.smooth_bound import effort_of, reach_of, smooth_bound
+from app.mechanisms.smooth_bound import rank_work, reach_of, smooth_bound
 from app.mechanisms.smooth_release import ScaledRelease
+from app.mechanisms.work import Work
 from app.queries import Query
 from app.queries.between import sum_between
 from app.queries.figures import Figure
@@ -176,9 +175,8 @@ class SmoothRelease(ScaledRelease):
         return self.shape.tally
 
     @property
-    @override
-    def effort(self) -> int:
-        return effort_of(self.reach)
+    def work(self) -> Work:
+        return rank_work(self.shape, self.reach)
 
     @property
     def reach(self) -> int:

@@ -22,8 +22,6 @@ from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 
-from typing_extensions import override
-
 from app.datasets import Card
 from app.mechanisms.admissible import DEPENDS
 from app.mechanisms.asked import Asked, CannotServe
@@ -31,6 +29,7 @@ from app.mechanisms.release import Data, Noise
 from app.mechanisms.smooth_bound import SLACK
 from app.mechanisms.smooth_release import ScaledRelease
 from app.mechanisms.smooth_sensitivity import scaled_noise
+from app.mechanisms.work import Work
 from app.queries import Query
 from app.queries.figures import Figure
 from app.queries.graph_shape import GraphShape
@@ -65,9 +64,8 @@ class SmoothTriangles(ScaledRelease):
         return self.shape.tally
 
     @property
-    @override
-    def effort(self) -> int:
-        return self.shape.effort
+    def work(self) -> Work:
+        return Work(seconds=self.shape.seconds, leaves=self.tally.leaves())
 
     def read(self, data: Data) -> GraphCounts:
         return data.graph(self.shape.edges)

@@ -25,12 +25,12 @@ column, with zeros elsewhere.
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
 from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 
+from app.caches import owned_cache
 from app.queries.combination import ORDERS, Combination
 
 POINTS_MAX = 1 << 18
@@ -53,7 +53,7 @@ Transform = Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]
 # Laplace
 
 
-@lru_cache(maxsize=4096)
+@owned_cache(maxsize=4096)
 def laplace_width(scale: float, sum_of: Combination, alpha: float) -> float:
     """A w with P(|sum of a_i Z_i| > w) <= alpha, for more than one discrete Laplace draw."""
     scale = max(scale, SCALE_MIN)  # less noise is never wider
@@ -66,7 +66,7 @@ def laplace_width(scale: float, sum_of: Combination, alpha: float) -> float:
     return min(by_moments, smooth) * GUARD
 
 
-@lru_cache(maxsize=4096)
+@owned_cache(maxsize=4096)
 def _laplace_sum(scale: float, count: int, alpha: float) -> float:
     """By Z = h Z' + R: a discrete Laplace draw is the difference of two geometric ones, and a
     geometric one is h times a geometric one of scale / h plus a remainder from 0 to h - 1."""
@@ -129,7 +129,7 @@ def _root(moments: list[float], alpha: float, *, unimodal: bool) -> float:
 # Gaussian
 
 
-@lru_cache(maxsize=4096)
+@owned_cache(maxsize=4096)
 def gaussian_width(scale: float, sum_of: Combination, alpha: float) -> float:
     """A w with P(|sum of a_i Z_i| > w) <= alpha, for more than one discrete Gaussian draw."""
     if sum_of.weight is not None and alpha >= ALPHA_MIN and scale < 10.0:
@@ -148,7 +148,7 @@ def gaussian_width(scale: float, sum_of: Combination, alpha: float) -> float:
     return min(by_chernoff, smooth) * GUARD
 
 
-@lru_cache(maxsize=4096)
+@owned_cache(maxsize=4096)
 def _gaussian_sum(scale: float, count: int, alpha: float) -> float:
     window = scale * math.sqrt(2.0 * count * math.log(2.0 / (alpha * 1e-3)))
     reach = math.ceil(40.0 * scale)

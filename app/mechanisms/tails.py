@@ -12,13 +12,13 @@ import math
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, localcontext
 from fractions import Fraction
-from functools import lru_cache
 from itertools import accumulate
 from typing import Any, Protocol
 
 import numpy as np
 
 from app.accounting.gaussian import normal_cdf, normal_quantile
+from app.caches import owned_cache
 from app.mechanisms.coins import geometric, heads
 from app.mechanisms.release import Noise
 
@@ -130,14 +130,14 @@ class GaussianTail:
                 return k + j
 
 
-@lru_cache(maxsize=4096)
+@owned_cache(maxsize=4096)
 def _laplace(scale: float, k: int, digits: int) -> tuple[Decimal, Decimal]:
     rate = 1 / Fraction(scale)
     with localcontext(_context(digits)):
         return _apart((-_decimal(k * rate)).exp() / (1 + (-_decimal(rate)).exp()), digits)
 
 
-@lru_cache(maxsize=8)
+@owned_cache(maxsize=8)
 def _gaussian(scale: float, digits: int) -> tuple[Decimal, ...]:
     """P(Z >= 1), P(Z >= 2), ... down to 10^-digits; added up from where it is the square of that,
     so that what is left out is no more than rounding."""

@@ -110,7 +110,12 @@ class StreamPlanner:
     """Plans openings; nothing is kept, for openings are few."""
 
     def plan(
-        self, question: Opening, dataset: Dataset, text: str, currencies: frozenset[str]
+        self,
+        analyst_id: str,
+        question: Opening,
+        dataset: Dataset,
+        text: str,
+        currencies: frozenset[str],
     ) -> StreamPlan:
         """Raises Invalid, naming the field, for a stream that the card does not allow."""
         stream = question.stream
@@ -120,7 +125,9 @@ class StreamPlanner:
             raise Invalid.field(f"{AT}/epochs_max", rule)
         return plan_stream(question, dataset.card)
 
-    def kept(self, dataset: Dataset, text: str, currencies: frozenset[str]) -> StreamPlan | None:
+    def kept(
+        self, analyst_id: str, dataset: Dataset, text: str, currencies: frozenset[str]
+    ) -> StreamPlan | None:
         return None
 
 

@@ -57,11 +57,13 @@ KEPT_TEXT_MAX = 4096
 KEPT_SIZE_MAX = 3000
 
 
-Key = tuple[str, int, str, frozenset[str]]
+Key = tuple[str, str, int, str, frozenset[str]]
 
 
 class Planner:
-    """Makes plans, and keeps the latest: the same question on the same card is the same plan.
+    """Makes plans, and keeps each analyst's latest: the same question on the same card is the same
+    plan. Nobody finds a plan that was made for somebody else: a fast reply would show that the
+    other had asked the same.
 
     A registered card never changes, so the dataset's identifier stands for it; but how many epochs
     there are may decide the cells.
@@ -75,6 +77,7 @@ class Planner:
 
     def plan(
         self,
+        analyst_id: str,
         question: Question,
         dataset: Dataset,
         text: str,
@@ -85,28 +88,31 @@ class Planner:
         `text` is the question's JSON: to Python a question about 1, 1.0 or True is the same one.
         `currencies` are those of the accounts that will pay.
         """
-        found = self.kept(dataset, text, currencies)
+        found = self.kept(analyst_id, dataset, text, currencies)
         if found is None:
             found = make_plan(question, dataset.card, currencies, dataset.version.number)
+            found.release.warm(question.confidence)
             if found.release.tally.group_count() > self._groups_max:
                 rule = f"at most {self._groups_max} groups are counted by this server"
                 raise Invalid.field("/query", rule)
             kept = len(text) <= KEPT_TEXT_MAX and found.release.tally.size() <= KEPT_SIZE_MAX
             if kept:  # a short text can ask for a large grid; kept plans must not fill the memory
                 with self._lock:
-                    self._plans[_key(dataset, text, currencies)] = found
+                    self._plans[_key(analyst_id, dataset, text, currencies)] = found
                     if len(self._plans) > self._plans_max:
                         self._plans.popitem(last=False)
         return found
 
-    def kept(self, dataset: Dataset, text: str, currencies: frozenset[str]) -> Plan | None:
-        """The plan if it is at hand: making one may take some milliseconds of decimals."""
+    def kept(
+        self, analyst_id: str, dataset: Dataset, text: str, currencies: frozenset[str]
+    ) -> Plan | None:
+        """The analyst's plan if it was made before: making one may take milliseconds."""
         with self._lock:
-            return self._plans.get(_key(dataset, text, currencies))
+            return self._plans.get(_key(analyst_id, dataset, text, currencies))
 
 
-def _key(dataset: Dataset, text: str, currencies: frozenset[str]) -> Key:
-    return dataset.id, dataset.version.number, text, currencies
+def _key(analyst_id: str, dataset: Dataset, text: str, currencies: frozenset[str]) -> Key:
+    return analyst_id, dataset.id, dataset.version.number, text, currencies
 
 
 def make_plan(

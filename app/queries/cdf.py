@@ -13,12 +13,12 @@ is told too; its interval is made of both their intervals, each at half the rema
 
 import operator
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, field_validator
 
+from app.caches import owned_cache
 from app.columns import BooleanColumn, CategoryColumn, TextColumn
 from app.datasets import Card
 from app.errors import Invalid
@@ -109,7 +109,7 @@ class Cdf(BaseModel):
         return Shape(tally, (measure,), linear=linear)
 
 
-@lru_cache(maxsize=64)
+@owned_cache(maxsize=64)
 def _hierarchies(
     count: int, card: Card
 ) -> tuple[tuple[tuple[Combination, ...], tuple[int, ...], int], ...]:

@@ -9,12 +9,12 @@ import datetime
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import accumulate, chain
 from typing import Any
 
 import numpy as np
 
+from app.caches import owned_cache
 from app.columns import DateColumn, IntegerColumn, NumberColumn
 from app.errors import Invalid
 from app.queries.candidates import (
@@ -57,7 +57,7 @@ def outcomes_cut(
     return candidates, cut(column, candidates)
 
 
-@lru_cache(maxsize=64)
+@owned_cache(maxsize=64)
 def _usual_cut(column: OrderedColumn) -> tuple[Sequence[Any], Cut]:
     """Where no candidates are named: the same for every question, and up to a thousand of them."""
     candidates = resolve_candidates(None, column)

@@ -16,7 +16,7 @@ from app.errors import Invalid
 from app.queries.statistics import Condition, EdgeTally, Tally
 
 NODES_MAX = 1 << 31
-EFFORT_MAX = 100
+SECONDS_MAX = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +37,10 @@ class GraphShape:
         return self.nodes - 2
 
     @property
-    def effort(self) -> int:
-        """How many times as long as others an answer may take by which edges there are: of a
-        thousand nodes a tenth of a second, and of a hundred thousand some ten."""
-        return min(max(self.nodes // 1000, 1), EFFORT_MAX)
+    def seconds(self) -> float:
+        """A public bound for the time that counting takes: a tenth of a second for a thousand
+        nodes, and some ten seconds for a hundred thousand."""
+        return min(max(self.nodes / 1000, 1.0), SECONDS_MAX * 10) / 10
 
     def possible(self, triangles: int) -> int:
         """Within what a count can be, which leaves out nothing that it is."""

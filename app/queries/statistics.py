@@ -214,21 +214,21 @@ class Tally:
             count *= grouping.count
         return count
 
+    def leaves(self) -> int:
+        """How many comparisons its conditions have, over all aggregates and groups."""
+        met = sum(_listed(each.condition) for each in self.aggregates if isinstance(each, Meeting))
+        split = 0 if self.split is None else sum(map(_listed, self.split.conditions))
+        return met + split + (0 if self.where is None else _listed(self.where))
+
+    def edges(self) -> int:
+        """How many bin edges its groups have."""
+        return sum(len(each.edges) for each in self.groups if isinstance(each, ByEdges))
+
     def size(self) -> int:
         """How many values it lists: large ones are not kept in memory."""
-        edges = sum(len(each.edges) for each in self.groups if isinstance(each, ByEdges))
-        met = sum(_listed(each.condition) for each in self.aggregates if isinstance(each, Meeting))
         products = sum(isinstance(each, Product) for each in self.aggregates)
-        split = 0
-        if self.split is not None:
-            split = len(self.split.signatures) + sum(map(_listed, self.split.conditions))
-        return (
-            edges
-            + met
-            + PRODUCT_SIZE * products
-            + split
-            + (0 if self.where is None else _listed(self.where))
-        )
+        signatures = 0 if self.split is None else len(self.split.signatures)
+        return self.edges() + self.leaves() + PRODUCT_SIZE * products + signatures
 
     def group_labels(self) -> list[dict[str, Any]]:
         names = [grouping.column for grouping in self.groups]

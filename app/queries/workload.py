@@ -10,12 +10,12 @@ them (`linear.py`), by least squares over the cells.
 """
 
 from dataclasses import replace
-from functools import lru_cache
 from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from app.caches import owned_cache
 from app.datasets import Card
 from app.errors import Invalid
 from app.queries.arrangement import (
@@ -103,7 +103,7 @@ class Workload(BaseModel):
         return tuple(found)
 
 
-@lru_cache(maxsize=8)
+@owned_cache(maxsize=8)
 def _shapes(text: str, card: Card) -> tuple[Shape, ...]:
     return tuple(_Designer(Workload.model_validate_json(text), card).shapes())
 

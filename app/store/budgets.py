@@ -29,6 +29,7 @@ from app.store.administration import Administration, Change, store_errors
 from app.store.connect import Database
 from app.store.hot import HotConnection
 from app.store.statements import Statements
+from app.store.withdrawals import must_be_there
 
 
 class Budgets:
@@ -82,6 +83,7 @@ class Budgets:
             if before is not None and before.currency != currency:
                 change.raise_catalogue()  # the planner's choice may hang on it
                 write_cells(change, after)
+            must_be_there(change, dataset)
             change.append(
                 dataset.book_id,
                 kind="grant",
@@ -122,6 +124,7 @@ class Budgets:
             after = [account.book(losses) for account in accounts]
             for account in after:
                 write_account(change, account, new=False)
+            must_be_there(change, dataset)
             entry = change.append(
                 dataset.book_id,
                 kind="booked",

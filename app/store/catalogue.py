@@ -7,10 +7,12 @@ closed dataset stops the very next charge in every process.
 
 import json
 from types import SimpleNamespace
+from typing import Any
 
 from app.access import Key, Principal, Role, holders_of
 from app.datasets import Dataset
 from app.errors import NoGrant, NotAuthenticated
+from app.interfaces import Grant
 from app.ledger.account import EVERYBODY, NO_GRANT
 from app.names import folded
 from app.store.administration import key_hash
@@ -21,6 +23,7 @@ from app.store.statements import Statements
 from app.store.writer import Writer
 
 KEPT_MAX = 10_000
+BOOK_ID = 3  # its place in a row of a dataset
 NOT_AUTHENTICATED = "Send a valid key: `Authorization: Bearer <key>`."
 
 
@@ -32,7 +35,7 @@ class Catalogue:
         self.number = 0
         self._principals: dict[str, tuple[Principal, Key]] = {}
         self._datasets: dict[str, Dataset] = {}
-        self._currencies: dict[tuple[str, tuple[str, ...]], frozenset[str]] = {}
+        self._grants: dict[tuple[str, tuple[str, ...]], Grant] = {}
 
     def forget(self, number: int) -> None:
         """A newer state is known to exist."""
@@ -40,7 +43,7 @@ class Catalogue:
             self.number = number
             self._principals.clear()
             self._datasets.clear()
-            self._currencies.clear()
+            self._grants.clear()
 
     async def check(self) -> None:
         """Forget what is kept if anything has changed since."""
@@ -62,20 +65,28 @@ class Catalogue:
             raise NotAuthenticated(NOT_AUTHENTICATED)
         return found[0]
 
-    async def currencies(self, book_id: str, holders: tuple[str, ...]) -> frozenset[str]:
-        """Of the accounts that pay for a question of these holders."""
-        key = book_id, holders
-        found = self._currencies.get(key)
-        if found is None:
-            wanted = [*holders, EVERYBODY]
-            number, read = await self._writer.look(
-                lambda hot, sql: _read_currencies(hot, sql, book_id, wanted)
+    async def grant(self, name: str, holders: tuple[str, ...]) -> Grant:
+        """What is not granted is never kept: an unknown name and one that is known but not granted
+        are read alike, every time."""
+        key = folded(name), holders
+        grant = self._grants.get(key)
+        if grant is None:
+            number, grant = await self._writer.look(
+                lambda hot, sql: _read_grant(hot, sql, key[0], holders)
             )
             self.forget(number)
-            if len(self._currencies) < KEPT_MAX:
-                self._currencies[key] = read
-            return read
-        return found
+            if grant is None:
+                raise NoGrant(NO_GRANT)
+            if len(self._grants) < KEPT_MAX:
+                self._grants[key] = grant
+        return grant
+
+    async def has_grant(self, holders: tuple[str, ...]) -> bool:
+        number, granted = await self._writer.look(
+            lambda hot, sql: _read_any_grant(hot, sql, holders)
+        )
+        self.forget(number)
+        return granted
 
     async def dataset(self, name: str) -> Dataset:
         key = folded(name)
@@ -107,20 +118,37 @@ async def _read_principal(
     return clock[0][0], (principal, Key(key_id, prefix, created, expires, revoked))
 
 
-async def _read_currencies(
-    hot: HotConnection, sql: Statements, book_id: str, holders: list[str]
-) -> tuple[int, frozenset[str]]:
-    number = await _read_number(hot, sql)
-    accounts = await find_accounts(hot, sql, book_id=book_id, holders=holders)
-    return number, frozenset(account.currency for account in accounts.values())
+async def _read_grant(
+    hot: HotConnection, sql: Statements, key: str, holders: tuple[str, ...]
+) -> tuple[int, Grant | None]:
+    """The same statements whether there is such a dataset or not. Its card, which may be large, is
+    taken apart only for whom it was granted to."""
+    clock, rows = await hot.read([(sql.clock, ()), (sql.dataset, (key,))])
+    book_id = rows[0][BOOK_ID] if rows else ""
+    accounts = await find_accounts(hot, sql, book_id=book_id, holders=[*holders, EVERYBODY])
+    if not rows or EVERYBODY not in accounts or len(accounts) < 2:
+        return clock[0][0], None
+    currencies = frozenset(account.currency for account in accounts.values())
+    return clock[0][0], Grant(_dataset(rows[0]), currencies)
+
+
+async def _read_any_grant(
+    hot: HotConnection, sql: Statements, holders: tuple[str, ...]
+) -> tuple[int, bool]:
+    clock, *found = await hot.read(
+        [(sql.clock, ()), *((sql.any_account, (holder,)) for holder in holders)]
+    )
+    return clock[0][0], any(found)
 
 
 async def _read_dataset(
     hot: HotConnection, sql: Statements, key: str
 ) -> tuple[int, Dataset | None]:
     clock, rows = await hot.read([(sql.clock, ()), (sql.dataset, (key,))])
-    if not rows:
-        return clock[0][0], None
+    return clock[0][0], _dataset(rows[0]) if rows else None
+
+
+def _dataset(row: Any) -> Dataset:
     names = [
         "id",
         "name",
@@ -137,4 +165,4 @@ async def _read_dataset(
         "appended",
         "celled",
     ]
-    return clock[0][0], dataset_from(SimpleNamespace(**dict(zip(names, rows[0], strict=True))))
+    return dataset_from(SimpleNamespace(**dict(zip(names, row, strict=True))))

@@ -6,17 +6,31 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, insert, select, update
 
-from app.datasets import Card, Dataset, Epoch, PrivateFiles, Source, Version
+from app.datasets import (
+    PLAIN,
+    Card,
+    Dataset,
+    Epoch,
+    EpochInspection,
+    Inspection,
+    PrivateFiles,
+    Source,
+    Version,
+)
 from app.errors import Conflict, NotFound
-from app.interfaces import EpochInspection, Inspection
 from app.ledger.chain import canonical
 from app.names import folded
 from app.store import tables
 from app.store.administration import Administration, Change, store_errors
 from app.store.connect import Database
-from app.store.fingerprints import book_of, held_marks, marked, marks_of
+from app.store.fingerprints import book_of, held_marks, insert_mark, known_seed, marks_of
+from app.store.marks import marked
+from app.store.shared_cells import must_be_the_only_name_with_cells
 
 UNKNOWN_DATASET = "There is no dataset of this name."
+# A request's reply names the dataset it made: another may have the name when it is repeated. Names
+# have no slash.
+_BY_ID = "id/"
 
 
 class Datasets:
@@ -26,17 +40,13 @@ class Datasets:
 
     # Looking
 
-    def find(self, name: str) -> Dataset:
+    def find(self, name: str, holders: tuple[str, ...] | None = None) -> Dataset:
         with store_errors(), self._database.reading() as connection:
-            return _find(connection, name)
+            return find_dataset(connection, name, holders)
 
     def all(self, *, holders: tuple[str, ...] | None, after: str, limit: int) -> list[Dataset]:
         """All datasets, or those on which one of the holders has a budget."""
-        statement = _select().where(tables.datasets.c.id > after)
-        if holders is not None:
-            accounts = tables.accounts
-            granted = select(accounts.c.book_id).where(accounts.c.holder.in_(holders))
-            statement = statement.where(tables.datasets.c.book_id.in_(granted))
+        statement = _granted(_select().where(tables.datasets.c.id > after), holders)
         with store_errors(), self._database.reading() as connection:
             rows = connection.execute(statement.order_by(tables.datasets.c.id).limit(limit)).all()
         return [dataset_from(row) for row in rows]
@@ -73,22 +83,16 @@ class Datasets:
             marks = marks_of(change, inspection)
         return self.fingerprint(dataset) in marks[: len(inspection.contents)]
 
-    def granted(self, book_id: str, holders: tuple[str, ...]) -> bool:
-        accounts = tables.accounts
-        with store_errors(), self._database.reading() as connection:
-            found = connection.execute(
-                select(accounts.c.id).where(
-                    accounts.c.book_id == book_id, accounts.c.holder.in_(holders)
-                )
-            ).first()
-        return found is not None
+    def known_seed(self, inspection: Inspection) -> str | None:
+        with self._administration.change(catalogue=False) as change:
+            return known_seed(change, inspection)
 
     # Changing
 
     def remembered(self, request: str | None, body: str) -> Dataset | None:
         with self._administration.change(catalogue=False) as change:
-            name = change.remembered(request, body)
-            return None if name is None else _find(change.connection, name)
+            reply = change.remembered(request, body)
+            return None if reply is None else _repeated(change.connection, reply)
 
     def register(
         self,
@@ -103,8 +107,7 @@ class Datasets:
         """Store a new dataset; the same rows, or the same place, meet the book they have."""
         with self._administration.change() as change:
             if (earlier := change.remembered(request, body)) is not None:
-                return _find(change.connection, earlier)
-            change.must_be_open()
+                return _repeated(change.connection, earlier)
             table = tables.datasets
             taken = change.connection.execute(
                 select(table.c.id).where(table.c.folded == folded(dataset.name))
@@ -112,7 +115,7 @@ class Datasets:
             if taken is not None:
                 raise Conflict("A dataset of this name is registered.")
             marks = marks_of(change, inspection)
-            book_id = book_of(change, actor, dataset.card, marks)
+            book_id = book_of(change, actor, dataset, inspection)
             if dataset.card.cells is not None:
                 books = tables.books
                 change.connection.execute(
@@ -138,7 +141,7 @@ class Datasets:
                     "reason": reason,
                 },
             )
-            change.remember(request, body, stored.name)
+            change.remember(request, body, f"{_BY_ID}{stored.id}")
             return stored
 
     def append(
@@ -153,9 +156,9 @@ class Datasets:
         """Store a new version. The loss stays with the book: the new rows, and all rows together,
         lead to it from now on, whatever they are registered as."""
         with self._administration.change() as change:
-            if _find(change.connection, before.name).version.id != before.version.id:
+            if find_dataset(change.connection, before.name).version.id != before.version.id:
                 raise Conflict("Another epoch was appended meanwhile; look again.")
-            change.must_be_open()
+            must_be_the_only_name_with_cells(change.connection, before)
             known = tables.fingerprints
             together = marked(change, *(f"content {each}" for each in inspection.together))
             contents = marked(change, *(f"content {each}" for each in inspection.contents))
@@ -215,9 +218,8 @@ class Datasets:
     ) -> Dataset:
         """Store a new version of rows that have changed; the loss stays with the book."""
         with self._administration.change() as change:
-            if _find(change.connection, before.name).version.id != before.version.id:
+            if find_dataset(change.connection, before.name).version.id != before.version.id:
                 raise Conflict("Another version was declared meanwhile; look again.")
-            change.must_be_open()
             marks = marks_of(change, inspection)
             known = tables.fingerprints
             rows = change.connection.execute(select(known).where(known.c.fingerprint.in_(marks)))
@@ -225,6 +227,8 @@ class Datasets:
             if set(found.values()) - {before.book_id}:
                 raise Conflict("These rows belong to another dataset's loss.")
             self._put_version(change, after, [*(set(marks) - set(found))], marks[0])
+            new_marks = change.written.new_marks(before.book_id)
+            known_by = {"fingerprint": marks[0], "fingerprints": new_marks}
             change.append(
                 before.book_id,
                 kind="version_declared",
@@ -232,11 +236,7 @@ class Datasets:
                 body={
                     "dataset": before.name,
                     "before": {"version": before.version.id},
-                    "after": {
-                        "version": after.version.id,
-                        "fingerprint": marks[0],
-                        "fingerprints": change.written.new_marks(before.book_id),
-                    },
+                    "after": {"version": after.version.id, **known_by},
                     "reason": reason,
                 },
             )
@@ -246,10 +246,9 @@ class Datasets:
         self, change: Change, after: Dataset, new_marks: list[str], fingerprint: str
     ) -> None:
         """The dataset's version from now on, and what its rows are known by."""
+        change.must_be_open()
         for mark in sorted(new_marks):
-            row = {"fingerprint": mark, "book_id": after.book_id}
-            change.written.marks.setdefault(after.book_id, set()).add(mark)
-            change.connection.execute(insert(tables.fingerprints).values(row))
+            insert_mark(change, after.book_id, mark)
         self._insert_version(change, after, fingerprint)
         table = tables.datasets
         change.connection.execute(
@@ -257,6 +256,7 @@ class Datasets:
         )
 
     def _insert(self, change: Change, dataset: Dataset, fingerprint: str) -> None:
+        change.must_be_open()
         change.connection.execute(
             insert(tables.datasets).values(
                 id=dataset.id,
@@ -298,30 +298,40 @@ class Datasets:
         reason: str | None,
     ) -> Dataset:
         with self._administration.change() as change:
-            before = _find(change.connection, name)
+            before = find_dataset(change.connection, name)
             after = replace(
                 before,
                 description=before.description if description is None else description,
                 closed=before.closed if closed is None else closed,
             )
-            table = tables.datasets
-            change.connection.execute(
-                update(table)
-                .where(table.c.id == before.id)
-                .values(description=after.description, closed=int(after.closed))
-            )
-            change.append(
-                before.book_id,
-                kind="dataset_changed",
-                actor=actor,
-                body={
-                    "dataset": before.name,
-                    "before": {"description": before.description, "closed": before.closed},
-                    "after": {"description": after.description, "closed": after.closed},
-                    "reason": reason,
-                },
-            )
+            _put_change(change, actor, before, after, reason=reason)
             return after
+
+
+def close_dataset(change: Change, actor: str, dataset: Dataset, *, reason: str | None) -> None:
+    _put_change(change, actor, dataset, replace(dataset, closed=True), reason=reason)
+
+
+def _put_change(
+    change: Change, actor: str, before: Dataset, after: Dataset, *, reason: str | None
+) -> None:
+    table = tables.datasets
+    change.connection.execute(
+        update(table)
+        .where(table.c.id == before.id)
+        .values(description=after.description, closed=int(after.closed))
+    )
+    change.append(
+        before.book_id,
+        kind="dataset_changed",
+        actor=actor,
+        body={
+            "dataset": before.name,
+            "before": {"description": before.description, "closed": before.closed},
+            "after": {"description": after.description, "closed": after.closed},
+            "reason": reason,
+        },
+    )
 
 
 def _select() -> Select[Any]:
@@ -337,10 +347,34 @@ def _select() -> Select[Any]:
     )
 
 
-def _find(connection: Connection, name: str) -> Dataset:
-    row = connection.execute(
-        _select().where(tables.datasets.c.folded == folded(name))
-    ).one_or_none()
+def _granted(statement: Select[Any], holders: tuple[str, ...] | None) -> Select[Any]:
+    """Those on which one of the holders has a budget; all, without holders."""
+    if holders is None:
+        return statement
+    accounts = tables.accounts
+    granted = select(accounts.c.book_id).where(accounts.c.holder.in_(holders))
+    return statement.where(tables.datasets.c.book_id.in_(granted))
+
+
+def _repeated(connection: Connection, reply: str) -> Dataset:
+    """What the first request made. The first ledgers remembered its name."""
+    if not reply.startswith(_BY_ID):
+        return find_dataset(connection, reply)
+    statement = _select().where(tables.datasets.c.id == reply.removeprefix(_BY_ID))
+    row = connection.execute(statement).one_or_none()
+    if row is None:
+        raise Conflict(
+            "This request registered a dataset that was withdrawn since; use another "
+            "Idempotency-Key."
+        )
+    return dataset_from(row)
+
+
+def find_dataset(
+    connection: Connection, name: str, holders: tuple[str, ...] | None = None
+) -> Dataset:
+    statement = _select().where(tables.datasets.c.folded == folded(name))
+    row = connection.execute(_granted(statement, holders)).one_or_none()
     if row is None:
         raise NotFound(UNKNOWN_DATASET)
     return dataset_from(row)
@@ -353,7 +387,7 @@ def dataset_from(row: Any) -> Dataset:
         description=row.description,
         book_id=row.book_id,
         card=Card.model_validate_json(row.card),
-        source=Source(**json.loads(row.source)),
+        source=Source(**{"reading": PLAIN, **json.loads(row.source)}),  # the first ledgers had none
         version=Version(
             row.version_id,
             row.number,

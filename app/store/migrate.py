@@ -7,7 +7,9 @@ from app.errors import StoreUnavailable
 from app.store.connect import Database
 
 LOCK = 0x6275_7273_6172  # "bursar"
-MIGRATIONS = Path(__file__).parents[2] / "migrations"
+# A wheel has the migrations inside the package (setup.py); a checkout has them beside it.
+_PACKAGED = Path(__file__).parents[1] / "migrations"
+MIGRATIONS = _PACKAGED if _PACKAGED.is_dir() else Path(__file__).parents[2] / "migrations"
 
 
 def _config() -> Any:

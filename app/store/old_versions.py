@@ -5,7 +5,8 @@ is not settled: no charge is taken for it any more, because one that was planned
 catalogue number is refused. On PostgreSQL a charge may read that number before the change commits
 and commit after it: there a version has to be followed for longer than any transaction takes.
 A version that this ledger does not know is none of its business: it may belong to a registration
-that is not stored yet, or to another ledger.
+that is not stored yet, or to another ledger. Versions of a withdrawn dataset are listed apart, and
+nobody needs them: nothing was ever charged for one.
 """
 
 from collections.abc import Collection
@@ -34,7 +35,9 @@ class OldVersions:
         with store_errors(), self._database.reading() as connection:
             until = self._followed_until(connection)
             for start in range(0, len(listed), CHUNK):
-                old = _old(connection, listed[start : start + CHUNK])
+                some = listed[start : start + CHUNK]
+                found += _withdrawn(connection, some)
+                old = _old(connection, some)
                 found += [
                     row.id
                     for row in old
@@ -49,6 +52,12 @@ class OldVersions:
             return None
         now = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
         return int(connection.execute(text(now)).scalar_one()) - FOLLOWED_MIN_US
+
+
+def _withdrawn(connection: Connection, listed: list[str]) -> list[str]:
+    withdrawn = tables.withdrawn_versions
+    statement = select(withdrawn.c.id).where(withdrawn.c.id.in_(listed))
+    return list(connection.execute(statement).scalars())
 
 
 def _old(connection: Connection, listed: list[str]) -> list[Any]:

@@ -33,7 +33,7 @@ from app.ledger.stream_protocol import (
 from app.store.hot import Read, Write
 from app.store.settle_charges import LEDGER_BEHIND
 from app.store.statements import Statements
-from app.store.time_grid import on_grid
+from app.store.time_grid import leaves_at
 
 UNKNOWN_STREAM = "There is no stream of this id."
 STILL_ASKING = "The first attempt at this ask is still running."
@@ -261,7 +261,7 @@ class AskBatch:
         when its engine is done."""
         ask = self._by_id.get(order.ask_id)
         if ask is not None:
-            at = on_grid(self._now, since=ask.created_at, grid_seconds=order.grid_seconds)
+            at = leaves_at(self._now, since=ask.created_at, leaving=order.leaving)
             self._earliest[order.ask_id] = at
 
     def _settle(
@@ -279,7 +279,7 @@ class AskBatch:
         current = (ask.state, ask.attempt, stream.version)
         if current != (State.CHARGED.value, order.attempt, order.fence):
             return None
-        at = on_grid(self._now, since=ask.created_at, grid_seconds=order.grid_seconds)
+        at = leaves_at(self._now, since=ask.created_at, leaving=order.leaving)
         ask.state, ask.answer, ask.settled_at = state.value, answer, at
         stamp = self._stamps.stamp(ask.id, state.value, at, *stored)
         self._settlements.append((state.value, answer, at, stamp, ask.id, ask.attempt))

@@ -35,7 +35,7 @@ from app.ledger.stamp import asked_digest, reused_content, stored_with
 from app.ledger.standing import BEHIND
 from app.store.charge_rows import ChargeRows
 from app.store.charge_texts import charge_texts
-from app.store.time_grid import on_grid
+from app.store.time_grid import leaves_at, on_grid
 
 Result = Outcome | AppError
 STILL_RUNNING = "The first attempt at this question is still running."
@@ -230,20 +230,20 @@ class ChargeBatch(ChargeRows):
         answer: str | None,
         *stored: str | None,
     ) -> bool:
-        """Settled as of the next point of the grid: until then nothing tells that it is, so that
-        nothing tells how long it really took. An answer that comes after its question was cancelled
-        is not stored. Neither is one while the ledger is behind its anchors: the charge may have
-        been answered already, in what was lost."""
+        """Settled as of its public point in time; nothing shows it before. An answer whose question
+        was cancelled as of an earlier point is not stored: which of the two wins depends on public
+        times alone. Neither is one while the ledger is behind its anchors: the charge may have been
+        answered already, in what was lost."""
         state = wanted
         row = self._by_id.get(order.charge_id)
         if row is None:
             return False
-        at = on_grid(self.now, since=row["created_at"], grid_seconds=order.grid_seconds)
+        at = leaves_at(self.now, since=row["created_at"], leaving=order.leaving)
         self._earliest[order.charge_id] = at  # also of an attempt that was taken over
         if not self._held(order.charge_id, order.attempt):
             return False
-        cancelled_at = self._cancelled_at(row, order.grid_seconds)
-        cancelled = cancelled_at is not None and cancelled_at < self.now
+        cancelled_at = self._cancelled_at(row, order.leaving.grid_seconds)
+        cancelled = cancelled_at is not None and cancelled_at < at
         if state is State.ANSWERED and (cancelled or self.stopped):
             state, answer, stored = State.FORFEITED, None, ()
         row["state"], row["answer"], row["settled_at"] = state.value, answer, at

@@ -58,6 +58,7 @@ class Statements:
     cells: str
     principal: str
     dataset: str
+    any_account: str
     books: str
     stored: str
     insert_charge: str
@@ -149,6 +150,7 @@ def statements(*, sqlite: bool) -> Statements:
         "versions.appended, books.celled "
         "FROM datasets JOIN versions ON versions.id = datasets.version_id "
         f"JOIN books ON books.id = datasets.book_id WHERE datasets.folded = {one}",
+        any_account=f"SELECT id FROM accounts WHERE holder = {one} LIMIT 1",
         books="SELECT id, seq, head, last_at FROM books "
         f"WHERE id {among} ORDER BY id{by_bytes}{lock}",
         stored=f"SELECT id, state, answer, settled_at FROM charges WHERE id {among}",

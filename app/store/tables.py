@@ -115,6 +115,15 @@ versions = Table(
     sqlite_strict=True,
 )
 
+# Versions of datasets that were withdrawn. Any server may still have prepared rows of them.
+withdrawn_versions = Table(
+    "withdrawn_versions",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("withdrawn_at", BIG, nullable=False),
+    sqlite_strict=True,
+)
+
 accounts = Table(
     "accounts",
     metadata,

@@ -13,8 +13,10 @@ from app.accounting.terms import Wish
 from app.actions.answer_query import AnswerLimits, AnswerQuery
 from app.actions.background import Background
 from app.actions.charging import AskedOnce, Reply
+from app.actions.planning_threads import PlanningThreads
 from app.actions.preview_queries import PreviewQueries
 from app.actions.readiness import Readiness
+from app.actions.slots import Lanes, Slots
 from app.datasets import Dataset, Source
 from app.ledger.account import EVERYBODY, Account
 from app.ledger.chain import canonical
@@ -46,6 +48,8 @@ class Service:
         self.writer = Writer(self.stores.database)
         self.catalogue = Catalogue(self.writer)
         self.threads = ThreadPoolExecutor(2)
+        self.planning = PlanningThreads()
+        self.slots = Slots(Lanes(2, 2, 2, 2, spare_threads=0), public=False)
         self.answer_query = AnswerQuery(
             self.writer,
             self.catalogue,
@@ -53,13 +57,13 @@ class Service:
             Readiness(self.stores.engines, self.threads),
             SystemNoise(),
             Planner(),
-            self.threads,
-            self.threads,
+            self.planning,
+            self.slots,
             Background(),
             lease_seconds,
             AnswerLimits(answer_seconds=60.0, engine_seconds=30.0, learning_seconds=60.0),
         )
-        self.preview_queries = PreviewQueries(self.writer, self.catalogue, Planner())
+        self.preview_queries = PreviewQueries(self.writer, self.catalogue, Planner(), self.planning)
         analyst = self.stores.people.create("admin", "Ann", Role.ANALYST, None, None, "")
         self.ann = Principal(analyst.id, "Ann", Role.ANALYST, "k", holders_of("Ann", ()))
         self.key = self.issue("Ann")
@@ -136,6 +140,8 @@ class Service:
 
     def close(self) -> None:
         self.threads.shutdown(wait=True)
+        for pool in (*self.slots.pools, self.planning.pool):
+            pool.shutdown(wait=True)
         asyncio.run(self.writer.stop())
         self.stores.engines.close()
         self.stores.database.engine.dispose()

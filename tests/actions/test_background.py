@@ -17,7 +17,7 @@ def test_work_goes_on_when_whoever_waits_for_it_is_cancelled() -> None:
     async def main() -> None:
         background = Background()
         go_on = asyncio.Event()
-        work = background.start(go_on.wait())
+        work = background.start(go_on.wait(), "a_1")
         waiting = asyncio.create_task(asyncio.wait([work]))
         await asyncio.sleep(0)
         waiting.cancel()
@@ -35,7 +35,7 @@ def test_work_goes_on_when_whoever_waits_for_it_is_cancelled() -> None:
 def test_a_server_that_stops_cancels_what_is_not_done() -> None:
     async def main() -> None:
         background = Background()
-        work = background.start(asyncio.sleep(60))
+        work = background.start(asyncio.sleep(60), "a_1")
         await background.stop()
         assert work.cancelled()
         assert len(background) == 0
@@ -48,8 +48,8 @@ def test_of_a_failure_that_nobody_awaits_only_the_kind_is_logged(
 ) -> None:
     async def main() -> None:
         background = Background()
-        background.start(fails(QuestionForfeited("as it should be")))
-        background.start(fails(ValueError("SECRET-4711")))
+        background.start(fails(QuestionForfeited("as it should be")), "a_1")
+        background.start(fails(ValueError("SECRET-4711")), "a_1")
         await asyncio.sleep(0.01)
 
     with caplog.at_level(logging.DEBUG):

@@ -12,10 +12,6 @@ from app.errors import DatasetClosed, SourceChanged
 from tests.actions.service import Service, service_in
 
 
-async def nobody_minds() -> None:
-    pass
-
-
 def slow(service: Service, monkeypatch: pytest.MonkeyPatch) -> tuple[threading.Event, list[str]]:
     """The real engine, whose `prepare` waits for a sign; who has come to it."""
     engine: Any = service.stores.engines.engine("duckdb")
@@ -41,8 +37,7 @@ def test_one_thread_is_enough_for_all_who_wait_for_the_same_data(
             with ThreadPoolExecutor(2) as threads:
                 readiness = Readiness(service.stores.engines, threads)
                 waiting = [
-                    asyncio.create_task(readiness.why_not(service.dataset, nobody_minds))
-                    for _ in range(20)
+                    asyncio.create_task(readiness.why_not(service.dataset)) for _ in range(20)
                 ]
                 await asyncio.sleep(0.1)
                 free = asyncio.get_running_loop().run_in_executor(threads, lambda: "free")
@@ -67,7 +62,7 @@ def test_each_who_waited_is_told_of_a_change(
         async def run() -> None:
             with ThreadPoolExecutor(2) as threads:
                 readiness = Readiness(service.stores.engines, threads)
-                asked = (readiness.why_not(service.dataset, nobody_minds) for _ in range(5))
+                asked = (readiness.why_not(service.dataset) for _ in range(5))
                 found = await asyncio.gather(*asked)
                 assert [type(each) for each in found] == [SourceChanged] * 5
 
@@ -86,7 +81,7 @@ def test_of_a_closed_dataset_nothing_is_looked_at(
         async def run() -> None:
             with ThreadPoolExecutor(1) as threads:
                 readiness = Readiness(service.stores.engines, threads)
-                assert isinstance(await readiness.why_not(closed, nobody_minds), DatasetClosed)
+                assert isinstance(await readiness.why_not(closed), DatasetClosed)
 
         asyncio.run(run())
         assert came == []

@@ -330,6 +330,9 @@ def test_on_a_terminal_what_is_missing_is_asked_and_a_bar_is_shown(
             terminal.say(said)
     terminal.wait_for("100%")
     terminal.wait_for("grant a budget")
+    terminal.wait_for("Show the private figures")
+    terminal.say("n")
+    terminal.wait_for("dataset check people")
     assert terminal.end() == 0
     assert "MB/s" in terminal.output
     assert "SECRET" not in terminal.output

@@ -255,6 +255,66 @@ def test_cells_of_a_derived_column_are_those_of_what_it_is_made_of(databases: Da
     made(databases.register("old", source, columns=told, cells=cells))
 
 
+def test_every_name_keeps_the_same_rows_of_a_person(databases: Databases) -> None:
+    """A table, a copy of it, a folder of files and a file here: two of six rows each."""
+    world = databases.world
+    types = {"who": "VARCHAR", "ward": "VARCHAR", "cost": "INTEGER"}
+    rows: list[Row] = [
+        {"who": f"kept-{who}", "ward": "abcdef"[visit], "cost": (who + visit) % 10}
+        for who in range(40)
+        for visit in range(6)
+    ]
+    columns = [
+        {"name": "ward", "type": "category", "values": list("abcdef")},
+        {"name": "cost", "type": "integer", "low": 0, "high": 9},
+    ]
+    person = {"kind": "column", "column": "who", "rows_max": 2}
+    path = world.write_csv([list(row.values()) for row in rows], list(types))
+    sources = [
+        *(
+            {"engine": "postgresql", "connection": "clinic", "table": source.path}
+            for source in (databases.clinic.put(rows, types), databases.clinic.put(rows, types))
+        ),
+        {"engine": "duckdb", "path": path},
+        {
+            "engine": "spark",
+            "connection": "lake",
+            "path": databases.lake.put(rows, types).path,
+        },
+    ]
+    found = []
+    for place, source in enumerate(sources):
+        name = f"keeping-{place}"
+        made(databases.register(name, source, columns=columns, person=person))
+        if place == 0:
+            world.grant(name, "*", 100_000)
+            world.grant(name, "ada", 100_000)
+        counted = made(databases.asked(name, {"kind": "count", "group_by": ["ward"]}))["value"]
+        summed = made(databases.asked(name, {"kind": "sum", "column": "cost"}))["value"]
+        found.append((counted, summed))
+    assert sum(each["value"] for each in found[0][0]) == 80
+    assert found[1:] == found[:1] * 3
+
+
+def test_tables_share_cells_only_if_their_rows_are_the_same(databases: Databases) -> None:
+    """A table whose persons moved to other cells holds the same in each of its columns."""
+    cells = {"column": "region"}
+    rows: list[Row] = [row | {"income": row["income"] + 14} for row in ROWS]
+    moved: list[Row] = [
+        row | {"region": other["region"]}
+        for row, other in zip(rows, rows[1:] + rows[:1], strict=True)
+    ]
+    made(databases.register("halves", databases.table(rows), cells=cells))
+    refused = databases.register("halves-moved", databases.table(moved), cells=cells)
+    assert refused.status_code == 409
+    assert "without cells" in refused.json()["detail"]
+    made(databases.register("halves-again", databases.table(rows), cells=cells))
+    path = databases.world.write_csv([list(row.values()) for row in moved], list(TYPES))
+    file = {"engine": "duckdb", "path": path}
+    assert databases.register("halves-file", file, cells=cells).status_code == 409
+    made(databases.register("halves-file", file))
+
+
 def test_nothing_that_a_database_says_of_a_cell_is_told(databases: Databases) -> None:
     """A folder that vanishes under a question, and everything else that was asked here."""
     source = databases.folder()

@@ -10,6 +10,8 @@ from tests.server import World, ask, count, made, new_key, wait_until
 ADMINISTRATION = [
     ("POST", "/v1/datasets"),
     ("PATCH", "/v1/datasets/people"),
+    ("DELETE", "/v1/datasets/people"),
+    ("DELETE", "/v1/datasets/nothing"),
     ("POST", "/v1/analysts"),
     ("GET", "/v1/analysts"),
     ("GET", "/v1/analysts/ada"),

@@ -437,3 +437,34 @@ def test_every_engine_finds_the_same_triangles(here: DuckDBWarehouse, there: War
         dataset = registered(at, card, at.put(rows, types))
         wanted = EdgeTally(None, ("a", "b"))
         assert at.engine.graph(dataset, wanted, ASKER) == GraphCounts(2, 2)
+
+
+@pytest.mark.timeout(600)
+def test_whole_rows_are_known_again_in_every_engine(
+    here: DuckDBWarehouse, there: Warehouse
+) -> None:
+    """Names of one book may share cells across engines; values moved to other rows are seen."""
+    card = card_of(
+        {"name": "sex", "type": "category", "values": ["f", "m"]},
+        {"name": "score", "type": "number", "low": -10, "high": 10},
+        person={"kind": "column", "column": "id", "rows_max": 2},
+        cells={"column": "sex", "one_per_person": True},
+    )
+    types = {"id": "BIGINT", "sex": "VARCHAR", "score": "DOUBLE", "seen": "DATE", "new": "BOOLEAN"}
+    scores = [0.1 + 0.2, 1 / 3, -1e-5, 7.0, None, 123456789.125]
+    rows: list[Row] = [
+        {
+            "id": 2**62 + i,
+            "sex": "fm"[i % 2],
+            "score": score,
+            "seen": datetime.date(2020, 1, 1 + i),
+            "new": [True, False, None][i % 3],
+        }
+        for i, score in enumerate(scores)
+    ]
+    moved: list[Row] = [row | {"sex": "mf"[i % 2]} for i, row in enumerate(rows)]
+    known = [at.engine.inspect(at.put(rows, types), card) for at in (here, there)]
+    assert known[0].celled == known[1].celled
+    other = there.engine.inspect(there.put(moved, types), card)
+    assert other.contents[0] == known[1].contents[0]
+    assert other.celled != known[1].celled

@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 import sqlalchemy
 
-from app.datasets import Card, Source
+from app.datasets import WITH_FRACTIONS, Card, Source
 from app.engines.cleaning import cleaned_rows
 from app.engines.dialects import POSTGRESQL, written
 from app.engines.table import Table
@@ -76,7 +76,9 @@ def test_who_a_person_is_goes_by_bytes_whatever_a_column_holds_for_equal() -> No
         CARD.model_dump() | {"person": {"kind": "column", "column": "p", "rows_max": 3}}
     )
     table = Table(POSTGRESQL, sqlalchemy.table("t"), ("p", "x"), ("VARCHAR", "INTEGER"), ("a", "b"))
-    made = written(cleaned_rows(card, [table_rows(card, table)], "seed"), POSTGRESQL)
+    made = written(
+        cleaned_rows(card, [table_rows(card, table, WITH_FRACTIONS)], "seed"), POSTGRESQL
+    )
     assert """nullif(((CAST("a" AS VARCHAR)) COLLATE "C"), '') AS "person\"""" in made.text
 
 

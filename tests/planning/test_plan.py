@@ -35,7 +35,7 @@ WHERE = {"column": "member", "op": "==", "value": True}
 
 
 def planned(planner: Planner, asked: Question, dataset: Dataset = DATASET) -> Plan:
-    return planner.plan(asked, dataset, asked.model_dump_json(by_alias=True))
+    return planner.plan("a_1", asked, dataset, asked.model_dump_json(by_alias=True))
 
 
 # One question, one plan

@@ -84,7 +84,7 @@ def test_questions_that_cost_differently_are_different_bodies(one: str, other: s
 
     def parsed(epsilon: str) -> tuple[str, str, int]:
         raw = f'{{"dataset":"d","query":{{"kind":"count"}},"privacy":{{"epsilon":{epsilon}}}}}'
-        body = parse_question(raw.encode())
+        body = parse_question("a_1", raw.encode())
         asked = body.value.privacy.epsilon
         assert asked is not None
         return body.text, body.hash, cost_units(asked, PICO)

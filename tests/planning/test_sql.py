@@ -342,7 +342,7 @@ def test_what_was_sent_is_hashed_and_what_is_asked_is_planned() -> None:
     json = b'{"dataset":"t","privacy":{"epsilon":1},"query":{"kind":"count"}}'
     sql = b'{"sql":"SELECT COUNT(*) FROM t","privacy":{"epsilon":1}}'
     spaced = b'{"sql":"SELECT  COUNT(*) FROM t","privacy":{"epsilon":1}}'
-    plain, one, two = map(parse_question, (json, sql, spaced))
+    plain, one, two = (parse_question("a_1", raw) for raw in (json, sql, spaced))
     assert plain.value == one.value == two.value
     assert plain.text == one.text == two.text
     assert len({plain.hash, one.hash, two.hash}) == 3

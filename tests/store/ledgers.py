@@ -13,8 +13,7 @@ from app.access import Analyst, Role, holders_of
 from app.accounting.losses import pure_loss
 from app.accounting.rounding import PICO
 from app.accounting.terms import Wish
-from app.datasets import Dataset, Source, Version
-from app.interfaces import Inspection
+from app.datasets import Dataset, Inspection, Source, Version
 from app.ledger.account import EVERYBODY, Account
 from app.ledger.precondition import ANY_STATE
 from app.ledger.protocol import Charged, ChargeOrder, Order, State, VoidOrder
@@ -209,6 +208,7 @@ def make_ledger(
 
 def register(datasets: Datasets, name: str, **changes: Any) -> Dataset:
     given = {"content": f"rows of {name}", "place": f"{name}.csv", "card": CARD, **changes}
+    digest = given.get("digest", "digest")
     dataset = Dataset(
         id=new_id("d"),
         name=name,
@@ -216,14 +216,15 @@ def register(datasets: Datasets, name: str, **changes: Any) -> Dataset:
         book_id="",
         card=given["card"],
         source=Source("duckdb", f"{name}.csv"),
-        version=Version(new_id("v"), 1, "digest", "seed"),
+        version=Version(new_id("v"), 1, digest, given.get("seed", "seed")),
         closed=False,
         created_at=0,
     )
+    contents = (given["content"],)
     return datasets.register(
         "admin",
         dataset,
-        Inspection(digest="digest", contents=(given["content"],), place=given["place"]),
+        Inspection(digest, contents, given["place"], celled=given.get("celled")),
         reason="a test",
         request=given.get("request"),
         body=given.get("body", ""),

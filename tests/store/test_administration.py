@@ -232,8 +232,11 @@ def test_analysts_see_the_datasets_on_which_they_have_a_budget(ledger: Ledger) -
 
     assert [d.id for d in seen(ledger.analysts[0].name)] == [ledger.dataset.id]
     assert seen("nobody") == []
-    assert ledger.datasets.granted(ledger.dataset.book_id, ("nobody", EVERYBODY))
-    assert not ledger.datasets.granted(ledger.dataset.book_id, ("nobody",))
+    name = ledger.dataset.name
+    assert ledger.datasets.find(name, ("nobody", EVERYBODY)).id == ledger.dataset.id
+    for unseen in (name, "no such dataset"):
+        with pytest.raises(NotFound, match="no dataset of this name"):
+            ledger.datasets.find(unseen, ("nobody",))
 
 
 # Budgets

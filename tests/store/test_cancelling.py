@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import select
 
 from app.errors import NotFound, StillRunning
+from app.ledger.leaving import Leaving
 from app.ledger.protocol import (
     Cancelling,
     CancelOrder,
@@ -38,7 +39,7 @@ def alive(charge: Charged, grid_seconds: float = 0.0) -> ProgressOrder:
 
 
 def record(charge: Charged, grid_seconds: float = 0.0) -> RecordOrder:
-    return RecordOrder(charge.charge_id, charge.attempt, "answer", grid_seconds)
+    return RecordOrder(charge.charge_id, charge.attempt, "answer", Leaving(grid_seconds))
 
 
 def shown(ledger: Ledger, charge: Charged) -> tuple[State, str | None, bool]:

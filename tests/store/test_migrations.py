@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from alembic import command
 from alembic.config import Config
+from alembic.script import ScriptDirectory
 from sqlalchemy import inspect
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
@@ -23,8 +24,8 @@ BROKEN = '''
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0007"
-down_revision = "0006"
+revision = "9998"
+down_revision = "{head}"
 branch_labels = None
 depends_on = None
 
@@ -78,7 +79,9 @@ def test_up_down_and_up_again_leaves_the_same_schema(empty: Database) -> None:
 def broken(tmp_path: Path) -> Path:
     folder = tmp_path / "migrations"
     shutil.copytree(MIGRATIONS, folder, ignore=shutil.ignore_patterns("__pycache__"))
-    (folder / "versions" / "0005_broken.py").write_text(BROKEN)
+    head = ScriptDirectory(str(MIGRATIONS)).get_current_head()
+    assert head is not None
+    (folder / "versions" / "9998_broken.py").write_text(BROKEN.replace("{head}", head))
     return folder
 
 

@@ -19,6 +19,7 @@ from app.errors import (
 )
 from app.ledger.account import EVERYBODY
 from app.ledger.chain import FIRST_PREVIOUS, link
+from app.ledger.leaving import Leaving
 from app.ledger.protocol import (
     ATTEMPTS_MAX,
     Charged,
@@ -165,7 +166,7 @@ def test_a_key_whose_first_attempt_runs_says_the_same_whether_or_not_its_work_is
     """Until the answer may be told, nothing tells that it is stored."""
     charge = ledger.charge(ledger.order(key="k", lease_seconds=60.0))
     refusals = ledger.settle(ledger.order(key="k"))
-    ledger.settle(RecordOrder(charge.charge_id, 1, "answer", grid_seconds=60.0))
+    ledger.settle(RecordOrder(charge.charge_id, 1, "answer", Leaving(60.0)))
     refusals += ledger.settle(ledger.order(key="k"))
     told = []
     for refusal in refusals:

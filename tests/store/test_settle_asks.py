@@ -8,6 +8,7 @@ import pytest
 
 from app.errors import IdempotencyConflict, NotFound, StillRunning, StreamEnded
 from app.ledger.chain import canonical
+from app.ledger.leaving import AT_ONCE, Leaving
 from app.ledger.protocol import RecordOrder, Settled, Stale, State
 from app.ledger.stream_protocol import (
     AnswerAskOrder,
@@ -45,7 +46,7 @@ class Opened:
         )
         self.id = made.id
         opening = canonical({"crossings_left": crossings, "asks_left": asks_max})
-        self.record = RecordOrder(self.charge.charge_id, 1, opening, 0.0, made)
+        self.record = RecordOrder(self.charge.charge_id, 1, opening, AT_ONCE, made)
         (settled,) = ledger.settle(self.record)
         assert isinstance(settled, Settled)
         assert settled.state is State.ANSWERED
@@ -72,9 +73,7 @@ class Opened:
 
     def answer(self, claim: Claimed, *, above: bool = False, **changes: Any) -> AnswerAskOrder:
         answer = canonical({"id": claim.ask_id, "attempt": claim.attempt, "above": above})
-        made = AnswerAskOrder(
-            claim.ask_id, self.id, claim.attempt, claim.fence, answer, above, {}, 0.0
-        )
+        made = AnswerAskOrder(claim.ask_id, self.id, claim.attempt, claim.fence, answer, above, {})
         return replace(made, **changes)
 
     def told(self, claim: Claimed, **changes: Any) -> Settled:
@@ -120,9 +119,9 @@ def test_an_attempt_that_was_taken_over_opens_nothing(ledger: Ledger) -> None:
     ledger.charge(order)
     assert ledger.charge(order._replace(charge_id=new_id("q"))).attempt == 2
     late = NewStream("a", order.charge_id, "d", "above_threshold", "{}", "late", 1, 1)
-    ledger.settle(RecordOrder(order.charge_id, 1, "late", 0.0, late))
+    ledger.settle(RecordOrder(order.charge_id, 1, "late", AT_ONCE, late))
     mine = replace(late, secret="mine")
-    (settled,) = ledger.settle(RecordOrder(order.charge_id, 2, "mine", 0.0, mine))
+    (settled,) = ledger.settle(RecordOrder(order.charge_id, 2, "mine", AT_ONCE, mine))
     assert isinstance(settled, Settled)
     assert settled.answer == "mine"
     rows = [row for row in ledger.everything()["streams"] if order.charge_id in row]
@@ -273,7 +272,7 @@ def test_a_claim_planned_on_an_outdated_state_is_stale(opened: Opened) -> None:
 
 
 def test_a_crossing_is_not_told_before_its_point_of_the_time_grid(opened: Opened) -> None:
-    settled = opened.told(opened.claimed("key"), above=True, grid_seconds=60.0)
+    settled = opened.told(opened.claimed("key"), above=True, leaving=Leaving(60.0))
     assert 0 < settled.wait_seconds <= 60
     assert opened.left == (2, 9), "a look would tell it before"
     refused = opened.only(opened.claim("key"))
@@ -327,6 +326,6 @@ def test_who_asked_a_stream_that_was_closed_meanwhile_hears_of_it_on_the_grid(
     opened = Opened(ledger)
     claim = opened.claimed()
     opened.only(CloseOrder(opened.id, ledger.analysts[0].id))
-    told = opened.told(claim, grid_seconds=30.0)
+    told = opened.told(claim, leaving=Leaving(30.0))
     assert told.state is State.FORFEITED
     assert 20.0 < told.wait_seconds <= 30.0

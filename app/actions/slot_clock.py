@@ -1,0 +1,106 @@
+"""A public clock for waiting questions: when each slot begins, from public facts alone.
+
+A slot is a public duration that a question's plan fixes before any row is read. The clock works
+through the waiting slots as if each of its lanes took exactly that long for each slot. It reads
+arrivals, durations and analysts, and nothing else. How long the real work took changes no slot,
+neither the question's own nor one behind it, so a burst shows no more than a single question.
+
+Analysts take turns: a lane that becomes free goes to the analyst who has waited longest for a turn,
+however many questions another one has waiting.
+"""
+
+from collections import OrderedDict, deque
+from dataclasses import dataclass
+
+
+@dataclass(slots=True, eq=False)
+class Ticket:
+    """One question's place in the queue, and its slot once that has begun."""
+
+    analyst: str
+    seconds: float  # public duration of the slot
+    arrived: float
+    begins: float | None = None
+    lane: int = -1
+
+    @property
+    def ends(self) -> float:
+        assert self.begins is not None, "the slot has not begun"
+        return self.begins + self.seconds
+
+
+class SlotClock:
+    """Pure bookkeeping in the caller's time; times never go back."""
+
+    def __init__(self, lanes: int, lanes_each: int | None = None) -> None:
+        """`lanes_each` is how many lanes one analyst may hold at a time."""
+        self._free_at = [float("-inf")] * lanes
+        self._holders = [""] * lanes
+        self._lanes_each = lanes if lanes_each is None else lanes_each
+        self._waiting: OrderedDict[str, deque[Ticket]] = OrderedDict()
+
+    def arrive(self, now: float, analyst: str, seconds: float) -> Ticket:
+        """Queue a question. Call `advance(now)` before, so that earlier events come first."""
+        ticket = Ticket(analyst, seconds, now)
+        self._waiting.setdefault(analyst, deque()).append(ticket)
+        return ticket
+
+    def advance(self, now: float) -> list[Ticket]:
+        """The slots that have begun by now, in the order in which they began."""
+        begun = []
+        while (ticket := self._begin_next(now)) is not None:
+            begun.append(ticket)
+        return begun
+
+    def withdraw(self, ticket: Ticket) -> bool:
+        """Take a waiting question out; False if its slot has begun, which then runs its time."""
+        queue = self._waiting.get(ticket.analyst)
+        if ticket.begins is not None or queue is None:
+            return False
+        queue.remove(ticket)
+        if not queue:
+            del self._waiting[ticket.analyst]
+        return True
+
+    def release(self, ticket: Ticket, now: float) -> None:
+        """Free the lane at the real end of the work: only where times are not kept public."""
+        self._free_at[ticket.lane] = now
+
+    def waiting(self, analyst: str) -> int:
+        """How many questions of an analyst wait for a lane."""
+        return len(self._waiting.get(analyst, ()))
+
+    def next_event(self, now: float) -> float | None:
+        """When a lane is free next for what waits; None if nothing waits."""
+        if not self._waiting:
+            return None
+        return min((at for at in self._free_at if at > now), default=None)
+
+    def _begin_next(self, now: float) -> Ticket | None:
+        """Give the lane that is free first to whose turn it is."""
+        if not self._waiting:
+            return None
+        for lane in sorted(range(len(self._free_at)), key=self._free_at.__getitem__):
+            if self._free_at[lane] > now:
+                return None
+            for analyst, queue in self._waiting.items():
+                # A late call must not move the slot: it begins when the lane became free.
+                begins = max(self._free_at[lane], queue[0].arrived)
+                if self._lanes_held(analyst, begins) < self._lanes_each:
+                    return self._begin(lane, analyst, begins)
+        return None
+
+    def _begin(self, lane: int, analyst: str, begins: float) -> Ticket:
+        queue = self._waiting[analyst]
+        ticket = queue.popleft()
+        if queue:
+            self._waiting.move_to_end(analyst)
+        else:
+            del self._waiting[analyst]
+        ticket.begins, ticket.lane = begins, lane
+        self._free_at[lane], self._holders[lane] = ticket.ends, analyst
+        return ticket
+
+    def _lanes_held(self, analyst: str, at: float) -> int:
+        held = zip(self._holders, self._free_at, strict=True)
+        return sum(holder == analyst and free_at > at for holder, free_at in held)

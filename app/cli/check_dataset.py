@@ -1,0 +1,116 @@
+"""`bursard dataset check`: what the card makes of the rows, shown to their owner at the terminal.
+
+The figures are exact, so they go nowhere else: not into the ledger, a log, a file or a reply.
+"""
+
+import shlex
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from app.settings import Settings
+
+if TYPE_CHECKING:
+    from app.datasets import Dataset
+    from app.engines.check import ColumnFigures, Figures
+
+PRIVATE = (
+    "These figures are exact and PRIVATE: they are for the owner of the data alone.\n"
+    "Nothing of them is stored, logged or sent. Do not pass them on."
+)
+NO_TERMINAL = "The figures of a check are private: they are shown on a terminal only."
+HEADINGS = ("column", "missing", "unreadable", "below low", "above high")
+NO_TERMINAL_CODE = 2
+
+
+def check(name: Annotated[str, typer.Argument(help="Of the dataset.")]) -> None:
+    """Show the owner how many values are missing, unreadable or clamped, and how many rows there
+    are. The figures are private and are shown on a terminal only."""
+    if not sys.stdout.isatty():
+        typer.echo(NO_TERMINAL, err=True)
+        raise typer.Exit(NO_TERMINAL_CODE)
+    show(Settings.from_environment(), name)
+
+
+def offer(settings: Settings, dataset: "Dataset", *, ask: bool) -> None:
+    """After a registration: the check, if somebody at a terminal wants to see it."""
+    question = "Show the private figures of missing and clamped values now?"
+    try:
+        at_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+        if ask and at_terminal and typer.confirm(question, default=True):
+            show(settings, dataset.name)
+            return
+    except (KeyboardInterrupt, typer.Abort):
+        typer.echo("")
+    typer.echo(f"`bursard dataset check {shlex.quote(dataset.name)}` shows how values were read.")
+
+
+def show(settings: Settings, name: str) -> None:
+    from app.main import Stores  # all rooms, which takes a second
+
+    stores = Stores(settings)
+    stores.get_current(settings)
+    try:
+        dataset = stores.datasets.find(name)
+        engine: Any = stores.engines.engine(dataset.source.engine)
+        figures: Figures = engine.figures(dataset)
+    finally:
+        stores.engines.close()
+        stores.database.engine.dispose()
+    typer.echo(PRIVATE)
+    for line in lines(dataset, figures):
+        typer.echo(line)
+
+
+def lines(dataset: "Dataset", figures: "Figures") -> Iterator[str]:
+    yield ""
+    yield f"{dataset.name}, version {dataset.version.number}: {figures.rows} rows"
+    declared = dataset.card.rows
+    if declared is not None and declared != figures.rows:
+        yield (
+            f"  WRONG: the card declares {declared} rows, and there are {figures.rows}. "
+            "Answers rely on the declared number."
+        )
+    yield from _persons(dataset, figures)
+    yield ""
+    table = [HEADINGS, *map(_cells, figures.columns)]
+    widths = [max(len(row[place]) for row in table) for place in range(len(HEADINGS))]
+    for first, *others in table:
+        numbers = (text.rjust(width) for text, width in zip(others, widths[1:], strict=True))
+        yield f"  {first.ljust(widths[0])}  {'  '.join(numbers)}"
+    for each in figures.columns:
+        yield from _remarks(each, figures.rows)
+
+
+def _persons(dataset: "Dataset", figures: "Figures") -> Iterator[str]:
+    found, most = figures.persons, dataset.card.person.rows_max
+    if found is None:
+        return
+    yield f"  {found.persons} persons, each with at most {found.rows_most} rows"
+    if found.nameless:
+        yield f"  {found.nameless} rows have no person, and are left out"
+    if found.beyond:
+        yield (
+            f"  {found.beyond} persons have more than rows_max, {most}: "
+            f"{found.rows_left_out} of their rows are left out"
+        )
+
+
+def _cells(each: "ColumnFigures") -> tuple[str, ...]:
+    bounded = each.type in ("integer", "number", "date")
+    clamped = (str(each.below), str(each.above)) if bounded else ("-", "-")
+    return each.name, str(each.missing), str(each.unreadable), *clamped
+
+
+def _remarks(each: "ColumnFigures", rows: int) -> Iterator[str]:
+    if not each.unreadable:
+        return
+    wrong = {
+        "category": "are not among the declared categories",
+        "text": "are longer than length_max",
+    }.get(each.type, f"cannot be read as {each.type}")
+    yield f"  {each.name}: {each.unreadable} values {wrong}, and count as missing"
+    if each.missing + each.unreadable == rows:
+        yield f"  {each.name}: WRONG: no value of it can be used. Are they written in another way?"

@@ -1,0 +1,75 @@
+"""The public duration of a question: how long its slot is, from its plan and the card alone.
+
+A reply leaves at the end of its slot, so the slot must nearly always be longer than the work, for
+every table that the card allows. The figures below are upper envelopes, measured on made-up rows
+(`benchmarks/slots.py` measures them again and shows how much of each slot is used). MARGIN is on
+top of them. `bursard calibrate` measures how much slower a machine is than the one of the figures.
+
+The number of rows is private under `add_remove`. The card may declare a public `size` instead; the
+least power of ten that is not below it is used. Without one, DEFAULT_SIZE is assumed. A table that
+is larger than was declared answers later, on the ladder of overruns, and stays private.
+"""
+
+from dataclasses import dataclass
+
+from app.datasets import Card
+from app.mechanisms.work import Work
+
+MARGIN = 2.0
+DEFAULT_SIZE = 100_000
+SIZE_MIN = 1000
+SLOT_MIN = 0.004
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSpeed:
+    """How long an engine takes for one statement, beside DuckDB."""
+
+    statement: float  # seconds, whatever the rows
+    rows: float  # times as long for each row
+
+
+SPEEDS = {
+    "duckdb": EngineSpeed(0.0016, 1.0),
+    "postgresql": EngineSpeed(0.010, 60.0),
+    "spark": EngineSpeed(1.5, 40.0),
+}
+_SLOWEST = SPEEDS["spark"]
+
+NANO = 1e-9
+ROW = 6.0 * NANO  # reading a row
+ROW_AGGREGATE = 4.0 * NANO  # adding a row to one aggregate
+ROW_LEAF = 1.5 * NANO  # comparing a row once
+LEAF = 0.25e-3  # writing and compiling one comparison
+MANY_LEAVES = 1000  # beyond, the compiler's time grows faster than the text
+EDGE = 4e-6
+RESULT = 8e-6  # reading one number and drawing its noise
+RANK = 0.12e-3
+STEP = 0.3e-3  # a pass over no rows
+STEP_TERM = 11.0 * NANO  # one term of one row in one pass
+
+
+def size_class(card: Card) -> int:
+    """The public number of rows that slots are planned for: a power of ten."""
+    declared = card.rows or card.size or DEFAULT_SIZE
+    size = SIZE_MIN
+    while size < declared:
+        size *= 10
+    return size
+
+
+def slot_seconds(work: Work, card: Card, engine: str, factor: float = 1.0) -> float:
+    """How long the slot is. `factor` is how many times slower this machine is."""
+    rows, speed = size_class(card), SPEEDS.get(engine, _SLOWEST)
+    per_row = ROW + ROW_AGGREGATE * work.aggregates + ROW_LEAF * work.leaves
+    compiling = LEAF * work.leaves * max(1.0, work.leaves / MANY_LEAVES) ** 0.25
+    scan = speed.statement + compiling + EDGE * work.edges + rows * per_row * speed.rows
+    seconds = (
+        work.scans * scan
+        + rows * work.row_nanoseconds * NANO
+        + RESULT * work.results
+        + RANK * work.ranks
+        + work.steps * (STEP + rows * STEP_TERM * work.step_terms)
+        + work.seconds
+    )
+    return float(max(SLOT_MIN, MARGIN * factor * seconds))

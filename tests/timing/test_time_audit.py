@@ -1,0 +1,223 @@
+"""The attack that once worked, as an audit: does the time of replies show whether one row is there?
+
+`make test` runs a few kinds of question with few samples and a wider threshold, `make audit` every
+kind, alone and in bursts. The false-alarm rate of each comparison is that of `attack.threshold`.
+Every audit has a saboteur: a planted leak that it must find.
+"""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.audit import cases
+from tests.server import World, made
+from tests.timing.attack import Target, alone, asked, bursts, is_seen, pairs, target
+from tests.timing.questions import questions
+
+GRID = {"BURSAR_RELEASE_GRID_MS": "100"}
+KINDS = list(questions({}))
+BURST = 40
+
+# A descent takes longer where there is a row: what slots are there to hide.
+ROW_TAKES_TIME = """
+import time
+from app.mechanisms.gradient_descent import GradientRelease
+learn = GradientRelease.learn
+def slowly(self, exact, rows, noise, reached):
+    if any(len(batch) for batch in rows):
+        time.sleep({seconds})
+    return learn(self, exact, rows, noise, reached)
+GradientRelease.learn = slowly
+"""
+# Replies leave when their work is done, as with no slots at all.
+NO_SLOTS = (
+    ROW_TAKES_TIME.format(seconds=0.05)
+    + """
+from app.actions import answer_query
+from app.ledger.leaving import AT_ONCE
+answer_query.Leaving = lambda *seconds: AT_ONCE
+"""
+)
+# The queue is worked off by real time, which counts towards every reply behind it.
+REAL_QUEUE = (
+    ROW_TAKES_TIME.format(seconds=0.05)
+    + """
+import math
+from app.actions import answer_query, slots
+from app.ledger.leaving import Leaving
+arrive = slots.Line.arrive
+slots.Line.arrive = lambda self, analyst, seconds: arrive(self, analyst, math.inf)
+slots.Slot.first_seconds = lambda self, grid_seconds: 0.0
+answer_query.Leaving = lambda grid_seconds, *first: Leaving(grid_seconds)
+"""
+)
+# Slots are kept, but a lane is free only when the work in it is done: an overrun delays all behind.
+OVERRUN_DELAYS = (
+    ROW_TAKES_TIME.format(seconds=0.3)
+    + """
+import asyncio, math
+from app.actions import slots
+arrive, planned = slots.Line.arrive, {}
+def arrive_for_long(self, analyst, seconds):
+    slot = arrive(self, analyst, math.inf)
+    planned[slot._ticket] = seconds
+    return slot
+def done(self, ticket):
+    loop = asyncio.get_running_loop()
+    ends = ticket.begins + (0.0 if math.isinf(planned[ticket]) else planned[ticket])
+    def release():
+        self._clock.release(ticket, loop.time())
+        self._advance(loop.time())
+    loop.call_at(max(ends, loop.time()), release)
+def first_seconds(self, grid_seconds):
+    taken = self._ticket.begins + planned[self._ticket] - self._ticket.arrived
+    return math.ceil(taken / grid_seconds) * grid_seconds
+slots.Line.arrive, slots.Line.done = arrive_for_long, done
+slots.Slot.first_seconds = first_seconds
+"""
+)
+
+
+@pytest.fixture(scope="module")
+def found(peopled: object, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
+    world: World = peopled("sqlite", tmp_path_factory.mktemp("timing") / "ledger")  # type: ignore[operator]
+    world.serve(**GRID)
+    yield target(world)
+    world.ledger.stop()
+
+
+@pytest.fixture
+def sabotaged(
+    peopled: object, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[str], Target]]:
+    """A server with a planted bug."""
+    world: World = peopled("sqlite", tmp_path_factory.mktemp("sabotaged") / "ledger")  # type: ignore[operator]
+
+    def start(sabotage: str) -> Target:
+        world.serve(sabotage=sabotage, **GRID)
+        return target(world)
+
+    yield start
+    world.ledger.stop()
+
+
+def samples(usual: int, long: int, request: pytest.FixtureRequest) -> int:
+    """Few in the suite, enough for AUC_MAX itself in `make audit`."""
+    return long if request.config.pluginmanager.has_plugin("tests.audit") else usual
+
+
+def check(measured: float, number: int, name: str) -> None:
+    print(f"{name}: AUC {measured:.3f} of {number} a side")
+    assert not is_seen(measured, number), f"{name}: the time shows it, AUC {measured:.3f}"
+
+
+@pytest.mark.invariant("I22")
+@pytest.mark.parametrize("kind", cases(KINDS, {"count", "logistic_regression", "smooth median"}))
+def test_a_single_question_shows_nothing_by_its_time(
+    found: Target, kind: str, request: pytest.FixtureRequest
+) -> None:
+    number = samples(20, 500, request)
+    check(alone(found, kind, number), number, kind)
+
+
+@pytest.mark.invariant("I22")
+@pytest.mark.parametrize("kind", cases(KINDS, {"logistic_regression"}))
+def test_a_burst_shows_nothing_by_its_times(
+    found: Target, kind: str, request: pytest.FixtureRequest
+) -> None:
+    number = samples(10, 60, request)
+    mean, last = bursts(found, kind, number, BURST)
+    check(mean, number, f"mean of {BURST} {kind}")
+    check(last, number, f"last of {BURST} {kind}")
+
+
+@pytest.mark.audit
+@pytest.mark.invariant("I22")
+def test_a_large_workload_shows_nothing_by_its_time(found: Target) -> None:
+    """500 predicates of 12 parts each, about one row: once an AUC of 0.77 without any queue."""
+    check(alone(found, "large workload", 30), 30, "large workload")
+
+
+@pytest.mark.invariant("I22")
+def test_slots_hide_work_that_takes_longer_with_the_row(
+    sabotaged: Callable[[str], Target],
+) -> None:
+    """No sabotage of the slots: only of the work, which takes 20 ms longer where the row is."""
+    found = sabotaged(ROW_TAKES_TIME.format(seconds=0.02))
+    check(alone(found, "logistic_regression", 20), 20, "20 ms alone")
+    mean, last = bursts(found, "logistic_regression", 10, BURST)
+    check(mean, 10, "20 ms each, mean of a burst")
+    check(last, 10, "20 ms each, last of a burst")
+
+
+@pytest.mark.saboteur
+@pytest.mark.invariant("I22")
+def test_saboteur_replies_that_leave_when_the_work_is_done_are_seen(
+    sabotaged: Callable[[str], Target],
+) -> None:
+    assert is_seen(alone(sabotaged(NO_SLOTS), "logistic_regression", 20), 20)
+
+
+@pytest.mark.saboteur
+@pytest.mark.invariant("I22")
+@pytest.mark.parametrize("sabotage", [REAL_QUEUE, OVERRUN_DELAYS], ids=["real queue", "overrun"])
+def test_saboteur_a_queue_that_knows_real_times_is_seen(
+    sabotaged: Callable[[str], Target], sabotage: str
+) -> None:
+    seen = bursts(sabotaged(sabotage), "logistic_regression", 10, BURST)
+    assert any(is_seen(each, 10) for each in seen), seen
+
+
+# Caches and grants: free requests
+
+
+def test_a_preview_does_not_show_that_somebody_else_has_asked_the_same(found: Target) -> None:
+    """Planning a cdf takes a tenth of a second; with one cache for all it would take none."""
+    world, number = found.world, 12
+    other = world.person()
+    budget = {"currency": "renyi", "epsilon": 1_000_000, "delta": 0.01}
+    made(world.admin.put(f"/v1/datasets/{found.with_row}/budgets/{other.name}", json=budget))
+    mine, theirs = world.client(found.analyst), world.client(other)
+    questions = [asked("cdf", found.with_row) for _ in range(2 * number)]
+    for place, question in enumerate(questions):
+        question["privacy"] = {"epsilon": 0.001 + place / 10_000}
+    for question in questions[::2]:  # every other one, as planning depends on epsilon
+        made(theirs.post("/v1/queries/preview", json=question))
+    asked_before, new = iter(questions[::2]), iter(questions[1::2])
+    measured = pairs(
+        number,
+        lambda: made(mine.post("/v1/queries/preview", json=next(asked_before))),
+        lambda: made(mine.post("/v1/queries/preview", json=next(new))),
+    )
+    check(measured, number, "preview of what another has asked")
+
+
+@pytest.mark.saboteur
+def test_saboteur_one_plan_cache_for_all_is_seen(sabotaged: Callable[[str], Target]) -> None:
+    sabotage = """
+from app.planning import plan
+key = plan._key
+plan._key = lambda analyst_id, *rest: key("everybody", *rest)
+import app.caches, contextlib
+app.caches._OWNER = type("Shared", (), {"get": lambda self: "", "set": lambda self, to: None,
+                                        "reset": lambda self, token: None})()
+"""
+    found = sabotaged(sabotage)
+    with pytest.raises(AssertionError, match="the time shows it"):
+        test_a_preview_does_not_show_that_somebody_else_has_asked_the_same(found)
+
+
+@pytest.mark.parametrize("path", ["/v1/queries", "/v1/queries/preview"])
+def test_without_a_grant_a_known_name_takes_as_long_as_an_unknown_one(
+    found: Target, path: str
+) -> None:
+    stranger = found.world.client(found.world.person())
+    number = 60
+
+    def refused(dataset: str) -> None:
+        body = asked("cdf", dataset)
+        assert stranger.post(path, json=body).status_code == 403
+
+    refused("nothing")
+    measured = pairs(number, lambda: refused(found.with_row), lambda: refused("no-such-name"))
+    check(measured, number, f"known against unknown names at {path}")
