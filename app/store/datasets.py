@@ -246,7 +246,6 @@ class Datasets:
         self, change: Change, after: Dataset, new_marks: list[str], fingerprint: str
     ) -> None:
         """The dataset's version from now on, and what its rows are known by."""
-        change.must_be_open()
         for mark in sorted(new_marks):
             insert_mark(change, after.book_id, mark)
         self._insert_version(change, after, fingerprint)
@@ -256,7 +255,6 @@ class Datasets:
         )
 
     def _insert(self, change: Change, dataset: Dataset, fingerprint: str) -> None:
-        change.must_be_open()
         change.connection.execute(
             insert(tables.datasets).values(
                 id=dataset.id,
@@ -274,6 +272,7 @@ class Datasets:
         self._insert_version(change, dataset, fingerprint)
 
     def _insert_version(self, change: Change, dataset: Dataset, fingerprint: str) -> None:
+        change.must_be_open()
         version = dataset.version
         change.connection.execute(
             insert(tables.versions).values(
