@@ -6,6 +6,7 @@ from enum import StrEnum
 from app.errors import NotPermitted
 from app.names import folded
 
+UNKNOWN_ANALYST = "There is no analyst of this name."
 GROUP = "group:"  # before the name of a group, where a holder of a budget is meant
 
 

@@ -36,6 +36,7 @@ from app.expressions import (
     Expression,
 )
 from app.names import folded
+from app.nearest import did_you_mean
 from app.operands import Operand, check_number, check_texts, check_truths, check_uses
 
 COLUMNS_MAX = 500
@@ -162,7 +163,9 @@ class Card(Frozen):
         if self.cells is not None:
             column = self.column(self.cells.column)
             if column is None:
-                raise ValueError("cells name a declared column")
+                known = [each.name for each in self.columns]
+                near = did_you_mean(self.cells.column, known)
+                raise ValueError(f"cells name a declared column{near}")
             if isinstance(column, TextColumn):
                 raise ValueError("a text column has no cells: its values are not public")
             if not cells_fit(column, self.cells):

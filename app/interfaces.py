@@ -14,7 +14,7 @@ from app.ledger.chain import Entry
 from app.ledger.lines import Line
 from app.ledger.precondition import Precondition
 from app.ledger.protocol import Order, Outcome
-from app.ledger.records import Asked, Budget
+from app.ledger.records import EVERYTHING, Asked, Budget, Search
 from app.ledger.stream_protocol import Stream
 from app.queries.block_tally import BlockCounts, BlockTally
 from app.queries.statistics import (
@@ -375,12 +375,19 @@ class Budgets(Protocol):
 
 class History(Protocol):
     def entries(
-        self, *, book_id: str | None, after: tuple[int, str, int], limit: int
+        self,
+        *,
+        book_id: str | None,
+        after: tuple[int, str, int],
+        limit: int,
+        search: Search = EVERYTHING,
     ) -> list[Entry]: ...
 
     def snapshot(self, book_id: str | None, *, stored: bool = False) -> Iterator[Line]: ...
 
-    def asked(self, *, analyst_id: str | None, after: str | None, limit: int) -> list[Asked]: ...
+    def asked(
+        self, *, analyst_id: str | None, after: str | None, limit: int, search: Search = EVERYTHING
+    ) -> list[Asked]: ...
 
     def last(self, analyst_id: str, dataset_id: str) -> Asked | None: ...
 

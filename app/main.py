@@ -297,13 +297,13 @@ def application(settings: Settings | None = None) -> ASGIApp:
             for pool in pools:
                 pool.shutdown(wait=False, cancel_futures=True)
             await writer.stop()
-            if stores.database.anchors is not None:
-                stores.database.anchors.close()
             stopping.settled()
+            anchors = stores.database.anchors
             stopping.release(
                 *(pool.shutdown for pool in pools),  # engines are closed when nobody asks them
                 stores.engines.close,
                 stores.database.engine.dispose,
+                *(() if anchors is None else (anchors.close,)),
             )
             stopping.hurry()
 

@@ -20,6 +20,7 @@ from app.expressions import (
     bounds,
     leaves,
 )
+from app.nearest import did_you_mean
 
 
 def _no_keys() -> Collection[str]:
@@ -44,7 +45,8 @@ def check_uses(expression: Expression, known: Known) -> None:
     match expression:
         case Of():
             if expression.column not in _numbers(known):
-                raise ValueError("arithmetic is of declared integer and number columns")
+                near = "" if expression.column in known else did_you_mean(expression.column, known)
+                raise ValueError(f"arithmetic is of declared integer and number columns{near}")
         case Arithmetic():
             for part in expression.parts:
                 check_uses(part, known)

@@ -2,15 +2,57 @@
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from typing_extensions import override
+
+from app.nearest import nearest
+
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([KMGT])(i?)B")
+_PREFIX = "BURSAR_"
+# Variables of other programs: fault points of the tests, and the compose file's password.
+_OTHERS = {"BURSAR_FAULT", "BURSAR_FAULT_ONCE", "BURSAR_DATABASE_PASSWORD"}
+_OTHERS_PREFIX = "BURSAR_TEST_"
 
 
 class SettingsError(Exception):
     """A setting that cannot be used; names the variable."""
+
+
+class _Environment(Mapping[str, str]):
+    """The environment, which notes every variable that is read. So what is read is what is known,
+    and a new setting needs no second list."""
+
+    def __init__(self, variables: Mapping[str, str]) -> None:
+        self._variables = variables
+        self._read: set[str] = set()
+
+    @override
+    def __getitem__(self, name: str) -> str:
+        self._read.add(name)
+        return self._variables[name]
+
+    @override
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._variables)
+
+    @override
+    def __len__(self) -> int:
+        return len(self._variables)
+
+    def refuse_unknown(self) -> None:
+        """Raises SettingsError for a variable of ours that nothing has read. An empty variable is
+        one that is not set."""
+        ends = [name.removeprefix(_PREFIX) for name in sorted(self._read)]
+        for name in sorted(self._variables):
+            ours = name.startswith(_PREFIX) and not name.startswith(_OTHERS_PREFIX)
+            unknown = ours and name not in self._read | _OTHERS
+            if unknown and self._variables[name]:
+                end = nearest(name.removeprefix(_PREFIX), ends)
+                hint = f"did you mean {_PREFIX}{end}?" if end else "docs/reference.md lists all."
+                raise SettingsError(f"There is no setting {name[:60]}; {hint}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +98,15 @@ class Settings:
         return (self.home / "anchors", *more)
 
     @classmethod
-    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> "Settings":
+    def from_environment(cls, variables: Mapping[str, str] = os.environ) -> "Settings":
+        """Raises SettingsError for a value that cannot be used, and for an unknown variable."""
+        environment = _Environment(variables)
+        settings = cls._read(environment)
+        environment.refuse_unknown()
+        return settings
+
+    @classmethod
+    def _read(cls, environment: Mapping[str, str]) -> "Settings":
         get = environment.get
         _check_texts(environment)
         home = Path(get("BURSAR_HOME", ".bursar")).absolute()

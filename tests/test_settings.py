@@ -119,3 +119,36 @@ def test_a_value_that_cannot_be_used_is_refused_by_its_name(name: str, text: str
     with pytest.raises(SettingsError, match=f"BURSAR_{name}") as caught:
         Settings.from_environment({f"BURSAR_{name}": text})
     assert text not in str(caught.value) or len(text) < 6
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("BURSAR_PRT", "BURSAR_PORT"),
+        ("BURSAR_DATA_ROOT", "BURSAR_DATA_ROOTS"),
+        ("BURSAR_RELEASE_GRID", "BURSAR_RELEASE_GRID_MS"),
+        ("BURSAR_port", "BURSAR_PORT"),
+    ],
+)
+def test_an_unknown_variable_is_refused_with_the_nearest_name(name: str, meant: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        Settings.from_environment({name: "planted"})
+    assert str(caught.value) == f"There is no setting {name}; did you mean {meant}?"
+
+
+def test_an_unknown_variable_like_no_other_is_refused_too() -> None:
+    with pytest.raises(SettingsError, match=r"no setting BURSAR_\$\$\$; docs/reference.md"):
+        Settings.from_environment({"BURSAR_$$$": "planted"})
+
+
+def test_variables_of_other_programs_are_passed_over() -> None:
+    others = {
+        "PATH": "/bin",
+        "BURSARY": "x",
+        "BURSAR_FAULT": "F1",
+        "BURSAR_FAULT_ONCE": "file",
+        "BURSAR_TEST_POSTGRES_URL": "postgresql://x",
+        "BURSAR_DATABASE_PASSWORD": "hush",
+        "BURSAR_PRT": "",
+    }
+    assert Settings.from_environment(others) == Settings.from_environment({})

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
-from fastapi import FastAPI, Request, Response
+from fastapi import Depends, FastAPI, Request, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api import (
@@ -21,9 +21,10 @@ from app.api import (
     tradeoff,
 )
 from app.api.openapi import install_openapi
+from app.api.parameters import check_parameters
 from app.api.problems import install_problems, problem, unexpected
 from app.api.services import Services
-from app.errors import AppError, NotFound
+from app.errors import AppError, Invalid, NotFound
 
 DESCRIPTION = (
     "Bursar holds private datasets and a ledger. Every question is priced from public facts, "
@@ -71,11 +72,22 @@ class Front:
             elif "\0" in scope["path"]:
                 nothing = problem(NotFound("There is nothing at this path."))
                 await nothing(scope, receive, send_safely)
+            elif (refusal := self._unknown_parameters(scope)) is not None:
+                await refusal(scope, receive, send_safely)
             else:
                 await self._api(scope, receive, send_safely)
         except Exception as error:  # noqa: BLE001  # whatever it is, its text may hold anything
             if not started:  # the framework answers by itself, and then raises all the same
                 await unexpected(error)(scope, receive, send_safely)
+
+    def _unknown_parameters(self, scope: Scope) -> Response | None:
+        """The refusal of query parameters of the description, which the framework answers."""
+        if scope["path"] == self._api.openapi_url:
+            try:
+                check_parameters(Request(scope))
+            except Invalid as error:
+                return problem(error)
+        return None
 
     async def _ask(self, request: Request) -> Response:
         try:
@@ -106,8 +118,9 @@ def make_application(
     )
     app.state.body_bytes_max = body_bytes_max
     asked = (queries, history, streams, datasets, analysts, budgets, tradeoff, losses, ledger)
-    for resource in (*asked, accounting, health):
+    for resource in (*asked, accounting):  # who asks is known before parameters are looked at
         app.include_router(resource.router)
+    app.include_router(health.router, dependencies=[Depends(check_parameters)])
     install_problems(app)
     install_openapi(app)
     return Front(app)

@@ -14,18 +14,17 @@ from typing import Any, Generic, TypeVar
 
 from fastapi import Request
 from pydantic import TypeAdapter, ValidationError
-from pydantic_core import ErrorDetails, SchemaValidator
+from pydantic_core import SchemaValidator
 
 from app.access import Role
+from app.api.broken_rules import FIELDS_MAX, invalid
 from app.api.principal import token
 from app.api.services import services
 from app.errors import FieldError, Invalid, Malformed, TooLarge
 from app.ledger.chain import canonical
 
 T = TypeVar("T")
-NAME_SHOWN_MAX = 60
 REQUEST_KEY_MAX = 255
-FIELDS_MAX = 50
 DIGITS_MAX = 300  # a float holds no more
 SMALL_BYTES = 64 << 10
 VALUES_MAX = 250_000
@@ -90,8 +89,9 @@ class StrictAdapter(Generic[T]):
     items has one error, not a million."""
 
     def __init__(self, model: Any) -> None:
-        schema = TypeAdapter(model).core_schema
-        self._validator = SchemaValidator(_stopping_early(schema), _use_prebuilt=False)
+        self.described: TypeAdapter[Any] = TypeAdapter(model)
+        schema = _stopping_early(self.described.core_schema)
+        self._validator = SchemaValidator(schema, _use_prebuilt=False)
 
     def validate_python(self, data: Any) -> T:
         value: T = self._validator.validate_python(data)
@@ -116,7 +116,9 @@ def parse(
     try:
         value = adapter.validate_python(data)
     except ValidationError as error:
-        wrong = invalid(error.errors(include_input=False, include_url=False), data)
+        wrong = invalid(
+            error.errors(include_input=False, include_url=False), data, adapter.described
+        )
         raise told(wrong) from None
     text = canonical(data)
     hashed = text if data is sent else canonical(sent)  # a request is repeated as it was sent
@@ -272,63 +274,3 @@ def _strings(data: Any) -> str:
     if isinstance(data, dict):
         return "".join(k + _strings(v) for k, v in data.items())
     return "".join(map(_strings, data)) if isinstance(data, list) else ""
-
-
-# Validation errors: where and which rule, never the value
-
-
-def invalid(errors: list[ErrorDetails], data: Any) -> Invalid:
-    rules: dict[str, list[str]] = {}
-    for error in errors[:FIELDS_MAX]:
-        pointer = _pointer(error, data)
-        rule = _rule(error)
-        if rule not in rules.setdefault(pointer, []):
-            rules[pointer].append(rule)
-    fields = [FieldError(pointer, "; or ".join(each)) for pointer, each in rules.items()]
-    first = fields[0]
-    return Invalid(f"{first.pointer or 'The body'}: {first.rule}", *fields)
-
-
-def _pointer(error: ErrorDetails, data: Any) -> str:
-    """The location in the body; names of union members, which pydantic adds, are left out, also
-    where a field has the name of its object's kind."""
-    parts: list[str] = []
-    here = data
-    location = error["loc"]
-    tagged = None  # the object whose kind was named
-    for index, part in enumerate(location):
-        last = index == len(location) - 1
-        if isinstance(here, dict) and here is not tagged and here.get("kind") == part and not last:
-            tagged = here
-            continue
-        inside = isinstance(part, int) and isinstance(here, list) and part < len(here)
-        if inside or (isinstance(here, dict) and part in here):
-            here = here[part]
-        elif not (last and error["type"] == "missing"):
-            continue
-        shown = str(part)[:NAME_SHOWN_MAX]
-        parts.append(shown.replace("~", "~0").replace("/", "~1"))
-    if error["type"] == "union_tag_invalid":  # it is the name of the kind that is wrong
-        parts.append(str(error["ctx"]["discriminator"]).strip("'"))
-    return "".join(f"/{part}" for part in parts)
-
-
-def _rule(error: ErrorDetails) -> str:
-    match error["type"]:
-        case "missing":
-            return "this field is needed"
-        case "extra_forbidden":
-            return "there is no such field"
-        case "union_tag_invalid":
-            return f"one of {error['ctx']['expected_tags']}"
-        case "union_tag_not_found":
-            return f"an object with {error['ctx']['discriminator']}"
-        case "too_short":
-            return f"at least {error['ctx']['min_length']} of them"
-        case "too_long":
-            return f"at most {error['ctx']['max_length']} of them"
-        case "value_error":
-            return str(error["ctx"]["error"])
-        case _:
-            message = error["msg"]
-            return message[0].lower() + message[1:]

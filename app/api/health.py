@@ -16,7 +16,14 @@ class HealthResponse(BaseModel):
 
 
 @router.get(
-    "/healthz", **documented("healthz", "The process is alive", HealthResponse, public=True)
+    "/healthz",
+    **documented(
+        "healthz",
+        "The process is alive",
+        HealthResponse,
+        public=True,
+        extra_problems=problems(422),
+    ),
 )
 async def healthz() -> Response:
     return Response('{"status":"ok"}', media_type="application/json")
@@ -29,7 +36,7 @@ async def healthz() -> Response:
         "The ledger is there, current and writable",
         HealthResponse,
         public=True,
-        extra_problems=problems(503),
+        extra_problems=problems(422, 503),
     ),
 )
 def readyz(given: Given) -> Response:

@@ -1,32 +1,51 @@
 """Questions that were asked: all of them, or one, answered or still running; and to cancel one."""
 
 import json
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel
 
-from app.access import Role
+from app.access import UNKNOWN_ANALYST, Principal, Role
 from app.actions.answer_query import status_of
 from app.api.openapi import documented, problems
 from app.api.principal import Anyone, AnyoneHot, Given
 from app.api.queries import RETRY_SECONDS, Receipt
+from app.api.services import Services
 from app.api.wire import (
     CursorIn,
+    HolderIn,
     Limit,
     LossResponse,
+    SinceIn,
     cursor_place,
     cursor_text,
     iso,
     json_response,
+    known_kind,
+    since_microseconds,
 )
+from app.errors import NotFound
 from app.ledger.protocol import State
-from app.ledger.records import Asked
+from app.ledger.records import Asked, Search
+from app.mechanisms import above_threshold, tree_counter
+from app.names import folded
+from app.queries import QUERIES
 
 router = APIRouter(tags=["queries"])
 
 LISTED_TEXT_MAX = 20_000
 Status = Literal["running", "answered", "withheld", "forfeited", "voided"]
+KINDS = (*QUERIES, above_threshold.KIND, tree_counter.KIND)
+StatusIn = Annotated[Status | None, Query(description="Only questions with this status.")]
+KindIn = Annotated[
+    str | None,
+    Query(
+        max_length=100,
+        description="Only questions, or openings of streams, of this kind.",
+        json_schema_extra={"enum": [*KINDS]},
+    ),
+]
 
 SETTLED_BEFORE = "It was settled before it was cancelled, and nothing was changed."
 CANCELLED = {
@@ -73,15 +92,27 @@ class CancelResponse(BaseModel):
     detail: str
 
 
-@router.get("/v1/queries", **documented("list_queries", "Questions asked", HistoryResponse))
+@router.get(
+    "/v1/queries",
+    **documented("list_queries", "Questions asked", HistoryResponse, extra_problems=problems(404)),
+)
 def list_queries(
-    given: Given, principal: Anyone, limit: Limit = 50, cursor: CursorIn = None
+    given: Given,
+    principal: Anyone,
+    holder: HolderIn = None,
+    kind: KindIn = None,
+    status: StatusIn = None,
+    since: SinceIn = None,
+    limit: Limit = 50,
+    cursor: CursorIn = None,
 ) -> Response:
-    """Your questions, newest first; an administrator sees everybody's."""
+    """Your questions, newest first; an administrator sees everybody's. `holder` is the name of the
+    analyst who asked."""
     principal.must_be(Role.ANALYST, Role.ADMIN)
-    own = principal.analyst_id if principal.role is Role.ANALYST else None
+    search = Search(kind=known_kind(kind, KINDS), status=status, since=since_microseconds(since))
     (after,) = cursor_place(cursor, str) or (None,)
-    rows = given.history.asked(analyst_id=own, after=after, limit=limit)
+    whose = _whose(given, principal, holder)
+    rows = given.history.asked(analyst_id=whose, after=after, limit=limit, search=search)
     following = cursor_text(rows[-1].id) if len(rows) == limit else None
     items = ", ".join(_item(row, text_max=LISTED_TEXT_MAX) for row in rows)
     return _sent(f'{{"items": [{items}], "next_cursor": {json.dumps(following)}}}')
@@ -119,6 +150,16 @@ async def cancel_query(
         detail = CANCELLED.get(status, SETTLED_BEFORE)
     code = 202 if status == "running" else 200
     return json_response({"id": asked.id, "status": status, "detail": detail}, status=code)
+
+
+def _whose(given: Services, principal: Principal, holder: str | None) -> str | None:
+    """Whose questions are listed; None is everybody's. For an analyst, another's name looks like
+    one that there is not."""
+    if principal.role is not Role.ANALYST:
+        return None if holder is None else given.people.find(holder).id
+    if holder is not None and folded(holder) != folded(principal.name):
+        raise NotFound(UNKNOWN_ANALYST)
+    return principal.analyst_id
 
 
 def _sent(text: str, headers: dict[str, str] | None = None) -> Response:

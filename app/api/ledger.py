@@ -9,13 +9,27 @@ from fastapi import APIRouter, Depends, Query, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 
+from app.access import holder_of
 from app.api.body import Parsed, body
 from app.api.openapi import documented, problems
 from app.api.principal import Admin, Auditor, Given
 from app.api.services import Services
-from app.api.wire import CursorIn, Limit, WireRequest, cursor_place, cursor_text, iso, json_response
-from app.ledger.chain import SYSTEM_BOOK, Entry
+from app.api.wire import (
+    CursorIn,
+    HolderIn,
+    Limit,
+    SinceIn,
+    WireRequest,
+    cursor_place,
+    cursor_text,
+    iso,
+    json_response,
+    known_kind,
+    since_microseconds,
+)
+from app.ledger.chain import ENTRY_KINDS, SYSTEM_BOOK, Entry
 from app.ledger.lines import to_line
+from app.ledger.records import Search
 
 router = APIRouter(tags=["ledger"])
 
@@ -25,6 +39,14 @@ DatasetIn = Annotated[
         max_length=200,
         pattern=r"^[^\x00]*$",
         description="Only the book of this dataset; `system` for people.",
+    ),
+]
+KindIn = Annotated[
+    str | None,
+    Query(
+        max_length=100,
+        description="Only entries of this kind.",
+        json_schema_extra={"enum": [*ENTRY_KINDS]},
     ),
 ]
 
@@ -101,13 +123,23 @@ def list_entries(
     given: Given,
     principal: Auditor,
     dataset: DatasetIn = None,
+    holder: HolderIn = None,
+    kind: KindIn = None,
+    since: SinceIn = None,
     limit: Limit = 100,
     cursor: CursorIn = None,
 ) -> Response:
     """Oldest first. With `dataset` the order is the chain's own and has no gaps, so that a cursor
-    can follow it for ever."""
+    can follow it for ever. `holder` (an analyst, `group:name` or `*`) leaves the entries that
+    charged, gave back to, booked on or granted that account."""
     after = cursor_place(cursor, int, str, int) or (0, "", 0)
-    found = given.history.entries(book_id=_book(given, dataset), after=after, limit=limit)
+    search = Search(
+        holder=None if holder is None else holder_of(holder),
+        kind=known_kind(kind, ENTRY_KINDS),
+        since=since_microseconds(since),
+    )
+    book = _book(given, dataset)
+    found = given.history.entries(book_id=book, after=after, limit=limit, search=search)
     last = found[-1] if found else None
     following = None
     if last is not None and len(found) == limit:

@@ -32,7 +32,7 @@ Amount = Annotated[Decimal, BeforeValidator(_amount), Field(json_schema_extra={"
 Count = Annotated[int, Field(ge=1, le=COUNT_MAX)]
 
 
-class LaplaceEvent(WireRequest):
+class BookedLaplace(WireRequest):
     """Laplace noise of scale (L1 sensitivity) / epsilon."""
 
     mechanism: Literal["laplace"]
@@ -43,7 +43,7 @@ class LaplaceEvent(WireRequest):
         return outside.Laplace(self.epsilon)
 
 
-class GaussianEvent(WireRequest):
+class BookedGaussian(WireRequest):
     """Gaussian noise; `noise_multiplier` is its standard deviation over the L2 sensitivity. A
     `delta` is needed only by accounts that count (epsilon, delta)."""
 
@@ -56,7 +56,7 @@ class GaussianEvent(WireRequest):
         return outside.Gaussian(self.noise_multiplier, self.delta)
 
 
-class ZcdpEvent(WireRequest):
+class BookedZcdp(WireRequest):
     """Any rho-zCDP release. A `delta` is needed only by accounts that count (epsilon, delta)."""
 
     mechanism: Literal["zcdp"]
@@ -68,7 +68,7 @@ class ZcdpEvent(WireRequest):
         return outside.Concentrated(self.rho, self.delta)
 
 
-class GenericEvent(WireRequest):
+class BookedGeneric(WireRequest):
     """Any (epsilon, delta)-private release."""
 
     mechanism: Literal["generic"]
@@ -80,7 +80,7 @@ class GenericEvent(WireRequest):
         return outside.Generic(self.epsilon, self.delta or Decimal(0))
 
 
-class RandomizedResponseEvent(WireRequest):
+class BookedRandomizedResponse(WireRequest):
     """Randomised response over a public list of categories; `delta` is the probability that it
     shows its input outright."""
 
@@ -94,7 +94,7 @@ class RandomizedResponseEvent(WireRequest):
         return outside.RandomizedResponse(self.epsilon, self.categories, self.delta)
 
 
-class LeakyInputEvent(WireRequest):
+class BookedLeakyInput(WireRequest):
     """A release that shows its input with probability `delta`, and else nothing."""
 
     mechanism: Literal["leaky_input"]
@@ -122,12 +122,12 @@ def _known(value: Any) -> Any:
 
 
 Event = Annotated[
-    LaplaceEvent
-    | GaussianEvent
-    | ZcdpEvent
-    | GenericEvent
-    | RandomizedResponseEvent
-    | LeakyInputEvent,
+    BookedLaplace
+    | BookedGaussian
+    | BookedZcdp
+    | BookedGeneric
+    | BookedRandomizedResponse
+    | BookedLeakyInput,
     Field(discriminator="mechanism"),
     BeforeValidator(_known),
 ]

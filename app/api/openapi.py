@@ -163,6 +163,15 @@ def _describe(app: FastAPI) -> dict[str, Any]:
             schemas.update(described.pop("$defs", {}))
             operation["requestBody"] = {
                 "required": needed,
-                "content": {"application/json": {"schema": described, **shown}},
+                "content": {"application/json": {"schema": _named(described, schemas), **shown}},
             }
     return schema
+
+
+def _named(described: dict[str, Any], schemas: dict[str, Any]) -> dict[str, Any]:
+    """A model that is a whole body stands among the others, once: where two operations take it,
+    generated clients would otherwise make two classes of one name."""
+    if "properties" not in described:
+        return described
+    schemas[described["title"]] = described
+    return {"$ref": REF.format(model=described["title"])}

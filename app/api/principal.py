@@ -5,6 +5,7 @@ from typing import Annotated
 from fastapi import Depends, Request
 
 from app.access import Principal, Role
+from app.api.parameters import check_parameters
 from app.api.services import Services, services
 from app.errors import NotAuthenticated
 
@@ -28,6 +29,7 @@ def current(request: Request, given: Given) -> Principal:
     principal = None if shown is None else given.people.principal(shown)
     if principal is None:
         raise NotAuthenticated(MESSAGE)
+    check_parameters(request)
     return principal
 
 
@@ -35,7 +37,9 @@ async def current_hot(request: Request) -> Principal:
     """Who asks, from memory, if memory is not outdated; for hot routes that only read."""
     catalogue = services(request).catalogue
     await catalogue.check()
-    return await catalogue.principal(token(request))
+    principal = await catalogue.principal(token(request))
+    check_parameters(request)
+    return principal
 
 
 def current_admin(principal: Annotated[Principal, Depends(current)]) -> Principal:

@@ -13,7 +13,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from app import errors
-from app.api.body import invalid
+from app.api.broken_rules import invalid
 from app.errors import AppError, Invalid, NotAuthenticated, StillRunning, TooManyRunning
 
 MEDIA_TYPE = "application/problem+json"
@@ -128,7 +128,7 @@ def install_problems(app: FastAPI) -> None:
     @app.exception_handler(RequestValidationError)
     async def _parameter_error(_: Request, error: RequestValidationError) -> Response:
         located = [{**each, "loc": each["loc"][1:]} for each in error.errors()]
-        named = {str(each["loc"][0]): None for each in located if each["loc"]}
+        named = {str(each["loc"][0]): each.get("input") for each in located if each["loc"]}
         return problem(invalid(located, named))  # type: ignore[arg-type]  # same keys
 
     @app.exception_handler(HTTPException)

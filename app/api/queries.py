@@ -20,6 +20,7 @@ from app.api.body import (
     request_key,
 )
 from app.api.openapi import documented, problems
+from app.api.parameters import check_parameters
 from app.api.prefer import Preference, preference
 from app.api.principal import AnyoneHot, Given, current_hot, token
 from app.api.services import services
@@ -241,6 +242,7 @@ async def ask(request: Request) -> Response:
     shown = token(request)
     principal = await given.catalogue.principal(shown)  # before the body is looked at
     try:
+        check_parameters(request)
         raw = await read_bytes(request)
         parsed = await aside(raw, lambda: parse_question(principal.analyst_id, raw))
         key = request_key(request) or new_id("auto")

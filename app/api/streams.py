@@ -11,6 +11,7 @@ from app.actions.ask_stream import AskedOfStream
 from app.actions.charging import AskedOnce
 from app.api.body import Parsed, StrictAdapter, aside, body, parse, read_bytes, request_key
 from app.api.openapi import documented, problems
+from app.api.parameters import check_parameters
 from app.api.principal import Anyone, AnyoneHot, Given, current_hot, token
 from app.api.queries import ChargedResponse, Receipt, StoredResponse, reply_headers
 from app.api.services import services
@@ -129,6 +130,7 @@ async def open_stream(request: Request) -> Response:
     shown = token(request)
     await given.catalogue.principal(shown)  # before the body is looked at
     try:
+        check_parameters(request)
         key = request_key(request) or new_id("auto")
         raw = await read_bytes(request)
         parsed = await aside(raw, lambda: parse(raw, OPENING, None))
@@ -183,6 +185,7 @@ async def ask_stream(request: Request, id: str) -> Response:  # noqa: A002  # in
     principal = await given.catalogue.principal(shown)
     principal.must_be(Role.ANALYST)
     try:
+        check_parameters(request)
         key = request_key(request) or new_id("auto")
         raw = await read_bytes(request)
         parsed = await aside(raw, lambda: parse(raw, ASK, None))

@@ -3,13 +3,18 @@
 import base64
 import datetime
 import json
+import math
+import re
+from collections.abc import Collection
 from decimal import Decimal
+from fractions import Fraction
 from typing import Annotated, Any
 
 from fastapi import Query, Response
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from app.errors import Invalid
+from app.nearest import did_you_mean
 from app.planning.question import exact_amount
 
 LIMIT_MAX = 200
@@ -18,6 +23,23 @@ Limit = Annotated[int, Query(ge=1, le=LIMIT_MAX, description="How many at most."
 CursorIn = Annotated[
     str | None,
     Query(max_length=1000, description="`next_cursor` of the page before; opaque."),
+]
+SinceIn = Annotated[
+    str | None,
+    Query(
+        max_length=40,
+        description="Only what happened at this time (RFC 3339) or later.",
+        examples=["2026-01-31T12:00:00Z"],
+    ),
+]
+HolderIn = Annotated[
+    str | None,
+    Query(
+        min_length=1,
+        max_length=200,
+        pattern=r"^[^\x00]*$",
+        description="Only what is of this analyst; of entries also `group:name` or `*`.",
+    ),
 ]
 Reason = Annotated[str, Field(max_length=1000)] | None
 
@@ -77,6 +99,37 @@ def iso(microseconds: int | None) -> str | None:
         return None
     moment = _EPOCH + datetime.timedelta(microseconds=microseconds)
     return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+_TIME = re.compile(
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt]([0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.([0-9]{1,12}))?"
+    r"([Zz]|[+-][0-9]{2}:[0-9]{2})"
+)
+
+
+def since_microseconds(text: str | None) -> int | None:
+    """The first microsecond of a time in RFC 3339, rounded up."""
+    if text is None:
+        return None
+    found = _TIME.fullmatch(text)
+    try:
+        if found:
+            day, clock, fraction, zone = found.groups(default="")
+            moment = datetime.datetime.fromisoformat(f"{day}T{clock}{zone.upper()}") - _EPOCH
+            exact = Fraction(moment // datetime.timedelta(microseconds=1))
+            return math.ceil(exact + Fraction(f"0.{fraction or 0}") * 1_000_000)
+    except (ValueError, OverflowError):
+        pass
+    rule = "a time as RFC 3339 has it, 2026-01-31T12:00:00Z; a + in an address is written %2B"
+    raise Invalid.field("/since", rule)
+
+
+def known_kind(kind: str | None, known: Collection[str]) -> str | None:
+    """Raises Invalid, naming the nearest, for a kind that there is not."""
+    if kind is not None and kind not in known:
+        rule = f"one of {', '.join(known)}{did_you_mean(kind, known)}"
+        raise Invalid.field("/kind", rule)
+    return kind
 
 
 def cursor_text(*place: str | int) -> str:

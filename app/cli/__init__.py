@@ -47,6 +47,7 @@ def _ledger(settings: Settings) -> Any:
 def serve() -> None:
     """Serve the HTTP interface; settings come from the environment (docs/reference.md)."""
     settings = Settings.from_environment()
+    listener = own_port(settings)  # before a key is made that a second server would never use
     stores = _stores(settings)
     made = stores.get_ready(settings)
     if made is not None:
@@ -65,16 +66,12 @@ def serve() -> None:
         print("be taken over while it still runs, and after three attempts is charged for nothing.")
     if settings.release_grid_ms == 0:
         print("BURSAR_RELEASE_GRID_MS is 0: how long an answer takes may tell about data.")
-    listen(settings)
+    listen(settings, listener)
 
 
-def listen(settings: Settings, announce: Callable[[str], None] = lambda url: None) -> None:
-    """Serve until told to stop; `announce` hears the address once it is ours."""
-    import uvicorn
-    from uvicorn.supervisors import Multiprocess
-
-    from app.api.sockets import GuardedProtocol
-
+def own_port(settings: Settings) -> socket.socket:
+    """A socket that listens on the port, or SettingsError. Only listening makes the port ours: two
+    programs may bind the same one. Callers who come now wait until the server is ready."""
     # Named with its protocol number: otherwise asyncio does not turn off Nagle's algorithm on a
     # socket that several workers share, and each reply on a kept connection waits some 45 ms.
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
@@ -82,12 +79,27 @@ def listen(settings: Settings, announce: Callable[[str], None] = lambda url: Non
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((settings.host, settings.port))
+        listener.listen(2048)
     except OSError as error:
+        listener.close()
         raise SettingsError(
             f"Cannot listen on {settings.host}:{settings.port}: {error.strerror}."
         ) from None
-    listener.listen(2048)
     listener.set_inheritable(True)
+    return listener
+
+
+def listen(
+    settings: Settings,
+    listener: socket.socket,
+    announce: Callable[[str], None] = lambda url: None,
+) -> None:
+    """Serve until told to stop; `announce` hears the address."""
+    import uvicorn
+    from uvicorn.supervisors import Multiprocess
+
+    from app.api.sockets import GuardedProtocol
+
     host, port = listener.getsockname()[:2]
     announce(f"http://{host}:{port}")
     print(f"Bursar serves on http://{host}:{port}", flush=True)
@@ -118,8 +130,9 @@ def demo() -> None:
     os.environ.setdefault("BURSAR_HOME", ".bursar-demo")
     os.environ.pop("BURSAR_DATA_ROOTS", None)  # the demo's data lie in its own home
     settings = Settings.from_environment()
+    listener = own_port(settings)
     keys = populate(settings)
-    listen(settings, lambda url: print(message(keys, settings.home, url), flush=True))
+    listen(settings, listener, lambda url: print(message(keys, settings.home, url), flush=True))
 
 
 @cli.command()

@@ -62,22 +62,39 @@ WITH RECURSIVE tree (oid) AS (
 )
 """
 _RELATION = """
-SELECT c.oid::bigint FROM pg_catalog.pg_class AS c
-JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
-WHERE n.nspname = %s AND c.relname = %s AND c.relkind IN ('r', 'p')
-AND has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT')
-AND NOT row_security_active(c.oid)
-AND current_setting('track_counts') = 'on' AND current_setting('server_encoding') = 'UTF8'
+SELECT c.oid::bigint, c.relkind::text,
+  has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT'),
+  row_security_active(c.oid),
+  current_setting('track_counts') = 'on' AND current_setting('server_encoding') = 'UTF8'
+FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+WHERE n.nspname = %s AND c.relname = %s
 """
 _UNFIT = (
     _TREE
     + """
-SELECT count(*) FROM tree JOIN pg_catalog.pg_class AS c ON c.oid = tree.oid
-WHERE c.relkind NOT IN ('r', 'p')
-OR has_table_privilege(c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE, TRIGGER')
-OR has_any_column_privilege(c.oid, 'INSERT, UPDATE') OR pg_has_role(c.relowner, 'MEMBER')
+SELECT count(*) FILTER (WHERE c.relkind NOT IN ('r', 'p')), count(*) FILTER (WHERE
+  has_table_privilege(c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE, TRIGGER')
+  OR has_any_column_privilege(c.oid, 'INSERT, UPDATE') OR pg_has_role(c.relowner, 'MEMBER'))
+FROM tree JOIN pg_catalog.pg_class AS c ON c.oid = tree.oid
 """
 )
+# Why a table cannot be registered; told to the administrator who names it.
+ABSENT = "a table that the database has, as `table` in the schema public or as `schema.table`"
+VIEW = (
+    "a table: this is a view, which has no state of its own by which a change could be noticed; "
+    "register a table"
+)
+NO_ROWS_OF_ITS_OWN = "a table whose rows, and those of its partitions, are in this database"
+UNREADABLE = (
+    "a table that the connection's role may read: grant it USAGE on the schema and SELECT on the "
+    "table"
+)
+WRITABLE = (
+    "a table that the connection's role can only read: this role can also change it or owns it; "
+    "use a role that has SELECT and nothing else"
+)
+ROW_SECURITY = "a table without row security for the connection's role"
+UNCOUNTED = "a table of a server with track_counts on and the encoding UTF8"
 _COLUMNS = """
 SELECT a.attname, t.typname, t.typtype, a.atttypmod FROM pg_catalog.pg_attribute AS a
 JOIN pg_catalog.pg_type AS t ON t.oid = a.atttypid
@@ -159,16 +176,37 @@ class PostgresSession:
         if time.monotonic() > self._deadline:
             raise EngineFailed("The question could not be answered.")
 
+    def why_no_table(self, name: str) -> str:
+        found = self._relation(name)
+        return ABSENT if isinstance(found, int) else found  # it has appeared just now
+
     def _oid(self, name: str) -> int | None:
+        found = self._relation(name)
+        return found if isinstance(found, int) else None
+
+    def _relation(self, name: str) -> int | str:
+        """The table's number, or why it cannot be used."""
         schema, _, plain = name.rpartition(".")
         if not plain or "." in schema:
-            return None
+            return ABSENT
         found = self._run(_RELATION, (schema or "public", plain))
         if not found:
-            return None
-        oid: int = found[0][0]
-        ((unfit,),) = self._run(_UNFIT, {"oid": oid})
-        return None if unfit else oid
+            return ABSENT
+        ((oid, kind, readable, secured, counted),) = found
+        if kind in ("v", "m"):
+            return VIEW
+        if kind not in ("r", "p"):
+            return NO_ROWS_OF_ITS_OWN
+        if not readable:
+            return UNREADABLE
+        if secured:
+            return ROW_SECURITY
+        if not counted:
+            return UNCOUNTED
+        ((elsewhere, writable),) = self._run(_UNFIT, {"oid": oid})
+        if writable:
+            return WRITABLE
+        return NO_ROWS_OF_ITS_OWN if elsewhere else int(oid)
 
     def _run(self, text: str, parameters: Any) -> list[tuple[Any, ...]]:
         self._limit()

@@ -38,7 +38,6 @@ LAYOUTS_MAX = 64
 RECORDS_BATCH = 1 << 16
 CHANGED = "The source has changed since it was registered."
 UNREACHABLE = "The source cannot be reached."
-NO_TABLE = "a table that the connection's role can read, and nothing but read"
 NO_FOLDER = "a folder of Parquet files in a root of the connection"
 
 
@@ -47,6 +46,10 @@ class Session(Protocol):
 
     def table(self, name: str) -> Table | None:
         """None if there is no such table, or it may not be used."""
+        ...
+
+    def why_no_table(self, name: str) -> str:
+        """What is wrong with a table that may not be used, for the administrator who named it."""
         ...
 
     def may_be_path(self, name: str) -> bool:
@@ -301,7 +304,7 @@ def _found(session: Session, name: str, member: str) -> Table:
     table = session.table(name)
     if table is None:
         folder = session.may_be_path(name)
-        at, rule = ("path", NO_FOLDER) if folder else ("table", NO_TABLE)
+        at, rule = ("path", NO_FOLDER) if folder else ("table", session.why_no_table(name))
         raise Invalid.field(f"/{member}/{at}", rule)
     return table
 

@@ -47,6 +47,7 @@ _TYPES = {
     "timestamp_ntz": "TIMESTAMP",
 }
 CLOSE_SECONDS = 2.0
+NO_TABLE = "a table of the catalogue whose rows are in files that the connection can read"
 _PATTERN = set("*?[]{}\\,%")
 
 
@@ -115,6 +116,9 @@ class SparkSession:
             return None  # a path that is under no root
         schema, _, plain = name.rpartition(".")
         return table(plain, schema=schema or None)
+
+    def why_no_table(self, _name: str) -> str:
+        return NO_TABLE
 
     def may_be_path(self, name: str) -> bool:
         return "/" in name or ":" in name

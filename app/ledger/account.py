@@ -13,9 +13,10 @@ from app.accounting.rounding import ATTO, PICO, wire, wire_text
 from app.accounting.rule import Rule
 from app.accounting.spending import Spend, largest
 from app.accounting.terms import Terms
-from app.errors import AccountFrozen, BudgetExhausted, Invalid
+from app.errors import AccountFrozen, BudgetExhausted
 from app.ledger.balance import Balance, Cells
 from app.ledger.chain import canonical, quoted
+from app.ledger.uncountable import uncountable
 
 EVERYBODY = "*"
 NO_GRANT = "There is no dataset of this name on which you have a budget."
@@ -60,7 +61,7 @@ class Account(NamedTuple):
         rule = self.rule
         cost = rule.read(loss)
         if not rule.can_pay(cost):
-            raise self._cannot_pay(loss)
+            raise uncountable(self.shown, self.currency, loss)
         if self.frozen:
             raise AccountFrozen(
                 f"The budget of {self.shown} is frozen: its limit is below what is spent.",
@@ -85,7 +86,7 @@ class Account(NamedTuple):
         """The account after losses that have happened elsewhere: they count, whatever the limit."""
         for index, loss in enumerate(losses):
             if not self.rule.can_pay(self.rule.read(loss)):
-                raise self._cannot_pay(loss, f"/events/{index}")
+                raise uncountable(self.shown, self.currency, loss, f"/events/{index}")
         return self._with(self.balance.charged(self.rule.read(reduce(add, losses)), None))
 
     def give_back(self, loss: Loss, cells: Cells) -> "Account":
@@ -94,14 +95,6 @@ class Account(NamedTuple):
     def _with(self, balance: Balance) -> "Account":
         terms = (self.book_id, self.holder, self.shown, self.currency, self.terms)
         return Account(*terms, balance, self.version + 1)
-
-    def _cannot_pay(self, loss: Loss, at: str = "/mechanism") -> Invalid:
-        able = [name for name, rule in COMPOSITION_RULES.items() if rule.can_pay(rule.read(loss))]
-        return Invalid.field(
-            at,
-            f"a loss that the account of {self.shown} can count, which is {self.currency}; "
-            f"currencies that can: {', '.join(able) or 'none'}",
-        )
 
     @property
     def untouched(self) -> bool:

@@ -12,6 +12,26 @@ from typing import Any, NamedTuple
 
 FIRST_PREVIOUS = "0" * 64
 SYSTEM_BOOK = "system"  # people and keys: changes that belong to no dataset
+# Of entries: never renamed or given a new meaning.
+ENTRY_KINDS = (
+    "charge",
+    "void",
+    "booked",
+    "grant",
+    "book_opened",
+    "dataset_registered",
+    "dataset_changed",
+    "epoch_appended",
+    "version_declared",
+    "dataset_withdrawn",
+    "reconciled",
+    "charging_stopped",
+    "charging_resumed",
+    "analyst_created",
+    "analyst_changed",
+    "key_issued",
+    "key_revoked",
+)
 
 _ENCODER = json.JSONEncoder(
     sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False

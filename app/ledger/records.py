@@ -34,3 +34,16 @@ class Asked:
     settled_at: int | None
     progress: tuple[int, int] | None = None  # step and steps of a run that tells them
     cancel_asked_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What a list of questions or of entries is narrowed to; None leaves a list as it is."""
+
+    holder: str | None = None  # the folded holder of an account, of entries
+    kind: str | None = None
+    status: str | None = None  # as it is told, of questions
+    since: int | None = None  # microseconds since 1970
+
+
+EVERYTHING = Search()

@@ -1,9 +1,17 @@
 """A question as it is asked: which dataset, what, how noisy."""
 
+import math
 from decimal import Decimal
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    WithJsonSchema,
+    model_validator,
+)
 
 from app.accounting.rounding import PICO, UNITS_MAX
 from app.datasets import ROWS_MAX
@@ -60,6 +68,33 @@ def as_float(value: object) -> object:
     return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
+def as_width(value: object) -> object:
+    """A half width as a JSON number, or as decimal text: then the nearest number, or the next one
+    below if the nearest is wider than the text says."""
+    if not isinstance(value, str):
+        return as_float(value)
+    amount = exact_amount(value)
+    width = float(amount)
+    exact = math.isinf(width) or Decimal(repr(width)) <= amount
+    return width if exact else math.nextafter(width, 0.0)
+
+
+HalfWidth = Annotated[
+    float,
+    BeforeValidator(as_width),
+    Field(gt=0, le=1e18),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "number", "exclusiveMinimum": 0, "maximum": 1e18},
+                {"type": "string", "pattern": r"^[0-9.eE+-]{1,60}$"},
+            ],
+            "examples": [100, "0.1"],
+        }
+    ),
+]
+
+
 class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -73,7 +108,7 @@ class Privacy(_Frozen):
     epsilon: Epsilon | None = None
     delta: Annotated[Decimal, BeforeValidator(exact_delta)] | None = None
     rho: Epsilon | None = None
-    half_width: Annotated[float, BeforeValidator(as_float), Field(gt=0, le=1e18)] | None = None
+    half_width: HalfWidth | None = None
     confidence: Confidence | None = None
 
     @model_validator(mode="after")

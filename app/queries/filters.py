@@ -21,6 +21,7 @@ from app.columns import (
 )
 from app.datasets import Card
 from app.errors import Invalid
+from app.nearest import did_you_mean, no_such
 from app.queries.statistics import (
     AllOf,
     AnyOf,
@@ -204,7 +205,8 @@ def typed(column: Column, value: WireScalar, at: str) -> Scalar:
             return value
         case CategoryColumn():
             if not isinstance(value, str) or value not in column.values:
-                raise Invalid.field(at, "one of the categories on the dataset's card")
+                near = did_you_mean(value, column.values)
+                raise Invalid.field(at, f"one of the categories on the dataset's card{near}")
             return value
         case BooleanColumn():
             if not isinstance(value, bool):
@@ -234,5 +236,7 @@ def typed_day(value: object, at: str) -> datetime.date:
 def declared(card: Card, name: str, at: str) -> Column:
     column = card.column(name)
     if column is None:
-        raise Invalid.field(at, "a column that the dataset's card declares")
+        names = [each.name for each in card.columns]
+        rule = no_such("column", name, names, "a column that the dataset's card declares")
+        raise Invalid.field(at, rule)
     return column

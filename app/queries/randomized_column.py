@@ -45,7 +45,7 @@ class RandomizedShape:
         return counts
 
 
-class Grid(BaseModel):
+class CategoryGrid(BaseModel):
     """The card's categories, in order, as a table: near ones are reported more often."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -62,7 +62,7 @@ class RandomizedColumn(BaseModel):
     kind: Literal["randomized_column"]
     column: str
     missing: str | bool | None = None
-    grid: Grid | None = None
+    grid: CategoryGrid | None = None
 
     def shape(self, card: Card) -> RandomizedShape:
         rows = _public_rows(card)

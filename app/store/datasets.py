@@ -108,6 +108,7 @@ class Datasets:
         with self._administration.change() as change:
             if (earlier := change.remembered(request, body)) is not None:
                 return _repeated(change.connection, earlier)
+            change.must_be_open()
             table = tables.datasets
             taken = change.connection.execute(
                 select(table.c.id).where(table.c.folded == folded(dataset.name))
@@ -159,6 +160,7 @@ class Datasets:
             if find_dataset(change.connection, before.name).version.id != before.version.id:
                 raise Conflict("Another epoch was appended meanwhile; look again.")
             must_be_the_only_name_with_cells(change.connection, before)
+            change.must_be_open()
             known = tables.fingerprints
             together = marked(change, *(f"content {each}" for each in inspection.together))
             contents = marked(change, *(f"content {each}" for each in inspection.contents))

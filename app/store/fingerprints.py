@@ -40,7 +40,8 @@ def book_of(change: Change, actor: str, dataset: Dataset, inspection: Inspection
         if not connection.execute(
             select(known.c.fingerprint).where(known.c.fingerprint == mark)
         ).first():
-            insert_mark(change, book_id, mark)
+            connection.execute(insert(known).values(fingerprint=mark, book_id=book_id))
+            change.written.marks.setdefault(book_id, set()).add(mark)
     return book_id
 
 

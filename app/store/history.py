@@ -3,18 +3,29 @@
 from collections.abc import Iterator
 from typing import Any
 
-from sqlalchemy import Select, literal_column, select, tuple_
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    literal,
+    literal_column,
+    select,
+    tuple_,
+)
 
 from app.errors import NotFound
 from app.ledger.chain import Entry
 from app.ledger.lines import Line
 from app.ledger.protocol import State
-from app.ledger.records import Asked
+from app.ledger.records import EVERYTHING, Asked, Search
 from app.store import tables
 from app.store.administration import store_errors
 from app.store.connect import Database
+from app.store.history_filters import asked_conditions, entry_conditions
 from app.store.hot import now_microseconds
 from app.store.snapshot import entry_from, snapshot
+
+ORIGINAL = tables.charges.alias("original")  # of a question that was answered again for free
 
 
 class History:
@@ -22,7 +33,12 @@ class History:
         self._database = database
 
     def entries(
-        self, *, book_id: str | None, after: tuple[int, str, int], limit: int
+        self,
+        *,
+        book_id: str | None,
+        after: tuple[int, str, int],
+        limit: int,
+        search: Search = EVERYTHING,
     ) -> list[Entry]:
         """Entries in the order of time; within one book that is the order of the chain."""
         table = tables.entries
@@ -33,6 +49,7 @@ class History:
         else:
             statement = select(table).where(table.c.book_id == book_id, table.c.seq > after[2])
             statement = statement.order_by(table.c.seq)
+        statement = statement.where(*entry_conditions(self._database, table, search))
         with store_errors(), self._database.reading() as connection:
             rows = connection.execute(statement.limit(limit)).all()
         return [entry_from(row) for row in rows]
@@ -42,21 +59,27 @@ class History:
         with `stored` all that verification compares."""
         return snapshot(self._database, book_id, stored=stored)
 
-    def asked(self, *, analyst_id: str | None, after: str | None, limit: int) -> list[Asked]:
+    def asked(
+        self, *, analyst_id: str | None, after: str | None, limit: int, search: Search = EVERYTHING
+    ) -> list[Asked]:
         """Questions, newest first."""
-        statement = _asked(self._database).order_by(tables.charges.c.id.desc()).limit(limit)
-        if analyst_id is not None:
-            statement = statement.where(tables.charges.c.analyst_id == analyst_id)
-        if after is not None:
-            statement = statement.where(tables.charges.c.id < after)
-        with store_errors(), self._database.reading() as connection:
+        database, charges = self._database, tables.charges
+        with store_errors(), database.reading() as connection:
+            now = _now(database, connection)
+            statement = _asked(literal(now)).order_by(charges.c.id.desc()).limit(limit)
+            if analyst_id is not None:
+                statement = statement.where(charges.c.analyst_id == analyst_id)
+            if after is not None:
+                statement = statement.where(charges.c.id < after)
+            conditions = asked_conditions(database, charges, ORIGINAL, search, now)
+            statement = statement.where(*conditions)
             return [_asked_from(row) for row in connection.execute(statement).all()]
 
     def last(self, analyst_id: str, dataset_id: str) -> Asked | None:
         """The latest question that this analyst was charged for on this dataset."""
         charges = tables.charges
         statement = (
-            _asked(self._database)
+            _asked(_clock(self._database))
             .where(charges.c.analyst_id == analyst_id, charges.c.dataset_id == dataset_id)
             .where(charges.c.reused_from.is_(None), charges.c.state != State.VOIDED.value)
             .order_by(charges.c.id.desc())
@@ -67,7 +90,7 @@ class History:
         return None if row is None else _asked_from(row)
 
     def one(self, charge_id: str, *, analyst_id: str | None) -> Asked:
-        statement = _asked(self._database).where(tables.charges.c.id == charge_id)
+        statement = _asked(_clock(self._database)).where(tables.charges.c.id == charge_id)
         if analyst_id is not None:
             statement = statement.where(tables.charges.c.analyst_id == analyst_id)
         with store_errors(), self._database.reading() as connection:
@@ -77,11 +100,22 @@ class History:
         return _asked_from(row)
 
 
-def _asked(database: Database) -> Select[Any]:
+def _clock(database: Database) -> ColumnElement[Any]:
     # SQLite's clock is the machine's own, which Python tells more finely.
-    clock = "0" if database.is_sqlite else "(extract(epoch FROM clock_timestamp()) * 1000000)"
+    microseconds = "(extract(epoch FROM clock_timestamp()) * 1000000)"
+    return literal_column("0" if database.is_sqlite else microseconds)
+
+
+def _now(database: Database, connection: Connection) -> int:
+    """One instant for a whole page: what is searched by and what is shown then agree."""
+    if database.is_sqlite:
+        return now_microseconds()
+    return int(connection.execute(select(_clock(database))).scalar_one())
+
+
+def _asked(clock: ColumnElement[Any]) -> Select[Any]:
     charges, analysts, datasets = tables.charges, tables.analysts, tables.datasets
-    original = charges.alias("original")
+    original = ORIGINAL
     return (
         select(
             charges,
@@ -89,7 +123,7 @@ def _asked(database: Database) -> Select[Any]:
             original.c.answer.label("original_answer"),
             analysts.c.name.label("analyst"),
             datasets.c.name.label("dataset"),
-            literal_column(clock).label("now"),
+            clock.label("now"),
         )
         .join(original, original.c.id == charges.c.reused_from, isouter=True)
         .join(analysts, analysts.c.id == charges.c.analyst_id)

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import insert, select, update
 
-from app.access import Analyst, Key, Principal, Role, holders_of
+from app.access import UNKNOWN_ANALYST, Analyst, Key, Principal, Role, holders_of
 from app.errors import Conflict, NotFound
 from app.ledger.chain import SYSTEM_BOOK, canonical
 from app.mechanisms.sampling import secret_text
@@ -18,7 +18,6 @@ from app.store.connect import Database
 from app.store.hot import now_microseconds
 
 FIRST_ADMIN = "admin"
-UNKNOWN_ANALYST = "There is no analyst of this name."
 
 
 def new_token() -> tuple[str, str]:

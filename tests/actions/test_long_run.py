@@ -293,7 +293,8 @@ def test_a_server_that_is_told_to_stop_ends_its_runs_and_leaves_the_charges_to_b
         await service.answer_query.background.stop()
 
     asyncio.run(stopped())
-    service.threads.shutdown(wait=True)  # it would go on for 500 steps
+    for pool in service.slots.pools:
+        pool.shutdown(wait=True)  # it would go on for 500 steps
     assert engine.batches < 400
     (only,) = asked(service)
     assert only.state == "charged"

@@ -171,7 +171,28 @@ def test_a_role_that_could_change_the_table_is_refused(databases: Databases) -> 
     source = databases.table() | {"connection": "owner"}
     refused = databases.register("never", source)
     assert refused.status_code == 422
-    assert refused.json()["errors"][0]["pointer"] == "/source/table"
+    (error,) = refused.json()["errors"]
+    assert error["pointer"] == "/source/table"
+    assert "can also change it or owns it" in error["rule"]
+
+
+def test_a_view_an_absent_and_an_unreadable_table_are_told_apart(databases: Databases) -> None:
+    name = databases.table()["table"]
+    with databases.clinic.owner() as owner:
+        owner.execute(f"CREATE VIEW {name}_seen AS SELECT * FROM {name}")
+        owner.execute(f"GRANT SELECT ON {name}_seen TO PUBLIC")
+        owner.execute(f"CREATE MATERIALIZED VIEW {name}_kept AS SELECT * FROM {name}")
+        owner.execute(f"CREATE TABLE {name}_hidden (LIKE {name})")
+    rules = {}
+    for end in ("seen", "kept", "hidden", "absent"):
+        source = {"engine": "postgresql", "connection": "clinic", "table": f"{name}_{end}"}
+        (error,) = databases.register("never", source).json()["errors"]
+        assert error["pointer"] == "/source/table"
+        rules[end] = error["rule"]
+    assert "this is a view" in rules["seen"]
+    assert rules["kept"] == rules["seen"]
+    assert "grant it USAGE on the schema and SELECT" in rules["hidden"]
+    assert "a table that the database has" in rules["absent"]
 
 
 def test_a_database_that_is_away_costs_nothing_and_tells_no_secret(databases: Databases) -> None:

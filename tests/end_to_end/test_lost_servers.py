@@ -153,8 +153,8 @@ def test_w1_a_server_that_wakes_after_its_lease_neither_stores_nor_sends_another
 SENDS_WHAT_IT_DREW = """
 from app.actions import answer_query
 record = answer_query.AnswerQuery._record
-async def send_what_was_drawn(self, begun, answer):
-    await record(self, begun, answer)
+async def send_what_was_drawn(self, begun, answer, leaving):
+    await record(self, begun, answer, leaving)
     return answer_query.Reply(answer, False, False)
 answer_query.AnswerQuery._record = send_what_was_drawn
 """

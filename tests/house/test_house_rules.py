@@ -14,6 +14,7 @@ import pytest
 from app import errors
 from app.api.problems import STATUSES, TITLES, slug
 from app.errors import AppError
+from app.ledger.chain import ENTRY_KINDS
 from app.mechanisms import MECHANISMS, above_threshold, tree_counter
 from app.planning.question import Question
 from app.queries import QUERIES
@@ -103,6 +104,19 @@ def test_there_are_settings_to_look_for() -> None:
 @pytest.mark.parametrize("what", WORDS)
 def test_the_reference_names(what: str) -> None:
     assert re.search(WORDS[what], REFERENCE.read_text()), f"docs/reference.md is silent on {what}"
+
+
+# Entries
+
+
+def test_every_kind_of_entry_can_be_searched_for() -> None:
+    written: set[str] = set()
+    for path in sorted((APP / "store").glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and "append" in ast.unparse(node.func):
+                kinds = [each.value for each in node.keywords if each.arg == "kind"]
+                written |= {str(each.value) for each in kinds if isinstance(each, ast.Constant)}
+    assert written == set(ENTRY_KINDS)
 
 
 # Randomness

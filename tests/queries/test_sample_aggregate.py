@@ -11,7 +11,7 @@ import pytest
 from pydantic import ValidationError
 
 from app.accounting.rounding import PICO
-from app.api.body import invalid
+from app.api.broken_rules import invalid
 from app.datasets import Card
 from app.errors import Invalid
 from app.mechanisms.additive import AdditiveRelease

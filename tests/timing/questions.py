@@ -133,6 +133,7 @@ def questions(where: Json) -> dict[str, Json]:
             "features": ["age", "income"],
             "where": where,
         },
+        "mechanism": {"kind": "noisy_gradient_descent", "steps": 20},
         **RHO,
     }
     found["keys"] = {"query": {"kind": "keys", "column": "word", "where": where}, **DELTA}

@@ -1,0 +1,40 @@
+"""The nearest known name for a misspelt one, for messages.
+
+The known names come from a card, a schema or the list of settings: all public. A caller's own text
+is repeated only if it is near a known name, so that a message never carries arbitrary input.
+"""
+
+from collections.abc import Collection
+from difflib import get_close_matches
+
+NAME_LENGTH_MAX = 60
+WORK_MAX = 250_000  # characters compared with one another: about 0.1 s at worst
+LISTED_MAX = 12
+CUTOFF = 0.6
+
+
+def nearest(name: object, known: Collection[str]) -> str | None:
+    """The known name that is most like this one; letter case does not count."""
+    if not isinstance(name, str) or not name.isprintable() or not 0 < len(name) <= NAME_LENGTH_MAX:
+        return None
+    if len(known) > WORK_MAX or len(name) * sum(map(len, known)) > WORK_MAX:
+        return None
+    spellings = {each.casefold(): each for each in known if len(each) <= NAME_LENGTH_MAX}
+    matches = get_close_matches(name.casefold(), spellings, n=1, cutoff=CUTOFF)
+    return spellings[matches[0]] if matches else None
+
+
+def did_you_mean(name: object, known: Collection[str]) -> str:
+    """The end of a message: the nearest name, or nothing if none is near."""
+    match = nearest(name, known)
+    return "" if match is None else f"; did you mean '{match}'?"
+
+
+def no_such(what: str, name: object, known: Collection[str], otherwise: str) -> str:
+    """A message about an unknown name. If no known name is near, `otherwise`, and the known names
+    if they are few."""
+    match = nearest(name, known)
+    if match is not None:
+        return f"no {what} '{name}'; did you mean '{match}'?"
+    few = 0 < len(known) <= LISTED_MAX
+    return f"{otherwise}: {', '.join(known)}" if few else otherwise

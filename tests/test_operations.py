@@ -1,0 +1,110 @@
+"""The commands of docs/operations.md, as they stand there, against a ledger in use."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from sqlalchemy import make_url
+
+from tests.conftest import Template
+from tests.postgres import PostgresServer, find_binaries
+from tests.server import CHECKOUT, MAIN, World, ask, count, made, new_key
+
+PAGE = CHECKOUT / "docs" / "operations.md"
+
+
+def command(beginning: str) -> str:
+    """The one command of the page that begins so."""
+    (found,) = re.findall(rf"^\$ ({re.escape(beginning)}.*)$", PAGE.read_text(), re.MULTILINE)
+    return str(found)
+
+
+def shell(line: str, folder: Path, programs: Path, **variables: str) -> str:
+    path = f"{Path(sys.executable).parent}{os.pathsep}{programs}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["/bin/sh", "-c", line],
+        cwd=folder,
+        env={**os.environ, "PATH": path, **variables},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def bursard(*words: str, **variables: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", MAIN, *words],
+        env={**os.environ, **variables},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_a_ledger_in_sqlite_is_backed_up_while_it_serves_and_restored(
+    peopled: Template, tmp_path: Path
+) -> None:
+    world = peopled("sqlite", tmp_path / "ledger")
+    try:
+        entries = charged(world)
+        home = str(world.ledger.home)
+        shell(command("python -c"), tmp_path, tmp_path, BURSAR_HOME=home)
+        copy = f"sqlite:///{tmp_path / 'backup.db'}"
+        told = bursard("verify", BURSAR_DATABASE_URL=copy, BURSAR_HOME=str(tmp_path / "other"))
+        assert told.startswith(f"{entries} entries, ")
+        assert told.endswith("sound\n")
+        world.ledger.stop()
+        for path in world.ledger.home.glob("ledger.db*"):
+            path.unlink()
+        shutil.copy(tmp_path / "backup.db", world.ledger.sqlite_path)
+        must_serve(World(world.ledger, world.people), entries)
+    finally:
+        world.ledger.stop()
+
+
+def test_a_ledger_in_postgresql_is_backed_up_while_it_serves_and_restored(
+    peopled: Template, postgres: PostgresServer, tmp_path: Path
+) -> None:
+    programs = find_binaries()
+    if not (programs / "pg_dump").exists():
+        pytest.skip("this PostgreSQL has no pg_dump")
+    world = peopled("postgresql", tmp_path / "ledger")
+    try:
+        entries = charged(world)
+        assert world.ledger.database is not None
+        shell(command("pg_dump"), tmp_path, programs, LEDGER_URL=plain(world.ledger.database))
+        world.ledger.stop()
+        postgres.create_database("restored_ledger")
+        world.ledger.database = postgres.url("restored_ledger")
+        (restore,) = re.findall(r"`(pg_restore [^`]*)`", PAGE.read_text())
+        shell(restore, tmp_path, programs, LEDGER_URL=plain(world.ledger.database))
+        must_serve(World(world.ledger, world.people), entries)
+    finally:
+        world.ledger.stop()
+
+
+def plain(url: str) -> str:
+    return make_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
+
+
+def charged(world: World) -> int:
+    made(ask(world.client("ada"), count("people", 0.25), new_key()))
+    return int(world.must_be_sound()["entries"])
+
+
+def must_serve(world: World, entries: int) -> None:
+    assert world.must_be_sound()["entries"] == entries
+    assert world.spent("people", "ada") == Decimal("0.25")
+
+
+def test_the_page_is_linked_and_its_settings_exist() -> None:
+    assert "docs/operations.md" in (CHECKOUT / "README.md").read_text()
+    known = set(re.findall(r"`(BURSAR_[A-Z_]+)`", (CHECKOUT / "docs/reference.md").read_text()))
+    assert set(re.findall(r"`(BURSAR_[A-Z_]+)`", PAGE.read_text())) <= known
