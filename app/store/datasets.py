@@ -23,7 +23,7 @@ from app.names import folded
 from app.store import tables
 from app.store.administration import Administration, Change, store_errors
 from app.store.connect import Database
-from app.store.fingerprints import book_of, held_marks, insert_mark, known_seed, marks_of
+from app.store.fingerprints import book_of, held_marks, known_seed, marks_of
 from app.store.marks import marked
 from app.store.shared_cells import must_be_the_only_name_with_cells
 
@@ -222,6 +222,7 @@ class Datasets:
         with self._administration.change() as change:
             if find_dataset(change.connection, before.name).version.id != before.version.id:
                 raise Conflict("Another version was declared meanwhile; look again.")
+            change.must_be_open()
             marks = marks_of(change, inspection)
             known = tables.fingerprints
             rows = change.connection.execute(select(known).where(known.c.fingerprint.in_(marks)))
@@ -229,8 +230,6 @@ class Datasets:
             if set(found.values()) - {before.book_id}:
                 raise Conflict("These rows belong to another dataset's loss.")
             self._put_version(change, after, [*(set(marks) - set(found))], marks[0])
-            new_marks = change.written.new_marks(before.book_id)
-            known_by = {"fingerprint": marks[0], "fingerprints": new_marks}
             change.append(
                 before.book_id,
                 kind="version_declared",
@@ -238,7 +237,11 @@ class Datasets:
                 body={
                     "dataset": before.name,
                     "before": {"version": before.version.id},
-                    "after": {"version": after.version.id, **known_by},
+                    "after": {
+                        "version": after.version.id,
+                        "fingerprint": marks[0],
+                        "fingerprints": change.written.new_marks(before.book_id),
+                    },
                     "reason": reason,
                 },
             )
@@ -249,7 +252,9 @@ class Datasets:
     ) -> None:
         """The dataset's version from now on, and what its rows are known by."""
         for mark in sorted(new_marks):
-            insert_mark(change, after.book_id, mark)
+            row = {"fingerprint": mark, "book_id": after.book_id}
+            change.written.marks.setdefault(after.book_id, set()).add(mark)
+            change.connection.execute(insert(tables.fingerprints).values(row))
         self._insert_version(change, after, fingerprint)
         table = tables.datasets
         change.connection.execute(
@@ -274,7 +279,6 @@ class Datasets:
         self._insert_version(change, dataset, fingerprint)
 
     def _insert_version(self, change: Change, dataset: Dataset, fingerprint: str) -> None:
-        change.must_be_open()
         version = dataset.version
         change.connection.execute(
             insert(tables.versions).values(

@@ -45,13 +45,6 @@ def book_of(change: Change, actor: str, dataset: Dataset, inspection: Inspection
     return book_id
 
 
-def insert_mark(change: Change, book_id: str, mark: str) -> None:
-    """A new fingerprint of a book. The entry that is appended in this change must list it."""
-    row = {"fingerprint": mark, "book_id": book_id}
-    change.connection.execute(insert(tables.fingerprints).values(row))
-    change.written.marks.setdefault(book_id, set()).add(mark)
-
-
 def known_seed(change: Change, inspection: Inspection) -> str | None:
     """The seed of the book that a registration would join."""
     books = _books(change.connection, marks_of(change, inspection))

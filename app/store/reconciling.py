@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Table, select, update
+from sqlalchemy import Table, insert, select, update
 
 from app.accounting import COMPOSITION_RULES
 from app.accounting.precise import INFINITE
@@ -29,7 +29,6 @@ from app.store.administration import Administration, Change
 from app.store.anchor_check import RECONCILED, RESUMED, stops
 from app.store.budgets import locked_account, write_account, write_cells
 from app.store.connect import Database
-from app.store.fingerprints import insert_mark
 from app.store.standing import Standing, read_standing, set_standing
 from app.store.statements import is_stopped
 
@@ -258,7 +257,8 @@ def _insert_marks(change: Change, book: str, marks: list[str]) -> list[str]:
             select(known.c.book_id).where(known.c.fingerprint == mark)
         ).first()
         if found is None:
-            insert_mark(change, book, mark)
+            change.connection.execute(insert(known).values(fingerprint=mark, book_id=book))
+            change.written.marks.setdefault(book, set()).add(mark)
             new.append(mark)
     return new
 
