@@ -44,6 +44,7 @@ class Withdrawals:
         with self._administration.change() as change:
             if (earlier := change.remembered(request, body)) is not None:
                 return Withdrawal(earlier)
+            change.must_be_open()
             dataset = find_dataset(change.connection, name)
             lock_book(change.connection, dataset.book_id)
             if _was_charged(change.connection, dataset.book_id):

@@ -257,7 +257,7 @@ class Terminal:
 
     def __init__(self, ledger: Ledger, *words: str) -> None:
         ours, theirs = pty.openpty()
-        self.output, self._ours = "", ours
+        self.output, self._ours, self._seen = "", ours, 0
         self.process = subprocess.Popen(
             [*BURSARD, *words],
             cwd=CHECKOUT,
@@ -270,8 +270,9 @@ class Terminal:
         os.close(theirs)
 
     def wait_for(self, words: str, seconds: float = 30) -> None:
-        place, deadline = len(self.output), time.monotonic() + seconds
-        while words not in self.output[place:]:
+        """What comes after what was waited for before; several prompts may come in one read."""
+        deadline = time.monotonic() + seconds
+        while words not in self.output[self._seen :]:
             ready, _, _ = select.select([self._ours], [], [], 0.1)
             if ready:
                 try:
@@ -283,7 +284,8 @@ class Terminal:
                 self.output += read.decode(errors="replace")
             elif time.monotonic() > deadline:
                 break
-        assert words in self.output[place:], f"{words!r} did not come:\n{self.output[-1500:]}"
+        assert words in self.output[self._seen :], f"{words!r} did not come:\n{self.output[-1500:]}"
+        self._seen = self.output.index(words, self._seen) + len(words)
 
     def say(self, line: str) -> None:
         os.write(self._ours, line.encode() + b"\n")
