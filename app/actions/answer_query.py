@@ -196,6 +196,7 @@ class AnswerQuery(Charging[Plan]):
         would win or lose against a cancellation by how long the work took."""
         if not leaving.first_seconds:
             return True
+        run.done = True  # its lease is renewed all the same, and a cancellation is heard
         taken = slot.seconds_since_arrival()
         rung = leaving.rung(taken)
         if leaving.overran(taken):

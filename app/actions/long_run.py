@@ -32,6 +32,7 @@ class LongRun:
         self.steps = steps
         self.step = 0
         self.moves = 0
+        self.done = False  # the work is over, and its answer waits for the end of the slot
         self.progress: Callable[[int], int] | None = None  # public steps to show, of so many
         self._limit_seconds = limit_seconds
         self._quiet_seconds = quiet_seconds
@@ -101,8 +102,9 @@ class LongRun:
         return step * TENTHS // self.steps * self.steps // TENTHS, self.steps
 
     def is_alive(self, moves_seen: int) -> bool:
-        """It waits for its slot, has moved since the last look, or may be silent for so long."""
-        if self._deadline is None or self.moves != moves_seen:
+        """It waits for its slot or, done, for the end of it; it has moved since the last look; or
+        it may be silent for so long."""
+        if self._deadline is None or self.done or self.moves != moves_seen:
             return True
         return time.monotonic() - self._moved_at < self._quiet_seconds
 

@@ -116,6 +116,15 @@ def test_a_run_that_moves_is_renewed_and_one_that_hangs_is_not() -> None:
         run.reached(5)  # nobody awaits it any more
 
 
+def test_a_run_that_is_done_is_renewed_until_the_end_of_its_slot() -> None:
+    """Otherwise its lease ends before its answer is stored, and another attempt draws again."""
+    run = LongRun(10, limit_seconds=60)
+    run.reached(9)
+    assert not run.is_alive(run.moves)
+    run.done = True
+    assert run.is_alive(run.moves)
+
+
 def test_a_run_that_was_taken_over_is_ended() -> None:
     ledger = Listening(lambda number: Noted(held=number < 2))
 
