@@ -1,9 +1,9 @@
 """The public duration of a question: how long its slot is, from its plan and the card alone.
 
 A reply leaves at the end of its slot, so the slot must nearly always be longer than the work, for
-every table that the card allows. The figures below are upper envelopes, measured on made-up rows
-(`benchmarks/slots.py` measures them again and shows how much of each slot is used). MARGIN is on
-top of them. `bursard calibrate` measures how much slower a machine is than the one of the figures.
+every table that the card allows. The figures for DuckDB are upper envelopes of what was measured on
+made-up rows, and MARGIN is on top of them. Those for PostgreSQL and Spark are estimates. `bursard
+calibrate` measures how much slower a machine is than the one of the figures.
 
 The number of rows is private under `add_remove`. The card may declare a public `size` instead; the
 least power of ten that is not below it is used. Without one, DEFAULT_SIZE is assumed. A table that
