@@ -1,14 +1,16 @@
 """Fault points: where the crash tests kill or pause a real server.
 
-BURSAR_FAULT="F3=kill" or "F7=pause:4" arms one point, and BURSAR_FAULT_ONCE names a file that is
-made when it fires, so that a restarted server does not fire again. Unarmed, reaching a point is
-one comparison. A fault only takes away: it cannot skip a charge or release anything.
+BURSAR_FAULT="F3=kill", "F7=pause:4" or "F6=hold:/tmp/held" arms one point; a hold lasts while the
+file is there. BURSAR_FAULT_ONCE names a file that is made when the point fires, so that a restarted
+server does not fire again. Unarmed, reaching a point is one comparison. A fault only takes away: it
+cannot skip a charge or release anything.
 """
 
 import os
 import signal
 import time
 
+LOOK_SECONDS = 0.01
 ARMED, _, ACTION = os.environ.get("BURSAR_FAULT", "").partition("=")
 
 
@@ -23,5 +25,8 @@ def reach(point: str) -> None:
             return
     if ACTION.startswith("pause:"):
         time.sleep(float(ACTION.removeprefix("pause:")))
+    elif ACTION.startswith("hold:"):
+        while os.path.exists(ACTION.removeprefix("hold:")):
+            time.sleep(LOOK_SECONDS)
     else:
         os.kill(os.getpid(), signal.SIGKILL)

@@ -314,6 +314,10 @@ class Datasets(Protocol):
         """Has the dataset's version as many rows, with the same values in every column?"""
         ...
 
+    def holds_whole_rows(self, dataset: Dataset, inspection: Inspection) -> bool:
+        """Has it the same whole rows, each in the same cell? False where that is not known."""
+        ...
+
     def refresh(
         self,
         actor: str,

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psycopg
 
-from benchmarks import charged_count, charges, choices, graphs, questions, ranks, scale
+from benchmarks import charged_count, charges, choices, crowding, graphs, questions, ranks, scale
 from benchmarks.servers import TOP
 from benchmarks.table import Row, write
 from tests.postgres import PostgresServer
@@ -56,7 +56,10 @@ def main() -> None:
                 for row in charged_count.measure(store, place, urls["bench"]):
                     print(row.line(), flush=True)
                     rows.append(row)
-            for row in charged_count.measure_slots(Path(folder) / "slots"):
+            for row in chain(
+                charged_count.measure_slots(Path(folder) / "slots"),
+                crowding.measure(Path(folder) / "crowding"),
+            ):
                 print(row.line(), flush=True)
                 rows.append(row)
     finally:

@@ -5,10 +5,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.order import longest_first
 from tests.postgres import PostgresServer
 from tests.server import Ledger, World, new_ledger, some_rows
+
+# How long an example takes depends on what else the machine does, and so does making one.
+settings.register_profile(
+    "quiet", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+)
+settings.load_profile("quiet")
 
 STORES = ["sqlite", "postgresql"]
 PEOPLE = {"ada": "analyst", "bob": "analyst", "vera": "viewer"}

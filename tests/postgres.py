@@ -118,7 +118,7 @@ class PostgresServer:
     def restart(self) -> None:
         """Start again on the same data, after `kill` or in good order."""
         if self._process is not None:
-            self._interrupt()
+            self._end(signal.SIGINT)  # fast; SIGTERM waits for every client to leave
         self._boot()
 
     def stop(self) -> None:
@@ -128,7 +128,7 @@ class PostgresServer:
             self._drop_created()
             return
         if self._process is not None:
-            self._interrupt()
+            self._end(signal.SIGQUIT)  # at once: what it would still write is removed anyway
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _boot(self) -> None:
@@ -181,9 +181,9 @@ class PostgresServer:
             raise RuntimeError("no PostgreSQL of ours is running")
         return self._process
 
-    def _interrupt(self) -> None:
+    def _end(self, how: signal.Signals) -> None:
         process = self._running()
-        process.send_signal(signal.SIGINT)  # fast; SIGTERM waits for every client to leave
+        process.send_signal(how)
         try:
             process.wait(STOP_SECONDS)
         except subprocess.TimeoutExpired:

@@ -10,6 +10,7 @@ import re
 import secrets
 import shutil
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -36,6 +37,7 @@ MAIN = "from app.cli import main; main()"
 BURSARD = [sys.executable, "-c", MAIN]
 START_SECONDS = 60
 STOP_SECONDS = 30
+FIRE_SECONDS = 60
 POLL_SECONDS = 0.02
 _ONE_NURSERY = Lock()
 _SERVES = re.compile(r"^Bursar serves on (http://\S+)$", re.MULTILINE)
@@ -279,8 +281,25 @@ class Ledger:
             embedded.execute(statement)
             embedded.commit()
 
+    def hold(self, point: str) -> str:
+        """A fault: who reaches this point waits there until `let_go`."""
+        self._held.touch()
+        return f"{point}=hold:{self._held}"
+
+    def let_go(self) -> None:
+        self._held.unlink(missing_ok=True)
+
+    def wait_fired(self) -> None:
+        """Until the fault point of a server was reached."""
+        wait_until((self.folder / "fired").exists, FIRE_SECONDS, "no fault point was reached")
+
+    @property
+    def _held(self) -> Path:
+        return self.folder / "held"
+
     def stop(self) -> None:
         """End every server."""
+        self.let_go()
         while self.servers:
             self.servers.pop().stop()
 
@@ -482,6 +501,26 @@ def ask(
     if prefer is not None:
         headers["Prefer"] = prefer
     return client.post("/v1/queries", json=question, headers=headers)
+
+
+def ask_and_hang_up(world: World, person: Person, question: Json, request_key: str) -> None:
+    """The caller leaves when the fault point of the server is reached, and not before."""
+    request = httpx.Request(
+        "POST",
+        f"{world.server.url}/v1/queries",
+        json=question,
+        headers={"Authorization": f"Bearer {person.key}", "Idempotency-Key": request_key},
+    )
+    head = "".join(f"{name}: {value}\r\n" for name, value in request.headers.items())
+    with socket.create_connection((request.url.host, request.url.port or 0)) as connection:
+        connection.sendall(f"POST /v1/queries HTTP/1.1\r\n{head}\r\n".encode() + request.content)
+        world.ledger.wait_fired()
+
+
+def lease_until(ledger: Ledger) -> int:
+    """Of the one charge there is."""
+    ((until,),) = ledger.rows("SELECT lease_until FROM charges")
+    return int(until)
 
 
 def when_settled(client: httpx.Client, place: str, seconds: float = 60) -> httpx.Response:

@@ -1,10 +1,10 @@
 """Declare a new version of rows that have changed where they are.
 
 A source that is not what was registered is not asked. Declared anew, it is the same dataset with
-the same book: what was spent stays spent, because the persons in it are the same or new ones. Not
-where losses are kept by cells, for a person may have moved from one to another between the versions
-and would bear both; nor where epochs were appended, for a row is in one epoch for ever; and under
-replace_one only the same rows, for their public number would be said again without being counted.
+the same book: what was spent stays spent, because the persons in it are the same or new ones.
+It is refused where epochs were appended: a row stays in its epoch. Rows that are not the same are
+refused in two more cases. With cells, a person may have moved from one to another, and would bear
+the losses of both. Under replace_one, their public number would be declared without being counted.
 
 Whether anything has changed is decided by the check that questions pass, `engine.prepare`, so that
 this never says "nothing" while questions are refused.
@@ -42,7 +42,7 @@ class RefreshDataset:
             raise Invalid.field("/refresh", rule)
         engine = self.engines.engine(before.source.engine)
         inspection = self._changed(engine, before)
-        _must_be_free_to_change(before, same=self.datasets.holds(before, inspection))
+        self._must_be_free_to_change(before, inspection)
         version = Version(new_id("v"), 1, inspection.digest, before.version.seed)
         after = replace(before, version=version)
         try:
@@ -70,6 +70,17 @@ class RefreshDataset:
             raise Conflict(NOTHING)
         raise EngineUnavailable(CHANGING)
 
+    def _must_be_free_to_change(self, before: Dataset, inspection: Inspection) -> None:
+        """The same rows are always allowed: then only the state of the table has moved. With cells
+        whole rows are compared, because equal columns do not show who is in which cell."""
+        replaced = before.card.neighbours == "replace_one"
+        if replaced and not self.datasets.holds(before, inspection):
+            rule = "of a dataset under add_remove: replace_one holds the number of rows fixed"
+            raise Invalid.field("/refresh", rule)
+        if before.celled and not self.datasets.holds_whole_rows(before, inspection):
+            rule = "of a dataset without cells: a person may be in another cell than before"
+            raise Invalid.field("/refresh", rule)
+
 
 def _inspected(engine: Engine, before: Dataset) -> Inspection:
     try:
@@ -78,14 +89,3 @@ def _inspected(engine: Engine, before: Dataset) -> Inspection:
         rules = (f"{each.pointer} as it was registered: {each.rule}" for each in unfit.fields)
         fields = [FieldError("/refresh", rule) for rule in rules]
         raise Invalid("/refresh: a source that fits what was registered", *fields) from None
-
-
-def _must_be_free_to_change(before: Dataset, *, same: bool) -> None:
-    """`same`: as many rows, with the same values in every column, as when only what tells a table's
-    state has changed. In which row a value stands is not known, so cells may still differ."""
-    if before.card.neighbours != "add_remove" and not same:
-        rule = "of a dataset under add_remove: replace_one holds the number of rows fixed"
-        raise Invalid.field("/refresh", rule)
-    if before.celled:
-        rule = "of a dataset without cells: a person may be in another cell than before"
-        raise Invalid.field("/refresh", rule)

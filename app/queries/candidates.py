@@ -16,7 +16,7 @@ from app.errors import Invalid
 from app.queries.filters import declared, typed_day
 from app.queries.shape import AT
 
-CANDIDATES_MAX = 1_000_000
+CANDIDATES_MAX = 100_000
 GRID_COUNT = 1001  # of a column with more values than are listed
 LISTED_MAX = 10_001
 

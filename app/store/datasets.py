@@ -25,7 +25,7 @@ from app.store.administration import Administration, Change, store_errors
 from app.store.connect import Database
 from app.store.fingerprints import book_of, held_marks, known_seed, marks_of
 from app.store.marks import marked
-from app.store.shared_cells import must_be_the_only_name_with_cells
+from app.store.shared_cells import has_whole_rows, must_be_the_only_name_with_cells
 
 UNKNOWN_DATASET = "There is no dataset of this name."
 # A request's reply names the dataset it made: another may have the name when it is repeated. Names
@@ -82,6 +82,10 @@ class Datasets:
         with self._administration.change(catalogue=False) as change:
             marks = marks_of(change, inspection)
         return self.fingerprint(dataset) in marks[: len(inspection.contents)]
+
+    def holds_whole_rows(self, dataset: Dataset, inspection: Inspection) -> bool:
+        with self._administration.change(catalogue=False) as change:
+            return has_whole_rows(change, dataset.id, inspection.celled)
 
     def known_seed(self, inspection: Inspection) -> str | None:
         with self._administration.change(catalogue=False) as change:

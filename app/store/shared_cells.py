@@ -109,9 +109,14 @@ def _same_rows(change: Change, dataset: Dataset, other: CelledName, whole_rows: 
     """By the same bytes of a file, or by their hash; an earlier release stored no such hash."""
     if dataset.source.engine == other.engine == FILES and dataset.version.digest == other.digest:
         return True
+    return has_whole_rows(change, other.dataset_id, whole_rows)
+
+
+def has_whole_rows(change: Change, dataset_id: str, whole_rows: str | None) -> bool:
+    """Was the name registered with these whole rows, each in the cell that it is in now?"""
     if whole_rows is None:
         return False
-    (mark,) = marked(change, cells_mark(other.dataset_id, whole_rows))
+    (mark,) = marked(change, cells_mark(dataset_id, whole_rows))
     known = tables.fingerprints
     statement = select(known.c.book_id).where(known.c.fingerprint == mark)
     return change.connection.execute(statement).first() is not None

@@ -2,14 +2,12 @@
 
 import asyncio
 import json
-import time
 from collections.abc import (
     Generator,
     Iterable,
 )
-from contextlib import AbstractContextManager
-from dataclasses import replace
-from pathlib import Path
+from contextlib import AbstractContextManager, suppress
+from threading import Event
 from typing import Any
 
 import pytest
@@ -17,6 +15,8 @@ from typing_extensions import override
 
 from app.access import Role
 from app.accounting.rounding import PICO
+from app.actions import answer_query
+from app.actions.long_run import LongRun
 from app.datasets import Dataset
 from app.errors import (
     BudgetExhausted,
@@ -49,7 +49,8 @@ from app.queries.statistics import (
     StepTally,
     Tally,
 )
-from tests.actions.service import Service, body, service_in
+from tests.actions.clock import LedgerClock
+from tests.actions.service import Service, body
 
 COUNT = {"kind": "count"}
 TENTH = (PICO // 10, 0)
@@ -61,7 +62,7 @@ class Spoiled:
 
     lasting = True
 
-    def __init__(self, service: Service, fault: BaseException | float | None) -> None:
+    def __init__(self, service: Service, fault: BaseException | Event | None) -> None:
         self._real: Engine = service.stores.engines.engine("duckdb")
         self._fault = fault
         self.asked = 0
@@ -98,13 +99,15 @@ class Spoiled:
         return isinstance(self._fault, EngineUnavailable) or self._real.lost(dataset)
 
     def exact(self, dataset: Dataset, tally: Tally, asker: str) -> Exact:
+        fault = self._fault
+        if isinstance(fault, Event):  # only the first one waits
+            self._fault = None
         self.asked += 1
-        if isinstance(self._fault, BaseException):
-            raise self._fault
+        if isinstance(fault, BaseException):
+            raise fault
         result = self._real.exact(dataset, tally, asker)
-        if self._fault is not None:
-            fault, self._fault = self._fault, None
-            time.sleep(fault)
+        if fault is not None:
+            assert fault.wait(60)
         return result
 
     def blocks(self, dataset: Dataset, wanted: BlockTally) -> BlockCounts:
@@ -132,7 +135,7 @@ class Spoiled:
         return None
 
 
-def spoil(service: Service, fault: BaseException | float | None = None) -> Spoiled:
+def spoil(service: Service, fault: BaseException | Event | None = None) -> Spoiled:
     spoiled = Spoiled(service, fault)
     service.answer_query.engines = service.answer_query.readiness.engines = spoiled
     return spoiled
@@ -322,35 +325,39 @@ def test_data_that_vanish_after_the_charge_give_it_back(service: Service) -> Non
     assert service.sound()
 
 
-def test_data_that_vanish_before_a_second_attempt_give_nothing_back(tmp_path: Path) -> None:
+def test_data_that_vanish_before_a_second_attempt_give_nothing_back(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The first attempt vanished, and nobody knows whether it had read."""
-    with service_in(tmp_path, lease_seconds=0.05) as service:
-        spoil(service, SystemExitLike())
-        with pytest.raises(SystemExitLike):
-            service.ask(COUNT, key="k")
-        time.sleep(0.1)
-        spoil(service, EngineUnavailable("gone"))
-        with pytest.raises(QuestionForfeited):
-            service.ask(COUNT, key="k")
-        assert service.account("ann").balance.common == TENTH
+    clock = LedgerClock(monkeypatch)
+    spoil(service, SystemExitLike())
+    with pytest.raises(SystemExitLike):
+        service.ask(COUNT, key="k")
+    clock.jump(61)  # its lease is over
+    spoil(service, EngineUnavailable("gone"))
+    with pytest.raises(QuestionForfeited):
+        service.ask(COUNT, key="k")
+    assert service.account("ann").balance.common == TENTH
 
 
 class SystemExitLike(BaseException):
     """What a worker that vanishes leaves behind: nothing is settled."""
 
 
-def test_a_worker_that_vanished_is_followed_by_two_more_and_no_third(tmp_path: Path) -> None:
-    with service_in(tmp_path, lease_seconds=0.03) as service:
-        spoiled = spoil(service, SystemExitLike())
-        for _ in range(3):
-            with pytest.raises(SystemExitLike):
-                service.ask(COUNT, key="k")
-            time.sleep(0.05)
-        spoil(service)
-        with pytest.raises(QuestionForfeited):
+def test_a_worker_that_vanished_is_followed_by_two_more_and_no_third(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = LedgerClock(monkeypatch)
+    spoiled = spoil(service, SystemExitLike())
+    for _ in range(3):
+        with pytest.raises(SystemExitLike):
             service.ask(COUNT, key="k")
-        assert spoiled.asked == 3
-        assert service.account("ann").balance.common == TENTH
+        clock.jump(61)
+    spoil(service)
+    with pytest.raises(QuestionForfeited):
+        service.ask(COUNT, key="k")
+    assert spoiled.asked == 3
+    assert service.account("ann").balance.common == TENTH
 
 
 def test_while_an_attempt_runs_its_key_is_told_to_wait(service: Service) -> None:
@@ -362,23 +369,40 @@ def test_while_an_attempt_runs_its_key_is_told_to_wait(service: Service) -> None
     assert 0 < caught.value.retry_after_seconds <= 60
 
 
-def test_a_worker_that_slept_past_its_lease_tells_what_the_next_one_stored(tmp_path: Path) -> None:
-    with service_in(tmp_path, lease_seconds=0.1) as service:
-        limits = replace(service.answer_query.limits, engine_seconds=0.1)
-        service.answer_query.limits = limits  # silent for longer, it is not kept alive
-        spoiled = spoil(service, 2.0)
+def test_a_worker_that_slept_past_its_lease_tells_what_the_next_one_stored(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, go_on = LedgerClock(monkeypatch), Event()
+    spoiled = spoil(service, go_on)
+    # While it is silent it is not kept alive.
+    monkeypatch.setattr(answer_query, "LongRun", lambda steps, limit, **_: LongRun(steps, limit))
 
-        async def both() -> list[Any]:
-            first = asyncio.ensure_future(service.answer_query(service.asked(body(COUNT), key="k")))
-            await asyncio.sleep(0.5)
-            second = await service.answer_query(service.asked(body(COUNT), key="k"))
-            return [await first, second]
+    async def ask() -> Any:
+        return await service.answer_query(service.asked(body(COUNT), key="k"))
 
-        slow, quick = asyncio.run(both())
-        assert spoiled.asked == 2
-        assert slow.text == quick.text
-        assert service.account("ann").balance.common == TENTH
-        assert service.sound()
+    async def taken_over() -> Any:
+        for _ in range(10):  # its lease may have been renewed once just now
+            clock.jump(61)
+            with suppress(StillRunning):
+                return await ask()
+        raise AssertionError("what is silent is kept alive")
+
+    async def both() -> list[Any]:
+        first = asyncio.ensure_future(ask())
+        try:
+            async with asyncio.timeout(60):
+                while not spoiled.asked:
+                    await asyncio.sleep(0.01)
+            second = await taken_over()
+        finally:
+            go_on.set()
+        return [await first, second]
+
+    slow, quick = asyncio.run(both())
+    assert spoiled.asked == 2
+    assert slow.text == quick.text
+    assert service.account("ann").balance.common == TENTH
+    assert service.sound()
 
 
 def test_a_change_of_people_while_asking_is_planned_again(service: Service) -> None:

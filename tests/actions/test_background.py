@@ -50,7 +50,8 @@ def test_of_a_failure_that_nobody_awaits_only_the_kind_is_logged(
         background = Background()
         background.start(fails(QuestionForfeited("as it should be")), "a_1")
         background.start(fails(ValueError("SECRET-4711")), "a_1")
-        await asyncio.sleep(0.01)
+        while len(background):
+            await asyncio.sleep(0)
 
     with caplog.at_level(logging.DEBUG):
         asyncio.run(main())

@@ -9,6 +9,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import replace
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import numpy as np
 import pytest
 from typing_extensions import override
 
+from app.actions import long_run
 from app.actions.charging import Reply
 from app.actions.long_run import LongRun, kept_alive
 from app.datasets import Dataset
@@ -25,14 +27,17 @@ from app.ledger.account import EVERYBODY, Account
 from app.ledger.protocol import Charged, Noted, Order, Outcome, ProgressOrder
 from app.ledger.records import Asked
 from app.queries.statistics import Matrix, Records
+from tests.actions.clock import LedgerClock
 from tests.actions.service import Service, service_in
+from tests.server import wait_until
 
 QUESTION: dict[str, Any] = {
     "dataset": "people",
     "query": {"kind": "logistic_regression", "outcome": "member", "features": ["age"]},
     "privacy": {"rho": "0.1"},
 }
-LEASE_SECONDS = 0.3
+LEASE_SECONDS = 60.0
+WAIT_SECONDS = 30  # until a test has failed
 
 
 # The run by itself
@@ -66,6 +71,9 @@ class Listening:
         self.heard: list[ProgressOrder] = []
         self._outcome = outcome
 
+    def has_heard(self, times: int) -> bool:
+        return len(self.heard) >= times
+
     async def submit(self, order: Order) -> Outcome:
         assert isinstance(order, ProgressOrder)
         self.heard.append(order)
@@ -81,30 +89,45 @@ class Listening:
 CHARGE = Charged("q_1", 2, "v_1", "{}")
 
 
-def run_with(ledger: Listening, work: Callable[[LongRun], Coroutine[Any, Any, None]]) -> LongRun:
-    run = LongRun(10, limit_seconds=60)
+class Watched(LongRun):
+    """Counts how often somebody looked whether it is alive."""
+
+    looks = 0
+
+    @override
+    def is_alive(self, moves_seen: int) -> bool:
+        self.looks += 1
+        return super().is_alive(moves_seen)
+
+
+def run_with(ledger: Listening, work: Callable[[Watched], Coroutine[Any, Any, None]]) -> LongRun:
+    run = Watched(10, limit_seconds=600)
 
     async def main() -> None:
-        async with kept_alive(run, ledger, CHARGE, 0.06):
+        async with asyncio.timeout(60), kept_alive(run, ledger, CHARGE, 0.06):
             await work(run)
 
     asyncio.run(main())
     return run
 
 
+async def until(true: Callable[[], bool]) -> None:
+    """The time limit of the caller ends it."""
+    while not true():
+        await asyncio.sleep(0.005)
+
+
 def test_a_run_that_moves_is_renewed_and_one_that_hangs_is_not() -> None:
     ledger = Listening(lambda _: Noted(held=True))
 
-    async def moves_and_hangs(run: LongRun) -> None:
-        await asyncio.sleep(0.1)  # waits for a thread
-        waited = len(ledger.heard)
-        assert waited >= 3
+    async def moves_and_hangs(run: Watched) -> None:
+        await until(partial(ledger.has_heard, 3))  # while it waits for a thread
         for step in range(5):
+            moved = len(ledger.heard)
             run.reached(step)
-            await asyncio.sleep(0.04)
-        moved = len(ledger.heard)
-        assert moved >= waited + 4
-        await asyncio.sleep(0.2)
+            await until(partial(ledger.has_heard, moved + 1))
+        moved, looked = len(ledger.heard), run.looks
+        await until(lambda: run.looks >= looked + 5)
         assert len(ledger.heard) <= moved + 1
 
     run = run_with(ledger, moves_and_hangs)
@@ -147,26 +170,33 @@ def test_a_ledger_that_is_away_for_a_while_ends_nothing() -> None:
     ledger = Listening(away)
 
     async def goes_on(run: LongRun) -> None:
-        for step in range(10):
-            run.reached(step)
-            await asyncio.sleep(0.03)
+        while len(ledger.heard) <= 4:
+            run.reached(run.step)
+            await asyncio.sleep(0.005)
 
     run_with(ledger, goes_on)
-    assert len(ledger.heard) > 4
 
 
 # With a real ledger and engine
 
 
 class Slow(DuckDBEngine):
-    """A batch takes a while, and says that it was asked for."""
+    """Counts its batches; each takes a while, or waits until it may go on."""
 
     batches = 0
-    seconds = 0.05
+    seconds = 0.0
+    gate: threading.Semaphore | None = None
 
     @override
     def records(self, dataset: Dataset, wanted: Records) -> Iterable[Matrix]:
         return _Slowly(super().records(dataset, wanted), self)
+
+    def close_gate(self) -> None:
+        self.gate = threading.Semaphore(0)
+
+    def let_go(self, batches: int) -> None:
+        assert self.gate is not None
+        self.gate.release(batches)
 
 
 class _Slowly:
@@ -174,20 +204,37 @@ class _Slowly:
         self._rows, self._engine = rows, engine
 
     def __iter__(self) -> Iterator[Matrix]:
+        engine = self._engine
         for batch in self._rows:
-            time.sleep(self._engine.seconds)
-            self._engine.batches += 1
+            gate = engine.gate
+            engine.batches += 1
+            if gate is not None:
+                assert gate.acquire(timeout=WAIT_SECONDS)
+            time.sleep(engine.seconds)
             yield batch
 
 
 @pytest.fixture
-def service(tmp_path: Path) -> Iterator[Service]:
+def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
+    """Its leases last far longer than any step, on a clock that jumps."""
+    monkeypatch.setattr(long_run, "LOOK_SECONDS", 0.02)
     with service_in(tmp_path, lease_seconds=LEASE_SECONDS) as made:
         for holder in (EVERYBODY, "ann"):
             made.grant(holder, "10", delta=Decimal("1e-6"), currency="zcdp")
         settings = {"home": tmp_path, "data_roots": (tmp_path / "data",)}
         made.stores.engines._loaded["duckdb"] = Slow(**settings)  # type: ignore[arg-type]
         yield made
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> LedgerClock:
+    return LedgerClock(monkeypatch)
+
+
+def slow_engine(service: Service) -> Slow:
+    engine = service.stores.engines.engine("duckdb")
+    assert isinstance(engine, Slow)
+    return engine
 
 
 def asked(service: Service) -> list[Asked]:
@@ -219,56 +266,75 @@ def submit(
 
 
 def test_a_run_longer_than_its_lease_is_not_taken_over_and_tells_its_steps(
-    service: Service,
+    service: Service, clock: LedgerClock
 ) -> None:
+    engine = slow_engine(service)
+    engine.close_gate()
+
+    def shown() -> tuple[int, int]:
+        return next((each.progress for each in asked(service) if each.progress), (0, 30))
+
     with serving() as loop:
         running = submit(service, loop, question(30), "k")
-        seen, refused = [], 0
-        while not running.done():
-            time.sleep(0.05)
-            seen += [each.progress for each in asked(service) if each.progress]
-            if seen:  # it may end meanwhile, and then its answer is told
+        seen: list[tuple[int, int]] = [(0, 30)]
+        try:
+            for _ in range(5):
+                clock.jump(LEASE_SECONDS / 2)
+                engine.let_go(4)  # further than the next tenth of all steps
+                wait_until(lambda: shown() > seen[-1], WAIT_SECONDS, "it does not move")
+                seen.append(shown())
                 again = submit(service, loop, question(30), "k")
-                refused += isinstance(again.exception(), StillRunning)
-                assert again.exception() or again.result().replayed
-        reply = running.result()
-    assert refused >= 3
+                assert isinstance(again.exception(WAIT_SECONDS), StillRunning)
+        finally:
+            engine.let_go(1000)
+        reply = running.result(WAIT_SECONDS)
     answer = json.loads(reply.text)
     assert answer["status"] == "answered"
     assert [item["term"] for item in answer["value"]["coefficients"]] == ["(intercept)", "age"]
     steps = [step for step, _ in seen]
     assert {of for _, of in seen} == {30}
     assert steps == sorted(steps)
-    assert len(set(steps)) >= 3
+    assert steps[-1] < 30
     (only,) = asked(service)
     assert only.answer == reply.text
     assert service.sound()
 
 
 def test_a_run_whose_attempt_was_taken_over_stops_and_tells_what_the_other_stored(
-    service: Service,
+    service: Service, clock: LedgerClock
 ) -> None:
     """The first one hangs for longer than its lease, in the middle of a step."""
-    engine = service.stores.engines.engine("duckdb")
-    assert isinstance(engine, Slow)
+    engine = slow_engine(service)
+    engine.close_gate()
+    gate = engine.gate
+    assert gate is not None
     with serving() as loop:
-        engine.seconds = 1.5
         first = submit(service, loop, question(2), "k")
-        while not asked(service):
-            time.sleep(0.02)
-        time.sleep(2 * LEASE_SECONDS)
-        engine.seconds = 0.0
-        second = submit(service, loop, question(2), "k").result()
+        wait_until(lambda: engine.batches == 1, WAIT_SECONDS, "the first does not read")
+        engine.gate = None  # for others
         try:
-            assert first.result().text == second.text
-        except StillRunning:
-            pytest.fail("the second had answered by then")
+            second = taken_over(service, loop, clock)
+        finally:
+            gate.release(1000)
+        assert first.result(WAIT_SECONDS).text == second.text
     (only,) = asked(service)
     assert only.answer == second.text
     assert service.sound()
 
 
+def taken_over(service: Service, loop: asyncio.AbstractEventLoop, clock: LedgerClock) -> Reply:
+    """By another attempt. The last move of the first may have been renewed just now, and then its
+    lease has to end once more."""
+    for _ in range(10):
+        clock.jump(LEASE_SECONDS + 1)
+        again = submit(service, loop, question(2), "k")
+        if not isinstance(again.exception(WAIT_SECONDS), StillRunning):
+            return again.result()
+    raise AssertionError("what hangs is kept alive")
+
+
 def test_a_run_that_lasts_too_long_is_forfeited_and_stays_charged(service: Service) -> None:
+    slow_engine(service).seconds = 0.05
     service.answer_query.limits = replace(service.answer_query.limits, learning_seconds=0.1)
     with pytest.raises(QuestionForfeited):
         asyncio.run(service.answer_query(service.asked(question(100), key="k")))
@@ -281,38 +347,33 @@ def test_a_server_that_is_told_to_stop_ends_its_runs_and_leaves_the_charges_to_b
     service: Service,
 ) -> None:
     """A request that is cancelled alone ends nothing: its caller may come back for the answer."""
-    slow = service.stores.engines.engine("duckdb")
-    assert isinstance(slow, Slow)
-    engine: Slow = slow
+    engine = slow_engine(service)
+    engine.close_gate()
 
     async def stopped() -> None:
         task = asyncio.create_task(service.answer_query(service.asked(question(500), key="k")))
-        while not asked(service):
-            await asyncio.sleep(0.02)
-        async with asyncio.timeout(30):  # on a busy machine
-            while not engine.batches:
-                await asyncio.sleep(0.02)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        moved = engine.batches
-        async with asyncio.timeout(30):
-            while not engine.batches > moved:
-                await asyncio.sleep(0.02)
+        async with asyncio.timeout(WAIT_SECONDS):
+            await until(lambda: engine.batches == 1)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            engine.let_go(1)
+            await until(lambda: engine.batches == 2)
         await service.answer_query.background.stop()
 
-    asyncio.run(stopped())
+    try:
+        asyncio.run(stopped())
+    finally:
+        engine.let_go(1000)
     for pool in service.slots.pools:
         pool.shutdown(wait=True)  # it would go on for 500 steps
-    assert engine.batches < 400
+    assert engine.batches == 2
     (only,) = asked(service)
     assert only.state == "charged"
 
 
 def test_rows_that_are_few_are_learned_from_all_the_same(service: Service) -> None:
-    engine = service.stores.engines.engine("duckdb")
-    assert isinstance(engine, Slow)
-    engine.seconds = 0.0
+    engine = slow_engine(service)
     reply = asyncio.run(service.answer_query(service.asked(question(5), key="k")))
     values = [item["value"] for item in json.loads(reply.text)["value"]["coefficients"]]
     assert np.all(np.isfinite(values))

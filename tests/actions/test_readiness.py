@@ -39,10 +39,11 @@ def test_one_thread_is_enough_for_all_who_wait_for_the_same_data(
                 waiting = [
                     asyncio.create_task(readiness.why_not(service.dataset)) for _ in range(20)
                 ]
-                await asyncio.sleep(0.1)
+                while not came:
+                    await asyncio.sleep(0.01)
                 free = asyncio.get_running_loop().run_in_executor(threads, lambda: "free")
                 try:
-                    assert await asyncio.wait_for(free, 5) == "free"
+                    assert await asyncio.wait_for(free, 20) == "free"
                     assert came == ["people"]
                 finally:
                     sign.set()  # else the threads would be waited for

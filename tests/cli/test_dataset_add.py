@@ -6,6 +6,7 @@ import pty
 import select
 import signal
 import subprocess
+import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,18 @@ from typer.testing import CliRunner
 
 from app.cli import cli
 from app.errors import AppError
-from tests.server import BURSARD, CHECKOUT, COLUMNS, HEADER, Ledger, _environment, card, some_rows
+from tests.server import (
+    BURSARD,
+    CHECKOUT,
+    COLUMNS,
+    HEADER,
+    MAIN,
+    Ledger,
+    _environment,
+    card,
+    some_rows,
+    wait_until,
+)
 
 CARD = {key: value for key, value in card("").items() if key not in ("name", "source")}
 
@@ -226,26 +238,37 @@ def test_what_is_wrong_is_said_and_nothing_is_left(
     assert sorted(ledger.data.iterdir()) == before
 
 
+# Amid the conversion: the file is written to, and rows never end.
+ENDLESS = """
+import dataclasses
+from app.engines import convert
+opened = convert.open_table
+def endless(*given):
+    table = opened(*given)
+    rows = f"(SELECT * FROM {table.relation}, range(1e15::BIGINT)) AS endless"
+    return dataclasses.replace(table, relation=rows)
+convert.open_table = endless
+"""
+
+
 def test_ctrl_c_in_a_conversion_leaves_nothing(ledger: Ledger, tmp_path: Path) -> None:
-    big = tmp_path / "big.csv"
-    big.write_bytes(
-        ",".join(HEADER).encode() + b"\n" + b"30,1.5,north,true,2021-01-01\n" * 4_000_000
-    )
+    big = write_csv(tmp_path / "big.csv")
     words = ("dataset", "add", str(big), "--to-parquet", "--card", str(write_card(tmp_path)))
     process = subprocess.Popen(
-        [*BURSARD, *words],
+        [sys.executable, "-c", f"{ENDLESS}\n{MAIN}", *words],
         cwd=CHECKOUT,
         env=_environment(ledger.environment()),
         stderr=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
     )
-    deadline = time.monotonic() + 30
-    while not list(ledger.data.iterdir()) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert [path.name for path in ledger.data.iterdir()] == [f".big.parquet.{process.pid}"]
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=30)
+    try:
+        wait_until(lambda: bool(list(ledger.data.iterdir())), 60, "nothing is written")
+        assert [path.name for path in ledger.data.iterdir()] == [f".big.parquet.{process.pid}"]
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()  # by itself it would never end
     assert (process.returncode, out) == (130, "")
     assert err.endswith("Stopped: nothing was registered.\n")
     assert list(ledger.data.iterdir()) == []
@@ -266,6 +289,8 @@ class Terminal:
             stdout=theirs,
             stderr=theirs,
             start_new_session=True,
+            # A shell lets what it starts in the background ignore Ctrl-C, and children inherit it.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         os.close(theirs)
 
@@ -284,8 +309,20 @@ class Terminal:
                 self.output += read.decode(errors="replace")
             elif time.monotonic() > deadline:
                 break
-        assert words in self.output[self._seen :], f"{words!r} did not come:\n{self.output[-1500:]}"
+        if words not in self.output[self._seen :]:
+            self.process.kill()
+            self.process.wait()
+            pytest.fail(f"{words!r} did not come:\n{self.output[-1500:]}")
         self._seen = self.output.index(words, self._seen) + len(words)
+
+    def interrupt(self) -> None:
+        """Ctrl-C while it waits for a line: Python hears nothing in the instant before it does."""
+        wait_until(self._is_reading, 60, "it does not read")
+        self.process.send_signal(signal.SIGINT)
+
+    def _is_reading(self) -> bool:
+        calls = Path(f"/proc/{self.process.pid}/syscall").read_text().split()
+        return calls[:2] in (["0", "0x0"], ["63", "0x0"])  # `read` of file 0, by either number
 
     def say(self, line: str) -> None:
         os.write(self._ours, line.encode() + b"\n")
@@ -361,8 +398,7 @@ def test_the_person_column_is_not_asked_about_and_ctrl_c_ends_the_questions(
         terminal.wait_for(words)
         terminal.say(said)
     terminal.wait_for("age: type")
-    time.sleep(0.3)  # as people do: Python hears nothing in the instant before it reads the line
-    terminal.process.send_signal(signal.SIGINT)
+    terminal.interrupt()
     terminal.wait_for("Stopped: nothing was registered.")
     assert terminal.end() == 130
     assert "who: type" not in terminal.output

@@ -1,7 +1,6 @@
 """`bursard dataset check`: private figures at the terminal, and nowhere else."""
 
 import json
-import signal
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -151,7 +150,7 @@ def test_adding_offers_it_at_the_end(ledger: Ledger) -> None:
 def test_ctrl_c_at_the_offer_leaves_the_dataset(ledger: Ledger) -> None:
     terminal = Terminal(ledger, "dataset", "add", "people.csv", "--card", card(ledger))
     terminal.wait_for("Show the private figures")
-    terminal.process.send_signal(signal.SIGINT)
+    terminal.interrupt()
     terminal.wait_for("bursard dataset check people")
     assert terminal.end() == 0
     assert "nothing was registered" not in terminal.output

@@ -1,28 +1,35 @@
 import time
+from threading import Event
 
 import pytest
 
 from app.cli import progress
 
 
-class Slow:
-    """Work that is done in steps, and fails at the end if it is told to."""
+class Watched:
+    """Work that has gone a step further whenever it is looked at, and is done after some looks; it
+    fails at the end if there is a failure."""
 
-    def __init__(self, failure: Exception | None = None) -> None:
-        self.steps, self.failure = 0, failure
+    def __init__(self, looks: int, failure: Exception | None = None) -> None:
+        self.step, self.looks, self.failure = 0, looks, failure
+        self._done = Event()
+        if not looks:
+            self._done.set()
 
     def run(self) -> None:
-        while self.steps < 10:
-            time.sleep(0.01)
-            self.steps += 1
+        assert self._done.wait(60), "nobody looks"
         if self.failure is not None:
             raise self.failure
 
     def fraction(self) -> float:
-        return self.steps / 10
+        part = self.step / self.looks
+        self.step += 1
+        if self.step == self.looks:
+            self._done.set()
+        return part
 
     def stop(self) -> None:
-        self.steps = 10
+        self._done.set()
 
 
 def test_without_a_terminal_a_line_now_and_then_tells_rate_and_time_left(
@@ -30,13 +37,18 @@ def test_without_a_terminal_a_line_now_and_then_tells_rate_and_time_left(
 ) -> None:
     monkeypatch.setattr(progress, "LOOK_SECONDS", 0.005)
     monkeypatch.setattr(progress, "LINE_SECONDS", 0.02)
-    progress.follow(Slow(), "Converting", 10_000_000)
+    started = time.monotonic()
+    progress.follow(Watched(3), "Converting", 10_000_000)
     lines = capsys.readouterr().err.splitlines()
-    assert 1 <= len(lines) <= 10
-    assert all(line.startswith("Converting: ") and " MB/s, " in line for line in lines)
-    assert any(line.endswith(" s left") for line in lines)
+    assert len(lines) >= 3
+    assert time.monotonic() - started >= len(lines) * 0.02
+    assert lines[0].startswith("Converting: 0%, 0.0 MB/s, just begun")
+    for line, part in zip(lines[1:], ("33%", "67%"), strict=False):
+        assert line.startswith(f"Converting: {part}, ")
+        assert " MB/s, " in line
+        assert line.endswith(" s left")
 
 
 def test_what_the_work_raises_is_raised() -> None:
     with pytest.raises(OSError, match="no room"):
-        progress.follow(Slow(OSError("no room")), "Converting", 1)
+        progress.follow(Watched(0, OSError("no room")), "Converting", 1)

@@ -2,9 +2,11 @@
 
 import contextlib
 import socket
+import sys
 import threading
 from collections.abc import Iterator
 from decimal import Decimal
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -61,13 +63,32 @@ def test_a_body_of_too_many_values_is_not_parsed(live: World) -> None:
 def test_a_list_of_previews_is_bounded_before_it_is_begun(live: World) -> None:
     person = live.person()
     dataset = live.open_dataset(person)
-    candidates = {"low": 0, "high": 200_000, "count": 1_000_000}
+    candidates = {"low": 0, "high": 200_000, "count": 100_000}
     one = count(dataset) | {
         "query": {"kind": "median", "column": "income", "candidates": candidates}
     }
     reply = live.client(person).post("/v1/queries/preview", json=[one] * 100)
     assert reply.status_code == 422
     assert "1000000" in reply.json()["detail"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak of memory is read from /proc")
+def test_the_largest_single_requests_leave_the_server_below_a_gigabyte(world: World) -> None:
+    world.serve(BURSAR_RELEASE_GRID_MS="0")
+    person = world.person()
+    dataset = world.open_dataset(person, epsilon=100, total=100)
+    client = world.client(person)
+    edges = [2 * i for i in range(100_001)]
+    grid = {"low": 0, "high": 200_000, "count": 100_000}
+    median = {"kind": "median", "column": "income", "candidates": grid}
+    histogram = {"kind": "histogram", "column": "income", "edges": edges}
+    for query in (median, histogram):
+        made(ask(client, count(dataset) | {"query": query}, new_key()))
+    previews = [count(dataset, 1 + number / 100) | {"query": median} for number in range(9)]
+    made(client.post("/v1/queries/preview", json=previews))
+    status = Path(f"/proc/{world.server.process.pid}/status").read_text()
+    peak_kilobytes = int(status.split("VmHWM:")[1].split()[0])
+    assert peak_kilobytes < 1_000_000
 
 
 # Turns
@@ -100,7 +121,7 @@ def test_others_are_answered_while_all_of_one_analysts_questions_hang(
         workload = {"kind": "workload", "predicates": predicates(3, 2, where)}
         question = count(dataset, 0.001) | {"query": workload}
         assert ask(client, question, new_key(), LATER).status_code == 202
-    made(ask(world.client(other), count(dataset, 0.001), new_key()))
+    assert ask(world.client(other), count(dataset, 0.001), new_key()).status_code == 200
     items = made(client.get("/v1/queries?limit=100"))["items"]
     assert [item["status"] for item in items] == ["running"] * 60
     sign.touch()
@@ -154,11 +175,12 @@ def test_a_request_that_is_not_sent_whole_is_closed(world: World, sent: bytes) -
         half.sendall(sent)
         while half.recv(4096):
             pass
-    assert world.server.client().get("/healthz").status_code == 200
+    # A client that is slow to speak is closed too, and tries again.
+    wait_until(world.server._is_ready, 60, "the server is not there any more")
 
 
 def test_an_address_has_so_many_connections(world: World) -> None:
-    world.serve(BURSAR_CONNECTIONS_EACH="4")
+    world.serve(BURSAR_CONNECTIONS_EACH="4", BURSAR_HEADER_SECONDS="3600")
     with contextlib.ExitStack() as held:
         ours = [held.enter_context(connected(world)) for _ in range(8)]
         closed = []

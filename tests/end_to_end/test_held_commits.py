@@ -35,7 +35,9 @@ QUESTIONS = {  # and what their charge is when it is durable
         "charged",
     ),
 }
-GONE_ON = "the database did not go on, or only when the batch was a second old and void"
+GONE_ON = "the database did not go on"
+# A batch that is held up for a second is void; here it may be held up for as long as we take.
+NEVER_TOO_LATE = "from app.store import statements; statements.CLOCK_LATE_MAX = 3600 * 10**6"
 ROWS = ["accounts", "books"]  # nothing is written yet; the accounts are
 
 
@@ -85,16 +87,16 @@ def test_a_batch_whose_server_dies_amid_it_is_carried_out_once(
     world: World, table: str, which: str, counts: Counts
 ) -> None:
     question, state = QUESTIONS[which]
-    server = world.serve(lease_seconds=LEASE_SECONDS)
+    server = world.serve(lease_seconds=LEASE_SECONDS, sabotage=NEVER_TOO_LATE)
     first = ask(world.client("ada"), REMEMBERED, new_key())  # what is known begins with it
     assert first.status_code == 200, first.text
     request_key = new_key()
     with held(world, table) as lock, ThreadPoolExecutor(1) as pool:
         unheard = pool.submit(ask, server.client(world.people["ada"].key), question, request_key)
-        wait_until(lambda: waiting(world), 20, "the batch is not held up")
+        wait_until(lambda: waiting(world), 60, "the batch is not held up")
         os.killpg(server.process.pid, signal.SIGKILL)
         lock.rollback()
-        wait_until(lambda: len(charges(world)) == 2, 20, GONE_ON)
+        wait_until(lambda: len(charges(world)) == 2, 60, GONE_ON)
         assert server.wait_dead() == -signal.SIGKILL
         with pytest.raises(httpx.TransportError):
             unheard.result()
@@ -116,18 +118,18 @@ def test_a_server_that_slept_amid_its_batch_tells_what_others_have_told(
     world: World, table: str, counts: Counts
 ) -> None:
     ada = world.people["ada"]
-    asleep = world.serve()
+    asleep = world.serve(sabotage=NEVER_TOO_LATE)
     awake = world.serve(elsewhere=True)
     client = asleep.client(ada.key)
     assert ask(client, REMEMBERED, new_key()).status_code == 200  # what is known begins with it
     request_key = new_key()
     with held(world, table) as lock, ThreadPoolExecutor(1) as pool:
         late = pool.submit(ask, client, REMEMBERED, request_key)
-        wait_until(lambda: waiting(world), 20, "the batch is not held up")
+        wait_until(lambda: waiting(world), 60, "the batch is not held up")
         os.killpg(asleep.process.pid, signal.SIGSTOP)
         try:
             lock.rollback()
-            wait_until(lambda: len(charges(world)) == 2, 20, GONE_ON)
+            wait_until(lambda: len(charges(world)) == 2, 60, GONE_ON)
             others = awake.client(ada.key)
             told = ask(others, REMEMBERED, request_key)
             assert told.headers["Idempotent-Replayed"] == "true"

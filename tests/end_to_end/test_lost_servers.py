@@ -3,27 +3,28 @@
 W1 to W3, D1 and D2 are rows of the table of crash points in the safety notes.
 """
 
+import os
 import signal
-import socket
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from decimal import Decimal
 from pathlib import Path
 
-import duckdb
 import httpx
 import psutil
 import pytest
 
 from tests.conftest import Counts, Template
+from tests.holding import EndlessStatements
 from tests.postgres import PostgresServer
 from tests.server import (
     Json,
     Ledger,
     World,
     ask,
+    ask_and_hang_up,
     ask_until_settled,
     count,
     new_key,
@@ -35,6 +36,7 @@ pytestmark = [pytest.mark.crash, pytest.mark.invariant("I17")]
 
 PRICE = Decimal("0.25")
 LEASE_SECONDS = 0.3  # so short that a restarted server finds it over
+LOCKED_SECONDS = 1  # PostgreSQL ends a transaction that is idle for ten
 QUESTION = count("people", float(PRICE))
 
 
@@ -111,22 +113,27 @@ def test_after_three_vanished_attempts_the_charge_is_forfeited_for_good(world: W
 def wake_after_the_lease(
     world: World, point: str, request_key: str, question: Json, sabotage: str = ""
 ) -> tuple[httpx.Response, httpx.Response]:
-    """What a second server says that takes over from one asleep, and what that one says later."""
+    """What a second server says to whom the question is brought while the first one is asleep, and
+    what that one says later. It sleeps until the second one has answered; where it sleeps with the
+    ledger's lock in its hands, until the second one has had time to ask for it."""
     ada = world.people["ada"]
-    slow = world.serve(
-        fault=f"{point}=pause:2",
-        lease_seconds=LEASE_SECONDS,
-        sabotage=sabotage,
-        BURSAR_ENGINE_TIMEOUT_SECONDS="0.5",  # a thread that is silent for longer is given up
+    asleep = world.serve(
+        fault=world.ledger.hold(point), lease_seconds=LEASE_SECONDS, sabotage=sabotage
     )
-    quick = world.serve(elsewhere=True, lease_seconds=LEASE_SECONDS)
-    slow_client, quick_client = slow.client(ada.key), quick.client(ada.key)
-    with ThreadPoolExecutor(1) as pool:
-        late = pool.submit(ask, slow_client, question, request_key)
-        fired = world.ledger.folder / "fired"
-        wait_until(fired.exists, 20, "the first server did not reach its fault point")
-        time.sleep(LEASE_SECONDS)
-        taken_over = ask_until_settled(quick_client, question, request_key)
+    awake = world.serve(elsewhere=True, lease_seconds=LEASE_SECONDS)
+    with ThreadPoolExecutor(2) as pool:
+        late = pool.submit(ask, asleep.client(ada.key), question, request_key)
+        world.ledger.wait_fired()
+        os.killpg(asleep.process.pid, signal.SIGSTOP)
+        try:
+            time.sleep(LEASE_SECONDS)
+            asking = pool.submit(ask_until_settled, awake.client(ada.key), question, request_key)
+            wait([asking], timeout=LOCKED_SECONDS if point == "F8" else None)
+            assert asking.done() == (point != "F8")
+        finally:
+            os.killpg(asleep.process.pid, signal.SIGCONT)
+            world.ledger.let_go()
+        taken_over = asking.result()
         assert taken_over.status_code == 200, taken_over.text
         return taken_over, late.result()
 
@@ -192,28 +199,19 @@ def test_w2_a_client_that_hangs_up_changes_nothing_and_meanwhile_the_question_is
     world: World,
 ) -> None:
     request_key = new_key()
-    ada = world.people["ada"]
-    server = world.serve(fault="F6=pause:1")
-    request = httpx.Request(
-        "POST",
-        f"{server.url}/v1/queries",
-        json=QUESTION,
-        headers={"Authorization": f"Bearer {ada.key}", "Idempotency-Key": request_key},
-    )
-    head = "".join(f"{name}: {value}\r\n" for name, value in request.headers.items())
+    world.serve(fault=world.ledger.hold("F6"))
     client = world.client("ada")
-    with socket.create_connection((request.url.host, request.url.port or 0)) as connection:
-        connection.sendall(f"POST /v1/queries HTTP/1.1\r\n{head}\r\n".encode() + request.content)
-        wait_until((world.ledger.folder / "fired").exists, 20, "the question was not begun")
+    ask_and_hang_up(world, world.people["ada"], QUESTION, request_key)
     running = ask(client, QUESTION, request_key)
     assert running.status_code == 409
     assert running.json()["type"] == "/problems/still-running"
     assert 1 <= int(running.headers["Retry-After"]) <= 30
+    world.ledger.let_go()
 
     def is_answered() -> bool:
         return [state for state, _ in stored(world.ledger)] == ["answered"]
 
-    wait_until(is_answered, 20, "the answer was not stored")
+    wait_until(is_answered, 60, "the answer was not stored")
     reply = ask(client, QUESTION, request_key)
     assert reply.status_code == 200
     assert stored(world.ledger) == [("answered", reply.text)]
@@ -231,30 +229,12 @@ def test_w3_a_question_whose_prepared_data_are_garbage_is_forfeited(world: World
 
 
 def test_w3_a_question_that_takes_too_long_is_forfeited(embedded: World) -> None:
-    embedded.serve(BURSAR_ENGINE_TIMEOUT_SECONDS="0.0001", BURSAR_ENGINE_THREADS="1")
-    path = embedded.ledger.data / "long.parquet"
-    with duckdb.connect() as connection:
-        connection.execute(
-            f"COPY (SELECT i % 120 AS age FROM range(700000) AS t(i)) TO '{path}' (FORMAT parquet)"
-        )
-    columns = [{"name": "age", "type": "integer", "low": 0, "high": 120}]
-    dataset = embedded.dataset(path.name, columns=columns)
-    embedded.grant(dataset, "*", 1)
-    embedded.grant(dataset, "ada", 1)
-    question = {
-        "dataset": dataset,
-        "query": {
-            "kind": "sum",
-            "column": "age",
-            "group_by": [{"column": "age", "edges": [n / 100 for n in range(12001)]}],
-        },
-        "privacy": {"epsilon": float(PRICE)},
-    }
-    reply = ask(embedded.client("ada"), question, new_key())
-    assert (reply.status_code, reply.json()["type"]) == (503, "/problems/question-forfeited")
-    assert embedded.spent(dataset, "ada") == PRICE
-    assert embedded.entries(dataset, "void") == []
-    embedded.must_be_sound()
+    """Its statement would never end."""
+    statements = EndlessStatements(embedded.ledger.folder)
+    embedded.serve(BURSAR_ENGINE_TIMEOUT_SECONDS="0.2", sabotage=statements.sabotage)
+    must_fail_alike(embedded, new_key(), "question-forfeited")
+    assert stored(embedded.ledger) == [("forfeited", None)]
+    must_have_one_charge(embedded)
 
 
 def test_a_question_whose_data_are_gone_is_refused_before_it_is_charged(world: World) -> None:
@@ -277,12 +257,13 @@ def test_a_question_whose_data_are_gone_is_refused_before_it_is_charged(world: W
 
 @pytest.mark.invariant("I4")
 def test_a_question_whose_data_vanish_after_the_charge_is_given_back(embedded: World) -> None:
-    server = embedded.serve(fault="F4=pause:1.5")
+    server = embedded.serve(fault=embedded.ledger.hold("F4"))
     request_key, client = new_key(), embedded.client("ada")
     with ThreadPoolExecutor(1) as threads:
         asking = threads.submit(ask, client, QUESTION, request_key)
-        wait_until((embedded.ledger.folder / "fired").exists, 20, "the question was not begun")
+        embedded.ledger.wait_fired()
         lose_the_data(embedded, source=True)
+        embedded.ledger.let_go()
         asking.result()
     server.stop()
     embedded.serve()
@@ -333,11 +314,11 @@ def _kill_postgres_amid_questions(world: World, postgres: PostgresServer, counts
     ada = world.person("ada")
     dataset = world.open_dataset(ada, epsilon=1000)
     question = count(dataset, str(price), fresh=True)
-    stop = threading.Event()
+    stop, away = threading.Event(), threading.Event()
+    answers: list[tuple[str, bytes, list[int]]] = []
 
-    def stream() -> list[tuple[str, bytes, list[int]]]:
+    def stream() -> None:
         """Questions one after another, each repeated under its key until it is answered."""
-        answers = []
         client = server.client(ada.key)
         while not stop.is_set():
             request_key = new_key()
@@ -348,26 +329,36 @@ def _kill_postgres_amid_questions(world: World, postgres: PostgresServer, counts
                 statuses.append(reply.status_code)
                 if reply.status_code == 200:
                     break
-                assert len(statuses) < 200
+                if reply.status_code == 503:
+                    away.set()
+                assert time.monotonic() < deadline, statuses
                 time.sleep(0.1)
             answers.append((request_key, reply.content, statuses))
-        return answers
 
+    def some_more_are_answered() -> None:
+        enough = len(answers) + 20
+        wait_until(lambda: len(answers) >= enough, 60, "nobody is answered")
+
+    deadline = time.monotonic() + 300
     with ThreadPoolExecutor(4) as pool:
         streams = [pool.submit(stream) for _ in range(4)]
-        time.sleep(0.7)
-        postgres.kill()  # for a moment only: the writer tries again by itself
-        postgres.restart()
-        time.sleep(0.7)
-        postgres.kill()  # for longer than the writer tries
-        time.sleep(5)
-        postgres.restart()
-        time.sleep(0.7)
-        stop.set()
-        answers = [answer for each in streams for answer in each.result()]
+        try:
+            some_more_are_answered()
+            postgres.kill()  # for a moment only: the writer tries again by itself
+            postgres.restart()
+            some_more_are_answered()
+            away.clear()
+            postgres.kill()  # for longer than the writer tries
+            assert away.wait(60), "nobody heard that PostgreSQL was away"
+            postgres.restart()
+            some_more_are_answered()
+        finally:
+            stop.set()
+        for each in streams:
+            each.result()
 
     unknown = [statuses for _, _, statuses in answers if 503 in statuses]
-    assert unknown, "nobody asked while PostgreSQL was away"
+    assert unknown
     paid = {entry["body"]["charge"]: entry for entry in world.entries(dataset, "charge")}
     client = server.client(ada.key)
     for request_key, content, _ in answers:

@@ -18,13 +18,16 @@ from tests.server import World
 SECONDS = 25
 CALCULATOR = "/v1/accounting/compose"  # it computes, so it would take the others' time
 EXCLUDED = "positive_data_acceptance"
-# To make a list that must not fit its schema it looks for an item that does not; where the schema
-# holds itself, as a filter does, that goes on for ever: deep down it makes do without such lists.
+# Two kinds of lists take it minutes to make, with no look at the clock meanwhile. Lists that must
+# not fit a schema that holds itself, as a filter does: they are made near the top only. Lists that
+# are longer than is allowed, by copying an item with all that is in it: none is made of more than
+# 20,000 values. tests/end_to_end/test_crowding.py sends such bodies.
 SCHEMATHESIS = """
+import hypothesis
 from schemathesis.cli import schemathesis
 from schemathesis.generation.jsonschema import strategy
 
-made, within = strategy._with_fixed_elements, []
+made, within, copied = strategy._with_fixed_elements, [], strategy._tiled
 
 def shallow(schema, view, context):
     if len(within) > 3:
@@ -35,7 +38,16 @@ def shallow(schema, view, context):
     finally:
         within.pop()
 
-strategy._with_fixed_elements = shallow
+def values(item):
+    parts = item.values() if isinstance(item, dict) else item if isinstance(item, list) else ()
+    return 1 + sum(map(values, parts))
+
+def bounded(item, length):
+    if values(item) * length > 20_000:
+        hypothesis.reject()
+    return copied(item, length)
+
+strategy._with_fixed_elements, strategy._tiled = shallow, bounded
 schemathesis()
 """
 

@@ -35,10 +35,9 @@ class Clinic:
         rows: list[Row] = [{"age": age, "note": None} for age in range(40)]
         table = self.warehouse.put(rows, TYPES).path
         name = table.rpartition(".")[2]
-        for row in rows:
-            row["note"] = name  # the same rows would share their loss
         with self.warehouse.owner() as owner:
-            owner.execute(f"UPDATE {table} SET note = '{name}'".encode())
+            # The same rows would share their loss. Each row has a note of its own.
+            owner.execute(f"UPDATE {table} SET note = '{name}' || age".encode())
             self.warehouse.settled(owner)
         body = {
             "name": name,
@@ -95,6 +94,29 @@ def test_a_state_that_moved_without_a_value_is_declared(
     made(clinic.refresh(dataset))
     assert made(clinic.ask(dataset))["value"] == 40
     assert clinic.refresh(dataset).status_code == 409
+
+
+CELLS = {"column": "age", "edges": [0, 20, 120]}
+
+
+@pytest.mark.parametrize("statement", SAME_VALUES[:3])
+def test_with_cells_a_state_that_moved_without_a_row_is_declared(
+    clinic: Clinic, statement: str
+) -> None:
+    dataset, table = clinic.dataset(cells=CELLS)
+    clinic.execute(statement.format(table=table))
+    assert problem(clinic.ask(dataset)) == (503, "/problems/source-changed")
+    made(clinic.refresh(dataset))
+    assert made(clinic.ask(dataset))["value"] == 40
+
+
+def test_with_cells_rows_that_changed_places_are_refused(clinic: Clinic) -> None:
+    """Each column holds the same values as before, but two persons have changed their cells."""
+    dataset, table = clinic.dataset(cells=CELLS)
+    clinic.execute(f"UPDATE {table} SET age = 40 - age WHERE age IN (10, 30)")
+    refused = clinic.refresh(dataset)
+    assert problem(refused) == (422, "/problems/invalid")
+    assert "another cell" in refused.json()["detail"]
 
 
 @pytest.mark.parametrize("statement", NO_CHANGE)

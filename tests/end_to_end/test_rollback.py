@@ -19,6 +19,7 @@ from tests.server import (
     above_threshold,
     ask,
     ask_stream,
+    ask_until_settled,
     card,
     count,
     exact,
@@ -187,10 +188,7 @@ def test_answers_that_were_lost_without_their_charges_are_never_drawn_again(
     world.server.wait_dead()
     backup = copies.take()
     world.serve(lease_seconds=1)
-    reply = ask(world.client(person), count("people", "0.1"), key)
-    while reply.status_code == 409:
-        reply = ask(world.client(person), count("people", "0.1"), key)
-    first = made(reply)
+    first = made(ask_until_settled(world.client(person), count("people", "0.1"), key))
     restart(world)  # which writes the anchors anew
     world.ledger.stop()
     copies.restore(backup)
@@ -264,10 +262,7 @@ def test_a_crash_after_a_commit_and_before_its_anchor_is_no_rollback(world: Worl
     world.server.wait_dead()
     server = world.serve(lease_seconds=1)
     assert "behind" not in server.output()
-    reply = ask(world.client("ada"), count("people", "0.2"), key)
-    while reply.status_code == 409:
-        reply = ask(world.client("ada"), count("people", "0.2"), key)
-    made(reply)
+    made(ask_until_settled(world.client("ada"), count("people", "0.2"), key))
     spend(world.client("ada"), "0.1")
     assert world.spent("people", "ada") == Decimal("0.4")
     world.must_be_sound()

@@ -22,7 +22,6 @@ from tests.server import (
     made,
     new_key,
     open_stream,
-    wait_until,
 )
 
 pytestmark = [pytest.mark.crash, pytest.mark.invariant("I14")]
@@ -160,7 +159,7 @@ def test_w1_an_ask_that_wakes_after_its_lease_stores_nothing_over_what_came_sinc
 ) -> None:
     """While the first server sleeps with its answer drawn, a second one answers another ask."""
     ada = world.people["ada"]
-    slow = world.serve(fault="F7=pause:2", lease_seconds=LEASE_SECONDS)
+    slow = world.serve(fault=world.ledger.hold("F7"), lease_seconds=LEASE_SECONDS)
     quick = world.serve(elsewhere=True, lease_seconds=LEASE_SECONDS)
     opening = above_threshold("people", 0.5, crossings=5, asks_max=10)
     fired = world.ledger.folder / "fired"
@@ -170,10 +169,10 @@ def test_w1_an_ask_that_wakes_after_its_lease_stores_nothing_over_what_came_sinc
     clients = slow.client(ada.key), quick.client(ada.key)
     with ThreadPoolExecutor(1) as pool:
         late = pool.submit(ask_stream, clients[0], stream, None, "sleeps")
-        wait_until(fired.exists, 20, "the first server did not reach its fault point")
-        time.sleep(LEASE_SECONDS)
+        world.ledger.wait_fired()
         meanwhile = patiently(lambda: ask_stream(clients[1], stream, None, "is quick"))
         assert meanwhile.status_code == 200, meanwhile.text
+        world.ledger.let_go()
         woken = late.result()
     assert woken.status_code == 409, "its stream has moved on"
     resumed = patiently(lambda: ask_stream(clients[1], stream, None, "sleeps"))

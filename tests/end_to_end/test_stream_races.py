@@ -125,9 +125,17 @@ def test_one_request_key_sent_by_all_at_once_is_one_ask_and_one_answer(
     counts("races on streams: keys", len(keys))
 
 
+# Each ask takes a moment, so that some surely go on at once.
 UNFENCED = """
+import time
 from dataclasses import replace
+from app.actions.ask_stream import AskStream
 from app.store import settle_asks
+read = AskStream._read
+def read_slowly(*given):
+    time.sleep(0.05)
+    return read(*given)
+AskStream._read = read_slowly
 settle = settle_asks.AskBatch._settle
 def settle_whatever_came_since(batch, order, state, answer, *stored):
     stream = batch._streams[order.stream_id]

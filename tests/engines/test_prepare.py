@@ -1,12 +1,12 @@
+import fcntl
 import os
 import pickle
 import stat
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 import duckdb
@@ -306,11 +306,20 @@ def test_a_version_that_is_being_built_is_not_dropped(room: Room) -> None:
     assert room.engine.drop(dataset.version.id)
 
 
-def test_a_lock_on_a_deleted_file_keeps_nobody_out_and_is_taken_anew(tmp_path: Path) -> None:
+def test_a_lock_on_a_deleted_file_keeps_nobody_out_and_is_taken_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "x.lock"
     descriptor, held = _lock(path, wait=True)
     assert held
     taken: list[bool] = []
+    opened, flock = Event(), fcntl.flock
+
+    def flock_of_an_open_file(descriptor: int, how: int) -> None:
+        opened.set()
+        flock(descriptor, how)
+
+    monkeypatch.setattr(fcntl, "flock", flock_of_an_open_file)
 
     def take() -> None:
         with _locked(path) as mine:
@@ -322,12 +331,12 @@ def test_a_lock_on_a_deleted_file_keeps_nobody_out_and_is_taken_anew(tmp_path: P
 
     waiting = Thread(target=take)
     waiting.start()
-    time.sleep(0.2)  # it waits for the lock of the file that is about to go
+    assert opened.wait(60)  # it has opened the file that is about to go
     assert not taken
     path.unlink()
     path.touch()
     os.close(descriptor)
-    waiting.join(10)
+    waiting.join(60)
     assert taken == [True, False]
 
 

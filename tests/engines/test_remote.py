@@ -1,16 +1,18 @@
 """Engines over a network: what they say when they fail, how long they take, what they refuse."""
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from app.datasets import Dataset, Source
+from app.engines import postgresql
 from app.engines.connections import Connection, Unusable, read_connections
 from app.engines.dialects import Statement
+from app.engines.sql_engine import Asking
 from app.errors import EngineFailed, EngineUnavailable, Invalid, SourceChanged
 from app.queries.statistics import Rows, Tally
+from tests.engines.clock import Clock
 from tests.engines.tables import ASKER, Row, card_of
 from tests.engines.warehouses import (
     READER,
@@ -30,7 +32,7 @@ WHOLE = Tally(None, (), (Rows(),))
 
 @pytest.fixture(scope="module")
 def clinic(postgres: PostgresServer) -> PostgresWarehouse:
-    return PostgresWarehouse(postgres, options={"timeout_seconds": 2.0})
+    return PostgresWarehouse(postgres)
 
 
 @pytest.fixture(scope="module")
@@ -62,13 +64,21 @@ def test_no_text_of_a_driver_leaves(clinic: PostgresWarehouse, lake: SparkWareho
 
 
 def test_a_statement_that_takes_too_long_is_ended_and_the_next_is_answered(
-    clinic: PostgresWarehouse,
+    clinic: PostgresWarehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The watchdog would end it too, but later than it ends by itself."""
     dataset = registered(clinic, CARD, clinic.put(ROWS, TYPES))
-    begun = time.monotonic()
-    with pytest.raises(EngineFailed):
-        run(clinic, dataset, Statement("SELECT pg_sleep(60)", None, {}))
-    assert time.monotonic() - begun < 30
+    clock = Clock()
+    sleeping = Statement("SELECT pg_sleep(20)", None, {})
+
+    def ask_late(asking: Asking) -> None:
+        clock.jump()
+        asking.rows(sleeping)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(postgresql, "time", clock)
+        with pytest.raises(EngineFailed):
+            clinic.engine._ask(dataset, ask_late)
     assert clinic.engine.exact(dataset, WHOLE, ASKER) == ((2,),)
 
 

@@ -5,6 +5,7 @@ import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -164,12 +165,18 @@ def test_a_file_that_was_only_touched_is_read_and_goes_on(room: Room, digests: l
     assert digests == ["t.csv"] * 2
 
 
-def test_a_file_written_a_moment_ago_is_read_every_time(room: Room) -> None:
+@pytest.mark.parametrize(("seconds", "settled"), [(0.0, False), (1.9, False), (2.1, True)])
+def test_a_file_written_a_moment_ago_is_read_every_time(
+    room: Room, monkeypatch: pytest.MonkeyPatch, seconds: float, settled: bool
+) -> None:
     """Another write within the same step of the clock would leave no trace."""
-    dataset = room.prepared(some(room), CARD)
-    assert not room.engine.ready(dataset)
+    some(room)
+    later = os.stat(room.data / "t.csv").st_ctime_ns + int(seconds * 1e9)
+    monkeypatch.setattr(unchanged, "time", SimpleNamespace(time_ns=lambda: later))
+    dataset = room.prepared("t.csv", CARD)
+    assert room.engine.ready(dataset) == settled
     room.engine.prepare(dataset)
-    assert not room.engine.ready(dataset)
+    assert room.engine.ready(dataset) == settled
 
 
 def test_a_file_in_a_root_before_its_own_is_another(tmp_path: Path, digests: list[str]) -> None:
@@ -248,6 +255,7 @@ def test_what_stands_in_the_place_of_a_source_has_changed_and_nothing_is_gone(
     folder = folder_of(room, 3)
     dataset = room.prepared("parts", CARD)
     for spoil in (nest, lambda folder: (folder / "c[1].parquet").write_text("")):
+        time.sleep(TICK)
         spoil(folder)
         with pytest.raises(SourceChanged):
             room.engine.prepare(dataset)
@@ -317,6 +325,7 @@ def test_a_folder_that_changed_is_refused(
     folder = folder_of(room, 3)
     dataset = room.prepared("parts", CARD)
     assert room.engine.ready(dataset)
+    time.sleep(TICK)
     spoil(folder)
     assert refused(room, dataset)
 

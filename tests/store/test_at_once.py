@@ -71,10 +71,11 @@ def test_a_draw_that_fails_forfeits_what_it_cost(ledger: Ledger) -> None:
 
 
 def test_nothing_tells_of_it_before_its_point_of_the_grid(ledger: Ledger) -> None:
-    order = at_once(ledger, Draws(), grid_seconds=0.1, lease_seconds=0.0)
+    grid_seconds = 600.0  # longer than this test
+    order = at_once(ledger, Draws(), grid_seconds=grid_seconds, lease_seconds=0.0)
     (told,) = ledger.settle(order)
     assert isinstance(told, Settled)
-    assert told.wait_seconds == pytest.approx(0.1)
+    assert told.wait_seconds == pytest.approx(grid_seconds)
     (early,) = ledger.settle(order._replace(charge_id="q_another"))
     assert isinstance(early, StillRunning)
     plain = ledger.order(tenths=1, fresh=False)

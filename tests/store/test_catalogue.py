@@ -8,6 +8,7 @@ import pytest
 from app.access import Principal
 from app.errors import NoGrant, NotAuthenticated
 from app.ledger.protocol import Charged, Stale
+from app.store import catalogue as catalogue_module
 from app.store.catalogue import Catalogue
 from app.store.hot import now_microseconds
 from app.store.writer import Writer
@@ -65,12 +66,15 @@ def test_an_unknown_dataset_looks_like_one_without_a_grant(
 
 
 def test_a_key_from_memory_stops_working_when_it_expires(
-    ledger: Ledger, catalogue: Catalogue
+    ledger: Ledger, catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def run() -> None:
-        secret = key(ledger, now_microseconds() + 400_000)
+        expires_at = now_microseconds() + 3_600_000_000
+        secret = key(ledger, expires_at)
         await catalogue.principal(secret)
-        await asyncio.sleep(0.45)
+        monkeypatch.setattr(catalogue_module, "now_microseconds", lambda: expires_at - 1)
+        await catalogue.principal(secret)
+        monkeypatch.setattr(catalogue_module, "now_microseconds", lambda: expires_at)
         with pytest.raises(NotAuthenticated):
             await catalogue.principal(secret)
 

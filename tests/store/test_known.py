@@ -2,8 +2,8 @@
 it is not."""
 
 import asyncio
+import fcntl
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -335,7 +335,7 @@ def test_who_waited_for_an_answer_that_can_be_reused_is_not_refused(
 
 
 def test_entries_of_one_sqlite_are_as_late_as_their_commit(
-    ledger: Ledger, servers: tuple[Server, Server]
+    ledger: Ledger, servers: tuple[Server, Server], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever follows all books by time misses nothing of a charge that waited for the lock."""
     if not ledger.database.is_sqlite:
@@ -343,10 +343,18 @@ def test_entries_of_one_sqlite_are_as_late_as_their_commit(
     assert ledger.database.write_lock is not None
     _, server = servers
     order = ledger.order()
+    waits, flock = threading.Event(), fcntl.flock
+
+    def flock_seen(descriptor: int, how: int) -> None:
+        if not how & fcntl.LOCK_NB:
+            waits.set()
+        flock(descriptor, how)
+
     with ledger.database.write_lock.held():
+        monkeypatch.setattr(fcntl, "flock", flock_seen)
         waiting = threading.Thread(target=server.settle, args=(order,))
         waiting.start()
-        time.sleep(0.2)
+        assert waits.wait(60)
         until = now_microseconds()
     waiting.join()
     assert ledger.history.one(order.charge_id, analyst_id=None).created_at >= until

@@ -16,7 +16,7 @@ from app.errors import Conflict, DatasetClosed, IdempotencyConflict, NotFound
 from app.ledger.account import EVERYBODY
 from app.ledger.protocol import Charged, ChargeOrder
 from app.ledger.verify import verify
-from app.store import tables, withdrawals
+from app.store import connect, hot_postgres, tables, withdrawals
 from app.store.administration import Administration
 from app.store.connect import Database
 from app.store.old_versions import OldVersions
@@ -253,12 +253,28 @@ def test_a_charge_that_was_planned_before_is_refused_after(ledger: Ledger) -> No
 
 
 @contextmanager
+def unlimited() -> Iterator[None]:
+    """New connections wait for a lock, and hold one, for as long as the test needs: the ledger's
+    own limit is ten seconds, and a busy machine may take longer to bring everybody in line."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (connect, hot_postgres):
+            patch.setattr(module, "LOCK_TIMEOUT_MS", 0)
+            patch.setattr(module, "IDLE_IN_TRANSACTION_MS", 0)
+        yield
+
+
+@contextmanager
 def held(ledger: Ledger) -> Iterator[Callable[[int], None]]:
     """The book is locked by somebody else, until the end. Yields a wait until so many wait for
     it."""
     if ledger.database.is_sqlite:
         pytest.skip("SQLite has one writer at a time, and nobody waits for a row")
-    with ledger.database.engine.connect() as holder, ledger.database.engine.connect() as looker:
+    ledger.database.engine.dispose()
+    with (
+        unlimited(),
+        ledger.database.engine.connect() as holder,
+        ledger.database.engine.connect() as looker,
+    ):
         books = tables.books
         locked = select(books).where(books.c.id == ledger.dataset.book_id).with_for_update()
         holder.execute(locked)

@@ -8,18 +8,21 @@ with the row is larger than one of the table without it: 0.5 tells nothing, 1.0 
 import asyncio
 import itertools
 import math
+import os
+import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from statistics import NormalDist
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
 
 from tests.server import Person, World, card, made, new_key
 from tests.timing.questions import COLUMNS, HEADER, Json, large_workload, people, questions
 
+T = TypeVar("T")
 ONE = 77_777
 ROWS = 1000
 AUC_MAX = 0.6
@@ -101,8 +104,14 @@ def target(world: World) -> Target:
     return Target(world, analyst, *names)
 
 
-def asked(kind: str, dataset: str) -> Json:
-    where = only_one_row()
+def nobody() -> Json:
+    """A filter that no row of either table meets, and that nobody has asked with before."""
+    never_asked = {"column": "income", "op": ">=", "value": -next(_numbers) / 1000}
+    return {"all": [{"column": "id", "op": "==", "value": 0}, never_asked]}
+
+
+def asked(kind: str, dataset: str, where: Json | None = None) -> Json:
+    where = only_one_row() if where is None else where
     body = large_workload(where) if kind == "large workload" else questions(where)[kind]
     return {**body, "dataset": dataset, "fresh": True}
 
@@ -112,7 +121,7 @@ def alone(found: Target, kind: str, samples: int) -> float:
     client = found.world.client(found.analyst)
     times: dict[str, list[float]] = {name: [] for name in found.tables}
     for number in range(samples + 2):
-        for name in found.tables:
+        for name in shuffled(found.tables):
             question = asked(kind, name)
             begin = time.perf_counter()
             made(client.post("/v1/queries", json=question, headers={"Idempotency-Key": new_key()}))
@@ -125,12 +134,33 @@ def bursts(found: Target, kind: str, samples: int, size: int) -> tuple[float, fl
     """The AUC of the mean and of the last finishing time of bursts."""
     times: dict[str, list[tuple[float, float]]] = {name: [] for name in found.tables}
     for number in range(samples + 1):
-        for name in found.tables:
+        for name in shuffled(found.tables):
             measured = asyncio.run(_burst(found, [asked(kind, name) for _ in range(size)]))
             if number >= 1:
                 times[name].append((sum(measured) / size, max(measured)))
+    return _mean_and_last(found, times)
+
+
+def behind(found: Target, kind: str, samples: int, size: int) -> tuple[float, float]:
+    """The same for questions about nobody, asked while as many as there are lanes are answered
+    about the row: does the work of those show in the times of these?"""
+    times: dict[str, list[tuple[float, float]]] = {name: [] for name in found.tables}
+    lanes = os.cpu_count() or 1
+    for number in range(samples + 1):
+        for name in shuffled(found.tables):
+            about_the_row = [asked(kind, name) for _ in range(lanes)]
+            others = [asked(kind, name, nobody()) for _ in range(size)]
+            measured = asyncio.run(_burst(found, about_the_row + others))[lanes:]
+            if number >= 1:
+                times[name].append((sum(measured) / size, max(measured)))
+    return _mean_and_last(found, times)
+
+
+def _mean_and_last(
+    found: Target, times: dict[str, list[tuple[float, float]]]
+) -> tuple[float, float]:
     mean, last = (
-        auc(*([time[place] for time in times[name]] for name in found.tables)) for place in (0, 1)
+        auc(*([time[figure] for time in times[name]] for name in found.tables)) for figure in (0, 1)
     )
     return mean, last
 
@@ -156,8 +186,14 @@ def pairs(samples: int, first: Callable[[], Any], second: Callable[[], Any]) -> 
     """The AUC of two things that should take the same time, measured in turn."""
     times: tuple[list[float], list[float]] = ([], [])
     for _ in range(samples):
-        for measured, action in zip(times, (first, second), strict=True):
+        for measured, action in shuffled(((times[0], first), (times[1], second))):
             begin = time.perf_counter()
             action()
             measured.append(time.perf_counter() - begin)
     return auc(*times)
+
+
+def shuffled(two: tuple[T, T]) -> tuple[T, T]:
+    """In random order. With a fixed one, work that the server does now and then could fall in with
+    every second question, and look like a row."""
+    return two if secrets.randbits(1) else (two[1], two[0])

@@ -22,7 +22,7 @@ EDGES: Json = {
 }
 PURE: Json = {"privacy": {"epsilon": 0.001}}
 RHO: Json = {"privacy": {"rho": "0.00000001"}}
-DELTA: Json = {"privacy": {"epsilon": 0.5, "delta": 1e-7}}
+DELTA: Json = {"privacy": {"epsilon": 0.5, "delta": 1e-10}}
 
 
 def people(rows: int, *, one: int | None = None) -> list[tuple[Any, ...]]:

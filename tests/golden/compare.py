@@ -1,0 +1,30 @@
+"""Compares golden files with what the app makes now; imports nothing of the app."""
+
+import difflib
+from pathlib import Path
+
+FOLDER = Path(__file__).parent
+NAMES = (
+    "entries.txt",
+    "export.txt",
+    "messages.json",
+    "openapi.json",
+    "openapi_words.json",
+    "previews.json",
+    "responses.json",
+    "statements.txt",
+    "units.json",
+)
+LINES_MAX = 60  # that are shown of one file
+WIDTH = 400
+
+
+def difference(kept: Path, new: Path) -> str:
+    """How two versions of one file differ, for people; empty if they do not."""
+    before, after = (path.read_text().splitlines() if path.exists() else [] for path in (kept, new))
+    names = f"{kept.name}, kept", f"{kept.name}, now"
+    found = difflib.unified_diff(before, after, *names, n=1, lineterm="")
+    lines = [line if len(line) <= WIDTH else f"{line[:WIDTH]} ..." for line in found]
+    if len(lines) > LINES_MAX:
+        lines = [*lines[:LINES_MAX], f"... and {len(lines) - LINES_MAX} more lines"]
+    return "\n".join(lines)

@@ -1,0 +1,73 @@
+"""previews.json: what many questions would cost in each currency, and by which mechanism."""
+
+from typing import Any
+
+from tests.golden import queries
+from tests.golden.history import History
+from tests.golden.script import BOTH, COUNT, IN_EACH, LIMITS, ONE
+from tests.golden.text import digest
+
+Json = dict[str, Any]
+PREFIX = "preview of "
+SUMS = ("count", "sum", "mean", "variance", "ratio", "aggregates", "workload", "cdf", "persons")
+PRIVACIES: dict[str, Json] = {
+    "epsilon": ONE,
+    "delta": BOTH,
+    "rho": {"rho": "0.02", "delta": "1e-6"},
+    "half width": {"half_width": 12, "confidence": 0.9},
+}
+
+STREAMS: dict[str, Json] = {
+    "above threshold": {"kind": "above_threshold", "threshold": 90, "crossings": 3, "asks_max": 50},
+    "running count": {"kind": "running_count", "epochs_max": 12},
+}
+
+
+def previewed() -> dict[str, Json]:
+    """Bodies without their dataset."""
+    found: dict[str, Json] = {}
+    for name, (query, privacy, mechanism) in IN_EACH.items():
+        named = {} if mechanism is None else {"mechanism": mechanism}
+        found[name] = {"query": query, "privacy": privacy, **named}
+    for terms, privacy in PRIVACIES.items():
+        for name in SUMS:
+            found[f"{name} by {terms}"] = {"query": queries.SUMS[name], "privacy": privacy}
+        for name in ("mode", "top 2", "price", "min"):
+            found[f"{name} by {terms}"] = {"query": queries.CHOICES[name], "privacy": privacy}
+    found["iqr"] = {"query": queries.RANKS["iqr"], "privacy": ONE}
+    return found
+
+
+async def preview(history: History) -> None:
+    for currency in LIMITS:
+        dataset = {"dataset": f"people_{currency}"}
+        for name, body in previewed().items():
+            title = f"{PREFIX}{name} in {currency}"
+            await history.step(title, "POST /v1/queries/preview", {**dataset, **body}, who="ann")
+        for name, stream in STREAMS.items():
+            for terms, privacy in PRIVACIES.items():
+                body = {**dataset, "stream": stream, "privacy": privacy}
+                title = f"{PREFIX}{name} by {terms} in {currency}"
+                await history.step(title, "POST /v1/streams/preview", body, who="ann")
+    listed: list[Json] = [{"dataset": "by_city", "query": COUNT, "privacy": {"epsilon": 150}}] * 2
+    listed += [{**listed[0], "fresh": True}] * 3
+    await history.step(f"{PREFIX}a list", "POST /v1/queries/preview", listed, who="ann")
+
+
+def shortly(reply: Json) -> Json:
+    """A preview in a few lines: what is chosen, what it costs, and what else could serve."""
+    told = {name.removeprefix("body."): value for name, value in reply.items()}
+    if "alternatives" not in told:
+        return {name: told[name] for name in told if name not in ("request", "asked", "headers")}
+    others = told["alternatives"]
+    listed = others if isinstance(others, list) else []  # a very long one is its own digest
+    kinds = [f"{each['kind']}{'' if each['payable'] else ', not payable'}" for each in listed]
+    rest = ("groups", "cells", "reused", "fits", "remaining_after", "largest_epsilon", "bytes")
+    return {
+        "mechanism": told["mechanism"],
+        "price": {"charged": told["price"], "account": told["account_price"]},
+        "expected_error": told["expected_error"],
+        "alternatives": {"kinds": kinds, "digest": digest(others)},
+        "rest": {each: told[each] for each in rest} | {"theorem": digest(told["theorem"])},
+        "refusal": told["refusal"],
+    }

@@ -1,0 +1,31 @@
+"""Prices, statements, replies and the ledger's bytes are what they were: see `compare.NAMES`.
+
+Where a change is wanted, `python -m tests.golden` writes the files anew, and the commit says which
+lines changed and why.
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.golden.compare import FOLDER, NAMES, difference
+
+CHECKOUT = FOLDER.parents[1]
+
+
+@pytest.fixture(scope="module")
+def now(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The files as the app makes them now, in a process of its own: chance and time are fixed."""
+    folder = tmp_path_factory.mktemp("golden")
+    command = [sys.executable, "-m", "tests.golden", "--to", str(folder)]
+    done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return folder
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_differs(now: Path, name: str) -> None:
+    found = difference(FOLDER / name, now / name)
+    assert not found, f"\n{found}"
