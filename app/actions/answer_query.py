@@ -17,7 +17,7 @@ from app.actions.engine_data import EngineData
 from app.actions.long_run import LongRun, kept_alive
 from app.actions.planning_threads import PlanningThreads
 from app.actions.readiness import Readiness
-from app.actions.slots import STORE_SECONDS, Slot, Slots
+from app.actions.slots import STORE_SECONDS, Slot, Slots, Turn
 from app.caches import owned_by
 from app.datasets import Dataset
 from app.errors import AppError, EngineFailed, EngineUnavailable, StillRunning, TooManyRunning
@@ -33,6 +33,7 @@ from app.planning.plan import Plan, Planner
 
 WITHHELD = re.compile(r'\{"id":"[^"]*","status":"withheld",')
 INLINE_GROUPS_MAX = 16
+UNREAD = "cancelled before any data were read"
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,14 +168,16 @@ class AnswerQuery(Charging[Plan]):
         finally:
             slot.abandon()
 
-    async def _answer_in_slot(self, begun: Begun[Plan], run: LongRun, slot: Slot) -> Reply:
+    async def _answer_in_slot(self, begun: Begun[Plan], run: LongRun, slot: Slot | Turn) -> Reply:
         """Whether a cancelled question is given back depends on its public slot: no row is read
         before the slot begins."""
         if not await run.unless_cancelled(slot.begun):
-            return await self._give_back(begun, "cancelled before any data were read", self._soon)
+            return await self._give_back(begun, UNREAD, self._soon)
         work = slot.start(lambda: self._ask(begun, run))
         leaving = Leaving(self.release_grid_seconds, slot.first_seconds(self.release_grid_seconds))
         if not await run.unless_cancelled(work):
+            if slot.withdraw():
+                return await self._give_back(begun, UNREAD, self._soon)
             return await self._lose(begun, self._soon)
         if not await self._until_it_may_be_stored(begun, run, slot, leaving):
             return await self._lose(begun, self._soon)
@@ -188,7 +191,7 @@ class AnswerQuery(Charging[Plan]):
         return await self._record(begun, answer, leaving)
 
     async def _until_it_may_be_stored(
-        self, begun: Begun[Plan], run: LongRun, slot: Slot, leaving: Leaving
+        self, begun: Begun[Plan], run: LongRun, slot: Slot | Turn, leaving: Leaving
     ) -> bool:
         """Wait for the last grid step before the reply may leave; False if cancelled meanwhile.
 
@@ -204,7 +207,7 @@ class AnswerQuery(Charging[Plan]):
         spare = max(leaving.grid_seconds, STORE_SECONDS)
         return rung - spare <= taken or await run.unless_cancelled(seconds=rung - spare - taken)
 
-    def _slot(self, begun: Begun[Plan]) -> Slot:
+    def _slot(self, begun: Begun[Plan]) -> Slot | Turn:
         release, dataset = begun.plan.release, begun.dataset
         seconds = slot_seconds(
             release.work, dataset.card, dataset.source.engine, self.limits.slot_factor

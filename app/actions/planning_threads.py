@@ -4,12 +4,11 @@ Planning holds Python's interpreter lock, so more threads would not plan more. O
 thread at a time: somebody else's plain question never waits for more than one large plan.
 """
 
-import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from app.actions.slots import Line
+from app.actions.fair_threads import FairThreads
 from app.caches import owned_by
 from app.errors import TooManyRunning
 
@@ -21,12 +20,12 @@ class PlanningThreads:
     """Used from one event loop."""
 
     def __init__(self, threads: int = THREADS, waiting_each: int = 100) -> None:
-        self._line = Line("planning", threads, threads, lanes_each=max(1, threads - 1))
+        self._threads = FairThreads("planning", threads, threads_each=max(1, threads - 1))
         self._waiting_each = waiting_each
 
     async def run(self, analyst_id: str, work: Callable[[], T]) -> T:
         """In turn; what is cached meanwhile belongs to this analyst. Raises TooManyRunning."""
-        if self._line.waiting(analyst_id) >= self._waiting_each:
+        if self._threads.waiting(analyst_id) >= self._waiting_each:
             raise TooManyRunning(
                 f"{self._waiting_each} of your questions are waiting to be planned: ask again when "
                 "one of them is. Nothing was charged."
@@ -36,13 +35,13 @@ class PlanningThreads:
             with owned_by(analyst_id):
                 return work()
 
-        turn = self._line.arrive(analyst_id, math.inf)
+        planned = self._threads.submit(analyst_id, owned)
         try:
-            await turn.begun
-            return await turn.start(owned)
+            return await planned
         finally:
-            turn.abandon()
+            if not planned.done() or planned.cancelled():
+                self._threads.withdraw(analyst_id, planned)
 
     @property
     def pool(self) -> ThreadPoolExecutor:
-        return self._line.threads
+        return self._threads.pool

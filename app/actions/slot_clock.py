@@ -32,11 +32,8 @@ class Ticket:
 class SlotClock:
     """Pure bookkeeping in the caller's time; times never go back."""
 
-    def __init__(self, lanes: int, lanes_each: int | None = None) -> None:
-        """`lanes_each` is how many lanes one analyst may hold at a time."""
+    def __init__(self, lanes: int) -> None:
         self._free_at = [float("-inf")] * lanes
-        self._holders = [""] * lanes
-        self._lanes_each = lanes if lanes_each is None else lanes_each
         self._waiting: OrderedDict[str, deque[Ticket]] = OrderedDict()
 
     def arrive(self, now: float, analyst: str, seconds: float) -> Ticket:
@@ -62,14 +59,6 @@ class SlotClock:
             del self._waiting[ticket.analyst]
         return True
 
-    def release(self, ticket: Ticket, now: float) -> None:
-        """Free the lane at the real end of the work: only where times are not kept public."""
-        self._free_at[ticket.lane] = now
-
-    def waiting(self, analyst: str) -> int:
-        """How many questions of an analyst wait for a lane."""
-        return len(self._waiting.get(analyst, ()))
-
     def next_event(self, now: float) -> float | None:
         """When a lane is free next for what waits; None if nothing waits."""
         if not self._waiting:
@@ -77,30 +66,19 @@ class SlotClock:
         return min((at for at in self._free_at if at > now), default=None)
 
     def _begin_next(self, now: float) -> Ticket | None:
-        """Give the lane that is free first to whose turn it is."""
+        """Give the lane that is free first to the analyst whose turn it is."""
         if not self._waiting:
             return None
-        for lane in sorted(range(len(self._free_at)), key=self._free_at.__getitem__):
-            if self._free_at[lane] > now:
-                return None
-            for analyst, queue in self._waiting.items():
-                # A late call must not move the slot: it begins when the lane became free.
-                begins = max(self._free_at[lane], queue[0].arrived)
-                if self._lanes_held(analyst, begins) < self._lanes_each:
-                    return self._begin(lane, analyst, begins)
-        return None
-
-    def _begin(self, lane: int, analyst: str, begins: float) -> Ticket:
-        queue = self._waiting[analyst]
+        lane = min(range(len(self._free_at)), key=self._free_at.__getitem__)
+        if self._free_at[lane] > now:
+            return None
+        analyst, queue = next(iter(self._waiting.items()))
         ticket = queue.popleft()
         if queue:
             self._waiting.move_to_end(analyst)
         else:
             del self._waiting[analyst]
-        ticket.begins, ticket.lane = begins, lane
-        self._free_at[lane], self._holders[lane] = ticket.ends, analyst
+        # A late call must not move the slot: it begins when the lane became free.
+        ticket.begins, ticket.lane = max(self._free_at[lane], ticket.arrived), lane
+        self._free_at[lane] = ticket.ends
         return ticket
-
-    def _lanes_held(self, analyst: str, at: float) -> int:
-        held = zip(self._holders, self._free_at, strict=True)
-        return sum(holder == analyst and free_at > at for holder, free_at in held)

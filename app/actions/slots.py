@@ -9,23 +9,25 @@ Three rules keep private time out of what an analyst can see (decision 0040):
 
 Plain counts, other short questions, long ones and runs of many steps have lanes of their own, so
 that a count never waits behind somebody's minutes of work. With the time grid off there are no
-slots: a lane is free again when its work is done, and only the turns among analysts remain.
+slots: a thread takes the next work when it is free, and only the turns among analysts remain.
 """
 
 import asyncio
 import logging
 import math
-from collections import Counter, deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, TypeVar
 
+from app.actions.fair_threads import FairThreads
 from app.actions.slot_clock import SlotClock, Ticket
 
 QUICK_SECONDS = 0.01
 SHORT_SECONDS = 0.25
+# Quick slots side by side for each processor. On two processors 1,300 plain counts begin in a
+# second, and 4,500 are answered where nothing waits for slots: slots are mostly margin.
+QUICK_LANES = 4
 STORE_SECONDS = 0.01  # to store the answer at the end of the slot
 T = TypeVar("T")
 _log = logging.getLogger("bursar.slots")
@@ -42,8 +44,42 @@ class Lanes:
     spare_threads: int = 4  # for work that has overrun its slot
 
 
+class Turn:
+    """One question's turn where times are not kept public: it runs as soon as a thread is free."""
+
+    def __init__(self, threads: FairThreads, analyst: str) -> None:
+        self._threads = threads
+        self._analyst = analyst
+        self._work: asyncio.Future[Any] | None = None
+        self._arrived = asyncio.get_running_loop().time()
+        self.begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.begun.set_result(None)
+
+    def start(self, work: Callable[[], T]) -> "asyncio.Future[T]":
+        future = self._threads.submit(self._analyst, work)
+        future.add_done_callback(_look_at_error)
+        self._work = future
+        return future
+
+    def withdraw(self) -> bool:
+        """Take the work back; False if it has begun."""
+        return self._work is None or self._threads.withdraw(self._analyst, self._work)
+
+    def seconds_since_arrival(self) -> float:
+        return asyncio.get_running_loop().time() - self._arrived
+
+    def abandon(self) -> None:
+        """Give the turn up, if no work was started in it."""
+
+    def first_seconds(self, grid_seconds: float) -> float:
+        return 0.0
+
+    def progress(self, steps: int) -> int:
+        return 0
+
+
 class Slot:
-    """One question's turn. Everything about it is public but `overran`."""
+    """One question's slot on the public clock. Everything about it is public but `overran`."""
 
     def __init__(self, line: "Line", ticket: Ticket) -> None:
         self._line = line
@@ -52,24 +88,23 @@ class Slot:
         self.begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def start(self, work: Callable[[], T]) -> "asyncio.Future[T]":
-        """Run on a thread of the line. Without public times the lane is free when it ends."""
+        """Run on a thread of the line."""
         self._started = True
-        future = self._line.run(self._ticket.analyst, work)
-        future.add_done_callback(self._ended)
+        future = self._line.threads.submit(self._ticket.analyst, work)
+        future.add_done_callback(_look_at_error)
         return future
 
-    def _ended(self, future: "asyncio.Future[Any]") -> None:
-        if not future.cancelled():
-            future.exception()  # looked at, or the loop would log it, and its text may hold a value
-        self._line.done(self._ticket)
+    def withdraw(self) -> bool:
+        """Never: whether a thread has taken the work is private."""
+        return False
 
     def seconds_since_arrival(self) -> float:
         return asyncio.get_running_loop().time() - self._ticket.arrived
 
     def abandon(self) -> None:
         """Give the turn up, if no work was started in it."""
-        if not self._started and not self._line.withdraw(self._ticket):
-            self._line.done(self._ticket)
+        if not self._started:
+            self._line.withdraw(self._ticket)
 
     def first_seconds(self, grid_seconds: float) -> float:
         """How long after its arrival the reply may leave at the earliest: a point of the grid."""
@@ -79,26 +114,27 @@ class Slot:
         return math.ceil(taken / grid_seconds - 1e-9) * grid_seconds
 
     def progress(self, steps: int) -> int:
-        """How many steps a run of so many shows: the public share of its slot, never its own."""
+        """How many of these steps a run shows: the public share of its slot, never its own."""
         begins = self._ticket.begins
-        if begins is None or not math.isfinite(self._ticket.seconds):
+        if begins is None:
             return 0
         share = (asyncio.get_running_loop().time() - begins) / self._ticket.seconds
         return int(min(max(share, 0.0), 1.0) * steps)
 
 
-class Line:
-    """The questions of one kind: a clock, its threads, and a timer for the next slot."""
+def _look_at_error(future: "asyncio.Future[Any]") -> None:
+    """Or the event loop would log it, and its text may hold a value."""
+    if not future.cancelled():
+        future.exception()
 
-    def __init__(
-        self, name: str, lanes: int, threads: int, *, lanes_each: int | None = None
-    ) -> None:
-        self.threads = ThreadPoolExecutor(threads, thread_name_prefix=name)
+
+class Line:
+    """The questions of one kind: threads, a clock, and a timer for the next slot."""
+
+    def __init__(self, name: str, lanes: int, threads: int) -> None:
         # Overruns of one analyst never take the last thread from the others.
-        self._threads_each = threads - 1 if threads > 2 else threads
-        self._running: Counter[str] = Counter()
-        self._queued: dict[str, deque[tuple[Callable[[], Any], asyncio.Future[Any]]]] = {}
-        self._clock = SlotClock(lanes, lanes_each)
+        self.threads = FairThreads(name, threads, threads - 1 if threads > 2 else threads)
+        self._clock = SlotClock(lanes)
         self._slots: dict[int, Slot] = {}
         self._timer: asyncio.TimerHandle | None = None
 
@@ -110,55 +146,11 @@ class Line:
         self._advance(now)
         return slot
 
-    def run(self, analyst: str, work: Callable[[], T]) -> "asyncio.Future[T]":
-        """On a thread, as soon as the analyst may hold one more."""
-        result: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._queued.setdefault(analyst, deque()).append((work, result))
-        self._run_queued(analyst)
-        return result
-
-    def _run_queued(self, analyst: str) -> None:
-        queue = self._queued.get(analyst)
-        while queue and self._running[analyst] < self._threads_each:
-            work, result = queue.popleft()
-            self._running[analyst] += 1
-            future = asyncio.wrap_future(self.threads.submit(work))
-            future.add_done_callback(partial(self._ran, analyst, result))
-        if not queue:
-            self._queued.pop(analyst, None)
-
-    def _ran(
-        self, analyst: str, result: "asyncio.Future[Any]", future: "asyncio.Future[Any]"
-    ) -> None:
-        self._running[analyst] -= 1
-        if not self._running[analyst]:
-            del self._running[analyst]
-        error = None if future.cancelled() else future.exception()
-        if result.done():
-            pass  # nobody waits for it any more
-        elif future.cancelled():
-            result.cancel()
-        elif error is not None:
-            result.set_exception(error)
-        else:
-            result.set_result(future.result())
-        self._run_queued(analyst)
-
-    def waiting(self, analyst: str) -> int:
-        return self._clock.waiting(analyst)
-
-    def withdraw(self, ticket: Ticket) -> bool:
+    def withdraw(self, ticket: Ticket) -> None:
+        """Take a waiting slot out; one that has begun runs its time."""
         self._advance(asyncio.get_running_loop().time())
-        withdrawn = self._clock.withdraw(ticket)
-        if withdrawn:
+        if self._clock.withdraw(ticket):
             del self._slots[id(ticket)]
-        return withdrawn
-
-    def done(self, ticket: Ticket) -> None:
-        if ticket.begins is not None and math.isinf(ticket.seconds):
-            now = asyncio.get_running_loop().time()
-            self._clock.release(ticket, now)
-            self._advance(now)
 
     def _advance(self, now: float) -> None:
         for ticket in self._clock.advance(now):
@@ -169,7 +161,7 @@ class Line:
             self._timer.cancel()
             self._timer = None
         at = self._clock.next_event(now)
-        if at is not None and math.isfinite(at):
+        if at is not None:
             self._timer = asyncio.get_running_loop().call_at(at, self._wake)
 
     def _wake(self) -> None:
@@ -189,7 +181,7 @@ class Slots:
         self._stepped = Line("learner", lanes.stepped, lanes.stepped + spare)
         self.overruns = 0
 
-    def arrive(self, analyst: str, seconds: float, *, stepped: bool = False) -> Slot:
+    def arrive(self, analyst: str, seconds: float, *, stepped: bool = False) -> Slot | Turn:
         """A slot of this public duration; it begins when `begun` is done."""
         if stepped:
             line = self._stepped
@@ -197,7 +189,7 @@ class Slots:
             line = self._quick
         else:
             line = self._short if seconds <= SHORT_SECONDS else self._long
-        return line.arrive(analyst, seconds if self._public else math.inf)
+        return line.arrive(analyst, seconds) if self._public else Turn(line.threads, analyst)
 
     def overran(self, kind: str) -> None:
         """Shown to the operator; the kind of question is public, how long it took is not."""
@@ -206,12 +198,12 @@ class Slots:
 
     @property
     def pools(self) -> list[ThreadPoolExecutor]:
-        return [line.threads for line in (self._quick, self._short, self._long, self._stepped)]
+        return [line.threads.pool for line in (self._quick, self._short, self._long, self._stepped)]
 
 
 def lanes_for(processors: int, workers: int, *, public: bool) -> Lanes:
-    """As many slots side by side as this worker has processors, and twice as many quick ones, whose
-    slots are mostly margin. Without public times the threads themselves are the limit, as the
-    operating system shares the processors."""
+    """As many slots side by side as this worker has processors, and QUICK_LANES times as many quick
+    ones. Without public times the threads themselves are the limit, as the operating system shares
+    the processors."""
     own = max(1, processors // workers)
-    return Lanes(2 * own, own, own, own) if public else Lanes(8, 8, 4, 2, spare_threads=0)
+    return Lanes(QUICK_LANES * own, own, own, own) if public else Lanes(8, 8, 4, 2, spare_threads=0)

@@ -13,11 +13,9 @@ from app.ledger.leaving import Leaving
 Arrival = tuple[float, str, float]
 
 
-def slots(
-    arrivals: list[Arrival], lanes: int, *, late: float = 0.0, lanes_each: int | None = None
-) -> list[Ticket]:
+def slots(arrivals: list[Arrival], lanes: int, *, late: float = 0.0) -> list[Ticket]:
     """The ticket of each arrival, once all have begun; the clock is looked at so much too late."""
-    clock = SlotClock(lanes, lanes_each)
+    clock = SlotClock(lanes)
     tickets = []
     for now, analyst, seconds in arrivals:
         clock.advance(now)
@@ -90,12 +88,6 @@ def test_analysts_take_turns_however_many_questions_one_has() -> None:
     assert [ticket.begins for ticket in slots(alternating, lanes=1)] == [0, 1, 3, 2, 4, 5]
 
 
-def test_an_analyst_holds_no_more_lanes_than_allowed() -> None:
-    found = [(0.0, "busy", 10.0)] * 3 + [(1.0, "other", 1.0)]
-    begins = [ticket.begins for ticket in slots(found, lanes=2, lanes_each=1)]
-    assert begins == [0.0, 10.0, 20.0, 1.0]
-
-
 def test_a_question_that_is_withdrawn_takes_no_slot() -> None:
     clock = SlotClock(1)
     first, second, third = (clock.arrive(0.0, "a", 5.0) for _ in range(3))
@@ -105,16 +97,6 @@ def test_a_question_that_is_withdrawn_takes_no_slot() -> None:
     assert not clock.withdraw(first)
     clock.advance(5.0)
     assert third.begins == 5.0
-
-
-def test_without_public_times_a_lane_is_free_when_its_work_is_done() -> None:
-    clock = SlotClock(1)
-    first, second = (clock.arrive(0.0, "a", float("inf")) for _ in range(2))
-    clock.advance(100.0)
-    assert (first.begins, second.begins) == (0.0, None)
-    clock.release(first, 3.0)
-    clock.advance(100.0)
-    assert second.begins == 3.0
 
 
 @pytest.mark.parametrize(

@@ -47,16 +47,17 @@ answer_query.Leaving = lambda *seconds: AT_ONCE
 )
 # A delay that a slot hides, and that adds up in a queue. An overrun that no slot hides.
 SHORT_DELAY, OVERRUN = 0.03, 0.6
-# The queue is worked off by real time, which counts towards every reply behind it.
+# Two threads work the queue off by real time, which counts towards every reply behind it.
 REAL_QUEUE = (
     ROW_TAKES_TIME.format(seconds=SHORT_DELAY)
     + """
-import math
 from app.actions import answer_query, slots
 from app.ledger.leaving import Leaving
 arrive = slots.Line.arrive
-slots.Line.arrive = lambda self, analyst, seconds: arrive(self, analyst, math.inf)
-slots.Slot.first_seconds = lambda self, grid_seconds: 0.0
+def arrive_in_real_time(self, analyst, seconds):
+    self.threads._threads = self.threads._threads_each = 2
+    return slots.Turn(self.threads, analyst)
+slots.Line.arrive = arrive_in_real_time
 answer_query.Leaving = lambda grid_seconds, *first: Leaving(grid_seconds)
 """
 )
@@ -64,25 +65,19 @@ answer_query.Leaving = lambda grid_seconds, *first: Leaving(grid_seconds)
 OVERRUN_DELAYS = (
     ROW_TAKES_TIME.format(seconds=OVERRUN)
     + """
-import asyncio, math
+import asyncio
 from app.actions import slots
-arrive, planned = slots.Line.arrive, {}
-def arrive_for_long(self, analyst, seconds):
-    slot = arrive(self, analyst, math.inf)
-    planned[slot._ticket] = seconds
-    return slot
-def done(self, ticket):
-    loop = asyncio.get_running_loop()
-    ends = ticket.begins + (0.0 if math.isinf(planned[ticket]) else planned[ticket])
+start = slots.Slot.start
+def start_and_hold(self, work):
+    loop, line, ticket = asyncio.get_running_loop(), self._line, self._ticket
+    line._clock._free_at[ticket.lane] = loop.time() + 1000
     def release():
-        self._clock.release(ticket, loop.time())
-        self._advance(loop.time())
-    loop.call_at(max(ends, loop.time()), release)
-def first_seconds(self, grid_seconds):
-    taken = self._ticket.begins + planned[self._ticket] - self._ticket.arrived
-    return math.ceil(taken / grid_seconds) * grid_seconds
-slots.Line.arrive, slots.Line.done = arrive_for_long, done
-slots.Slot.first_seconds = first_seconds
+        line._clock._free_at[ticket.lane] = loop.time()
+        line._advance(loop.time())
+    future = start(self, work)
+    future.add_done_callback(lambda _: loop.call_at(max(ticket.ends, loop.time()), release))
+    return future
+slots.Slot.start = start_and_hold
 """
 )
 
