@@ -11,55 +11,55 @@ from threading import Lock
 
 from starlette.types import ASGIApp
 
-from app.actions.answer_query import AnswerLimits, AnswerQuery
-from app.actions.append_epoch import AppendEpoch
-from app.actions.ask_stream import AskStream
-from app.actions.background import Background
-from app.actions.book_losses import BookLosses
-from app.actions.cancel_query import CancelQuery
-from app.actions.clear_versions import ClearVersions
-from app.actions.grant_budget import GrantBudget
-from app.actions.open_stream import OpenStream
-from app.actions.planning_threads import PlanningThreads
-from app.actions.preview_queries import PreviewQueries
-from app.actions.preview_stream import PreviewStream
-from app.actions.readiness import Readiness
-from app.actions.reconcile_ledger import ReconcileLedger
-from app.actions.refresh_dataset import RefreshDataset
-from app.actions.register_dataset import RegisterDataset
-from app.actions.slots import Slots, lanes_for
-from app.actions.trace_tradeoff import TraceTradeoff
-from app.actions.verify_ledger import VerifyLedger
-from app.actions.withdraw_dataset import WithdrawDataset
-from app.api.application import make_application
-from app.api.services import Services
-from app.api.sockets import GuardedProtocol, SocketLimits
+from app.actions.asking.ask_query import AnswerLimits, AnswerQuery
+from app.actions.asking.ask_stream import AskStream
+from app.actions.asking.cancel_query import CancelQuery
+from app.actions.asking.open_stream import OpenStream
+from app.actions.asking.preview_queries import PreviewQueries
+from app.actions.asking.preview_stream import PreviewStream
+from app.actions.asking.readiness import Readiness
+from app.actions.budgets.book_losses import BookLosses
+from app.actions.budgets.grant_budget import GrantBudget
+from app.actions.budgets.reconcile_ledger import ReconcileLedger
+from app.actions.budgets.trace_tradeoff import TraceTradeoff
+from app.actions.budgets.verify_ledger import VerifyLedger
+from app.actions.datasets.append_epoch import AppendEpoch
+from app.actions.datasets.clear_versions import ClearVersions
+from app.actions.datasets.refresh_dataset import RefreshDataset
+from app.actions.datasets.register_dataset import RegisterDataset
+from app.actions.datasets.withdraw_dataset import WithdrawDataset
+from app.actions.scheduling.background import Background
+from app.actions.scheduling.planning_threads import PlanningThreads
+from app.actions.scheduling.slots import Slots, lanes_for
+from app.api.http.application import make_application
+from app.api.http.services import Services
+from app.api.http.sockets import GuardedProtocol, SocketLimits
 from app.engines import ENGINES, load_engine
-from app.engines.connect import Limits
-from app.engines.connections import Unusable, read_connections
-from app.engines.public_tables import FilePublicTables
+from app.engines.files.connect import Limits
+from app.engines.files.public_tables import FilePublicTables
+from app.engines.remote.connections import Unusable, read_connections
 from app.errors import Invalid, StoreUnavailable
-from app.interfaces import Engine
-from app.mechanisms.sampling import SystemNoise
-from app.planning.opening import StreamPlanner
+from app.mechanisms.sampling.system import SystemNoise
 from app.planning.plan import Planner
+from app.planning.stream_request import StreamPlanner
+from app.ports import Engine
 from app.settings import Settings, SettingsError
 from app.stopping import Stopping
 from app.store.administration import Administration, install
+from app.store.analysts import People
 from app.store.budgets import Budgets
 from app.store.catalogue import Catalogue
 from app.store.connect import Database
-from app.store.datasets import Datasets
-from app.store.history import History
+from app.store.datasets.datasets import Datasets
+from app.store.datasets.old_versions import OldVersions
+from app.store.datasets.withdrawals import Withdrawals
+from app.store.encryption import KeySeal
+from app.store.history.history import History
+from app.store.history.streams import Streams
 from app.store.migrate import check_current, migrate
-from app.store.old_versions import OldVersions
-from app.store.people import People
-from app.store.reconciling import Reconciling
-from app.store.sealing import KeySeal
-from app.store.standing import Standing, open_anchors
-from app.store.streams import Streams
-from app.store.withdrawals import Withdrawals
-from app.store.writer import Writer
+from app.store.rollback.reconcile import Reconciling
+from app.store.rollback.standing import Standing, open_anchors
+from app.store.writer.writer import Writer
 
 PREPARING_THREADS = 4
 SWITCH_SECONDS = 0.0005

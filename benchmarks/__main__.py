@@ -13,8 +13,8 @@ from pathlib import Path
 import psycopg
 
 from benchmarks import charged_count, charges, choices, crowding, graphs, questions, ranks, scale
-from benchmarks.servers import TOP
-from benchmarks.table import Row, write
+from benchmarks.harness.servers import TOP
+from benchmarks.harness.table import Row, write
 from tests.postgres import PostgresServer
 
 

@@ -18,17 +18,17 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from app.actions.engine_data import EngineData
+from app.actions.asking.engine_data import EngineData
 from app.demo import census
 from app.demo.cards import CENSUS, RAND_HIE
-from app.mechanisms.sampling import SystemNoise
+from app.mechanisms.sampling.system import SystemNoise
 from app.planning.plan import make_plan
-from app.planning.question import Question
-from app.queries.order_window import order_windows
-from app.queries.ranks import ShareRank
+from app.planning.request import Question
+from app.queries.shapes.ranks.rank import ShareRank
+from app.queries.shapes.ranks.window import order_windows
+from benchmarks.harness.servers import TOP
+from benchmarks.harness.svg import Chart, Line, drawn
 from benchmarks.prepared import Bench, card_of, prepared
-from benchmarks.servers import TOP
-from benchmarks.svg import Chart, Line, drawn
 
 RUNS = 41
 EPSILONS = ["0.1", "0.2", "0.5", "1", "2", "5"]

@@ -11,14 +11,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 
-from app.datasets import Card, Dataset, Source, Version
-from app.engines.connect import Limits, connect_to_ingest
-from app.engines.duckdb import DuckDBEngine
-from app.engines.paths import SourceFiles
-from app.engines.prepare import version_path
-from app.engines.sources import source_digest
-from benchmarks.made_up import COLUMNS, REGIONS, write
-from benchmarks.table import Row
+from app.data.card import Card, Dataset, Source, Version
+from app.engines.files.connect import Limits, connect_to_ingest
+from app.engines.files.duckdb import DuckDBEngine
+from app.engines.files.paths import SourceFiles
+from app.engines.files.prepare import version_path
+from app.engines.files.sources import source_digest
+from benchmarks.harness.made_up import COLUMNS, REGIONS, write
+from benchmarks.harness.table import Row
 
 ROWS_MAX = 10_000_000
 KEPT = 3

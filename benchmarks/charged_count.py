@@ -16,9 +16,9 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from benchmarks.barest import barest
-from benchmarks.servers import TOP, bare, bursar
-from benchmarks.table import Row
+from benchmarks.harness.barest import barest
+from benchmarks.harness.servers import TOP, bare, bursar
+from benchmarks.harness.table import Row
 
 ROUNDS = 3
 SECONDS = 2.0
@@ -64,7 +64,7 @@ def load(port: int, path: str, key: str, clients: int, bodies: list[str], run: s
         "run": run,
     }
     done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.load"],
+        [sys.executable, "-m", "benchmarks.harness.load"],
         cwd=TOP,
         input=json.dumps(job),
         capture_output=True,

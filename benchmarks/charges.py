@@ -20,23 +20,23 @@ from sqlalchemy import Connection, Table, insert
 
 from app.accounting.loss import Loss
 from app.accounting.losses import gaussian_loss, pure_loss
-from app.accounting.rounding import PICO
-from app.accounting.terms import Wish
-from app.datasets import Card, Dataset, Source, Version
+from app.accounting.rules.terms import Wish
+from app.accounting.units import PICO
+from app.data.card import Card, Dataset, Source, Version
 from app.ledger.chain import FIRST_PREVIOUS, Book
+from app.ledger.orders import Charged, ChargeOrder
 from app.ledger.precondition import MUST_BE_NEW
-from app.ledger.protocol import Charged, ChargeOrder
 from app.names import new_id
 from app.store import tables
 from app.store.administration import Administration, install
 from app.store.budgets import Budgets
 from app.store.connect import Database
-from app.store.hot import HotConnection
 from app.store.migrate import migrate
-from app.store.open_hot import open_hot
-from app.store.settle import settle
-from app.store.statements import statements
-from benchmarks.table import Row
+from app.store.writer.batch import settle
+from app.store.writer.connection import HotConnection
+from app.store.writer.open_connection import open_hot
+from app.store.writer.statements import statements
+from benchmarks.harness.table import Row
 
 HISTORIES = {"0 entries": 0, "10^4 entries": 10_000, "10^6 entries": 1_000_000}
 ROUNDS = 400

@@ -8,12 +8,12 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from app.datasets import Card
-from app.mechanisms.sampling import SystemNoise
+from app.data.card import Card
+from app.mechanisms.sampling.system import SystemNoise
 from app.planning.plan import make_plan
-from app.planning.question import Question
+from app.planning.request import Question
 from app.queries.candidates import CANDIDATES_MAX
-from benchmarks.table import Row
+from benchmarks.harness.table import Row
 
 COUNT = CANDIDATES_MAX
 LIMIT_MS = 100.0

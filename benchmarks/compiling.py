@@ -5,14 +5,14 @@ from collections.abc import Iterator
 from statistics import median
 from typing import Any
 
-from app.datasets import Card
-from app.engines import sql
-from app.engines.layout import Layout
+from app.data.card import Card
+from app.engines.sql import tally_statement
+from app.engines.sql.layout import Layout
 from app.planning.plan import make_plan
-from app.planning.question import Question
-from benchmarks.made_up import CARD
+from app.planning.request import Question
+from benchmarks.harness.made_up import CARD
+from benchmarks.harness.table import Row
 from benchmarks.prepared import card_of
-from benchmarks.table import Row
 
 LIMIT_US = 2000.0
 TRIES = 101
@@ -35,8 +35,8 @@ def _taken(query: dict[str, Any], card: Card) -> Iterator[float]:
             "query": {**query, "where": where},
             "privacy": {"epsilon": f"0.01{number:03d}"},
         }
-        sql._rendered.cache_clear()  # or the statement would be one that was kept
+        tally_statement._rendered.cache_clear()  # or the statement would be one that was kept
         begin = time.perf_counter()
         plan = make_plan(Question.model_validate(asked), card, frozenset({"pure"}))
-        sql.render(layout, plan.release.tally)
+        tally_statement.render(layout, plan.release.tally)
         yield time.perf_counter() - begin

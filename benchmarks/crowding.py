@@ -21,8 +21,8 @@ import psutil
 
 from app.demo import census
 from app.demo.cards import CENSUS
-from benchmarks.servers import Bursar, served
-from benchmarks.table import Row
+from benchmarks.harness.servers import Bursar, served
+from benchmarks.harness.table import Row
 
 MOST = 100_000  # candidates, bins or groups in one question
 BODY_BYTES = 4_000_000

@@ -13,13 +13,13 @@ from statistics import median
 
 import duckdb
 
-from app.actions.engine_data import EngineData
-from app.datasets import Card
-from app.mechanisms.sampling import SystemNoise
+from app.actions.asking.engine_data import EngineData
+from app.data.card import Card
+from app.mechanisms.sampling.system import SystemNoise
 from app.planning.plan import make_plan
-from app.planning.question import Question
+from app.planning.request import Question
+from benchmarks.harness.table import Row
 from benchmarks.prepared import Bench, prepared
-from benchmarks.table import Row
 
 EDGES = 1_000_000
 LIMIT_SECONDS = 60.0

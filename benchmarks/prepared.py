@@ -8,10 +8,10 @@ from typing import Any
 
 import duckdb
 
-from app.datasets import Card, Dataset, Source, Version
-from app.engines.connect import Limits, connect_to_ask
-from app.engines.duckdb import DuckDBEngine
-from app.engines.prepare import version_path
+from app.data.card import Card, Dataset, Source, Version
+from app.engines.files.connect import Limits, connect_to_ask
+from app.engines.files.duckdb import DuckDBEngine
+from app.engines.files.prepare import version_path
 
 
 @dataclass(frozen=True, slots=True)

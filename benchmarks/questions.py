@@ -17,16 +17,16 @@ from typing import Any
 import duckdb
 import opendp.prelude as dp
 
-from app.datasets import Card
+from app.data.card import Card
 from app.demo import census
 from app.demo.cards import CENSUS
-from app.engines.layout import Layout
-from app.engines.sql import render
-from app.mechanisms.sampling import SystemNoise
+from app.engines.sql.layout import Layout
+from app.engines.sql.tally_statement import render
+from app.mechanisms.sampling.system import SystemNoise
 from app.planning.plan import Plan, make_plan
-from app.planning.question import Question
+from app.planning.request import Question
+from benchmarks.harness.table import Row
 from benchmarks.prepared import Bench, card_of, prepared
-from benchmarks.table import Row
 
 SCALAR_MS, GROUPS_MS = 2.0, 1000.0
 SCALARS: dict[str, tuple[dict[str, Any], str, int]] = {  # the query, the currency, the draws

@@ -19,11 +19,11 @@ from typing import Any
 
 import duckdb
 
-from app.engines.connect import Limits, connect_to_ask
+from app.engines.files.connect import Limits, connect_to_ask
 from benchmarks import bounding, compiling
-from benchmarks.made_up import CARD, write
-from benchmarks.servers import TOP, Bursar, served
-from benchmarks.table import Row
+from benchmarks.harness.made_up import CARD, write
+from benchmarks.harness.servers import TOP, Bursar, served
+from benchmarks.harness.table import Row
 
 SIZES = (1_000_000, 10_000_000, 100_000_000)
 GOALS_AT = 100_000_000

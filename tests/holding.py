@@ -9,7 +9,7 @@ from pathlib import Path
 
 _RUN = """
 import pathlib, time
-from app.mechanisms.gradient_descent import GradientRelease
+from app.mechanisms.learning.gradient_descent import GradientRelease
 noisy_sum = GradientRelease.noisy_sum
 def may_go_on(step):
     try:
@@ -27,7 +27,7 @@ GradientRelease.noisy_sum = held
 _STATEMENT = """
 import pathlib
 import duckdb
-from app.engines.duckdb import DuckDBAsking
+from app.engines.files.duckdb import DuckDBAsking
 place, rows = pathlib.Path({path!r}), DuckDBAsking.rows
 def endless(self, statement):
     if place.exists():

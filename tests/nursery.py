@@ -3,7 +3,7 @@
 Importing takes nearly all of a server's start, and the tests start hundreds. A forked server is as
 real as another: a process in a session of its own, with its own environment, that runs the same
 `main` and is killed, stopped and waited for by its number. What a process decides for itself while
-it imports, it decides again (`_be_another`); tests/test_nursery.py looks for anything forgotten.
+it imports, it decides again (`_be_another`); test_nursery.py looks for anything forgotten.
 """
 
 import atexit
@@ -109,7 +109,7 @@ def main() -> None:
     import uvicorn.protocols.http.httptools_impl
     import uvicorn.supervisors  # noqa: F401
 
-    import app.engines.duckdb
+    import app.engines.files.duckdb
     import app.main  # noqa: F401
     from app.cli import main as bursard
 
@@ -160,8 +160,8 @@ class Children:
 def _be_another(order: dict[str, Any]) -> None:
     """In the child: be what a program started by itself would be."""
     import app.api.queries
-    import app.engines.connect
-    import app.faults
+    import app.engines.files.connect
+    import app.fault_points
     import app.names
 
     os.setsid()
@@ -177,8 +177,8 @@ def _be_another(order: dict[str, Any]) -> None:
     # What was decided while importing
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     armed, _, action = os.environ.get("BURSAR_FAULT", "").partition("=")
-    app.faults.ARMED, app.faults.ACTION = armed, action
+    app.fault_points.ARMED, app.fault_points.ACTION = armed, action
     vars(app.api.queries)["ARMED"] = armed  # which has a copy
     app.names._PROCESS = secrets.token_bytes(5)
     app.names._COUNTER = itertools.count(secrets.randbits(30))
-    app.engines.connect._PROCESS = f"{os.getpid()}-{secrets.token_hex(4)}"
+    app.engines.files.connect._PROCESS = f"{os.getpid()}-{secrets.token_hex(4)}"

@@ -1,10 +1,10 @@
 """The mathematics of loss: units, and one stop rule for each currency an account can have."""
 
-from app.accounting.basic import BasicRule
-from app.accounting.concentrated import ConcentratedRule
-from app.accounting.gaussian_rule import GaussianRule
-from app.accounting.renyi import RenyiRule
-from app.accounting.rule import Rule
+from app.accounting.rules.basic import BasicRule
+from app.accounting.rules.gdp import GaussianRule
+from app.accounting.rules.renyi import RenyiRule
+from app.accounting.rules.rule import Rule
+from app.accounting.rules.zcdp import ConcentratedRule
 
 COMPOSITION_RULES: dict[str, Rule] = {
     "pure": BasicRule(currency="pure", spends_delta=False),

@@ -1,6 +1,6 @@
 """The loss of one release, as every currency reads it.
 
-An account adds up only what its currency counts (`rules.py`), so a loss says the same release in
+An account adds up only what its currency counts (`rules/`), so a loss says the same release in
 several ways, each a true statement of its own:
 
     epsilon, delta   the promise: (epsilon, delta)-private, for basic composition
@@ -22,9 +22,9 @@ from typing import Any
 
 from typing_extensions import override
 
-from app.accounting.orders import ORDERS
+from app.accounting.curves.orders import ORDERS
 from app.accounting.precise import INFINITE
-from app.accounting.rounding import ATTO, PICO, wire
+from app.accounting.units import ATTO, PICO, wire
 
 Curve = tuple[int, ...]
 NO_CURVE: Curve = (INFINITE,) * len(ORDERS)

@@ -9,7 +9,7 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import partial
 
-from app.accounting.curve_units import (
+from app.accounting.curves.curve_units import (
     bounded_range_curve,
     bounded_range_rho,
     discrete_laplace_curve,
@@ -19,11 +19,11 @@ from app.accounting.curve_units import (
     pure_rho,
     randomized_response_curve,
 )
-from app.accounting.gaussian_rule import pure_mu_squared
+from app.accounting.curves.orders import QUARTERS
 from app.accounting.loss import Curve, Loss
-from app.accounting.orders import QUARTERS
 from app.accounting.precise import INFINITE, decimal
-from app.accounting.rounding import ATTO, PICO
+from app.accounting.rules.gdp import pure_mu_squared
+from app.accounting.units import ATTO, PICO
 from app.caches import owned_cache
 
 KEPT = 4096

@@ -9,7 +9,7 @@ taken off before a limit rounds down. A formula used here must keep its absolute
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, localcontext
 from fractions import Fraction
 
-from app.accounting.rounding import PICO, UNITS_MAX
+from app.accounting.units import PICO, UNITS_MAX
 
 CONTEXT = Context(prec=40, Emax=10**9, Emin=-(10**9))
 GUARD = Decimal("1e-20")

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
-from app.accounting import curves
-from app.accounting.conversion import epsilon_at
+from app.accounting.curves import renyi_curves
+from app.accounting.curves.conversion import epsilon_at
+from app.accounting.curves.orders import ORDERS
+from app.accounting.curves.sampled import replaced_discrete_gaussian, sampled_discrete_gaussian
 from app.accounting.loss import Loss
-from app.accounting.orders import ORDERS
 from app.accounting.precise import CONTEXT, decimal
-from app.accounting.sampled import replaced_discrete_gaussian, sampled_discrete_gaussian
 
 # Every order gives a true epsilon; these are looked at for the least.
 _LOOKED_AT = tuple(
@@ -58,4 +58,4 @@ class SampledSteps:
         return epsilon_at(self.divergence(order), order, delta)
 
     def loss(self, promise: tuple[int, int]) -> Loss:
-        return Loss(*promise, curve=lambda: curves.on_grid(self.divergence))
+        return Loss(*promise, curve=lambda: renyi_curves.on_grid(self.divergence))

@@ -7,10 +7,10 @@ from fastapi import APIRouter, Depends, Query, Response
 from pydantic import BaseModel, Field
 
 from app.access import Analyst, Key, Role
-from app.api.body import Parsed, body
-from app.api.openapi import documented, problems
-from app.api.principal import Admin, Given
-from app.api.wire import (
+from app.api.http.json_body import Parsed, body
+from app.api.http.openapi import documented, problems
+from app.api.http.principal import Admin, Given
+from app.api.http.wire import (
     CursorIn,
     Limit,
     Reason,

@@ -9,17 +9,17 @@ from pydantic import BaseModel, BeforeValidator, Field
 from starlette.concurrency import run_in_threadpool
 
 from app.access import Principal, Role, holder_of
-from app.accounting.curve_rule import STAR_WEIGHT
-from app.accounting.orders import ORDERS
-from app.accounting.rounding import ATTO, PICO, wire
-from app.accounting.spending import Spend
-from app.accounting.terms import Wish
-from app.api.body import Parsed, body
-from app.api.entity_tags import etag, has_seen, precondition
-from app.api.openapi import documented, problems
-from app.api.principal import Admin, Anyone, AnyoneHot, Given
-from app.api.services import Services
-from app.api.wire import (
+from app.accounting.curves.orders import ORDERS
+from app.accounting.rules.curved import STAR_WEIGHT
+from app.accounting.rules.spending import Spend
+from app.accounting.rules.terms import Wish
+from app.accounting.units import ATTO, PICO, wire
+from app.api.http.entity_tags import etag, has_seen, precondition
+from app.api.http.json_body import Parsed, body
+from app.api.http.openapi import documented, problems
+from app.api.http.principal import Admin, Anyone, AnyoneHot, Given
+from app.api.http.services import Services
+from app.api.http.wire import (
     AmountResponse,
     CursorIn,
     DeltaOrZero,
@@ -31,12 +31,12 @@ from app.api.wire import (
     json_response,
 )
 from app.caches import owned_by
-from app.datasets import Dataset
+from app.data.card import Dataset
 from app.errors import AccessError, NotFound
 from app.ledger.account import EVERYBODY, Account
 from app.ledger.records import Budget
 from app.planning.cells import cell_labels
-from app.planning.question import Epsilon, Question, exact_epsilon
+from app.planning.request import Epsilon, Question, exact_epsilon
 
 router = APIRouter(tags=["budgets"])
 

@@ -9,10 +9,10 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import BaseModel, Field
 
 from app.access import Principal, Role
-from app.actions.public_tables import with_tables
-from app.actions.sample_rows import sample_rows
-from app.actions.withdraw_dataset import DETAILS
-from app.api.body import (
+from app.actions.datasets.public_tables import with_tables
+from app.actions.datasets.sample_rows import sample_rows
+from app.actions.datasets.withdraw_dataset import DETAILS
+from app.api.http.json_body import (
     Parsed,
     StrictAdapter,
     Told,
@@ -23,10 +23,10 @@ from app.api.body import (
     read_bytes,
     request_key,
 )
-from app.api.openapi import documented, problems
-from app.api.principal import Admin, Anyone, Given
-from app.api.services import Services
-from app.api.wire import (
+from app.api.http.openapi import documented, problems
+from app.api.http.principal import Admin, Anyone, Given
+from app.api.http.services import Services
+from app.api.http.wire import (
     CursorIn,
     Limit,
     Reason,
@@ -36,8 +36,8 @@ from app.api.wire import (
     iso,
     json_response,
 )
-from app.columns import Column
-from app.datasets import Card, Cells, Dataset, Neighbours, Person, Source
+from app.data.card import Card, Cells, Dataset, Neighbours, Person, Source
+from app.data.columns import Column
 from app.errors import Invalid
 from app.ledger.chain import canonical
 

@@ -5,8 +5,8 @@ from typing import Literal
 from fastapi import APIRouter, Response
 from pydantic import BaseModel
 
-from app.api.openapi import documented, problems
-from app.api.principal import Given
+from app.api.http.openapi import documented, problems
+from app.api.http.principal import Given
 
 router = APIRouter(tags=["health"])
 

@@ -7,12 +7,11 @@ from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel
 
 from app.access import UNKNOWN_ANALYST, Principal, Role
-from app.actions.answer_query import status_of
-from app.api.openapi import documented, problems
-from app.api.principal import Anyone, AnyoneHot, Given
-from app.api.queries import RETRY_SECONDS, Receipt
-from app.api.services import Services
-from app.api.wire import (
+from app.actions.asking.ask_query import status_of
+from app.api.http.openapi import documented, problems
+from app.api.http.principal import Anyone, AnyoneHot, Given
+from app.api.http.services import Services
+from app.api.http.wire import (
     CursorIn,
     HolderIn,
     Limit,
@@ -25,10 +24,11 @@ from app.api.wire import (
     known_kind,
     since_microseconds,
 )
+from app.api.queries import RETRY_SECONDS, Receipt
 from app.errors import NotFound
-from app.ledger.protocol import State
+from app.ledger.orders import State
 from app.ledger.records import Asked, Search
-from app.mechanisms import above_threshold, tree_counter
+from app.mechanisms.streams import above_threshold, tree_counter
 from app.names import folded
 from app.queries import QUERIES
 

@@ -10,11 +10,11 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 
 from app.access import holder_of
-from app.api.body import Parsed, body
-from app.api.openapi import documented, problems
-from app.api.principal import Admin, Auditor, Given
-from app.api.services import Services
-from app.api.wire import (
+from app.api.http.json_body import Parsed, body
+from app.api.http.openapi import documented, problems
+from app.api.http.principal import Admin, Auditor, Given
+from app.api.http.services import Services
+from app.api.http.wire import (
     CursorIn,
     HolderIn,
     Limit,
@@ -28,8 +28,8 @@ from app.api.wire import (
     since_microseconds,
 )
 from app.ledger.chain import ENTRY_KINDS, SYSTEM_BOOK, Entry
-from app.ledger.lines import to_line
 from app.ledger.records import Search
+from app.ledger.verification.lines import to_line
 
 router = APIRouter(tags=["ledger"])
 

@@ -8,13 +8,13 @@ from fastapi import APIRouter, Depends, Response
 from pydantic import BaseModel, BeforeValidator, Field, TypeAdapter
 from typing_extensions import TypedDict
 
-from app.accounting import outside
-from app.actions.book_losses import Told
-from app.api.body import Parsed, body
-from app.api.openapi import documented, problems
-from app.api.principal import Admin, Given
-from app.api.wire import Delta, Reason, WireRequest, json_response
-from app.planning.question import Epsilon, exact_amount
+from app.accounting import events
+from app.actions.budgets.book_losses import Told
+from app.api.http.json_body import Parsed, body
+from app.api.http.openapi import documented, problems
+from app.api.http.principal import Admin, Given
+from app.api.http.wire import Delta, Reason, WireRequest, json_response
+from app.planning.request import Epsilon, exact_amount
 
 router = APIRouter(tags=["budgets"])
 
@@ -39,8 +39,8 @@ class BookedLaplace(WireRequest):
     epsilon: Epsilon
     count: Count = 1
 
-    def release(self) -> outside.Release:
-        return outside.Laplace(self.epsilon)
+    def release(self) -> events.Release:
+        return events.Laplace(self.epsilon)
 
 
 class BookedGaussian(WireRequest):
@@ -52,8 +52,8 @@ class BookedGaussian(WireRequest):
     delta: Delta | None = None
     count: Count = 1
 
-    def release(self) -> outside.Release:
-        return outside.Gaussian(self.noise_multiplier, self.delta)
+    def release(self) -> events.Release:
+        return events.Gaussian(self.noise_multiplier, self.delta)
 
 
 class BookedZcdp(WireRequest):
@@ -64,8 +64,8 @@ class BookedZcdp(WireRequest):
     delta: Delta | None = None
     count: Count = 1
 
-    def release(self) -> outside.Release:
-        return outside.Concentrated(self.rho, self.delta)
+    def release(self) -> events.Release:
+        return events.Concentrated(self.rho, self.delta)
 
 
 class BookedGeneric(WireRequest):
@@ -76,8 +76,8 @@ class BookedGeneric(WireRequest):
     delta: Delta | None = None
     count: Count = 1
 
-    def release(self) -> outside.Release:
-        return outside.Generic(self.epsilon, self.delta or Decimal(0))
+    def release(self) -> events.Release:
+        return events.Generic(self.epsilon, self.delta or Decimal(0))
 
 
 class BookedRandomizedResponse(WireRequest):
@@ -90,8 +90,8 @@ class BookedRandomizedResponse(WireRequest):
     delta: Delta | None = None
     count: Count = 1
 
-    def release(self) -> outside.Release:
-        return outside.RandomizedResponse(self.epsilon, self.categories, self.delta)
+    def release(self) -> events.Release:
+        return events.RandomizedResponse(self.epsilon, self.categories, self.delta)
 
 
 class BookedLeakyInput(WireRequest):
@@ -101,8 +101,8 @@ class BookedLeakyInput(WireRequest):
     delta: Delta
     count: Count = 1
 
-    def release(self) -> outside.Release:
-        return outside.LeakyInput(self.delta)
+    def release(self) -> events.Release:
+        return events.LeakyInput(self.delta)
 
 
 class _Named(TypedDict):

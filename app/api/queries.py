@@ -8,9 +8,9 @@ from pydantic import BaseModel, Discriminator, Field, Tag
 from starlette.types import Message, Receive, Scope, Send
 from typing_extensions import override
 
-from app.actions.answer_query import Accepted
-from app.actions.charging import AskedOnce, Reply
-from app.api.body import (
+from app.actions.asking.ask_query import Accepted
+from app.actions.asking.charge import AskedOnce, Reply
+from app.api.http.json_body import (
     Parsed,
     StrictAdapter,
     aside,
@@ -19,18 +19,18 @@ from app.api.body import (
     read_bytes,
     request_key,
 )
-from app.api.openapi import documented, problems
-from app.api.parameters import check_parameters
-from app.api.prefer import Preference, preference
-from app.api.principal import AnyoneHot, Given, current_hot, token
-from app.api.services import services
-from app.api.sql import translated
-from app.api.wire import AmountResponse, LossResponse, json_response
+from app.api.http.openapi import documented, problems
+from app.api.http.parameters import check_parameters
+from app.api.http.prefer import Preference, preference
+from app.api.http.principal import AnyoneHot, Given, current_hot, token
+from app.api.http.services import services
+from app.api.http.wire import AmountResponse, LossResponse, json_response
+from app.api.sql_questions import translated
 from app.caches import owned_by, owned_cache
 from app.errors import AccessError, Invalid
-from app.faults import ARMED, reach
+from app.fault_points import ARMED, reach
 from app.names import new_id
-from app.planning.question import Question, SqlQuestion
+from app.planning.request import Question, SqlQuestion
 
 router = APIRouter(tags=["queries"])
 

@@ -7,15 +7,22 @@ from fastapi import APIRouter, Depends, Request, Response
 from pydantic import BaseModel
 
 from app.access import Role
-from app.actions.ask_stream import AskedOfStream
-from app.actions.charging import AskedOnce
-from app.api.body import Parsed, StrictAdapter, aside, body, parse, read_bytes, request_key
-from app.api.openapi import documented, problems
-from app.api.parameters import check_parameters
-from app.api.principal import Anyone, AnyoneHot, Given, current_hot, token
-from app.api.queries import ChargedResponse, Receipt, StoredResponse, reply_headers
-from app.api.services import services
-from app.api.wire import (
+from app.actions.asking.ask_stream import AskedOfStream
+from app.actions.asking.charge import AskedOnce
+from app.api.http.json_body import (
+    Parsed,
+    StrictAdapter,
+    aside,
+    body,
+    parse,
+    read_bytes,
+    request_key,
+)
+from app.api.http.openapi import documented, problems
+from app.api.http.parameters import check_parameters
+from app.api.http.principal import Anyone, AnyoneHot, Given, current_hot, token
+from app.api.http.services import services
+from app.api.http.wire import (
     CursorIn,
     Limit,
     LossResponse,
@@ -24,11 +31,12 @@ from app.api.wire import (
     iso,
     json_response,
 )
+from app.api.queries import ChargedResponse, Receipt, StoredResponse, reply_headers
 from app.errors import AccessError, Invalid, NotFound
-from app.ledger.stream_protocol import CloseOrder, Stream
+from app.ledger.stream_orders import CloseOrder, Stream
 from app.names import new_id
-from app.planning.ask import Ask
-from app.planning.opening import Opening
+from app.planning.stream_ask import Ask
+from app.planning.stream_request import Opening
 
 router = APIRouter(tags=["streams"])
 

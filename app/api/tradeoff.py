@@ -7,9 +7,9 @@ from pydantic import BaseModel
 from starlette.concurrency import run_in_threadpool
 
 from app.api.budgets import visible_account
-from app.api.openapi import documented, problems
-from app.api.principal import AnyoneHot, Given
-from app.api.wire import json_response
+from app.api.http.openapi import documented, problems
+from app.api.http.principal import AnyoneHot, Given
+from app.api.http.wire import json_response
 from app.ledger.account import EVERYBODY
 
 router = APIRouter(tags=["budgets"])

@@ -98,7 +98,7 @@ def listen(
     import uvicorn
     from uvicorn.supervisors import Multiprocess
 
-    from app.api.sockets import GuardedProtocol
+    from app.api.http.sockets import GuardedProtocol
 
     host, port = listener.getsockname()[:2]
     announce(f"http://{host}:{port}")
@@ -161,8 +161,8 @@ def verify(
     file: Annotated[Path | None, typer.Option(help="An export to verify, instead.")] = None,
 ) -> None:
     """Recompute every chain and total; ends with 1 if anything disagrees."""
-    from app.ledger.lines import from_lines
-    from app.ledger.verify import verify as check
+    from app.ledger.verification.lines import from_lines
+    from app.ledger.verification.verify import verify as check
 
     if file is None:
         report, _ = _ledger(Settings.from_environment()).verify_ledger()
@@ -206,7 +206,7 @@ def reconcile(
 @cli.command()
 def export() -> None:
     """Write the whole ledger as NDJSON to standard output."""
-    from app.ledger.lines import to_line
+    from app.ledger.verification.lines import to_line
 
     for item in _ledger(Settings.from_environment()).history.snapshot(None):
         print(to_line(item))

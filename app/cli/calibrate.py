@@ -10,14 +10,14 @@ import tempfile
 import time
 from pathlib import Path
 
-from app.actions.engine_data import EngineData
-from app.actions.sample_rows import sample_rows
-from app.datasets import Card, Dataset, Source, Version
-from app.engines.duckdb import DuckDBEngine
-from app.mechanisms.sampling import SystemNoise
+from app.actions.asking.engine_data import EngineData
+from app.actions.datasets.sample_rows import sample_rows
+from app.data.card import Card, Dataset, Source, Version
+from app.engines.files.duckdb import DuckDBEngine
+from app.mechanisms.sampling.system import SystemNoise
 from app.planning.duration import MARGIN, slot_seconds
 from app.planning.plan import make_plan
-from app.planning.question import Question
+from app.planning.request import Question
 
 ROWS = 10_000
 ROUNDS = 5

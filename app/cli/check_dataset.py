@@ -13,8 +13,8 @@ import typer
 from app.settings import Settings
 
 if TYPE_CHECKING:
-    from app.datasets import Dataset
-    from app.engines.check import ColumnFigures, Figures
+    from app.data.card import Dataset
+    from app.engines.card_check import ColumnFigures, Figures
 
 PRIVATE = (
     "These figures are exact and PRIVATE: they are for the owner of the data alone.\n"

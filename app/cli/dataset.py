@@ -19,9 +19,9 @@ from app.names import check_name
 from app.settings import Settings
 
 if TYPE_CHECKING:  # engines and drivers load only in the command that uses them
-    from app.datasets import Card, Dataset
-    from app.engines.paths import SourceFiles
-    from app.engines.sources import SourceTable
+    from app.data.card import Card, Dataset
+    from app.engines.files.paths import SourceFiles
+    from app.engines.files.sources import SourceTable
 
 dataset_cli = typer.Typer(no_args_is_help=True, help="Bring data in.")
 
@@ -107,9 +107,9 @@ def _add(
     to_parquet: bool,
     yes: bool,
 ) -> "Dataset":
-    from app.engines.connect import Limits
-    from app.engines.convert import Conversion, read_schema
-    from app.engines.fitting import check_fit
+    from app.engines.card_fit import check_fit
+    from app.engines.files.connect import Limits
+    from app.engines.files.convert import Conversion, read_schema
 
     source = _located(path, settings, to_parquet=to_parquet)
     limits = Limits(settings.home, settings.engine_memory, settings.engine_threads)
@@ -169,7 +169,7 @@ def _add(
 def _located(path: Path, settings: Settings, *, to_parquet: bool) -> "SourceFiles":
     """As the operator names it: from here, or from a data root. A CSV that is converted may lie
     anywhere."""
-    from app.engines.paths import WANTED, SourceFiles, resolve_source
+    from app.engines.files.paths import WANTED, SourceFiles, resolve_source
 
     if to_parquet and path.suffix != ".csv":
         raise Invalid(f"{path}: --to-parquet is for .csv files.")
@@ -189,7 +189,7 @@ def _located(path: Path, settings: Settings, *, to_parquet: bool) -> "SourceFile
 def _under_a_root(place: Path, settings: Settings) -> str:
     """Short, so that another server finds it under a root of its own, unless it would be another
     file."""
-    from app.engines.paths import resolve_source
+    from app.engines.files.paths import resolve_source
 
     for root in settings.data_roots:
         real_root = root.resolve()
@@ -210,7 +210,7 @@ def _first_root(settings: Settings) -> Path:
 
 
 def _proposed(source: "SourceFiles", table: "SourceTable") -> "Card":
-    from app.actions.propose_card import missing, propose_card
+    from app.actions.datasets.propose_card import missing, propose_card
     from app.cli.fill_card import fill_card
 
     typed = source.is_folder or source.place.suffix != ".csv"
@@ -244,9 +244,9 @@ def _read_card(
     """The card, and the name and description that may stand beside it; its public tables are read
     from the data roots."""
 
-    from app.actions.public_tables import with_tables
-    from app.api.body import StrictAdapter, as_it_is, parse
-    from app.datasets import Card, PrivateFiles
+    from app.actions.datasets.public_tables import with_tables
+    from app.api.http.json_body import StrictAdapter, as_it_is, parse
+    from app.data.card import Card, PrivateFiles
     from app.main import Stores, public_tables
 
     def private() -> PrivateFiles:
@@ -297,7 +297,7 @@ def _convert(conversion: Any, csv: Path) -> None:
 
 def _register(stores: Any, *, name: str, description: str, path: str, card: "Card") -> "Dataset":
     from app.access import Principal, Role
-    from app.datasets import Source
+    from app.data.card import Source
 
     typer.echo(f"Reading {path} and preparing its rows ...", err=True)
     dataset: Dataset = stores.register_dataset(

@@ -10,9 +10,9 @@ from typing import Annotated, Any, TypeVar
 import typer
 from pydantic import Field, TypeAdapter, ValidationError
 
-from app.actions.propose_card import NEEDS, TYPES, Json
-from app.columns import Column, day
-from app.datasets import ROWS_MAX, Card
+from app.actions.datasets.propose_card import NEEDS, TYPES, Json
+from app.data.card import ROWS_MAX, Card
+from app.data.columns import Column, day
 from app.errors import Invalid
 
 T = TypeVar("T")

@@ -20,7 +20,7 @@ def remove(
 ) -> None:
     """Withdraw a name: for good if nothing was ever charged, otherwise it is closed."""
     from app.access import Principal, Role
-    from app.actions.withdraw_dataset import DETAILS
+    from app.actions.datasets.withdraw_dataset import DETAILS
     from app.main import Stores
 
     settings = Settings.from_environment()

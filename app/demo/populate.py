@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from app.access import Principal, Role
-from app.accounting.terms import Wish
-from app.datasets import Card, Source
+from app.accounting.rules.terms import Wish
+from app.data.card import Card, Source
 from app.demo import census
 from app.demo.cards import CENSUS, RAND_HIE
 from app.ledger.precondition import MUST_BE_NEW

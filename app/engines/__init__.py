@@ -3,12 +3,12 @@
 from importlib import import_module
 from typing import Any
 
-from app.interfaces import Engine
+from app.ports import Engine
 
 ENGINES: dict[str, str] = {
-    "duckdb": "app.engines.duckdb:DuckDBEngine",
-    "postgresql": "app.engines.postgresql:PostgresEngine",
-    "spark": "app.engines.spark:SparkEngine",
+    "duckdb": "app.engines.files.duckdb:DuckDBEngine",
+    "postgresql": "app.engines.remote.postgresql:PostgresEngine",
+    "spark": "app.engines.remote.spark:SparkEngine",
 }
 
 

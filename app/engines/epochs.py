@@ -3,16 +3,16 @@
 import duckdb
 from sqlalchemy import Integer, column, func, select
 
-from app.datasets import Card, ColumnPerson
-from app.engines.conditions import condition_sql
-from app.engines.dialects import Statement, constant
-from app.engines.fitting import check_fit
-from app.engines.layout import EPOCH, Layout
-from app.engines.sources import SourceTable
+from app.data.card import Card, ColumnPerson
+from app.engines.card_fit import check_fit
+from app.engines.files.sources import SourceTable
+from app.engines.sql.conditions import condition_sql
+from app.engines.sql.dialects import Statement, constant
+from app.engines.sql.layout import EPOCH, Layout
 from app.errors import Invalid
-from app.queries.statistics import Condition
+from app.queries.tally import Condition
 
-AT = "/append/path"
+POINTER = "/append/path"
 OTHER = "a file with the columns of the dataset's first file, of types that fit its card"
 
 
@@ -28,7 +28,7 @@ def check_epoch(card: Card, first: SourceTable, table: SourceTable) -> None:
         types = [each.types[place] for each, place in places if place is not None]
         fits = types[0] == types[-1]
     if not fits:
-        raise Invalid.field(AT, OTHER)
+        raise Invalid.field(POINTER, OTHER)
 
 
 def is_empty(connection: duckdb.DuckDBPyConnection, table: SourceTable) -> bool:

@@ -11,11 +11,11 @@ import duckdb
 import numpy as np
 from sqlalchemy import BigInteger, Select, column, func, select
 
-from app.engines.conditions import condition_sql
-from app.engines.dialects import Statement
-from app.engines.layout import Layout
 from app.engines.neighbours import count_neighbours
-from app.queries.statistics import EdgeTally, GraphCounts
+from app.engines.sql.conditions import condition_sql
+from app.engines.sql.dialects import Statement
+from app.engines.sql.layout import Layout
+from app.queries.tally import EdgeTally, GraphCounts
 
 # Nodes as places from 0 among those that have an edge.
 _EDGES = """

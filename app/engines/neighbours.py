@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from app.queries.statistics import GraphCounts
+from app.queries.tally import GraphCounts
 
 CORE = 2048
 STRIPE = 256  # rows of the core at a time

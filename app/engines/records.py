@@ -23,15 +23,15 @@ from sqlalchemy import (
     true,
 )
 
-from app.datasets import Dataset
-from app.engines.conditions import condition_sql, stored_column
-from app.engines.dialects import Statement
-from app.engines.layout import TABLE, Layout
-from app.engines.sql import factor_sql
-from app.engines.versions import OpenVersions
+from app.data.card import Dataset
+from app.engines.files.versions import OpenVersions
+from app.engines.sql.conditions import condition_sql, stored_column
+from app.engines.sql.dialects import Statement
+from app.engines.sql.layout import TABLE, Layout
+from app.engines.sql.tally_statement import factor_sql
 from app.engines.watchdog import WATCHDOG
 from app.errors import EngineFailed, EngineUnavailable
-from app.queries.statistics import CodeOf, Matrix, Placed, Records
+from app.queries.tally import CodeOf, Matrix, Placed, Records
 
 BATCH_ROWS = 1 << 16
 NUMBERS_KEPT_MAX = 1 << 24  # 128 MB a run

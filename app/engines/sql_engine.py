@@ -11,20 +11,20 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar
 
-from app.datasets import Dataset
-from app.engines.blocks import render_blocks
-from app.engines.dialects import Statement
+from app.data.card import Dataset
 from app.engines.epochs import render_epochs
-from app.engines.keys import BATCH, key_batch, render_keys
-from app.engines.layout import Layout
-from app.engines.memo import Memo
-from app.engines.sql import KEPT_SIZE_MAX, Rendered, render
-from app.engines.steps import render_steps
+from app.engines.result_cache import Memo
+from app.engines.sql.blocks import render_blocks
+from app.engines.sql.dialects import Statement
+from app.engines.sql.keys import BATCH, key_batch, render_keys
+from app.engines.sql.layout import Layout
+from app.engines.sql.steps import render_steps
+from app.engines.sql.tally_statement import KEPT_SIZE_MAX, Rendered, render
 from app.engines.watchdog import WATCHDOG
 from app.errors import EngineFailed, EngineUnavailable
-from app.interfaces import Stop
+from app.ports import Stop
 from app.queries.block_tally import BlockCounts, BlockTally
-from app.queries.statistics import (
+from app.queries.tally import (
     Condition,
     EdgeTally,
     Exact,

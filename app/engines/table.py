@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Double, FromClause, case, cast, column, func, null
 
-from app.engines.dialects import Dialect, IsNaN, constant
+from app.engines.sql.dialects import Dialect, IsNaN, constant
 
 FAR = 10**16  # outside the bounds of every `number` column
 DIGITS = 60  # of a fraction: what is smaller is nothing to a double that is not tiny

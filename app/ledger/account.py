@@ -9,10 +9,10 @@ from app.accounting import COMPOSITION_RULES
 from app.accounting.loss import Loss
 from app.accounting.losses import pure_loss
 from app.accounting.precise import INFINITE
-from app.accounting.rounding import ATTO, PICO, wire, wire_text
-from app.accounting.rule import Rule
-from app.accounting.spending import Spend, largest
-from app.accounting.terms import Terms
+from app.accounting.rules.rule import Rule
+from app.accounting.rules.spending import Spend, largest
+from app.accounting.rules.terms import Terms
+from app.accounting.units import ATTO, PICO, wire, wire_text
 from app.errors import AccountFrozen, BudgetExhausted
 from app.ledger.balance import Balance, Cells
 from app.ledger.chain import canonical, quoted

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from app.accounting.spending import Spend, largest, minus, plus, smallest, two_largest
+from app.accounting.rules.spending import Spend, largest, minus, plus, smallest, two_largest
 
 Cells = tuple[int, ...] | None  # the cells a question is pinned to; None is about everybody
 PARALLEL = "McSherry 2009: parallel composition over the declared cells"

@@ -8,7 +8,7 @@ the sum of their costs in every currency (the costs of pure releases are convex 
 
 from app.accounting import COMPOSITION_RULES
 from app.accounting.losses import generic_loss
-from app.accounting.spending import Spend
+from app.accounting.rules.spending import Spend
 from app.ledger.balance import Balance
 
 _TOLD_AS_PROMISES = ("pure", "approximate")

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from app.datasets import Card
+from app.data.card import Card
 from app.ledger.account import Account
-from app.ledger.protocol import State
+from app.ledger.orders import State
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ import hashlib
 from typing import NamedTuple
 
 from app.ledger.chain import FIRST_PREVIOUS, canonical
-from app.ledger.stream_protocol import NewStream, Nodes
+from app.ledger.stream_orders import NewStream, Nodes
 from app.names import new_id
 
 NOTHING_STORED = "-"  # the content of a row that was settled without an answer

@@ -2,35 +2,28 @@
 
 from collections.abc import Callable
 
-from app.mechanisms import (
-    exponential,
-    gaussian,
-    gradient_descent,
-    laplace,
-    noisy_bound,
-    noisy_max,
-    partition_selection,
-    permute_and_flip,
-    propose_test_release,
-    randomized_response,
-    smooth_release,
-    smooth_sensitivity,
-    smooth_triangles,
-    stability_histogram,
-    stable_value,
-)
-from app.mechanisms.asked import Asked, OtherShape
-from app.mechanisms.derived import DerivedRelease
+from app.mechanisms.learning import gradient_descent
+from app.mechanisms.local import randomized_response
+from app.mechanisms.noise import gaussian, laplace
+from app.mechanisms.post_processed import DerivedRelease
+from app.mechanisms.privacy_target import Asked, OtherShape
+from app.mechanisms.private_keys import partition_selection, stability_histogram
+from app.mechanisms.propose_test_release import noisy_bound, stable_value
+from app.mechanisms.propose_test_release import release as propose_test_release
 from app.mechanisms.release import Release
-from app.queries.choice_shape import ChoiceShape
-from app.queries.derived_shape import DerivedShape
-from app.queries.gradient_shape import GradientShape
-from app.queries.graph_shape import GraphShape
-from app.queries.keys_shape import KeysShape
-from app.queries.mean_shape import MeanShape
-from app.queries.order_shape import OrderShape
+from app.mechanisms.selection import exponential, noisy_max, permute_and_flip
+from app.mechanisms.smooth_sensitivity import rank_statistics as smooth_sensitivity
+from app.mechanisms.smooth_sensitivity import release as smooth_release
+from app.mechanisms.smooth_sensitivity import triangles as smooth_triangles
 from app.queries.randomized_column import RandomizedShape
-from app.queries.shape import Shape
+from app.queries.shapes.graphs import GraphShape
+from app.queries.shapes.learning import GradientShape
+from app.queries.shapes.post_processed import DerivedShape
+from app.queries.shapes.private_keys import KeysShape
+from app.queries.shapes.ranks.shape import OrderShape
+from app.queries.shapes.selection import ChoiceShape
+from app.queries.shapes.single_mean import MeanShape
+from app.queries.shapes.sums import Shape
 
 AnyShape = (
     Shape

@@ -11,11 +11,11 @@ from typing import Any, Protocol
 from typing_extensions import override
 
 from app.accounting.loss import Loss
-from app.datasets import Card
+from app.data.card import Card
 from app.mechanisms.work import Work
 from app.queries import Query
 from app.queries.block_tally import BlockCounts, BlockTally
-from app.queries.statistics import (
+from app.queries.tally import (
     EdgeTally,
     Exact,
     GraphCounts,
@@ -30,7 +30,7 @@ from app.queries.statistics import (
 
 
 class Noise(Protocol):
-    """Where all randomness comes from (`sampling.py`)."""
+    """Where all randomness comes from (`sampling/system.py`)."""
 
     def discrete_laplace(self, scale: float, size: int) -> list[int]: ...
 

@@ -5,7 +5,7 @@ They become a public duration in `planning/duration.py`. Nothing here may depend
 
 from dataclasses import dataclass
 
-from app.queries.statistics import Tally
+from app.queries.tally import Tally
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ Theorem: McSherry 2009, and for an adaptive analyst one total for each cell (Sag
 2019): neighbours that differ by one person of cell j give the same exact answer to every question
 that no row of cell j can change, so j pays for the other questions only.
 Assumes: a person is in one cell: they have one row, or the owner has promised so, and the engine
-has kept rows of one cell only (`engines/cleaning.py`); every stored value fits the card.
+has kept rows of one cell only (`engines/sql/cleaning.py`); every stored value fits the card.
 Under replace_one a person leaves one cell and enters another, and the spends of the two largest
 cells add up. A question about several cells would count twice there, so it is charged as one about
 all, which counts once.
@@ -14,11 +14,11 @@ Rounding: a cell is left out only if the condition is false for every row it cou
 from dataclasses import dataclass
 from typing import Any
 
-from app.columns import EpochColumn
-from app.datasets import Card
+from app.data.card import Card
+from app.data.columns import EpochColumn
+from app.planning.cell_reachability import reach
 from app.planning.partition import cell_column, declared_values, partition_of
-from app.planning.reach import reach
-from app.queries.statistics import (
+from app.queries.tally import (
     Aggregate,
     AllOf,
     AnyOf,

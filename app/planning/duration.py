@@ -12,7 +12,7 @@ is larger than was declared answers later, on the ladder of overruns, and stays 
 
 from dataclasses import dataclass
 
-from app.datasets import Card
+from app.data.card import Card
 from app.mechanisms.work import Work
 
 MARGIN = 2.0

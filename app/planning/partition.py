@@ -1,8 +1,8 @@
 """The stored values that each declared cell of a card can hold.
 
 A value that fits the card is a whole number, a double or a day within its bounds, or a declared
-value (`engines/layout.py`), so an interval between edges has a least and a greatest value that do
-occur. An interval without any is a cell that nobody is ever in.
+value (`engines/sql/layout.py`), so an interval between edges has a least and a greatest value that
+do occur. An interval without any is a cell that nobody is ever in.
 """
 
 import datetime
@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from app.columns import (
+from app.data.card import Card
+from app.data.columns import (
     BooleanColumn,
     CategoryColumn,
     Column,
@@ -23,7 +24,6 @@ from app.columns import (
     NumberColumn,
     TextColumn,
 )
-from app.datasets import Card
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.accounting.loss import Loss
-from app.datasets import Card, Dataset
+from app.data.card import Card, Dataset
 from app.errors import Invalid
 from app.mechanisms.release import Noise, Release
 from app.planning.cells import Pinning, cell_labels, pinned_cells
-from app.planning.choice import choose, options
-from app.planning.question import Question
+from app.planning.mechanism_choice import choose, options
+from app.planning.request import Question
 
 
 @dataclass(frozen=True, slots=True)

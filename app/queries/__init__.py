@@ -4,30 +4,30 @@ from typing import Annotated
 
 from pydantic import Field
 
-from app.queries.aggregates import Aggregates
-from app.queries.cdf import Cdf
-from app.queries.count import Count
-from app.queries.count_distinct import CountDistinct
-from app.queries.extremes import Max, Min
-from app.queries.histogram import Histogram
-from app.queries.iqr import Iqr
-from app.queries.keys import Keys
-from app.queries.linear_regression import LinearRegression
-from app.queries.logistic_regression import LogisticRegression
-from app.queries.mean import Mean
-from app.queries.mode import Mode, TopK
-from app.queries.prediction_variance import PredictionVariance
-from app.queries.price import Price
-from app.queries.quantile import Median, Quantile
+from app.queries.blocks.sample_aggregate import SampleAggregate
+from app.queries.choices.mode import Mode, TopK
+from app.queries.choices.price import Price
+from app.queries.private_keys import Keys
 from app.queries.randomized_column import RandomizedColumn
-from app.queries.ratio import Ratio
-from app.queries.reciprocal import Reciprocal
-from app.queries.sample_aggregate import SampleAggregate
-from app.queries.sum import Sum
+from app.queries.ranks.extremes import Max, Min
+from app.queries.ranks.iqr import Iqr
+from app.queries.ranks.quantile import Median, Quantile
+from app.queries.ranks.trimmed_mean import TrimmedMean
+from app.queries.regression.linear import LinearRegression
+from app.queries.regression.logistic import LogisticRegression
+from app.queries.regression.prediction_variance import PredictionVariance
+from app.queries.sums.aggregates import Aggregates
+from app.queries.sums.count import Count
+from app.queries.sums.count_distinct import CountDistinct
+from app.queries.sums.histogram import Histogram
+from app.queries.sums.mean import Mean
+from app.queries.sums.ratio import Ratio
+from app.queries.sums.reciprocal import Reciprocal
+from app.queries.sums.sum import Sum
+from app.queries.sums.variance import Variance
 from app.queries.triangles import Triangles
-from app.queries.trimmed_mean import TrimmedMean
-from app.queries.variance import Variance
-from app.queries.workload import Workload
+from app.queries.workloads.cdf import Cdf
+from app.queries.workloads.workload import Workload
 
 QUERIES = {
     "count": Count,

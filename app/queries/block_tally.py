@@ -21,7 +21,7 @@ the same hash makes them share a block, and changes nothing of this.
 
 from dataclasses import dataclass
 
-from app.queries.statistics import CodeOf, Condition, Marked, Placed, Rows, Tally
+from app.queries.tally import CodeOf, Condition, Marked, Placed, Rows, Tally
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,10 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
-from app.columns import DateColumn, IntegerColumn, NumberColumn
-from app.datasets import Card
+from app.data.card import Card
+from app.data.columns import DateColumn, IntegerColumn, NumberColumn
 from app.errors import Invalid
-from app.queries.filters import declared, typed_day
-from app.queries.shape import AT
+from app.queries.filters import POINTER, declared, typed_day
 
 CANDIDATES_MAX = 100_000
 GRID_COUNT = 1001  # of a column with more values than are listed
@@ -76,9 +75,9 @@ CandidatesOrIntervals = Annotated[
 
 
 def ordered_column(card: Card, name: str) -> OrderedColumn:
-    column = declared(card, name, f"{AT}/column")
+    column = declared(card, name, f"{POINTER}/column")
     if not isinstance(column, OrderedColumn):
-        raise Invalid.field(f"{AT}/column", "an integer, number or date column")
+        raise Invalid.field(f"{POINTER}/column", "an integer, number or date column")
     return column
 
 
@@ -86,7 +85,7 @@ def resolve_candidates(
     sent: tuple[Wire, ...] | Grid | None, column: OrderedColumn, least: int | None = None
 ) -> Sequence[Any]:
     """Increasing values of the column's type, within its bounds and not below `least`."""
-    at = f"{AT}/candidates"
+    at = f"{POINTER}/candidates"
     typed = _typed(column)
     if sent is None:
         low: Any = column.low if least is None else max(column.low, typed(least, at))
@@ -114,7 +113,7 @@ def resolve_candidates(
 
 def resolve_edges(sent: Intervals, column: OrderedColumn) -> Sequence[Any]:
     """Increasing values of the column's type, within its bounds."""
-    at = f"{AT}/candidates/edges"
+    at = f"{POINTER}/candidates/edges"
     typed = _typed(column)
     edges = [typed(edge, f"{at}/{i}") for i, edge in enumerate(sent.edges)]
     if not _increase(edges):
@@ -172,7 +171,7 @@ def _suggested(column: OrderedColumn, low: Any) -> Sequence[Any]:
         count = values if values <= LISTED_MAX else GRID_COUNT
     grid = _grid(low, column.high, count)
     if not _increase(grid):
-        raise Invalid.field(f"{AT}/candidates", "needed: the bounds are too narrow for a grid")
+        raise Invalid.field(f"{POINTER}/candidates", "needed: the bounds are too narrow for a grid")
     return grid
 
 

@@ -9,7 +9,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator
 
-from app.columns import (
+from app.data.card import Card
+from app.data.columns import (
     BooleanColumn,
     CategoryColumn,
     Column,
@@ -19,10 +20,9 @@ from app.columns import (
     TextColumn,
     day,
 )
-from app.datasets import Card
 from app.errors import Invalid
 from app.nearest import did_you_mean, no_such
-from app.queries.statistics import (
+from app.queries.tally import (
     AllOf,
     AnyOf,
     Compare,
@@ -33,6 +33,7 @@ from app.queries.statistics import (
     Scalar,
 )
 
+POINTER = "/query"  # of a question in the body of a request
 NODES_MAX = 200
 DEPTH_MAX = 20
 LIST_MAX = 10_000

@@ -4,7 +4,7 @@ Groups come from the card and the question, never from rows, so that which group
 nothing. A row whose value is missing or outside the edges is in no group.
 
 The texts of a text column are not public. `{"column", "keys": "private"}` asks for those that many
-have, and pays for finding them (`keys_shape.py`).
+have, and pays for finding them (`shapes/private_keys.py`).
 """
 
 import datetime
@@ -14,11 +14,11 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator
 
-from app.columns import BooleanColumn, CategoryColumn, DateColumn, TextColumn
-from app.datasets import Card
+from app.data.card import Card
+from app.data.columns import BooleanColumn, CategoryColumn, DateColumn, TextColumn
 from app.errors import Invalid
 from app.queries.filters import declared, typed_day
-from app.queries.statistics import ByEdges, ByValues, Grouping
+from app.queries.tally import ByEdges, ByValues, Grouping
 
 GROUPS_MAX = 100_000
 EDGES_MAX = 100_001

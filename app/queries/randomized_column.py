@@ -15,12 +15,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.columns import BooleanColumn, CategoryColumn
-from app.datasets import Card
+from app.data.card import Card
+from app.data.columns import BooleanColumn, CategoryColumn
 from app.errors import Invalid
-from app.queries.filters import declared
-from app.queries.shape import AT
-from app.queries.statistics import ByValues, Exact, Rows, Tally
+from app.queries.filters import POINTER, declared
+from app.queries.tally import ByValues, Exact, Rows, Tally
 
 ROWS_MAX = 10_000_000
 GRID_OUTCOMES_MAX = 256
@@ -66,9 +65,9 @@ class RandomizedColumn(BaseModel):
 
     def shape(self, card: Card) -> RandomizedShape:
         rows = _public_rows(card)
-        column = declared(card, self.column, f"{AT}/column")
+        column = declared(card, self.column, f"{POINTER}/column")
         if not isinstance(column, CategoryColumn | BooleanColumn):
-            raise Invalid.field(f"{AT}/column", "a category or boolean column")
+            raise Invalid.field(f"{POINTER}/column", "a category or boolean column")
         values: tuple[Any, ...] = (
             column.values if isinstance(column, CategoryColumn) else (False, True)
         )
@@ -76,10 +75,10 @@ class RandomizedColumn(BaseModel):
         if self.missing is not None:
             places = [i for i, value in enumerate(values) if value == self.missing]
             if not places:
-                raise Invalid.field(f"{AT}/missing", "a value that the column declares")
+                raise Invalid.field(f"{POINTER}/missing", "a value that the column declares")
             outcomes, missing_as = values, places[0]
         if len(outcomes) < 2:
-            raise Invalid.field(f"{AT}/column", "a column of two outcomes and more")
+            raise Invalid.field(f"{POINTER}/column", "a column of two outcomes and more")
         grid = self._layout(len(outcomes))
         tally = Tally(None, (ByValues(column.name, values, missing=True),), (Rows(),))
         return RandomizedShape(tally, outcomes, rows, missing_as, grid)
@@ -88,20 +87,20 @@ class RandomizedColumn(BaseModel):
         if self.grid is None:
             return None
         if self.missing is None:
-            raise Invalid.field(f"{AT}/missing", "on a grid: what missing values stand for")
+            raise Invalid.field(f"{POINTER}/missing", "on a grid: what missing values stand for")
         if outcomes > GRID_OUTCOMES_MAX:
-            raise Invalid.field(f"{AT}/grid", f"at most {GRID_OUTCOMES_MAX} outcomes")
+            raise Invalid.field(f"{POINTER}/grid", f"at most {GRID_OUTCOMES_MAX} outcomes")
         if self.grid.rows * self.grid.columns != outcomes:
-            raise Invalid.field(f"{AT}/grid", "rows times columns is the number of outcomes")
+            raise Invalid.field(f"{POINTER}/grid", "rows times columns is the number of outcomes")
         return self.grid.rows, self.grid.columns
 
 
 def _public_rows(card: Card) -> int:
     if card.neighbours != "replace_one" or card.rows is None:
         rule = "not under add_remove: the reports would show how many rows there are"
-        raise Invalid.field(f"{AT}/kind", rule)
+        raise Invalid.field(f"{POINTER}/kind", rule)
     if card.person.kind != "row":
-        raise Invalid.field(f"{AT}/kind", "only where each row is a person")
+        raise Invalid.field(f"{POINTER}/kind", "only where each row is a person")
     if card.rows > ROWS_MAX:
-        raise Invalid.field(f"{AT}/kind", f"only of up to {ROWS_MAX} rows")
+        raise Invalid.field(f"{POINTER}/kind", f"only of up to {ROWS_MAX} rows")
     return card.rows

@@ -7,9 +7,9 @@ for the worst graph, n - 2 of them, would be useless: the mechanisms look at how
 
 from typing import Literal
 
-from app.datasets import Card
-from app.queries.choice_shape import Choice
-from app.queries.graph_shape import GraphShape, graph_shape
+from app.data.card import Card
+from app.queries.shapes.graphs import GraphShape, graph_shape
+from app.queries.shapes.selection import Choice
 
 
 class Triangles(Choice):

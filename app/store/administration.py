@@ -13,12 +13,12 @@ from app.errors import Conflict, IdempotencyConflict, LedgerBehind, StoreUnavail
 from app.ledger.account import Account
 from app.ledger.chain import FIRST_PREVIOUS, SYSTEM_BOOK, Book, Entry
 from app.ledger.standing import BEHIND
-from app.mechanisms.sampling import secret_text
+from app.mechanisms.sampling.system import secret_text
 from app.store import tables
-from app.store.anchor_lines import BookEnd, book_end, marks_line, terms_line
+from app.store.anchors.lines import BookEnd, book_end, marks_line, terms_line
 from app.store.connect import Database
-from app.store.hot import now_microseconds
-from app.store.statements import is_stopped
+from app.store.writer.connection import now_microseconds
+from app.store.writer.statements import is_stopped
 
 
 @dataclass(slots=True)

@@ -1,35 +1,33 @@
 """Budgets: granting and changing them, booking losses from elsewhere, and reading them."""
 
 import json
-from collections.abc import Iterable
 from dataclasses import replace
 from decimal import Decimal
 from functools import lru_cache, reduce
 from operator import add
 from typing import Any
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import delete, insert, select, update
 
 from app.accounting import COMPOSITION_RULES
 from app.accounting.loss import Loss
-from app.accounting.rounding import ATTO, limit_units
-from app.accounting.spending import Spend
-from app.accounting.terms import Terms, Wish
-from app.datasets import Card, Dataset
+from app.accounting.rules.terms import Wish
+from app.accounting.units import ATTO, limit_units
+from app.data.card import Card, Dataset
 from app.errors import Conflict, NotFound
 from app.ledger.account import Account, account_id
-from app.ledger.balance import NO_CELLS, Balance
-from app.ledger.chain import canonical
+from app.ledger.balance import Balance
 from app.ledger.currency_change import carried_over
 from app.ledger.loss_record import loss_record
 from app.ledger.precondition import Precondition
 from app.ledger.records import Budget
 from app.store import tables
+from app.store.account_rows import account_from, read_cells, spend_columns
 from app.store.administration import Administration, Change, store_errors
 from app.store.connect import Database
-from app.store.hot import HotConnection
-from app.store.statements import Statements
-from app.store.withdrawals import must_be_there
+from app.store.datasets.withdrawals import must_be_there
+
+_card = lru_cache(maxsize=256)(Card.model_validate_json)
 
 
 class Budgets:
@@ -228,88 +226,6 @@ def write_cells(change: Change, account: Account) -> None:
                 curve_spent=curve,
             )
         )
-
-
-async def find_accounts(
-    hot: HotConnection, sql: Statements, *, book_id: str, holders: list[str]
-) -> dict[str, Account]:
-    wanted = canonical([account_id(book_id, holder) for holder in holders])
-    rows, cells = await hot.read([(sql.read_accounts, (wanted,)), (sql.cells, (wanted,))])
-    return {account.holder: account for account in accounts_from_tuples(rows, cells)}
-
-
-# Rows
-
-
-# The numbers in texts that were written lately: the next charge reads what the last one wrote.
-_NUMBERS: dict[str, Spend] = {"[]": ()}
-_NUMBERS_MAX = 1024
-
-
-def spend_columns(spend: Spend) -> tuple[int, int, str]:
-    numbers = spend[2:]
-    text = _list_form(len(numbers)) % numbers
-    _remember(text, numbers)
-    return spend[0], spend[1], text
-
-
-def _spend(epsilon: int, delta: int, curve: str) -> Spend:
-    numbers = _NUMBERS.get(curve)
-    if numbers is None:
-        numbers = tuple(json.loads(curve))
-        _remember(curve, numbers)
-    return epsilon, delta, *numbers
-
-
-def _remember(text: str, numbers: Spend) -> None:
-    if len(_NUMBERS) >= _NUMBERS_MAX:
-        _NUMBERS.clear()
-        _NUMBERS["[]"] = ()
-    _NUMBERS[text] = numbers
-
-
-@lru_cache(maxsize=64)
-def _list_form(size: int) -> str:
-    """JSON of so many whole numbers: half the time of an encoder."""
-    return f"[{','.join(['%d'] * size)}]"
-
-
-_terms_from = lru_cache(maxsize=4096)(Terms.from_text)
-_card = lru_cache(maxsize=256)(Card.model_validate_json)
-
-
-def accounts_from_tuples(rows: Iterable[Any], cell_rows: Iterable[Any]) -> list[Account]:
-    cells: dict[str, dict[int, Spend]] = {}
-    for account, cell, epsilon, delta, curve in cell_rows:
-        cells.setdefault(account, {})[cell] = _spend(epsilon, delta, curve)
-    accounts = []
-    for book_id, holder, shown, currency, terms, pairs, epsilon, delta, curve, version in rows:
-        extra = cells.get(account_id(book_id, holder), NO_CELLS)
-        balance = Balance(_spend(epsilon, delta, curve), bool(pairs), extra)
-        accounts.append(
-            Account(book_id, holder, shown, currency, _terms_from(terms), balance, version)
-        )
-    return accounts
-
-
-def read_cells(connection: Connection, accounts: set[str] | None) -> dict[str, dict[int, Spend]]:
-    """By account and cell, of these accounts or of all."""
-    table = tables.cells
-    statement = select(table)
-    if accounts is not None:
-        statement = statement.where(table.c.account_id.in_(accounts))
-    found: dict[str, dict[int, Spend]] = {}
-    for row in connection.execute(statement).all():
-        spend = _spend(row.epsilon_spent, row.delta_spent, row.curve_spent)
-        found.setdefault(row.account_id, {})[row.cell] = spend
-    return found
-
-
-def account_from(row: Any, cells: dict[int, Spend]) -> Account:
-    common = _spend(row.epsilon_spent, row.delta_spent, row.curve_spent)
-    balance = Balance(common, bool(row.pairs), cells or NO_CELLS)
-    terms = _terms_from(row.terms)
-    return Account(row.book_id, row.holder, row.shown, row.currency, terms, balance, row.version)
 
 
 def _terms(account: Account) -> dict[str, Any]:

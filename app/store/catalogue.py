@@ -10,17 +10,17 @@ from types import SimpleNamespace
 from typing import Any
 
 from app.access import Key, Principal, Role, holders_of
-from app.datasets import Dataset
+from app.data.card import Dataset
 from app.errors import NoGrant, NotAuthenticated
-from app.interfaces import Grant
 from app.ledger.account import EVERYBODY, NO_GRANT
 from app.names import folded
+from app.ports import Grant
 from app.store.administration import key_hash
-from app.store.budgets import find_accounts
-from app.store.datasets import dataset_from
-from app.store.hot import HotConnection, now_microseconds
-from app.store.statements import Statements
-from app.store.writer import Writer
+from app.store.datasets.datasets import dataset_from
+from app.store.writer.accounts import find_accounts
+from app.store.writer.connection import HotConnection, now_microseconds
+from app.store.writer.statements import Statements
+from app.store.writer.writer import Writer
 
 KEPT_MAX = 10_000
 BOOK_ID = 3  # its place in a row of a dataset

@@ -18,7 +18,7 @@ from sqlalchemy.engine import URL, make_url
 
 from app.errors import StoreUnavailable
 from app.store import sqlite_driver
-from app.store.anchor_files import AnchorFiles
+from app.store.anchors.files import AnchorFiles
 
 SQLITE_MIN = (3, 51, 3)
 LOCK_TIMEOUT_MS = 10_000

@@ -14,12 +14,12 @@ import pytest
 from dp_accounting.rdp.rdp_privacy_accountant import RdpAccountant
 from mpmath import mp, mpf
 
-from app.accounting.conversion import epsilon_at
-from app.accounting.orders import ORDERS
+from app.accounting.curves.conversion import epsilon_at
+from app.accounting.curves.orders import ORDERS
+from app.accounting.curves.sampled import replaced_discrete_gaussian, sampled_discrete_gaussian
 from app.accounting.precise import INFINITE, decimal
-from app.accounting.rounding import PICO
-from app.accounting.sampled import replaced_discrete_gaussian, sampled_discrete_gaussian
 from app.accounting.sampled_steps import SampledSteps
+from app.accounting.units import PICO
 
 Point = tuple[int, ...]
 Law = dict[Point, Any]

@@ -12,11 +12,11 @@ import opendp.prelude as dp
 import pytest
 
 from app.accounting import COMPOSITION_RULES
-from app.accounting.conversion import epsilon_of_rho, rho_limit
-from app.accounting.curves import pure_rho
+from app.accounting.curves.conversion import epsilon_of_rho, rho_limit
+from app.accounting.curves.renyi_curves import pure_rho
 from app.accounting.losses import gaussian_loss
 from app.accounting.precise import decimal
-from app.accounting.terms import Wish
+from app.accounting.rules.terms import Wish
 
 dp.enable_features("contrib")
 

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from app.store import hot
+from app.store.writer import connection as hot
 
 
 class LedgerClock:

@@ -9,27 +9,27 @@ from pathlib import Path
 from typing import Any
 
 from app.access import Principal, Role, holders_of
-from app.accounting.terms import Wish
-from app.actions.answer_query import AnswerLimits, AnswerQuery
-from app.actions.background import Background
-from app.actions.charging import AskedOnce, Reply
-from app.actions.planning_threads import PlanningThreads
-from app.actions.preview_queries import PreviewQueries
-from app.actions.readiness import Readiness
-from app.actions.slots import Lanes, Slots
-from app.datasets import Dataset, Source
+from app.accounting.rules.terms import Wish
+from app.actions.asking.ask_query import AnswerLimits, AnswerQuery
+from app.actions.asking.charge import AskedOnce, Reply
+from app.actions.asking.preview_queries import PreviewQueries
+from app.actions.asking.readiness import Readiness
+from app.actions.scheduling.background import Background
+from app.actions.scheduling.planning_threads import PlanningThreads
+from app.actions.scheduling.slots import Lanes, Slots
+from app.data.card import Dataset, Source
 from app.ledger.account import EVERYBODY, Account
 from app.ledger.chain import canonical
 from app.ledger.precondition import ANY_STATE
-from app.ledger.verify import verify
+from app.ledger.verification.verify import verify
 from app.main import Stores
-from app.mechanisms.sampling import SystemNoise
+from app.mechanisms.sampling.system import SystemNoise
 from app.names import folded, new_id
 from app.planning.plan import Planner
-from app.planning.question import Question
+from app.planning.request import Question
 from app.settings import Settings
 from app.store.catalogue import Catalogue
-from app.store.writer import Writer
+from app.store.writer.writer import Writer
 from tests.queries.cards import card
 
 ADMIN = Principal("a_admin", "admin", Role.ADMIN, "k")

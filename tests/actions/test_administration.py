@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from app.access import Principal, Role
-from app.accounting.rounding import PICO
+from app.accounting.units import PICO
 from app.errors import (
     Conflict,
     EngineUnavailable,

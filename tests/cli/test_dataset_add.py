@@ -241,7 +241,7 @@ def test_what_is_wrong_is_said_and_nothing_is_left(
 # Amid the conversion: the file is written to, and rows never end.
 ENDLESS = """
 import dataclasses
-from app.engines import convert
+from app.engines.files import convert
 opened = convert.open_table
 def endless(*given):
     table = opened(*given)

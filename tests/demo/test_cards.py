@@ -3,7 +3,8 @@ from importlib import resources
 import duckdb
 import pytest
 
-from app.columns import (
+from app.data.card import Card
+from app.data.columns import (
     BooleanColumn,
     CategoryColumn,
     Column,
@@ -12,7 +13,6 @@ from app.columns import (
     NumberColumn,
     TextColumn,
 )
-from app.datasets import Card
 from app.demo.cards import CENSUS, RAND_HIE
 
 CARDS = pytest.mark.parametrize("card", [CENSUS, RAND_HIE], ids=["census", "rand-hie"])

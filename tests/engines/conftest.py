@@ -3,11 +3,11 @@ from pathlib import Path
 
 import pytest
 
-from app.datasets import Dataset
+from app.data.card import Dataset
 from app.engines import watchdog
 from tests.engines.clock import WatchdogClock
 from tests.engines.endless import ENDLESS_X, X_CARD, never_end
-from tests.engines.tables import Room, room_in, write_csv
+from tests.engines.remote.tables import Room, room_in, write_csv
 
 
 @pytest.fixture

@@ -6,10 +6,10 @@ from contextlib import contextmanager
 
 import duckdb
 
-from app.datasets import Dataset
-from app.engines.prepare import version_path
-from app.queries.statistics import Compare, Rows, Tally, Total
-from tests.engines.tables import Room, card_of
+from app.data.card import Dataset
+from app.engines.files.prepare import version_path
+from app.queries.tally import Compare, Rows, Tally, Total
+from tests.engines.remote.tables import Room, card_of
 
 X_CARD = card_of({"name": "x", "type": "number", "low": 0, "high": 1000})
 ENDLESS_X = ("700.0", "0")  # and the number of its step

@@ -5,7 +5,8 @@ import operator
 from fractions import Fraction
 from typing import Any
 
-from app.columns import (
+from app.data.card import Card
+from app.data.columns import (
     BooleanColumn,
     CategoryColumn,
     Column,
@@ -13,9 +14,8 @@ from app.columns import (
     IntegerColumn,
     NumberColumn,
 )
-from app.datasets import Card
-from app.expressions import evaluate
-from app.queries.statistics import (
+from app.data.expressions import evaluate
+from app.queries.tally import (
     AllOf,
     AnyOf,
     ByEdges,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.engines.tables import CARD, STORED, Row, room_in, write_parquet
+from tests.engines.remote.tables import CARD, STORED, Row, room_in, write_parquet
 from tests.queries.cards import choice_shape
 from tests.queries.reference import tallied
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from app.datasets import Card, Dataset, Epoch, Source, Version
+from app.data.card import Card, Dataset, Epoch, Source, Version
 from app.errors import EngineUnavailable, Invalid
-from app.mechanisms.tree_counter import nodes
-from app.queries.statistics import Compare, Rows, Tally
-from tests.engines.tables import Room, card_of, room_in, stored, write_csv, write_parquet
+from app.mechanisms.streams.tree_counter import nodes
+from app.queries.tally import Compare, Rows, Tally
+from tests.engines.remote.tables import Room, card_of, room_in, stored, write_csv, write_parquet
 
 N = {"name": "n", "type": "integer", "low": 0, "high": 9}
 BY_ROW = card_of(N)

@@ -17,7 +17,7 @@ from uuid import uuid4
 
 import pytest
 
-from app.datasets import Card, Dataset
+from app.data.card import Card, Dataset
 from app.queries.block_tally import (
     Added,
     AtRanks,
@@ -27,7 +27,7 @@ from app.queries.block_tally import (
     Steps,
     Trimmed,
 )
-from app.queries.statistics import (
+from app.queries.tally import (
     AllOf,
     AnyOf,
     ByEdges,
@@ -54,11 +54,10 @@ from app.queries.statistics import (
     Total,
     Values,
 )
-from tests.engines.block_reference import block_reference, by_readings
 from tests.engines.reference import reference
-from tests.engines.spark_server import SparkServer, spark_home
-from tests.engines.tables import ASKER, Row, card_of
-from tests.engines.warehouses import (
+from tests.engines.remote.spark_server import SparkServer, spark_home
+from tests.engines.remote.tables import ASKER, Row, card_of
+from tests.engines.remote.warehouses import (
     SEED,
     DuckDBWarehouse,
     PostgresWarehouse,
@@ -67,6 +66,7 @@ from tests.engines.warehouses import (
     Warehouse,
     registered,
 )
+from tests.engines.sql.block_reference import block_reference, by_readings
 from tests.postgres import PostgresServer
 
 ENGINES = ["postgresql", "partitions", "sail", "spark"]

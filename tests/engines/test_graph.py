@@ -7,12 +7,12 @@ from zlib import crc32
 
 import pytest
 
-from app.datasets import Card, Dataset
+from app.data.card import Card, Dataset
 from app.engines import neighbours
 from app.errors import EngineFailed
-from app.queries.statistics import AllOf, Compare, Condition, EdgeTally, GraphCounts
+from app.queries.tally import AllOf, Compare, Condition, EdgeTally, GraphCounts
 from tests.engines.endless import never_end, no_time
-from tests.engines.tables import (
+from tests.engines.remote.tables import (
     ASKER,
     Room,
     card_of,

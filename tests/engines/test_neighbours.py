@@ -12,9 +12,9 @@ import pytest
 from app.engines import graph, neighbours
 from app.engines.neighbours import Walk, count_neighbours
 from app.errors import EngineFailed
-from app.queries.statistics import EdgeTally, GraphCounts
+from app.queries.tally import EdgeTally, GraphCounts
 from tests.engines.clock import WatchdogClock
-from tests.engines.tables import ASKER, Room, room_in, write_csv
+from tests.engines.remote.tables import ASKER, Room, room_in, write_csv
 from tests.engines.test_graph import ENDS, edge_card
 
 Ends = tuple[Any, Any]

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from app.engines import records
-from app.engines.dialects import Statement
-from app.engines.prepare import version_path
+from app.engines.files.prepare import version_path
+from app.engines.sql.dialects import Statement
 from app.errors import EngineFailed
-from app.queries.features import feature_terms, place
-from app.queries.gradient_shape import gradient_shape
-from app.queries.statistics import (
+from app.queries.shapes.features import feature_terms, place
+from app.queries.shapes.learning import gradient_shape
+from app.queries.tally import (
     AllOf,
     CodeOf,
     Compare,
@@ -26,7 +26,7 @@ from app.queries.statistics import (
 )
 from tests.engines.endless import X_CARD, never_end, no_time
 from tests.engines.reference import fitted
-from tests.engines.tables import (
+from tests.engines.remote.tables import (
     CARD,
     Room,
     Row,
@@ -34,7 +34,7 @@ from tests.engines.tables import (
     write_csv,
     write_parquet,
 )
-from tests.queries.regressions import recorded
+from tests.queries.regression.regressions import recorded
 
 PLACES = [
     Placed("age", 0, 1, 50),

@@ -3,7 +3,7 @@
 import difflib
 from pathlib import Path
 
-FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).parent / "expected"
 NAMES = (
     "entries.txt",
     "export.txt",

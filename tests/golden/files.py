@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tests.golden.compare import NAMES
-from tests.golden.service import files_of_history
+from tests.golden.served.service import files_of_history
 from tests.golden.statements import statements
 from tests.golden.units import units
 

@@ -3,8 +3,8 @@
 from typing import Any
 
 from tests.golden import queries
-from tests.golden.history import History
-from tests.golden.script import BOTH, COUNT, IN_EACH, LIMITS, ONE
+from tests.golden.served.history import History
+from tests.golden.served.script import BOTH, COUNT, IN_EACH, LIMITS, ONE
 from tests.golden.text import digest
 
 Json = dict[str, Any]

@@ -15,8 +15,9 @@ from unittest.mock import patch
 
 import duckdb
 
-from tests.golden import fixed, queries, reach, reach_engines
+from tests.golden import fixed, queries
 from tests.golden.cards import CARDS, csv_of
+from tests.golden.served import reach, reach_engines
 from tests.golden.text import compact, digest, shortened
 
 Json = dict[str, Any]

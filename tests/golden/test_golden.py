@@ -12,7 +12,7 @@ import pytest
 
 from tests.golden.compare import FOLDER, NAMES, difference
 
-CHECKOUT = FOLDER.parents[1]
+CHECKOUT = FOLDER.parents[2]
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,9 @@ A refused question is recorded by the pointers of its problem, not by its words.
 from collections.abc import Iterator
 from typing import Any
 
-from tests.golden import queries, reach
+from tests.golden import queries
 from tests.golden.cards import CARDS
+from tests.golden.served import reach
 from tests.golden.text import digest, lines
 
 Json = dict[str, Any]

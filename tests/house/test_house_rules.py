@@ -12,13 +12,14 @@ from pathlib import Path
 import pytest
 
 from app import errors
-from app.api.problems import STATUSES, TITLES, slug
+from app.api.http.problems import STATUSES, TITLES, slug
 from app.errors import AppError
 from app.ledger.chain import ENTRY_KINDS
-from app.mechanisms import MECHANISMS, above_threshold, tree_counter
-from app.planning.question import Question
+from app.mechanisms import MECHANISMS
+from app.mechanisms.streams import above_threshold, tree_counter
+from app.planning.request import Question
 from app.queries import QUERIES
-from app.store import anchor_check
+from app.store.rollback import anchor_check
 
 TOP = Path(__file__).resolve().parents[2]
 APP = TOP / "app"
@@ -112,7 +113,7 @@ def test_the_reference_names(what: str) -> None:
 
 def test_every_kind_of_entry_can_be_searched_for() -> None:
     written: set[str] = set()
-    for path in sorted((APP / "store").glob("*.py")):
+    for path in sorted((APP / "store").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and "append" in ast.unparse(node.func):
                 kinds = [each.value for each in node.keywords if each.arg == "kind"]
@@ -145,10 +146,13 @@ def importers(*roots: str) -> set[str]:
 
 def test_noise_comes_from_one_room_and_no_seedable_generator_is_anywhere() -> None:
     assert importers("random", "numpy.random", "scipy.stats", "uuid") == set()
-    assert importers("opendp") <= {"app/mechanisms/sampling.py", "app/mechanisms/opendp_direct.py"}
-    assert importers("app.mechanisms.opendp_direct") == {"app/mechanisms/sampling.py"}
-    identifiers = {"app/names.py", "app/engines/connect.py"}
-    assert importers("secrets") == {"app/mechanisms/sampling.py", *identifiers}
+    assert importers("opendp") <= {
+        "app/mechanisms/sampling/system.py",
+        "app/mechanisms/sampling/opendp_ffi.py",
+    }
+    assert importers("app.mechanisms.sampling.opendp_ffi") == {"app/mechanisms/sampling/system.py"}
+    identifiers = {"app/names.py", "app/engines/files/connect.py"}
+    assert importers("secrets") == {"app/mechanisms/sampling/system.py", *identifiers}
     for path, module in sources():
         text = ast.unparse(module)
         assert "os.urandom" not in text, path
@@ -202,8 +206,8 @@ def test_rooms_depend_downwards_only() -> None:
     ("file", "line"),
     [
         ("app/ledger/chain.py", "import sqlalchemy"),
-        ("app/queries/count.py", "import app.planning.plan"),
-        ("app/store/writer.py", "import app.api.body"),
+        ("app/queries/sums/count.py", "import app.planning.plan"),
+        ("app/store/writer/writer.py", "import app.api.http.json_body"),
     ],
 )
 def test_a_room_that_looks_up_is_noticed(tmp_path: Path, file: str, line: str) -> None:

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import settings
 
-from tests.ledger.books import Made
+from tests.ledger.verification.books import Made
 
 settings.register_profile("house", deadline=None, print_blob=True)
 settings.load_profile("house")

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from app.accounting import COMPOSITION_RULES
 from app.accounting.loss import Loss
 from app.accounting.losses import gaussian_loss, pure_loss
-from app.accounting.rounding import PICO, UNITS_MAX
-from app.accounting.spending import Spend, plus
-from app.accounting.terms import Terms, Wish
+from app.accounting.rules.spending import Spend, plus
+from app.accounting.rules.terms import Terms, Wish
+from app.accounting.units import PICO, UNITS_MAX
 from app.errors import AccountFrozen, BudgetExhausted, Invalid
 from app.ledger.account import Account, account_id
 from app.ledger.balance import Balance

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from app.accounting import COMPOSITION_RULES
 from app.accounting.loss import Loss
 from app.accounting.losses import gaussian_loss, generic_loss, pure_loss
-from app.accounting.rounding import PICO
-from app.accounting.spending import Spend, plus
-from app.accounting.terms import Terms, Wish
+from app.accounting.rules.spending import Spend, plus
+from app.accounting.rules.terms import Terms, Wish
+from app.accounting.units import PICO
 from app.errors import BudgetExhausted
 from app.ledger.account import Account
 from app.ledger.balance import Balance, Cells

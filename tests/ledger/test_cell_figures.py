@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from app.accounting import COMPOSITION_RULES
 from app.accounting.loss import Loss
 from app.accounting.losses import gaussian_loss, generic_loss, pure_loss
-from app.accounting.rounding import ATTO, PICO
-from app.accounting.spending import largest, undominated
-from app.accounting.terms import Wish
-from app.accounting.tradeoff import GUARD
-from app.actions.trace_tradeoff import CURVES_MAX, TraceTradeoff
+from app.accounting.rules.spending import largest, undominated
+from app.accounting.rules.terms import Wish
+from app.accounting.tradeoff.curve import GUARD
+from app.accounting.units import ATTO, PICO
+from app.actions.budgets.trace_tradeoff import CURVES_MAX, TraceTradeoff
 from app.errors import BudgetExhausted
 from app.ledger.account import Account
 from app.ledger.balance import Balance, Cells

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from typing_extensions import override
 
-from app.datasets import Card
+from app.data.card import Card
 from app.mechanisms.release import Noise
-from app.mechanisms.sampling import SystemNoise
+from app.mechanisms.sampling.system import SystemNoise
 from app.planning.plan import Plan, make_plan
-from app.queries.statistics import Exact
+from app.queries.tally import Exact
 from tests.conftest import Counts
-from tests.mechanisms.law import lower_chance, upper_chance
+from tests.mechanisms.noise.noise_law import lower_chance, upper_chance
 from tests.queries.cards import card, question
 from tests.queries.reference import Row, tallied
 

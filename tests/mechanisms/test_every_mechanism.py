@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from app.accounting.rounding import PICO
+from app.accounting.units import PICO
 from app.mechanisms import MECHANISMS
 from app.planning.plan import make_plan
-from app.planning.question import Question
+from app.planning.request import Question
 from tests.engines.test_graph import edge_card
 from tests.queries.cards import card
 

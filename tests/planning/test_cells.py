@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.datasets import Card
+from app.data.card import Card
+from app.planning.cell_reachability import reach
 from app.planning.cells import Pinning, cell_labels, pinned_cells
 from app.planning.partition import partition_of
-from app.planning.reach import reach
-from app.queries.statistics import (
+from app.queries.tally import (
     Aggregate,
     AllOf,
     AnyOf,
@@ -40,8 +40,8 @@ from app.queries.statistics import (
     Total,
     Values,
 )
-from tests.queries.persons import tallied_persons
 from tests.queries.reference import Row, holds, tallied
+from tests.queries.sums.persons import tallied_persons
 
 ORDER: tuple[ComparisonSign, ...] = ("<", "<=", ">", ">=")
 EQUALITY: tuple[ComparisonSign, ...] = ("==", "!=")

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from app.datasets import Card
+from app.data.card import Card
 from app.planning.cells import pinned_cells
 from tests.queries.cards import COLUMNS, choice_shape
 from tests.queries.reference import Row, tallied

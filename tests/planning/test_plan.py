@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 
 from app.accounting.losses import pure_loss
-from app.accounting.rounding import PICO
-from app.columns import NumberColumn
-from app.datasets import Dataset, Source, Version
+from app.accounting.units import PICO
+from app.data.card import Dataset, Source, Version
+from app.data.columns import NumberColumn
 from app.errors import Invalid
-from app.mechanisms.sampling import SystemNoise
-from app.planning.choice import options
+from app.mechanisms.sampling.system import SystemNoise
+from app.planning.mechanism_choice import options
 from app.planning.plan import Plan, Planner, make_plan
-from app.planning.question import Question
-from tests.mechanisms.law import binomial_tail
+from app.planning.request import Question
+from tests.mechanisms.noise.noise_law import binomial_tail
 from tests.queries.cards import additive, card, question
 from tests.queries.reference import Row, tallied
 

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from app.datasets import Card
-from app.mechanisms.additive import AdditiveRelease
+from app.data.card import Card
+from app.mechanisms.noise.additive import AdditiveRelease
 from app.planning.plan import Plan
-from app.planning.question import Question
-from app.queries.choice_shape import ChoiceShape
-from app.queries.shape import Shape
+from app.planning.request import Question
+from app.queries.shapes.selection import ChoiceShape
+from app.queries.shapes.sums import Shape
 
 COLUMNS: list[dict[str, Any]] = [
     {"name": "age", "type": "integer", "low": 0, "high": 100},

@@ -5,10 +5,10 @@ import operator
 from fractions import Fraction
 from typing import Any
 
-from app.columns import IntegerColumn, NumberColumn
-from app.datasets import Card
-from app.queries.shape import Shape
-from app.queries.statistics import (
+from app.data.card import Card
+from app.data.columns import IntegerColumn, NumberColumn
+from app.queries.shapes.sums import Shape
+from app.queries.tally import (
     AllOf,
     AnyOf,
     ByEdges,

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from app.errors import Invalid
 from app.queries.filters import DEPTH_MAX, LIST_MAX, NODES_MAX
-from app.queries.statistics import (
+from app.queries.tally import (
     AllOf,
     AnyOf,
     Compare,

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from app.errors import Invalid
 from app.queries.groups import EDGES_MAX, GROUPS_MAX
-from app.queries.statistics import ByEdges, ByValues, Grouping, Tally
+from app.queries.tally import ByEdges, ByValues, Grouping, Tally
 from tests.queries.cards import COLUMNS, card, question
 from tests.queries.reference import place, tallied
 

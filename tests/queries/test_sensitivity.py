@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from app.accounting.rounding import PICO
-from app.datasets import Card
+from app.accounting.units import PICO
+from app.data.card import Card
 from app.errors import Invalid
 from app.planning.plan import make_plan
-from app.queries.measures import Measure
-from app.queries.shape import Shape
+from app.queries.shapes.measures import Measure
+from app.queries.shapes.sums import Shape
 from tests.queries.cards import additive, card, measured_shape, question
 from tests.queries.reference import Row, Vectors, measured
 

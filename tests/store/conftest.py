@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.datasets import Card
+from app.data.card import Card
 from app.store.connect import Database
 from app.store.migrate import migrate
 from tests.postgres import PostgresServer

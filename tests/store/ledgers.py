@@ -11,26 +11,26 @@ from sqlalchemy import select, text
 
 from app.access import Analyst, Role, holders_of
 from app.accounting.losses import pure_loss
-from app.accounting.rounding import PICO
-from app.accounting.terms import Wish
-from app.datasets import Dataset, Inspection, Source, Version
+from app.accounting.rules.terms import Wish
+from app.accounting.units import PICO
+from app.data.card import Dataset, Inspection, Source, Version
 from app.ledger.account import EVERYBODY, Account
+from app.ledger.orders import Charged, ChargeOrder, Order, State, VoidOrder
 from app.ledger.precondition import ANY_STATE
-from app.ledger.protocol import Charged, ChargeOrder, Order, State, VoidOrder
-from app.ledger.verify import Report, verify
+from app.ledger.verification.verify import Report, verify
 from app.names import folded, new_id
 from app.store import tables
 from app.store.administration import Administration, install
+from app.store.analysts import People
 from app.store.budgets import Budgets
 from app.store.connect import Database
-from app.store.datasets import Datasets
-from app.store.history import History
-from app.store.hot import HotConnection
-from app.store.open_hot import open_hot
-from app.store.people import People
-from app.store.settle import Result, settle
-from app.store.statements import statements
-from app.store.writer import Writer
+from app.store.datasets.datasets import Datasets
+from app.store.history.history import History
+from app.store.writer.batch import Result, settle
+from app.store.writer.connection import HotConnection
+from app.store.writer.open_connection import open_hot
+from app.store.writer.statements import statements
+from app.store.writer.writer import Writer
 from tests.queries.cards import card
 
 TENTH = PICO // 10

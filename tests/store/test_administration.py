@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from app.access import Role
-from app.datasets import Dataset
+from app.data.card import Dataset
 from app.errors import (
     AppError,
     BudgetExhausted,
@@ -18,8 +18,8 @@ from app.errors import (
 from app.ledger.account import EVERYBODY
 from app.ledger.chain import SYSTEM_BOOK, Entry
 from app.ledger.precondition import MUST_BE_NEW, Precondition, Versions
-from app.ledger.verify import verify
-from app.store.hot import now_microseconds
+from app.ledger.verification.verify import verify
+from app.store.writer.connection import now_microseconds
 from tests.queries.cards import card
 from tests.store.ledgers import TENTH, Ledger, register
 

@@ -7,11 +7,11 @@ import pytest
 
 from app.access import Principal
 from app.errors import NoGrant, NotAuthenticated
-from app.ledger.protocol import Charged, Stale
+from app.ledger.orders import Charged, Stale
 from app.store import catalogue as catalogue_module
 from app.store.catalogue import Catalogue
-from app.store.hot import now_microseconds
-from app.store.writer import Writer
+from app.store.writer.connection import now_microseconds
+from app.store.writer.writer import Writer
 from tests.store.ledgers import Ledger
 
 

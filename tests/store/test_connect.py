@@ -12,12 +12,12 @@ from sqlalchemy import event, select, text
 
 from app.errors import StoreUnavailable
 from app.ledger.account import EVERYBODY
-from app.ledger.protocol import State
+from app.ledger.orders import State
 from app.store import connect, tables
 from app.store.connect import Database, FileLock
-from app.store.hot import Broken, Read
-from app.store.open_hot import open_hot
-from app.store.statements import statements
+from app.store.writer.connection import Broken, Read
+from app.store.writer.open_connection import open_hot
+from app.store.writer.statements import statements
 from tests.postgres import PostgresServer
 from tests.store.ledgers import Ledger, execute
 

@@ -10,20 +10,20 @@ import pytest
 from sqlalchemy import MetaData, Table, insert, update
 
 from app.access import Role
-from app.accounting.terms import Terms, Wish
+from app.accounting.rules.terms import Terms, Wish
 from app.errors import BudgetExhausted
 from app.ledger.account import EVERYBODY
 from app.ledger.chain import FIRST_PREVIOUS, SYSTEM_BOOK, Book, canonical
-from app.ledger.lines import from_lines, to_line
-from app.ledger.protocol import AtOnce, State
-from app.ledger.verify import verify
+from app.ledger.orders import AtOnce, State
+from app.ledger.verification.lines import from_lines, to_line
+from app.ledger.verification.verify import verify
 from app.store.administration import Administration
+from app.store.analysts import People
 from app.store.budgets import Budgets
 from app.store.connect import Database
-from app.store.datasets import Datasets
-from app.store.history import History
+from app.store.datasets.datasets import Datasets
+from app.store.history.history import History
 from app.store.migrate import check_current, migrate
-from app.store.people import People
 from tests.queries.cards import card
 from tests.store.ledgers import TENTH, Ledger, execute
 from tests.store.test_migrations import alembic

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from app.datasets import PLAIN, WITH_FRACTIONS, Card, Dataset, Inspection, Source, Version
+from app.data.card import PLAIN, WITH_FRACTIONS, Card, Dataset, Inspection, Source, Version
 from app.errors import Conflict
 from app.names import new_id
 from tests.store.ledgers import CARD, CELLED, Ledger, execute

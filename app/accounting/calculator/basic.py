@@ -7,11 +7,11 @@ share of the delta that is left, and the epsilon it has at that share.
 
 from decimal import Decimal
 
-from app.accounting import gaussian
 from app.accounting.calculator.composition import Composition
 from app.accounting.calculator.concentrated import epsilon_of
 from app.accounting.calculator.events import DiscreteGaussian, Event, Gaussian, SampledGaussian
 from app.accounting.calculator.figures import DoesNotApply, Figure
+from app.accounting.curves import gaussian
 
 THEOREM = "basic: epsilons and deltas add up (Dwork, McSherry, Nissim and Smith 2006)"
 SHARED = "the delta left is shared equally among the events that have no epsilon of their own"

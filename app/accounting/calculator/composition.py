@@ -17,7 +17,7 @@ from app.accounting.calculator.events import (
     SampledGaussian,
 )
 from app.accounting.calculator.figures import EXACT, DoesNotApply
-from app.accounting.orders import ORDERS
+from app.accounting.curves.orders import ORDERS
 from app.accounting.precise import CONTEXT, decimal
 
 Neighbours = Literal["add_remove", "replace_one"]

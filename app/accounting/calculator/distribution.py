@@ -9,9 +9,10 @@ sensitivity under replace_one. So it is not used: only distributions made one by
 numbers are, composed here, and a result that is not finite is no result. Losses are rounded up to
 a grid no coarser than 1e-4.
 
-Assumes: Laplace noise on one number. Rounding: floats are moved to the safe side by hand. Fourier
-transforms err by about 1e-16 for each composed event; a margin well above is taken off the delta,
-and a delta that the margin would spoil is refused.
+Assumes: Laplace noise on one number.
+Rounding: floats are moved to the safe side by hand. Fourier transforms err by about 1e-16 for each
+composed event; a margin well above is taken off the delta, and a delta that the margin would spoil
+is refused.
 """
 
 import math

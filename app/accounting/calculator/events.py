@@ -13,10 +13,10 @@ from typing import ClassVar, TypeAlias
 
 from typing_extensions import override
 
-from app.accounting import curves
 from app.accounting.calculator.figures import DoesNotApply
-from app.accounting.gaussian import pure_mu
-from app.accounting.sampled import sampled_gaussian
+from app.accounting.curves import renyi_curves
+from app.accounting.curves.gaussian import pure_mu
+from app.accounting.curves.sampled import sampled_gaussian
 
 ZERO = Decimal(0)
 ONE = Decimal(1)
@@ -34,13 +34,13 @@ class Pure:
         return ZERO
 
     def rho(self) -> Decimal:
-        return curves.pure_rho(self.epsilon)
+        return renyi_curves.pure_rho(self.epsilon)
 
     def mu(self) -> Decimal:
         return pure_mu(self.epsilon)
 
     def renyi(self, order: Decimal) -> Decimal:
-        return curves.pure(self.epsilon, order)
+        return renyi_curves.pure(self.epsilon, order)
 
     def for_group(self, size: int) -> "tuple[Event, int]":
         return type(self)(self.epsilon * size), 1
@@ -54,11 +54,11 @@ class Laplace(Pure):
 
     @override
     def rho(self) -> Decimal:
-        return curves.laplace_rho(self.epsilon)
+        return renyi_curves.laplace_rho(self.epsilon)
 
     @override
     def renyi(self, order: Decimal) -> Decimal:
-        return curves.laplace(self.epsilon, order)
+        return renyi_curves.laplace(self.epsilon, order)
 
 
 class Exponential(Pure):
@@ -69,11 +69,11 @@ class Exponential(Pure):
 
     @override
     def rho(self) -> Decimal:
-        return curves.bounded_range_rho(self.epsilon)
+        return renyi_curves.bounded_range_rho(self.epsilon)
 
     @override
     def renyi(self, order: Decimal) -> Decimal:
-        return curves.bounded_range(self.epsilon, order)
+        return renyi_curves.bounded_range(self.epsilon, order)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class DiscreteLaplace(Pure):
 
     @override
     def renyi(self, order: Decimal) -> Decimal:
-        return curves.discrete_laplace(self.epsilon, Decimal(self.steps), order)
+        return renyi_curves.discrete_laplace(self.epsilon, Decimal(self.steps), order)
 
     @override
     def for_group(self, size: int) -> "tuple[Event, int]":
@@ -101,7 +101,7 @@ class RandomizedResponse(Pure):
 
     @override
     def renyi(self, order: Decimal) -> Decimal:
-        return curves.randomized_response(self.epsilon, self.categories, order)
+        return renyi_curves.randomized_response(self.epsilon, self.categories, order)
 
     @override
     def for_group(self, size: int) -> "tuple[Event, int]":
@@ -161,7 +161,7 @@ class Concentrated:
         raise DoesNotApply("a zcdp event has no bound in Gaussian differential privacy")
 
     def renyi(self, order: Decimal) -> Decimal:
-        return curves.gaussian(self.rho(), order)
+        return renyi_curves.gaussian(self.rho(), order)
 
     def for_group(self, size: int) -> "tuple[Event, int]":
         return Concentrated(self.parameter * size * size), 1

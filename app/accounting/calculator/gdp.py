@@ -5,10 +5,10 @@ Theorem: Dong, Roth and Su 2019, Corollary 3.3; a pure event enters with the mu 
 
 from decimal import Decimal
 
-from app.accounting import gaussian
 from app.accounting.calculator.composition import Composition
 from app.accounting.calculator.concentrated import unsampled
 from app.accounting.calculator.figures import DoesNotApply, Figure, epsilon_number
+from app.accounting.curves import gaussian
 
 THEOREM = "Gaussian: mu^2 adds up, exact conversion (Dong, Roth and Su 2019)"
 

@@ -1,0 +1,1 @@
+"""Renyi curves, Gaussian trade-offs and their conversion, rounded to whole units."""

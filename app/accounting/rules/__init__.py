@@ -1,0 +1,1 @@
+"""One stop rule for each currency, and the totals and terms they read."""

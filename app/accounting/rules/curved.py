@@ -1,0 +1,196 @@
+"""What the stop rules of `zcdp`, `renyi` and `gdp` accounts have in common.
+
+A spend is (pure, failure, *paths): the pure losses added up, the failure probabilities added up,
+and one running divergence for each path. The limits have the same shape. A charge is admitted if
+the failures stay within their limit, and the pure sum or some path stays within its own.
+
+Why that is sound for an adaptive analyst. The limit of each path is frozen at the grant so that the
+interaction which stops when that path would be passed is (epsilon, w delta_conversion)-private,
+where the weights w of the paths add up to 1; ours coincides with it on every transcript on which
+the path is still within its limit, because sums only grow. Split any event by the first such path
+and add up: (epsilon, delta_conversion). Transcripts whose pure sum is within epsilon have a loss of
+at most epsilon everywhere and need no delta, so the pure way beside the paths is free. Failures add
+at most the sum of their probabilities. `zcdp` and `gdp` have one path, of weight 1.
+Splitting delta anew afterwards, or giving every path the whole of it, is not sound
+(tests/accounting/rules/test_adaptive_adversary.py shows both).
+
+Theorem of the odometer (`promise_spent`): for every order a, exp((a-1)(L - R(a))) is a nonnegative
+supermartingale that begins at 1 (Feldman and Zrnic 2021; Whitehouse et al. 2023); by Ville's
+inequality L <= R(a) + ln(1 / (w_a delta)) / (a-1) at all times together, except with probability
+w_a delta. The least of these over the orders holds except with probability delta.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal, localcontext
+from functools import lru_cache
+from operator import add, le
+
+from app.accounting.curves.conversion import renyi_limit
+from app.accounting.curves.orders import ORDERS, PLACES
+from app.accounting.loss import Loss
+from app.accounting.precise import CONTEXT, INFINITE, decimal, units_up
+from app.accounting.rules.spending import Spend
+from app.accounting.rules.terms import Terms, Wish
+from app.accounting.units import ATTO, PICO, limit_units
+from app.errors import Invalid
+
+FAILURE_SHARE = 1000  # left to the grant, 1/1000 of delta is kept for releases that may fail
+STAR_WEIGHT = Decimal("0.95")  # of the conversion's delta, on the order that suits the grant best
+
+
+@dataclass(frozen=True, slots=True)
+class CurveRule(ABC):
+    """Reads losses as (pure, failure, *paths); subclasses say what the paths are."""
+
+    currency: str
+    theorem: str
+    nothing: Spend
+
+    # To be said by each currency
+
+    @abstractmethod
+    def paths(self, loss: Loss) -> Spend: ...
+
+    @abstractmethod
+    def path_limits(
+        self, wish: Wish, conversion: Decimal, star: str | None
+    ) -> tuple[Decimal, Spend, str]:
+        """The promised epsilon, the limit of each path, and the order with most of delta: the one
+        that is given, or the one that suits the grant best."""
+
+    @abstractmethod
+    def divergences(self, total: Spend) -> Spend:
+        """What was spent as Renyi divergences at the public orders."""
+
+    @abstractmethod
+    def pure_cost(self, path: int) -> tuple[Callable[[float], float], Callable[[int], int]]:
+        """What a pure question costs on a path: roughly, of an epsilon; and exactly, of units."""
+
+    @abstractmethod
+    def own_units(self, spend: Spend, terms: Terms) -> dict[str, float | None]: ...
+
+    # The same for all
+
+    def freeze(self, wish: Wish, star: str | None = None) -> Terms:
+        if not wish.delta:
+            raise Invalid.field("/delta", f"a {self.currency} account needs a delta above 0")
+        delta = limit_units(wish.delta, ATTO)
+        if wish.failure_delta is None:
+            failure = delta // FAILURE_SHARE
+        else:
+            failure = limit_units(wish.failure_delta, ATTO)
+        if not 0 <= failure < delta:
+            raise Invalid.field("/failure_delta", "less than delta, of which it is a part")
+        conversion = Decimal(delta - failure) / ATTO
+        epsilon, limits, order = self.path_limits(wish, conversion, star)
+        promised = limit_units(epsilon, PICO)
+        if promised >= INFINITE and wish.epsilon is None:
+            name = "mu" if wish.rho is None else "rho"
+            raise Invalid.field(f"/{name}", "so small that its epsilon is at most 9223372")
+        promised = min(promised, INFINITE - 1)
+        return Terms(
+            epsilon=promised,
+            delta=delta,
+            limits=(promised, failure, *limits),
+            conversion=delta - failure,
+            order=order,
+        )
+
+    def read(self, loss: Loss) -> Spend:
+        return loss.pure, loss.failure, *self.paths(loss)
+
+    def can_pay(self, cost: Spend) -> bool:
+        return min(cost[0], *cost[2:]) < INFINITE
+
+    def pays(self, loss: Loss) -> bool:
+        return loss.pure < INFINITE or self.can_pay(self.read(loss))
+
+    def admits(self, total: Spend, terms: Terms) -> bool:
+        limits = terms.limits
+        return total[1] <= limits[1] and (
+            total[0] <= limits[0] or any(map(le, total[2:], limits[2:]))
+        )
+
+    def left(self, total: Spend, terms: Terms) -> Spend:
+        pairs = zip(terms.limits, total, strict=True)
+        return tuple([of - have if of > have else 0 for of, have in pairs])
+
+    def used(self, total: Spend, terms: Terms) -> float:
+        if not any(total):
+            return 0.0
+        ways = [(total[0], terms.limits[0]), *zip(total[2:], terms.limits[2:], strict=True)]
+        nearest = min((have / of for have, of in ways if of > 0), default=1.0)
+        failed = total[1] / terms.limits[1] if terms.limits[1] else float(total[1] > 0)
+        return max(nearest, failed)
+
+    def promise_spent(self, total: Spend, terms: Terms) -> tuple[int, int]:
+        assert terms.order is not None
+        offsets = _offsets(terms.order, terms.conversion)
+        reading: int = min(map(add, self.divergences(total), offsets))
+        if total[0] <= reading:  # the pure sum holds without any delta
+            return total[0], total[1]
+        return min(INFINITE, reading), total[1] + terms.conversion
+
+    def times(self, total: Spend, cost: Spend, terms: Terms) -> int:
+        if not self.admits(total, terms):
+            return 0
+        ways = list(zip(total, cost, terms.limits, strict=True))
+        counts = [
+            (of - have) // each if each else INFINITE
+            for have, each, of in (ways[0], *ways[2:])
+            if have <= of
+        ]
+        have, each, of = ways[1]
+        fails = (of - have) // each if each else INFINITE
+        return max(0, min(max(counts), fails))
+
+    def largest_epsilon(self, total: Spend, terms: Terms) -> int:
+        """The largest over all ways, each found roughly and then made sure of exactly."""
+        if not self.admits(total, terms):
+            return 0
+        best = max(0, terms.limits[0] - total[0])
+        for path, (have, of) in enumerate(zip(total[2:], terms.limits[2:], strict=True)):
+            if have <= of:
+                best = max(best, self._largest_on(path, of - have, best))
+        return best
+
+    def _largest_on(self, path: int, left: int, at_least: int) -> int:
+        roughly, exactly = self.pure_cost(path)
+        room = left / PICO
+        low, high = at_least / PICO, max(1.0, 2 * at_least / PICO)
+        if roughly(low) > room:
+            return 0
+        while roughly(high) <= room and high < 1e6:
+            low, high = high, 2 * high
+        for _ in range(50):
+            middle = (low + high) / 2
+            low, high = (middle, high) if roughly(middle) <= room else (low, middle)
+        units = int(low * (1 - 1e-9) * PICO)
+        return units if units > 0 and exactly(units) <= left else 0
+
+
+def best_order(epsilon: Decimal, conversion: Decimal) -> str:
+    """The order that suits Gaussian-like questions best: it has the largest limit for its cost."""
+    with localcontext(CONTEXT):
+        best = max(ORDERS, key=lambda a: renyi_limit(epsilon, decimal(a), conversion) / decimal(a))
+    return next(text for text, place in PLACES.items() if ORDERS[place] == best)
+
+
+def weights(star: str) -> tuple[Decimal, ...]:
+    """Shares of the conversion's delta: they add up to 1 and are frozen with the star."""
+    with localcontext(CONTEXT):
+        rest = (1 - STAR_WEIGHT) / (len(ORDERS) - 1)
+        return tuple(STAR_WEIGHT if order == star else rest for order in PLACES)
+
+
+@lru_cache(maxsize=4096)
+def _offsets(star: str, conversion: int) -> Spend:
+    """For the odometer: what each order adds to its divergence."""
+    with localcontext(CONTEXT):
+        delta = Decimal(conversion) / ATTO
+        return tuple(
+            units_up(-(weight * delta).ln() / (decimal(order) - 1))
+            for order, weight in zip(ORDERS, weights(star), strict=True)
+        )

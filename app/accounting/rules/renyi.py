@@ -1,0 +1,92 @@
+"""`renyi` accounts: a divergence adds up at every public order, each with a limit of its own.
+
+Theorem: Feldman and Zrnic 2021 (also Lecuyer 2021): at one order fixed in advance, stopping before
+the sum of divergences passes a limit is a valid filter. Each order of the grid gets a share of
+delta when the account is granted, and the limit that goes with it; a charge is admitted while some
+order is within its limit (`curved.py` has the proof). Most of delta is on the order that suits
+the grant; `order` of the grant names another, for questions of another profile.
+"""
+
+import math
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+
+from typing_extensions import override
+
+from app.accounting.curves.conversion import renyi_limit
+from app.accounting.curves.curve_units import pure_at
+from app.accounting.curves.orders import ORDERS, PLACES
+from app.accounting.loss import Loss
+from app.accounting.precise import INFINITE, decimal, units_down
+from app.accounting.rules.curved import CurveRule, best_order, weights
+from app.accounting.rules.spending import Spend
+from app.accounting.rules.terms import Terms, Wish
+from app.accounting.units import PICO
+from app.errors import Invalid
+
+THEOREM = (
+    "Feldman and Zrnic 2021: Renyi privacy filter, at each order with its own share of delta; "
+    "Canonne, Kamath and Steinke 2020, Proposition 12: conversion"
+)
+
+
+class RenyiRule(CurveRule):
+    """One path for each public order."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__("renyi", THEOREM, (0,) * (2 + len(ORDERS)))
+
+    @override
+    def paths(self, loss: Loss) -> Spend:
+        return loss.curve
+
+    @override
+    def path_limits(
+        self, wish: Wish, conversion: Decimal, star: str | None
+    ) -> tuple[Decimal, Spend, str]:
+        for name in ("rho", "mu"):
+            if getattr(wish, name) is not None:
+                raise Invalid.field(f"/{name}", "a renyi account is granted an epsilon")
+        if wish.epsilon is None:
+            raise Invalid.field("/epsilon", "a renyi account needs an epsilon")
+        chosen = star is None and wish.order is not None
+        if wish.order is not None:
+            wanted = next((t for t, i in PLACES.items() if ORDERS[i] == Fraction(wish.order)), None)
+            if wanted is None:
+                raise Invalid.field("/order", "one of the public orders")
+            if star not in (None, wanted):
+                raise Invalid.field("/order", f"{star}: it stays once something is spent")
+            star = wanted
+        star = star or best_order(wish.epsilon, conversion)
+        limits = tuple(
+            units_down(renyi_limit(wish.epsilon, decimal(order), weight * conversion))
+            for order, weight in zip(ORDERS, weights(star), strict=True)
+        )
+        if chosen and limits[PLACES[star]] < 0:  # an order that is kept may die with a lower limit
+            raise Invalid.field("/order", "an order at which epsilon and delta leave something")
+        return wish.epsilon, limits, star
+
+    @override
+    def divergences(self, total: Spend) -> Spend:
+        return total[2:]
+
+    @override
+    def pure_cost(self, path: int) -> tuple[Callable[[float], float], Callable[[int], int]]:
+        a = float(ORDERS[path])
+
+        def roughly(e: float) -> float:
+            tails = math.log1p(math.exp((1 - 2 * a) * e)) - math.log1p(math.exp(-e))
+            return e + tails / (a - 1)
+
+        return roughly, lambda units: pure_at(units, path)
+
+    @override
+    def own_units(self, spend: Spend, terms: Terms) -> dict[str, float | None]:
+        """At the order that got most of delta."""
+        assert terms.order is not None
+        units = max(0, spend[2 + PLACES[terms.order]])
+        divergence = None if units >= INFINITE else units / PICO
+        return {"order": float(terms.order), "renyi": divergence}

@@ -1,0 +1,1 @@
+"""Trade-off curves: what the best attack could do."""

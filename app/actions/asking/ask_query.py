@@ -1,0 +1,318 @@
+"""Answer a question: plan, charge, ask the engine, store, and only then speak.
+
+The order is the promise, and is kept in `charge.py`; here is what is done under a charge.
+"""
+
+import asyncio
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from typing_extensions import override
+
+from app.access import Principal
+from app.actions.asking.charge import AskedOnce, Begun, Charging, Reply, told
+from app.actions.asking.engine_data import EngineData
+from app.actions.asking.leased_run import LongRun, kept_alive
+from app.actions.asking.readiness import Readiness
+from app.actions.scheduling.background import Background
+from app.actions.scheduling.planning_threads import PlanningThreads
+from app.actions.scheduling.slots import STORE_SECONDS, Slot, Slots, Turn
+from app.caches import owned_by
+from app.data.card import Dataset
+from app.errors import AppError, EngineFailed, EngineUnavailable, StillRunning, TooManyRunning
+from app.fault_points import reach
+from app.ledger.leaving import Leaving
+from app.ledger.orders import AtOnce, Charged, RecordOrder, Settled, VoidOrder
+from app.mechanisms.noise.additive import AdditiveRelease
+from app.mechanisms.propose_test_release.padding import ENCODER
+from app.mechanisms.release import Noise
+from app.planning.duration import slot_seconds
+from app.planning.plan import Plan, Planner
+from app.ports import Catalogue, Engine, Engines, Ledger
+
+WITHHELD = re.compile(r'\{"id":"[^"]*","status":"withheld",')
+INLINE_GROUPS_MAX = 16
+UNREAD = "cancelled before any data were read"
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerLimits:
+    """How long things may take, and how many there may be; all of them public."""
+
+    answer_seconds: float  # after this the caller is told to come back, and the work goes on
+    engine_seconds: float  # after this a question reads nothing more
+    learning_seconds: float  # the same, for a run of many steps
+    running_max: int = 1000  # questions being answered or waiting; more are refused
+    running_each: int = 100  # the same, of one analyst
+    slot_factor: float = 1.0  # how many times slower than the reference this machine is
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The question is charged and still being answered: what is told meanwhile."""
+
+    id: str
+    text: str
+
+
+@dataclass(slots=True)
+class AnswerQuery(Charging[Plan]):
+    ledger: Ledger
+    catalogue: Catalogue
+    engines: Engines
+    readiness: Readiness
+    noise: Noise
+    planner: Planner
+    planning: PlanningThreads
+    slots: Slots
+    background: Background
+    lease_seconds: float
+    limits: AnswerLimits
+    release_grid_seconds: float = 0.0
+
+    async def __call__(
+        self, asked: AskedOnce, wait_seconds: float | None = None
+    ) -> Reply | Accepted:
+        """The answer, if it may be told before the caller's patience or ours is over. Work that
+        takes longer goes on, and so it does if the caller leaves."""
+        patience = self.limits.answer_seconds
+        if wait_seconds is not None:
+            patience = min(patience, wait_seconds)
+
+        def at_once(principal: Principal, dataset: Dataset, plan: Plan) -> AtOnce | None:
+            return self._at_once(principal, dataset, plan, patience)
+
+        try:
+            begun = await self._begin(asked, at_once)
+        except StillRunning as running:
+            if wait_seconds is None or running.charge_id is None:
+                raise
+            return accepted(running.charge_id, running.charged)
+        if isinstance(begun, Settled):
+            return await told(begun)
+        reach("F4")
+        if self.release_grid_seconds < patience:
+            exact = self._at_hand(begun)
+            if exact is not None:
+                return await self._answer_here(begun, exact)
+        work = self.background.start(self._answer(begun), begun.order.analyst_id)
+        if patience > 0:
+            await asyncio.wait([work], timeout=patience)
+        return (
+            work.result() if work.done() else accepted(begun.charge.charge_id, begun.charge.charged)
+        )
+
+    @override
+    async def _refusal(self, principal: Principal, dataset: Dataset, plan: Plan) -> AppError | None:
+        if len(self.background) >= self.limits.running_max:
+            return TooManyRunning("Too many questions are being answered; nothing was charged.")
+        if self.background.of(principal.analyst_id) >= self.limits.running_each:
+            return TooManyRunning(
+                f"You have {self.limits.running_each} questions at work or waiting: ask again when "
+                "one is answered. Nothing was charged."
+            )
+        return await Charging._refusal(self, principal, dataset, plan)
+
+    @property
+    def _soon(self) -> Leaving:
+        """At the next point of the time grid: for what took no private time."""
+        return Leaving(self.release_grid_seconds)
+
+    def _at_once(
+        self, principal: Principal, dataset: Dataset, plan: Plan, patience: float
+    ) -> AtOnce | None:
+        """Where noise that looks at no data is added to what this asker has paid to have read: then
+        neither the time it takes nor a death amid it could tell anything, and one commit is as safe
+        as two (decision 0003)."""
+        grid = self.release_grid_seconds
+        if not isinstance(plan.release, AdditiveRelease) or grid >= patience:
+            return None
+        exact = self._remembered(dataset, plan, principal.analyst_id)
+        return None if exact is None else AtOnce(DrawnOnce(plan, exact, self.noise), grid)
+
+    def _at_hand(self, begun: Begun[Plan]) -> Any:
+        if begun.charge.version_id != begun.dataset.version.id:
+            return None
+        return self._remembered(begun.dataset, begun.plan, begun.order.analyst_id)
+
+    def _remembered(self, dataset: Dataset, plan: Plan, analyst_id: str) -> Any:
+        """What was read for this asker before, if a draw from it keeps nobody waiting."""
+        release = plan.release
+        if not release.quick or release.tally.group_count() > INLINE_GROUPS_MAX:
+            return None
+        engine = self.engines.engine(dataset.source.engine)
+        return engine.cached(dataset, release.tally, analyst_id)
+
+    async def _answer_here(self, begun: Begun[Plan], exact: Any) -> Reply:
+        reach("F5")
+        try:
+            answer = self._noisy(begun, exact)
+        except Exception:  # noqa: BLE001  # drawing again would choose
+            return await self._lose(begun, self._soon)
+        return await self._record(begun, answer, self._soon)
+
+    async def _answer(self, begun: Begun[Plan]) -> Reply:
+        """In a slot, under a lease that is kept; only the current attempt may settle."""
+        charge, plan = begun.charge, begun.plan
+        if charge.version_id != begun.dataset.version.id:  # an earlier attempt asked another one
+            return await self._lose(begun, self._soon)
+        run, slot = self._run(plan), self._slot(begun)
+        if self.release_grid_seconds:
+            run.progress = slot.progress
+        try:
+            async with kept_alive(
+                run, self.ledger, charge, self.lease_seconds, self.release_grid_seconds
+            ):
+                return await self._answer_in_slot(begun, run, slot)
+        finally:
+            slot.abandon()
+
+    async def _answer_in_slot(self, begun: Begun[Plan], run: LongRun, slot: Slot | Turn) -> Reply:
+        """Whether a cancelled question is given back depends on its public slot: no row is read
+        before the slot begins."""
+        if not await run.unless_cancelled(slot.begun):
+            return await self._give_back(begun, UNREAD, self._soon)
+        work = slot.start(lambda: self._ask(begun, run))
+        leaving = Leaving(self.release_grid_seconds, slot.first_seconds(self.release_grid_seconds))
+        if not await run.unless_cancelled(work):
+            if slot.withdraw():
+                return await self._give_back(begun, UNREAD, self._soon)
+            return await self._lose(begun, self._soon)
+        if not await self._until_it_may_be_stored(begun, run, slot, leaving):
+            return await self._lose(begun, self._soon)
+        try:
+            answer = work.result()
+        except EngineUnavailable:
+            reason = "the prepared data were gone; none was read"
+            return await self._give_back(begun, reason, leaving)
+        except Exception:  # noqa: BLE001  # data may have been read: drawing again would choose
+            return await self._lose(begun, leaving)
+        return await self._record(begun, answer, leaving)
+
+    async def _until_it_may_be_stored(
+        self, begun: Begun[Plan], run: LongRun, slot: Slot | Turn, leaving: Leaving
+    ) -> bool:
+        """Wait for the last grid step before the reply may leave; False if cancelled meanwhile.
+
+        What is stored cannot be cancelled any more. Stored as soon as the work is done, the answer
+        would win or lose against a cancellation by how long the work took."""
+        if not leaving.first_seconds:
+            return True
+        run.done = True  # its lease is renewed all the same, and a cancellation is heard
+        taken = slot.seconds_since_arrival()
+        rung = leaving.rung(taken)
+        if leaving.overran(taken):
+            self.slots.overran(begun.plan.question.query.kind)
+        spare = max(leaving.grid_seconds, STORE_SECONDS)
+        return rung - spare <= taken or await run.unless_cancelled(seconds=rung - spare - taken)
+
+    def _slot(self, begun: Begun[Plan]) -> Slot | Turn:
+        release, dataset = begun.plan.release, begun.dataset
+        seconds = slot_seconds(
+            release.work, dataset.card, dataset.source.engine, self.limits.slot_factor
+        )
+        stepped = release.steps is not None
+        return self.slots.arrive(begun.order.analyst_id, seconds, stepped=stepped)
+
+    def _run(self, plan: Plan) -> LongRun:
+        steps, limits = plan.release.steps, self.limits
+        if steps is not None:
+            return LongRun(steps, limits.learning_seconds)
+        return LongRun(None, limits.engine_seconds, quiet_seconds=limits.engine_seconds)
+
+    def _ask(self, begun: Begun[Plan], run: LongRun) -> str:
+        run.reached(0)
+        dataset, release = begun.dataset, begun.plan.release
+        engine = self.engines.engine(dataset.source.engine)
+        self._must_be_there(engine, dataset)
+        reach("F5")
+        with (
+            owned_by(begun.order.analyst_id),
+            engine.stoppable(run),
+            EngineData(engine, dataset, begun.order.analyst_id, run) as data,
+        ):
+            return self._noisy(begun, release.read(data))
+
+    async def _record(self, begun: Begun[Plan], answer: str, leaving: Leaving) -> Reply:
+        charge = begun.charge
+        return await self._settled(RecordOrder(charge.charge_id, charge.attempt, answer, leaving))
+
+    async def _lose(self, begun: Begun[Plan], leaving: Leaving) -> Reply:
+        return await self._forfeit(begun.charge, leaving)
+
+    async def _give_back(self, begun: Begun[Plan], reason: str, leaving: Leaving) -> Reply:
+        """Nothing was read by us; but an earlier attempt that vanished may have read."""
+        order, charge = begun.order, begun.charge
+        if charge.attempt > 1:
+            return await self._lose(begun, leaving)
+        return await self._settled(
+            VoidOrder(
+                charge.charge_id,
+                charge.attempt,
+                order.book_id,
+                charge.payers(),
+                order.loss,
+                order.cells,
+                reason=reason,
+                leaving=leaving,
+            )
+        )
+
+    def _must_be_there(self, engine: Engine, dataset: Dataset) -> None:
+        if engine.lost(dataset):
+            raise EngineUnavailable("The prepared data are gone; nothing was read.")
+
+    def _noisy(self, begun: Begun[Plan], exact: Any) -> str:
+        reach("F6")
+        answer = begun.plan.answer(exact, self.noise)
+        reach("F7")
+        return answer_text(begun.charge, begun.plan, answer)
+
+
+@dataclass(slots=True)
+class DrawnOnce:
+    """An answer from what is remembered. A batch whose commit broke off is decided again: it gets
+    the answer that was drawn before, or fails as it failed before."""
+
+    plan: Plan
+    exact: Any
+    noise: Noise
+    _begun: bool = False
+    _answer: dict[str, Any] | None = None
+
+    def __call__(self, charge: Charged) -> str:
+        if not self._begun:
+            self._begun = True
+            reach("F6")
+            self._answer = self.plan.answer(self.exact, self.noise)
+            reach("F7")
+        if self._answer is None:
+            raise EngineFailed("There is no answer, and there will be none.")
+        return answer_text(charge, self.plan, self._answer)
+
+
+def accepted(charge_id: str, charged: str) -> Accepted:
+    """The same bytes each time, from what the charge fixed: nothing in them depends on data."""
+    return Accepted(charge_id, f'{{"id":"{charge_id}","status":"running",{charged[1:]}')
+
+
+def answer_text(charge: Charged, plan: Plan, answer: dict[str, Any]) -> str:
+    """Written once, stored, and sent as stored. The members that the charge fixed come last, as
+    the text that was committed with it. A release that may be withheld says which it is."""
+    value, interval = ENCODER.encode(answer["value"]), ENCODER.encode(answer["interval"])
+    more = "".join(
+        f'"{name}":{ENCODER.encode(answer[name])},'
+        for name in ("bound", "padding")
+        if name in answer
+    )
+    return (
+        f'{{"id":"{charge.charge_id}","status":"{answer.get("status", "answered")}",'
+        f'"value":{value},"mechanism":{plan.mechanism_text},"interval":{interval},'
+        f"{more}{charge.charged[1:]}"
+    )
+
+
+def status_of(text: str) -> str:
+    """Of an answer as it is stored."""
+    return "withheld" if WITHHELD.match(text) else "answered"

@@ -1,0 +1,270 @@
+"""Ask a stream: claim one of its asks, ask the engine, store, and only then speak.
+
+The way is that of a question, with CLAIM in the place of CHARGE: what the ask may tell was paid for
+when the stream was opened. One ask at a time holds a stream; others wait for a moment.
+"""
+
+import asyncio
+import json
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from app.access import Principal, Role
+from app.actions.asking.charge import STALE_TRIES, Reply, reply_of
+from app.actions.asking.readiness import Readiness
+from app.actions.scheduling.slots import Slots
+from app.caches import owned_by
+from app.data.card import Dataset
+from app.errors import (
+    AppError,
+    Conflict,
+    EngineUnavailable,
+    SecretUnavailable,
+    StillRunning,
+    StreamEnded,
+)
+from app.fault_points import reach
+from app.ledger.leaving import Leaving
+from app.ledger.orders import Settled, Stale
+from app.ledger.stream_orders import (
+    AnswerAskOrder,
+    Busy,
+    Claimed,
+    ClaimOrder,
+    ForfeitAskOrder,
+    Nodes,
+    Stream,
+)
+from app.mechanisms.release import Noise
+from app.mechanisms.streams.above_threshold import AboveThreshold
+from app.mechanisms.streams.tree_counter import exact_counts, nodes
+from app.mechanisms.work import Work
+from app.names import new_id
+from app.planning.duration import slot_seconds
+from app.planning.stream_ask import Ask, AskPlan, plan_ask
+from app.ports import Catalogue, Engine, Engines, Ledger, Seal, Streams
+
+BUSY_SECONDS = 10.0
+POLL_SECONDS = 0.02
+REPLACED = (
+    "The rows were replaced after this stream was opened: it counts again from the next epoch on."
+)
+BUSY = "Another ask of this stream is still running."
+
+
+@dataclass(frozen=True, slots=True)
+class AskedOfStream:
+    """One request: whose key asks what of which stream, under which request key."""
+
+    token: str | None
+    stream_id: str
+    ask: Ask
+    text: str  # canonical text of the body
+    body_hash: str
+    request_key: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Drawn:
+    """What an ask tells, and what it changes of its stream."""
+
+    members: dict[str, Any]
+    crossed: bool
+    nodes: Nodes
+
+
+@dataclass(slots=True)
+class AskStream:
+    ledger: Ledger
+    catalogue: Catalogue
+    engines: Engines
+    readiness: Readiness
+    streams: Streams
+    noise: Noise
+    seal: Seal
+    slots: Slots
+    lease_seconds: float
+    release_grid_seconds: float = 0.0
+    slot_factor: float = 1.0
+
+    async def __call__(self, asked: AskedOfStream) -> Reply:
+        reach("F1")
+        for _ in range(STALE_TRIES):
+            principal = await self.catalogue.principal(asked.token)
+            principal.must_be(Role.ANALYST)
+            number = self.catalogue.number
+            owned = partial(self.streams.one, asked.stream_id, analyst_id=principal.analyst_id)
+            stream = await asyncio.to_thread(owned)
+            dataset = await self.catalogue.dataset(stream.dataset)
+            if self.catalogue.number != number:  # both must be of one state
+                continue
+            plan = plan_ask(stream.opening, stream.parameters, asked.ask, dataset.card)
+            secret, refusal = await self._refusal(stream, plan, dataset)
+            order = _claim(asked, principal, dataset, refusal, number, self.lease_seconds)
+            outcome = await self._submitted(order)
+            if not isinstance(outcome, Stale):
+                break
+            self.catalogue.forget(outcome.catalogue)
+        else:
+            raise StillRunning("People or datasets keep changing.", retry_after_seconds=1)
+        if isinstance(outcome, Settled):
+            return reply_of(outcome)
+        assert isinstance(outcome, Claimed)
+        return await self._run(stream, plan, dataset, secret, outcome)
+
+    async def _refusal(
+        self, stream: Stream, plan: AskPlan, dataset: Dataset
+    ) -> tuple[int | None, AppError | None]:
+        """What the stream keeps secret, and why nothing new may be asked of it now."""
+        secret: int | None = None
+        if stream.secret is not None:
+            try:
+                secret = int(self.seal.open(stream.secret, stream.id))
+            except SecretUnavailable as lost:
+                return None, lost
+        if plan.epochs_max is not None:
+            if dataset.version.number > plan.epochs_max:
+                ended = "This stream has ended: the dataset has more epochs than it was opened for."
+                return secret, StreamEnded(ended)
+            if dataset.version.number == 1 and dataset.version.digest != stream.digest:
+                # Its node is of the old rows, or may be, and is drawn once.
+                return secret, Conflict(REPLACED)
+        return secret, await self.readiness.why_not(dataset)
+
+    async def _submitted(self, order: ClaimOrder) -> object:
+        """What comes of the claim once no other ask holds the stream."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + BUSY_SECONDS
+        while isinstance(outcome := await self.ledger.submit(order), Busy):
+            if loop.time() >= deadline:
+                raise StillRunning(BUSY, retry_after_seconds=1)
+            await asyncio.sleep(min(outcome.wait_seconds + 0.001, POLL_SECONDS))
+        return outcome
+
+    async def _run(
+        self, stream: Stream, plan: AskPlan, dataset: Dataset, secret: int | None, claim: Claimed
+    ) -> Reply:
+        """Ask the engine under a durable claim; only the current attempt may settle it."""
+        reach("F4")
+        soon = Leaving(self.release_grid_seconds)
+        forfeit = ForfeitAskOrder(claim.ask_id, stream.id, claim.attempt, claim.fence, soon)
+        if claim.version_id != dataset.version.id:  # an earlier attempt asked another version
+            return await self._settled(forfeit)
+        if stream.secret is not None and secret is None:
+            raise SecretUnavailable("This stream's secret cannot be opened by this server.")
+        engine = self.engines.engine(dataset.source.engine)
+        seconds = slot_seconds(
+            Work.of(plan.tally), dataset.card, dataset.source.engine, self.slot_factor
+        )
+        slot = self.slots.arrive(stream.analyst_id, seconds)
+        try:
+            await slot.begun
+            work = slot.start(partial(self._draw, engine, stream, plan, dataset, secret, claim))
+        finally:
+            slot.abandon()
+        leaving = soon._replace(first_seconds=slot.first_seconds(soon.grid_seconds))
+        try:
+            drawn = await work
+        except Exception:  # noqa: BLE001  # data may have been read: drawing again would choose
+            return await self._settled(replace(forfeit, leaving=leaving))
+        if leaving.overran(slot.seconds_since_arrival()):
+            self.slots.overran("stream")
+        return await self._settled(
+            AnswerAskOrder(
+                claim.ask_id,
+                stream.id,
+                claim.attempt,
+                claim.fence,
+                answer_text(stream, dataset, claim, drawn),
+                drawn.crossed,
+                drawn.nodes,
+                leaving,
+            )
+        )
+
+    async def _settled(self, order: AnswerAskOrder | ForfeitAskOrder) -> Reply:
+        outcome = await self.ledger.submit(order)
+        if isinstance(outcome, Settled) and outcome.wait_seconds:
+            await asyncio.sleep(outcome.wait_seconds)
+        return reply_of(outcome)
+
+    def _draw(
+        self,
+        engine: Engine,
+        stream: Stream,
+        plan: AskPlan,
+        dataset: Dataset,
+        secret: int | None,
+        claim: Claimed,
+    ) -> _Drawn:
+        with owned_by(stream.analyst_id):
+            return self._read(engine, stream, plan, dataset, secret, claim)
+
+    def _read(
+        self,
+        engine: Engine,
+        stream: Stream,
+        plan: AskPlan,
+        dataset: Dataset,
+        secret: int | None,
+        claim: Claimed,
+    ) -> _Drawn:
+        if engine.lost(dataset):
+            raise EngineUnavailable("The prepared data are gone; nothing was read.")
+        reach("F5")
+        if isinstance(plan.counter, AboveThreshold):
+            assert secret is not None
+            assert claim.crossings_left is not None
+            exact = engine.exact(dataset, plan.tally, stream.analyst_id)
+            reach("F6")
+            above = plan.counter.is_above(exact[0][0], secret, self.noise)
+            reach("F7")
+            left = {"crossings_left": claim.crossings_left - above, "asks_left": claim.asks_left}
+            return _Drawn({"above": above, **left}, above, {})
+        epoch = dataset.version.number
+        missing = [node for node in nodes(epoch) if node not in claim.nodes]
+        new: Nodes = {}
+        if missing:
+            by_epoch = engine.epochs(dataset, plan.tally.where)
+            reach("F6")
+            counts = exact_counts(missing, lambda each: by_epoch[each - 1])
+            new = plan.counter.draw(missing, counts, self.noise)
+        reach("F7")
+        figure = plan.counter.figure(epoch, {**claim.nodes, **new}, plan.confidence)
+        told = {"value": figure.value, "interval": figure.interval(plan.confidence)}
+        return _Drawn(told, False, new)
+
+
+def _claim(
+    asked: AskedOfStream,
+    principal: Principal,
+    dataset: Dataset,
+    refusal: AppError | None,
+    catalogue: int,
+    lease_seconds: float,
+) -> ClaimOrder:
+    return ClaimOrder(
+        ask_id=new_id("a"),
+        stream_id=asked.stream_id,
+        analyst_id=principal.analyst_id,
+        request_key=asked.request_key,
+        body_hash=asked.body_hash,
+        question=asked.text,
+        version_id=dataset.version.id,
+        refusal=refusal,
+        catalogue=catalogue,
+        lease_seconds=lease_seconds,
+    )
+
+
+def answer_text(stream: Stream, dataset: Dataset, claim: Claimed, drawn: _Drawn) -> str:
+    """Written once, stored, and sent as stored."""
+    told = {
+        "id": claim.ask_id,
+        "stream": stream.id,
+        "status": "answered",
+        "epoch": dataset.version.number,
+        **drawn.members,
+    }
+    return json.dumps(told, allow_nan=False, ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,79 @@
+"""One question's way to its data: an engine, the version it is charged for, and who asks."""
+
+from collections.abc import Generator, Iterable
+from dataclasses import dataclass, field
+from types import TracebackType
+
+from app.actions.asking.leased_run import LongRun
+from app.data.card import Dataset
+from app.ports import Engine
+from app.queries.block_tally import BlockCounts, BlockTally
+from app.queries.tally import (
+    EdgeTally,
+    Exact,
+    GraphCounts,
+    KeyBatch,
+    KeyTally,
+    Matrix,
+    Records,
+    StepCounts,
+    StepTally,
+    Tally,
+)
+
+
+@dataclass(slots=True)
+class EngineData:
+    """Implements `mechanisms.release.Data`. Closed, it holds nothing of the engine any more."""
+
+    engine: Engine
+    dataset: Dataset
+    asker: str
+    run: LongRun | None = None
+    _open: list[Generator[KeyBatch]] = field(default_factory=list)
+
+    def exact(self, tally: Tally) -> Exact:
+        self._go_on()
+        return self.engine.exact(self.dataset, tally, self.asker)
+
+    def steps(self, wanted: StepTally) -> StepCounts:
+        self._go_on()
+        return self.engine.steps(self.dataset, wanted)
+
+    def graph(self, wanted: EdgeTally) -> GraphCounts:
+        self._go_on()
+        return self.engine.graph(self.dataset, wanted, self.asker)
+
+    def blocks(self, wanted: BlockTally) -> BlockCounts:
+        self._go_on()
+        return self.engine.blocks(self.dataset, wanted)
+
+    def records(self, wanted: Records) -> Iterable[Matrix]:
+        return self.engine.records(self.dataset, wanted)
+
+    def keys(self, wanted: KeyTally) -> Iterable[KeyBatch]:
+        self._go_on()
+        batches = self.engine.keys(self.dataset, wanted)
+        self._open.append(batches)
+        return batches
+
+    def reached(self, step: int) -> None:
+        if self.run is not None:
+            self.run.reached(step)
+
+    def _go_on(self) -> None:
+        """Each reading is a move of its run, and none begins after the run is to end."""
+        if self.run is not None:
+            self.run.reached(self.run.step)
+
+    def __enter__(self) -> "EngineData":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for batches in self._open:
+            batches.close()

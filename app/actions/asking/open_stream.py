@@ -1,0 +1,98 @@
+"""Open a stream: charged in full and exactly like a question; what it keeps is stored with the
+answer, so that one charge never has two of it."""
+
+import json
+from dataclasses import dataclass
+
+from typing_extensions import override
+
+from app.access import Principal
+from app.actions.asking.charge import AskedOnce, Charging, Reply, reply_of
+from app.actions.asking.readiness import Readiness
+from app.actions.scheduling.planning_threads import PlanningThreads
+from app.data.card import Dataset
+from app.errors import AppError, SecretUnavailable
+from app.fault_points import reach
+from app.ledger.chain import canonical
+from app.ledger.leaving import Leaving
+from app.ledger.orders import Charged, ChargeOrder, RecordOrder, Settled
+from app.ledger.stream_orders import NewStream, stream_of
+from app.mechanisms.release import Noise
+from app.mechanisms.streams.above_threshold import AboveThreshold
+from app.planning.stream_request import StreamPlan, StreamPlanner
+from app.ports import Catalogue, Ledger, Seal
+
+
+@dataclass(slots=True)
+class OpenStream(Charging[StreamPlan]):
+    ledger: Ledger
+    catalogue: Catalogue
+    readiness: Readiness
+    noise: Noise
+    seal: Seal
+    planner: StreamPlanner
+    planning: PlanningThreads
+    lease_seconds: float
+    release_grid_seconds: float = 0.0
+
+    @override
+    async def _refusal(
+        self, principal: Principal, dataset: Dataset, plan: StreamPlan
+    ) -> AppError | None:
+        if isinstance(plan.counter, AboveThreshold):
+            try:
+                self.seal.check()
+            except SecretUnavailable as missing:
+                return missing
+        return await Charging._refusal(self, principal, dataset, plan)
+
+    async def __call__(self, asked: AskedOnce) -> Reply:
+        """No row is read here: what is drawn is drawn from nothing but the plan."""
+        begun = await self._begin(asked)
+        if isinstance(begun, Settled):
+            return reply_of(begun)
+        reach("F4")
+        charge = begun.charge
+        try:
+            stream = self._made(begun.order, begun.plan, charge)
+        except SecretUnavailable:
+            return await self._forfeit(charge, Leaving(self.release_grid_seconds))
+        answer = opening_text(stream, begun.plan, begun.dataset.name, charge)
+        leaving = Leaving(self.release_grid_seconds)
+        return await self._settled(
+            RecordOrder(charge.charge_id, charge.attempt, answer, leaving, stream)
+        )
+
+    def _made(self, order: ChargeOrder, plan: StreamPlan, charge: Charged) -> NewStream:
+        secret = None
+        if isinstance(plan.counter, AboveThreshold):
+            drawn = plan.counter.draw_threshold(self.noise)
+            secret = self.seal.close(str(drawn), stream_of(charge.charge_id))
+        reach("F7")
+        return NewStream(
+            analyst_id=order.analyst_id,
+            charge_id=charge.charge_id,
+            dataset_id=order.dataset_id,
+            kind=plan.opening.stream.kind,
+            parameters=canonical(plan.mechanism),
+            secret=secret,
+            crossings=plan.crossings,
+            asks_max=plan.asks_max,
+        )
+
+
+def opening_text(stream: NewStream, plan: StreamPlan, dataset: str, charge: Charged) -> str:
+    """The stream as it begins, written once, stored, and sent as stored. The members that the
+    charge fixed come last, as the text that was committed with it."""
+    told = {
+        "id": stream.id,
+        "status": "open",
+        "dataset": dataset,
+        "stream": plan.opening.stream.model_dump(mode="json", by_alias=True),
+        "mechanism": plan.mechanism,
+        "crossings_left": stream.crossings,
+        "asks_left": stream.asks_max,
+        "query": charge.charge_id,
+    }
+    text = json.dumps(told, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+    return f"{text[:-1]},{charge.charged[1:]}"

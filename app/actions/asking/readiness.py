@@ -1,0 +1,59 @@
+"""Whether a dataset can be asked now, before anything is charged."""
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from weakref import WeakValueDictionary
+
+from app.data.card import Dataset
+from app.errors import AppError, DatasetClosed, EngineUnavailable, SourceChanged
+from app.ports import Engine, Engines
+
+DATA_AWAY = (
+    "The data cannot be opened now: their source is gone or cannot be reached. Nothing was charged."
+)
+DATA_CHANGED = (
+    "The source has changed since it was registered. Nothing is asked of it until a new version is "
+    "declared, or it is again what it was. Nothing was charged."
+)
+
+
+@dataclass(slots=True)
+class Readiness:
+    """Used from one event loop."""
+
+    engines: Engines
+    threads: ThreadPoolExecutor
+    _turns: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
+
+    async def why_not(self, dataset: Dataset) -> AppError | None:
+        """Why nothing new may be asked of this dataset now. A version that this server has not
+        prepared is prepared here, and a source that may have changed is read: for no question and
+        before any charge. Only for callers who have a grant."""
+        if dataset.closed:
+            return DatasetClosed("This dataset is closed: nothing new is answered about it.")
+        engine = self.engines.engine(dataset.source.engine)
+        if engine.ready(dataset):
+            return None
+        try:
+            await self._prepare(engine, dataset)
+        except SourceChanged:
+            return SourceChanged(DATA_CHANGED)
+        except EngineUnavailable:
+            return EngineUnavailable(DATA_AWAY)
+        return None
+
+    async def _prepare(self, engine: Engine, dataset: Dataset) -> None:
+        loop = asyncio.get_running_loop()
+        if not engine.lasting:
+            await loop.run_in_executor(self.threads, engine.prepare, dataset)
+            return
+        # It may take as long as reading all files: whoever else wants it waits here, and not in a
+        # thread that questions about other data need.
+        version_id = dataset.version.id
+        turn = self._turns.get(version_id)
+        if turn is None:
+            turn = self._turns[version_id] = asyncio.Lock()
+        async with turn:
+            if not engine.ready(dataset):
+                await loop.run_in_executor(self.threads, engine.prepare, dataset)

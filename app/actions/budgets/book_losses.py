@@ -1,0 +1,71 @@
+"""Book losses of releases made elsewhere, so that the account of everybody is the true total.
+
+They have happened: they count whatever the limit is, and an account they take past its limit admits
+nothing more.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from app.access import GROUP, Principal, Role, holder_of
+from app.accounting.events import Release
+from app.accounting.precise import INFINITE
+from app.accounting.units import ATTO
+from app.errors import Invalid
+from app.ledger.account import EVERYBODY
+from app.ports import Budgets, Datasets, People
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """So many equal releases, and how they were told."""
+
+    release: Release
+    count: int
+    said: dict[str, Any]
+
+
+@dataclass(slots=True)
+class BookLosses:
+    budgets: Budgets
+    datasets: Datasets
+    people: People
+
+    def __call__(
+        self,
+        principal: Principal,
+        *,
+        dataset: str,
+        holder: str,
+        told: list[Told],
+        reason: str | None,
+        request: str | None,
+        body: str,
+    ) -> tuple[int, list[str]]:
+        """The number of the entry, and whom it was booked on: everybody, and the one."""
+        principal.must_be(Role.ADMIN)
+        found = self.datasets.find(dataset)
+        shown = [EVERYBODY]
+        if holder.startswith(GROUP):
+            shown.append(GROUP + self.people.group(holder.removeprefix(GROUP)))
+        elif holder != EVERYBODY:
+            shown.append(self.people.find(holder).name)
+        holders = [holder_of(name) for name in shown]
+        losses = [each.release.loss(each.count) for each in told]
+        failures = promised = 0
+        for index, loss in enumerate(losses):
+            failures += loss.failure
+            promised += 0 if loss.epsilon >= INFINITE else loss.delta
+            if max(failures, promised) >= ATTO:
+                raise Invalid.field(f"/events/{index}/delta", "deltas that add up to less than 1")
+        entry = self.budgets.book(
+            principal.name,
+            found,
+            tuple(holders),
+            losses=losses,
+            record={"events": [each.said for each in told]},
+            reason=reason,
+            request=request,
+            body=body,
+        )
+        return entry, shown

@@ -1,0 +1,31 @@
+"""Verify the ledger: its anchors, its chains and totals, and every row against its entry."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from app.ledger.chain import SYSTEM_BOOK
+from app.ledger.standing import BEHIND, LACKS, Compared
+from app.ledger.verification.verify import Finding, Report, verify
+from app.ports import History
+
+
+class Standing(Protocol):
+    def compare(self) -> Compared:
+        """With all anchors; stops charging if the ledger lacks what they have seen."""
+        ...
+
+
+@dataclass(slots=True)
+class VerifyLedger:
+    history: History
+    standing: Standing
+
+    def __call__(self) -> tuple[Report, Compared]:
+        compared = self.standing.compare()
+        report = verify(self.history.snapshot(None, stored=True))
+        if compared.stopped:
+            behind = [Finding(book, None, None, LACKS) for book in compared.books]
+            report.findings[:0] = [Finding(SYSTEM_BOOK, None, None, BEHIND), *behind]
+        if compared.other_ledgers:
+            report.not_covered["anchors of other ledgers"] = compared.other_ledgers
+        return report, compared

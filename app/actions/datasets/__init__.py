@@ -1,0 +1,1 @@
+"""Datasets: propose, register, append, refresh, withdraw."""

@@ -1,0 +1,51 @@
+"""Append an epoch: a file of new rows, which with all rows before it is the dataset's next version.
+
+Versions never change: questions that run go on with the one they were charged for, and what was
+answered about an older one is not told as an answer about the new. The card stays, and so does the
+loss; a row is in one epoch for ever.
+"""
+
+from dataclasses import dataclass, replace
+
+from app.access import Principal, Role
+from app.actions.datasets.clear_versions import ClearVersions, dropped_if_refused
+from app.data.card import EPOCHS_MAX, Dataset, Epoch, Version
+from app.data.columns import EpochColumn
+from app.errors import Conflict, Invalid
+from app.names import new_id
+from app.ports import Datasets, Engines
+
+
+@dataclass(slots=True)
+class AppendEpoch:
+    datasets: Datasets
+    engines: Engines
+    clear_versions: ClearVersions
+
+    def __call__(
+        self, principal: Principal, *, name: str, path: str, reason: str | None
+    ) -> Dataset:
+        principal.must_be(Role.ADMIN)
+        before = self.datasets.find(name)
+        if before.card.neighbours != "add_remove":
+            # The public number of rows would no longer hold, nor what was answered with it.
+            rule = "of a dataset under add_remove: replace_one holds the number of rows fixed"
+            raise Invalid.field("/append", rule)
+        version = before.version
+        declared = [each.high for each in before.card.columns if isinstance(each, EpochColumn)]
+        most = min([EPOCHS_MAX, *declared])
+        if version.number >= most:
+            raise Conflict(f"This dataset has at most {most} epochs.")
+        engine = self.engines.engine(before.source.engine)
+        inspection = engine.inspect_epoch(before, path)
+        epochs = (*version.appended, Epoch(path, inspection.digest))
+        # With the same seed the same rows of a person are kept as before.
+        after = replace(
+            before,
+            version=Version(new_id("v"), version.number + 1, version.digest, version.seed, epochs),
+        )
+        engine.prepare(after)
+        with dropped_if_refused(engine, after.version.id):
+            stored = self.datasets.append(principal.name, before, after, inspection, reason=reason)
+        self.clear_versions()
+        return stored

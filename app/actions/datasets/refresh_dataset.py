@@ -1,0 +1,91 @@
+"""Declare a new version of rows that have changed where they are.
+
+A source that is not what was registered is not asked. Declared anew, it is the same dataset with
+the same book: what was spent stays spent, because the persons in it are the same or new ones.
+It is refused where epochs were appended: a row stays in its epoch. Rows that are not the same are
+refused in two more cases. With cells, a person may have moved from one to another, and would bear
+the losses of both. Under replace_one, their public number would be declared without being counted.
+
+Whether anything has changed is decided by the check that questions pass, `engine.prepare`, so that
+this never says "nothing" while questions are refused.
+"""
+
+from dataclasses import dataclass, replace
+
+from app.access import Principal, Role
+from app.actions.datasets.clear_versions import ClearVersions, dropped_if_refused
+from app.data.card import Dataset, Inspection, Version
+from app.errors import Conflict, EngineUnavailable, FieldError, Invalid, SourceChanged
+from app.names import new_id
+from app.ports import Datasets, Engine, Engines
+
+LOOKS_MAX = 3
+NOTHING = "The source is what was registered: there is nothing to declare."
+NOT_COUNTED = (
+    "The rows have changed, but the database has not counted the writes yet. Nothing was declared; "
+    "try again in some seconds."
+)
+CHANGING = "The source keeps changing while it is read. Nothing was declared; try again."
+
+
+@dataclass(slots=True)
+class RefreshDataset:
+    datasets: Datasets
+    engines: Engines
+    clear_versions: ClearVersions
+
+    def __call__(self, principal: Principal, *, name: str, reason: str | None) -> Dataset:
+        principal.must_be(Role.ADMIN)
+        before = self.datasets.find(name)
+        if before.version.number > 1:
+            rule = "of a dataset without appended epochs: a row is in one epoch for ever"
+            raise Invalid.field("/refresh", rule)
+        engine = self.engines.engine(before.source.engine)
+        inspection = self._changed(engine, before)
+        self._must_be_free_to_change(before, inspection)
+        version = Version(new_id("v"), 1, inspection.digest, before.version.seed)
+        after = replace(before, version=version)
+        try:
+            engine.prepare(after)
+        except SourceChanged:
+            raise EngineUnavailable(CHANGING) from None
+        with dropped_if_refused(engine, after.version.id):
+            stored = self.datasets.refresh(principal.name, before, after, inspection, reason=reason)
+        self.clear_versions()
+        return stored
+
+    def _changed(self, engine: Engine, before: Dataset) -> Inspection:
+        """The source as it is now, if questions about it are refused. Raises Conflict if they are
+        answered."""
+        for _ in range(LOOKS_MAX):
+            inspection = _inspected(engine, before)
+            if inspection.digest != before.version.digest:
+                return inspection
+            if not engine.lasting and not self.datasets.holds(before, inspection):
+                raise EngineUnavailable(NOT_COUNTED)
+            try:
+                engine.prepare(before)
+            except SourceChanged:
+                continue  # it changed after it was inspected
+            raise Conflict(NOTHING)
+        raise EngineUnavailable(CHANGING)
+
+    def _must_be_free_to_change(self, before: Dataset, inspection: Inspection) -> None:
+        """The same rows are always allowed: then only the state of the table has moved. With cells
+        whole rows are compared, because equal columns do not show who is in which cell."""
+        replaced = before.card.neighbours == "replace_one"
+        if replaced and not self.datasets.holds(before, inspection):
+            rule = "of a dataset under add_remove: replace_one holds the number of rows fixed"
+            raise Invalid.field("/refresh", rule)
+        if before.celled and not self.datasets.holds_whole_rows(before, inspection):
+            rule = "of a dataset without cells: a person may be in another cell than before"
+            raise Invalid.field("/refresh", rule)
+
+
+def _inspected(engine: Engine, before: Dataset) -> Inspection:
+    try:
+        return engine.inspect(before.source, before.card)
+    except Invalid as unfit:  # it names fields of a registration, which this is not
+        rules = (f"{each.pointer} as it was registered: {each.rule}" for each in unfit.fields)
+        fields = [FieldError("/refresh", rule) for rule in rules]
+        raise Invalid("/refresh: a source that fits what was registered", *fields) from None

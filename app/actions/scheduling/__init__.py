@@ -1,0 +1,1 @@
+"""When a question runs and when its reply leaves, by public times and fair turns."""

@@ -1,0 +1,47 @@
+"""Threads for planning: pure work on public facts, which may take seconds, shared by turns.
+
+Planning holds Python's interpreter lock, so more threads would not plan more. One analyst holds one
+thread at a time: somebody else's plain question never waits for more than one large plan.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from app.actions.scheduling.fair_threads import FairThreads
+from app.caches import owned_by
+from app.errors import TooManyRunning
+
+T = TypeVar("T")
+THREADS = 2
+
+
+class PlanningThreads:
+    """Used from one event loop."""
+
+    def __init__(self, threads: int = THREADS, waiting_each: int = 100) -> None:
+        self._threads = FairThreads("planning", threads, threads_each=max(1, threads - 1))
+        self._waiting_each = waiting_each
+
+    async def run(self, analyst_id: str, work: Callable[[], T]) -> T:
+        """In turn; what is cached meanwhile belongs to this analyst. Raises TooManyRunning."""
+        if self._threads.waiting(analyst_id) >= self._waiting_each:
+            raise TooManyRunning(
+                f"{self._waiting_each} of your questions are waiting to be planned: ask again when "
+                "one of them is. Nothing was charged."
+            )
+
+        def owned() -> T:
+            with owned_by(analyst_id):
+                return work()
+
+        planned = self._threads.submit(analyst_id, owned)
+        try:
+            return await planned
+        finally:
+            if not planned.done() or planned.cancelled():
+                self._threads.withdraw(analyst_id, planned)
+
+    @property
+    def pool(self) -> ThreadPoolExecutor:
+        return self._threads.pool

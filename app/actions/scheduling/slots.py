@@ -1,0 +1,209 @@
+"""Slots for questions: when each begins, when its reply may leave, and on which thread it runs.
+
+Three rules keep private time out of what an analyst can see (decision 0012):
+
+1. A question starts when its slot begins on the public clock (`slot_clock.py`), not before.
+2. Its reply leaves when the slot ends, rounded up to the time grid.
+3. Work that is not done by then leaves on a ladder whose rungs double. That is rare, counted and
+   logged, because the rung depends on how long the work took.
+
+Plain counts, other short questions, long ones and runs of many steps have lanes of their own, so
+that a count never waits behind somebody's minutes of work. With the time grid off there are no
+slots: a thread takes the next work when it is free, and only the turns among analysts remain.
+"""
+
+import asyncio
+import logging
+import math
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from app.actions.scheduling.fair_threads import FairThreads
+from app.actions.scheduling.slot_clock import SlotClock, Ticket
+
+QUICK_SECONDS = 0.01
+SHORT_SECONDS = 0.25
+# Quick slots side by side for each processor. On two processors 1,300 plain counts begin in a
+# second, and 4,500 are answered where nothing waits for slots: slots are mostly margin.
+QUICK_LANES = 4
+STORE_SECONDS = 0.01  # to store the answer at the end of the slot
+T = TypeVar("T")
+_log = logging.getLogger("bursar.slots")
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """How many slots of each kind run side by side, and on how many threads."""
+
+    quick: int
+    short: int
+    long: int
+    stepped: int
+    spare_threads: int = 4  # for work that has overrun its slot
+
+
+class Turn:
+    """One question's turn where times are not kept public: it runs as soon as a thread is free."""
+
+    def __init__(self, threads: FairThreads, analyst: str) -> None:
+        self._threads = threads
+        self._analyst = analyst
+        self._work: asyncio.Future[Any] | None = None
+        self._arrived = asyncio.get_running_loop().time()
+        self.begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.begun.set_result(None)
+
+    def start(self, work: Callable[[], T]) -> "asyncio.Future[T]":
+        future = self._threads.submit(self._analyst, work)
+        future.add_done_callback(_look_at_error)
+        self._work = future
+        return future
+
+    def withdraw(self) -> bool:
+        """Take the work back; False if it has begun."""
+        return self._work is None or self._threads.withdraw(self._analyst, self._work)
+
+    def seconds_since_arrival(self) -> float:
+        return asyncio.get_running_loop().time() - self._arrived
+
+    def abandon(self) -> None:
+        """Give the turn up, if no work was started in it."""
+
+    def first_seconds(self, grid_seconds: float) -> float:
+        return 0.0
+
+    def progress(self, steps: int) -> int:
+        return 0
+
+
+class Slot:
+    """One question's slot on the public clock. Everything about it is public but `overran`."""
+
+    def __init__(self, line: "Line", ticket: Ticket) -> None:
+        self._line = line
+        self._ticket = ticket
+        self._started = False
+        self.begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def start(self, work: Callable[[], T]) -> "asyncio.Future[T]":
+        """Run on a thread of the line."""
+        self._started = True
+        future = self._line.threads.submit(self._ticket.analyst, work)
+        future.add_done_callback(_look_at_error)
+        return future
+
+    def withdraw(self) -> bool:
+        """Never: whether a thread has taken the work is private."""
+        return False
+
+    def seconds_since_arrival(self) -> float:
+        return asyncio.get_running_loop().time() - self._ticket.arrived
+
+    def abandon(self) -> None:
+        """Give the turn up, if no work was started in it."""
+        if not self._started:
+            self._line.withdraw(self._ticket)
+
+    def first_seconds(self, grid_seconds: float) -> float:
+        """How long after its arrival the reply may leave at the earliest: a point of the grid."""
+        if not grid_seconds:
+            return 0.0
+        taken = self._ticket.ends - self._ticket.arrived + STORE_SECONDS
+        return math.ceil(taken / grid_seconds - 1e-9) * grid_seconds
+
+    def progress(self, steps: int) -> int:
+        """How many of these steps a run shows: the public share of its slot, never its own."""
+        begins = self._ticket.begins
+        if begins is None:
+            return 0
+        share = (asyncio.get_running_loop().time() - begins) / self._ticket.seconds
+        return int(min(max(share, 0.0), 1.0) * steps)
+
+
+def _look_at_error(future: "asyncio.Future[Any]") -> None:
+    """Or the event loop would log it, and its text may hold a value."""
+    if not future.cancelled():
+        future.exception()
+
+
+class Line:
+    """The questions of one kind: threads, a clock, and a timer for the next slot."""
+
+    def __init__(self, name: str, lanes: int, threads: int) -> None:
+        # Overruns of one analyst never take the last thread from the others.
+        self.threads = FairThreads(name, threads, threads - 1 if threads > 2 else threads)
+        self._clock = SlotClock(lanes)
+        self._slots: dict[int, Slot] = {}
+        self._timer: asyncio.TimerHandle | None = None
+
+    def arrive(self, analyst: str, seconds: float) -> Slot:
+        now = asyncio.get_running_loop().time()
+        self._advance(now)
+        ticket = self._clock.arrive(now, analyst, seconds)
+        slot = self._slots[id(ticket)] = Slot(self, ticket)
+        self._advance(now)
+        return slot
+
+    def withdraw(self, ticket: Ticket) -> None:
+        """Take a waiting slot out; one that has begun runs its time."""
+        self._advance(asyncio.get_running_loop().time())
+        if self._clock.withdraw(ticket):
+            del self._slots[id(ticket)]
+
+    def _advance(self, now: float) -> None:
+        for ticket in self._clock.advance(now):
+            slot = self._slots.pop(id(ticket))
+            if not slot.begun.done():
+                slot.begun.set_result(None)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        at = self._clock.next_event(now)
+        if at is not None:
+            self._timer = asyncio.get_running_loop().call_at(at, self._wake)
+
+    def _wake(self) -> None:
+        self._timer = None
+        self._advance(asyncio.get_running_loop().time())
+
+
+class Slots:
+    """Hands out slots. Used from one event loop."""
+
+    def __init__(self, lanes: Lanes, *, public: bool) -> None:
+        self._public = public
+        spare = lanes.spare_threads
+        self._quick = Line("quick", lanes.quick, lanes.quick + spare)
+        self._short = Line("short", lanes.short, lanes.short + spare)
+        self._long = Line("long", lanes.long, lanes.long + spare)
+        self._stepped = Line("learner", lanes.stepped, lanes.stepped + spare)
+        self.overruns = 0
+
+    def arrive(self, analyst: str, seconds: float, *, stepped: bool = False) -> Slot | Turn:
+        """A slot of this public duration; it begins when `begun` is done."""
+        if stepped:
+            line = self._stepped
+        elif seconds <= QUICK_SECONDS:
+            line = self._quick
+        else:
+            line = self._short if seconds <= SHORT_SECONDS else self._long
+        return line.arrive(analyst, seconds) if self._public else Turn(line.threads, analyst)
+
+    def overran(self, kind: str) -> None:
+        """Shown to the operator; the kind of question is public, how long it took is not."""
+        self.overruns += 1
+        _log.warning("a %s overran its slot (%d since the start)", kind, self.overruns)
+
+    @property
+    def pools(self) -> list[ThreadPoolExecutor]:
+        return [line.threads.pool for line in (self._quick, self._short, self._long, self._stepped)]
+
+
+def lanes_for(processors: int, workers: int, *, public: bool) -> Lanes:
+    """As many slots side by side as this worker has processors, and QUICK_LANES times as many quick
+    ones. Without public times the threads themselves are the limit, as the operating system shares
+    the processors."""
+    own = max(1, processors // workers)
+    return Lanes(QUICK_LANES * own, own, own, own) if public else Lanes(8, 8, 4, 2, spare_threads=0)

@@ -1,0 +1,1 @@
+"""What every route shares: requests, replies, problems and the interface description."""

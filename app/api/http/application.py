@@ -1,0 +1,126 @@
+"""The ASGI application: routes, problems, headers, and the interface description."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
+
+from fastapi import Depends, FastAPI, Request, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from app.api import (
+    analysts,
+    budgets,
+    calculator,
+    datasets,
+    health,
+    history,
+    ledger,
+    losses,
+    queries,
+    streams,
+    tradeoff,
+)
+from app.api.http.openapi import install_openapi
+from app.api.http.parameters import check_parameters
+from app.api.http.problems import install_problems, problem, unexpected
+from app.api.http.services import Services
+from app.errors import AppError, Invalid, NotFound
+
+DESCRIPTION = (
+    "Bursar holds private datasets and a ledger. Every question is priced from public facts, "
+    "charged to the ledger, and only then answered, with noise."
+)
+HEADERS = [
+    (b"cache-control", b"no-store"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+]
+
+
+class Front:
+    """What every request passes, and all that `POST /v1/queries` passes.
+
+    Asking goes straight to its endpoint, because the framework's layers cost more than the charge.
+    Every reply carries the safe headers. A NUL in the path is refused: no name has one, and
+    databases do not agree what it means. Every mistake of ours ends here as a constant problem,
+    with its kind and never its text in the log; the framework and the server would print it.
+    """
+
+    def __init__(self, api: FastAPI) -> None:
+        self._api = api
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._api(scope, receive, send)
+            return
+        started = False
+
+        async def send_safely(message: Message) -> None:
+            nonlocal started
+            if message["type"] == "http.response.start":
+                started = True
+                message["headers"] = [*message.get("headers", []), *HEADERS]
+            await send(message)
+
+        try:
+            if scope["path"] == "/v1/queries" and scope["method"] == "POST":
+                scope["app"] = self._api
+                response = await self._ask(Request(scope, receive))
+                await response(scope, receive, send_safely)
+            elif "\0" in scope["path"]:
+                nothing = problem(NotFound("There is nothing at this path."))
+                await nothing(scope, receive, send_safely)
+            elif (refusal := self._unknown_parameters(scope)) is not None:
+                await refusal(scope, receive, send_safely)
+            else:
+                await self._api(scope, receive, send_safely)
+        except Exception as error:  # noqa: BLE001  # whatever it is, its text may hold anything
+            if not started:  # the framework answers by itself, and then raises all the same
+                await unexpected(error)(scope, receive, send_safely)
+
+    def _unknown_parameters(self, scope: Scope) -> Response | None:
+        """The refusal of query parameters of the description, which the framework answers."""
+        if scope["path"] == self._api.openapi_url:
+            try:
+                check_parameters(Request(scope))
+            except Invalid as error:
+                return problem(error)
+        return None
+
+    async def _ask(self, request: Request) -> Response:
+        try:
+            return await queries.ask(request)
+        except AppError as error:
+            return problem(error)
+
+
+def make_application(
+    open_services: Callable[[], AbstractAsyncContextManager[Services]], *, body_bytes_max: int
+) -> ASGIApp:
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        async with open_services() as services:
+            app.state.services = services
+            yield
+
+    options: dict[str, Any] = {"telemetry": {"logs": False}}
+    app = FastAPI(
+        title="Bursar",
+        version="0.1.0",
+        description=DESCRIPTION,
+        lifespan=lifespan,
+        docs_url=None,  # the framework's page loads a script from elsewhere
+        redoc_url=None,
+        redirect_slashes=False,  # a redirect would be built from what the caller calls us
+        **options,
+    )
+    app.state.body_bytes_max = body_bytes_max
+    asked = (queries, history, streams, datasets, analysts, budgets, tradeoff, losses, ledger)
+    for resource in (*asked, calculator):  # who asks is known before parameters are looked at
+        app.include_router(resource.router)
+    app.include_router(health.router, dependencies=[Depends(check_parameters)])
+    install_problems(app)
+    install_openapi(app)
+    return Front(app)

@@ -1,0 +1,276 @@
+"""Reading request bodies strictly: one meaning for every byte, or a problem response.
+
+JSON with a key twice, NaN or Infinity, a number beyond a float, text that is no UTF-8 or holds NUL
+is refused. Numbers keep their text, so that a loss is read exactly.
+"""
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
+
+from fastapi import Request
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import SchemaValidator
+
+from app.access import Role
+from app.api.http.principal import token
+from app.api.http.services import services
+from app.api.http.validation_errors import FIELDS_MAX, invalid
+from app.errors import FieldError, Invalid, Malformed, TooLarge
+from app.ledger.chain import canonical
+
+T = TypeVar("T")
+REQUEST_KEY_MAX = 255
+DIGITS_MAX = 300  # a float holds no more
+SMALL_BYTES = 64 << 10
+VALUES_MAX = 250_000
+LISTS = frozenset({"list", "tuple", "set", "frozenset"})
+_LARGE_BODIES = ThreadPoolExecutor(1, thread_name_prefix="large-body")
+
+
+class ExactFloat(float):
+    """A float that remembers how it was written."""
+
+    text: str
+
+
+Told = Callable[[Invalid], Invalid]
+Translate = Callable[[Any], tuple[Any, Told]]  # of JSON that may be written in another way
+
+
+def as_it_is(error: Invalid) -> Invalid:
+    return error
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed(Generic[T]):
+    """A valid body, its canonical text, the hash of what was sent, and the caller's
+    Idempotency-Key. `told` says what is wrong with the body in terms of what was sent."""
+
+    value: T
+    text: str
+    hash: str
+    request_key: str | None
+    told: Told = as_it_is
+
+    def at(self, request: Request, text: str | None = None) -> "Parsed[T]":
+        """An administrative request is repeated only at its own path; `text` is what was sent,
+        where that was translated."""
+        return replace(self, hash=hash_at(request, text or self.text))
+
+
+def hash_at(request: Request, text: str) -> str:
+    place = f"{request.method} {request.url.path}\n{text}"
+    return hashlib.sha256(place.encode()).hexdigest()
+
+
+def body(
+    model: Any, *, empty: bool = False, translate: Translate | None = None
+) -> Callable[[Request], Coroutine[Any, Any, Parsed[Any]]]:
+    """A dependency that reads and validates the body as this model; `empty` allows none."""
+    adapter: StrictAdapter[Any] = StrictAdapter(model)
+
+    async def read(request: Request) -> Parsed[Any]:
+        raw = await read_bytes(request)
+        given = raw or b"null" if empty else raw
+        key = request_key(request)
+        parsed = await aside(raw, lambda: parse(given, adapter, key, translate))
+        return parsed.at(request)
+
+    return read
+
+
+class StrictAdapter(Generic[T]):
+    """Validates as a model, and stops at the first bad item of each list: a body of a million bad
+    items has one error, not a million."""
+
+    def __init__(self, model: Any) -> None:
+        self.described: TypeAdapter[Any] = TypeAdapter(model)
+        schema = _stopping_early(self.described.core_schema)
+        self._validator = SchemaValidator(schema, _use_prebuilt=False)
+
+    def validate_python(self, data: Any) -> T:
+        value: T = self._validator.validate_python(data)
+        return value
+
+
+def _stopping_early(schema: Any) -> Any:
+    if isinstance(schema, dict):
+        stopped = {name: _stopping_early(part) for name, part in schema.items()}
+        kind = schema.get("type")  # or the fields of a model, of which one has this name
+        if isinstance(kind, str) and kind in LISTS:
+            stopped["fail_fast"] = True
+        return stopped
+    return [_stopping_early(part) for part in schema] if isinstance(schema, list) else schema
+
+
+def parse(
+    raw: bytes, adapter: StrictAdapter[T], key: str | None, translate: Translate | None = None
+) -> Parsed[T]:
+    sent = strict_json(raw)
+    data, told = (sent, as_it_is) if translate is None else translate(sent)
+    try:
+        value = adapter.validate_python(data)
+    except ValidationError as error:
+        wrong = invalid(
+            error.errors(include_input=False, include_url=False), data, adapter.described
+        )
+        raise told(wrong) from None
+    text = canonical(data)
+    hashed = text if data is sent else canonical(sent)  # a request is repeated as it was sent
+    return Parsed(value, text, hashlib.sha256(hashed.encode()).hexdigest(), key, told)
+
+
+async def aside(raw: bytes, read: Callable[[], Parsed[T]]) -> Parsed[T]:
+    """Read a body: off the event loop if it is large, or if there may be SQL in it, which takes
+    milliseconds, and a second while its parser is loaded. Large bodies are read one at a time, so
+    that their memory is that of one."""
+    if len(raw) > SMALL_BYTES:
+        return await asyncio.get_running_loop().run_in_executor(_LARGE_BODIES, read)
+    return await asyncio.to_thread(read) if b'"sql"' in raw else read()
+
+
+async def read_bytes(request: Request) -> bytes:
+    """The whole body. More than SMALL_BYTES is read only from who may register or ask something."""
+    limit: int = request.app.state.body_bytes_max
+    declared = request.headers.get("content-length", "")
+    if declared.isdecimal() and len(declared) < 20:
+        if int(declared) > SMALL_BYTES:
+            limit = await _limit_for(request)
+        if int(declared) > limit:
+            raise TooLarge(f"A body has at most {limit} bytes.")
+    parts: list[bytes] = []
+    size, more = 0, True
+    while more:
+        message = await request.receive()
+        if message["type"] == "http.disconnect":
+            raise Malformed("The body did not arrive whole.")
+        part = message.get("body", b"")
+        more = message.get("more_body", False)
+        parts.append(part)
+        if size <= SMALL_BYTES < size + len(part):  # it was sent without its length
+            limit = await _limit_for(request)
+        size += len(part)
+        if size > limit:
+            raise TooLarge(f"A body has at most {limit} bytes.")
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+async def _limit_for(request: Request) -> int:
+    """How many bytes the caller may send. Raises NotAuthenticated."""
+    catalogue = services(request).catalogue
+    principal = await catalogue.principal(token(request))
+    trusted = principal.role is Role.ADMIN or (
+        principal.role is Role.ANALYST and await catalogue.has_grant(principal.holders)
+    )
+    most: int = request.app.state.body_bytes_max
+    return most if trusted else min(SMALL_BYTES, most)
+
+
+def request_key(request: Request) -> str | None:
+    key = request.headers.get("idempotency-key")
+    if key is None:
+        return None
+    if not 0 < len(key) <= REQUEST_KEY_MAX or not key.isascii() or not key.isprintable():
+        raise Invalid.field("Idempotency-Key", f"1 to {REQUEST_KEY_MAX} printable ASCII characters")
+    return key
+
+
+def strict_json(raw: bytes) -> Any:
+    # Counted first: Python's reader holds up everybody else until it has read all of them.
+    if raw.count(b",") > VALUES_MAX:
+        raise TooLarge(f"A body has at most {VALUES_MAX} values.")
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise Malformed(f"The body is not UTF-8 at byte {error.start}.") from None
+    try:
+        data = json.loads(
+            text,
+            object_pairs_hook=_object,
+            parse_constant=_constant,
+            parse_float=_float,
+            parse_int=_int,
+        )
+        if "\\u" in text:  # only an escape can bring in what UTF-8 cannot
+            canonical(data).encode("utf-8")
+            if "\\u0000" in text.lower() and "\x00" in _strings(data):
+                raise Malformed("Text holds no NUL character.")
+        return data
+    except Malformed:
+        raise
+    except _NotFinite:
+        detail = "NaN and Infinity are not JSON numbers."
+        raise Malformed(detail, *_not_a_number(text)) from None
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        raise Malformed(f"The body is not valid JSON: {place}.") from None
+    except UnicodeEncodeError:
+        raise Malformed("The body is not valid JSON: it escapes half of a character.") from None
+    except RecursionError:
+        raise Malformed("The body is nested too deeply.") from None
+    except ValueError:
+        raise Malformed("The body is not valid JSON.") from None
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        raise Malformed("An object in the body has the same key twice.")
+    return result
+
+
+def _not_a_number(text: str) -> list[FieldError]:
+    """Where the literals stand that are no JSON numbers."""
+    mark = object()
+    found: list[FieldError] = []
+
+    def look(value: Any, pointer: str) -> None:
+        if value is mark:
+            found.append(FieldError(pointer, "a finite number"))
+        elif isinstance(value, dict):
+            for name, each in value.items():
+                look(each, f"{pointer}/{name if name.isidentifier() else '?'}")
+        elif isinstance(value, list):
+            for index, each in enumerate(value):
+                look(each, f"{pointer}/{index}")
+
+    try:
+        look(json.loads(text, parse_constant=lambda _: mark), "")
+    except (ValueError, RecursionError):
+        return []  # what comes after it is no JSON either
+    return found[:FIELDS_MAX]
+
+
+class _NotFinite(Exception):
+    """A literal that Python's reader knows and JSON does not."""
+
+
+def _constant(_: str) -> Any:
+    raise _NotFinite
+
+
+def _int(text: str) -> int:
+    if len(text) > DIGITS_MAX:
+        raise Malformed("A number in the body is too large.")
+    return int(text)
+
+
+def _float(text: str) -> ExactFloat:
+    number = ExactFloat(text)
+    if number in (float("inf"), float("-inf")):
+        raise Malformed("A number in the body is too large.")
+    number.text = text
+    return number
+
+
+def _strings(data: Any) -> str:
+    if isinstance(data, str):
+        return data
+    if isinstance(data, dict):
+        return "".join(k + _strings(v) for k, v in data.items())
+    return "".join(map(_strings, data)) if isinstance(data, list) else ""

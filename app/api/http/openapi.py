@@ -1,0 +1,177 @@
+"""The interface description: stable operation ids, examples, and the problems each route can give.
+
+Bodies are read by `api/http/json_body.py`, not by the framework, so their schemas are added here.
+"""
+
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from pydantic import TypeAdapter
+
+from app.api.http.problems import MEDIA_TYPE, TITLES
+
+# What each operation takes, by its id: what describes the body, its examples, is it needed.
+REQUESTS: dict[str, tuple[TypeAdapter[Any], dict[str, Any], bool]] = {}
+
+REF = "#/components/schemas/{model}"
+PROBLEM = {
+    "type": "object",
+    "required": ["type", "title", "status", "detail"],
+    "properties": {
+        "type": {"type": "string", "examples": ["/problems/budget-exhausted"]},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string"},
+        "errors": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {"pointer": {"type": "string"}, "rule": {"type": "string"}},
+            },
+        },
+    },
+}
+
+
+ACCEPTED_HEADERS = {
+    name: {"description": description, "schema": {"type": "string"}}
+    for name, description in {
+        "Location": "Where the answer will be.",
+        "Retry-After": "Seconds after which to look there.",
+        "Idempotency-Key": "The one that was sent, or was made for this request.",
+        "Preference-Applied": "What of `Prefer` was honoured.",
+    }.items()
+}
+
+
+def problems(*statuses: int) -> tuple[int, ...]:
+    return statuses
+
+
+def documented(
+    operation_id: str,
+    summary: str,
+    response: Any,
+    *,
+    status: int = 200,
+    request: Any = None,
+    example: Any = None,
+    examples: dict[str, Any] | None = None,
+    extra_problems: tuple[int, ...] = (),
+    also: int | None = None,
+    body_needed: bool = True,
+    idempotent: bool = False,
+    tagged: bool = False,
+    conditional: bool = False,
+    public: bool = False,
+    accepted: Any = None,
+) -> dict[str, Any]:
+    """Arguments of a route decorator: `also` is a second status with the same response, `tagged`
+    says that the reply has an ETag, `conditional` that the request may name the state it is meant
+    for, `idempotent` that it may have an Idempotency-Key.
+    `examples` have names and stand in the place of one. `accepted` is the response of a 202, for
+    callers who would rather come back than wait."""
+    expected = set(extra_problems) | (set() if public else {401, 403, 422, 503})
+    if request is not None:
+        expected |= {400, 413}
+    responses: dict[int | str, dict[str, Any]] = {
+        code: {
+            "description": TITLES[code],
+            "content": {MEDIA_TYPE: {"schema": {"$ref": REF.format(model="Problem")}}},
+        }
+        for code in sorted(expected)
+    }
+    if also is not None:
+        responses[also] = {"model": response}
+    extra: dict[str, Any] = {} if public else {"security": [{"key": []}]}
+    if request is not None:
+        shown = {"example": example} if examples is None else {"examples": examples}
+        REQUESTS[operation_id] = (TypeAdapter(request), shown, body_needed)
+    if idempotent:
+        extra["parameters"] = [
+            _header(
+                "Idempotency-Key",
+                "The same key and body, the same reply.",
+                minLength=1,
+                maxLength=255,
+            )
+        ]
+    if accepted is not None:
+        extra["parameters"].append(
+            _header("Prefer", "`respond-async`, `wait=N` seconds, or both (RFC 7240).")
+        )
+        responses[202] = {
+            "model": accepted,
+            "description": "Charged, and still being answered",
+            "headers": ACCEPTED_HEADERS,
+        }
+    if conditional:
+        extra["parameters"] = [
+            _header("If-Match", "The ETag of what you saw, some of them, or `*`."),
+            _header("If-None-Match", "`*`: only if there is none yet. Or ETags it must not have."),
+        ]
+    if tagged:
+        extra["parameters"] = [_header("If-None-Match", "The ETag you have.")]
+        responses[304] = {"description": "Not modified", "content": {}}
+    return {
+        "operation_id": operation_id,
+        "summary": summary,
+        "response_model": response,
+        "status_code": status,
+        "responses": responses,
+        "openapi_extra": extra,
+    }
+
+
+def _header(name: str, description: str, **rules: Any) -> dict[str, Any]:
+    schema = {"type": "string", **rules}
+    return {
+        "name": name,
+        "in": "header",
+        "required": False,
+        "description": description,
+        "schema": schema,
+    }
+
+
+def install_openapi(app: FastAPI) -> None:
+    def openapi() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            app.openapi_schema = _describe(app)
+        return app.openapi_schema
+
+    app.openapi = openapi  # type: ignore[method-assign]  # the framework's own way to replace it
+
+
+def _describe(app: FastAPI) -> dict[str, Any]:
+    schema = get_openapi(
+        title=app.title, version=app.version, description=app.description, routes=app.routes
+    )
+    components = schema.setdefault("components", {})
+    schemas = components.setdefault("schemas", {})
+    schemas["Problem"] = PROBLEM
+    schemas.pop("HTTPValidationError", None)
+    schemas.pop("ValidationError", None)
+    components["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
+    for path in schema["paths"].values():
+        for operation in path.values():
+            if operation["operationId"] not in REQUESTS:
+                continue
+            adapter, shown, needed = REQUESTS[operation["operationId"]]
+            described = adapter.json_schema(ref_template=REF, by_alias=True)
+            schemas.update(described.pop("$defs", {}))
+            operation["requestBody"] = {
+                "required": needed,
+                "content": {"application/json": {"schema": _named(described, schemas), **shown}},
+            }
+    return schema
+
+
+def _named(described: dict[str, Any], schemas: dict[str, Any]) -> dict[str, Any]:
+    """A model that is a whole body stands among the others, once: where two operations take it,
+    generated clients would otherwise make two classes of one name."""
+    if "properties" not in described:
+        return described
+    schemas[described["title"]] = described
+    return {"$ref": REF.format(model=described["title"])}

@@ -1,0 +1,75 @@
+"""What the routes are given: actions and stores, put together in `main.py`."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from fastapi import Request
+
+from app.actions.asking.ask_query import AnswerQuery
+from app.actions.asking.ask_stream import AskStream
+from app.actions.asking.cancel_query import CancelQuery
+from app.actions.asking.open_stream import OpenStream
+from app.actions.asking.preview_queries import PreviewQueries
+from app.actions.asking.preview_stream import PreviewStream
+from app.actions.budgets.book_losses import BookLosses
+from app.actions.budgets.grant_budget import GrantBudget
+from app.actions.budgets.reconcile_ledger import ReconcileLedger
+from app.actions.budgets.trace_tradeoff import TraceTradeoff
+from app.actions.budgets.verify_ledger import VerifyLedger
+from app.actions.datasets.append_epoch import AppendEpoch
+from app.actions.datasets.refresh_dataset import RefreshDataset
+from app.actions.datasets.register_dataset import RegisterDataset
+from app.actions.datasets.sample_rows import Choice
+from app.actions.datasets.withdraw_dataset import WithdrawDataset
+from app.planning.plan import Planner
+from app.ports import (
+    Budgets,
+    Catalogue,
+    Datasets,
+    History,
+    Ledger,
+    People,
+    PublicTables,
+    Streams,
+)
+
+
+class Readiness(Protocol):
+    def check(self) -> None:
+        """Raises StoreUnavailable if a charge could not be taken now."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    answer_query: AnswerQuery
+    cancel_query: CancelQuery
+    preview_queries: PreviewQueries
+    open_stream: OpenStream
+    preview_stream: PreviewStream
+    ask_stream: AskStream
+    register_dataset: RegisterDataset
+    append_epoch: AppendEpoch
+    refresh_dataset: RefreshDataset
+    withdraw_dataset: WithdrawDataset
+    grant_budget: GrantBudget
+    book_losses: BookLosses
+    trace_tradeoff: TraceTradeoff
+    verify_ledger: VerifyLedger
+    reconcile_ledger: ReconcileLedger
+    planner: Planner
+    ledger: Ledger
+    catalogue: Catalogue
+    people: People
+    datasets: Datasets
+    budgets: Budgets
+    history: History
+    streams: Streams
+    choice: Choice
+    tables: PublicTables
+    readiness: Readiness
+
+
+def services(request: Request) -> Services:
+    found: Services = request.app.state.services
+    return found

@@ -1,0 +1,112 @@
+"""Validation errors of a body or of parameters: where, which rule, never the value.
+
+A misspelt field or kind is answered with the nearest one that the schema declares.
+"""
+
+import re
+from typing import Any
+
+from pydantic import TypeAdapter
+from pydantic_core import ErrorDetails
+
+from app.api.http.schema_fields import Path, fields_at
+from app.errors import FieldError, Invalid
+from app.nearest import did_you_mean
+
+NAME_SHOWN_MAX = 60
+FIELDS_MAX = 50
+
+
+def invalid(
+    errors: list[ErrorDetails], data: Any, adapter: TypeAdapter[Any] | None = None
+) -> Invalid:
+    """`adapter` is what the body was validated with; it knows the names of the fields."""
+    rules: dict[str, list[str]] = {}
+    located = [(error, _path(error, data)) for error in errors[:FIELDS_MAX]]
+    for error, path in located:
+        if _bogus(error, path, data) and len(located) > 1:
+            continue
+        pointer = "".join(f"/{_escaped(part)}" for part in path)
+        rule = _rule(error, path, data, adapter)
+        if rule not in rules.setdefault(pointer, []):
+            rules[pointer].append(rule)
+    fields = [FieldError(pointer, "; or ".join(each)) for pointer, each in rules.items()]
+    first = fields[0]
+    return Invalid(f"{first.pointer or 'The body'}: {first.rule}", *fields)
+
+
+def _path(error: ErrorDetails, data: Any) -> Path:
+    """The location in the body; names of union members, which pydantic adds, are left out, also
+    where a field has the name of its object's kind."""
+    parts: list[str | int] = []
+    here = data
+    location = error["loc"]
+    tagged = None  # the object whose kind was named
+    for index, part in enumerate(location):
+        last = index == len(location) - 1
+        if isinstance(here, dict) and here is not tagged and here.get("kind") == part and not last:
+            tagged = here
+            continue
+        inside = isinstance(part, int) and isinstance(here, list) and part < len(here)
+        if inside or (isinstance(here, dict) and part in here):
+            here = here[part]
+        elif not (last and error["type"] == "missing"):
+            continue
+        parts.append(part)
+    if error["type"] == "union_tag_invalid":  # it is the name of the kind that is wrong
+        parts.append(str(error["ctx"]["discriminator"]).strip("'"))
+    return tuple(parts)
+
+
+def _escaped(part: str | int) -> str:
+    return str(part)[:NAME_SHOWN_MAX].replace("~", "~0").replace("/", "~1")
+
+
+def _sent(path: Path, data: Any) -> Any:
+    here = data
+    for part in path:
+        inside = isinstance(here, dict) and part in here
+        if not inside and not (isinstance(here, list) and isinstance(part, int)):
+            return None
+        here = here[part]
+    return here
+
+
+def _bogus(error: ErrorDetails, path: Path, data: Any) -> bool:
+    """A list that is called too short only because its items are wrong, which is told of them."""
+    sent = _sent(path, data)
+    return (
+        error["type"] == "too_short"
+        and isinstance(sent, list)
+        and len(sent) >= error["ctx"]["min_length"]
+    )
+
+
+def _rule(error: ErrorDetails, path: Path, data: Any, adapter: TypeAdapter[Any] | None) -> str:
+    match error["type"]:
+        case "missing":
+            return "this field is needed"
+        case "extra_forbidden":
+            known = [] if adapter is None else fields_at(adapter, path[:-1], data)
+            return f"there is no such field{did_you_mean(path[-1] if path else None, known)}"
+        case "union_tag_invalid":
+            tags = str(error["ctx"]["expected_tags"])
+            return f"one of {tags}{did_you_mean(error['ctx']['tag'], _quoted(tags))}"
+        case "union_tag_not_found":
+            return f"an object with {error['ctx']['discriminator']}"
+        case "too_short":
+            return f"at least {error['ctx']['min_length']} of them"
+        case "too_long":
+            return f"at most {error['ctx']['max_length']} of them"
+        case "value_error":
+            return str(error["ctx"]["error"])
+        case _:
+            message = error["msg"]
+            near = ""
+            if error["type"] in ("literal_error", "enum"):
+                near = did_you_mean(_sent(path, data), _quoted(str(error["ctx"]["expected"])))
+            return message[0].lower() + message[1:] + near
+
+
+def _quoted(texts: str) -> list[str]:
+    return re.findall(r"'([^']+)'", texts)

@@ -1,0 +1,1 @@
+"""What is publicly declared about a dataset: card, columns, expressions."""

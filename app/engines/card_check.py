@@ -1,0 +1,151 @@
+"""Counts of what a card makes of a source's values: missing, unreadable, clamped.
+
+The counts are exact and private. They are for the owner of the data, at a terminal: no route, log
+or table may have them (`cli/check_dataset.py`).
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, case, column, func, select, union_all
+
+from app.data.card import Card, ColumnPerson, Dataset
+from app.data.columns import Column, DateColumn, IntegerColumn, NumberColumn, TextColumn
+from app.engines.content_hash import Trimmed
+from app.engines.sql.cleaning import RawRows
+from app.engines.sql.dialects import ExactSum, IsNaN, constant, day, exact_double, quoted
+from app.engines.sql.layout import PERSON
+from app.engines.table import Table
+
+Element = ColumnElement[Any]
+Rows = Callable[[Select[*tuple[Any, ...]]], Sequence[Any]]  # the one row of a statement
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnFigures:
+    """Of one column: values that the source lacks, that cannot be read as the card declares (of a
+    category: that are not listed), and that were clamped."""
+
+    name: str
+    type: str
+    missing: int
+    unreadable: int
+    below: int
+    above: int
+
+
+@dataclass(frozen=True, slots=True)
+class PersonFigures:
+    """Rows without a person; persons; the most rows of one; persons with more than rows_max, and
+    the rows that are left out of them."""
+
+    nameless: int
+    persons: int
+    rows_most: int
+    beyond: int
+    rows_left_out: int
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    rows: int
+    columns: tuple[ColumnFigures, ...]
+    persons: PersonFigures | None
+
+
+def figures(
+    dataset: Dataset, tables: Sequence[Table], sources: Sequence[RawRows], ask: Rows
+) -> Figures:
+    """Of the source and its epochs together; `sources` are the values of `tables` as they were
+    read."""
+    card = dataset.card
+    sourced = {i: each for i, each in enumerate(card.columns) if each.sourced}
+    totals: list[int] = []
+    for table, source in zip(tables, sources, strict=True):
+        found = list(ask(_counts(sourced, table, source)))
+        totals = [a + b for a, b in zip(totals, found, strict=True)] if totals else found
+    rows, *counts = totals
+    columns = [
+        _column_figures(each, rows, *counts[4 * place : 4 * place + 4])
+        for place, each in enumerate(sourced.values())
+    ]
+    return Figures(rows, tuple(columns), _persons(card, sources, ask))
+
+
+def _counts(sourced: dict[int, Column], table: Table, source: RawRows) -> Select[*tuple[Any, ...]]:
+    """How many rows; and of each column the values there are, those that were read, and those
+    below and above its bounds."""
+    read: list[Element] = []
+    for i, each in sourced.items():
+        place = table.names.index(each.name)
+        raw: Element = table.column(place)
+        if table.types[place] == "VARCHAR":
+            raw = func.nullif(Trimmed(raw), quoted(""))
+        read += [raw.label(f"r{i}"), source.values[i].label(f"v{i}")]
+    rows = select(*read).select_from(source.rows).subquery("read")
+    counts: list[Element] = []
+    for i, each in sourced.items():
+        value: Element = column(f"v{i}")
+        low, high = _bounds(each)
+        readable = _readable(each, value)
+        counts += [func.count(column(f"r{i}")), _how_many(readable)]
+        counts.append(constant(0) if low is None else _how_many(readable & (value < low)))
+        counts.append(constant(0) if high is None else _how_many(readable & (value > high)))
+    return select(func.count(), *counts).select_from(rows)
+
+
+def _how_many(condition: Element) -> Element:
+    return func.count(case((condition, constant(1))))
+
+
+def _bounds(each: Column) -> tuple[Element | None, Element | None]:
+    match each:
+        case NumberColumn():
+            return exact_double(each.low), exact_double(each.high)
+        case IntegerColumn():
+            return constant(each.low), constant(each.high)
+        case DateColumn():
+            return day(each.low), day(each.high)
+        case _:
+            return None, None
+
+
+def _readable(each: Column, value: Element) -> Element:
+    there: Element = value.is_not(None)
+    if isinstance(each, NumberColumn):
+        return there & ~IsNaN(value)
+    if isinstance(each, TextColumn):
+        return there & func.length(value).between(constant(1), constant(each.length_max))
+    return there
+
+
+def _column_figures(
+    each: Column, rows: int, there: int, readable: int, below: int, above: int
+) -> ColumnFigures:
+    return ColumnFigures(each.name, each.type, rows - there, there - readable, below, above)
+
+
+def _persons(card: Card, sources: Sequence[RawRows], ask: Rows) -> PersonFigures | None:
+    if not isinstance(card.person, ColumnPerson):
+        return None
+    named = []
+    for source in sources:
+        assert source.person is not None
+        named.append(select(source.person.label(PERSON)).select_from(source.rows))
+    everybody = (named[0] if len(named) == 1 else union_all(*named)).subquery("named")
+    person: Element = column(PERSON)
+    size = func.count().label("size")
+    of_each = select(person, size).select_from(everybody).group_by(person).subquery("of_each")
+    rows: Element = column("size")
+    most = constant(card.person.rows_max)
+    known = person.is_not(None)
+    beyond = known & (rows > most)
+    statement = select(
+        ExactSum(case((~known, rows), else_=constant(0))),
+        _how_many(known),
+        func.coalesce(func.max(case((known, rows))), constant(0)),
+        _how_many(beyond),
+        ExactSum(case((beyond, rows - most), else_=constant(0))),
+    ).select_from(of_each)
+    return PersonFigures(*map(int, ask(statement)))

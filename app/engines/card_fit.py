@@ -1,0 +1,76 @@
+"""Does a card fit a file? By names and types alone, never by values."""
+
+from typing import Protocol
+
+from app.data.card import Card, ColumnPerson
+from app.data.columns import Column
+from app.errors import FieldError, Invalid
+
+_WHOLE = {
+    "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT",
+    "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT",
+}  # fmt: skip
+_TEXT = {"VARCHAR"}
+_DAYS = {
+    "DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMP WITH TIME ZONE",
+}  # fmt: skip
+
+# The name of a stored type, without its sizes, under each declared type. A column of doubles is
+# no `integer`: which of its values are whole would be a matter of values.
+_FITS: dict[str, set[str]] = {
+    "integer": _WHOLE | _TEXT | {"DECIMAL"},
+    "number": _WHOLE | _TEXT | {"DECIMAL", "FLOAT", "DOUBLE"},
+    "category": _WHOLE | _TEXT | {"BOOLEAN", "ENUM", "UUID"},
+    "boolean": _WHOLE | _TEXT | {"BOOLEAN"},
+    "date": _DAYS | _TEXT,
+    "text": _WHOLE | _TEXT | {"BOOLEAN", "ENUM", "UUID"},
+}
+# No floats: -0.0 and 0.0 would be two persons.
+_IDENTIFIES = _WHOLE | _TEXT | {"DECIMAL", "ENUM", "UUID", "BOOLEAN"} | _DAYS
+
+
+class Described(Protocol):
+    """A source's columns and their types."""
+
+    @property
+    def types(self) -> tuple[str, ...]: ...
+
+    def position(self, name: str) -> int | None: ...
+
+
+def check_fit(card: Card, table: Described, *, parsed: bool = True) -> None:
+    """Raises Invalid, naming every column that is absent or of another type. `parsed`: are numbers
+    and days read from texts? Of a file they are; a table has types of its own."""
+    broken = []
+    for i, column in enumerate(card.columns):
+        position = table.position(column.name)
+        if not column.sourced:
+            if position is not None:
+                rule = "a name that no column of the source has: this one is not read from it"
+                broken.append(FieldError(f"/columns/{i}/name", rule))
+        elif position is None:
+            rule = "a column that the source has, once"
+            broken.append(FieldError(f"/columns/{i}/name", rule))
+        elif not _fits(column, table.types[position], parsed=parsed):
+            rule = f"the source's column cannot be read as {column.type}"
+            broken.append(FieldError(f"/columns/{i}/type", rule))
+    if isinstance(card.person, ColumnPerson):
+        position = table.position(card.person.column)
+        if position is None or _plain(table.types[position]) not in _IDENTIFIES:
+            rule = "a column of the source that holds text, whole numbers or dates"
+            broken.append(FieldError("/person/column", rule))
+    if broken:
+        raise Invalid("The card does not fit the source.", *broken)
+
+
+def _fits(column: Column, stored: str, *, parsed: bool) -> bool:
+    if not parsed and stored in _TEXT and column.type in ("integer", "number", "date"):
+        return False
+    if column.type == "integer" and stored.startswith("DECIMAL") and not stored.endswith(",0)"):
+        return False
+    return _plain(stored) in _FITS[column.type]
+
+
+def _plain(stored: str) -> str:
+    """DECIMAL(9,2) -> DECIMAL; a list such as INTEGER[] stays, and fits nothing."""
+    return stored if stored.endswith("]") else stored.partition("(")[0]

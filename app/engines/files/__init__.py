@@ -1,0 +1,1 @@
+"""The DuckDB engine: CSV and Parquet files, prepared as immutable versions."""

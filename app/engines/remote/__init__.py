@@ -1,0 +1,1 @@
+"""Engines that ask a database where the rows are: PostgreSQL and Spark."""

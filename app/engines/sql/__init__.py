@@ -1,0 +1,1 @@
+"""Statements that read exact statistics, in three SQL dialects."""

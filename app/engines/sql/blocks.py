@@ -1,0 +1,170 @@
+"""A BlockTally as one SQL statement.
+
+Rows that have the same readings are one as good as the other, so they are numbered in any order:
+what a block holds depends on how often readings are there, and not on how rows are stored. The
+block is decided by an MD5 of seed, readings and number, so that every engine puts a row in the same
+one. Where a person may have several rows, their lot decides the block of all of them (`layout.py`).
+"""
+
+import operator
+from functools import reduce
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Integer,
+    Select,
+    String,
+    Subquery,
+    and_,
+    bindparam,
+    case,
+    cast,
+    column,
+    func,
+    select,
+    true,
+)
+
+from app.engines.sql.conditions import condition_sql, stored_column
+from app.engines.sql.dialects import (
+    ExactSum,
+    LotNumber,
+    Statement,
+    Wide,
+    WideQuotient,
+    constant,
+    quoted,
+)
+from app.engines.sql.layout import LOT, Layout
+from app.engines.sql.tally_statement import factor_sql
+from app.queries.block_tally import (
+    Added,
+    AtRanks,
+    BlockTally,
+    Commonest,
+    Given,
+    Meets,
+    Reading,
+    Steps,
+    Trimmed,
+)
+from app.queries.tally import CodeOf
+
+
+def render_blocks(layout: Layout, wanted: BlockTally, seed: str) -> Statement:
+    return layout.written(_found(_placed(layout, wanted, seed), wanted.given))
+
+
+def _found(placed: Subquery, given: Given) -> Select[*tuple[Any, ...]]:
+    match given:
+        case AtRanks():
+            return _at_ranks(placed, given)
+        case Trimmed():
+            return _trimmed(placed, given)
+        case Added():
+            return _added(placed, given)
+        case Commonest():
+            return _commonest(placed)
+
+
+def _placed(layout: Layout, wanted: BlockTally, seed: str) -> Subquery:
+    """The readings r0, r1, ... of each row that counts, and its block."""
+    made = [_reading(each, layout) for each in wanted.readings] or [constant(0)]
+    names = [f"r{i}" for i in range(len(made))]
+    read = [each.label(name) for name, each in zip(names, made, strict=True)]
+    lot: list[ColumnElement[Any]] = [column(LOT)] if wanted.persons else []
+    chosen = select(*read, *lot).select_from(layout.rows)
+    if wanted.where is not None:
+        chosen = chosen.where(condition_sql(wanted.where, layout))
+    readings: list[ColumnElement[Any]] = [column(name, BigInteger()) for name in names]
+    decides: ColumnElement[Any] = column(LOT, BigInteger())
+    rows = chosen.subquery("chosen")
+    present = and_(true(), *(column(name).is_not(None) for name in names))
+    if not wanted.persons:
+        k = func.row_number().over(partition_by=readings, order_by=readings).label("k")
+        rows = select(*readings, k).select_from(rows).where(present).subquery("numbered")
+        decides = LotNumber(_keyed([*readings, column("k")], seed))
+    block = cast(decides % constant(wanted.blocks), BigInteger()).label("block")
+    return select(*readings, block).select_from(rows).where(present).subquery("placed")
+
+
+def _keyed(numbers: list[ColumnElement[Any]], seed: str) -> ColumnElement[Any]:
+    keyed: list[ColumnElement[Any]] = [cast(bindparam("seed", seed, unique=True), String())]
+    for each in numbers:
+        keyed += [quoted("|"), cast(each, String())]
+    return func.concat(*keyed)
+
+
+def _reading(reading: Reading, layout: Layout) -> ColumnElement[Any]:
+    match reading:
+        case Steps():
+            return cast(column(layout.steps(reading.column), BigInteger()), BigInteger())
+        case Meets():
+            met = condition_sql(reading.condition, layout)
+            return cast(case((met, constant(1)), else_=constant(0)), BigInteger())
+        case CodeOf():
+            return cast(cast(stored_column(layout, reading.column), Integer()), BigInteger())
+        case _:
+            return cast(factor_sql(reading, layout), BigInteger())
+
+
+def _added(placed: Subquery, wanted: Added) -> Select[*tuple[Any, ...]]:
+    sums = [
+        ExactSum(reduce(operator.mul, (placed.c[f"r{i}"] for i in each)))
+        for each in wanted.products
+    ]
+    return select(placed.c.block, func.count(), *sums).group_by(placed.c.block)
+
+
+def _ranked(placed: Subquery) -> Subquery:
+    """The first reading v, its place in its block, and how many rows the block has."""
+    block, v = placed.c.block, placed.c.r0
+    place = func.row_number().over(partition_by=block, order_by=v)
+    n = func.count().over(partition_by=block)
+    return select(
+        block,
+        v.label("v"),
+        cast(place, Wide()).label("place"),
+        cast(n, Wide()).label("n"),
+    ).subquery("ranked")
+
+
+def _at_ranks(placed: Subquery, wanted: AtRanks) -> Select[*tuple[Any, ...]]:
+    ranked = _ranked(placed)
+    # Of one row each, so the largest is it.
+    values = [
+        func.max(case((ranked.c.place == _rank(ranked.c.n, a, b), ranked.c.v)))
+        for a, b in wanted.shares
+    ]
+    return select(ranked.c.block, *values).group_by(ranked.c.block)
+
+
+def _rank(n: ColumnElement[Any], a: int, b: int) -> ColumnElement[Any]:
+    up = _wide(a) * n + _wide(b - 1)
+    return func.least(n, func.greatest(_wide(1), WideQuotient(up, _wide(b))))
+
+
+def _trimmed(placed: Subquery, wanted: Trimmed) -> Select[*tuple[Any, ...]]:
+    ranked = _ranked(placed)
+    n, place = ranked.c.n, ranked.c.place
+    a, b = wanted.share
+    cut = WideQuotient(_wide(a) * n, _wide(b))
+    left = case((and_(place > cut, place <= n - cut), ranked.c.v))
+    return select(ranked.c.block, func.count(), ExactSum(left)).group_by(ranked.c.block)
+
+
+def _commonest(placed: Subquery) -> Select[*tuple[Any, ...]]:
+    block, v = placed.c.block, placed.c.r0
+    counted = select(block, v.label("v"), func.count().label("n")).group_by(block, v)
+    counts = counted.subquery("counts")
+    order = func.row_number().over(
+        partition_by=counts.c.block, order_by=(counts.c.n.desc(), counts.c.v)
+    )
+    best = select(counts.c.block, counts.c.v, order.label("place")).subquery("best")
+    return select(best.c.block, best.c.v).where(best.c.place == constant(1))
+
+
+def _wide(number: int) -> ColumnElement[Any]:
+    return cast(constant(number), Wide())

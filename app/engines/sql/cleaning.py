@@ -1,0 +1,285 @@
+"""The SELECT that makes every value fit the card: in bounds, in the list, or NULL.
+
+One meaning for every engine: how a source's values are read in their declared types is the
+engine's own business (`RawRows`); what is made of them is said here, once. A prepared version is
+this SELECT stored; where nothing can be prepared, questions select from it.
+
+Each value becomes what it is by itself, and each person's rows are chosen by that person's rows
+alone: nothing here lets one person's row change another's. Only generated names and the numbers
+and dates of the card are written into the text; texts are bound.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    FromClause,
+    Label,
+    Select,
+    String,
+    Subquery,
+    and_,
+    bindparam,
+    case,
+    cast,
+    column,
+    func,
+    null,
+    select,
+    union_all,
+)
+
+from app.data.card import Card, EdgePerson, RowPerson
+from app.data.columns import (
+    BooleanColumn,
+    CategoryColumn,
+    Column,
+    DateColumn,
+    EpochColumn,
+    IntegerColumn,
+    NumberColumn,
+    TextColumn,
+)
+from app.engines.sql.cell_number import CELL, cell_number
+from app.engines.sql.derived import derived_value
+from app.engines.sql.dialects import (
+    ByBytes,
+    Dialect,
+    IsNaN,
+    LotNumber,
+    OtherLotNumber,
+    constant,
+    day,
+    exact_double,
+    quoted,
+    scaled,
+)
+from app.engines.sql.layout import EPOCH, LOT, PERSON, PLACE, Layout, persons_are_told_apart
+
+NUMBER = "number"
+DRAWN = "drawn"
+OWN_CELL = "own_cell"
+Element = ColumnElement[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """The edge that a row of a graph is: its ends by the index of their columns, the smaller first,
+    and a name that is NULL where an end is no node or both ends are the same.
+
+    `v<i>` is the value of column i as it was read, or NULL. Rows of one edge are rows of one
+    person, and only one of them is kept. So one row of a clean table is one edge, and neighbouring
+    graphs, which differ in an edge, differ in a row.
+    """
+
+    ends: dict[int, ColumnElement[Any]]
+    name: ColumnElement[Any]
+
+    @classmethod
+    def of(cls, card: Card) -> Self | None:
+        if not isinstance(card.person, EdgePerson):
+            return None
+        places = {each.name: i for i, each in enumerate(card.columns)}
+        one, other = (places[name] for name in card.person.ends)
+        declared = card.columns[one]
+        assert isinstance(declared, IntegerColumn), "the card was checked"
+        values: list[ColumnElement[Any]] = [column(f"v{place}") for place in (one, other)]
+        nodes = [each.between(constant(declared.low), constant(declared.high)) for each in values]
+        there = and_(*nodes, values[0] != values[1])
+        # Numbers that are no nodes are gone with their row, before they could be too large.
+        low, high = (case((there, cut(*values))) for cut in (func.least, func.greatest))
+        texts = (cast(each, String()) for each in (low, high))
+        first, second = texts
+        name = case((there, func.concat(first, quoted("-"), second)))
+        return cls({one: cast(low, BigInteger()), other: cast(high, BigInteger())}, name)
+
+
+@dataclass(frozen=True, slots=True)
+class RawRows:
+    """The rows of one source. Of each column of the card the value as it was read, in its declared
+    type but in no bounds, a category's code, or NULL; and what tells persons apart, as text."""
+
+    dialect: Dialect
+    rows: FromClause
+    values: tuple[Element, ...]
+    person: Element | None = None
+
+
+def cleaned_rows(card: Card, sources: Sequence[RawRows], seed: str) -> Select[*tuple[Any, ...]]:
+    """Of the source and the epochs after it."""
+    stored = [name for i, each in enumerate(card.columns) for name in _stored(i, each)]
+    if len(sources) > 1:
+        stored.append(EPOCH)
+    parts = [_fitted(card, source, epoch, stored) for epoch, source in enumerate(sources, 1)]
+    rows = parts[0] if len(parts) == 1 else union_all(*parts)
+    names: list[Element] = [column(name) for name in stored]
+    if isinstance(card.person, RowPerson):
+        return rows if isinstance(rows, Select) else select(*names).select_from(rows.subquery("e"))
+    kept = _bounded(card, rows.subquery("fitted"), stored, seed, sources[0].dialect)
+    if persons_are_told_apart(card):
+        names += [column(LOT), column(PERSON), column(PLACE)]
+    result = select(*names).select_from(kept).where(column(PLACE) <= card.person.rows_max)
+    return result.where(column(CELL) == column(OWN_CELL)) if _one_cell(card) else result
+
+
+def fitted_rows(card: Card, source: RawRows) -> Select[*tuple[Any, ...]]:
+    """All rows of one source, every value as it would be stored; no person's rows are bounded."""
+    return _fitted(card, source, 1, [])
+
+
+def _stored(i: int, each: Column) -> list[str]:
+    return [f"c{i}", f"s{i}"] if isinstance(each, NumberColumn) else [f"c{i}"]
+
+
+def _fitted(card: Card, source: RawRows, epoch: int, stored: list[str]) -> Select[*tuple[Any, ...]]:
+    """The rows of one source, every value as it is stored."""
+    edge = Edge.of(card)
+    sourced = {i: each for i, each in enumerate(card.columns) if each.derived is None}
+    derived = {i: each for i, each in enumerate(card.columns) if each.derived is not None}
+    read: list[Label[Any]] = []
+    for i, each in sourced.items():
+        value = constant(epoch) if isinstance(each, EpochColumn) else source.values[i]
+        read.append(value.label(f"v{i}"))
+    person: list[Label[Any]] = []
+    if source.person is not None:
+        read.append(source.person.label(PERSON))
+        person = [column(PERSON).label(PERSON)]
+    clamped: list[Label[Any]] = []
+    for i, each in sourced.items():
+        end = None if edge is None else edge.ends.get(i)
+        clamped.append((_clamp(each, column(f"v{i}")) if end is None else end).label(f"c{i}"))
+    if edge is not None:
+        person = [edge.name.label(PERSON)]
+    within = select(*clamped, *person).select_from(_named(select(*read), source.rows, "read"))
+    rows = _stepped(sourced, [], within.subquery("clamped"), person)
+    if derived:
+        layout = Layout(card, source.dialect)
+        made = [derived_value(each, layout).label(f"v{i}") for i, each in derived.items()]
+        kept: list[Element] = [
+            column(name) for i, each in sourced.items() for name in _stored(i, each)
+        ]
+        whole = select(*kept, *made, *_person_again(person)).select_from(rows.subquery("sourced"))
+        bound = [_clamp(each, column(f"v{i}")).label(f"c{i}") for i, each in derived.items()]
+        fitted = select(*kept, *bound, *_person_again(person)).select_from(whole.subquery("made"))
+        rows = _stepped(derived, kept, fitted.subquery("derived"), person)
+    names: list[Element] = [
+        column(name) for i, each in enumerate(card.columns) for name in _stored(i, each)
+    ]
+    if EPOCH in stored:
+        names.append(constant(epoch).label(EPOCH))
+    return select(*names, *_person_again(person)).select_from(rows.subquery("stepped"))
+
+
+def _person_again(person: list[Label[Any]]) -> list[Element]:
+    return [column(PERSON)] if person else []
+
+
+def _stepped(
+    columns: dict[int, Column], kept: list[Element], rows: Subquery, person: list[Label[Any]]
+) -> Select[*tuple[Any, ...]]:
+    """With a second column for the whole steps of each number."""
+    stepped: list[Element] = [*kept]
+    for i, each in columns.items():
+        stepped.append(column(f"c{i}"))
+        if isinstance(each, NumberColumn):
+            steps = func.floor(scaled(column(f"c{i}"), exact_double, 2.0**each.grid_exponent))
+            stepped.append(cast(steps, BigInteger()).label(f"s{i}"))
+    return select(*stepped, *_person_again(person)).select_from(rows)
+
+
+def _named(selected: Select[*tuple[Any, ...]], rows: FromClause, name: str) -> Subquery:
+    return selected.select_from(rows).subquery(name)
+
+
+def _bounded(
+    card: Card, rows: Subquery, stored: list[str], seed: str, dialect: Dialect
+) -> Subquery:
+    """Every row of a person with its place among them: the first rows_max are kept.
+
+    The choice is by a seeded hash of what the row says, then by every stored column, so that rows
+    still tied are rows no question can tell apart, and every server and engine keeps the same ones.
+    Doubles enter the hash as their whole steps, because the text of a double is the engine's own;
+    texts as they are, and where two rows differ only in how they share a "|" the columns decide.
+
+    Rows of earlier epochs come first: a row that is kept stays, whatever arrives later, and of all
+    epochs together a person has at most rows_max.
+
+    What is stored does not know who a person is, but it knows persons apart, and that for certain:
+    by the number of the person's first row among all rows of the source. A hash could hold two
+    persons for one, and what one of them changes would then be more than is said anywhere.
+
+    A person's lot, by which blocks of persons are made, is the other half of their first row's
+    hash: which row is the first goes by the one half, and tells nothing of the other.
+
+    Where each person is promised to be in one cell, the rows of a person's own cell come first, and
+    others are left out: that of their earliest epoch, and there the first in the card's order. It
+    goes by no seed, so that the same rows under another name are in the same cell, and it stays
+    whatever arrives later. Who keeps the promise loses nothing by it.
+    """
+    texts: list[Element] = []
+    for i, each in enumerate(card.columns):
+        name = f"s{i}" if isinstance(each, NumberColumn) else f"c{i}"
+        texts += [func.coalesce(cast(column(name), String()), quoted("~")), quoted("|")]
+    hashed = func.concat(_seed(seed), quoted("|"), *texts, column(PERSON))
+    sorted_by: list[Element] = [column(DRAWN)]
+    textual = {f"c{i}" for i, each in enumerate(card.columns) if isinstance(each, TextColumn)}
+    for name in stored:
+        value: Element = ByBytes(column(name)) if name in textual else column(name)
+        sorted_by.append(value.nulls_last())
+    if _one_cell(card):
+        sorted_by.insert(0, column(CELL))
+    if EPOCH in stored:
+        sorted_by.insert(0, column(EPOCH))
+    names: list[Element] = [column(name) for name in stored]
+    person: Element = column(PERSON)
+    known = select(*names, person, LotNumber(hashed).label(DRAWN))
+    known = known.select_from(rows).where(person.is_not(None))
+
+    def of_first(name: str) -> Element:
+        return func.first_value(column(name)).over(partition_by=person, order_by=sorted_by)
+
+    place = func.row_number().over(partition_by=person, order_by=sorted_by).label(PLACE)
+    placed = select(*names, place)
+    if persons_are_told_apart(card):
+        known = known.add_columns(OtherLotNumber(hashed).label(LOT))
+        who = person
+        if dialect.name == "duckdb":
+            known = known.add_columns(func.row_number().over().label(NUMBER))
+            who = of_first(NUMBER)
+        placed = placed.add_columns(who.label(PERSON), of_first(LOT).label(LOT))
+    if _one_cell(card):
+        known = known.add_columns(cell_number(card).label(CELL))
+        placed = placed.add_columns(column(CELL), of_first(CELL).label(OWN_CELL))
+    return placed.select_from(known.subquery("known")).subquery("placed")
+
+
+def _one_cell(card: Card) -> bool:
+    return card.cells is not None and card.cells.one_per_person
+
+
+def _seed(seed: str) -> Element:
+    return cast(bindparam("seed", seed, unique=True), String())
+
+
+def _clamp(each: Column, value: Element) -> Element:
+    """The value in its bounds. NaN is tested first: it compares above everything."""
+    match each:
+        case IntegerColumn():
+            return cast(_between(value, constant(each.low), constant(each.high)), BigInteger())
+        case NumberColumn():
+            inside = _between(value, exact_double(each.low), exact_double(each.high))
+            return case((IsNaN(value), null()), else_=inside)
+        case DateColumn():
+            return _between(value, day(each.low), day(each.high))
+        case TextColumn():
+            fits = func.length(value).between(constant(1), constant(each.length_max))
+            return case((fits, value))
+        case CategoryColumn() | BooleanColumn():
+            return value
+
+
+def _between(value: Element, low: Element, high: Element) -> Element:
+    return case((value < low, low), (value > high, high), else_=value)

@@ -1,0 +1,260 @@
+"""A Tally as one SQL statement with bound parameters, over a prepared version.
+
+Every identifier is quoted and every value bound. Each grouping is one whole number in the result,
+its place among the groups, so that a result is small and says nothing but numbers.
+"""
+
+import operator
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Integer,
+    Label,
+    Select,
+    and_,
+    bindparam,
+    case,
+    cast,
+    column,
+    func,
+    literal_column,
+    select,
+    true,
+)
+from sqlalchemy.sql.selectable import FromClause
+
+from app.caches import owned_cache
+from app.engines.sql.bins import binned
+from app.engines.sql.conditions import condition_sql, opened, stored_column
+from app.engines.sql.dialects import ExactSum, Quotient, Statement, constant
+from app.engines.sql.layout import Layout, persons_are_told_apart
+from app.engines.sql.persons import clamped, of_persons
+from app.queries.tally import (
+    Aggregate,
+    ByEdges,
+    ByValues,
+    Compare,
+    Factor,
+    Grouping,
+    Marked,
+    Meeting,
+    OfPersons,
+    Persons,
+    PersonTotal,
+    Product,
+    Rows,
+    Split,
+    Tally,
+    Total,
+    Values,
+)
+
+KEPT_SIZE_MAX = 1000
+MISSING = -1  # stands for a missing value where that is a group
+BITS = 62  # conditions of a split in one BIGINT
+Codes = list[Label[int]]
+Conditions = list[ColumnElement[bool]]
+Places = list[Mapping[int, int] | range]
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """The statement, and how to read its rows: a number for each grouping, then the aggregates."""
+
+    statement: Statement
+    # For each grouping: the place among its groups of each number in the result.
+    places: tuple[Mapping[int, int] | range, ...]
+    group_counts: tuple[int, ...]
+    # For a split: the place of each set of conditions, whose bits stand in the first numbers.
+    signatures: Mapping[tuple[int, ...], int] | None = None
+
+    @property
+    def key_count(self) -> int:
+        """How many numbers of a row in the result say which group it is."""
+        if self.signatures is None:
+            return len(self.group_counts)
+        return len(next(iter(self.signatures)))
+
+    def place(self, key: tuple[int, ...]) -> int | None:
+        """Which group, or None for one that was not asked for."""
+        if self.signatures is not None:
+            return self.signatures.get(key)
+        place = 0
+        for number, places, count in zip(key, self.places, self.group_counts, strict=True):
+            if number not in places:
+                return None
+            place = place * count + places[number]
+        return place
+
+
+def render(layout: Layout, tally: Tally) -> Rendered:
+    """Compiling costs near a millisecond, so statements of small tallies are kept, one for all the
+    numbers and days that the filter may compare with."""
+    if tally.size() > KEPT_SIZE_MAX:
+        return _render(layout, tally)
+    values: dict[str, Any] = {}
+    where = None if tally.where is None else opened(tally.where, layout, values)
+    kept = _rendered(layout, replace(tally, where=where))
+    if not values:
+        return kept
+    statement = replace(kept.statement, values={**kept.statement.values, **values})
+    return replace(kept, statement=statement)
+
+
+@owned_cache(maxsize=1024)
+def _rendered(layout: Layout, tally: Tally) -> Rendered:
+    return _render(layout, tally)
+
+
+def _render(layout: Layout, tally: Tally) -> Rendered:
+    factors = _factors(tally)
+    rows, codes, conditions, places = grouped_rows(layout, tally, _with_factors(factors, layout))
+    if tally.split is not None:
+        codes += [code.label(f"g{i}") for i, code in enumerate(_bits(tally.split, layout))]
+    if tally.where is not None:
+        conditions.append(condition_sql(tally.where, layout))
+    counted = any(isinstance(each, OfPersons) for each in tally.aggregates)
+    if counted and persons_are_told_apart(layout.card):
+        statement = of_persons(layout, tally, rows, codes, conditions)
+        return compiled(layout, statement, tally, places)
+    statement = select(*codes, *(_aggregate(each, layout, factors) for each in tally.aggregates))
+    statement = statement.select_from(rows)
+    if conditions:
+        statement = statement.where(and_(*conditions))
+    if codes:
+        statement = statement.group_by(*(constant(i + 1) for i in range(len(codes))))
+    return compiled(layout, statement, tally, places)
+
+
+def grouped_rows(
+    layout: Layout, tally: Tally, rows: FromClause
+) -> tuple[FromClause, Codes, Conditions, Places]:
+    """Rows to select from; the number of each grouping, g0, g1, ...; the conditions to be in a
+    group; and what the numbers mean."""
+    codes: Codes = []
+    conditions: Conditions = []
+    places: Places = []
+    for number, grouping in enumerate(tally.groups):
+        if isinstance(grouping, ByEdges):
+            rows, code, inside = binned(rows, grouping, layout, number)
+        else:
+            code = cast(stored_column(layout, grouping.column), Integer())
+            inside = stored_column(layout, grouping.column).is_not(None)
+            if grouping.missing:
+                code, inside = func.coalesce(code, MISSING), true()
+        codes.append(code.label(f"g{number}"))
+        conditions.append(inside)
+        places.append(_places(grouping, layout))
+    return rows, codes, conditions, places
+
+
+def compiled(
+    layout: Layout, statement: Select[*tuple[Any, ...]], tally: Tally, places: Places
+) -> Rendered:
+    return Rendered(
+        layout.written(statement),
+        tuple(places),
+        tuple(grouping.count for grouping in tally.groups),
+        None if tally.split is None else _signature_places(tally.split),
+    )
+
+
+def _bits(split: Split, layout: Layout) -> list[ColumnElement[int]]:
+    """Which conditions a row meets, as the bits of a few whole numbers."""
+    codes: list[ColumnElement[int]] = []
+    for start in range(0, len(split.conditions), BITS):
+        code: ColumnElement[int] = literal_column("0", BigInteger())
+        for bit, condition in enumerate(split.conditions[start : start + BITS]):
+            value = literal_column(str(1 << bit), BigInteger())
+            code = code + case((condition_sql(condition, layout), value), else_=0)
+        codes.append(cast(code, BigInteger()))
+    return codes
+
+
+def _signature_places(split: Split) -> dict[tuple[int, ...], int]:
+    starts = range(0, len(split.conditions), BITS)
+    return {
+        tuple(signature >> start & (1 << BITS) - 1 for start in starts): place
+        for place, signature in enumerate(split.signatures)
+    }
+
+
+def _places(grouping: Grouping, layout: Layout) -> Mapping[int, int] | range:
+    """From the number in the result to the place among the groups."""
+    if isinstance(grouping, ByEdges):
+        return range(grouping.count)
+    return _value_places(grouping, layout)
+
+
+def _value_places(grouping: ByValues, layout: Layout) -> dict[int, int]:
+    places: dict[int, int] = {}
+    values: tuple[str | bool, ...] = grouping.values
+    for place, value in enumerate(values):
+        if isinstance(value, bool):
+            places[int(value)] = place
+        else:
+            code = layout.codes(grouping.column).get(value)
+            if code is not None:
+                places[code] = place
+    if grouping.missing:
+        places[MISSING] = len(values)
+    return places
+
+
+Factors = Mapping[Factor, str]  # the name of the column that holds each
+
+
+def _factors(tally: Tally) -> Factors:
+    products = [each for each in tally.aggregates if isinstance(each, Product)]
+    different = dict.fromkeys(factor for each in products for factor in each.factors)
+    return {factor: f"f{i}" for i, factor in enumerate(different)}
+
+
+def _with_factors(factors: Factors, layout: Layout) -> FromClause:
+    """The rows with a further column for each factor: worked out once, however many products."""
+    rows = layout.rows
+    if not factors:
+        return rows
+    made = (factor_sql(factor, layout).label(name) for factor, name in factors.items())
+    return select(literal_column("*"), *made).select_from(rows).subquery("factored")
+
+
+def _aggregate(aggregate: Aggregate, layout: Layout, factors: Factors) -> ColumnElement[Any]:
+    match aggregate:
+        case Rows():
+            return func.count()
+        case Values():
+            return func.count(stored_column(layout, aggregate.column))
+        case Total():
+            return ExactSum(column(layout.steps(aggregate.column)))
+        case Persons():  # each row is one
+            named = aggregate.column
+            return func.count() if named is None else func.count(stored_column(layout, named))
+        case PersonTotal():
+            return ExactSum(clamped(column(layout.steps(aggregate.column)), aggregate))
+        case Meeting():
+            return func.count().filter(condition_sql(aggregate.condition, layout))
+        case Product():
+            # The planner keeps products far within BIGINT.
+            names = (column(factors[factor], BigInteger()) for factor in aggregate.factors)
+            return ExactSum(reduce(operator.mul, names))
+
+
+def factor_sql(factor: Factor, layout: Layout) -> ColumnElement[Any]:
+    """Steps are never below their low bound, so that the division is of no negative number."""
+    if isinstance(factor, Marked):
+        marked = condition_sql(Compare(factor.column, "==", factor.value), layout)
+        return cast(case((marked, _whole(1)), else_=_whole(0)), BigInteger())
+    steps = column(layout.steps(factor.column), BigInteger())
+    above = cast(steps - _whole(factor.low), BigInteger())
+    coarse = Quotient(above, _whole(factor.grain))
+    return cast(coarse, BigInteger()) - _whole(factor.centre)
+
+
+def _whole(number: int) -> ColumnElement[Any]:
+    return cast(bindparam(None, number, unique=True), BigInteger())

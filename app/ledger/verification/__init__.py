@@ -1,0 +1,1 @@
+"""Verify a ledger or an export."""

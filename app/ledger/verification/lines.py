@@ -1,0 +1,305 @@
+"""The lines of a ledger's snapshot, and as an export writes them.
+
+The same lines come from the store and from an export, so that anyone who holds an export can verify
+it without us. An export is NDJSON: what it covers, entries in the order of their chains, then the
+end of each book, each account and each charge as the ledger stated them at the same instant, and a
+last line that counts them all. Lines about what an export must not show (stored answers, sources,
+people) come from the store alone.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+from app.accounting import COMPOSITION_RULES
+from app.accounting.precise import INFINITE
+from app.accounting.rules.spending import Spend
+from app.accounting.rules.terms import Terms
+from app.ledger.account import Account
+from app.ledger.balance import Balance
+from app.ledger.chain import Book, Entry, canonical
+
+FORMAT = 2  # the first one had no charges and no last line
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The first line: the whole ledger, or one book of it. `stored` says whether rows come with
+    what only the store can check."""
+
+    book: str | None
+    format: int = FORMAT
+    stored: bool = False
+
+
+class ChargeRow(NamedTuple):
+    """A charge as its row says it."""
+
+    id: str
+    book: str
+    state: str
+    epsilon: int
+    delta: int
+    version: str
+    asked: str  # digest of what was asked, by whom and under which request key
+    receipt: tuple[int, str] | None  # entry and hash, if what was answered tells of them
+    reused: bool  # another charge's answer under a new key: it has no entry
+    reuse_holds: bool = True  # and that charge is there, and answered the same plan
+    settled_at: int | None = None
+    content: str = ""  # digest of what is stored with it
+    stamp: str | None = None
+
+
+class AskRow(NamedTuple):
+    """An ask of a stream as its row says it."""
+
+    id: str
+    stream: str
+    state: str
+    crossed: bool
+    closed: bool  # it ended when its stream was closed
+    settled_at: int | None
+    content: str
+    stamp: str | None
+
+
+class StreamRow(NamedTuple):
+    """What a stream has left, and what it began with by the answer of its opening."""
+
+    id: str
+    charge: str
+    left: tuple[int | None, int | None]  # crossings and asks
+    began: tuple[int | None, int | None] | None
+
+
+class FingerprintRow(NamedTuple):
+    fingerprint: str
+    book: str
+
+
+class DatasetRow(NamedTuple):
+    """A dataset as it is used."""
+
+    name: str
+    book: str
+    facts: dict[str, Any]  # card, source, version, description, closed
+
+
+class PersonRow(NamedTuple):
+    name: str
+    facts: dict[str, Any]  # role, enabled, groups
+
+
+class KeyRow(NamedTuple):
+    id: str
+    facts: dict[str, Any]  # analyst, expires_at, revoked
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """The last line: how many of each there were, and where the books end."""
+
+    entries: int
+    books: int
+    accounts: int
+    charges: int
+    heads: str
+
+
+Line = (
+    Scope
+    | Entry
+    | Book
+    | Account
+    | ChargeRow
+    | AskRow
+    | StreamRow
+    | FingerprintRow
+    | DatasetRow
+    | PersonRow
+    | KeyRow
+    | End
+)
+
+
+class Counted:
+    """Counts lines as they pass, for the last one."""
+
+    def __init__(self) -> None:
+        self.entries = self.books = self.accounts = self.charges = 0
+        self._heads = hashlib.sha256()
+
+    def add(self, line: Line) -> None:
+        match line:
+            case Entry():
+                self.entries += 1
+            case Book():
+                self.books += 1
+                self._heads.update(f"{line.id} {line.seq} {line.head}\n".encode())
+            case Account():
+                self.accounts += 1
+            case ChargeRow():
+                self.charges += 1
+
+    def end(self) -> End:
+        heads = self._heads.hexdigest()
+        return End(self.entries, self.books, self.accounts, self.charges, heads)
+
+
+def with_end(lines: Iterable[Line]) -> Iterator[Line]:
+    counted = Counted()
+    for line in lines:
+        counted.add(line)
+        yield line
+    yield counted.end()
+
+
+# Parts
+
+
+def whole_number(value: object) -> int:
+    if type(value) is not int or value < 0:
+        raise ValueError("a whole number")
+    return value
+
+
+def terms_of(said: object) -> tuple[str, Terms]:
+    match said:
+        case {"currency": str(currency), "terms": dict(terms)}:
+            if currency not in COMPOSITION_RULES:
+                raise ValueError("an unknown currency")
+            read = Terms.from_text(canonical(terms))
+            told = (read.epsilon, read.delta, read.conversion, *read.limits)
+            if not all(type(units) is int for units in told):
+                raise ValueError("units are whole numbers")
+            if len(read.limits) != len(COMPOSITION_RULES[currency].nothing):
+                raise ValueError("limits of another currency")
+            return currency, read
+        # As the first ledgers wrote it, who knew only basic composition and no cells.
+        case {"currency": str(currency), "epsilon_limit": int(epsilon), "delta_limit": int(delta)}:
+            epsilon = min(epsilon, INFINITE - 1)  # as migration 0002 reads it
+            return currency, Terms(epsilon, delta, (epsilon, delta))
+        case _:
+            raise ValueError
+
+
+# Writing and reading
+
+
+def to_line(item: Line) -> str:
+    match item:
+        case Scope():
+            return canonical({"type": "ledger", "book": item.book, "format": item.format})
+        case Entry():
+            return canonical({"type": "entry", "text": item.text, "hash": item.hash})
+        case Book():
+            return canonical({"type": "book", "book": item.id, "seq": item.seq, "head": item.head})
+        case Account():
+            return canonical(
+                {
+                    "type": "account",
+                    "book": item.book_id,
+                    "holder": item.holder,
+                    "currency": item.currency,
+                    "terms": json.loads(item.terms.text()),
+                    "pairs": item.balance.pairs,
+                    "spent": item.balance.common,
+                    "cells": [[cell, *spend] for cell, spend in sorted(item.balance.cells.items())],
+                }
+            )
+        case ChargeRow():
+            return canonical(
+                {
+                    "type": "charge",
+                    "charge": item.id,
+                    "book": item.book,
+                    "state": item.state,
+                    "epsilon": item.epsilon,
+                    "delta": item.delta,
+                    "version": item.version,
+                    "asked": item.asked,
+                    "receipt": item.receipt,
+                    "reused": item.reused,
+                }
+            )
+        case End():
+            return canonical({"type": "end", **asdict(item)})
+        case _:
+            raise ValueError("an export does not show this")
+
+
+def from_lines(lines: Iterable[str]) -> Iterator[Line]:
+    """Read an export; raises ValueError on a line that is none."""
+    for number, text in enumerate(lines, 1):
+        try:
+            yield _from_line(json.loads(text))
+        except (KeyError, TypeError, ValueError, RecursionError):
+            raise ValueError(f"line {number} is not a line of an export") from None
+
+
+def _from_line(line: dict[str, object]) -> Line:
+    match line:
+        case {"type": "ledger", "book": None | str() as only}:
+            return Scope(only, whole_number(line.get("format", 1)))
+        case {"type": "entry", "text": str(text), "hash": str(hashed)}:
+            text.encode()
+            return _entry(json.loads(text), text, hashed)
+        case {"type": "book", "book": str(book), "seq": int(seq), "head": str(head)}:
+            return Book(book, seq, head, 0)
+        case {
+            "type": "account",
+            "book": str(book),
+            "holder": str(holder),
+            "pairs": bool(pairs),
+            "spent": list(spent),
+            "cells": list(listed),
+        }:
+            currency, terms = terms_of(line)
+            cells = {whole_number(cell): _spend(currency, spend) for cell, *spend in listed}
+            balance = Balance(_spend(currency, spent), pairs, cells)
+            return Account(book, holder, holder, currency, terms, balance, 0)
+        case {
+            "type": "charge",
+            "charge": str(charge),
+            "book": str(book),
+            "state": str(state),
+            "version": str(version),
+            "asked": str(asked),
+            "receipt": receipt,
+            "reused": bool(reused),
+        }:
+            amounts = whole_number(line.get("epsilon")), whole_number(line.get("delta"))
+            place = _receipt(receipt)
+            return ChargeRow(charge, book, state, *amounts, version, asked, place, reused)
+        case {"type": "end", "heads": str(heads)}:
+            names = ("entries", "books", "accounts", "charges")
+            return End(**{name: whole_number(line.get(name)) for name in names}, heads=heads)
+        case _:
+            raise ValueError
+
+
+def _receipt(receipt: object) -> tuple[int, str] | None:
+    match receipt:
+        case None:
+            return None
+        case [int(seq), str(hashed)]:
+            return seq, hashed
+        case _:
+            raise ValueError
+
+
+def _entry(said: object, text: str, hashed: str) -> Entry:
+    match said:
+        case {"book": str(book), "seq": int(seq), "at": int(at), "kind": str(kind)}:
+            return Entry(book, seq, at, kind, text, hashed)
+        case _:
+            raise ValueError
+
+
+def _spend(currency: str, units: list[object]) -> Spend:
+    spend = tuple(map(whole_number, units))
+    if len(spend) != len(COMPOSITION_RULES[currency].nothing):
+        raise ValueError("a spend of another currency")
+    return spend

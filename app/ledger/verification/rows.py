@@ -1,0 +1,236 @@
+"""Rows against entries: charges, stored answers, streams, fingerprints, datasets and people.
+
+Entries come first and say what there must be; rows then say what there is. Both are compared as
+hashes where there are many of them, because a ledger may hold millions of charges.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from app.ledger.chain import Entry, canonical
+from app.ledger.stamp import SettledRow
+from app.ledger.verification.lines import (
+    AskRow,
+    ChargeRow,
+    DatasetRow,
+    FingerprintRow,
+    KeyRow,
+    Line,
+    PersonRow,
+    StreamRow,
+)
+from app.ledger.verification.stamps import StampChecker
+
+Find = Callable[..., None]
+_VERSIONED = ("dataset_registered", "epoch_appended", "version_declared")
+
+
+class _Entered(NamedTuple):
+    """A charge as its entry says it, hashed."""
+
+    book: str
+    facts: int
+    asked: bool  # does the entry hold a digest of what was asked
+    voided: bool = False
+
+
+class RowChecker:
+    def __init__(self, find: Find, not_covered: dict[str, int]) -> None:
+        self._find = find
+        self._not_covered = not_covered
+        self.stored = False  # do rows come with what only the store can check
+        self._charges: dict[str, _Entered] = {}
+        self._stamps = StampChecker(self._stamp_problem)
+        self._streams: dict[str, StreamRow] = {}
+        self._used: Counter[str] = Counter()  # asks, by stream
+        self._crossed: Counter[str] = Counter()
+        self._marks: dict[str, str] = {}  # the book of each fingerprint that an entry names
+        self._unlisted: set[str] = set()  # books of which not all fingerprints are in entries
+        self._datasets: dict[tuple[str, str], dict[str, Any]] = {}
+        self._people: dict[str, dict[str, Any]] = {}
+        self._keys: dict[str, dict[str, Any]] = {}
+
+    def _stamp_problem(self, book: str, charge: str, problem: str) -> None:
+        self._find(book, problem, charge=charge)
+
+    def _leave_out(self, what: str) -> None:
+        self._not_covered[what] = self._not_covered.get(what, 0) + 1
+
+    # Entries
+
+    def entry(self, entry: Entry, body: dict[str, Any]) -> None:
+        match entry.kind:
+            case "charge":
+                asked = body.get("row")
+                facts: tuple[object, ...] = body["epsilon"], body["delta"], body.get("version")
+                if asked is not None:
+                    facts += (asked, entry.seq, entry.hash)
+                self._charges[body["charge"]] = _Entered(
+                    entry.book_id, hash(facts), asked is not None
+                )
+            case "void":
+                charge = self._charges.get(body["charge"])
+                if charge is not None:
+                    self._charges[body["charge"]] = charge._replace(voided=True)
+            case "dataset_registered" | "dataset_changed" | "epoch_appended" | "version_declared":
+                self._dataset_entry(entry, body)
+            case "dataset_withdrawn":
+                self._datasets.pop((entry.book_id, str(body.get("dataset"))), None)
+                if body.get("data_released"):
+                    self._release(entry.book_id)
+            case "reconciled":
+                self._marks.update(dict.fromkeys(body.get("fingerprints", ()), entry.book_id))
+            case "analyst_created" | "analyst_changed" | "key_issued" | "key_revoked":
+                self._people_entry(entry.kind, body)
+
+    def _people_entry(self, kind: str, body: dict[str, Any]) -> None:
+        match kind, body:
+            case "analyst_created" | "analyst_changed", {"analyst": str(name), "after": after}:
+                state = {"enabled": True, "groups": []} | self._people.get(name, {})
+                self._people[name] = state | dict(after)
+            case "key_issued", {"analyst": str(name), "after": {"key": str(key), **more}}:
+                expiry = {"expires_at": more["expires_at"]} if "expires_at" in more else {}
+                self._keys[key] = {"analyst": name, "revoked": False, **expiry}
+            case "key_revoked", {"before": {"key": str(key)}}:
+                self._keys.setdefault(key, {})["revoked"] = True
+
+    def _dataset_entry(self, entry: Entry, body: dict[str, Any]) -> None:
+        after = body.get("after") or {}
+        place = entry.book_id, str(body.get("dataset"))
+        known = self._datasets.setdefault(place, {"closed": False})
+        names = ("card", "source", "version", "description", "closed")
+        known |= {name: after[name] for name in names if name in after}
+        if "fingerprints" in after:
+            self._marks.update(dict.fromkeys(after["fingerprints"], entry.book_id))
+        elif entry.kind in _VERSIONED:
+            self._unlisted.add(entry.book_id)
+
+    def _release(self, book: str) -> None:
+        """A book without a charge that has lost its last name: its data lead nowhere now."""
+        self._marks = {mark: each for mark, each in self._marks.items() if each != book}
+        self._unlisted.discard(book)
+
+    # Rows
+
+    def row(self, line: Line) -> None:
+        match line:
+            case ChargeRow():
+                self._charge(line)
+            case StreamRow():
+                self._streams[line.id] = line
+            case AskRow():
+                self._ask(line)
+            case FingerprintRow():
+                self._fingerprint(line)
+            case DatasetRow():
+                known = self._datasets.pop((line.book, line.name), None)
+                self._compare(line.book, f"dataset {line.name}", known, line.facts)
+            case PersonRow():
+                self._compare("system", line.name, self._people.pop(line.name, None), line.facts)
+            case KeyRow():
+                self._compare("system", line.id, self._keys.pop(line.id, None), line.facts)
+
+    def _charge(self, row: ChargeRow) -> None:
+        entered = self._charges.pop(row.id, None)
+        if row.reused:
+            self._reuse(row, entered)
+            return
+        if entered is None:
+            self._find(row.book, "the charge has no entry", charge=row.id)
+            return
+        facts: tuple[object, ...] = row.epsilon, row.delta, row.version
+        if entered.asked:
+            facts += (row.asked, *(row.receipt or (0, "")))
+        if entered.facts != hash(facts) or entered.book != row.book:
+            self._find(row.book, "the charge is not what its entry says", charge=row.id)
+        if entered.voided != (row.state == "voided"):
+            problem = "the charge and the entry that gives it back disagree"
+            self._find(row.book, problem, charge=row.id)
+        self._settled(row, must_be_stamped=entered.asked)
+
+    def _reuse(self, row: ChargeRow, entered: _Entered | None) -> None:
+        if entered is not None:
+            self._find(row.book, "it was paid for, and tells another's answer", charge=row.id)
+        if not row.reuse_holds:
+            self._find(row.book, "the answer that it tells again is not there", charge=row.id)
+        self._settled(row, must_be_stamped=False)
+
+    def _settled(self, row: ChargeRow | AskRow, *, must_be_stamped: bool) -> None:
+        if not self.stored:
+            return
+        book = row.book if isinstance(row, ChargeRow) else row.stream
+        if row.stamp is not None:
+            if row.state == "charged":
+                self._find(book, "it was settled, and is shown as open", charge=row.id)
+            settled = SettledRow(row.id, row.state, row.settled_at, row.content)
+            self._stamps.row(book, row.stamp, settled)
+        elif row.state != "charged":
+            if must_be_stamped:
+                self._find(book, "it is settled, and no record says so", charge=row.id)
+            else:
+                self._leave_out("answers stored before they were recorded")
+
+    def _ask(self, row: AskRow) -> None:
+        self._used[row.stream] += 1
+        self._crossed[row.stream] += row.state == "answered" and row.crossed
+        if row.stamp is None and row.closed:
+            return
+        self._settled(row, must_be_stamped=False)
+
+    def _fingerprint(self, row: FingerprintRow) -> None:
+        book = self._marks.pop(row.fingerprint, None)
+        if book is None:
+            if row.book in self._unlisted:
+                self._leave_out("fingerprints stored before they were recorded")
+            else:
+                self._find(row.book, "no entry names one of its fingerprints")
+        elif book != row.book:
+            self._find(book, "one of its fingerprints leads to another book")
+
+    def _compare(
+        self, book: str, what: str, known: dict[str, Any] | None, facts: dict[str, Any]
+    ) -> None:
+        """Only what entries tell: older ones tell less."""
+        if known is None:
+            self._find(book, f"{what}: no entry made it")
+            return
+        for name in sorted(known.keys() & facts.keys()):
+            if canonical(known[name]) != canonical(facts[name]):
+                self._find(book, f"{what}: its {name} is not what the entries say")
+
+    # The end
+
+    def finish(self, *, whole: bool) -> None:
+        for charge, entered in self._charges.items():
+            self._find(entered.book, "the entry's charge is not there", charge=charge)
+        if not self.stored:
+            return
+        if whole:
+            self._stamps.finish()
+        for book in sorted(set(self._marks.values())):
+            self._find(book, "one of its fingerprints is not there")
+        for book, name in sorted(self._datasets):
+            self._find(book, f"dataset {name}: it is not there")
+        for stream in self._streams.values():
+            self._stream(stream)
+        if whole:
+            self._missing(self._people)
+            self._missing(self._keys)
+
+    def _missing(self, names: Iterable[str]) -> None:
+        for name in sorted(names):
+            self._find("system", f"{name}: it is not there")
+
+    def _stream(self, row: StreamRow) -> None:
+        if row.began is None:
+            self._find(row.id, "the stream's opening is not there", charge=row.charge)
+            return
+        crossings, asks = row.began
+        expected = (
+            None if crossings is None else crossings - self._crossed[row.id],
+            None if asks is None else asks - self._used[row.id],
+        )
+        if row.left != expected:
+            problem = "what the stream has left is not what its asks have left of it"
+            self._find(row.id, problem, charge=row.charge)

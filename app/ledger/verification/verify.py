@@ -1,0 +1,344 @@
+"""Verify a ledger: every chain, every total recomputed, and every row against its entry.
+
+Also checked: that every book the system's book tells of is there, that no charge passed the limit
+granted before it, and that whatever was given back had been paid. Rows are compared in
+`rows.py`, stamps of stored answers in `stamps.py`. What was written before it was
+recorded in a chain is counted as not covered.
+"""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from app.accounting import COMPOSITION_RULES
+from app.accounting.loss import Loss
+from app.accounting.losses import generic_loss
+from app.accounting.precise import INFINITE
+from app.accounting.rules.terms import Terms
+from app.ledger.account import EVERYBODY, Account, account_id
+from app.ledger.balance import Balance, Cells
+from app.ledger.chain import FIRST_PREVIOUS, Book, Entry, link
+from app.ledger.currency_change import carried_over
+from app.ledger.loss_record import loss_from_record
+from app.ledger.verification.lines import Counted, End, Line, Scope, terms_of, whole_number
+from app.ledger.verification.rows import RowChecker
+
+FINDINGS_MAX = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that disagrees, and where."""
+
+    book: str
+    seq: int | None
+    account: str | None
+    problem: str
+    charge: str | None = None
+
+
+@dataclass(slots=True)
+class Report:
+    entries: int = 0
+    books: int = 0
+    accounts: int = 0
+    charges: int = 0
+    findings: list[Finding] = field(default_factory=list)
+    not_covered: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def sound(self) -> bool:
+        return not self.findings
+
+
+def verify(lines: Iterable[Line]) -> Report:
+    checker = _Checker()
+    for line in lines:
+        checker.line(line)
+    return checker.finish()
+
+
+def accounts_after(entries: Iterable[Entry]) -> dict[str, tuple[str, Terms, Balance]]:
+    """Each account with its currency and terms, as the first entries of a book make it."""
+    checker = _Checker()
+    for entry in entries:
+        checker.entry(entry)
+    return checker.accounts()
+
+
+@dataclass(slots=True)
+class _Recomputed:
+    """An account as its entries make it."""
+
+    currency: str
+    terms: Terms
+    balance: Balance
+
+    @property
+    def passes(self) -> bool:
+        rule = COMPOSITION_RULES[self.currency]
+        return not all(rule.admits(total, self.terms) for total in self.balance.totals())
+
+
+class _Checker:
+    def __init__(self) -> None:
+        self.report = Report()
+        self._scope: Scope | None = None
+        self._counted = Counted()
+        self._ended = False
+        self._rows = RowChecker(self._find, self.report.not_covered)
+        self._ends: dict[str, Book] = {}
+        self._stated: set[str] = set()
+        self._opened: set[str] = set()
+        self._accounts: dict[str, _Recomputed] = {}
+        self._pairs: dict[str, bool] = {}  # by book: may a person move from cell to cell
+        # What a charge cost whom, hashed: the promise, and all that was told; None if voided.
+        self._paid: dict[str, tuple[int, int] | None] = {}
+        self._lost: set[str] = set()  # books to which something was charged or booked
+        self._released: set[str] = set()  # books whose data may have another book by now
+
+    def _find(
+        self,
+        book: str,
+        problem: str,
+        *,
+        seq: int | None = None,
+        account: str | None = None,
+        charge: str | None = None,
+    ) -> None:
+        if len(self.report.findings) < FINDINGS_MAX:
+            self.report.findings.append(Finding(book, seq, account, problem, charge))
+
+    def line(self, line: Line) -> None:
+        if self._ended:
+            self._find("", "a line follows the last one")
+        match line:
+            case Scope():
+                self._scope = line
+                self._rows.stored = line.stored
+            case Entry():
+                self.entry(line)
+            case Book():
+                self.book(line)
+            case Account():
+                self.account(line)
+            case End():
+                self._ended = True
+                if line != self._counted.end():
+                    self._find("", "there are not as many lines as the last one says")
+            case _:
+                self._rows.row(line)
+        self._counted.add(line)
+
+    def entry(self, entry: Entry) -> None:
+        end = self._ends.setdefault(entry.book_id, Book(entry.book_id, 0, FIRST_PREVIOUS, 0))
+        if entry.seq != end.seq + 1:
+            self._find(entry.book_id, f"entry {end.seq + 1} should stand here", seq=entry.seq)
+        if entry.hash != link(end.head, entry.text):
+            self._find(entry.book_id, "the hash does not follow from the entry", seq=entry.seq)
+        if entry.at < end.last_at:
+            self._find(entry.book_id, "the time goes back", seq=entry.seq)
+        end.seq, end.head, end.last_at = entry.seq, entry.hash, entry.at
+        try:
+            said = json.loads(entry.text)
+            columns = (said["book"], said["seq"], said["at"], said["kind"])
+            if columns != (entry.book_id, entry.seq, entry.at, entry.kind):
+                self._find(entry.book_id, "the columns disagree with the text", seq=entry.seq)
+            self._add_up(entry, said["body"])
+            self._rows.entry(entry, said["body"])
+        except (ValueError, KeyError, TypeError, RecursionError):
+            self._find(entry.book_id, "the text cannot be read", seq=entry.seq)
+
+    def _add_up(self, entry: Entry, body: dict[str, object]) -> None:
+        match entry.kind, body:
+            case "charge" | "void", {
+                "charge": str(charge),
+                "accounts": list(holders),
+            }:
+                listed = body.get("cells")  # the first ledgers had none
+                if not isinstance(listed, list | None):
+                    raise ValueError
+                loss = loss_from_record(body)
+                cells = None if listed is None else tuple(map(whole_number, listed))
+                promise = hash((tuple(holders), loss.epsilon, loss.delta, cells))
+                cost = promise, hash(loss)
+                if entry.kind == "void":
+                    if not _gives_back(self._paid.get(charge), cost, loss):
+                        problem = "what is given back was never paid"
+                        self._find(entry.book_id, problem, seq=entry.seq)
+                    self._paid[charge] = None
+                    self._move(entry, holders, loss, cells)
+                    return
+                if charge in self._paid:
+                    self._find(entry.book_id, "the charge was charged before", seq=entry.seq)
+                if EVERYBODY not in holders or len(set(holders)) < 2:
+                    self._find(entry.book_id, "it does not charge everybody", seq=entry.seq)
+                self._paid[charge] = cost
+                self._move(entry, holders, loss, cells)
+            case "booked", {"accounts": list(holders)}:
+                if EVERYBODY not in holders:
+                    self._find(entry.book_id, "it does not charge everybody", seq=entry.seq)
+                self._move(entry, holders, loss_from_record(body), None)
+            case "grant", {"holder": str(holder), "before": before, "after": after}:
+                account = account_id(entry.book_id, holder)
+                known = self._accounts.get(account)
+                if (known and (known.currency, known.terms)) != (before and terms_of(before)):
+                    self._find(entry.book_id, "it changes a limit that was not", seq=entry.seq)
+                currency, terms = terms_of(after)
+                pairs = self._pairs.get(entry.book_id, False)
+                balance: Balance | None = Balance(COMPOSITION_RULES[currency].nothing, pairs)
+                if known is not None and known.currency == currency:
+                    balance = known.balance
+                elif known is not None:
+                    balance = carried_over(known.balance, known.currency, currency)
+                if balance is None:
+                    self._find(entry.book_id, "it forgets what was spent", seq=entry.seq)
+                    balance = Balance(COMPOSITION_RULES[currency].nothing, pairs)
+                self._accounts[account] = _Recomputed(currency, terms, balance)
+            case "reconciled", {"accounts": list(changes)}:
+                for change in changes:
+                    self._reconcile(entry, change)
+            case "dataset_registered", {"after": {"card": {"neighbours": neighbours}}}:
+                self._pairs[entry.book_id] = neighbours == "replace_one"
+            case "dataset_withdrawn", {"data_released": bool(released)}:
+                if entry.book_id in self._lost:
+                    problem = "it withdraws data for which something was charged"
+                    self._find(entry.book_id, problem, seq=entry.seq)
+                if released:
+                    self._released.add(entry.book_id)
+            case "book_opened", {"book": str(book)}:
+                self._opened.add(book)
+            case (
+                "charge"
+                | "void"
+                | "booked"
+                | "grant"
+                | "reconciled"
+                | "book_opened"
+                | "dataset_withdrawn",
+                _,
+            ):
+                raise ValueError
+
+    def _reconcile(self, entry: Entry, change: dict[str, Any]) -> None:
+        """Losses that were booked from the anchors, after the ledger had lost them."""
+        place = account_id(entry.book_id, str(change["holder"]))
+        known = self._accounts.get(place)
+        before = change["before"] and _state(change["before"])
+        after = _state(change["after"])
+        if known != before:
+            problem = "it books a difference to a spend that was not"
+            self._find(entry.book_id, problem, seq=entry.seq, account=str(change["holder"]))
+        if before is not None and not _no_less(before, after):
+            problem = "it forgets what was spent"
+            self._find(entry.book_id, problem, seq=entry.seq, account=str(change["holder"]))
+        self._accounts[place] = after
+
+    def _move(self, entry: Entry, holders: list[str], loss: Loss, cells: Cells) -> None:
+        self._lost.add(entry.book_id)
+        if entry.book_id in self._released:
+            self._find(entry.book_id, "it charges data that were withdrawn", seq=entry.seq)
+        for holder in holders:
+            account = self._accounts.get(account_id(entry.book_id, holder))
+            if account is None:
+                problem = "it charges an account that was never granted"
+                self._find(entry.book_id, problem, seq=entry.seq, account=str(holder))
+                continue
+            rule = COMPOSITION_RULES[account.currency]
+            cost = rule.read(loss)
+            if entry.kind == "void":
+                account.balance = account.balance.given_back(cost, cells)
+                continue
+            account.balance = account.balance.charged(cost, cells)
+            if not rule.can_pay(cost):
+                problem = "it cannot be counted in the account's currency"
+                self._find(entry.book_id, problem, seq=entry.seq, account=str(holder))
+            if entry.kind == "charge" and account.passes:
+                self._find(entry.book_id, "it passes the limit", seq=entry.seq, account=str(holder))
+
+    def book(self, book: Book) -> None:
+        end = self._ends.get(book.id, Book(book.id, 0, FIRST_PREVIOUS, 0))
+        self._stated.add(book.id)
+        if (end.seq, end.head) != (book.seq, book.head):
+            self._find(book.id, "the chain does not end where the book says", seq=book.seq)
+
+    def account(self, account: Account) -> None:
+        found = self._accounts.pop(account.id, None)
+        stated = account.currency, account.terms
+        if found is None or (found.currency, found.terms) != stated:
+            self._find(
+                account.book_id, "the limit is not the last one granted", account=account.holder
+            )
+        if found is not None and found.balance != account.balance:
+            self._find(
+                account.book_id,
+                "what is spent is not the sum of the entries",
+                account=account.holder,
+            )
+
+    def accounts(self) -> dict[str, tuple[str, Terms, Balance]]:
+        return {each: (a.currency, a.terms, a.balance) for each, a in self._accounts.items()}
+
+    def finish(self) -> Report:
+        for missing in sorted(self._accounts):
+            book, _, holder = missing.partition("/")
+            self._find(book, "entries speak of an account that is not there", account=holder)
+        whole = self._scope is not None and self._scope.book is None
+        expected = set(self._ends) | (self._opened if whole else set())
+        for book in sorted(expected - self._stated):
+            self._find(book, "the book's own end is missing")
+        if self._scope is not None and self._scope.format == 1:
+            self.report.not_covered["end, if it was cut: old exports do not tell"] = 1
+        elif self._scope is not None and not self._ended:
+            self._find("", "the last line is missing: the rest was cut off")
+        if self._scope is not None and self._scope.format > 1:
+            self._rows.finish(whole=whole)
+        counted, report = self._counted, self.report
+        report.entries, report.books = counted.entries, counted.books
+        report.accounts, report.charges = counted.accounts, counted.charges
+        return report
+
+
+def _gives_back(paid: tuple[int, int] | None, cost: tuple[int, int], loss: Loss) -> bool:
+    """The same loss; or, of accounts carried into another currency since, one of the same promise
+    and no larger than what any release of that promise was carried over as."""
+    if paid is None or paid[0] != cost[0]:
+        return False
+    if paid[1] == cost[1]:
+        return True
+    most = generic_loss(loss.epsilon, loss.delta)
+    told = (loss.pure, loss.failure, loss.rho, loss.mu_squared, *loss.curve)
+    limit = (most.pure, most.failure, most.rho, most.mu_squared, *most.curve)
+    return all(
+        units <= bound or units == INFINITE for units, bound in zip(told, limit, strict=True)
+    )
+
+
+def _state(told: dict[str, Any]) -> _Recomputed:
+    """An account as an entry tells all of it."""
+    currency, terms = terms_of(told)
+    spent = told["spent"]
+    size = len(COMPOSITION_RULES[currency].nothing)
+    cells = {whole_number(cell): tuple(map(whole_number, units)) for cell, *units in told["cells"]}
+    common = tuple(map(whole_number, spent))
+    if any(len(units) != size for units in (common, *cells.values())):
+        raise ValueError("a spend of another currency")
+    if not isinstance(told["pairs"], bool):
+        raise TypeError
+    return _Recomputed(currency, terms, Balance(common, told["pairs"], cells))
+
+
+def _no_less(before: _Recomputed, after: _Recomputed) -> bool:
+    """Whether a spend has not fallen, number by number, in every cell."""
+    balance: Balance | None = before.balance
+    if before.currency != after.currency:
+        balance = carried_over(before.balance, before.currency, after.currency)
+    if balance is None:  # it cannot be said in the other currency: then nothing is left
+        return all(units >= INFINITE for units in after.balance.common)
+    nothing = (0,) * len(after.balance.common)
+    pairs = [(balance.common, after.balance.common)]
+    pairs += [
+        (spend, after.balance.cells.get(cell, nothing)) for cell, spend in balance.cells.items()
+    ]
+    return all(all(map(int.__le__, low, high)) for low, high in pairs)

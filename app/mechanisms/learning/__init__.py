@@ -1,0 +1,1 @@
+"""Noisy gradient descent."""

@@ -1,0 +1,1 @@
+"""Local privacy: every row is randomized on its own."""

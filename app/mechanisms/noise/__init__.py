@@ -1,0 +1,1 @@
+"""Additive noise on whole numbers: Laplace and Gaussian mechanisms and their releases."""

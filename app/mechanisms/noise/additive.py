@@ -1,0 +1,189 @@
+"""Noise on whole-number measures: what the additive mechanisms share."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Protocol
+
+from typing_extensions import override
+
+from app.accounting.loss import Loss
+from app.data.card import Card
+from app.mechanisms.release import Noise, OneTally
+from app.queries import Measured, Query
+from app.queries.estimates import Noisy, number
+from app.queries.shapes.measures import Measure, Terms
+from app.queries.shapes.sums import Shape
+from app.queries.tally import Exact, Tally
+from app.queries.weighted_noise import Combination
+
+FACTOR_LOG_MAX = 690.0  # what a float holds, and JSON writes
+
+
+class Law(Protocol):
+    """A law of noise on whole numbers, of one scale."""
+
+    @property
+    def kind(self) -> str: ...
+
+    def draw(self, noise: Noise, scale: float, size: int) -> list[int]: ...
+
+    def width(self, scale: float, alpha: float) -> int:
+        """A w with P(|Z| > w) <= alpha."""
+        ...
+
+    def sum_width(self, scale: float, sum_of: Combination, alpha: float) -> float:
+        """A w with P(|sum of a_i Z_i| > w) <= alpha, for more than one independent draw."""
+        ...
+
+    def norm(self, scale: float, *, root: float, largest: float, size: int, alpha: float) -> float:
+        """A w with P(|sum of Z_k B_k| > w) <= alpha for symmetric matrices B_k of a size, where
+        |sum of B_k^2| is at most root^2 and no |B_k| above `largest`; linear in the two."""
+        ...
+
+    def deviation(self, scale: float) -> float:
+        """The standard deviation, for comparing mechanisms."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One measure with its noise, in steps of the measure's own grid."""
+
+    measure: Measure
+    scale: float
+
+    def describe(self) -> dict[str, Any]:
+        exponent = self.measure.grid_exponent
+        return {
+            "measure": self.measure.name,
+            "sensitivity": number(self.measure.sensitivity, exponent),
+            "scale": math.ldexp(self.scale, -exponent),
+            "grid": number(1, exponent),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class AdditiveRelease(OneTally):
+    """What will be asked, what it costs, and how the noise is drawn."""
+
+    law: Law
+    shape: Shape
+    parts: tuple[Part, ...]
+    loss: Loss
+    theorem: str
+
+    @property
+    @override
+    def tally(self) -> Tally:
+        return self.shape.tally
+
+    @property
+    @override
+    def quick(self) -> bool:
+        return True
+
+    def draw(
+        self,
+        exact: Exact,
+        noise: Noise,
+        *,
+        confidence: float,
+        parts: tuple[Part, ...] | None = None,
+    ) -> tuple[tuple[Noisy, ...], ...]:
+        """Noise on every vector of all parts, or of those that one figure is made of.
+        Each interval holds with its share of 1 - confidence, so that those of one figure hold
+        together."""
+        vectors = [(part, terms) for part in parts or self.parts for terms in part.measure.vectors]
+        alpha = (1.0 - confidence) / len(vectors)
+        released = []
+        for part, terms in vectors:
+            exacts = _added(exact, terms)
+            draws = self.law.draw(noise, part.scale, len(exacts))
+            half = self.law.width(part.scale, alpha)
+            sums = [e + z for e, z in zip(exacts, draws, strict=True)]
+            released.append(tuple([Noisy(steps, steps - half, steps + half) for steps in sums]))
+        return tuple(released)
+
+    def answer(
+        self, exact: Exact, noise: Noise, *, query: Query, card: Card, confidence: float
+    ) -> dict[str, Any]:
+        """One figure, or one for each public group, each with the interval of its noise."""
+        assert isinstance(query, Measured)
+        noisy = self.draw(exact, noise, confidence=confidence)
+        figures = query.figures(noisy, card)
+        if not self.tally.groups:
+            return {"value": figures[0].value, "interval": figures[0].interval(confidence)}
+        return {
+            "value": [
+                {"group": label, "value": each.value, "interval": each.interval(confidence)}
+                for label, each in zip(self.tally.group_labels(), figures, strict=True)
+            ],
+            "interval": None,
+        }
+
+    def describe(self) -> dict[str, Any]:
+        return {"kind": self.law.kind, "noise": [part.describe() for part in self.parts]}
+
+    def record(self) -> dict[str, Any]:
+        """For the ledger: whole numbers and fractions from which any accountant can recompute."""
+        return {
+            "mechanism": self.law.kind,
+            "noise": [
+                {
+                    "measure": part.measure.name,
+                    "sensitivity": str(part.measure.sensitivity),
+                    "square": str(part.measure.sensitivity_squared),
+                    "share": str(part.measure.share),
+                    "grid_exponent": part.measure.grid_exponent,
+                    "scale": part.scale.hex(),
+                }
+                for part in self.parts
+            ],
+        }
+
+    def expected_error(self, confidence: float) -> dict[str, Any]:
+        half = self.half_width(confidence)
+        told = {"half_width": half, "confidence": confidence, "covers": "noise"}
+        if self.shape.factor:
+            told["factor"] = self.factor(confidence)
+        return told if half is not None else {**told, "reason": self.shape.unpromised}
+
+    def half_width(self, confidence: float) -> float | None:
+        """Half of the interval's width where one measure is the figure; None for a mean, whose
+        interval depends on what is released."""
+        if self.shape.unpromised is not None:
+            return None
+        part = self.parts[0]
+        steps = self.law.width(part.scale, 1.0 - confidence)
+        return float(number(steps, part.measure.grid_exponent)) / self.shape.divisor
+
+    def factor(self, confidence: float) -> float:
+        """The noise is no larger a factor either way; two steps more, for what was rounded."""
+        part = self.parts[0]
+        steps = self.law.width(part.scale, 1.0 - confidence) + 2
+        return math.exp(min(number(steps, part.measure.grid_exponent), FACTOR_LOG_MAX))
+
+    @property
+    def spread(self) -> tuple[float, ...]:
+        """Standard deviations of the noise: mechanisms for one question are compared by them."""
+        return tuple(self.law.deviation(part.scale) for part in self.parts)
+
+
+def _added(exact: Exact, terms: Terms) -> Sequence[int]:
+    """The measure's whole number for each group."""
+    if len(terms) == 1 and terms[0][0] == 1:
+        return exact[terms[0][1]]
+    vectors = [[coefficient * number for number in exact[index]] for coefficient, index in terms]
+    return [sum(numbers) for numbers in zip(*vectors, strict=True)]
+
+
+def float_up(exact: Fraction) -> float:
+    scale = float(exact)
+    return scale if Fraction(scale) >= exact else math.nextafter(scale, math.inf)
+
+
+def steps_within(shape: Shape, half_width: float) -> Fraction:
+    """How many steps of the one measure's grid a half width holds."""
+    return Fraction(half_width) * shape.divisor * Fraction(2) ** shape.measures[0].grid_exponent

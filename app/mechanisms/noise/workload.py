@@ -1,0 +1,171 @@
+"""Noise on many counts of one question, and answers that are sums of them."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from operator import le
+from typing import Any
+
+import numpy as np
+from typing_extensions import override
+
+from app.caches import owned_cache
+from app.data.card import Card
+from app.mechanisms.noise.additive import AdditiveRelease, Law
+from app.mechanisms.noise.constrained_inference import adjusted, linear_estimate
+from app.mechanisms.release import Noise
+from app.queries import Query
+from app.queries.estimates import Figure
+from app.queries.shapes.sums import Shape
+from app.queries.shapes.workload import Linear
+from app.queries.tally import Exact
+from app.queries.weighted_noise import Combination
+
+_CLOSE = 1e-6  # a change of a count that is only rounding
+
+
+@dataclass(frozen=True, slots=True)
+class LinearRelease(AdditiveRelease):
+    """One measure over all that is measured; each answer has the interval of its own noise."""
+
+    @property
+    def linear(self) -> Linear:
+        assert self.shape.linear is not None
+        return self.shape.linear
+
+    @property
+    @override
+    def quick(self) -> bool:
+        return False
+
+    @override
+    def answer(
+        self, exact: Exact, noise: Noise, *, query: Query, card: Card, confidence: float
+    ) -> dict[str, Any]:
+        numbers = self.linear.measurements(exact)
+        draws = self.law.draw(noise, self.parts[0].scale, len(numbers))
+        noisy = [number + z for number, z in zip(numbers, draws, strict=True)]
+        figures = list(self._figures(noisy, 1.0 - confidence))
+        items: list[dict[str, Any]] = [
+            {
+                "up_to" if self.linear.increasing else "name": label,
+                "value": each.value,
+                "interval": each.interval(confidence),
+                "adjusted": moved,
+            }
+            for label, (each, moved) in zip(self.linear.labels, figures, strict=True)
+        ]
+        if self.linear.increasing:
+            halves = [each for each, _ in self._figures(noisy, (1.0 - confidence) / 2.0)]
+            for item, each in zip(items, halves, strict=True):
+                share = _share(each, halves[-1])
+                item["share"] = {"value": share.value, "interval": share.interval(confidence)}
+        return {"value": items, "interval": None}
+
+    def _figures(self, noisy: list[int], alpha: float) -> Iterator[tuple[Figure, bool]]:
+        linear = self.linear
+        estimate = linear_estimate(linear, noisy)
+        values = adjusted(linear, noisy, estimate)
+        raw = estimate if linear.strategy != "identity" else np.array(noisy, dtype=np.float64)
+        least = 0.0 if linear.nonnegative or linear.increasing else -math.inf
+        for sum_of, linear_value, value, before in zip(
+            linear.answers, estimate, values, raw, strict=True
+        ):
+            half = width_of(self.law, self.parts[0].scale, sum_of, alpha)
+            low, high = (max(bound, least) for bound in (linear_value - half, linear_value + half))
+            shown = Figure(_plain(value), _plain(min(low, value)), _plain(max(high, value)))
+            yield shown, bool(abs(value - before) > _CLOSE)
+
+    @override
+    def warm(self, confidence: float) -> None:
+        for sum_of in self.linear.answers:
+            width_of(self.law, self.parts[0].scale, sum_of, 1.0 - confidence)
+
+    @override
+    def half_width(self, confidence: float) -> float:
+        """Of the answer with the widest interval."""
+        return widest(self.law, self.shape, self.parts[0].scale, 1.0 - confidence)
+
+    @override
+    def expected_error(self, confidence: float) -> dict[str, Any]:
+        told = super(LinearRelease, self).expected_error(confidence)
+        return {**told, "total_squared_error": self._squared_error()}
+
+    @property
+    @override
+    def spread(self) -> tuple[float, ...]:
+        return (math.sqrt(self._squared_error()),)
+
+    def _squared_error(self) -> float:
+        """Expected, over all answers, before anything that is not linear."""
+        return float(self.law.deviation(self.parts[0].scale) ** 2 * self.linear.error)
+
+    @override
+    def describe(self) -> dict[str, Any]:
+        told = super(LinearRelease, self).describe()
+        return {**told, **self._strategy()}
+
+    @override
+    def record(self) -> dict[str, Any]:
+        told = super(LinearRelease, self).record()
+        return {**told, **self._strategy()}
+
+    def _strategy(self) -> dict[str, Any]:
+        levels = {"levels": list(self.linear.runs)} if self.linear.runs else {}
+        return {"strategy": self.linear.strategy, "measured": self.linear.measured, **levels}
+
+
+def figure_width(law: Law, shape: Shape, scale: float, alpha: float) -> float:
+    """Half of the interval's width, in steps of the one measure."""
+    if shape.linear is None:
+        return law.width(scale, alpha)
+    return widest(law, shape, scale, alpha)
+
+
+def width_of(law: Law, scale: float, sum_of: Combination, alpha: float) -> float:
+    """A w with P(|sum of a_i Z_i| > w) <= alpha."""
+    if sum_of.count == 0:
+        return 0.0
+    if sum_of.count == 1:
+        assert sum_of.weight is not None
+        return sum_of.weight * law.width(scale, alpha)
+    return law.sum_width(scale, sum_of, alpha)
+
+
+def widest(law: Law, shape: Shape, scale: float, alpha: float) -> float:
+    """The largest width of all answers."""
+    assert shape.linear is not None
+    return max(width_of(law, scale, each, alpha) for each in _may_be_widest(shape.linear))
+
+
+@owned_cache(maxsize=16)
+def _may_be_widest(linear: Linear) -> tuple[Combination, ...]:
+    """Of sums with equal weights a longer one is never narrower, so only the longest of each weight
+    counts. Of others the width is worked out from the sums of powers of their weights, and is
+    never more where each of these is no more."""
+    longest: dict[float, Combination] = {}
+    others: list[Combination] = []
+    for sum_of in sorted(set(linear.answers), key=lambda each: each.powers, reverse=True):
+        if sum_of.weight is not None:
+            if sum_of.weight not in longest or sum_of.count > longest[sum_of.weight].count:
+                longest[sum_of.weight] = sum_of
+        elif not any(all(map(le, sum_of.powers, other.powers)) for other in others):
+            others.append(sum_of)
+    return (*longest.values(), *others)
+
+
+def _share(part: Figure, whole: Figure) -> Figure:
+    """A part over the whole, of which it is one: the extremes over the box of both intervals; of
+    nothing 0, and if there may be nothing anything can be."""
+    value = part.value / whole.value if whole.value > 0 else 0.0
+    if whole.low < 1:
+        return Figure(value, 0.0, 1.0)
+    return Figure(
+        value, min(part.low / whole.high, value), max(min(part.high / whole.low, 1.0), value)
+    )
+
+
+def _plain(value: float) -> int | float:
+    """A whole number as one."""
+    number = float(value)
+    return int(number) if number.is_integer() and abs(number) < 2**53 else number

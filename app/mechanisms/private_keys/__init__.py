@@ -1,0 +1,1 @@
+"""Keys that are not public: which may be released, and their counts."""

@@ -1,0 +1,122 @@
+"""Which private keys there are: each is kept by a coin of its own, as likely as privacy allows.
+
+Theorem: `keep_probability.py` for one key; a person moves the numbers of persons of at most k keys,
+by one each (`queries/shapes/private_keys.py`), whose coins are independent. A pair of coins that is
+(epsilon / k, d)-private is, on both sides, with probability 1 - d one that is epsilon / k-private
+(Kairouz, Oh and Viswanath 2015), so k of them are so with probability (1 - d)^k = 1 - delta: then
+together epsilon-private, with k times the curve of epsilon / k. That is what is charged: epsilon
+and its curve, and delta as what may fail. Nothing but the keys is told: how many persons have one
+would be a second release.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from typing_extensions import override
+
+from app.accounting.curves.curve_units import pure_rho
+from app.accounting.losses import repeated_loss
+from app.accounting.units import ATTO, PICO, cost_units, limit_units
+from app.errors import Invalid
+from app.mechanisms.privacy_target import Asked, CannotServe, OtherShape
+from app.mechanisms.private_keys.keep_probability import ROWS_MAX, WHOLE, keep_table
+from app.mechanisms.private_keys.release import KEYS_MAX, KeysRelease
+from app.mechanisms.release import Noise
+from app.mechanisms.unit_search import EPSILON_UNITS_MAX, last
+from app.queries.shapes.private_keys import KeysShape
+from app.queries.tally import KeyBatch
+
+KIND = "partition_selection"
+THEOREM = "Desfontaines, Voss, Gipson and Mandayam 2022 (private partition selection)"
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionRelease(KeysRelease):
+    theorem: str = THEOREM
+
+    @property
+    def table(self) -> Sequence[int]:
+        """Not held here, because plans are kept and tables are long."""
+        table = _table(self.shape, self.loss.epsilon, self.loss.delta)
+        assert table is not None, "it was there when the plan was made"
+        return table
+
+    @override
+    def released(self, batch: KeyBatch, noise: Noise) -> Iterator[tuple[int, str, int]]:
+        chances = np.asarray(self.table, dtype=np.uint64)
+        persons = np.array([count for _, _, count in batch], dtype=np.int64)
+        words = np.asarray(noise.words(len(batch)), dtype=np.uint64)
+        surely = persons >= len(chances)
+        kept = surely | (words < chances[np.where(surely, 0, persons)])
+        for i in np.flatnonzero(kept).tolist():
+            yield batch[i][0], batch[i][1], 0
+
+    @override
+    def told(self, keys: KeyBatch, confidence: float) -> list[Any]:
+        return [text for _, text, _ in keys]
+
+    @property
+    def spread(self) -> tuple[float, ...]:
+        return (float(self._kept_from(0.95)),)
+
+    def _kept_from(self, probability: float) -> int:
+        return bisect_left(self.table, Fraction(probability) * WHOLE)
+
+    def describe(self) -> dict[str, Any]:
+        return {
+            "kind": KIND,
+            "keys_of_a_person": self.shape.keys,
+            "epsilon_of_a_key": float(Fraction(self.loss.epsilon, PICO * self.shape.keys)),
+            "failure": self.loss.failure / ATTO,
+            "keys_max": KEYS_MAX,
+        }
+
+    def record(self) -> dict[str, Any]:
+        return {"mechanism": KIND, "keys_of_a_person": self.shape.keys}
+
+    def expected_error(self, confidence: float) -> dict[str, Any]:
+        return {
+            "kept_from": self._kept_from(confidence),
+            "probability": confidence,
+            "surely_kept_from": len(self.table),
+        }
+
+
+def prepare(shape: KeysShape, asked: Asked) -> PartitionRelease:
+    if shape.counts:
+        raise OtherShape("it tells which keys there are, without counts: ask for keys")
+    if asked.delta is None:
+        raise Invalid.field("/privacy/delta", "private keys cost a delta: give one")
+    if asked.epsilon is not None:
+        epsilon = cost_units(asked.epsilon, PICO)
+    elif asked.rho is not None:
+        epsilon = _epsilon_within(limit_units(asked.rho, PICO), shape.keys)
+    else:
+        raise CannotServe("which keys there are has no width: ask by epsilon and delta")
+    if epsilon > EPSILON_UNITS_MAX:
+        raise Invalid.field("/privacy/epsilon", "at most 1000000")
+    delta = cost_units(asked.delta, ATTO)
+    if _table(shape, epsilon, delta) is None:
+        rule = f"so small a loss that a key of {ROWS_MAX} persons might still be left out"
+        raise Invalid.field("/privacy", rule)
+    loss = repeated_loss(epsilon, shape.keys).but(delta=delta, failure=delta)
+    return PartitionRelease(shape, loss)
+
+
+def _table(shape: KeysShape, epsilon: int, delta: int) -> Sequence[int] | None:
+    return keep_table(Fraction(epsilon, PICO * shape.keys), delta, shape.keys)
+
+
+def _epsilon_within(rho: int, keys: int) -> int:
+    """The largest epsilon whose rho, over all keys of a person, is at most so many units."""
+
+    def fits(epsilon: int) -> bool:
+        return pure_rho(epsilon, keys) <= rho
+
+    if not fits(1):
+        raise CannotServe("a rho so small that no choice of keys is within it")
+    return last(fits, 1, EPSILON_UNITS_MAX)

@@ -1,0 +1,89 @@
+"""What releases of private keys share: the engine reads keys in batches, and what is told of them
+is bounded and in a public order.
+
+Told are the first KEYS_MAX of the released keys, in the order of the public groups and then of the
+texts' code points. That is a function of the release, so it costs nothing and hides nothing but the
+rest; whoever reads so many knows that there may be more.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from typing_extensions import override
+
+from app.accounting.loss import Loss
+from app.data.card import Card
+from app.mechanisms.release import AtOnce, Data, Noise
+from app.mechanisms.work import Work
+from app.queries import Query
+from app.queries.shapes.private_keys import KeysShape
+from app.queries.tally import KeyBatch, KeyTally, Tally
+
+KEYS_MAX = 100_000
+KEY_NANOSECONDS = 3000.0  # to read one key and to decide about it
+
+
+@dataclass(frozen=True, slots=True)
+class KeysRelease(AtOnce, ABC):
+    """Which keys will be told, at what price."""
+
+    shape: KeysShape
+    loss: Loss
+
+    @property
+    def tally(self) -> Tally:
+        """The rows that count and their public groups: what decides which cells are charged."""
+        return self.shape.tally
+
+    @property
+    def wanted(self) -> KeyTally:
+        """What the engine is asked for."""
+        return self.shape.wanted
+
+    @property
+    @override
+    def groups(self) -> int | None:
+        """Which keys there are is what is asked."""
+        return None
+
+    @property
+    def work(self) -> Work:
+        """There may be as many keys as rows; how many is private."""
+        return Work(leaves=self.tally.leaves(), row_nanoseconds=KEY_NANOSECONDS)
+
+    def read(self, data: Data) -> Iterable[KeyBatch]:
+        return data.keys(self.wanted)
+
+    @abstractmethod
+    def released(self, batch: KeyBatch, noise: Noise) -> Iterator[tuple[int, str, int]]:
+        """Those of a batch that are released, as public group, text and number."""
+
+    @abstractmethod
+    def told(self, keys: KeyBatch, confidence: float) -> list[Any]:
+        """The released keys as an analyst reads them."""
+
+    def answer(
+        self,
+        exact: Iterable[KeyBatch],
+        noise: Noise,
+        *,
+        query: Query,
+        card: Card,
+        confidence: float,
+    ) -> dict[str, Any]:
+        every = (key for batch in exact for key in self.released(batch, noise))
+        return {"value": self.told(first_keys(every), confidence), "interval": None}
+
+
+def first_keys(keys: Iterable[tuple[int, str, int]], most: int = KEYS_MAX) -> KeyBatch:
+    """The first of them in order, holding no more than twice as many at a time."""
+    kept: KeyBatch = []
+    for key in keys:
+        kept.append(key)
+        if len(kept) >= 2 * most:
+            kept.sort()
+            del kept[most:]
+    kept.sort()
+    return kept[:most]

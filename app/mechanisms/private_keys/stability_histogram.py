@@ -1,0 +1,238 @@
+"""Counts of private keys: noise on every key that some row has, and only counts of T and more told.
+
+Theorem: `tail_threshold.py`. Noise: discrete Laplace of scale D / epsilon for counts that move by D
+in L1, epsilon-private (`laplace.py`); or discrete Gaussian of a rho by their move in L2
+(`gaussian.py`). The threshold fails with probability f at most the asked delta: with Laplace noise
+the release is (epsilon, f)-private; with Gaussian noise, asked by epsilon and delta, half of delta
+is for the noise and half for the threshold, and the release is (epsilon, delta/2 + f)-private. What
+follows curves pays those of the noise, and f as a failure: the noise's own half of delta is in its
+curve and is not paid again. f is worked out for the whole-number T that is used, so it is often
+less than what was asked, and so is the charge.
+
+Intervals: a key is told because its noise made it large, so the interval of the noise alone would
+not hold for what is told. With w such that P(Z > w) <= (alpha / 2) P(Z > 0), a count v told is
+within [v - w, v + w] if v - w >= T, and elsewhere within [1, v + w]: for every key, given that it
+is told, this holds with probability 1 - alpha. Proof: that Z < -w has probability alpha / 2 at
+most, and being told only makes it less likely. The lower end is above a count c < T only if the
+noisy count is T + w and more, of which, given T and more, the probability is
+P(Z >= T + w - c) / P(Z >= T - c); tails of such noise fall ever faster (they are log-concave), so
+this is at most P(Z >= 1 + w) / P(Z >= 1); and for c >= T it is at most P(Z > w) / P(Z >= 0).
+Laplace noise passes w more with probability exp(-w / scale), whatever was passed before. Gaussian:
+term by term the ratio is at most exp(-(w^2 + 2 w) / (2 s^2)); or P(Z > w) <= P(N > w / s), and
+P(Z >= 1) is half of what is not P(Z = 0) <= 1 / (s sqrt(2 pi)).
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+from typing_extensions import override
+
+from app.accounting.precise import INFINITE
+from app.accounting.units import ATTO, PICO, cost_units
+from app.errors import Invalid
+from app.mechanisms.noise import gaussian, laplace
+from app.mechanisms.noise.additive import AdditiveRelease, Law, float_up
+from app.mechanisms.noise.tail_threshold import failure_units, least_threshold
+from app.mechanisms.noise.tails import GaussianTail, LaplaceTail, Tail
+from app.mechanisms.privacy_target import Asked, CannotServe, OtherShape
+from app.mechanisms.private_keys.counts_above import reaching
+from app.mechanisms.private_keys.release import KEYS_MAX, KeysRelease
+from app.mechanisms.release import Noise
+from app.mechanisms.unit_search import EPSILON_UNITS_MAX, last
+from app.queries.estimates import Figure
+from app.queries.shapes.private_keys import KeysShape, NoiseName
+from app.queries.shapes.sums import Shape
+from app.queries.tally import KeyBatch
+
+KIND = "stability_histogram"
+THEOREM = (
+    "Korolova, Kenthapadi, Mishra and Ntoulas 2009, Bun, Nissim and Stemmer 2016 "
+    "(stability-based histogram)"
+)
+_NORMAL = NormalDist()
+
+
+@dataclass(frozen=True, slots=True)
+class StabilityRelease(KeysRelease):
+    scale: float
+    threshold: int
+    failure: int  # units: how likely a key of one person is told
+    noise_theorem: str
+
+    @property
+    def theorem(self) -> str:
+        return f"{THEOREM}; {self.noise_theorem}"
+
+    @property
+    def noise(self) -> NoiseName:
+        return self.shape.noise
+
+    @property
+    def law(self) -> Law:
+        return laplace.LAW if self.noise == "laplace" else gaussian.LAW
+
+    @override
+    def released(self, batch: KeyBatch, noise: Noise) -> Iterator[tuple[int, str, int]]:
+        counts = np.array([count for _, _, count in batch], dtype=np.int64)
+        tail = tail_of(self.noise, self.scale)
+        for i, noisy in reaching(counts, self.threshold, law=self.law, tail=tail, noise=noise):
+            yield batch[i][0], batch[i][1], noisy
+
+    @override
+    def told(self, keys: KeyBatch, confidence: float) -> list[Any]:
+        groups, column = self.tally.group_labels(), self.wanted.column
+        width = width_above(self.noise, self.scale, 1.0 - confidence)
+        return [
+            {
+                "group": {**groups[place], column: text},
+                "value": noisy,
+                "interval": self._figure(noisy, width).interval(confidence),
+            }
+            for place, text, noisy in keys
+        ]
+
+    def _figure(self, noisy: int, width: int) -> Figure:
+        low = noisy - width if noisy - width >= self.threshold else 1
+        return Figure(noisy, low, noisy + width)
+
+    @property
+    def spread(self) -> tuple[float, ...]:
+        """From which count on a key is told with probability 0.95."""
+        return (float(self._told_from(0.95)),)
+
+    def _told_from(self, probability: float) -> int:
+        """A count that is w above T is not told if its noise is below -w."""
+        return self.threshold + max(0, self.law.width(self.scale, 2.0 * (1.0 - probability)))
+
+    def describe(self) -> dict[str, Any]:
+        return {
+            "kind": KIND,
+            "noise": self.noise,
+            "sensitivity": self.shape.measure.sensitivity,
+            "scale": self.scale,
+            "threshold": self.threshold,
+            "failure": self.failure / ATTO,
+            "keys_max": KEYS_MAX,
+        }
+
+    def record(self) -> dict[str, Any]:
+        return {
+            "mechanism": KIND,
+            "noise": self.noise,
+            "sensitivity": str(self.shape.measure.sensitivity),
+            "square": str(self.shape.measure.sensitivity_squared),
+            "rows": self.shape.rows,
+            "scale": self.scale.hex(),
+            "threshold": str(self.threshold),
+        }
+
+    def expected_error(self, confidence: float) -> dict[str, Any]:
+        return {
+            "half_width": width_above(self.noise, self.scale, 1.0 - confidence),
+            "confidence": confidence,
+            "covers": "noise",
+            "threshold": self.threshold,
+            "told_from": self._told_from(confidence),
+        }
+
+
+def tail_of(noise: NoiseName, scale: float) -> Tail:
+    return LaplaceTail(scale) if noise == "laplace" else GaussianTail(scale)
+
+
+def width_above(noise: NoiseName, scale: float, alpha: float) -> int:
+    """A w with P(Z > w) <= (alpha / 2) P(Z > 0)."""
+    log = math.log(2.0 / alpha)
+    if noise == "laplace":
+        return math.ceil(scale * log * (1.0 + 1e-12))
+    width = math.ceil((math.sqrt(1.0 + 2.0 * scale**2 * log) - 1.0) * (1.0 + 1e-9))
+    if scale < 1.0:
+        return width
+    positive = (1.0 - 1.0 / (scale * math.sqrt(2.0 * math.pi))) / 2.0
+    normal = -_NORMAL.inv_cdf(alpha / 2.0 * positive) * scale
+    return min(width, math.ceil(normal * (1.0 + 1e-9)))
+
+
+def prepare(shape: KeysShape, asked: Asked) -> StabilityRelease:
+    if not shape.counts:
+        raise OtherShape("it tells counts: ask for a count or a histogram")
+    if asked.noise not in (None, shape.noise):
+        raise OtherShape("another noise was named")
+    if asked.delta is None:
+        raise Invalid.field("/privacy/delta", "private keys cost a delta: give one")
+    if shape.noise == "gaussian":
+        return _gaussian(shape, asked, cost_units(asked.delta, ATTO))
+    return _laplace(shape, asked, cost_units(asked.delta, ATTO))
+
+
+def _laplace(shape: KeysShape, asked: Asked, delta: int) -> StabilityRelease:
+    wish = Asked(epsilon=asked.epsilon, rho=asked.rho)
+    if asked.half_width is not None:
+        wish = Asked(epsilon=Decimal(_epsilon_for(shape, asked)) / PICO)
+    counted = laplace.prepare(_counted(shape), wish)
+    return _with_threshold(shape, counted, delta)
+
+
+def _gaussian(shape: KeysShape, asked: Asked, delta: int) -> StabilityRelease:
+    if asked.epsilon is None:
+        rho = asked.rho if asked.half_width is None else _rho_for(shape, asked)
+        counted = gaussian.prepare(_counted(shape), Asked(rho=rho))
+        return _with_threshold(shape, counted, delta)
+    half = delta // 2
+    if half < 1:
+        raise CannotServe("a delta so small that noise and threshold cannot share it")
+    wish = Asked(epsilon=asked.epsilon, delta=Decimal(half) / ATTO)
+    return _with_threshold(shape, gaussian.prepare(_counted(shape), wish), delta - half)
+
+
+def _counted(shape: KeysShape) -> Shape:
+    return Shape(shape.tally, (shape.measure,))
+
+
+def _with_threshold(shape: KeysShape, counted: AdditiveRelease, allowed: int) -> StabilityRelease:
+    scale = counted.parts[0].scale
+    tail = tail_of(shape.noise, scale)
+    threshold = least_threshold(tail, shape.rows, allowed)
+    failure = failure_units(tail, shape.rows, threshold)
+    if failure > allowed:
+        raise ArithmeticError("a threshold that fails more often than it may")
+    loss = counted.loss.but(failure=failure)
+    if loss.epsilon < INFINITE:
+        loss = loss.but(delta=loss.delta + failure)
+    return StabilityRelease(shape, loss, scale, threshold, failure, counted.theorem)
+
+
+def _epsilon_for(shape: KeysShape, asked: Asked) -> int:
+    """The least epsilon whose interval is no wider."""
+    assert asked.half_width is not None
+    steps, alpha = math.floor(asked.half_width), 1.0 - asked.confidence
+
+    def too_wide(epsilon: int) -> bool:
+        scale = float_up(Fraction(shape.measure.sensitivity * PICO, epsilon))
+        return width_above("laplace", scale, alpha) > steps
+
+    if too_wide(EPSILON_UNITS_MAX):
+        raise CannotServe("a half width that no noise is within")
+    return last(too_wide, 0, EPSILON_UNITS_MAX) + 1 if too_wide(1) else 1
+
+
+def _rho_for(shape: KeysShape, asked: Asked) -> Decimal:
+    """Near the least rho whose interval is no wider."""
+    assert asked.half_width is not None
+    steps, alpha = math.floor(asked.half_width), 1.0 - asked.confidence
+    low, high = 0.0, 2.0 * steps + 2.0
+    for _ in range(60):
+        middle = (low + high) / 2.0
+        low, high = (
+            (middle, high) if width_above("gaussian", middle, alpha) <= steps else (low, middle)
+        )
+    if steps < 1 or low <= 0.0:
+        raise CannotServe("a half width that no noise is within")
+    rho = shape.measure.sensitivity_squared / (2 * Fraction(low) ** 2)
+    return Decimal(math.ceil(rho * PICO)) / PICO

@@ -1,0 +1,133 @@
+"""Means as statistics whose bound is proposed: of the values that are there, and of middle ranks.
+
+Both are rounded down to a grid that is `finer` bits finer than the column's. Rounded down, numbers
+that are at most a whole number B apart are still at most B apart.
+"""
+
+from dataclasses import dataclass
+from operator import sub
+
+from app.mechanisms.propose_test_release.rank_distance import least
+from app.mechanisms.release import Data
+from app.mechanisms.smooth_sensitivity.rank_bound import rank_work
+from app.mechanisms.work import Work
+from app.queries.shapes.ranks.shape import OrderShape
+from app.queries.shapes.ranks.sum_between import sum_between
+from app.queries.shapes.ranks.window import Span, Window
+from app.queries.shapes.single_mean import MeanShape
+from app.queries.tally import Exact, Tally
+
+
+@dataclass(frozen=True, slots=True)
+class MeanStatistic:
+    """The mean of the values that are there.
+
+    A person moves it by at most W m / n (`queries/shapes/single_mean.py`), so by more than B only
+    if n < W m / B, before and after. With s the least n that is safe, n >= s as before, n changes
+    by m at most with a person, so that max(0, n - s + 1) is the distance in rows, m-Lipschitz, and
+    its m-th part rounded up that in persons.
+    """
+
+    shape: MeanShape
+    finer: int
+
+    @property
+    def tally(self) -> Tally:
+        return self.shape.tally
+
+    @property
+    def quick(self) -> bool:
+        return True
+
+    @property
+    def grid_exponent(self) -> int:
+        return self.shape.grid_exponent + self.finer
+
+    @property
+    def limits(self) -> Span:
+        low, high = self.shape.bounds
+        return low << self.finer, high << self.finer
+
+    def work(self, cap: int, bounds: int) -> Work:
+        return Work.of(self.tally)
+
+    def read(self, data: Data, cap: int) -> Exact:
+        return data.exact(self.tally)
+
+    def value(self, found: Exact) -> int:
+        (total,), (count,) = found
+        return sum(self.limits) // 2 if count == 0 else (total << self.finer) // count
+
+    def distance(self, found: Exact, bound: int, cap: int) -> int:
+        low, high = self.limits
+        if bound >= high - low:
+            return cap
+        safe = -(-(high - low) * self.shape.rows // bound)
+        beyond = max(0, found[1][0] - safe + 1)
+        return min(cap, -(-beyond // self.shape.rows))
+
+
+@dataclass(frozen=True, slots=True)
+class TrimmedMeanStatistic:
+    """The mean of the ranks p + 1 to p + w, of a fixed number of rows, each a person.
+
+    A replaced row moves it by more than B only if a window with a <= p + 1, p + w <= b and
+    b - a >= w is wider than B w, and each row more in the window is one more to replace (Bun and
+    Steinke 2019; mechanism sheet, M10): d is the least b - a - w of such windows, exactly.
+    """
+
+    shape: OrderShape
+    finer: int
+
+    @property
+    def tally(self) -> Tally:
+        return self.shape.tally
+
+    @property
+    def quick(self) -> bool:
+        return False
+
+    @property
+    def grid_exponent(self) -> int:
+        return self.shape.grid_exponent + self.finer
+
+    @property
+    def limits(self) -> Span:
+        low, high = self.shape.bounds
+        return low << self.finer, high << self.finer
+
+    def work(self, cap: int, bounds: int) -> Work:
+        return rank_work(self.shape, cap, bounds)
+
+    def read(self, data: Data, cap: int) -> tuple[tuple[Window, ...], int]:
+        windows = self.shape.windows(data.steps, data.exact, cap + 1)
+        return windows, sum_between(self.shape, windows, data.exact)
+
+    def value(self, found: tuple[tuple[Window, ...], int]) -> int:
+        windows, total = found
+        first, last = self._ends(windows)
+        return (total << self.finer) // (last - first + 1)
+
+    def distance(self, found: tuple[tuple[Window, ...], int], bound: int, cap: int) -> int:
+        windows, _ = found
+        below, above = windows
+        first, last = self._ends(windows)
+        most = bound * (last - first + 1)
+        low = [self._at(below, place) for place in range(first - cap, first + 1)]
+        high = [self._at(above, place) for place in range(last, last + cap + 2)]
+
+        def wide(k: int) -> bool:
+            """a from p - k to p + 1, and b = a + w + k from p + w on."""
+            widest: int = max(map(sub, high[: k + 2], low[-k - 2 :]))
+            return widest << self.finer > most
+
+        return least(wide, cap)
+
+    def _ends(self, windows: tuple[Window, ...]) -> tuple[int, int]:
+        first, last = (
+            rule(window.count) for rule, window in zip(self.shape.ranks, windows, strict=True)
+        )
+        return first, last
+
+    def _at(self, window: Window, rank: int) -> int:
+        return window[min(max(rank, 0), window.count + 1)]

@@ -1,0 +1,160 @@
+"""A noisy bound on local sensitivity, and noise for that bound: both are told.
+
+    B = LS + Y + T, at least 1 and at most n - 2       Y discrete Laplace of scale 1 / e1
+    f + Z                                              Z discrete Laplace of scale B / e2
+
+T >= 0 is the least whole number with q = P(Y > T) at most what delta allows (`distance_test.py`):
+so B < LS only with probability q.
+Assumes: LS changes by 1 at most between neighbours, and they differ in f by at most both their LS
+(`queries/shapes/graphs.py`).
+
+Theorem (Karwa, Raskhodnikova, Smith and Yaroslavtsev 2011): (e1 + e2, q)-private. And except with
+probability q the curves of randomised response at e1 and at e2 bound it together.
+Proof: let P and Q be the answers of neighbours x and x', with LS(x) = L <= LS(x') = L + j, j 0 or
+1; f differs by at most L. Let W be L + Y + T or what it is for x', before it is put within limits,
+which both know. Where W >= L, B is at least the difference of f, and given B what is told of f is
+e2-private. P has W < L with probability q, Q with q or p q, p = exp(-e1). This is the promise:
+P(S) <= q + P(S, W >= L) <= q + exp(e1 + e2) Q(S), and so from Q to P.
+For the curves a part of mass 1 - q of each must be found such that the parts are as far apart as is
+charged. Of P it is W >= L. For j = 0 it is the same of Q. For j = 1, Q has there q (1 - p) more
+than is wanted. Take it from where W > L + T, in proportion: Q has mass 1 / (1 + p) there, and what
+remains of it is 1 - q (1 - p^2) >= p^2. There Q was exp(e1) times P, so that what remains is
+between exp(-e1) and exp(e1) times P; elsewhere it is exp(-e1) times P. So W is e1-private between
+the parts, which have the same mass, and what is told of f, given W, is e2-private.
+(To cut both at their own LS would leave a value of W that only one of them has.)
+
+Rounding: both scales up, T from probabilities rounded up, q up to a unit.
+"""
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from app.accounting.loss import Loss
+from app.accounting.losses import pure_loss
+from app.accounting.units import ATTO, PICO, cost_units, limit_units
+from app.data.card import Card
+from app.errors import Invalid
+from app.mechanisms.noise import laplace
+from app.mechanisms.noise.additive import float_up
+from app.mechanisms.privacy_target import Asked, CannotServe
+from app.mechanisms.propose_test_release import distance_test
+from app.mechanisms.propose_test_release.distance_test import DistanceTest
+from app.mechanisms.release import AtOnce, Data, Noise
+from app.mechanisms.work import Work
+from app.queries import Query
+from app.queries.estimates import Figure
+from app.queries.shapes.graphs import GraphShape
+from app.queries.tally import GraphCounts, Tally
+
+KIND = "noisy_bound"
+THEOREM = "Karwa, Raskhodnikova, Smith and Yaroslavtsev 2011 (noisy bound on local sensitivity)"
+BOUND_SHARE = Fraction(1, 2)
+DEPENDS = "the width depends on the bound, which is told with the answer"
+
+
+@dataclass(frozen=True, slots=True)
+class BoundedRelease(AtOnce):
+    shape: GraphShape
+    above: DistanceTest  # the noise on LS, and T, which puts it above
+    epsilon: int  # units, of the answer
+    loss: Loss
+
+    @property
+    def tally(self) -> Tally:
+        return self.shape.tally
+
+    @property
+    def work(self) -> Work:
+        return Work(seconds=self.shape.seconds, leaves=self.tally.leaves())
+
+    @property
+    def theorem(self) -> str:
+        return THEOREM
+
+    @property
+    def spread(self) -> tuple[float, ...]:
+        """Not known; where it can be paid it comes first, because its interval can be told."""
+        return (math.inf,)
+
+    def read(self, data: Data) -> GraphCounts:
+        return data.graph(self.shape.edges)
+
+    def answer(
+        self, exact: GraphCounts, noise: Noise, *, query: Query, card: Card, confidence: float
+    ) -> dict[str, Any]:
+        noisy = exact.common + noise.discrete_laplace(self.above.scale, 1)[0] + self.above.threshold
+        bound = min(max(noisy, 1), self.shape.sensitivity_max)
+        scale = self.scale(bound)
+        value = exact.triangles + noise.discrete_laplace(scale, 1)[0]
+        width = laplace.width(scale, 1.0 - confidence)
+        figure = Figure(*map(self.shape.possible, (value, value - width, value + width)))
+        return {
+            "value": figure.value,
+            "interval": figure.interval(confidence),
+            "bound": bound,
+        }
+
+    def scale(self, bound: int) -> float:
+        return float_up(bound / Fraction(self.epsilon, PICO))
+
+    def describe(self) -> dict[str, Any]:
+        return {
+            "kind": KIND,
+            "bound_scale": self.above.scale,
+            "shift": self.above.threshold,
+            "failure": self.above.failure / ATTO,
+            "largest": self.shape.sensitivity_max,
+            "scale_over_bound": self.scale(1),
+        }
+
+    def record(self) -> dict[str, Any]:
+        return {
+            "mechanism": KIND,
+            "bound_scale": self.above.scale.hex(),
+            "shift": str(self.above.threshold),
+            "scale_over_bound": self.scale(1).hex(),
+        }
+
+    def expected_error(self, confidence: float) -> dict[str, Any]:
+        """Of a graph in which no two nodes share a neighbour, it is what is told here times the
+        shift; otherwise by as much more as they share."""
+        return {
+            "half_width": None,
+            "confidence": confidence,
+            "covers": "noise",
+            "half_width_over_bound": laplace.width(self.scale(1 << 20), 1.0 - confidence) / 2**20,
+            "reason": DEPENDS,
+        }
+
+
+def prepare(shape: GraphShape, asked: Asked) -> BoundedRelease:
+    if asked.half_width is not None:
+        raise CannotServe(f"no half width can be promised: {DEPENDS}")
+    if asked.delta is None:
+        raise Invalid.field("/privacy/delta", "a bound that may fail costs a delta: give one")
+    share = asked.bound_share or BOUND_SHARE
+    if asked.epsilon is not None:
+        first, epsilon = _shared(cost_units(asked.epsilon, PICO), share)
+        wish = Asked(epsilon=Decimal(first) / PICO)
+    else:
+        assert asked.rho is not None
+        first, rest = _shared(limit_units(asked.rho, PICO), share)
+        wish = Asked(rho=Decimal(first) / PICO)
+        epsilon = laplace.epsilon_within_rho(rest)
+    above = distance_test.prepare(wish, cost_units(asked.delta, ATTO))
+    release = BoundedRelease(shape, above, epsilon, above.then(pure_loss(epsilon)))
+    if release.scale(1) < laplace.SCALE_MIN:
+        raise Invalid.field("/privacy/epsilon", "so large that there would be no noise at all")
+    if release.scale(shape.sensitivity_max) > laplace.SCALE_MAX:
+        raise Invalid.field("/privacy/epsilon", "so small that the noise would not fit 64 bits")
+    return release
+
+
+def _shared(units: int, share: Fraction) -> tuple[int, int]:
+    first = math.floor(units * share)
+    if not 0 < first < units:
+        raise CannotServe("so small a loss that it cannot be shared")
+    return first, units - first

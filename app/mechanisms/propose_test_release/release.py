@@ -1,0 +1,286 @@
+"""Propose-test-release: noise for a proposed bound on local sensitivity, if the table bears it.
+
+A bound B is proposed. If the table is so far from any in which a person could change the statistic
+by more than B that a noisy test says so, the statistic is told with noise for the sensitivity B;
+otherwise the answer is withheld, which costs as much. Theorem and proof: `distance_test.py`; safe
+neighbours are those whose statistics are at most B apart. Where no bound is proposed, a part of the
+loss goes to a private choice of one (`private_bound.py`).
+
+Laplace noise for a chosen bound costs its epsilon whichever it is; its curve depends on how many
+steps the bound has, and that of the fewest, the largest, is charged.
+Both draws are made in any case, and the same is read: whether the answer is withheld shows in
+nothing but its status.
+"""
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from typing_extensions import override
+
+from app.accounting.loss import Loss
+from app.accounting.units import ATTO, PICO, cost_units, limit_units
+from app.data.card import Card
+from app.errors import Invalid
+from app.mechanisms.noise import gaussian, laplace
+from app.mechanisms.noise.additive import AdditiveRelease, Law
+from app.mechanisms.privacy_target import Asked, CannotServe, OtherShape
+from app.mechanisms.propose_test_release import distance_test, private_bound
+from app.mechanisms.propose_test_release.distance_test import DistanceTest
+from app.mechanisms.propose_test_release.local_statistic import LocalStatistic
+from app.mechanisms.propose_test_release.padding import NUMBER_SIZE, text_size, told, withheld
+from app.mechanisms.propose_test_release.private_bound import PrivateBound
+from app.mechanisms.propose_test_release.proposed_bounds import proposed
+from app.mechanisms.propose_test_release.rank_distance import reach_of
+from app.mechanisms.release import AtOnce, Data, Noise
+from app.mechanisms.work import Work
+from app.queries import Query
+from app.queries.estimates import Figure, number
+from app.queries.shapes.measures import Measure
+from app.queries.shapes.ranks.shape import OrderShape
+from app.queries.shapes.single_mean import MeanShape
+from app.queries.shapes.sums import Shape
+from app.queries.tally import Tally
+
+KIND = "propose_test_release"
+RANKS_MAX = 1 << 15  # read on either side of a rank
+COMPARED_MAX = 1 << 18  # ranks times bounds to choose from: a fraction of a second
+PROPOSAL_SHARE = Fraction(1, 4)
+NOISES = {laplace.KIND: laplace.prepare, gaussian.KIND: gaussian.prepare}
+CHOSEN = "the width depends on the bound that is chosen; propose one"
+
+
+@dataclass(frozen=True, slots=True)
+class ProposedRelease(AtOnce):
+    statistic: LocalStatistic
+    bounds: tuple[int, ...]  # in steps: one that was proposed, or those to choose from
+    scales: tuple[float, ...]  # of the noise for each
+    law: Law
+    noise_theorem: str
+    test: DistanceTest
+    chosen: PrivateBound | None
+    loss: Loss
+
+    @property
+    def tally(self) -> Tally:
+        return self.statistic.tally
+
+    @property
+    @override
+    def quick(self) -> bool:
+        return self.statistic.quick
+
+    @property
+    def work(self) -> Work:
+        return self.statistic.work(self.cap, len(self.bounds))
+
+    @property
+    def theorem(self) -> str:
+        chosen = "" if self.chosen is None else f"; {private_bound.THEOREM}"
+        return f"{distance_test.THEOREM}; {self.noise_theorem}{chosen}"
+
+    @property
+    def spread(self) -> tuple[float, ...]:
+        """Not to be compared: it may tell nothing."""
+        return (math.inf,)
+
+    @property
+    def cap(self) -> int:
+        """Of the distances: public."""
+        return self.test.enough if self.chosen is None else self.chosen.cap(self.test)
+
+    def read(self, data: Data) -> Any:
+        return self.statistic.read(data, self.cap)
+
+    def answer(
+        self, exact: Any, noise: Noise, *, query: Query, card: Card, confidence: float
+    ) -> dict[str, Any]:
+        def distance(place: int) -> int:
+            return self.statistic.distance(exact, self.bounds[place], self.cap)
+
+        place = 0 if self.chosen is None else self.chosen.choose(distance, noise)
+        passed = self.test.passed(distance(place), noise)
+        noisy = self.statistic.value(exact) + self.law.draw(noise, self.scales[place], 1)[0]
+        figure = self._figure(noisy, self.law.width(self.scales[place], 1.0 - confidence))
+        more = {} if self.chosen is None else {"bound": self._told(self.bounds[place])}
+        size = _size(confidence)
+        if not passed:
+            return withheld(size, **more)
+        return told(figure.value, figure.interval(confidence), size, **more)
+
+    def _figure(self, noisy: int, width: int) -> Figure:
+        """Within what the statistic can be, which leaves out nothing that it is."""
+        low, high = self.statistic.limits
+        return Figure(
+            *(
+                self._told(min(max(steps, low), high))
+                for steps in (noisy, noisy - width, noisy + width)
+            )
+        )
+
+    def _told(self, steps: int) -> int | float:
+        return number(steps, self.statistic.grid_exponent)
+
+    def describe(self) -> dict[str, Any]:
+        exponent = self.statistic.grid_exponent
+        known = self.chosen is None
+        return {
+            "kind": KIND,
+            "noise": self.law.kind,
+            "bound": self._told(self.bounds[0]) if known else None,
+            "scale": math.ldexp(self.scales[0], -exponent) if known else None,
+            "scale_over_bound": self.scales[-1] / self.bounds[-1],
+            "grid": number(1, exponent),
+            "test_scale": self.test.scale,
+            "threshold": self.test.threshold,
+            "failure": self.test.failure / ATTO,
+            "distance_max": self.cap,
+            **({} if self.chosen is None else self._proposal(self.chosen)),
+        }
+
+    def _proposal(self, chosen: PrivateBound) -> dict[str, Any]:
+        return {
+            "proposal_epsilon": chosen.epsilon / PICO,
+            "candidates": chosen.candidates,
+            "smallest": self._told(self.bounds[0]),
+            "largest": self._told(self.bounds[-1]),
+            "target": chosen.target,
+        }
+
+    def record(self) -> dict[str, Any]:
+        chosen = self.chosen
+        return {
+            "mechanism": KIND,
+            "noise": self.law.kind,
+            "bound": str(self.bounds[0] if chosen is None else self.bounds[-1]),
+            "candidates": len(self.bounds),
+            "grid_exponent": self.statistic.grid_exponent,
+            "scale": self.scales[0 if chosen is None else -1].hex(),
+            "test_scale": self.test.scale.hex(),
+            "threshold": str(self.test.threshold),
+            **({} if chosen is None else {"proposal": str(chosen.epsilon)}),
+        }
+
+    def expected_error(self, confidence: float) -> dict[str, Any]:
+        half = None
+        if self.chosen is None:
+            half = self._told(self.law.width(self.scales[0], 1.0 - confidence))
+        return {
+            "half_width": half,
+            "confidence": confidence,
+            "covers": "noise",
+            "told_from": self.test.likely_from(confidence),
+            **({} if half is not None else {"reason": CHOSEN}),
+        }
+
+
+def _size(confidence: float) -> int:
+    """No number is longer than its place here."""
+    digits = "0" * NUMBER_SIZE
+    longest = {**Figure(0, 0, 0).interval(confidence), "low": digits, "high": digits}
+    return text_size({"status": "answered", "value": digits, "interval": longest, "bound": digits})
+
+
+def prepare(shape: OrderShape | MeanShape, asked: Asked) -> ProposedRelease:
+    wish = asked.proposal
+    if wish is None:
+        raise OtherShape("it may tell nothing: it is used where it is asked for")
+    if isinstance(shape, OrderShape) and shape.candidates:
+        raise Invalid.field(
+            "/query/candidates", "none: propose_test_release answers with any value"
+        )
+    if asked.delta is None:
+        raise Invalid.field("/privacy/delta", "a test that may fail costs a delta: give one")
+    statistic, bounds = proposed(shape, wish.bound)
+    law = asked.noise or ("gaussian" if asked.rho is not None and wish.bound else "laplace")
+    if law == "gaussian" and wish.bound is None:
+        raise Invalid.field("/mechanism/noise", "laplace, where no bound is proposed")
+    shares = _shares(wish.test_share, wish.proposal_share, known=wish.bound is not None)
+    parts = _parts(asked, shares, statistic, bounds, law)
+    noises = [_noise(statistic, bound, law, parts[-1]) for bound in bounds]
+    test = distance_test.prepare(parts[0], cost_units(asked.delta, ATTO))
+    chosen = None
+    loss = test.then(noises[0].loss)
+    if wish.bound is None:
+        chosen = private_bound.prepare(_epsilon(parts[1]), len(bounds), test)
+        loss += chosen.loss
+    release = ProposedRelease(
+        statistic=statistic,
+        bounds=bounds,
+        scales=tuple(each.parts[0].scale for each in noises),
+        law=noises[0].law,
+        noise_theorem=noises[0].theorem,
+        test=test,
+        chosen=chosen,
+        loss=loss,
+    )
+    if isinstance(shape, OrderShape):
+        reach = reach_of(shape, release.cap)
+        if reach > RANKS_MAX or reach * len(bounds) > COMPARED_MAX:
+            raise CannotServe("so small a loss for the test that too many ranks would be read")
+    return release
+
+
+def _noise(statistic: LocalStatistic, bound: int, law: str, asked: Asked) -> AdditiveRelease:
+    measure = Measure("value", ((1, 0),), bound, Fraction(1), statistic.grid_exponent, in_one=True)
+    shape = Shape(statistic.tally, (measure,))
+    return NOISES[law](shape, asked)
+
+
+def _shares(
+    test: Fraction | None, proposal: Fraction | None, *, known: bool
+) -> tuple[Fraction, ...]:
+    """Of the test, of the proposal if there is to be one, and of the noise."""
+    first = Fraction(0) if known else proposal or PROPOSAL_SHARE
+    second = test or (1 - first) / 2
+    if first + second >= 1:
+        raise Invalid.field("/mechanism", "shares that leave something for the noise")
+    rest = 1 - first - second
+    return (second, rest) if known else (second, first, rest)
+
+
+def _parts(
+    asked: Asked,
+    shares: tuple[Fraction, ...],
+    statistic: LocalStatistic,
+    bounds: tuple[int, ...],
+    law: str,
+) -> list[Asked]:
+    """What each part asks for; the noise comes last."""
+    noise_delta = asked.delta if law == "gaussian" else None
+    if asked.half_width is not None:
+        if len(shares) > 2:
+            raise CannotServe(f"no half width can be promised: {CHOSEN}")
+        wish = Asked(half_width=asked.half_width, confidence=asked.confidence, delta=noise_delta)
+        found = _noise(statistic, bounds[0], law, wish).loss
+        test, rest = shares
+        if law == "gaussian":
+            return [Asked(rho=_amount(math.ceil(found.rho * test / rest))), wish]
+        return [Asked(epsilon=_amount(math.ceil(found.epsilon * test / rest))), wish]
+    if asked.epsilon is not None:
+        whole = cost_units(asked.epsilon, PICO)
+    else:
+        assert asked.rho is not None
+        whole = limit_units(asked.rho, PICO)
+    units = [math.floor(whole * share) for share in shares[:-1]]
+    units.append(whole - sum(units))
+    if min(units) < 1:
+        raise CannotServe("so small a loss that it cannot be shared")
+    if asked.epsilon is None:
+        wishes = [Asked(rho=_amount(each)) for each in units[:-1]]
+        return [*wishes, Asked(rho=_amount(units[-1]), delta=noise_delta)]
+    wishes = [Asked(epsilon=_amount(each)) for each in units[:-1]]
+    return [*wishes, Asked(epsilon=_amount(units[-1]), delta=noise_delta)]
+
+
+def _epsilon(asked: Asked) -> int:
+    if asked.epsilon is not None:
+        return cost_units(asked.epsilon, PICO)
+    assert asked.rho is not None
+    return laplace.epsilon_within_rho(limit_units(asked.rho, PICO))
+
+
+def _amount(units: int) -> Decimal:
+    return Decimal(units) / PICO

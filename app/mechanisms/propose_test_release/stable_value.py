@@ -1,0 +1,159 @@
+"""Stable values: the exact outcome of a vote, or nothing, by a noisy test of how stable it is.
+
+The winners are the k outcomes of the highest scores, ties going to the one that is listed first.
+With scores of range R (`queries/shapes/selection.py`) one person moves two scores by at most R
+against each other. Let g be the score of the worst winner less that of the best loser; of winners
+told in their order, the least of this and of the steps from each winner to the next. Then
+
+    d = max(0, ceil(g / R) - 1).
+
+Proof of what `distance_test.py` asks for, with *safe* for neighbours that have the same winners. g
+is a largest, over ways to choose winners, of least differences of two scores, each of which moves
+by R at most; so g moves by R at most, ceil(g / R) by 1, and d by 1. If d >= 1 then g > R, and after
+one person has changed all differences that made g are still positive: the winners are the same. So
+where they differ, d = 0 on both sides. What is told of safe neighbours is the same, with no loss:
+the release is (epsilon, f)-private, whatever k is.
+
+For counts and one row a person, d is the number of rows to change before two outcomes tie, less
+one: g - 1 if rows come and go, ceil(g / 2) - 1 if they are replaced (mechanism sheet, M13).
+Where all outcomes win, as a set, no table has others: the distance is as large as matters.
+"""
+
+import math
+from dataclasses import dataclass
+from heapq import nlargest
+from itertools import pairwise
+from typing import Any
+
+from typing_extensions import override
+
+from app.accounting.loss import Loss
+from app.accounting.units import ATTO, cost_units
+from app.data.card import Card
+from app.errors import Invalid
+from app.mechanisms.privacy_target import Asked, CannotServe, OtherShape
+from app.mechanisms.propose_test_release import distance_test
+from app.mechanisms.propose_test_release.distance_test import DistanceTest
+from app.mechanisms.propose_test_release.padding import NUMBER_SIZE, text_size, told, withheld
+from app.mechanisms.release import Noise, OneTally
+from app.queries import Query
+from app.queries.shapes.selection import ChoiceShape
+from app.queries.tally import Exact, Tally
+
+KIND = "stable_value"
+THEOREM = "Smith and Thakurta 2013 (distance to instability)"
+
+
+@dataclass(frozen=True, slots=True)
+class StableRelease(OneTally):
+    shape: ChoiceShape
+    ordered: bool
+    test: DistanceTest
+    size: int  # of an answer, in bytes
+
+    @property
+    @override
+    def tally(self) -> Tally:
+        return self.shape.tally
+
+    @property
+    @override
+    def quick(self) -> bool:
+        return True
+
+    @property
+    def loss(self) -> Loss:
+        return self.test.alone
+
+    @property
+    def theorem(self) -> str:
+        return THEOREM
+
+    @property
+    def spread(self) -> tuple[float, ...]:
+        """Not to be compared: it may tell nothing."""
+        return (math.inf,)
+
+    def answer(
+        self, exact: Exact, noise: Noise, *, query: Query, card: Card, confidence: float
+    ) -> dict[str, Any]:
+        scores = self.shape.scores(exact, 0)
+        places = winners(scores, self.shape.picks or 1)
+        distance = stability(scores, places, self.shape.score_range, ordered=self.ordered)
+        passed = self.test.passed(self.test.enough if distance is None else distance, noise)
+        shown = [self.shape.outcomes[i] for i in (places if self.ordered else sorted(places))]
+        if not passed:
+            return withheld(self.size)
+        return told(shown if self.shape.picks is not None else shown[0], None, self.size)
+
+    def describe(self) -> dict[str, Any]:
+        choices = {} if self.shape.picks is None else {"choices": self.shape.picks}
+        return {
+            "kind": KIND,
+            "outcomes": len(self.shape.outcomes),
+            "score_range": float(self.shape.score_range / self.shape.steps),
+            "ordered": self.ordered,
+            **choices,
+            "test_scale": self.test.scale,
+            "threshold": self.test.threshold,
+            "failure": self.test.failure / ATTO,
+        }
+
+    def record(self) -> dict[str, Any]:
+        return {
+            "mechanism": KIND,
+            "outcomes": len(self.shape.outcomes),
+            "score_range": str(self.shape.score_range),
+            "choices": self.shape.picks or 1,
+            "ordered": self.ordered,
+            "test_scale": self.test.scale.hex(),
+            "threshold": str(self.test.threshold),
+        }
+
+    def expected_error(self, confidence: float) -> dict[str, Any]:
+        """The lead that is told with this probability: from it on, g > R times the distance."""
+        lead = self.test.likely_from(confidence) * self.shape.score_range + 1
+        return {"told_from": float(lead / self.shape.steps), "probability": confidence}
+
+
+def _size(shape: ChoiceShape) -> int:
+    """With the longest outcomes that there could be."""
+    sizes = (
+        text_size(outcome) if isinstance(outcome, str) else NUMBER_SIZE
+        for outcome in shape.outcomes
+    )
+    value = sum(size + 1 for size in nlargest(shape.picks or 1, sizes))
+    return value + text_size({"status": "withheld", "value": None, "interval": None})
+
+
+def winners(scores: list[int], picks: int) -> list[int]:
+    """Best first."""
+    return sorted(range(len(scores)), key=lambda place: (-scores[place], place))[:picks]
+
+
+def stability(
+    scores: list[int], places: list[int], score_range: int, *, ordered: bool
+) -> int | None:
+    """d; None if nothing could change the winners."""
+    won = set(places)
+    best = max((score for place, score in enumerate(scores) if place not in won), default=None)
+    leads = [] if best is None else [scores[places[-1]] - best]
+    if ordered:
+        leads += [scores[a] - scores[b] for a, b in pairwise(places)]
+    return max(0, -(-min(leads) // score_range) - 1) if leads else None
+
+
+def prepare(shape: ChoiceShape, asked: Asked) -> StableRelease:
+    if asked.ordered is None:
+        raise OtherShape("it may tell nothing: it is used where it is asked for")
+    if shape.error != "regret":
+        raise OtherShape("it is for the highest scores: ask for a mode, top_k or price")
+    if asked.half_width is not None:
+        raise CannotServe("an exact answer or none has no half width")
+    if asked.delta is None:
+        raise Invalid.field("/privacy/delta", "a test that may fail costs a delta: give one")
+    if asked.ordered and shape.picks is None:
+        raise Invalid.field("/mechanism/ordered", "only for top_k, which has several outcomes")
+    wish = Asked(epsilon=asked.epsilon, rho=asked.rho)
+    test = distance_test.prepare(wish, cost_units(asked.delta, ATTO))
+    return StableRelease(shape, asked.ordered, test, _size(shape))

@@ -1,0 +1,1 @@
+"""Randomness: exact samplers on the system's generator. Nothing else draws noise."""

@@ -1,0 +1,1 @@
+"""Selection mechanisms: choose one public outcome by its score."""

@@ -1,0 +1,30 @@
+"""Exponential mechanism: an outcome with probability in proportion to exp(epsilon score / R).
+
+Theorem: McSherry and Talwar (2007), Theorem 6: epsilon-private. Dong, Durfee and Rogers (2020) with
+Cesar and Rogers (2020): its log-ratio has range at most epsilon, so it is epsilon^2 / 8-zCDP, more
+tightly `curves.bounded_range_rho`, and has the curve of `curves.bounded_range`; of a given rho it
+may run at an epsilon of sqrt(8 rho) and a little more. Its law is that of the largest score after
+adding Gumbel noise. k rounds on what is left are the k largest of one draw of such noise (Durfee
+and Rogers 2019).
+"""
+
+from app.accounting.curves.curve_units import bounded_range_rho
+from app.accounting.losses import bounded_range_loss
+from app.mechanisms.privacy_target import Asked
+from app.mechanisms.selection import samplers
+from app.mechanisms.selection.release import Law, SelectionRelease, prepare_by, tail_bound
+from app.queries.shapes.selection import ChoiceShape
+
+KIND = "exponential"
+LAW = Law(
+    kind=KIND,
+    theorem="McSherry and Talwar 2007, Theorem 6; Dong, Durfee and Rogers 2020 (bounded range)",
+    pick=samplers.exponential,
+    loss=bounded_range_loss,
+    rho=bounded_range_rho,
+    regret=tail_bound,
+)
+
+
+def prepare(shape: ChoiceShape, asked: Asked) -> SelectionRelease:
+    return prepare_by(LAW, shape, asked)

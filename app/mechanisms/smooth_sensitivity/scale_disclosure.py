@@ -1,0 +1,71 @@
+"""An interval for an answer by smooth sensitivity: S is released as well, with noise, and paid for.
+
+ln S changes by at most beta between neighbours, as S is beta-smooth. m = ceil(ln S / g) with the
+public g = beta / STEPS then changes by at most STEPS + 1, and m with discrete Laplace noise of
+scale (STEPS + 1) / epsilon' costs a pure epsilon' (Dwork, McSherry, Nissim and Smith 2006). With w
+such that the noise is below -w with probability alpha / 2, S is at most exp(g (told + w)) but for
+that, and the noise of the answer within its quantile at alpha / 2 times this: together the interval
+holds with probability 1 - alpha. All of it is made of the two releases.
+Rounding: an error of the computed logarithm changes m by nothing but where m is about to change
+anyway, so whole numbers still differ by STEPS + 1 at most; the width is rounded up.
+"""
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from typing import Any
+
+from app.accounting.loss import Loss
+from app.accounting.losses import pure_loss
+from app.accounting.units import PICO
+from app.mechanisms.noise.additive import float_up
+from app.mechanisms.noise.laplace import width
+from app.mechanisms.release import Noise
+from app.mechanisms.smooth_sensitivity.calibrated_noise import FINE, Admissible, fine
+
+STEPS = 64
+EXPONENT_MAX = Decimal(690)  # exp of it is still a float
+_ABOVE = 1.0 + 1e-6  # of quantiles, which are floats
+
+
+@dataclass(frozen=True, slots=True)
+class Disclosure:
+    """So much of the loss for telling, with noise, how large S is."""
+
+    epsilon: int  # units
+    beta: Fraction
+
+    @property
+    def loss(self) -> Loss:
+        return pure_loss(self.epsilon)
+
+    @property
+    def scale(self) -> float:
+        return float_up(Fraction((STEPS + 1) * PICO, self.epsilon))
+
+    def level(self, smooth: Fraction) -> int:
+        """m = ceil(ln S / g)."""
+        with localcontext(FINE):
+            steps = fine(smooth).ln() * STEPS / fine(self.beta)
+            return int(steps.to_integral_value("ROUND_CEILING"))
+
+    def half_width(
+        self, smooth: Fraction, scaled: Admissible, confidence: float, noise: Noise
+    ) -> float:
+        """In steps; drawn anew each time it is called, so call it once."""
+        half = (1.0 - confidence) / 2.0
+        (drawn,) = noise.discrete_laplace(self.scale, 1)
+        # P(Z < -w) = P(|Z| > w) / 2
+        above = self.level(smooth) + drawn + width(self.scale, min(1.0, 2.0 * half))
+        with localcontext(FINE):
+            exponent = Decimal(above) * fine(self.beta) / STEPS
+            bound = min(max(exponent, -EXPONENT_MAX), EXPONENT_MAX).exp()
+        told = math.inf if exponent > EXPONENT_MAX else float(bound)
+        return told * scaled.half_width(1.0 - half) * _ABOVE
+
+    def describe(self) -> dict[str, Any]:
+        return {"interval_epsilon": self.epsilon / PICO, "interval_scale": self.scale}
+
+    def record(self) -> dict[str, Any]:
+        return {"interval": {"sensitivity": STEPS + 1, "scale": self.scale.hex()}}

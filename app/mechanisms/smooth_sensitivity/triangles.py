@@ -1,0 +1,91 @@
+"""Smooth sensitivity of the number of triangles: noise scaled to how much the graph at hand bears.
+
+With LS and n of `queries/shapes/graphs.py`, an edge changes LS by 1 at most, and LS <= n - 2. Let
+
+    S(x) = max over k >= 0 of exp(-beta k) min(LS(x) + k, n - 2).
+
+It is at least LS, and beta-smooth: for neighbours x, y and every k, LS(x) + k <= LS(y) + k + 1, so
+the term of x at k is at most exp(beta) times that of y at k + 1. This is the smooth sensitivity of
+Nissim, Raskhodnikova and Smith 2007 where the pair of most common neighbours has many that only one
+of the two has, and in any graph at most 2 exp(beta) times it: their terms are no less than those
+of LS + k / 2 for even k. Theirs asks what else each pair of nodes is joined to, which of a large
+graph takes too long.
+
+(L + k) exp(-beta k) rises to k = 1 / beta - L and falls from there, so that S is found at one of
+the two whole numbers there, or where it stops at n - 2.
+Rounding: as in `rank_bound.py`: up, by less than SLACK of itself, and for beta - SLACK.
+"""
+
+import math
+from dataclasses import dataclass
+from decimal import Context, Decimal, localcontext
+from fractions import Fraction
+from typing import Any
+
+from app.data.card import Card
+from app.mechanisms.privacy_target import Asked, CannotServe
+from app.mechanisms.release import Data, Noise
+from app.mechanisms.smooth_sensitivity.calibrated_noise import DEPENDS
+from app.mechanisms.smooth_sensitivity.rank_bound import SLACK
+from app.mechanisms.smooth_sensitivity.rank_statistics import scaled_noise
+from app.mechanisms.smooth_sensitivity.release import ScaledRelease
+from app.mechanisms.work import Work
+from app.queries import Query
+from app.queries.estimates import Figure
+from app.queries.shapes.graphs import GraphShape
+from app.queries.tally import GraphCounts, Tally
+
+_FINE = Context(prec=60, Emax=10**9, Emin=-(10**9))
+
+
+def prepare(shape: GraphShape, asked: Asked) -> "SmoothTriangles":
+    if asked.half_width is not None:
+        raise CannotServe(f"no half width can be promised: {DEPENDS}")
+    return SmoothTriangles(*scaled_noise(asked, 1, alone=True), shape)
+
+
+def smooth_common(common: int, largest: int, beta: Fraction) -> Fraction:
+    """S of a graph in which two nodes have so many neighbours in common, and could have `largest`;
+    rounded up."""
+    rate = beta - SLACK
+    peak = math.floor(1 / rate) - common
+    near = {min(max(k, 0), largest - common) for k in (peak, peak + 1)}
+    with localcontext(_FINE):
+        falls = {k: (-k * Decimal(rate.numerator) / Decimal(rate.denominator)).exp() for k in near}
+    return max((common + k) * Fraction(fall) for k, fall in falls.items()) * (1 + SLACK / 2)
+
+
+@dataclass(frozen=True, slots=True)
+class SmoothTriangles(ScaledRelease):
+    shape: GraphShape
+
+    @property
+    def tally(self) -> Tally:
+        return self.shape.tally
+
+    @property
+    def work(self) -> Work:
+        return Work(seconds=self.shape.seconds, leaves=self.tally.leaves())
+
+    def read(self, data: Data) -> GraphCounts:
+        return data.graph(self.shape.edges)
+
+    def answer(
+        self, exact: GraphCounts, noise: Noise, *, query: Query, card: Card, confidence: float
+    ) -> dict[str, Any]:
+        smooth = smooth_common(exact.common, self.shape.sensitivity_max, self.noise.beta)
+        noisy = self.noise.release(Fraction(exact.triangles), smooth, 0, noise)
+        interval = None
+        if self.disclosure is not None:
+            # One more, for what was rounded.
+            half = self.disclosure.half_width(smooth, self.noise, confidence, noise)
+            reach = math.ceil(min(half, 1e300)) + 1
+            ends = map(self.shape.possible, (noisy, noisy - reach, noisy + reach))
+            interval = Figure(*ends).interval(confidence)
+        return {"value": self.shape.possible(noisy), "interval": interval}
+
+    def describe(self) -> dict[str, Any]:
+        return self.described(largest=self.shape.sensitivity_max)
+
+    def record(self) -> dict[str, Any]:
+        return self.recorded(moves=1)

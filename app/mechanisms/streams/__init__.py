@@ -1,0 +1,1 @@
+"""Mechanisms that answer many questions for one charge."""

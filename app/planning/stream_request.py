@@ -1,0 +1,180 @@
+"""A stream as it is opened: priced from public facts, in full, before anything is asked of it."""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from app.accounting.loss import Loss
+from app.data.card import EPOCHS_MAX, Card, Dataset
+from app.errors import Invalid
+from app.mechanisms.streams import above_threshold, tree_counter
+from app.mechanisms.streams.above_threshold import AboveThreshold
+from app.mechanisms.streams.tree_counter import TreeCounter
+from app.planning.cells import Pinning, cell_labels, pinned_cells
+from app.planning.request import Epsilon, exact_delta
+from app.queries.filters import Filter, resolve
+from app.queries.tally import Rows, Tally
+
+CROSSINGS_MAX = 10_000
+ASKS_MAX = 1_000_000
+THRESHOLD_MAX = 1 << 53
+POINTER = "/stream"
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class AboveThresholdStream(_Frozen):
+    """Tells of each count whether it reaches `threshold`, until `crossings` have, or `asks_max`
+    were asked."""
+
+    kind: Literal["above_threshold"]
+    threshold: Annotated[int, Field(ge=-THRESHOLD_MAX, le=THRESHOLD_MAX)]
+    crossings: Annotated[int, Field(ge=1, le=CROSSINGS_MAX)]
+    asks_max: Annotated[int, Field(ge=1, le=ASKS_MAX)]
+
+
+class RunningCountStream(_Frozen):
+    """Tells how many rows meet the filter up to the newest epoch, once for each epoch that has
+    arrived when it is asked, up to epoch `epochs_max`."""
+
+    kind: Literal["running_count"]
+    where: Filter | None = None
+    epochs_max: Annotated[int, Field(ge=1, le=EPOCHS_MAX)]
+
+
+class StreamPrivacy(_Frozen):
+    """What the whole stream costs: `epsilon`, or for a running count `rho`, with Gaussian noise; a
+    `delta` beside rho makes a promise that `approximate` accounts can count."""
+
+    epsilon: Epsilon | None = None
+    rho: Epsilon | None = None
+    delta: Annotated[Decimal, BeforeValidator(exact_delta)] | None = None
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if (self.epsilon is None) == (self.rho is None):
+            raise ValueError("give one of epsilon and rho")
+        if self.delta is not None and self.rho is None:
+            raise ValueError("a delta goes with rho")
+        return self
+
+
+class Opening(_Frozen):
+    """One stream about one dataset."""
+
+    dataset: Annotated[str, Field(min_length=1, max_length=200)]
+    stream: Annotated[AboveThresholdStream | RunningCountStream, Field(discriminator="kind")]
+    privacy: StreamPrivacy
+    confidence: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.95
+
+    @property
+    def fresh(self) -> bool:
+        """Every opening is another stream: two must not share what was drawn for one."""
+        return True
+
+
+Counter = AboveThreshold | TreeCounter
+
+
+@dataclass(frozen=True, slots=True)
+class StreamPlan:
+    """A stream with its price, as a charge needs it."""
+
+    opening: Opening
+    counter: Counter
+    loss: Loss
+    theorem: str
+    digest: str
+    pinning: Pinning
+    cells_shown: list[Any] | None
+    record: dict[str, Any]
+    mechanism: dict[str, Any]  # what the analyst is told of it
+    tally: Tally  # the rows that may count
+
+    @property
+    def asks_max(self) -> int | None:
+        return self.counter.asks_max if isinstance(self.counter, AboveThreshold) else None
+
+    @property
+    def crossings(self) -> int | None:
+        return self.counter.crossings if isinstance(self.counter, AboveThreshold) else None
+
+
+class StreamPlanner:
+    """Plans openings; nothing is kept, for openings are few."""
+
+    def plan(
+        self,
+        analyst_id: str,
+        question: Opening,
+        dataset: Dataset,
+        text: str,
+        currencies: frozenset[str],
+    ) -> StreamPlan:
+        """Raises Invalid, naming the field, for a stream that the card does not allow."""
+        stream = question.stream
+        arrived = dataset.version.number
+        if isinstance(stream, RunningCountStream) and stream.epochs_max < arrived:
+            rule = "at least as many as have arrived: the dataset's version tells how many"
+            raise Invalid.field(f"{POINTER}/epochs_max", rule)
+        return plan_stream(question, dataset.card)
+
+    def kept(
+        self, analyst_id: str, dataset: Dataset, text: str, currencies: frozenset[str]
+    ) -> StreamPlan | None:
+        return None
+
+
+def plan_stream(opening: Opening, card: Card) -> StreamPlan:
+    stream, privacy = opening.stream, opening.privacy
+    where = None
+    counter: Counter
+    if isinstance(stream, AboveThresholdStream):
+        if privacy.epsilon is None:
+            raise Invalid.field("/privacy/rho", "an epsilon: what is drawn here has no better rho")
+        counter, loss = above_threshold.prepare(
+            card,
+            threshold=stream.threshold,
+            crossings=stream.crossings,
+            asks_max=stream.asks_max,
+            epsilon=privacy.epsilon,
+        )
+        theorem = above_threshold.THEOREM
+        error = {"within": counter.within(opening.confidence)}
+    else:
+        where = resolve(stream.where, card, f"{POINTER}/where")
+        counter, loss = tree_counter.prepare(
+            card,
+            epochs_max=stream.epochs_max,
+            epsilon=privacy.epsilon,
+            rho=privacy.rho,
+            delta=privacy.delta,
+        )
+        theorem = tree_counter.THEOREM
+        most = (stream.epochs_max + 1).bit_length() - 1  # nodes of one answer
+        error = {"half_width_max": counter.half_width(most, opening.confidence)}
+    described = counter.describe()
+    told = stream.model_dump(mode="json", by_alias=True)
+    tally = Tally(where, (), (Rows(),))
+    pinning = pinned_cells(tally, card)
+    labels = cell_labels(card)
+    price = [loss.epsilon, loss.delta, loss.rho]
+    text = json.dumps([told, described, price], sort_keys=True)
+    return StreamPlan(
+        opening=opening,
+        counter=counter,
+        loss=loss,
+        theorem=theorem,
+        digest=hashlib.sha256(text.encode()).hexdigest(),
+        pinning=pinning,
+        cells_shown=None if pinning.cells is None else [labels[cell] for cell in pinning.cells],
+        record={"stream": stream.kind, "mechanism": stream.kind, "parameters": described},
+        mechanism={**described, "error": {**error, "confidence": opening.confidence}},
+        tally=tally,
+    )

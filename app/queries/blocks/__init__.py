@@ -1,0 +1,1 @@
+"""Sample and aggregate: statistics of blocks of rows."""

@@ -1,0 +1,27 @@
+"""What questions about the values at ranks have in common."""
+
+from pydantic import BaseModel, ConfigDict
+
+from app.data.card import Card
+from app.queries.filters import POINTER, Filter, resolve
+from app.queries.shapes.ranks.rank import RankRule
+from app.queries.shapes.ranks.shape import OrderShape, Statistic, order_shape
+
+
+class OrderQuery(BaseModel):
+    """A column and the rows it is asked about."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    column: str
+    where: Filter | None = None
+
+    def order_shape(
+        self,
+        card: Card,
+        statistic: Statistic,
+        ranks: tuple[RankRule, ...],
+        missing: int | float | None,
+    ) -> OrderShape:
+        where = resolve(self.where, card, f"{POINTER}/where")
+        return order_shape(card, self.column, where, statistic, ranks, missing)

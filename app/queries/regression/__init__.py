@@ -1,0 +1,1 @@
+"""Regressions, and how certain their predictions are."""

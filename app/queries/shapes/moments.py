@@ -1,0 +1,184 @@
+"""The moments of a regression: what is measured of its rows, and how far one person can move it.
+
+A row is a vector z = (1, terms, outcome), every coordinate within [-1, 1]: a number by its place
+between its bounds, a column of two values as -1 or 1 (so that its square is known), one of more
+values as 0s and at most one 1. Measured is the sum over the rows of z z^T, each number once, as
+whole steps of 2^-k near z_i z_j: the number of rows n; the products of two coordinates, but for two
+values of one category, which are never both there; and the squares of places as z_i^2 - 1/2. The
+square of a value is itself, and that of 1 or -1 is 1. All get noise of one scale.
+
+How far one row moves them, in units of 2^k steps. Let N be the coordinates that are no values of a
+category of more than two, M of them places, and G such categories, so that a row has at most N + G
+coordinates other than 0; let D = N + G.
+
+A row that appears or vanishes moves D (D-1) / 2 products by 1, M squares by 1/2, and n by 1:
+in L1 by D (D-1) / 2 + M/2 + 1, and the sum of squares is D (D-1) / 2 + M/4 + 1.
+
+A row that becomes another moves n by nothing; one that vanishes moves all by no more than the
+bounds below. Write a and b for the two rows, p and q for |a_i + b_i| and |a_i - b_i|, whose sum is
+twice the larger of |a_i| and |b_i|, and P, Q for their sums over the N coordinates: P + Q <= 2N.
+As a a^T - b b^T is half of (a+b)(a-b)^T plus its transpose, the N (N-1) / 2 products move by at
+most (PQ - sum p_i q_i) / 2 in all, and the squares by sum p_i q_i over the places.
+- No such category: (PQ + sum p_i q_i) / 2, with PQ <= N^2 and p_i q_i <= 1: (N^2 + M) / 2. If all
+  but the 1 are places, p_i + q_i <= 2 gives (2 (N+1) Q - Q^2 N/M) / 2, at most (N+1)^2 M / (2N).
+- Otherwise let c >= 1 categories change. Their products with coordinates move by |a_i| + |b_i| =
+  max(p_i, q_i) each, products of two categories by 2 at most if one of them changes, and those of
+  the k = G - c others with coordinates by q_i. A place gains p_i q_i / 2 <= min(p_i, q_i) by its
+  square where it loses c min(p_i, q_i) against max(p_i, q_i) = 2, so squares never pay; and
+  PQ/2 + kQ <= (N+k)^2 / 2. The sum is (N+k)^2 / 2 + 2cN + G (G-1) - k (k-1), largest for k = 0:
+  N^2/2 + 2GN + G (G-1), which is also more than with c = 0, (N+G)^2 / 2 + M/2.
+- Squares: products and squares of places together are at most (|a|^4 + |b|^4) / 2 - (a.b)^2 + t/2,
+  t = the sum over the places of (a_i^2 - b_i^2)^2. As |a|^2 + |b|^2 <= 2D - t and both are at most
+  D, that is at most D^2 - t (D - t/2 - 1/2), and t <= M < D: at most D^2.
+
+A person of m rows moves m times as much in both norms. A row in which a column is missing or which
+does not meet the filter counts nowhere, so that n is private under replace_one too.
+These are tested by brute force over all neighbours of small tables.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, comb
+
+from app.data.card import Card
+from app.queries.shapes.features import Indicator, Intercept, Place, Term
+from app.queries.shapes.measures import Measure, Terms
+from app.queries.tally import Aggregate, Factor, Marked, Placed, Product, Rows
+
+SPARE_BITS = 7  # so that steps are within a 64th of what they stand for
+Polynomial = dict[tuple[Factor, ...], int]  # coefficients of products of the engine's numbers
+
+
+@dataclass(frozen=True, slots=True)
+class Coordinate:
+    """One of a row's numbers, and the term it stands for."""
+
+    term: Term
+    alone: bool = False  # is the term's column one of two values
+
+    @property
+    def reach(self) -> int:
+        return self.term.reach
+
+    @property
+    def category(self) -> str | None:
+        """The column of more than two values whose value it marks."""
+        return self.term.column if isinstance(self.term, Indicator) and not self.alone else None
+
+    def polynomial(self) -> Polynomial:
+        match self.term:
+            case Intercept():
+                return {(): 1}
+            case Place(column, low, grain, centre):
+                return {(Placed(column, low, grain, centre),): 1}
+            case Indicator(column, value):
+                mark: Factor = Marked(column, value)
+                return {(mark,): 2, (): -1} if self.alone else {(mark,): 1}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A measured moment: of coordinates i <= j, of which a step is worth 1 / steps."""
+
+    i: int
+    j: int
+    steps: int
+
+
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """The coordinates: 1 first and the outcome last."""
+
+    coordinates: tuple[Coordinate, ...]
+
+    @property
+    def exponent(self) -> int:
+        """k: a moment is near so many steps of 2^-k."""
+        reach = max(each.reach for each in self.coordinates)
+        return (reach * reach).bit_length() + SPARE_BITS
+
+    def entries(self) -> Iterator[Entry]:
+        """All that is measured, n first."""
+        unit = 1 << self.exponent
+        for i, one in enumerate(self.coordinates):
+            for j in range(i, len(self.coordinates)):
+                other = self.coordinates[j]
+                if i == j:
+                    if isinstance(one.term, Intercept):
+                        yield Entry(i, j, unit)
+                    elif isinstance(one.term, Place):
+                        yield Entry(i, j, unit // (2 * one.reach**2) * 2 * one.reach**2)
+                elif one.category is None or one.category != other.category:
+                    reach = one.reach * other.reach
+                    yield Entry(i, j, unit // reach * reach)
+
+    def measured(self, card: Card) -> tuple[tuple[Aggregate, ...], Measure]:
+        """What the engine is asked for, and the one measure made of it."""
+        places: dict[tuple[Factor, ...], int] = {(): 0}
+        aggregates: list[Aggregate] = [Rows()]
+        vectors: list[Terms] = []
+        for entry in self.entries():
+            vector = []
+            for factors, coefficient in self._polynomial(entry).items():
+                if factors not in places:
+                    places[factors] = len(aggregates)
+                    aggregates.append(Product(factors))  # type: ignore[arg-type]
+                vector.append((coefficient, places[factors]))
+            vectors.append(tuple(vector))
+        sensitivity, square = self._moves(card)
+        unit, m = 1 << self.exponent, card.person.rows_max
+        measure = Measure(
+            "moments",
+            vectors[0],
+            m * ceil(unit * sensitivity),
+            Fraction(1),
+            self.exponent,
+            square=m**2 * ceil(unit**2 * square),
+            also=tuple(vectors[1:]),
+        )
+        return tuple(aggregates), measure
+
+    def _polynomial(self, entry: Entry) -> Polynomial:
+        """The moment in steps, of the engine's numbers."""
+        one, other = self.coordinates[entry.i], self.coordinates[entry.j]
+        each = entry.steps // (one.reach * other.reach)
+        found: Polynomial = {}
+        for first, a in one.polynomial().items():
+            for second, b in other.polynomial().items():
+                key = tuple(sorted((*first, *second), key=repr))
+                found[key] = found.get(key, 0) + each * a * b
+        if entry.i == entry.j and entry.i > 0:
+            found[()] = found.get((), 0) - entry.steps // 2
+        return found
+
+    def _moves(self, card: Card) -> tuple[Fraction, Fraction]:
+        """How far one row moves the moments, in L1 and squared in L2."""
+        categories = {each.category for each in self.coordinates} - {None}
+        g = len(categories)
+        n = sum(each.category is None for each in self.coordinates)
+        m = sum(isinstance(each.term, Place) for each in self.coordinates)
+        d = n + g
+        there = comb(d, 2) + Fraction(m, 2) + 1, comb(d, 2) + Fraction(m, 4) + 1
+        if card.neighbours == "add_remove":
+            return there
+        if g:
+            replaced = Fraction(n * n, 2) + 2 * g * n + g * (g - 1)
+        elif n == m + 1:
+            replaced = Fraction((n + 1) ** 2 * m, 2 * n)
+        else:
+            replaced = Fraction(n * n + m, 2)
+        return max(there[0], replaced), max(there[1], Fraction(d * d))
+
+
+def moments_of(terms: tuple[Term, ...], outcome: Place) -> Moments:
+    """1 is always measured: a fit without intercept goes through the origin of the columns' own
+    units, which is not that of the coordinates."""
+    features = [term for term in terms if not isinstance(term, Intercept)]
+    columns = [term.column for term in features]
+    return Moments(
+        tuple(
+            Coordinate(term, isinstance(term, Indicator) and columns.count(term.column) == 1)
+            for term in (Intercept(), *features, outcome)
+        )
+    )

@@ -1,0 +1,1 @@
+"""The shape of questions about values at ranks."""

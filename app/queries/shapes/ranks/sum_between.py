@@ -1,0 +1,47 @@
+"""The sum of the values from one rank to another, exactly, ties and all, without reading them.
+
+With u the value of the first rank and v that of the last, those strictly between are added up by
+the engine; the others are u or v, and counts tell how many of each.
+"""
+
+from collections.abc import Callable
+from fractions import Fraction
+
+from app.queries.shapes.ranks.shape import OrderShape
+from app.queries.shapes.ranks.window import Window
+from app.queries.tally import AllOf, Compare, Condition, Exact, Rows, Tally, Total
+
+
+def sum_between(
+    shape: OrderShape, windows: tuple[Window, ...], exact: Callable[[Tally], Exact]
+) -> int:
+    """In steps. The same questions are asked whatever the values are."""
+    first, last = (rule(window.count) for rule, window in zip(shape.ranks, windows, strict=True))
+    low, high = windows[0][first], windows[1][last]
+    until = Compare(shape.column, "<", _value(shape, low + 1))
+    after = Compare(shape.column, ">=", _value(shape, low + 1))
+    before = Compare(shape.column, "<", _value(shape, high))
+    ((at_most,),) = exact(_tally(shape, (until,), Rows()))
+    (inside,), (total,) = exact(_tally(shape, (after, before), Rows(), Total(shape.column)))
+    if shape.missing is not None:
+        ((absent,),) = exact(shape.missing_tally)
+        at_most += absent if shape.missing <= low else 0
+        if low < shape.missing < high:
+            inside, total = inside + absent, total + absent * shape.missing
+    kept = last - first + 1
+    if low == high:
+        return kept * low
+    lowest = at_most - (first - 1)
+    return total + lowest * low + (kept - lowest - inside) * high
+
+
+def _tally(shape: OrderShape, parts: tuple[Condition, ...], *aggregates: Rows | Total) -> Tally:
+    where = () if shape.where is None else (shape.where,)
+    return Tally(AllOf((*where, *parts)), (), aggregates)
+
+
+def _value(shape: OrderShape, steps: int) -> int | float:
+    """The least value of so many steps, as the column holds it: exact, as steps have 54 bits."""
+    if shape.grid_exponent == 0:
+        return steps
+    return float(Fraction(steps) / Fraction(2) ** shape.grid_exponent)

@@ -1,0 +1,1 @@
+"""Counts, sums and what is computed from them."""

@@ -1,0 +1,117 @@
+"""Several numbers of the same rows: one question, one charge, one reading of the data.
+
+Each of the k aggregates is measured as it would be alone, with a k-th of the loss: for neighbours
+the measures of aggregate i satisfy sum of share * d / sensitivity <= 1 and sum of
+share * e^2 / square <= 1 (`measures.py`), so with every share divided by k all of them together
+stay within k times 1 / k. This is the composition of k questions, made before the charge: noise is
+what each would get from a k-th of epsilon, or of rho. The tests find by brute force that no
+neighbour moves all of them further, and that whole shares would.
+
+An aggregate that two of them need, such as a column's total, is asked of the engine once; each
+adds its own noise to it.
+"""
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from app.data.card import Card
+from app.errors import Invalid
+from app.queries.filters import POINTER
+from app.queries.groups import GROUPS_MAX
+from app.queries.shapes.measures import Measure
+from app.queries.shapes.sums import Selection, Shape, numeric
+from app.queries.sums.count import Count
+from app.queries.sums.mean import Mean
+from app.queries.sums.sum import Sum
+from app.queries.sums.variance import Variance
+from app.queries.tally import Aggregate, Tally
+
+AGGREGATES_MAX = 20
+UNPROMISED = "none: each aggregate has a width of its own; one alone promises its own"
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class CountOfRows(_Frozen):
+    """How many rows."""
+
+    kind: Literal["count"]
+
+
+class OfColumn(_Frozen):
+    """A number of one column's values."""
+
+    kind: Literal["sum", "mean", "variance"]
+    column: str
+
+
+Of = Annotated[CountOfRows | OfColumn, Field(discriminator="kind")]
+Alone = Count | Sum | Mean | Variance
+
+
+class Aggregates(Selection):
+    """`{"kind": "aggregates", "of": [{"kind": "count"}, {"kind": "mean", "column": ...}], "where":
+    ..., "group_by": [...]}`"""
+
+    kind: Literal["aggregates"]
+    of: Annotated[tuple[Of, ...], Field(min_length=2, max_length=AGGREGATES_MAX)]
+
+    @field_validator("of", mode="before")
+    @classmethod
+    def _tuple(cls, value: object) -> object:
+        return tuple(value) if isinstance(value, list) else value
+
+    def alone(self) -> list[Alone]:
+        """Each as the question that it would be by itself."""
+        return [self._alone(each) for each in self.of]
+
+    def _alone(self, one: CountOfRows | OfColumn) -> Alone:
+        where, groups = self.where, self.group_by
+        if isinstance(one, CountOfRows):
+            return Count(kind="count", where=where, group_by=groups)
+        match one.kind:
+            case "sum":
+                return Sum(kind="sum", column=one.column, where=where, group_by=groups)
+            case "mean":
+                return Mean(kind="mean", column=one.column, where=where, group_by=groups)
+            case "variance":
+                return Variance(kind="variance", column=one.column, where=where, group_by=groups)
+
+    def shape(self, card: Card) -> Shape:
+        self._must_fit(card)
+        places: dict[Aggregate, int] = {}
+        measures: list[Measure] = []
+        sizes = []
+        for i, question in enumerate(self.alone()):
+            shape = question.shape(card)
+            assert isinstance(shape, Shape)  # no private keys: those were refused
+            moved = [places.setdefault(each, len(places)) for each in shape.tally.aggregates]
+            measures.extend(
+                replace(
+                    measure,
+                    name=f"of/{i}/{measure.name}",
+                    terms=tuple((factor, moved[index]) for factor, index in measure.terms),
+                    share=measure.share * Fraction(1, len(self.of)),
+                    in_one=False,
+                )
+                for measure in shape.measures
+            )
+            sizes.append(len(shape.measures))
+        rows = self.tally(card, self.resolved_groups(card))
+        tally = Tally(rows.where, rows.groups, tuple(places))
+        return Shape(tally, tuple(measures), unpromised=UNPROMISED, several=tuple(sizes))
+
+    def _must_fit(self, card: Card) -> None:
+        for i, each in enumerate(self.of):
+            if isinstance(each, OfColumn):
+                numeric(card, each.column, f"{POINTER}/of/{i}/column")
+            if each in self.of[:i]:
+                raise Invalid.field(f"{POINTER}/of/{i}", "each aggregate once")
+        groups = self.tally(card, self.resolved_groups(card)).group_count()
+        if groups * len(self.of) > GROUPS_MAX:
+            raise Invalid.field(f"{POINTER}/of", f"at most {GROUPS_MAX} numbers over all groups")

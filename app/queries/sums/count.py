@@ -1,0 +1,35 @@
+"""How many rows meet the filter.
+
+Missing values: a row counts whatever its columns hold; only the filter decides. An empty selection
+is an ordinary zero. With persons of several rows this counts rows, at most `rows_max` a person.
+Grouped by private keys it tells the groups that enough rows are in, with their counts.
+"""
+
+from typing import Literal
+
+from app.data.card import Card
+from app.queries.estimates import Figure, Noisy, figure
+from app.queries.filters import POINTER
+from app.queries.groups import private_column, public_groups
+from app.queries.shapes.measures import row_measure
+from app.queries.shapes.private_keys import KeysShape, keys_shape
+from app.queries.shapes.sums import Selection, Shape
+from app.queries.tally import Rows
+
+
+class Count(Selection):
+    """`{"kind": "count", "where": ..., "group_by": [...]}`"""
+
+    kind: Literal["count"]
+
+    def shape(self, card: Card) -> Shape | KeysShape:
+        at = f"{POINTER}/group_by"
+        groups = public_groups(self.group_by, card, at)
+        private = private_column(self.group_by, card, at)
+        if private is not None:
+            return keys_shape(card, self.tally(card, groups, Rows()), private, counts=True)
+        counted = row_measure(card, "count", low=1, high=1, grouped=bool(groups), grid_exponent=0)
+        return Shape(tally=self.tally(card, groups, Rows()), measures=(counted,))
+
+    def figures(self, noisy: tuple[tuple[Noisy, ...], ...], card: Card) -> list[Figure]:
+        return [figure(each, 0) for each in noisy[0]]

@@ -1,0 +1,42 @@
+"""How many persons have a row that meets the filter.
+
+A person counts once in each group, however many of their rows are there. Where each row is a person
+this is a count of rows. Missing values: only the filter decides, and who has no row that it leaves
+is not counted; rows whose person is missing are in no dataset.
+"""
+
+from typing import Literal
+
+from app.data.card import Card, ColumnPerson
+from app.errors import Invalid
+from app.queries.estimates import Figure, Noisy, figure
+from app.queries.filters import POINTER
+from app.queries.shapes.sums import Shape
+from app.queries.sums.persons import PersonSelection, person_measure
+from app.queries.tally import Persons, Rows
+
+
+class CountDistinct(PersonSelection):
+    """`{"kind": "count_distinct", "where": ..., "group_by": [...], "groups_max": ...}`"""
+
+    kind: Literal["count_distinct"]
+    column: str | None = None  # the card's person column, for those who would rather name it
+
+    def shape(self, card: Card) -> Shape:
+        person = card.person
+        named = person.column if isinstance(person, ColumnPerson) else None
+        if self.column is not None and self.column != named:
+            rule = "the dataset's person column, or left out: only persons are counted so"
+            raise Invalid.field(f"{POINTER}/column", rule)
+        groups = self.resolved_groups(card)
+        kept = self.groups_of_one(card, groups)
+        tally = self.person_tally(card, groups, Persons())
+        if person.rows_max == 1:
+            tally = self.tally(card, groups, Rows())
+        counted = person_measure(
+            card, "persons", low=1, high=1, kept=kept, grouped=bool(groups), grid_exponent=0
+        )
+        return Shape(tally=tally, measures=(counted,))
+
+    def figures(self, noisy: tuple[tuple[Noisy, ...], ...], card: Card) -> list[Figure]:
+        return [figure(each, 0) for each in noisy[0]]

@@ -1,0 +1,120 @@
+"""The mean of a column's values that are not missing: one question, one charge, two measures.
+
+Released are T = sum of (x - c) over the values, c the middle of the bounds, and N = how many values
+there are; the mean is c + T / N, which is post-processing. One row moves T by at most h, half the
+width of the bounds, and N by at most 1, and both by 0 if it does not count or its value is missing.
+
+Each measure takes half of the loss: noise of scale 2mh/epsilon on T and 2m/epsilon on N, where m is
+the rows a person may have. In units of epsilon a row that appears or vanishes costs at most
+(h/2h + 1/2)/m = 1/m, and one whose value changes costs at most (2h/2h + 0)/m = 1/m; so m rows cost
+at most epsilon under add_remove, and under replace_one without groups. With groups a replaced row
+may leave one group and enter another, which is twice the first: both sensitivities are doubled.
+
+For Gaussian noise the squares add up, in units of m^2: a row that appears or vanishes moves T by h
+and N by 1, h^2/2h^2 + 1/2 <= 1 with squares (h^2, 1); one whose value changes moves T by the whole
+width w alone, which takes a square of T of w^2/2 at least; and one that leaves a group and enters
+another is the first twice, so both squares double. Of m rows that do one or the other the sum of
+squares is convex in how many do which, so the extremes decide.
+
+An empty selection gives c plus noise, clamped to the bounds, as every mean is.
+
+With `per_person` it is the mean of what each person has, their own total clamped to the bounds that
+the question gives, over the persons who have a value (`persons.py`).
+"""
+
+from fractions import Fraction
+from typing import Literal
+
+from app.data.card import Card
+from app.data.columns import IntegerColumn, NumberColumn
+from app.errors import Invalid
+from app.queries.estimates import Figure, Noisy
+from app.queries.filters import POINTER
+from app.queries.shapes.measures import Measure
+from app.queries.shapes.single_mean import mean_shape
+from app.queries.shapes.sums import DEPENDS, Shape, numeric
+from app.queries.sums.persons import NEEDS_PERSONS, PerPerson, PersonSelection, person_mean_measures
+from app.queries.tally import Persons, PersonTotal, Total, Values
+
+UNPROMISED = f"{DEPENDS}, by how many values there are; a count and a sum promise theirs"
+
+
+class Mean(PersonSelection):
+    """`{"kind": "mean", "column": ..., "where": ..., "group_by": [...], "per_person": {"low",
+    "high"}, "groups_max": ...}`"""
+
+    kind: Literal["mean"]
+    column: str
+    per_person: PerPerson = None
+
+    def shape(self, card: Card) -> Shape:
+        column = numeric(card, self.column)
+        low, high = self._bounds(column)
+        centre = (low + high) // 2
+        groups = self.resolved_groups(card)
+        if self.per_person is not None:
+            parts = PersonTotal(column.name, low, high), Persons(column.name)
+            kept = self.groups_of_one(card, groups)
+            measures = person_mean_measures(
+                card,
+                low=low,
+                high=high,
+                kept=kept,
+                grouped=bool(groups),
+                grid_exponent=column.grid_exponent,
+            )
+            return Shape(self.person_tally(card, groups, *parts), measures, unpromised=UNPROMISED)
+        if self.groups_max is not None:
+            raise Invalid.field(f"{POINTER}/groups_max", NEEDS_PERSONS)
+        m = rows = card.person.rows_max
+        reach = max(high - centre, centre - low)
+        square, count_square = reach**2, 1
+        if card.neighbours == "replace_one":
+            square = max(square, ((high - low) ** 2 + 1) // 2)
+            if groups:
+                rows, square, count_square = 2 * m, 2 * reach**2, 2
+        half = Fraction(1, 2)
+        total_terms = ((1, 0), (-centre, 1))
+        tally = self.tally(card, groups, Total(column.name), Values(column.name))
+        return Shape(
+            tally=tally,
+            measures=(
+                Measure(
+                    "centred_sum",
+                    total_terms,
+                    rows * reach,
+                    half,
+                    column.grid_exponent,
+                    square=square * m**2,
+                ),
+                Measure("count", ((1, 1),), rows, half, 0, square=count_square * m**2),
+            ),
+            unpromised=UNPROMISED,
+            alternatives=() if groups else (mean_shape(card, column, tally.where),),
+        )
+
+    def _bounds(self, column: IntegerColumn | NumberColumn) -> tuple[int, int]:
+        return column.steps if self.per_person is None else self.per_person.steps(column)
+
+    def figures(self, noisy: tuple[tuple[Noisy, ...], ...], card: Card) -> list[Figure]:
+        column = numeric(card, self.column)
+        low, high = self._bounds(column)
+        centre = (low + high) // 2
+        step = 1 / Fraction(2) ** column.grid_exponent
+
+        def mean(total: int, count: int) -> float:
+            steps = centre + Fraction(total, max(count, 1))
+            return float(min(max(steps, Fraction(low)), Fraction(high)) * step)
+
+        def interval(total: Noisy, count: Noisy) -> tuple[float, float]:
+            # T / N over the box of both intervals has its extremes in the corners once N >= 1; if
+            # N = 0 is possible there may be no mean at all, and the bounds are all one can say.
+            if count.low < 1:
+                return float(low * step), float(high * step)
+            corners = [mean(t, n) for t in (total.low, total.high) for n in (count.low, count.high)]
+            return min(corners), max(corners)
+
+        figures = []
+        for total, count in zip(*noisy, strict=True):
+            figures.append(Figure(mean(total.steps, count.steps), *interval(total, count)))
+        return figures

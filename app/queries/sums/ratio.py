@@ -1,0 +1,187 @@
+"""A share of rows, or a sum over a sum: one question, one charge, an honest interval.
+
+Of rows: A = rows of the selection that meet the numerator's filter, B = the others. The two are
+disjoint, so the pair moves as a histogram of two bins does, and A / (A + B) is post-processing. It
+grows with A and falls with B, so over the box of both intervals its extremes are in two corners.
+Both counts are at least 0; an empty selection has ratio 0.
+
+Of all rows, where one row is a person and one is replaced by another, A + B is the public number of
+rows: A alone gets noise, half as much, and the ratio is A over that number. Its width is that of
+the noise and can be promised. Anywhere else the denominator is private and may be small, and no
+half width below the bounds' own would hold for every table.
+
+Of sums: X and Y over the rows in which neither value is missing, each with half of the loss: a
+person moves each by at most its own sensitivity, so the shares never cost more than 1. The ratio is
+a mean of x/y weighted by y, hence within the bounds of x/y, if y has a low bound above zero; with a
+denominator that may be zero no interval could be honest, so that is refused.
+"""
+
+from dataclasses import replace
+from fractions import Fraction
+from itertools import product
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from app.data.card import Card
+from app.data.columns import Column, IntegerColumn, NumberColumn
+from app.errors import Invalid
+from app.queries.estimates import Figure, Noisy
+from app.queries.filters import POINTER, Filter, declared, resolve
+from app.queries.shapes.measures import row_measure
+from app.queries.shapes.sums import DEPENDS, Selection, Shape
+from app.queries.tally import AllOf, IsMissing, Meeting, Negation, Tally, Total
+
+Numeric = IntegerColumn | NumberColumn
+UNPROMISED = f"{DEPENDS}, by the denominator"
+
+
+class Part(BaseModel):
+    """The rows that meet a filter, or the sum of a column."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    where: Filter | None = None
+    column: str | None = None
+
+
+class Ratio(Selection):
+    """`{"kind": "ratio", "numerator": {"where": ...}}`, or
+    `{"kind": "ratio", "numerator": {"column": ...}, "denominator": {"column": ...}}`"""
+
+    kind: Literal["ratio"]
+    numerator: Part
+    denominator: Part | None = None
+
+    def shape(self, card: Card) -> Shape:
+        must_be_either(self.numerator, self.denominator, POINTER)
+        return self._sums(card) if self.denominator is not None else self._rows(card)
+
+    def figures(self, noisy: tuple[tuple[Noisy, ...], ...], card: Card) -> list[Figure]:
+        if self.denominator is None:
+            rows = self._public_rows(card)
+            if rows is not None:
+                return [_of_rows(noisy[0][0], rows)]
+            return [_share(*each) for each in zip(*noisy, strict=True)]
+        quotient = _Quotient(*self._columns(card))
+        return [quotient.figure(*each) for each in zip(*noisy, strict=True)]
+
+    def _rows(self, card: Card) -> Shape:
+        met = resolve(self.numerator.where, card, f"{POINTER}/numerator/where")
+        assert met is not None
+        rows = self._public_rows(card)
+        if rows is not None:
+            counted = row_measure(card, "count", low=1, high=1, grouped=False, grid_exponent=0)
+            return Shape(self.tally(card, (), Meeting(met)), (counted,), divisor=rows)
+        groups = self.resolved_groups(card)
+        counted = row_measure(card, "count", low=1, high=1, grouped=True, grid_exponent=0)
+        return Shape(
+            self.tally(card, groups, Meeting(met), Meeting(Negation(met))),
+            (replace(counted, also=(((1, 1),),)),),
+            unpromised=UNPROMISED,
+        )
+
+    def _public_rows(self, card: Card) -> int | None:
+        """How many rows there are to divide by, if everybody knows."""
+        whole = self.where is None and not self.group_by
+        return card.rows if whole and card.person.kind == "row" else None
+
+    def _sums(self, card: Card) -> Shape:
+        above, below = self._columns(card)
+        groups = self.resolved_groups(card)
+        measures = tuple(
+            replace(
+                row_measure(
+                    card,
+                    name,
+                    low=column.steps[0],
+                    high=column.steps[1],
+                    grouped=bool(groups),
+                    grid_exponent=column.grid_exponent,
+                ),
+                terms=((1, index),),
+                share=Fraction(1, 2),
+                in_one=False,
+            )
+            for index, (name, column) in enumerate((("numerator", above), ("denominator", below)))
+        )
+        where = resolve(self.where, card, f"{POINTER}/where")
+        present = [Negation(IsMissing(column.name)) for column in (above, below)]
+        both = AllOf(tuple(present if where is None else [where, *present]))
+        tally = Tally(both, groups, (Total(above.name), Total(below.name)))
+        return Shape(tally, measures, unpromised=UNPROMISED)
+
+    def _columns(self, card: Card) -> tuple[Numeric, Numeric]:
+        assert self.denominator is not None
+        return divided(self.numerator, self.denominator, card, POINTER)
+
+
+def must_be_either(numerator: Part, denominator: Part | None, at: str) -> None:
+    """A filter's rows over all rows, or a sum over a sum. Raises Invalid, naming the field."""
+    if (numerator.where is None) == (numerator.column is None):
+        raise Invalid.field(f"{at}/numerator", "a filter, or a column to add up")
+    if denominator is None:
+        if numerator.column is not None:
+            raise Invalid.field(f"{at}/denominator", "a sum is divided by a sum: {column}")
+    elif numerator.column is None:
+        rule = "left out: a filter's rows are divided by all that `where` selects"
+        raise Invalid.field(f"{at}/denominator", rule)
+    elif denominator.column is None or denominator.where is not None:
+        raise Invalid.field(f"{at}/denominator", "a column to add up")
+
+
+def divided(above: Part, below: Part, card: Card, at: str) -> tuple[Numeric, Numeric]:
+    """The two columns of a sum over a sum. Raises Invalid, naming the field."""
+    numerator = _numeric(card, above, f"{at}/numerator/column")
+    denominator = _numeric(card, below, f"{at}/denominator/column")
+    if denominator.steps[0] < 1:
+        rule = "a column whose low bound is above zero: otherwise the ratio has no bounds"
+        raise Invalid.field(f"{at}/denominator/column", rule)
+    return numerator, denominator
+
+
+def _numeric(card: Card, part: Part, at: str) -> Numeric:
+    assert part.column is not None
+    column: Column = declared(card, part.column, at)
+    if not isinstance(column, IntegerColumn | NumberColumn):
+        raise Invalid.field(at, "an integer or number column")
+    return column
+
+
+def _of_rows(met: Noisy, rows: int) -> Figure:
+    value, low, high = (min(max(each, 0), rows) / rows for each in (met.steps, met.low, met.high))
+    return Figure(value, low, high)
+
+
+def _share(met: Noisy, others: Noisy) -> Figure:
+    def share(a: int, b: int) -> float:
+        a, b = max(a, 0), max(b, 0)
+        return a / max(a + b, 1)
+
+    return Figure(
+        share(met.steps, others.steps), share(met.low, others.high), share(met.high, others.low)
+    )
+
+
+class _Quotient:
+    """One sum over another, within the bounds of one value over another."""
+
+    def __init__(self, above: Numeric, below: Numeric) -> None:
+        self._unit = Fraction(2) ** (below.grid_exponent - above.grid_exponent)
+        corners = [Fraction(x, y) for x, y in product(above.steps, below.steps)]
+        self._low, self._high = min(corners), max(corners)
+
+    def figure(self, above: Noisy, below: Noisy) -> Figure:
+        value = self._value(above.steps, below.steps)
+        if below.low < 1:  # there may be no row at all: the bounds are all one can say
+            return Figure(value, self._told(self._low), self._told(self._high))
+        corners = [
+            self._value(x, y) for x in (above.low, above.high) for y in (below.low, below.high)
+        ]
+        return Figure(value, min(corners), max(corners))
+
+    def _value(self, above: int, below: int) -> float:
+        return self._told(Fraction(above, max(below, 1)))
+
+    def _told(self, steps: Fraction) -> float:
+        return float(min(max(steps, self._low), self._high) * self._unit)

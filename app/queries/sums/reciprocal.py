@@ -1,0 +1,35 @@
+"""One over how many rows meet the filter, or 1 if none does: post-processing of a noisy count.
+
+1 / max(f, 1) has a local sensitivity as small as its own error (mechanism sheet, M15), so the noisy
+count loses nothing in order of magnitude, is pure, and keeps the interval of its noise: the
+reciprocal falls as the count grows, so its interval is that of the count turned round. Below one
+the reciprocal of a count is not defined, and that of a sum has no finite sensitivity at all: sums
+are not offered.
+"""
+
+from typing import Literal
+
+from app.data.card import Card
+from app.queries.estimates import Figure, Noisy
+from app.queries.shapes.measures import row_measure
+from app.queries.shapes.sums import DEPENDS, Selection, Shape
+from app.queries.tally import Rows
+
+UNPROMISED = f"{DEPENDS}, by the count itself; a count promises its own"
+
+
+class Reciprocal(Selection):
+    """`{"kind": "reciprocal", "where": ..., "group_by": [...]}`"""
+
+    kind: Literal["reciprocal"]
+
+    def shape(self, card: Card) -> Shape:
+        groups = self.resolved_groups(card)
+        counted = row_measure(card, "count", low=1, high=1, grouped=bool(groups), grid_exponent=0)
+        return Shape(self.tally(card, groups, Rows()), (counted,), unpromised=UNPROMISED)
+
+    def figures(self, noisy: tuple[tuple[Noisy, ...], ...], card: Card) -> list[Figure]:
+        return [
+            Figure(1 / max(each.steps, 1), 1 / max(each.high, 1), 1 / max(each.low, 1))
+            for each in noisy[0]
+        ]

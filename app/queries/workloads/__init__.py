@@ -1,0 +1,1 @@
+"""Many counts in one question."""

@@ -1,0 +1,206 @@
+"""Many predicates counted in one question, with noise by their overlap rather than their number.
+
+The sets of predicates that one row can meet are found from the card (`overlap.py`); disjoint
+predicates cost what one does. Where there are too many combinations of values to look at, nothing
+is known of the overlap: a row may meet all predicates, and only `identity` is offered.
+
+Which strategy is best is public: the one with the least expected total squared error under the
+noise that pays for it. The answers are consistent with each other as far as the predicates make
+them (`linear.py`), by least squares over the cells.
+"""
+
+from dataclasses import replace
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from app.caches import owned_cache
+from app.data.card import Card
+from app.errors import Invalid
+from app.queries.filters import POINTER, Filter, resolve
+from app.queries.shapes.overlap import (
+    PIECES_MAX,
+    Bits,
+    Pieces,
+    distinct,
+    met_by,
+    pieces_of,
+    product_size,
+)
+from app.queries.shapes.sums import Shape
+from app.queries.shapes.workload import (
+    LEAVES_MAX,
+    LEAVES_MIN,
+    Linear,
+    best_trees,
+    changed,
+    combined,
+    disjoint,
+    linear_measure,
+    projector,
+)
+from app.queries.tally import Condition, Meeting, Rows, Split, Tally
+from app.queries.weighted_noise import Numbers
+from app.queries.workloads.ordered_bins import bins_of
+
+PREDICATES_MAX = 1000
+VALUES_MAX = 20_000  # compared in all predicates together
+EVALUATIONS_MAX = 50_000_000  # of a predicate for a combination of values
+CELLS_MAX = 4096
+Strategy = Literal["identity", "cells", "hierarchical"]
+
+
+class Predicate(BaseModel):
+    """A filter with a name."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    name: Annotated[str, Field(min_length=1, max_length=200)]
+    where: Filter
+
+
+class Workload(BaseModel):
+    """`{"kind": "workload", "predicates": [{"name": ..., "where": ...}, ...], "where": ...,
+    "strategy": ..., "consistent": true, "nonnegative": false}`"""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    kind: Literal["workload"]
+    predicates: Annotated[tuple[Predicate, ...], Field(max_length=PREDICATES_MAX)]
+    where: Filter | None = None
+    strategy: Strategy | None = None
+    consistent: bool = True
+    nonnegative: bool = False
+
+    @field_validator("predicates", mode="before")
+    @classmethod
+    def _list(cls, value: object) -> object:
+        return tuple(value) if isinstance(value, list) else value
+
+    def shape(self, card: Card) -> Shape:
+        """The shape of the strategy that was asked for, or of all, the others beside the first."""
+        text = self.model_dump_json(by_alias=True)  # to Python 1, 1.0 and True are the same
+        first, *others = _shapes(text, card)
+        return replace(first, alternatives=tuple(others))
+
+    def conditions(self, card: Card) -> tuple[Condition, ...]:
+        if not self.predicates:
+            raise Invalid.field(f"{POINTER}/predicates", "at least one predicate")
+        names = [predicate.name for predicate in self.predicates]
+        first = {name: i for i, name in reversed(list(enumerate(names)))}
+        twice = [i for i, name in enumerate(names) if first[name] != i]
+        if twice:
+            raise Invalid.field(f"{POINTER}/predicates/{twice[0]}/name", "each name is given once")
+        found = []
+        for i, predicate in enumerate(self.predicates):
+            condition = resolve(predicate.where, card, f"{POINTER}/predicates/{i}/where")
+            assert condition is not None
+            found.append(condition)
+        if Tally(None, (), tuple(map(Meeting, found))).size() > VALUES_MAX:
+            rule = f"predicates compare with at most {VALUES_MAX} values together"
+            raise Invalid.field(f"{POINTER}/predicates", rule)
+        return tuple(found)
+
+
+@owned_cache(maxsize=8)
+def _shapes(text: str, card: Card) -> tuple[Shape, ...]:
+    return tuple(_Designer(Workload.model_validate_json(text), card).shapes())
+
+
+class _Designer:
+    """One workload on one card, and the strategies that can answer it."""
+
+    def __init__(self, query: Workload, card: Card) -> None:
+        self.query, self.card = query, card
+        self.conditions = query.conditions(card)
+        self.where = resolve(query.where, card, f"{POINTER}/where")
+        looked_at = [*self.conditions, *([] if self.where is None else [self.where])]
+        self.pieces = pieces_of(looked_at, card)
+        self.met: Bits | None = None
+        self.sets: Bits | None = None
+        size = product_size(self.pieces)
+        if size <= PIECES_MAX and size * len(self.conditions) <= EVALUATIONS_MAX:
+            self.met = met_by(self.conditions, self.pieces, self.where)
+            self.sets = distinct(self.met)
+        self.labels = tuple(predicate.name for predicate in query.predicates)
+
+    def shapes(self) -> list[Shape]:
+        ways = {"identity": self.identity, "cells": self.cells, "hierarchical": self.hierarchical}
+        if self.query.strategy is not None:
+            found = ways[self.query.strategy]()
+            if isinstance(found, str):
+                raise Invalid.field(f"{POINTER}/strategy", found)
+            return found
+        return [shape for way in ways.values() for shape in way() if isinstance(shape, Shape)]
+
+    def identity(self) -> list[Shape] | str:
+        """Noise on the predicates' own counts."""
+        count = len(self.conditions)
+        d, projection = count, None
+        known = self.sets is not None and self.sets.shape[1] <= CELLS_MAX
+        if self.sets is not None:
+            assert self.met is not None
+            nothing = self.card.person.kind == "column" or not self.met.any(axis=0).all()
+            d = changed(self.sets, self.card, nothing=bool(nothing))
+            if known and self.query.consistent:
+                projection = projector(self.sets)
+        weights = np.eye(count) if projection is None else projection
+        linear = replace(
+            self.linear("identity", count, weights),
+            wanted=self.sets if known else None,
+            projection=projection,
+        )
+        tally = Tally(self.where, (), tuple(map(Meeting, self.conditions)))
+        return [self.shaped(tally, linear, d)]
+
+    def cells(self) -> list[Shape] | str:
+        """Noise on the disjoint sets of predicates that rows can meet."""
+        sets = self.sets
+        if sets is None:
+            return "too many combinations of values to look at: only identity is offered"
+        count = sets.shape[1]
+        if not 0 < count <= CELLS_MAX:
+            return f"from 1 to {CELLS_MAX} disjoint cells, and the predicates make another number"
+        signatures = tuple(sum(1 << int(i) for i in np.nonzero(each)[0]) for each in sets.T)
+        tally = Tally(self.where, (), (Rows(),), Split(self.conditions, signatures))
+        linear = replace(self.linear("cells", count, sets), wanted=sets)
+        return [self.shaped(tally, linear, disjoint(count, self.card))]
+
+    def hierarchical(self) -> list[Shape] | str:
+        """Noise on the pieces of one ordered column, and on runs of them."""
+        column = self.ordered_column()
+        if isinstance(column, str):
+            return column
+        assert self.met is not None
+        present = self.met[:, :-1]
+        turns = np.any(present[:, 1:] != present[:, :-1], axis=0)
+        starts = [0, *(int(i) + 1 for i in np.nonzero(turns)[0])]
+        if not LEAVES_MIN <= len(starts) <= LEAVES_MAX:
+            return f"ranges that make from {LEAVES_MIN} to {LEAVES_MAX} pieces of their column"
+        bins = bins_of(column.column, [column.values[start] for start in starts])
+        if bins is None:
+            return "a range that ends before the last of all days"
+        wanted = present[:, starts]
+        tally = Tally(self.where, (bins,), (Rows(),))
+        return [
+            self.shaped(tally, replace(self.linear("hierarchical", *sized), wanted=wanted), d)
+            for d, sized in best_trees(wanted, self.card)
+        ]
+
+    def ordered_column(self) -> Pieces | str:
+        if len(self.pieces) != 1 or not self.pieces[0].ordered or self.met is None:
+            return "a hierarchy is of one integer, number or date column, and no other in a filter"
+        if self.met[:, -1].any():
+            return "a hierarchy is of ranges: no predicate may hold for a missing value"
+        return self.pieces[0]
+
+    def linear(
+        self, strategy: Strategy, cells: int, weights: Numbers | Bits, runs: tuple[int, ...] = ()
+    ) -> Linear:
+        return Linear(strategy, self.labels, cells, combined(weights), runs, self.query.nonnegative)
+
+    def shaped(self, tally: Tally, linear: Linear, d: int) -> Shape:
+        counted = len(tally.aggregates) * tally.group_count()
+        measure = linear_measure(self.card, d, alone=counted == 1 and not linear.runs)
+        return Shape(tally, (measure,), linear=linear)

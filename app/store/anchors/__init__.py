@@ -1,0 +1,1 @@
+"""Anchors outside the database: they reveal a ledger that was rolled back."""

@@ -1,0 +1,251 @@
+"""Anchors outside the database: after each commit, where the books and the chains of stamps end.
+
+Each process appends to a file of its own in every anchor folder, within milliseconds of the commit
+and without a flush. So an anchor is never ahead of the ledger, and may be a moment behind it: after
+a crash it knows less, which only means that it notices less. Files lie in a folder named after
+the ledger, so that those of another ledger are not taken for ours.
+"""
+
+import asyncio
+import contextlib
+import errno
+import fcntl
+import hashlib
+import logging
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from threading import Lock
+
+from app.ledger.chain import Book
+from app.ledger.stamp import StampChain
+from app.names import new_id
+from app.store.anchors.lines import Anchor, BookEnd, book_line, read_anchor, stamp_line
+from app.store.anchors.state import AnchorState, MergedEnds
+
+BYTES_MAX = 4 << 20  # of one file; then it is written anew from what is known here
+DELAY_SECONDS = 0.02  # what is committed in this time is written together
+_log = logging.getLogger("bursar.anchors")
+
+
+def ledger_identity(secret: str) -> str:
+    """Which ledger this is, whatever copy of it: public, and nothing of the secret."""
+    return hashlib.sha256(f"bursar ledger {secret}".encode()).hexdigest()[:32]
+
+
+class AnchorFiles:
+    """This process's anchor. Appended to by the event loop and by administrative threads."""
+
+    def __init__(self, folders: Iterable[Path], identity: str) -> None:
+        self.identity = identity
+        self.folders = [folder / identity for folder in folders]
+        self._name = f"{new_id('p')}.anchor"
+        self._files: list[int] = []
+        self._size = 0
+        self._size_max = BYTES_MAX
+        self._torn = False  # did the last write fail, perhaps within a line
+        self._lock = Lock()
+        self._state = AnchorState()
+        self._ends: dict[str, tuple[int, str]] = {}  # of the books that this process has written
+        self._standing: int | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._coming: list[tuple[Callable[[], list[BookEnd]], StampChain | None]] = []
+
+    # Writing
+
+    def append_soon(self, ends: Callable[[], list[BookEnd]], stamps: StampChain | None) -> None:
+        """What a batch of the event loop has left, once a moment has passed: what is committed
+        meanwhile is written with it, at a fraction of the cost."""
+        loop = asyncio.get_running_loop()
+        with self._lock:
+            self._coming.append((ends, stamps))
+            if len(self._coming) == 1 or loop is not self._loop:
+                self._loop = loop
+                loop.call_later(DELAY_SECONDS, self.flush)
+
+    def flush(self) -> None:
+        with self._lock:
+            self._take()
+
+    def _take(self) -> None:
+        """Write what was to be written soon. Of each book only the last end tells what its accounts
+        have spent; the ones before it are points that a restored copy may end at."""
+        coming, self._coming = self._coming, []
+        merged: dict[str, MergedEnds] = {}
+        stamps: dict[str, StampChain] = {}
+        lines = []
+        for batch_ends, chain in coming:
+            for end in batch_ends():
+                before = merged.get(end.id)
+                if before is None:
+                    before = merged[end.id] = MergedEnds(end)
+                else:
+                    lines.append(book_line(BookEnd(*before.end[:3])))
+                    self._state.pass_by(before.end)
+                before.add(end)
+            if chain is not None:
+                stamps[chain.id] = chain
+        if merged or stamps:
+            self._put([each.whole() for each in merged.values()], list(stamps.values()), (), lines)
+
+    def append(
+        self, ends: Sequence[BookEnd], stamps: StampChain | None = None, more: Sequence[str] = ()
+    ) -> None:
+        """What a commit has left, at once."""
+        with self._lock:
+            self._take()
+            self._put(ends, [] if stamps is None else [stamps], more, [])
+
+    def _put(
+        self,
+        ends: Sequence[BookEnd],
+        stamps: Sequence[StampChain],
+        more: Sequence[str],
+        first: list[str],
+    ) -> None:
+        """A folder that cannot be written must not stop a charge that is committed: it is said in
+        the log, and tried again with the next one."""
+        for end in ends:
+            self._ends[end.id] = end.seq, end.head
+        self._state.note(ends, stamps, more)
+        lines = [*first, *map(book_line, ends), *map(stamp_line, stamps), *more]
+        try:
+            self._write("".join(lines))
+        except OSError as error:
+            self._torn = True
+            _log.error("an anchor cannot be written: %s", error.strerror)
+
+    def _write(self, lines: str) -> None:
+        if not self._files:
+            self._open()
+        # After a torn write all that is known goes out again, so that nothing is missing.
+        raw = f"\n{self._state.text()}".encode() if self._torn else lines.encode()
+        for descriptor in self._files:
+            if os.write(descriptor, raw) != len(raw):
+                self._torn = True
+                return
+        self._torn = False
+        self._size += len(raw)
+        if self._size > self._size_max:
+            self._shorten()
+
+    def make_folders(self) -> None:
+        for folder in self.folders:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            if not os.access(folder, os.W_OK | os.X_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    def _open(self) -> None:
+        self.make_folders()
+        self._files = [_opened(folder / self._name) for folder in self.folders]
+
+    def _shorten(self) -> None:
+        files, self._files = self._files, []
+        raw = self._state.text().encode()
+        for folder, descriptor in zip(self.folders, files, strict=True):
+            aside = folder / f"{self._name}.new"
+            aside.unlink(missing_ok=True)
+            self._files.append(_opened(aside))
+            os.write(self._files[-1], raw)
+            aside.rename(folder / self._name)
+            os.close(descriptor)
+        self._size = len(raw)
+        self._size_max = max(BYTES_MAX, 2 * len(raw))  # so that it is seldom, however much it is
+
+    def close(self) -> None:
+        with self._lock:
+            self._take()
+            for descriptor in self._files:
+                with contextlib.suppress(OSError):
+                    os.fsync(descriptor)
+                os.close(descriptor)
+            self._files = []
+
+    # Looking
+
+    def has_lost(self, standing: int, books: Iterable[Book]) -> bool:
+        """Whether a book as it was just read lacks what this process has committed to it. Once the
+        difference is booked (`standing` changes), only what is written from then on counts."""
+        with self._lock:
+            self._take()
+            if self._standing is None:
+                self._standing = standing
+            elif standing != self._standing:
+                self._begin_anew(standing)
+            for book in books:
+                seq, head = self._ends.get(book.id, (0, ""))
+                if book.seq < seq or (book.seq == seq and book.head != head):
+                    return True
+        return False
+
+    def _begin_anew(self, standing: int) -> None:
+        """Forget what was written before: it may be about entries that are lost."""
+        self._standing = standing
+        self._ends.clear()
+        self._state = AnchorState()
+
+    def read(self) -> list[Anchor]:
+        """The anchors of this ledger that all processes have left, in every folder."""
+        found = []
+        for folder in self.folders:
+            for path in sorted(folder.glob("*.anchor")):
+                with contextlib.suppress(FileNotFoundError):  # removed by another start meanwhile
+                    text = path.read_bytes().decode(errors="replace")
+                    found.append(read_anchor(path.name, text.split("\n")[:-1]))
+        return found
+
+    def others(self) -> list[str]:
+        """The ledgers that other anchors in the same folders belong to."""
+        parents = {folder.parent for folder in self.folders}
+        found = {path.name for parent in parents for path in parent.glob("*/") if path.is_dir()}
+        return sorted(found - {self.identity})
+
+    def replace_ended(
+        self,
+        standing: int,
+        anchors: Iterable[Anchor],
+        ends: Sequence[BookEnd],
+        more: Sequence[str],
+    ) -> None:
+        """Begin with the points and stamps of these anchors, which the ledger has all of, and with
+        where it stands now; then remove the files of processes that have ended."""
+        ended = [path for folder in self.folders for path in _ended(folder, self._name)]
+        with self._lock:
+            self._take()
+            self._begin_anew(standing)
+            self._state.inherit(anchors)
+            self._torn = True  # so that all of it is written
+        self.append(ends, None, more)
+        with self._lock:
+            if self._torn:
+                return
+            for descriptor in self._files:
+                os.fsync(descriptor)
+        for path in ended:
+            path.unlink(missing_ok=True)
+
+
+def _opened(path: Path) -> int:
+    """Locked for as long as this process lives: others can tell by it that the file is in use."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    with contextlib.suppress(OSError):  # where there are no locks, no file is taken as ended
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    return descriptor
+
+
+def _ended(folder: Path, own: str) -> Iterator[Path]:
+    """Files of processes that are gone."""
+    for path in folder.glob("*.anchor"):
+        if path.name == own:
+            continue
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            continue
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            continue  # a process holds it
+        finally:
+            os.close(descriptor)
+        yield path

@@ -1,0 +1,1 @@
+"""Registered datasets, their fingerprints and their books."""

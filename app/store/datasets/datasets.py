@@ -1,0 +1,410 @@
+"""Registered datasets, their versions, and the books of loss they share."""
+
+import json
+from dataclasses import asdict, replace
+from typing import Any
+
+from sqlalchemy import Connection, Select, insert, select, update
+
+from app.data.card import (
+    PLAIN,
+    Card,
+    Dataset,
+    Epoch,
+    EpochInspection,
+    Inspection,
+    PrivateFiles,
+    Source,
+    Version,
+)
+from app.errors import Conflict, NotFound
+from app.ledger.chain import canonical
+from app.names import folded
+from app.store import tables
+from app.store.administration import Administration, Change, store_errors
+from app.store.connect import Database
+from app.store.datasets.fingerprints import book_of, held_marks, known_seed, marks_of
+from app.store.datasets.keyed_hashes import marked
+from app.store.datasets.shared_cells import has_whole_rows, must_be_the_only_name_with_cells
+
+UNKNOWN_DATASET = "There is no dataset of this name."
+# A request's reply names the dataset it made: another may have the name when it is repeated. Names
+# have no slash.
+_BY_ID = "id/"
+
+
+class Datasets:
+    def __init__(self, database: Database, administration: Administration) -> None:
+        self._database = database
+        self._administration = administration
+
+    # Looking
+
+    def find(self, name: str, holders: tuple[str, ...] | None = None) -> Dataset:
+        with store_errors(), self._database.reading() as connection:
+            return find_dataset(connection, name, holders)
+
+    def all(self, *, holders: tuple[str, ...] | None, after: str, limit: int) -> list[Dataset]:
+        """All datasets, or those on which one of the holders has a budget."""
+        statement = _granted(_select().where(tables.datasets.c.id > after), holders)
+        with store_errors(), self._database.reading() as connection:
+            rows = connection.execute(statement.order_by(tables.datasets.c.id).limit(limit)).all()
+        return [dataset_from(row) for row in rows]
+
+    def private_files(self) -> PrivateFiles:
+        datasets, versions = tables.datasets, tables.versions
+        with store_errors(), self._database.reading() as connection:
+            rows = connection.execute(
+                select(datasets.c.source, versions.c.digest, versions.c.appended).join(
+                    versions, versions.c.dataset_id == datasets.c.id
+                )
+            ).all()
+        paths: set[str] = set()
+        digests: set[str] = set()
+        for row in rows:
+            source, epochs = json.loads(row.source), json.loads(row.appended)
+            digests |= {row.digest, *(epoch["digest"] for epoch in epochs)}
+            if source["engine"] != "postgresql":  # there it is the name of a table
+                paths |= {source["path"], *(epoch["path"] for epoch in epochs)}
+        return PrivateFiles(tuple(sorted(paths)), frozenset(digests))
+
+    def fingerprint(self, dataset: Dataset) -> str:
+        with store_errors(), self._database.reading() as connection:
+            return str(
+                connection.execute(
+                    select(tables.versions.c.fingerprint).where(
+                        tables.versions.c.id == dataset.version.id
+                    )
+                ).scalar_one()
+            )
+
+    def holds(self, dataset: Dataset, inspection: Inspection) -> bool:
+        with self._administration.change(catalogue=False) as change:
+            marks = marks_of(change, inspection)
+        return self.fingerprint(dataset) in marks[: len(inspection.contents)]
+
+    def holds_whole_rows(self, dataset: Dataset, inspection: Inspection) -> bool:
+        with self._administration.change(catalogue=False) as change:
+            return has_whole_rows(change, dataset.id, inspection.celled)
+
+    def known_seed(self, inspection: Inspection) -> str | None:
+        with self._administration.change(catalogue=False) as change:
+            return known_seed(change, inspection)
+
+    # Changing
+
+    def remembered(self, request: str | None, body: str) -> Dataset | None:
+        with self._administration.change(catalogue=False) as change:
+            reply = change.remembered(request, body)
+            return None if reply is None else _repeated(change.connection, reply)
+
+    def register(
+        self,
+        actor: str,
+        dataset: Dataset,
+        inspection: Inspection,
+        *,
+        reason: str | None,
+        request: str | None,
+        body: str,
+    ) -> Dataset:
+        """Store a new dataset; the same rows, or the same place, meet the book they have."""
+        with self._administration.change() as change:
+            if (earlier := change.remembered(request, body)) is not None:
+                return _repeated(change.connection, earlier)
+            change.must_be_open()
+            table = tables.datasets
+            taken = change.connection.execute(
+                select(table.c.id).where(table.c.folded == folded(dataset.name))
+            ).first()
+            if taken is not None:
+                raise Conflict("A dataset of this name is registered.")
+            marks = marks_of(change, inspection)
+            book_id = book_of(change, actor, dataset, inspection)
+            if dataset.card.cells is not None:
+                books = tables.books
+                change.connection.execute(
+                    update(books).where(books.c.id == book_id).values(celled=1)
+                )
+            celled = dataset.card.cells is not None
+            stored = replace(dataset, book_id=book_id, created_at=change.now, celled=celled)
+            self._insert(change, stored, marks[0])
+            change.append(
+                stored.book_id,
+                kind="dataset_registered",
+                actor=actor,
+                body={
+                    "dataset": stored.name,
+                    "before": None,
+                    "after": {
+                        "card": json.loads(stored.card.model_dump_json()),
+                        "source": asdict(stored.source),
+                        "version": stored.version.id,
+                        "fingerprint": marks[0],
+                        "fingerprints": change.written.new_marks(stored.book_id),
+                    },
+                    "reason": reason,
+                },
+            )
+            change.remember(request, body, f"{_BY_ID}{stored.id}")
+            return stored
+
+    def append(
+        self,
+        actor: str,
+        before: Dataset,
+        after: Dataset,
+        inspection: EpochInspection,
+        *,
+        reason: str | None,
+    ) -> Dataset:
+        """Store a new version. The loss stays with the book: the new rows, and all rows together,
+        lead to it from now on, whatever they are registered as."""
+        with self._administration.change() as change:
+            if find_dataset(change.connection, before.name).version.id != before.version.id:
+                raise Conflict("Another epoch was appended meanwhile; look again.")
+            must_be_the_only_name_with_cells(change.connection, before)
+            change.must_be_open()
+            known = tables.fingerprints
+            together = marked(change, *(f"content {each}" for each in inspection.together))
+            contents = marked(change, *(f"content {each}" for each in inspection.contents))
+            places = marked(
+                change, *(f"place {each}" for each in (inspection.place, *inspection.parts))
+            )
+            # Nothing is what every empty file holds; it belongs to nobody.
+            marks = [*together, *places] if inspection.empty else [*together, *contents, *places]
+            found: dict[str, str] = {
+                row.fingerprint: row.book_id
+                for row in change.connection.execute(
+                    select(known).where(known.c.fingerprint.in_(marks))
+                )
+            }
+            if set(places) & set(found):
+                raise Conflict("This file is registered already, as a dataset's source or epoch.")
+            if set(found.values()) - {before.book_id}:
+                raise Conflict("These rows belong to another dataset's loss.")
+            again = set(contents) & set(marks) & set(found)
+            if again & held_marks(change.connection, before, contents[0]):
+                raise Conflict(
+                    "These rows are in the dataset already: its source, an epoch, or some of them "
+                    "together hold the same. Each person in them would count twice."
+                )
+            *earlier, newest = after.version.appended
+            epochs = (*earlier, replace(newest, mark="" if inspection.empty else contents[0]))
+            after = replace(after, version=replace(after.version, appended=epochs))
+            self._put_version(change, after, [*(set(marks) - set(found))], together[0])
+            version = after.version
+            change.append(
+                before.book_id,
+                kind="epoch_appended",
+                actor=actor,
+                body={
+                    "dataset": before.name,
+                    "before": {"version": before.version.id, "epoch": before.version.number},
+                    "after": {
+                        "version": version.id,
+                        "epoch": version.number,
+                        "path": version.appended[-1].path,
+                        "fingerprint": together[0],
+                        "fingerprints": change.written.new_marks(before.book_id),
+                    },
+                    "reason": reason,
+                },
+            )
+            return after
+
+    def refresh(
+        self,
+        actor: str,
+        before: Dataset,
+        after: Dataset,
+        inspection: Inspection,
+        *,
+        reason: str | None,
+    ) -> Dataset:
+        """Store a new version of rows that have changed; the loss stays with the book."""
+        with self._administration.change() as change:
+            if find_dataset(change.connection, before.name).version.id != before.version.id:
+                raise Conflict("Another version was declared meanwhile; look again.")
+            change.must_be_open()
+            marks = marks_of(change, inspection)
+            known = tables.fingerprints
+            rows = change.connection.execute(select(known).where(known.c.fingerprint.in_(marks)))
+            found = {row.fingerprint: row.book_id for row in rows}
+            if set(found.values()) - {before.book_id}:
+                raise Conflict("These rows belong to another dataset's loss.")
+            self._put_version(change, after, [*(set(marks) - set(found))], marks[0])
+            change.append(
+                before.book_id,
+                kind="version_declared",
+                actor=actor,
+                body={
+                    "dataset": before.name,
+                    "before": {"version": before.version.id},
+                    "after": {
+                        "version": after.version.id,
+                        "fingerprint": marks[0],
+                        "fingerprints": change.written.new_marks(before.book_id),
+                    },
+                    "reason": reason,
+                },
+            )
+            return after
+
+    def _put_version(
+        self, change: Change, after: Dataset, new_marks: list[str], fingerprint: str
+    ) -> None:
+        """The dataset's version from now on, and what its rows are known by."""
+        for mark in sorted(new_marks):
+            row = {"fingerprint": mark, "book_id": after.book_id}
+            change.written.marks.setdefault(after.book_id, set()).add(mark)
+            change.connection.execute(insert(tables.fingerprints).values(row))
+        self._insert_version(change, after, fingerprint)
+        table = tables.datasets
+        change.connection.execute(
+            update(table).where(table.c.id == after.id).values(version_id=after.version.id)
+        )
+
+    def _insert(self, change: Change, dataset: Dataset, fingerprint: str) -> None:
+        change.connection.execute(
+            insert(tables.datasets).values(
+                id=dataset.id,
+                name=dataset.name,
+                folded=folded(dataset.name),
+                description=dataset.description,
+                book_id=dataset.book_id,
+                card=dataset.card.model_dump_json(),
+                source=canonical(asdict(dataset.source)),
+                version_id=dataset.version.id,
+                closed=0,
+                created_at=change.now,
+            )
+        )
+        self._insert_version(change, dataset, fingerprint)
+
+    def _insert_version(self, change: Change, dataset: Dataset, fingerprint: str) -> None:
+        version = dataset.version
+        change.connection.execute(
+            insert(tables.versions).values(
+                id=version.id,
+                dataset_id=dataset.id,
+                number=version.number,
+                digest=version.digest,
+                fingerprint=fingerprint,
+                seed=version.seed,
+                created_at=change.now,
+                appended=canonical([asdict(epoch) for epoch in version.appended]),
+            )
+        )
+
+    def alter(
+        self,
+        actor: str,
+        name: str,
+        *,
+        description: str | None,
+        closed: bool | None,
+        reason: str | None,
+    ) -> Dataset:
+        with self._administration.change() as change:
+            before = find_dataset(change.connection, name)
+            after = replace(
+                before,
+                description=before.description if description is None else description,
+                closed=before.closed if closed is None else closed,
+            )
+            _put_change(change, actor, before, after, reason=reason)
+            return after
+
+
+def close_dataset(change: Change, actor: str, dataset: Dataset, *, reason: str | None) -> None:
+    _put_change(change, actor, dataset, replace(dataset, closed=True), reason=reason)
+
+
+def _put_change(
+    change: Change, actor: str, before: Dataset, after: Dataset, *, reason: str | None
+) -> None:
+    table = tables.datasets
+    change.connection.execute(
+        update(table)
+        .where(table.c.id == before.id)
+        .values(description=after.description, closed=int(after.closed))
+    )
+    change.append(
+        before.book_id,
+        kind="dataset_changed",
+        actor=actor,
+        body={
+            "dataset": before.name,
+            "before": {"description": before.description, "closed": before.closed},
+            "after": {"description": after.description, "closed": after.closed},
+            "reason": reason,
+        },
+    )
+
+
+def _select() -> Select[Any]:
+    datasets, versions, books = tables.datasets, tables.versions, tables.books
+    return (
+        select(
+            datasets,
+            *(versions.c.number, versions.c.digest, versions.c.seed, versions.c.appended),
+            books.c.celled,
+        )
+        .join(versions, versions.c.id == datasets.c.version_id)
+        .join(books, books.c.id == datasets.c.book_id)
+    )
+
+
+def _granted(statement: Select[Any], holders: tuple[str, ...] | None) -> Select[Any]:
+    """Those on which one of the holders has a budget; all, without holders."""
+    if holders is None:
+        return statement
+    accounts = tables.accounts
+    granted = select(accounts.c.book_id).where(accounts.c.holder.in_(holders))
+    return statement.where(tables.datasets.c.book_id.in_(granted))
+
+
+def _repeated(connection: Connection, reply: str) -> Dataset:
+    """What the first request made. The first ledgers remembered its name."""
+    if not reply.startswith(_BY_ID):
+        return find_dataset(connection, reply)
+    statement = _select().where(tables.datasets.c.id == reply.removeprefix(_BY_ID))
+    row = connection.execute(statement).one_or_none()
+    if row is None:
+        raise Conflict(
+            "This request registered a dataset that was withdrawn since; use another "
+            "Idempotency-Key."
+        )
+    return dataset_from(row)
+
+
+def find_dataset(
+    connection: Connection, name: str, holders: tuple[str, ...] | None = None
+) -> Dataset:
+    statement = _select().where(tables.datasets.c.folded == folded(name))
+    row = connection.execute(_granted(statement, holders)).one_or_none()
+    if row is None:
+        raise NotFound(UNKNOWN_DATASET)
+    return dataset_from(row)
+
+
+def dataset_from(row: Any) -> Dataset:
+    return Dataset(
+        id=row.id,
+        name=row.name,
+        description=row.description,
+        book_id=row.book_id,
+        card=Card.model_validate_json(row.card),
+        source=Source(**{"reading": PLAIN, **json.loads(row.source)}),  # the first ledgers had none
+        version=Version(
+            row.version_id,
+            row.number,
+            row.digest,
+            row.seed,
+            tuple(Epoch(**each) for each in json.loads(row.appended)),
+        ),
+        closed=bool(row.closed),
+        created_at=row.created_at,
+        celled=bool(row.celled),
+    )

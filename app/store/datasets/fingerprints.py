@@ -1,0 +1,115 @@
+"""By what the same data are known again, under whatever name, and the book that they share."""
+
+import json
+
+from sqlalchemy import Connection, insert, select
+
+from app.data.card import PLAIN, Card, Dataset, Inspection
+from app.errors import Conflict
+from app.names import new_id
+from app.store import tables
+from app.store.administration import Change
+from app.store.datasets.keyed_hashes import marked
+from app.store.datasets.shared_cells import cells_mark, must_agree_on_cells, must_hold_the_same_rows
+
+
+def marks_of(change: Change, inspection: Inspection) -> list[str]:
+    contents = (f"content {each}" for each in inspection.contents)
+    places = (f"place {each}" for each in (inspection.place, *inspection.parts))
+    return marked(change, *contents, *places)
+
+
+def book_of(change: Change, actor: str, dataset: Dataset, inspection: Inspection) -> str:
+    """The book that the rows or their place lead to, or a new one; both lead to it from now on."""
+    connection, known = change.connection, tables.fingerprints
+    marks = marks_of(change, inspection)
+    rows = _books(connection, marks)
+    if len(rows) > 1:
+        raise Conflict("This file's place and its rows belong to two different datasets' loss.")
+    if rows:
+        (book_id,) = rows
+        _must_agree(connection, book_id, dataset)
+        must_hold_the_same_rows(change, book_id, dataset, inspection.celled)
+        _must_have_the_seed(connection, book_id, dataset)
+    else:
+        book_id = new_id("b")
+        change.open_book(book_id, actor)
+    if inspection.celled is not None:
+        marks += marked(change, cells_mark(dataset.id, inspection.celled))
+    for mark in marks:
+        if not connection.execute(
+            select(known.c.fingerprint).where(known.c.fingerprint == mark)
+        ).first():
+            connection.execute(insert(known).values(fingerprint=mark, book_id=book_id))
+            change.written.marks.setdefault(book_id, set()).add(mark)
+    return book_id
+
+
+def known_seed(change: Change, inspection: Inspection) -> str | None:
+    """The seed of the book that a registration would join."""
+    books = _books(change.connection, marks_of(change, inspection))
+    return _seed_of(change.connection, *books) if len(books) == 1 else None
+
+
+def _books(connection: Connection, marks: list[str]) -> list[str]:
+    known = tables.fingerprints
+    statement = select(known.c.book_id).where(known.c.fingerprint.in_(marks)).distinct()
+    return [row.book_id for row in connection.execute(statement)]
+
+
+def _seed_of(connection: Connection, book_id: str) -> str | None:
+    """The seed of the book's first name. Names that an earlier release registered after it have
+    seeds of their own, and keep them."""
+    datasets, versions = tables.datasets, tables.versions
+    row = connection.execute(
+        select(versions.c.seed)
+        .join(datasets, datasets.c.version_id == versions.c.id)
+        .where(datasets.c.book_id == book_id)
+        .order_by(datasets.c.created_at, datasets.c.id)
+        .limit(1)
+    ).first()
+    return None if row is None else row.seed
+
+
+def _must_have_the_seed(connection: Connection, book_id: str, dataset: Dataset) -> None:
+    """All names of a book keep the same rows of a person. The rows were chosen before this, with
+    another seed only if the book's first name was stored meanwhile."""
+    if _seed_of(connection, book_id) not in (None, dataset.version.seed):
+        raise Conflict("The same data were registered under another name meanwhile; try again.")
+
+
+def _must_agree(connection: Connection, book_id: str, dataset: Dataset) -> None:
+    """One book, one unit and relation: losses under two of them cannot be added up."""
+    card, reading = dataset.card, dataset.source.reading
+    rows = connection.execute(
+        select(tables.datasets.c.card, tables.datasets.c.source).where(
+            tables.datasets.c.book_id == book_id
+        )
+    ).all()
+    for row in rows:
+        other = Card.model_validate_json(row.card)
+        if (other.person, other.neighbours) != (card.person, card.neighbours):
+            raise Conflict(
+                "These data are registered under another name with another person or "
+                "neighbouring relation; their losses could not be added up."
+            )
+        same_reading = json.loads(row.source).get("reading", PLAIN) == reading
+        if card.cells and other.cells and not same_reading:
+            raise Conflict(
+                "These data are registered under another name with cells, by a version of this "
+                "program that read texts such as 1.0 in another way. Persons could be in other "
+                "cells. Declare no cells: what is asked is charged to all."
+            )
+        must_agree_on_cells(card, other)
+
+
+def held_marks(connection: Connection, dataset: Dataset, otherwise: str) -> set[str]:
+    """The marks of what a dataset holds: of every version, the source being the first, and of every
+    epoch; `otherwise` stands for an epoch of which it is not known."""
+    versions = tables.versions
+    statement = select(versions.c.fingerprint).where(versions.c.dataset_id == dataset.id)
+    marks = {row.fingerprint for row in connection.execute(statement)}
+    known = connection.execute(
+        select(versions.c.appended).where(versions.c.id == dataset.version.id)
+    ).scalar_one()
+    return marks | {each.get("mark", otherwise) for each in json.loads(known)}

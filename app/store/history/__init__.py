@@ -1,0 +1,1 @@
+"""What the ledger shows: questions, streams, entries and exports."""

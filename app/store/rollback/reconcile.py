@@ -1,0 +1,290 @@
+"""Book what the ledger has lost, and let charging go on.
+
+What lost entries had spent is added to the accounts, in one entry for each book. Open charges are
+forfeited, because they may have been answered in what was lost, and open streams are closed,
+because they may have lost_book more than they know. Then the ledger may be charged again.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Table, insert, select, update
+
+from app.accounting import COMPOSITION_RULES
+from app.accounting.precise import INFINITE
+from app.accounting.rules.spending import Spend, largest, plus, two_largest
+from app.accounting.rules.terms import Terms
+from app.errors import Conflict
+from app.ledger.account import Account, account_id
+from app.ledger.balance import Balance
+from app.ledger.chain import SYSTEM_BOOK, canonical
+from app.ledger.currency_change import carried_over
+from app.ledger.orders import State
+from app.ledger.stamp import StampChain, new_chain, stamp_key
+from app.ledger.standing import Booked
+from app.store import tables
+from app.store.administration import Administration, Change
+from app.store.budgets import locked_account, write_account, write_cells
+from app.store.connect import Database
+from app.store.rollback.anchor_check import RECONCILED, RESUMED, stops
+from app.store.rollback.standing import Standing, read_standing, set_standing
+from app.store.writer.statements import is_stopped
+
+
+@dataclass(slots=True)
+class _Lost:
+    """What is to be added to one account."""
+
+    holder: str
+    shown: str
+    currency: str
+    terms: Any
+    pairs: bool
+    common: Spend
+    cells: dict[int, Spend]
+
+
+class Reconciling:
+    def __init__(
+        self, database: Database, administration: Administration, standing: Standing
+    ) -> None:
+        self._database = database
+        self._administration = administration
+        self._standing = standing
+
+    def reconcile(self, actor: str, reason: str) -> Booked:
+        self._standing.compare()  # what this server's anchors have seen counts too
+        with self._administration.change() as change:
+            before = read_standing(change.connection)
+            if not is_stopped(before):
+                raise Conflict("The ledger is not behind its anchors: there is nothing to book.")
+            _, found = stops(change.connection)
+            targets = _targets(change, found)
+            lost = _all_lost(found, targets)
+            for place in sorted(account_id(b, holder) for b in lost for holder in lost[b]):
+                locked_account(change, place)  # all accounts before any book, as charges lock them
+            for book in sorted({*targets.values()}):
+                _book_lost(change, actor, reason, book, found, targets, lost.get(book, {}))
+            chain = new_chain(_key(change))
+            forfeited = _forfeit_open(change, chain, tables.charges)
+            closed = _close_streams(change)
+            forfeited += _forfeit_open(change, chain, tables.asks)
+            booked = Booked(len(targets), sum(map(len, lost.values())), forfeited, closed)
+            set_standing(change, before + 1)
+            change.append(
+                SYSTEM_BOOK,
+                kind=RESUMED,
+                actor=actor,
+                body={
+                    "before": {"standing": before},
+                    "after": {"standing": before + 1},
+                    "books": sorted({*targets.values()}),
+                    "forfeited": forfeited,
+                    "streams_closed": closed,
+                    "reason": reason,
+                },
+            )
+        if self._database.anchors is not None and chain.seq:
+            self._database.anchors.append([], chain)
+        self._standing.begin()
+        return booked
+
+
+def _key(change: Change) -> bytes:
+    return stamp_key(
+        str(change.connection.execute(select(tables.installation.c.secret)).scalar_one())
+    )
+
+
+def _targets(change: Change, found: list[dict[str, Any]]) -> dict[str, str]:
+    """By lost book the one that its loss belongs to: itself, or the book that the same data have
+    been registered in since."""
+    known = tables.fingerprints
+    targets: dict[str, str] = {}
+    for lost_book in (book for stop in found for book in stop["books"]):
+        book = lost_book["book"]
+        statement = select(known.c.book_id).where(
+            known.c.fingerprint.in_(lost_book["fingerprints"])
+        )
+        elsewhere = {row.book_id for row in change.connection.execute(statement)} - {book}
+        there = lost_book["ledger"] is not None
+        targets[book] = min(elsewhere) if elsewhere and not there else book
+    return targets
+
+
+def _all_lost(
+    found: list[dict[str, Any]], targets: Mapping[str, str]
+) -> dict[str, dict[str, list[_Lost]]]:
+    """By the book that it is booked in, and holder: what each lost book adds. Two servers report
+    the same lost entries of a book, so the larger of the two counts."""
+    by_book: dict[str, dict[str, _Lost]] = {}
+    for lost_book in (book for stop in found for book in stop["books"]):
+        holders = by_book.setdefault(lost_book["book"], {})
+        for each in lost_book["accounts"]:
+            spent = _Lost(
+                holder=each["holder"],
+                shown=each["shown"],
+                currency=each["currency"],
+                terms=each["terms"],
+                pairs=each["pairs"],
+                common=tuple(each["lost"]),
+                cells={cell: tuple(units) for cell, *units in each["cells"]},
+            )
+            known = holders.get(spent.holder)
+            holders[spent.holder] = spent if known is None else _larger(known, spent)
+    lost: dict[str, dict[str, list[_Lost]]] = {}
+    for book, holders in by_book.items():
+        for holder, spent in holders.items():
+            lost.setdefault(targets[book], {}).setdefault(holder, []).append(spent)
+    return lost
+
+
+def _larger(one: _Lost, other: _Lost) -> _Lost:
+    if one.currency != other.currency:
+        return other
+    nothing = (0,) * len(one.common)
+    other.common = largest([one.common, other.common])
+    other.cells = {
+        cell: largest([one.cells.get(cell, nothing), other.cells.get(cell, nothing)])
+        for cell in one.cells.keys() | other.cells.keys()
+    }
+    return other
+
+
+def _book_lost(
+    change: Change,
+    actor: str,
+    reason: str,
+    book: str,
+    found: list[dict[str, Any]],
+    targets: Mapping[str, str],
+    lost: Mapping[str, list[_Lost]],
+) -> None:
+    table = tables.books
+    row = change.connection.execute(select(table).where(table.c.id == book)).one_or_none()
+    changes = []
+    if row is None:
+        change.open_book(book, actor)
+    for holder in sorted(lost):
+        before = after = locked_account(change, account_id(book, holder))
+        for spent in lost[holder]:
+            after = _after(after, spent, book, celled=row is not None and bool(row.celled))
+        assert after is not None
+        write_account(change, after, new=before is None)
+        write_cells(change, after)
+        earlier = None if before is None else _account_record(before)
+        changes.append({"holder": holder, "before": earlier, "after": _account_record(after)})
+    lost_books = [each for stop in found for each in stop["books"] if targets[each["book"]] == book]
+    marks = sorted({mark for each in lost_books for mark in each["fingerprints"]})
+    new_marks = _insert_marks(change, book, marks)
+    if book == SYSTEM_BOOK:
+        return  # nothing is spent there; what was lost of people the administrator must look at
+    change.append(
+        book,
+        kind=RECONCILED,
+        actor=actor,
+        body={
+            "accounts": changes,
+            "fingerprints": new_marks,
+            "anchored": [{"book": each["book"], **each["anchored"]} for each in lost_books],
+            "reason": reason,
+        },
+    )
+
+
+def _after(before: Account | None, lost: _Lost, book: str, *, celled: bool) -> Account:
+    """The account with what it has lost. Where that cannot be said in one currency, nothing is
+    left of the account."""
+    added = Balance(lost.common, lost.pairs, lost.cells)
+    if lost.cells and not celled:  # other cells may be declared anew: it counts for all of them
+        both = two_largest if lost.pairs else largest
+        added = Balance(plus(lost.common, both(list(lost.cells.values()))), lost.pairs)
+    terms = _terms(lost)
+    if before is None:
+        return Account(book, lost.holder, lost.shown, lost.currency, terms, added, 1)
+    version = before.version + 1
+    if before.currency == lost.currency:
+        return before._replace(balance=_sum(before.balance, added), version=version)
+    carried = carried_over(before.balance, before.currency, lost.currency)
+    if carried is not None:
+        balance = _sum(carried, added)
+        return before._replace(
+            currency=lost.currency, terms=terms, balance=balance, version=version
+        )
+    carried = carried_over(added, lost.currency, before.currency)
+    if carried is not None:
+        return before._replace(balance=_sum(before.balance, carried), version=version)
+    spent = tuple(INFINITE for _ in before.balance.common)
+    return before._replace(balance=before.balance._replace(common=spent), version=version)
+
+
+def _terms(lost: _Lost) -> Terms:
+    """What was granted, as an anchor has seen it; else nothing may be spent."""
+    rule = COMPOSITION_RULES[lost.currency]
+    if lost.terms is not None and lost.terms["currency"] == lost.currency:
+        return Terms.from_text(canonical(lost.terms["terms"]))
+    return Terms(0, 0, (0,) * len(rule.nothing))
+
+
+def _sum(one: Balance, other: Balance) -> Balance:
+    nothing = (0,) * len(one.common)
+    cells = {
+        cell: plus(one.cells.get(cell, nothing), other.cells.get(cell, nothing))
+        for cell in one.cells.keys() | other.cells.keys()
+    }
+    return Balance(plus(one.common, other.common), one.pairs, cells)
+
+
+def _account_record(account: Account) -> dict[str, Any]:
+    """All of an account, as an entry tells it."""
+    return {
+        "currency": account.currency,
+        "terms": json.loads(account.terms.text()),
+        "pairs": account.balance.pairs,
+        "spent": account.balance.common,
+        "cells": [[cell, *spend] for cell, spend in sorted(account.balance.cells.items())],
+    }
+
+
+def _insert_marks(change: Change, book: str, marks: list[str]) -> list[str]:
+    """Those that lead nowhere lead to this book again."""
+    known = tables.fingerprints
+    new = []
+    for mark in marks:
+        found = change.connection.execute(
+            select(known.c.book_id).where(known.c.fingerprint == mark)
+        ).first()
+        if found is None:
+            change.connection.execute(insert(known).values(fingerprint=mark, book_id=book))
+            change.written.marks.setdefault(book, set()).add(mark)
+            new.append(mark)
+    return new
+
+
+# What was open
+
+
+def _forfeit_open(change: Change, chain: StampChain, table: Table) -> int:
+    open_rows = select(table.c.id).where(table.c.state == State.CHARGED.value)
+    rows = change.connection.execute(open_rows.order_by(table.c.id).with_for_update()).all()
+    for row in rows:
+        state = State.FORFEITED.value
+        stamp = chain.stamp(row.id, state, change.now)
+        change.connection.execute(
+            update(table)
+            .where(table.c.id == row.id)
+            .values(state=state, settled_at=change.now, stamp=stamp)
+        )
+    return len(rows)
+
+
+def _close_streams(change: Change) -> int:
+    table = tables.streams
+    done = change.connection.execute(
+        update(table)
+        .where(table.c.closed_at.is_(None))
+        .values(closed_at=change.now, version=table.c.version + 1)
+    )
+    return done.rowcount

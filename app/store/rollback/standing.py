@@ -1,0 +1,196 @@
+"""Whether the ledger may be charged: not while it is behind its anchors.
+
+What is found is entered in the system's book, so that every server stops and any of them can book
+the difference, also one that has other anchors or none. `installation.standing` counts how often
+charging was stopped or went on; every change of it raises the catalogue number, which every charge
+is checked against.
+"""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, select, update
+
+from app.ledger.chain import SYSTEM_BOOK
+from app.ledger.standing import Compared
+from app.store import tables
+from app.store.account_rows import account_from, read_cells
+from app.store.administration import Administration, Change, store_errors
+from app.store.anchors.files import AnchorFiles, ledger_identity
+from app.store.anchors.lines import Anchor, AnchoredTerms, BookEnd, book_end, marks_line, terms_line
+from app.store.connect import Database
+from app.store.rollback.anchor_check import (
+    STOPPED,
+    LostBook,
+    Missing,
+    find_missing,
+    lost_spends,
+    still_true,
+    stops,
+)
+from app.store.writer.statements import is_stopped
+
+# Servers that ran on while the ledger was restored under them have kept people and datasets by
+# numbers that will come again: the next number is one that none of them can have seen.
+CATALOGUE_STEP = 1 << 20
+REASON = "the ledger is behind its anchors"
+
+
+class Standing:
+    def __init__(self, database: Database, administration: Administration) -> None:
+        self._database = database
+        self._administration = administration
+
+    # Looking
+
+    def compare(self) -> Compared:
+        """Look at all anchors, and stop charging if the ledger lacks what they have seen. Anchors
+        are read first: what they say was committed before the ledger is read."""
+        files = self._database.anchors
+        anchors = [] if files is None else files.read()
+        with store_errors(), self._database.reading() as connection:
+            missing = find_missing(connection, anchors)
+            found = evidence(connection, anchors, missing) if missing else None
+            stopped = is_stopped(read_standing(connection))
+            waiting = stops(connection)[1] + ([] if found is None else [found])
+        if found is not None:
+            self._stop(found)
+        return Compared(
+            stopped=stopped or found is not None,
+            points=sum(len(anchor.points) for anchor in anchors),
+            books=tuple(sorted({lost["book"] for stop in waiting for lost in stop["books"]})),
+            answers=sum(len(stop["answers"]) for stop in waiting),
+            other_ledgers=0 if files is None else len(files.others()),
+        )
+
+    def _stop(self, found: dict[str, Any]) -> None:
+        with self._administration.change() as change:
+            standing = read_standing(change.connection)
+            if not is_stopped(standing):
+                set_standing(change, standing + 1)
+            body = {"before": {"standing": standing}, "after": {"standing": standing | 1}}
+            change.append(
+                SYSTEM_BOOK, kind=STOPPED, actor="bursar", body={**body, **found, "reason": REASON}
+            )
+
+    # Beginning
+
+    def begin(self) -> None:
+        """Anchor the whole ledger as it is, in the place of files that processes have left which
+        are gone; only for a ledger that is not behind any of them."""
+        files = self._database.anchors
+        if files is None:
+            return
+        anchors = files.read()
+        with store_errors(), self._database.reading() as connection:
+            standing = read_standing(connection)
+            if is_stopped(standing) or find_missing(connection, anchors):
+                return
+            anchors = still_true(connection, anchors)
+            ends, more = _whole_ledger(connection)
+        files.replace_ended(standing, anchors, ends, more)
+
+    def join(self) -> None:
+        """For a process that serves: where all books end now, so that its own file tells which
+        entries were there before its first charge."""
+        files = self._database.anchors
+        if files is None:
+            return
+        with store_errors(), self._database.reading() as connection:
+            rows = connection.execute(select(tables.books)).all()
+        files.append([BookEnd(row.id, row.seq, row.head) for row in rows])
+
+
+def open_anchors(database: Database, folders: Iterable[Path]) -> AnchorFiles | None:
+    """The anchors of this ledger; None for one that is not installed yet. Raises OSError for a
+    folder that cannot be written."""
+    with store_errors(), database.reading() as connection:
+        secret = connection.execute(select(tables.installation.c.secret)).scalar()
+    if secret is None:
+        return None
+    files = AnchorFiles(folders, ledger_identity(secret))
+    files.make_folders()
+    return files
+
+
+def read_standing(connection: Connection) -> int:
+    return int(connection.execute(select(tables.installation.c.standing)).scalar_one())
+
+
+def set_standing(change: Change, standing: int) -> None:
+    table = tables.installation
+    catalogue = table.c.catalogue + CATALOGUE_STEP
+    change.connection.execute(update(table).values(standing=standing, catalogue=catalogue))
+
+
+def _whole_ledger(connection: Connection) -> tuple[list[BookEnd], list[str]]:
+    cells = read_cells(connection, None)
+    by_book: dict[str, list[Any]] = {}
+    for row in connection.execute(select(tables.accounts)).all():
+        by_book.setdefault(row.book_id, []).append(account_from(row, cells.get(row.id, {})))
+    ends = [
+        book_end(row.id, row.seq, row.head, by_book.get(row.id, []))
+        for row in connection.execute(select(tables.books)).all()
+    ]
+    marks: dict[str, set[str]] = {}
+    for row in connection.execute(select(tables.fingerprints)).all():
+        marks.setdefault(row.book_id, set()).add(row.fingerprint)
+    grants = [terms_line(account) for accounts in by_book.values() for account in accounts]
+    return ends, [*grants, *(marks_line(book, each) for book, each in marks.items())]
+
+
+# What is entered
+
+
+def evidence(connection: Connection, anchors: list[Anchor], missing: Missing) -> dict[str, Any]:
+    """All that is needed to book the difference, on any server."""
+    return {
+        "books": [_lost_book(connection, anchors, lost) for lost in missing.books.values()],
+        "points": [
+            [lost.book, point.seq, point.head]
+            for lost in missing.books.values()
+            for point in lost.points
+        ],
+        "answers": [list(each) for each in missing.stamps],
+    }
+
+
+def _lost_book(connection: Connection, anchors: list[Anchor], lost: LostBook) -> dict[str, Any]:
+    books, known = tables.books, tables.fingerprints
+    row = connection.execute(select(books).where(books.c.id == lost.book)).one_or_none()
+    newest = max(lost.points, key=lambda point: point.seq)
+    seen = {mark for anchor in anchors for mark in anchor.marks.get(lost.book, ())}
+    stored = connection.execute(select(known.c.fingerprint).where(known.c.book_id == lost.book))
+    accounts = [
+        {
+            **_terms(anchors, place),
+            "account": place,
+            "currency": spent.currency,
+            "lost": spent.common,
+            "cells": [[cell, *spend] for cell, spend in sorted(spent.cells.items())],
+        }
+        for place, spent in sorted(lost_spends(connection, lost).items())
+    ]
+    return {
+        "book": lost.book,
+        "anchored": {"seq": newest.seq, "head": newest.head},
+        "ledger": None if row is None else {"seq": row.seq, "head": row.head},
+        "common": lost.common,
+        "accounts": accounts,
+        "fingerprints": sorted(seen - {each.fingerprint for each in stored}),
+    }
+
+
+def _terms(anchors: list[Anchor], place: str) -> dict[str, Any]:
+    """What was granted last, as far as an anchor has seen it."""
+    found: AnchoredTerms | None = None
+    for anchor in anchors:  # by name, which is by the time that its process began
+        found = anchor.terms.get(place, found)
+    holder = place.partition("/")[2]
+    if found is None:
+        # Whether persons move between cells is not known: it counts as if they do.
+        return {"holder": holder, "shown": holder, "terms": None, "pairs": True}
+    terms = {"currency": found.currency, "terms": json.loads(found.terms)}
+    return {"holder": holder, "shown": found.shown, "terms": terms, "pairs": found.pairs}

@@ -1,0 +1,1 @@
+"""The writer: commits waiting orders in batches, on a connection of its own."""

@@ -1,0 +1,159 @@
+"""One batch of orders: locks and reads, decisions one by one in order, writes and one commit.
+
+Charges are decided in `charge_decisions.py`, asks of streams in `stream_decisions.py`, each against
+what the orders before have left. A refused one changes nothing and leaves the others alone. Lock
+order: accounts, books, request keys, streams, asks, each by id. Running a batch again after an
+unknown commit is safe: orders find what they did the first time.
+"""
+
+from collections.abc import Sequence
+
+from app.errors import AppError
+from app.fault_points import reach
+from app.ledger.orders import Order, Outcome, Settled
+from app.ledger.stamp import StampChain, new_chain, stamp_key
+from app.ledger.stream_orders import StreamOrder
+from app.store.anchors.files import AnchorFiles
+from app.store.writer.charge_decisions import ChargeBatch
+from app.store.writer.connection import Changed, Clash, HotConnection
+from app.store.writer.statements import Statements
+from app.store.writer.stream_decisions import AskBatch
+
+Result = Outcome | AppError
+
+
+async def settle(
+    orders: Sequence[Order],
+    hot: HotConnection,
+    sql: Statements,
+    anchors: AnchorFiles | None = None,
+) -> list[Result]:
+    if hot.stamps is None:
+        hot.stamps = await _new_chain(hot, sql)
+    if hot.known.covers(orders):
+        results = await _on_what_is_known(orders, hot, sql, anchors)
+        if results is not None:
+            return results
+    batch = _Batch(orders, sql, hot.stamps, anchors)
+    try:
+        await batch.read(hot)
+        return await batch.commit(hot, batch.decide())
+    except BaseException:
+        await _undo(hot)
+        raise
+
+
+async def _new_chain(hot: HotConnection, sql: Statements) -> StampChain:
+    """Each connection begins its own: after a commit whose outcome is unknown nobody knows where
+    the old chain ends."""
+    (((secret,),),) = await hot.read([(sql.identity, ())])
+    return new_chain(stamp_key(secret))
+
+
+async def _on_what_is_known(
+    orders: Sequence[Order], hot: HotConnection, sql: Statements, anchors: AnchorFiles | None
+) -> list[Result] | None:
+    """None if not all are charged: what is refused, or was asked before, only reading can tell."""
+    assert hot.stamps is not None
+    batch = _Batch(orders, sql, hot.stamps, anchors)
+    try:
+        await hot.begin()
+        batch.charges.assume(hot.known)
+        results = batch.decide()
+        if not any(isinstance(result, AppError) for result in results):
+            return await batch.commit(hot, results)
+        await hot.rollback()
+    except Clash:
+        await _undo(hot)
+    except Changed:
+        await _undo(hot)
+        hot.known.doubt()
+    except BaseException:
+        await _undo(hot)
+        raise
+    return None
+
+
+async def _undo(hot: HotConnection) -> None:
+    hot.known.forget()
+    await hot.rollback()
+
+
+class _Batch:
+    """Charges and asks that are committed together."""
+
+    def __init__(
+        self,
+        orders: Sequence[Order],
+        sql: Statements,
+        stamps: StampChain,
+        anchors: AnchorFiles | None,
+    ) -> None:
+        self._orders = orders
+        self._anchors = anchors
+        self._stamps = stamps.copy()  # it counts once the batch is committed
+        self._stamped_before = stamps.seq
+        about_charges = [o for o in orders if not isinstance(o, StreamOrder)]
+        self.charges = ChargeBatch(about_charges, sql, self._stamps, anchors)
+        about_streams = [o for o in orders if isinstance(o, StreamOrder)]
+        self._asks = AskBatch(about_streams, sql, self._stamps)
+
+    async def read(self, hot: HotConnection) -> None:
+        """Under locks, which are held until the commit."""
+        charges, asks = self.charges, self._asks
+        reads = charges.reads()
+        rows = await hot.begin_and_read([*reads, *asks.reads()])
+        charges.load(rows[: len(reads)])
+        asks.load(
+            rows[len(reads) :],
+            now=charges.now,
+            catalogue=charges.catalogue,
+            stopped=charges.stopped,
+        )
+        hot.known.read_clock(charges.now)
+        hot.known.stopped = charges.stopped
+
+    def decide(self) -> list[Result]:
+        return [
+            self._asks.decide(order)
+            if isinstance(order, StreamOrder)
+            else self.charges.decide(order)
+            for order in self._orders
+        ]
+
+    async def commit(self, hot: HotConnection, results: list[Result]) -> list[Result]:
+        """What each is told once it is durable."""
+        charges, asks = self.charges, self._asks
+        if charges.charged or asks.claimed:
+            reach("F2")
+        if charges.recorded or asks.recorded:
+            reach("F8")
+        after = charges.reads_after()
+        stored = await hot.write_and_commit(
+            [*charges.writes(), *asks.writes()], [*after, *asks.reads_after()]
+        )
+        hot.stamps = self._stamps
+        charges.teach(hot.known)
+        if charges.charged or asks.claimed:
+            reach("F3")
+        if charges.recorded or asks.recorded:
+            reach("F9")
+        self._anchor()
+        found = charges.stored(stored[: len(after)])
+        return _concluded(results, found | asks.stored(stored[len(after) :]))
+
+    def _anchor(self) -> None:
+        """After the commit, so that an anchor is never ahead of the ledger."""
+        if self._anchors is not None:
+            stamped = self._stamps.seq != self._stamped_before
+            self._anchors.append_soon(self.charges.ends, self._stamps if stamped else None)
+
+
+def _concluded(results: list[Result], found: dict[str, Settled]) -> list[Result]:
+    """Settled orders are told what the store holds now, read after the commit."""
+    return [
+        found[result.charge_id]
+        if isinstance(result, Settled) and result.charge_id in found and not result.replayed
+        else result
+        for result in results
+    ]

@@ -1,0 +1,206 @@
+"""The writer's connection to PostgreSQL: prepared statements, sent together, answered together.
+
+Spoken through libpq itself and in its pipeline mode: the driver's cursors cost more here than the
+server does, and so does reading a statement's text again.
+"""
+
+import asyncio
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Any
+
+import psycopg
+import psycopg.pq
+from psycopg.pq import ExecStatus
+
+from app.ledger.stamp import StampChain
+from app.store.connect import IDLE_IN_TRANSACTION_MS, LOCK_TIMEOUT_MS, Database
+from app.store.writer.connection import Broken, Changed, Clash, Read, Rows, Write
+from app.store.writer.snapshot import Known
+from app.store.writer.statements import statements
+
+DIVISION_BY_ZERO = "22012"  # how a guard says that something is not as known
+_WHOLE_NUMBERS = (20, 21, 23)  # bigint, smallint, integer
+_FINE = (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK)
+ROWS_AT_ONCE = (64, 16, 4)
+Run = tuple[bytes, list[bytes | None] | None]  # a prepared statement, or one as it is
+BEGIN, COMMIT, ROLLBACK = (b"BEGIN", None), (b"COMMIT", None), (b"ROLLBACK", None)
+
+
+class HotPostgres:
+    def __init__(self, database: Database) -> None:
+        url = database.url.set(drivername="postgresql").render_as_string(hide_password=False)
+        try:
+            self._connection = psycopg.connect(url, autocommit=True, connect_timeout=5)
+        except psycopg.Error:
+            raise Broken from None
+        self.known = Known()
+        self.stamps: StampChain | None = None
+        self._native = self._connection.pgconn
+        self._names: dict[str, bytes] = {}
+        self._first: list[Run] = []  # to be sent with the next write
+        setup = [
+            f"SET lock_timeout = {LOCK_TIMEOUT_MS}",
+            f"SET idle_in_transaction_session_timeout = {IDLE_IN_TRANSACTION_MS}",
+            "SET synchronous_commit = on",
+            "SET client_encoding = 'UTF8'",
+            # Every statement finds its rows by a key. Planned once, and never by a scan: the first
+            # plans are made while the tables are empty, and would stay when they are not.
+            *(f"SET enable_{way} = off" for way in ("seqscan", "hashjoin", "mergejoin")),
+            "SET plan_cache_mode = force_generic_plan",
+            "SET jit = off",
+        ]
+        for name, text in statements(sqlite=False).named().items():
+            self._names[text] = name.encode()
+            setup.append(f"PREPARE {name} AS {text}")
+            if is_insert(text):
+                setup += [f"PREPARE {name}_{n} AS {rows_at_once(text, n)}" for n in ROWS_AT_ONCE]
+        self._connection.execute(";".join(setup).encode(), prepare=False)
+        self._native.nonblocking = 1
+        self._native.enter_pipeline_mode()
+
+    async def begin(self) -> None:
+        self._first = [BEGIN]
+
+    async def begin_and_read(self, reads: Sequence[Read]) -> list[Rows]:
+        return (await self._travel([BEGIN, *map(self._run, reads)]))[1:]
+
+    async def write_and_commit(self, writes: Sequence[Write], then: Sequence[Read]) -> list[Rows]:
+        changes, self._first = self._first, []
+        changes += [run for text, rows in writes for run in self._runs(text, rows)]
+        done = await self._travel([*changes, COMMIT, *map(self._run, then)])
+        return done[len(changes) + 1 :]
+
+    async def read(self, reads: Sequence[Read]) -> list[Rows]:
+        return await self._travel([self._run(each) for each in reads])
+
+    def _runs(self, text: str, rows: Sequence[Sequence[Any]]) -> Iterator[Run]:
+        """Of what is inserted many rows at once: beginning a statement costs as much as a row."""
+        place = 0
+        for size in ROWS_AT_ONCE if is_insert(text) else ():
+            while len(rows) - place >= size:
+                together = chain.from_iterable(rows[place : place + size])
+                yield self._names[text] + b"_%d" % size, _given(together)
+                place += size
+        for row in rows[place:]:
+            yield self._run((text, row))
+
+    def _run(self, read: Read) -> Run:
+        text, values = read
+        return self._names[text], _given(values)
+
+    async def _travel(self, runs: list[Run]) -> list[Rows]:
+        """Rows of each statement, or the first error, after which nothing more is run; all in one
+        round trip. The event loop waits on the socket."""
+        native = self._native
+        try:
+            for name, values in runs:
+                if values is None:
+                    native.send_query_params(name, None)
+                else:
+                    native.send_query_prepared(name, values)
+            native.pipeline_sync()
+            results = await self._received()
+        except (psycopg.Error, OSError):
+            raise Broken from None
+        except BaseException:  # what is still to come would be taken for the next one's
+            self.close()
+            raise
+        for result in results:
+            if result.status not in _FINE:
+                raise _error(result)
+        if len(results) != len(runs):
+            raise Broken
+        return [_rows(result) for result in results]
+
+    async def _received(self) -> list[psycopg.pq.abc.PGresult]:
+        """What came for each statement."""
+        native = self._native
+        results: list[psycopg.pq.abc.PGresult] = []
+        ended = False  # after each statement there is a None, and never two
+        while True:
+            await _ready(native.socket, write=bool(native.flush()))
+            native.consume_input()
+            while not native.is_busy():
+                result = native.get_result()
+                if result is None and ended:
+                    raise psycopg.OperationalError
+                ended = result is None
+                if result is None:
+                    continue
+                if result.status == ExecStatus.PIPELINE_SYNC:
+                    return results
+                results.append(result)
+
+    async def rollback(self) -> None:
+        if self._first:  # nothing has begun
+            self._first = []
+            return
+        try:
+            await self._travel([ROLLBACK])
+        except Broken:
+            self.close()
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def is_insert(text: str) -> bool:
+    return text.startswith("INSERT ") and text.endswith(")")
+
+
+def rows_at_once(text: str, rows: int) -> str:
+    """The same insertion for so many rows."""
+    before, values = text.split(" VALUES ")
+    width = values.count("$")
+    marks = [[f"${row * width + i}" for i in range(1, width + 1)] for row in range(rows)]
+    return f"{before} VALUES " + ", ".join(f"({', '.join(each)})" for each in marks)
+
+
+def _given(values: Iterable[Any]) -> list[bytes | None]:
+    given = [
+        None if value is None else (value if type(value) is str else str(value)).encode()
+        for value in values
+    ]
+    if b"\0" in b"".join(value for value in given if value):
+        raise ValueError("PostgreSQL has no text with NUL")
+    return given
+
+
+async def _ready(descriptor: int, *, write: bool) -> None:
+    """There is something to be read; or, if wanted, room to write."""
+    loop = asyncio.get_running_loop()
+    ready: asyncio.Future[None] = loop.create_future()
+
+    def tell() -> None:
+        if not ready.done():
+            ready.set_result(None)
+
+    loop.add_reader(descriptor, tell)
+    if write:
+        loop.add_writer(descriptor, tell)
+    try:
+        await ready
+    finally:
+        loop.remove_reader(descriptor)
+        if write:
+            loop.remove_writer(descriptor)
+
+
+def _error(result: psycopg.pq.abc.PGresult) -> Exception:
+    code = (result.error_field(psycopg.pq.DiagnosticField.SQLSTATE) or b"").decode()
+    if code == DIVISION_BY_ZERO:
+        return Changed()
+    return Clash() if code[:2] == "23" or code in ("40P01", "40001") else Broken()
+
+
+def _rows(result: psycopg.pq.abc.PGresult) -> Rows:
+    whole = [result.ftype(column) in _WHOLE_NUMBERS for column in range(result.nfields)]
+    return [
+        tuple(
+            None if value is None else int(value) if number else value.decode()
+            for column, number in enumerate(whole)
+            for value in [result.get_value(row, column)]
+        )
+        for row in range(result.ntuples)
+    ]

@@ -1,0 +1,201 @@
+"""The writer of a process: it commits whatever is waiting together.
+
+Hot routes hand it orders and await the outcome. Nobody hears of a charge before the batch it is in
+is durable. While PostgreSQL writes one batch the next one gathers; SQLite is written by the event
+loop itself, so before each batch it lets those come in whose requests have arrived meanwhile. So
+under load a commit carries many charges, and alone a charge waits for nobody.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple, TypeVar
+
+from app.errors import StoreUnavailable
+from app.ledger.account import Account
+from app.ledger.chain import canonical
+from app.ledger.orders import (
+    CancelOrder,
+    ForfeitOrder,
+    Order,
+    Outcome,
+    ProgressOrder,
+    RecordOrder,
+)
+from app.ledger.stream_orders import AnswerAskOrder, ForfeitAskOrder
+from app.store.connect import Database
+from app.store.writer.accounts import find_accounts
+from app.store.writer.batch import Result, settle
+from app.store.writer.connection import Broken, Clash, HotConnection
+from app.store.writer.open_connection import open_hot
+from app.store.writer.statements import Statements, statements
+
+BATCH_MAX = 256
+TRIES_MAX = 6
+RETRY_SECONDS = 0.25
+
+T = TypeVar("T")
+Look = Callable[[HotConnection, Statements], Awaitable[Any]]
+_log = logging.getLogger("bursar.writer")
+
+
+_STORES = (
+    RecordOrder | ForfeitOrder | ProgressOrder | CancelOrder | AnswerAskOrder | ForfeitAskOrder
+)
+
+
+class _Job(NamedTuple):
+    """An order or a look, and who waits for it."""
+
+    work: Order | Look
+    future: asyncio.Future[Any]
+
+
+class Writer:
+    """The process's writing connections; used from one event loop.
+
+    SQLite has one lane. PostgreSQL has a second one for storing answers, which needs no account:
+    it commits while the first waits for the database.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._lanes = [_Lane(database) for _ in range(1 if database.is_sqlite else 2)]
+
+    async def stop(self) -> None:
+        """Finish what was handed over, then end."""
+        for lane in self._lanes:
+            await lane.stop()
+
+    async def submit(self, order: Order) -> Outcome:
+        """Carry out one order; raises the refusal, or StoreUnavailable: then nobody knows."""
+        stores = isinstance(order, _STORES)
+        result: Outcome = await self._lanes[-1 if stores else 0].put(order)
+        return result
+
+    async def look(self, look: Callable[[HotConnection, Statements], Awaitable[T]]) -> T:
+        """Read through a writing connection, between two batches."""
+        result: T = await self._lanes[0].put(look)
+        return result
+
+    async def accounts(self, book_id: str, holders: list[str]) -> dict[str, Account]:
+        return await self.look(
+            lambda hot, sql: find_accounts(hot, sql, book_id=book_id, holders=holders)
+        )
+
+    async def answered(self, reuse_key: str) -> bool:
+        wanted = canonical([reuse_key])
+        found = await self.look(lambda hot, sql: hot.read([(sql.answers_to_reuse, (wanted,))]))
+        return any(row[1] is not None for row in found[0])
+
+
+class _Lane:
+    """One connection, and one task while there is work, that commits whatever is waiting."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._sql = statements(sqlite=database.is_sqlite)
+        self._waiting: list[_Job] = []
+        self._task: asyncio.Task[None] | None = None
+        self._hot: HotConnection | None = None
+        self._crowded = False  # did the last batch carry more than one
+
+    def put(self, work: Order | Look) -> asyncio.Future[Any]:
+        loop = asyncio.get_running_loop()
+        job = _Job(work, loop.create_future())
+        self._waiting.append(job)
+        assert self._task is None or self._task.get_loop() is loop
+        if self._task is None:
+            self._task = loop.create_task(self._run())
+        return job.future
+
+    async def stop(self) -> None:
+        while self._task is not None:
+            await self._task
+        self._disconnect()
+
+    async def _run(self) -> None:
+        try:
+            while self._waiting:
+                if self._database.is_sqlite:
+                    await self._gather()
+                jobs = self._waiting[:BATCH_MAX]
+                del self._waiting[:BATCH_MAX]
+                await self._carry_out(jobs)
+        finally:
+            self._task = None
+
+    async def _gather(self) -> None:
+        """Nobody comes in while the loop writes. So where others ask too it goes round first, for
+        as long as more of them come: none waits for time to pass, only for requests that are there
+        to be read. One round reads them, the next carries them as far as here."""
+        before = 0
+        while before < len(self._waiting) < BATCH_MAX and (self._crowded or len(self._waiting) > 1):
+            before = len(self._waiting)
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+        self._crowded = len(self._waiting) > 1
+
+    async def _carry_out(self, jobs: list[_Job]) -> None:
+        orders = [job for job in jobs if not callable(job.work)]
+        if orders:
+            results = await self._settle([job.work for job in orders])  # type: ignore[misc]  # no looks
+            for job, result in zip(orders, results, strict=True):
+                _tell(job.future, result)
+        for job in jobs:
+            if callable(job.work):
+                _tell(job.future, await self._look(job.work))
+
+    async def _connected(self) -> HotConnection:
+        if self._hot is None:
+            self._hot = await open_hot(self._database)
+        return self._hot
+
+    def _disconnect(self) -> None:
+        hot, self._hot = self._hot, None
+        if hot is not None:
+            hot.close()
+
+    async def _settle(self, orders: list[Order]) -> list[Result | Exception]:
+        """Settle a batch, again on a fresh connection while the outcome is unknown."""
+        for attempt in range(TRIES_MAX):
+            try:
+                hot = await self._connected()
+                return list(await settle(orders, hot, self._sql, self._database.anchors))
+            except Broken:
+                self._disconnect()
+            except Clash:
+                if len(orders) > 1:  # decide each alone, so that one cannot spoil the others
+                    return await self._one_by_one(orders)
+            except Exception as error:  # noqa: BLE001  # the writer must outlive any one batch
+                _log.error("a batch failed: %s", type(error).__name__)
+                self._disconnect()
+                if len(orders) > 1:
+                    return await self._one_by_one(orders)
+                return [StoreUnavailable(UNKNOWN)]
+            await asyncio.sleep(RETRY_SECONDS * attempt)
+        return [StoreUnavailable(UNKNOWN) for _ in orders]
+
+    async def _one_by_one(self, orders: list[Order]) -> list[Result | Exception]:
+        return [result for order in orders for result in await self._settle([order])]
+
+    async def _look(self, look: Look) -> Any:
+        for _ in range(2):
+            try:
+                return await look(await self._connected(), self._sql)
+            except Broken:
+                self._disconnect()
+            except Exception as error:  # noqa: BLE001  # handed to the one who looked
+                return error
+        return StoreUnavailable("The ledger cannot be reached; try again.")
+
+
+UNKNOWN = "The ledger cannot be reached; send the same request with the same Idempotency-Key again."
+
+
+def _tell(future: asyncio.Future[Any], result: Any) -> None:
+    if future.done():  # whoever asked has left
+        return
+    if isinstance(result, Exception):
+        future.set_exception(result)
+    else:
+        future.set_result(result)

@@ -1,0 +1,285 @@
+"""Terms: frozen at the grant, sound as a whole, refused by name, and reached by real charges."""
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.accounting import COMPOSITION_RULES
+from app.accounting.curves.orders import ORDERS, PLACES
+from app.accounting.loss import Loss
+from app.accounting.losses import (
+    discrete_laplace_loss,
+    gaussian_loss,
+    laplace_loss,
+    pure_loss,
+    zcdp_loss,
+)
+from app.accounting.rules import curved as curve_rule
+from app.accounting.rules.terms import Terms, Wish
+from app.accounting.units import ATTO, PICO
+from app.errors import BudgetExhausted, Invalid
+from app.ledger.account import Account
+from app.ledger.balance import Balance
+
+DELTA = Decimal("1e-6")
+ONE = Wish(epsilon=Decimal(1), delta=DELTA)
+CURVED = ["zcdp", "renyi", "gdp"]
+
+
+def account(currency: str, wish: Wish = ONE, terms: Terms | None = None) -> Account:
+    rule = COMPOSITION_RULES[currency]
+    frozen = terms or rule.freeze(wish)
+    return Account("b", "ann", "Ann", currency, frozen, Balance(rule.nothing), 1)
+
+
+def admitted(now: Account, loss: Loss) -> int:
+    """How many charges are really admitted, one by one, until one is refused."""
+    count = 0
+    while True:
+        try:
+            now = now.admit(loss)
+        except BudgetExhausted:
+            return count
+        count += 1
+
+
+# How many questions fit at (1, 1e-6): section 6 of the accounting notes. The first number must be
+# reached; the second is the ceiling of the exact non-adaptive composition, which no rule may pass.
+GAUSSIAN = gaussian_loss(Fraction(100))
+DISCRETE = discrete_laplace_loss(PICO // 100, (Fraction(1),))
+COUNTS = {
+    ("renyi", "gaussian of 100"): (GAUSSIAN, 482, 487),
+    ("zcdp", "gaussian of 100"): (GAUSSIAN, 487, 487),
+    ("gdp", "gaussian of 100"): (GAUSSIAN, 560, 560),
+    ("renyi", "discrete laplace of 0.01"): (DISCRETE, 487, 492),
+    ("zcdp", "discrete laplace of 0.01"): (DISCRETE, 487, 487),
+    ("gdp", "discrete laplace of 0.01"): (DISCRETE, 356, 356),
+    ("renyi", "laplace of 0.01"): (laplace_loss(PICO // 100), 487, 492),
+    ("zcdp", "laplace of 0.01"): (laplace_loss(PICO // 100), 488, 488),
+    ("pure", "discrete laplace of 0.01"): (DISCRETE, 100, 100),
+    ("approximate", "discrete laplace of 0.01"): (DISCRETE, 100, 100),
+    ("renyi", "discrete laplace of 0.1"): (pure_loss(PICO // 10), 10, 10),
+    ("zcdp", "discrete laplace of 0.1"): (pure_loss(PICO // 10), 10, 10),
+    ("gdp", "discrete laplace of 0.1"): (pure_loss(PICO // 10), 10, 10),
+}
+
+
+@pytest.mark.parametrize("case", COUNTS, ids=" ".join)
+def test_as_many_questions_fit_as_the_best_theorem_allows(case: tuple[str, str]) -> None:
+    loss, least, most = COUNTS[case]
+    now = account(case[0], Wish(epsilon=Decimal(1)) if case[0] == "pure" else ONE)
+    count = admitted(now, loss)
+    assert least <= count <= most
+    assert now.times(loss) == count
+
+
+AT_THREE = {"renyi": (3671, 3701), "zcdp": (3701, 3701), "gdp": (4195, 4195)}
+
+
+@pytest.mark.parametrize("currency", AT_THREE)
+def test_as_many_fit_at_epsilon_3(currency: str) -> None:
+    least, most = AT_THREE[currency]
+    wish = Wish(epsilon=Decimal(3), delta=DELTA)
+    assert least <= account(currency, wish).times(GAUSSIAN) <= most
+
+
+# The limits are sound: worked out anew, in floats, from the theorems
+
+
+grants = st.builds(
+    lambda e, d: Wish(epsilon=Decimal(e) / 100, delta=Decimal(1).scaleb(-d)),
+    st.integers(1, 2000),
+    st.integers(2, 15),
+)
+
+
+@settings(max_examples=40)
+@given(grants)
+def test_the_orders_of_a_renyi_account_share_one_delta(wish: Wish) -> None:
+    """What each order's limit lets through, added up over all of them, is the conversion's delta:
+    with the whole of it for each, forty times as much would pass."""
+    terms = COMPOSITION_RULES["renyi"].freeze(wish)
+    assert wish.epsilon is not None
+    deltas = []
+    for units, order in zip(terms.limits[2:], ORDERS, strict=True):
+        if units >= 0:
+            a, over = float(order), units / PICO - float(wish.epsilon)
+            deltas.append(math.exp((a - 1) * over + a * math.log1p(-1 / a)) / (a - 1))
+    assert sum(deltas) <= terms.conversion / ATTO * (1 + 1e-6)
+    star = terms.limits[2 + PLACES[terms.order or ""]]
+    if star >= 0:  # with little epsilon no order admits anything
+        assert max(deltas) >= 0.9 * terms.conversion / ATTO, "and most of it on one order"
+    assert terms.conversion + terms.limits[1] == terms.delta
+
+
+@settings(max_examples=25)
+@given(grants)
+def test_the_limit_of_a_zcdp_account_is_what_the_best_order_converts(wish: Wish) -> None:
+    terms = COMPOSITION_RULES["zcdp"].freeze(wish)
+    assert wish.epsilon is not None
+    rho, log_delta = terms.limits[2] / PICO, math.log(terms.conversion / ATTO)
+
+    def epsilon(order: float) -> float:
+        return rho * order + math.log1p(-1 / order) - (log_delta + math.log(order)) / (order - 1)
+
+    best = min(epsilon(1 + 1.02**k) for k in range(-200, 700))
+    assert best <= float(wish.epsilon) * (1 + 1e-4) + 1e-9
+    assert best >= float(wish.epsilon) * (1 - 1e-4) - 1e-6, "and no more is left unused"
+
+
+def upper_tail(x: float) -> float:
+    return math.erfc(x / math.sqrt(2)) / 2
+
+
+@settings(max_examples=25)
+@given(grants)
+def test_the_limit_of_a_gdp_account_keeps_its_delta(wish: Wish) -> None:
+    terms = COMPOSITION_RULES["gdp"].freeze(wish)
+    assert wish.epsilon is not None
+    epsilon, mu = float(wish.epsilon), math.sqrt(terms.limits[2] / PICO)
+    first = upper_tail(epsilon / mu - mu / 2)
+    delta = first - math.exp(epsilon) * upper_tail(epsilon / mu + mu / 2)
+    wanted = terms.conversion / ATTO
+    assert abs(delta - wanted) <= wanted * 1e-5 + 1e-9 * first
+
+
+@pytest.mark.parametrize(
+    ("currency", "wish"),
+    [
+        ("zcdp", Wish(rho=Decimal("0.02"), delta=DELTA)),
+        ("gdp", Wish(mu=Decimal("0.2"), delta=DELTA)),
+    ],
+)
+def test_a_grant_in_the_currencys_own_units_promises_the_epsilon_that_gives_them_back(
+    currency: str, wish: Wish
+) -> None:
+    rule = COMPOSITION_RULES[currency]
+    own = rule.freeze(wish)
+    assert own.limits[2] == (20_000_000_000 if currency == "zcdp" else 40_000_000_000)
+    again = rule.freeze(Wish(epsilon=Decimal(own.epsilon) / PICO, delta=DELTA))
+    assert 0 <= again.limits[2] - own.limits[2] <= own.limits[2] * 1e-6
+    assert again.limits[:2] == own.limits[:2]
+
+
+def test_a_failure_delta_is_taken_from_the_conversions() -> None:
+    for currency in CURVED:
+        rule = COMPOSITION_RULES[currency]
+        usual = rule.freeze(ONE)
+        assert usual.limits[1] == 10**9, "a thousandth"
+        more = rule.freeze(Wish(epsilon=Decimal(1), delta=DELTA, failure_delta=DELTA / 2))
+        assert (more.limits[1], more.conversion) == (5 * 10**11, 5 * 10**11)
+        assert all(a <= b for a, b in zip(more.limits[2:], usual.limits[2:], strict=True))
+        assert more.limits[2] < usual.limits[2] or currency == "renyi"
+
+
+# Frozen
+
+
+@pytest.mark.parametrize("currency", COMPOSITION_RULES)
+def test_terms_are_written_and_read_as_they_were_frozen(currency: str) -> None:
+    wish = Wish(epsilon=Decimal(1)) if currency == "pure" else ONE
+    terms = COMPOSITION_RULES[currency].freeze(wish)
+    assert Terms.from_text(terms.text()) == terms
+    assert Terms.from_text(terms.text()).text() == terms.text()
+
+
+@pytest.mark.parametrize("currency", CURVED)
+def test_what_was_granted_does_not_follow_the_program(
+    currency: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another version of the program may weigh orders otherwise; accounts keep what they have."""
+    text = COMPOSITION_RULES[currency].freeze(ONE).text()
+    before = admitted(account(currency, terms=Terms.from_text(text)), GAUSSIAN)
+    monkeypatch.setattr(curve_rule, "STAR_WEIGHT", Decimal("0.3"))
+    monkeypatch.setattr(curve_rule, "FAILURE_SHARE", 2)
+    assert COMPOSITION_RULES[currency].freeze(ONE).text() != text, "new grants would be others"
+    assert admitted(account(currency, terms=Terms.from_text(text)), GAUSSIAN) == before
+
+
+@settings(max_examples=30)
+@given(grants, st.integers(0, 2000))
+def test_a_raised_limit_keeps_the_order_that_has_most_of_delta(wish: Wish, hundredths: int) -> None:
+    rule = COMPOSITION_RULES["renyi"]
+    before = rule.freeze(wish)
+    assert wish.epsilon is not None
+    raised = Wish(epsilon=wish.epsilon + Decimal(hundredths) / 100, delta=wish.delta)
+    after = rule.freeze(raised, star=before.order)
+    assert after.order == before.order
+    assert all(a >= b for a, b in zip(after.limits, before.limits, strict=True))
+    lowered = rule.freeze(Wish(epsilon=wish.epsilon / 2, delta=wish.delta), star=before.order)
+    assert lowered.order == before.order
+    assert all(a <= b for a, b in zip(lowered.limits, before.limits, strict=True))
+
+
+def test_an_order_can_be_chosen_at_first_and_not_after() -> None:
+    rule = COMPOSITION_RULES["renyi"]
+    chosen = Wish(epsilon=Decimal(1), delta=DELTA, order=Decimal(41))
+    terms = rule.freeze(chosen)
+    assert terms.order == "41"
+    assert rule.freeze(chosen, star="41") == terms
+    with pytest.raises(Invalid) as caught:
+        rule.freeze(chosen, star="22")
+    assert [field.pointer for field in caught.value.fields] == ["/order"]
+
+
+D = Decimal
+REFUSED: dict[str, tuple[str, Wish, str]] = {
+    "pure without epsilon": ("pure", Wish(), "/epsilon"),
+    "pure with delta": ("pure", Wish(epsilon=D(1), delta=DELTA), "/delta"),
+    "pure with rho": ("pure", Wish(epsilon=D(1), rho=D(1)), "/rho"),
+    "pure with mu": ("pure", Wish(epsilon=D(1), mu=D(1)), "/mu"),
+    "pure with an order": ("pure", Wish(epsilon=D(1), order=D(2)), "/order"),
+    "pure with failures": ("pure", Wish(epsilon=D(1), failure_delta=DELTA), "/failure_delta"),
+    "approximate without delta": ("approximate", Wish(epsilon=D(1)), "/delta"),
+    "approximate with rho": ("approximate", Wish(rho=D(1), delta=DELTA), "/rho"),
+    "zcdp without delta": ("zcdp", Wish(epsilon=D(1)), "/delta"),
+    "zcdp with neither": ("zcdp", Wish(delta=DELTA), "/epsilon"),
+    "zcdp with both": ("zcdp", Wish(epsilon=D(1), rho=D(1), delta=DELTA), "/epsilon"),
+    "zcdp with mu": ("zcdp", Wish(epsilon=D(1), mu=D(1), delta=DELTA), "/mu"),
+    "zcdp with an order": ("zcdp", Wish(epsilon=D(1), order=D(2), delta=DELTA), "/order"),
+    "renyi without delta": ("renyi", Wish(epsilon=D(1)), "/delta"),
+    "renyi without epsilon": ("renyi", Wish(delta=DELTA), "/epsilon"),
+    "renyi with rho": ("renyi", Wish(epsilon=D(1), rho=D(1), delta=DELTA), "/rho"),
+    "renyi off the grid": ("renyi", Wish(epsilon=D(1), order=D("2.1"), delta=DELTA), "/order"),
+    "gdp without delta": ("gdp", Wish(epsilon=D(1)), "/delta"),
+    "gdp with neither": ("gdp", Wish(delta=DELTA), "/epsilon"),
+    "gdp with both": ("gdp", Wish(epsilon=D(1), mu=D(1), delta=DELTA), "/epsilon"),
+    "gdp with rho": ("gdp", Wish(epsilon=D(1), rho=D(1), delta=DELTA), "/rho"),
+    "failures that are all of delta": (
+        "zcdp",
+        Wish(epsilon=D(1), delta=DELTA, failure_delta=DELTA),
+        "/failure_delta",
+    ),
+    "a mu beyond 64 bits": ("gdp", Wish(mu=D(5000), delta=DELTA), "/mu"),
+    "a mu far beyond": ("gdp", Wish(mu=D(9_000_000), delta=DELTA), "/mu"),
+    "a rho whose epsilon is beyond": ("zcdp", Wish(rho=D(9_220_000), delta=DELTA), "/rho"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_a_grant_is_refused_by_name_of_its_field(what: str) -> None:
+    currency, wish, pointer = REFUSED[what]
+    with pytest.raises(Invalid) as caught:
+        COMPOSITION_RULES[currency].freeze(wish)
+    assert [field.pointer for field in caught.value.fields] == [pointer]
+
+
+@pytest.mark.parametrize("currency", COMPOSITION_RULES)
+def test_the_largest_epsilon_of_the_wire_can_be_granted(currency: str) -> None:
+    delta = D(0) if currency == "pure" else DELTA
+    terms = COMPOSITION_RULES[currency].freeze(Wish(epsilon=D("9223372.036854775807"), delta=delta))
+    assert terms.epsilon >= 2**63 - 2
+
+
+def test_a_currency_says_by_name_who_can_pay() -> None:
+    for loss, able in (
+        (GAUSSIAN, "zcdp, renyi, gdp"),
+        (zcdp_loss(Fraction(1, 50)), "zcdp, renyi"),
+        (zcdp_loss(Fraction(1, 50), (PICO, 10**9)), "approximate, zcdp, renyi"),
+    ):
+        with pytest.raises(Invalid, match=f"currencies that can: {able}$"):
+            account("pure", Wish(epsilon=D(1))).admit(loss)

@@ -1,0 +1,429 @@
+"""Answering: charged first, asked under the charge, stored, and told as stored."""
+
+import asyncio
+import json
+from collections.abc import (
+    Generator,
+    Iterable,
+)
+from contextlib import AbstractContextManager, suppress
+from threading import Event
+from typing import Any
+
+import pytest
+from typing_extensions import override
+
+from app.access import Role
+from app.accounting.units import PICO
+from app.actions.asking import ask_query
+from app.actions.asking.leased_run import LongRun
+from app.data.card import Dataset
+from app.errors import (
+    BudgetExhausted,
+    DatasetClosed,
+    EngineFailed,
+    EngineUnavailable,
+    IdempotencyConflict,
+    Invalid,
+    NoGrant,
+    NotAuthenticated,
+    NotPermitted,
+    QuestionForfeited,
+    QuestionVoided,
+    StillRunning,
+)
+from app.ledger.account import EVERYBODY
+from app.mechanisms.sampling.system import SystemNoise
+from app.ports import Engine, Stop
+from app.queries.block_tally import BlockCounts, BlockTally
+from app.queries.tally import (
+    Condition,
+    EdgeTally,
+    Exact,
+    GraphCounts,
+    KeyBatch,
+    KeyTally,
+    Matrix,
+    Records,
+    StepCounts,
+    StepTally,
+    Tally,
+)
+from tests.actions.clock import LedgerClock
+from tests.actions.service import Service, body
+
+COUNT = {"kind": "count"}
+TENTH = (PICO // 10, 0)
+NOTHING = (0, 0)
+
+
+class Spoiled:
+    """The real engine, but for one fault; counts how often it was asked."""
+
+    lasting = True
+
+    def __init__(self, service: Service, fault: BaseException | Event | None) -> None:
+        self._real: Engine = service.stores.engines.engine("duckdb")
+        self._fault = fault
+        self.asked = 0
+
+    def engine(self, name: str) -> Engine:
+        return self
+
+    def inspect(self, source: Any, card: Any) -> Any:
+        return self._real.inspect(source, card)
+
+    def prepared(self) -> list[str]:
+        return self._real.prepared()
+
+    def drop(self, version_id: str) -> bool:
+        return self._real.drop(version_id)
+
+    def inspect_epoch(self, dataset: Dataset, path: str) -> Any:
+        return self._real.inspect_epoch(dataset, path)
+
+    def records(self, dataset: Dataset, wanted: Records) -> Iterable[Matrix]:
+        return self._real.records(dataset, wanted)
+
+    def prepare(self, dataset: Dataset) -> None:
+        self._real.prepare(dataset)
+
+    def stoppable(self, stop: Stop) -> AbstractContextManager[None]:
+        return self._real.stoppable(stop)
+
+    def ready(self, dataset: Dataset) -> bool:
+        return self._real.ready(dataset)
+
+    def lost(self, dataset: Dataset) -> bool:
+        """There before the charge; with EngineUnavailable for a fault, gone after it."""
+        return isinstance(self._fault, EngineUnavailable) or self._real.lost(dataset)
+
+    def exact(self, dataset: Dataset, tally: Tally, asker: str) -> Exact:
+        fault = self._fault
+        if isinstance(fault, Event):  # only the first one waits
+            self._fault = None
+        self.asked += 1
+        if isinstance(fault, BaseException):
+            raise fault
+        result = self._real.exact(dataset, tally, asker)
+        if fault is not None:
+            assert fault.wait(60)
+        return result
+
+    def blocks(self, dataset: Dataset, wanted: BlockTally) -> BlockCounts:
+        return self._real.blocks(dataset, wanted)
+
+    def graph(self, dataset: Dataset, wanted: EdgeTally, asker: str) -> GraphCounts:
+        return self._real.graph(dataset, wanted, asker)
+
+    def steps(self, dataset: Dataset, wanted: StepTally) -> StepCounts:
+        return self._real.steps(dataset, wanted)
+
+    def epochs(self, dataset: Dataset, where: Condition | None) -> tuple[int, ...]:
+        return self._real.epochs(dataset, where)
+
+    def keys(self, dataset: Dataset, wanted: KeyTally) -> Generator[KeyBatch]:
+        self.asked += 1
+        if isinstance(self._fault, BaseException):
+            raise self._fault
+        yield from self._real.keys(dataset, wanted)
+
+    def close(self) -> None:
+        self._real.close()
+
+    def cached(self, dataset: Dataset, tally: Tally, asker: str) -> Exact | None:
+        return None
+
+
+def spoil(service: Service, fault: BaseException | Event | None = None) -> Spoiled:
+    spoiled = Spoiled(service, fault)
+    service.answer_query.engines = service.answer_query.readiness.engines = spoiled
+    return spoiled
+
+
+def test_an_answer_is_charged_near_the_truth_and_tells_price_and_theorem(service: Service) -> None:
+    reply = service.ask(COUNT, epsilon="0.9")
+    told = json.loads(reply.text)
+    assert told["status"] == "answered"
+    assert abs(told["value"] - 40) < 60  # further off with probability below 1e-20
+    assert told["charged"]["epsilon"] == 0.9
+    assert told["mechanism"]["kind"] == "laplace"
+    assert "Proposition 1" in told["theorem"]
+    assert "filter" in told["theorem"]
+    assert (
+        service.account("ann").balance.common
+        == service.account(EVERYBODY).balance.common
+        == (PICO * 9 // 10, 0)
+    )
+    stored = service.stores.history.one(told["id"], analyst_id=service.ann.analyst_id)
+    assert stored.answer == reply.text
+    assert service.sound()
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"kind": "sum", "column": "age"},
+        {"kind": "mean", "column": "income", "where": {"column": "age", "op": ">", "value": 1}},
+        {"kind": "histogram", "column": "city"},
+        {"kind": "count", "group_by": ["member", {"column": "age", "edges": list(range(20))}]},
+    ],
+)
+def test_every_kind_of_question_is_answered_in_valid_json(
+    service: Service, query: dict[str, Any]
+) -> None:
+    told = json.loads(service.ask(query).text)
+    assert told["value"] is not None
+    assert set(told) >= {"id", "status", "value", "mechanism", "interval", "charged", "receipt"}
+
+
+def test_the_same_key_is_answered_with_the_same_bytes_and_one_charge(service: Service) -> None:
+    replies = [service.ask(COUNT, key="k") for _ in range(5)]
+    assert len({reply.text for reply in replies}) == 1
+    assert [reply.replayed for reply in replies] == [False, True, True, True, True]
+    assert service.account("ann").balance.common == TENTH
+
+
+def test_the_same_question_is_told_again_for_nothing_unless_it_is_to_be_fresh(
+    service: Service,
+) -> None:
+    first = service.ask(COUNT)
+    again = service.ask(COUNT)
+    assert (again.text, again.reused) == (first.text, True)
+    fresh = service.ask(COUNT, fresh=True)
+    assert not fresh.reused
+    assert json.loads(fresh.text)["id"] != json.loads(first.text)["id"]
+    assert service.account("ann").balance.common == (2 * PICO // 10, 0)
+
+
+def test_another_body_under_the_key_is_refused(service: Service) -> None:
+    service.ask(COUNT, key="k")
+    with pytest.raises(IdempotencyConflict):
+        service.ask(COUNT, key="k", epsilon="0.2")
+    assert service.account("ann").balance.common == TENTH
+
+
+def test_many_at_once_are_charged_as_far_as_the_budget_goes(service: Service) -> None:
+    async def all_of_them() -> list[Any]:
+        asked = [service.asked(body(COUNT, fresh=True)) for _ in range(15)]
+        return await asyncio.gather(*map(service.answer_query, asked), return_exceptions=True)
+
+    results = asyncio.run(all_of_them())
+    refused = [result for result in results if isinstance(result, BaseException)]
+    assert len(refused) == 5
+    assert {type(each) for each in refused} == {BudgetExhausted}
+    assert service.account("ann").balance.common == (PICO, 0)
+    assert service.sound()
+
+
+@pytest.mark.parametrize("role", [Role.ADMIN, Role.VIEWER])
+def test_only_analysts_ask(service: Service, role: Role) -> None:
+    asked = service.asked(body(COUNT), token=service.person("x", role))
+    with pytest.raises(NotPermitted):
+        asyncio.run(service.answer_query(asked))
+
+
+def test_what_is_refused_never_reaches_the_engine(service: Service) -> None:
+    spoiled = spoil(service)
+    with pytest.raises(BudgetExhausted):
+        service.ask(COUNT, epsilon="1.1")
+    with pytest.raises(Invalid):
+        service.ask({"kind": "sum", "column": "salary"})
+    with pytest.raises(NoGrant):
+        asyncio.run(service.answer_query(service.asked({**body(COUNT), "dataset": "none"})))
+    stranger = service.person("Bob", Role.ANALYST)
+    for query in (COUNT, {"kind": "sum", "column": "salary"}):
+        with pytest.raises(NoGrant):
+            asyncio.run(service.answer_query(service.asked(body(query), token=stranger)))
+    with pytest.raises(NotAuthenticated):
+        asyncio.run(service.answer_query(service.asked(body(COUNT), token="wrong")))
+    service.stores.datasets.alter("admin", "people", description=None, closed=True, reason=None)
+    with pytest.raises(DatasetClosed):
+        service.ask(COUNT)
+    assert spoiled.asked == 0
+    assert service.account("ann").balance.common == NOTHING
+
+
+# Failures
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        EngineFailed("why"),
+        *(kind("12345") for kind in (OverflowError, ValueError, TypeError, KeyError, OSError)),
+        MemoryError(),
+    ],
+)
+def test_a_failure_after_data_was_asked_forfeits_and_says_always_the_same(
+    service: Service, fault: Exception
+) -> None:
+    """A second draw would choose the answer by what the first one met, so there is none."""
+    spoiled = spoil(service, fault)
+    for _ in range(2):
+        with pytest.raises(QuestionForfeited) as caught:
+            service.ask(COUNT, key="k")
+        assert "12345" not in caught.value.detail
+        assert caught.value.__cause__ is None
+    assert spoiled.asked == 1
+    assert service.account("ann").balance.common == TENTH
+    spoil(service)
+    with pytest.raises(QuestionForfeited):
+        service.ask(COUNT, key="k")
+    assert service.sound()
+
+
+def test_noise_that_fails_forfeits(service: Service) -> None:
+    class NoNoise(SystemNoise):
+        @override
+        def discrete_laplace(self, scale: float, size: int) -> list[int]:
+            raise ArithmeticError("the sampler failed")
+
+        discrete_gaussian = discrete_laplace
+
+    service.answer_query.noise = NoNoise()
+    with pytest.raises(QuestionForfeited):
+        service.ask(COUNT)
+    assert service.account("ann").balance.common == TENTH
+
+
+def test_what_is_given_back_goes_to_those_who_paid(service: Service) -> None:
+    """A group that Ann is in had no budget when she asked, and gets one before the refund."""
+    people = service.stores.people
+    people.alter("admin", "Ann", role=None, enabled=None, groups=("clinic",), reason=None)
+    spoiled = spoil(service, EngineUnavailable("gone"))
+    looked = spoiled.ready
+
+    def grant_meanwhile(dataset: Dataset) -> bool:
+        there = looked(dataset)
+        if not there:
+            service.grant("group:clinic", "1")
+        return there
+
+    spoiled.ready = grant_meanwhile  # type: ignore[method-assign]
+    with pytest.raises(QuestionVoided):
+        service.ask(COUNT, key="k")
+    for holder in ("ann", "group:clinic", EVERYBODY):
+        assert service.account(holder).balance.common == NOTHING
+    assert service.sound(), "nothing was given back to the group, which never paid"
+
+
+def test_data_that_vanish_after_the_charge_give_it_back(service: Service) -> None:
+    spoiled = spoil(service, EngineUnavailable("gone"))
+    for _ in range(2):
+        with pytest.raises(QuestionVoided):
+            service.ask(COUNT, key="k")
+    assert spoiled.asked == 0
+    assert (
+        service.account("ann").balance.common
+        == service.account(EVERYBODY).balance.common
+        == NOTHING
+    )
+    spoil(service)
+    service.ask(COUNT, key="another")
+    assert service.account("ann").balance.common == TENTH
+    assert service.sound()
+
+
+def test_data_that_vanish_before_a_second_attempt_give_nothing_back(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first attempt vanished, and nobody knows whether it had read."""
+    clock = LedgerClock(monkeypatch)
+    spoil(service, SystemExitLike())
+    with pytest.raises(SystemExitLike):
+        service.ask(COUNT, key="k")
+    clock.jump(61)  # its lease is over
+    spoil(service, EngineUnavailable("gone"))
+    with pytest.raises(QuestionForfeited):
+        service.ask(COUNT, key="k")
+    assert service.account("ann").balance.common == TENTH
+
+
+class SystemExitLike(BaseException):
+    """What a worker that vanishes leaves behind: nothing is settled."""
+
+
+def test_a_worker_that_vanished_is_followed_by_two_more_and_no_third(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = LedgerClock(monkeypatch)
+    spoiled = spoil(service, SystemExitLike())
+    for _ in range(3):
+        with pytest.raises(SystemExitLike):
+            service.ask(COUNT, key="k")
+        clock.jump(61)
+    spoil(service)
+    with pytest.raises(QuestionForfeited):
+        service.ask(COUNT, key="k")
+    assert spoiled.asked == 3
+    assert service.account("ann").balance.common == TENTH
+
+
+def test_while_an_attempt_runs_its_key_is_told_to_wait(service: Service) -> None:
+    spoil(service, SystemExitLike())
+    with pytest.raises(SystemExitLike):
+        service.ask(COUNT, key="k")
+    with pytest.raises(StillRunning) as caught:
+        service.ask(COUNT, key="k")
+    assert 0 < caught.value.retry_after_seconds <= 60
+
+
+def test_a_worker_that_slept_past_its_lease_tells_what_the_next_one_stored(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, go_on = LedgerClock(monkeypatch), Event()
+    spoiled = spoil(service, go_on)
+    # While it is silent it is not kept alive.
+    monkeypatch.setattr(ask_query, "LongRun", lambda steps, limit, **_: LongRun(steps, limit))
+
+    async def ask() -> Any:
+        return await service.answer_query(service.asked(body(COUNT), key="k"))
+
+    async def taken_over() -> Any:
+        for _ in range(10):  # its lease may have been renewed once just now
+            clock.jump(61)
+            with suppress(StillRunning):
+                return await ask()
+        raise AssertionError("what is silent is kept alive")
+
+    async def both() -> list[Any]:
+        first = asyncio.ensure_future(ask())
+        try:
+            async with asyncio.timeout(60):
+                while not spoiled.asked:
+                    await asyncio.sleep(0.01)
+            second = await taken_over()
+        finally:
+            go_on.set()
+        return [await first, second]
+
+    slow, quick = asyncio.run(both())
+    assert spoiled.asked == 2
+    assert slow.text == quick.text
+    assert service.account("ann").balance.common == TENTH
+    assert service.sound()
+
+
+def test_a_change_of_people_while_asking_is_planned_again(service: Service) -> None:
+    service.ask(COUNT)
+    service.stores.people.create("admin", "Zoe", Role.VIEWER, None, None, "")
+    assert not service.ask(COUNT, fresh=True).replayed
+
+
+def test_a_revoked_key_stops_the_next_question(service: Service) -> None:
+    service.ask(COUNT)
+    (key,) = service.stores.people.keys(service.ann.analyst_id)
+    service.stores.people.revoke_key("admin", key.id, None)
+    with pytest.raises(NotAuthenticated):
+        service.ask(COUNT, fresh=True)
+    assert service.account("ann").balance.common == TENTH
+
+
+def test_a_closed_dataset_answers_nothing_new_from_the_next_question_on(service: Service) -> None:
+    first = service.ask(COUNT, key="k")
+    service.stores.datasets.alter("admin", "people", description=None, closed=True, reason=None)
+    with pytest.raises(DatasetClosed):
+        service.ask(COUNT, fresh=True)
+    assert service.ask(COUNT, key="k").text == first.text
+    assert service.ask(COUNT).text == first.text

@@ -1,0 +1,380 @@
+"""Runs of many steps: kept alive while they move, ended when they may not go on."""
+
+import asyncio
+import json
+import threading
+import time
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import replace
+from decimal import Decimal
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typing_extensions import override
+
+from app.actions.asking import leased_run
+from app.actions.asking.charge import Reply
+from app.actions.asking.leased_run import LongRun, kept_alive
+from app.data.card import Dataset
+from app.engines.files.duckdb import DuckDBEngine
+from app.errors import EngineFailed, QuestionForfeited, StillRunning, StoreUnavailable
+from app.ledger.account import EVERYBODY, Account
+from app.ledger.orders import Charged, Noted, Order, Outcome, ProgressOrder
+from app.ledger.records import Asked
+from app.queries.tally import Matrix, Records
+from tests.actions.clock import LedgerClock
+from tests.actions.service import Service, service_in
+from tests.server import wait_until
+
+QUESTION: dict[str, Any] = {
+    "dataset": "people",
+    "query": {"kind": "logistic_regression", "outcome": "member", "features": ["age"]},
+    "privacy": {"rho": "0.1"},
+}
+LEASE_SECONDS = 60.0
+WAIT_SECONDS = 30  # until a test has failed
+
+
+# The run by itself
+
+
+def test_a_run_is_ended_where_it_next_says_how_far_it_is() -> None:
+    run = LongRun(10, limit_seconds=60)
+    assert run.is_alive(run.moves)
+    run.reached(0)
+    run.reached(3)
+    assert (run.step, run.is_alive(run.moves)) == (3, False)
+    run.end()
+    with pytest.raises(EngineFailed):
+        run.reached(4)
+    assert run.step == 3
+
+
+def test_a_run_that_lasts_too_long_is_ended() -> None:
+    run = LongRun(10, limit_seconds=0.05)
+    time.sleep(0.1)
+    run.reached(0)  # waiting does not count
+    time.sleep(0.1)
+    with pytest.raises(EngineFailed):
+        run.reached(1)
+
+
+class Listening:
+    """A ledger that hears of progress."""
+
+    def __init__(self, outcome: Callable[[int], Noted]) -> None:
+        self.heard: list[ProgressOrder] = []
+        self._outcome = outcome
+
+    def has_heard(self, times: int) -> bool:
+        return len(self.heard) >= times
+
+    async def submit(self, order: Order) -> Outcome:
+        assert isinstance(order, ProgressOrder)
+        self.heard.append(order)
+        return self._outcome(len(self.heard))
+
+    async def accounts(self, book_id: str, holders: list[str]) -> dict[str, Account]:
+        raise NotImplementedError
+
+    async def answered(self, reuse_key: str) -> bool:
+        raise NotImplementedError
+
+
+CHARGE = Charged("q_1", 2, "v_1", "{}")
+
+
+class Watched(LongRun):
+    """Counts how often somebody looked whether it is alive."""
+
+    looks = 0
+
+    @override
+    def is_alive(self, moves_seen: int) -> bool:
+        self.looks += 1
+        return super().is_alive(moves_seen)
+
+
+def run_with(ledger: Listening, work: Callable[[Watched], Coroutine[Any, Any, None]]) -> LongRun:
+    run = Watched(10, limit_seconds=600)
+
+    async def main() -> None:
+        async with asyncio.timeout(60), kept_alive(run, ledger, CHARGE, 0.06):
+            await work(run)
+
+    asyncio.run(main())
+    return run
+
+
+async def until(true: Callable[[], bool]) -> None:
+    """The time limit of the caller ends it."""
+    while not true():
+        await asyncio.sleep(0.005)
+
+
+def test_a_run_that_moves_is_renewed_and_one_that_hangs_is_not() -> None:
+    ledger = Listening(lambda _: Noted(held=True))
+
+    async def moves_and_hangs(run: Watched) -> None:
+        await until(partial(ledger.has_heard, 3))  # while it waits for a thread
+        for step in range(5):
+            moved = len(ledger.heard)
+            run.reached(step)
+            await until(partial(ledger.has_heard, moved + 1))
+        moved, looked = len(ledger.heard), run.looks
+        await until(lambda: run.looks >= looked + 5)
+        assert len(ledger.heard) <= moved + 1
+
+    run = run_with(ledger, moves_and_hangs)
+    assert {(o.charge_id, o.attempt, o.steps) for o in ledger.heard} == {("q_1", 2, 10)}
+    steps = [order.step for order in ledger.heard if order.step is not None]
+    assert steps == sorted(steps)
+    assert max(steps) == 4
+    with pytest.raises(EngineFailed):
+        run.reached(5)  # nobody awaits it any more
+
+
+def test_a_run_that_is_done_is_renewed_until_the_end_of_its_slot() -> None:
+    """Otherwise its lease ends before its answer is stored, and another attempt draws again."""
+    run = LongRun(10, limit_seconds=60)
+    run.reached(9)
+    assert not run.is_alive(run.moves)
+    run.done = True
+    assert run.is_alive(run.moves)
+
+
+def test_a_run_that_was_taken_over_is_ended() -> None:
+    ledger = Listening(lambda number: Noted(held=number < 2))
+
+    async def goes_on(run: LongRun) -> None:
+        while True:
+            run.reached(run.step + 1)
+            await asyncio.sleep(0.02)
+
+    with pytest.raises(EngineFailed):
+        run_with(ledger, goes_on)
+    assert len(ledger.heard) == 2
+
+
+def test_a_ledger_that_is_away_for_a_while_ends_nothing() -> None:
+    def away(number: int) -> Noted:
+        if number < 4:
+            raise StoreUnavailable("away")
+        return Noted(held=True)
+
+    ledger = Listening(away)
+
+    async def goes_on(run: LongRun) -> None:
+        while len(ledger.heard) <= 4:
+            run.reached(run.step)
+            await asyncio.sleep(0.005)
+
+    run_with(ledger, goes_on)
+
+
+# With a real ledger and engine
+
+
+class Slow(DuckDBEngine):
+    """Counts its batches; each takes a while, or waits until it may go on."""
+
+    batches = 0
+    seconds = 0.0
+    gate: threading.Semaphore | None = None
+
+    @override
+    def records(self, dataset: Dataset, wanted: Records) -> Iterable[Matrix]:
+        return _Slowly(super().records(dataset, wanted), self)
+
+    def close_gate(self) -> None:
+        self.gate = threading.Semaphore(0)
+
+    def let_go(self, batches: int) -> None:
+        assert self.gate is not None
+        self.gate.release(batches)
+
+
+class _Slowly:
+    def __init__(self, rows: Iterable[Matrix], engine: Slow) -> None:
+        self._rows, self._engine = rows, engine
+
+    def __iter__(self) -> Iterator[Matrix]:
+        engine = self._engine
+        for batch in self._rows:
+            gate = engine.gate
+            engine.batches += 1
+            if gate is not None:
+                assert gate.acquire(timeout=WAIT_SECONDS)
+            time.sleep(engine.seconds)
+            yield batch
+
+
+@pytest.fixture
+def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
+    """Its leases last far longer than any step, on a clock that jumps."""
+    monkeypatch.setattr(leased_run, "LOOK_SECONDS", 0.02)
+    with service_in(tmp_path, lease_seconds=LEASE_SECONDS) as made:
+        for holder in (EVERYBODY, "ann"):
+            made.grant(holder, "10", delta=Decimal("1e-6"), currency="zcdp")
+        settings = {"home": tmp_path, "data_roots": (tmp_path / "data",)}
+        made.stores.engines._loaded["duckdb"] = Slow(**settings)  # type: ignore[arg-type]
+        yield made
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> LedgerClock:
+    return LedgerClock(monkeypatch)
+
+
+def slow_engine(service: Service) -> Slow:
+    engine = service.stores.engines.engine("duckdb")
+    assert isinstance(engine, Slow)
+    return engine
+
+
+def asked(service: Service) -> list[Asked]:
+    return service.stores.history.asked(analyst_id=None, after=None, limit=10)
+
+
+def question(steps: int) -> dict[str, Any]:
+    return QUESTION | {"mechanism": {"kind": "noisy_gradient_descent", "steps": steps}}
+
+
+@contextmanager
+def serving() -> Iterator[asyncio.AbstractEventLoop]:
+    """An event loop of its own, as a server has."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    try:
+        yield loop
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+def submit(
+    service: Service, loop: asyncio.AbstractEventLoop, body: dict[str, Any], key: str
+) -> Future[Reply]:
+    return asyncio.run_coroutine_threadsafe(service.reply(body, key=key), loop)
+
+
+def test_a_run_longer_than_its_lease_is_not_taken_over_and_tells_its_steps(
+    service: Service, clock: LedgerClock
+) -> None:
+    engine = slow_engine(service)
+    engine.close_gate()
+
+    def shown() -> tuple[int, int]:
+        return next((each.progress for each in asked(service) if each.progress), (0, 30))
+
+    with serving() as loop:
+        running = submit(service, loop, question(30), "k")
+        seen: list[tuple[int, int]] = [(0, 30)]
+        try:
+            for _ in range(5):
+                clock.jump(LEASE_SECONDS / 2)
+                engine.let_go(4)  # further than the next tenth of all steps
+                wait_until(lambda: shown() > seen[-1], WAIT_SECONDS, "it does not move")
+                seen.append(shown())
+                again = submit(service, loop, question(30), "k")
+                assert isinstance(again.exception(WAIT_SECONDS), StillRunning)
+        finally:
+            engine.let_go(1000)
+        reply = running.result(WAIT_SECONDS)
+    answer = json.loads(reply.text)
+    assert answer["status"] == "answered"
+    assert [item["term"] for item in answer["value"]["coefficients"]] == ["(intercept)", "age"]
+    steps = [step for step, _ in seen]
+    assert {of for _, of in seen} == {30}
+    assert steps == sorted(steps)
+    assert steps[-1] < 30
+    (only,) = asked(service)
+    assert only.answer == reply.text
+    assert service.sound()
+
+
+def test_a_run_whose_attempt_was_taken_over_stops_and_tells_what_the_other_stored(
+    service: Service, clock: LedgerClock
+) -> None:
+    """The first one hangs for longer than its lease, in the middle of a step."""
+    engine = slow_engine(service)
+    engine.close_gate()
+    gate = engine.gate
+    assert gate is not None
+    with serving() as loop:
+        first = submit(service, loop, question(2), "k")
+        wait_until(lambda: engine.batches == 1, WAIT_SECONDS, "the first does not read")
+        engine.gate = None  # for others
+        try:
+            second = taken_over(service, loop, clock)
+        finally:
+            gate.release(1000)
+        assert first.result(WAIT_SECONDS).text == second.text
+    (only,) = asked(service)
+    assert only.answer == second.text
+    assert service.sound()
+
+
+def taken_over(service: Service, loop: asyncio.AbstractEventLoop, clock: LedgerClock) -> Reply:
+    """By another attempt. The last move of the first may have been renewed just now, and then its
+    lease has to end once more."""
+    for _ in range(10):
+        clock.jump(LEASE_SECONDS + 1)
+        again = submit(service, loop, question(2), "k")
+        if not isinstance(again.exception(WAIT_SECONDS), StillRunning):
+            return again.result()
+    raise AssertionError("what hangs is kept alive")
+
+
+def test_a_run_that_lasts_too_long_is_forfeited_and_stays_charged(service: Service) -> None:
+    slow_engine(service).seconds = 0.05
+    service.answer_query.limits = replace(service.answer_query.limits, learning_seconds=0.1)
+    with pytest.raises(QuestionForfeited):
+        asyncio.run(service.answer_query(service.asked(question(100), key="k")))
+    (only,) = asked(service)
+    assert only.state == "forfeited"
+    assert service.account("ann").balance.common[2] > 0
+
+
+def test_a_server_that_is_told_to_stop_ends_its_runs_and_leaves_the_charges_to_be_taken_over(
+    service: Service,
+) -> None:
+    """A request that is cancelled alone ends nothing: its caller may come back for the answer."""
+    engine = slow_engine(service)
+    engine.close_gate()
+
+    async def stopped() -> None:
+        task = asyncio.create_task(service.answer_query(service.asked(question(500), key="k")))
+        async with asyncio.timeout(WAIT_SECONDS):
+            await until(lambda: engine.batches == 1)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            engine.let_go(1)
+            await until(lambda: engine.batches == 2)
+        await service.answer_query.background.stop()
+
+    try:
+        asyncio.run(stopped())
+    finally:
+        engine.let_go(1000)
+    for pool in service.slots.pools:
+        pool.shutdown(wait=True)  # it would go on for 500 steps
+    assert engine.batches == 2
+    (only,) = asked(service)
+    assert only.state == "charged"
+
+
+def test_rows_that_are_few_are_learned_from_all_the_same(service: Service) -> None:
+    engine = slow_engine(service)
+    reply = asyncio.run(service.answer_query(service.asked(question(5), key="k")))
+    values = [item["value"] for item in json.loads(reply.text)["value"]["coefficients"]]
+    assert np.all(np.isfinite(values))
+    assert engine.batches == 5

@@ -1,0 +1,152 @@
+"""What an analyst has paid to have read is answered by one commit; everything else by two."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typing_extensions import override
+
+from app.actions.asking.ask_query import DrawnOnce
+from app.errors import EngineFailed, QuestionForfeited
+from app.ledger.orders import Charged, ChargeOrder, Order, Outcome
+from app.mechanisms.sampling.system import SystemNoise
+from tests.actions.asking.test_ask_query import COUNT, TENTH
+from tests.actions.service import Service, body
+
+MODE = {"kind": "mode", "column": "city"}
+GROUPS = {"kind": "count", "group_by": ["city"]}
+
+
+class Watched:
+    """The real ledger; keeps the orders."""
+
+    def __init__(self, service: Service) -> None:
+        self._real = service.writer
+        self.orders: list[Order] = []
+
+    async def submit(self, order: Order) -> Outcome:
+        self.orders.append(order)
+        return await self._real.submit(order)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+    def commits(self) -> list[str]:
+        """What was ordered since the last look."""
+        seen, self.orders = self.orders, []
+        return [
+            "at once" if isinstance(o, ChargeOrder) and o.at_once else type(o).__name__
+            for o in seen
+        ]
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    made = Service(tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def ledger(service: Service) -> Watched:
+    made = Watched(service)
+    service.answer_query.ledger = made
+    return made
+
+
+TWO = ["ChargeOrder", "RecordOrder"]
+
+
+@pytest.mark.parametrize("query", [COUNT, GROUPS, {"kind": "mean", "column": "age"}])
+def test_the_first_asking_is_two_commits_and_the_next_is_one(
+    service: Service, ledger: Watched, query: dict[str, Any]
+) -> None:
+    first = service.ask(query)
+    assert ledger.commits() == TWO
+    second = service.ask(query, fresh=True)
+    assert ledger.commits() == ["at once"]
+    assert first.text != second.text
+    assert service.account("ann").balance.common[0] == 2 * TENTH[0]
+    assert service.sound()
+
+
+def test_a_choice_looks_at_the_data_and_so_takes_two_commits(
+    service: Service, ledger: Watched
+) -> None:
+    for _ in range(2):
+        service.ask(MODE, fresh=True)
+        assert ledger.commits() == TWO
+
+
+def test_what_one_analyst_had_read_is_not_at_hand_for_another(
+    service: Service, ledger: Watched
+) -> None:
+    service.ask(COUNT)
+    other = service.person("Bob", service.ann.role)
+    service.grant("bob", "1")
+    ledger.commits()
+    asked = service.asked(body(COUNT, fresh=True), token=other)
+    asyncio.run(service.answer_query(asked))
+    assert ledger.commits() == TWO
+
+
+def test_who_does_not_wait_is_told_of_the_charge_first(service: Service, ledger: Watched) -> None:
+    service.ask(COUNT)
+    ledger.commits()
+
+    async def impatient() -> None:
+        await service.answer_query(service.asked(body(COUNT, fresh=True)), 0.0)
+        await service.answer_query.background.stop()
+
+    asyncio.run(impatient())
+    assert ledger.commits()[0] == "ChargeOrder"
+
+
+def test_noise_that_fails_forfeits_and_the_same_key_says_so_again(
+    service: Service, ledger: Watched
+) -> None:
+    service.ask(COUNT)
+
+    class NoNoise(SystemNoise):
+        @override
+        def discrete_laplace(self, scale: float, size: int) -> list[int]:
+            raise ArithmeticError("the sampler failed")
+
+    service.answer_query.noise = NoNoise()
+    ledger.commits()
+    for _ in range(2):
+        with pytest.raises(QuestionForfeited):
+            service.ask(COUNT, key="k", fresh=True)
+    assert ledger.commits() == ["at once", "at once"]
+    assert service.account("ann").balance.common[0] == 2 * TENTH[0]
+    assert service.sound()
+
+
+def test_however_often_a_batch_is_tried_the_noise_is_drawn_once() -> None:
+    class Counted:
+        mechanism_text = "{}"
+
+        def __init__(self, *, fails: bool) -> None:
+            self.draws = 0
+            self._fails = fails
+
+        def answer(self, exact: object, noise: object) -> dict[str, Any]:
+            self.draws += 1
+            if self._fails:
+                raise ArithmeticError
+            return {"value": self.draws, "interval": None}
+
+    charge = Charged("q_1", 1, "v", '{"charged":1}')
+    fair = Counted(fails=False)
+    once = DrawnOnce(fair, ((1,),), SystemNoise())  # type: ignore[arg-type]
+    assert once(charge) == once(charge)
+    assert fair.draws == 1
+    unfair = Counted(fails=True)
+    never = DrawnOnce(unfair, ((1,),), SystemNoise())  # type: ignore[arg-type]
+    with pytest.raises(ArithmeticError):
+        never(charge)
+    with pytest.raises(EngineFailed):
+        never(charge)
+    assert unfair.draws == 1

@@ -1,0 +1,88 @@
+"""Who waits for data to be prepared, and where."""
+
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from app.actions.asking.readiness import Readiness
+from app.errors import DatasetClosed, SourceChanged
+from tests.actions.service import Service, service_in
+
+
+def slow(service: Service, monkeypatch: pytest.MonkeyPatch) -> tuple[threading.Event, list[str]]:
+    """The real engine, whose `prepare` waits for a sign; who has come to it."""
+    engine: Any = service.stores.engines.engine("duckdb")
+    sign, came, real = threading.Event(), [], engine.prepare
+
+    def prepare(dataset: Any) -> None:
+        came.append(dataset.name)
+        assert sign.wait(30)
+        real(dataset)
+
+    monkeypatch.setattr(engine, "prepare", prepare)
+    return sign, came
+
+
+def test_one_thread_is_enough_for_all_who_wait_for_the_same_data(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else questions about other data would wait for a thread."""
+    with service_in(tmp_path) as service:
+        sign, came = slow(service, monkeypatch)
+
+        async def run() -> None:
+            with ThreadPoolExecutor(2) as threads:
+                readiness = Readiness(service.stores.engines, threads)
+                waiting = [
+                    asyncio.create_task(readiness.why_not(service.dataset)) for _ in range(20)
+                ]
+                while not came:
+                    await asyncio.sleep(0.01)
+                free = asyncio.get_running_loop().run_in_executor(threads, lambda: "free")
+                try:
+                    assert await asyncio.wait_for(free, 20) == "free"
+                    assert came == ["people"]
+                finally:
+                    sign.set()  # else the threads would be waited for
+                assert await asyncio.gather(*waiting) == [None] * 20
+
+        asyncio.run(run())
+
+
+def test_each_who_waited_is_told_of_a_change(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with service_in(tmp_path) as service:
+        service.file.write_text("age\n1\n")
+        sign, _ = slow(service, monkeypatch)
+        sign.set()
+
+        async def run() -> None:
+            with ThreadPoolExecutor(2) as threads:
+                readiness = Readiness(service.stores.engines, threads)
+                asked = (readiness.why_not(service.dataset) for _ in range(5))
+                found = await asyncio.gather(*asked)
+                assert [type(each) for each in found] == [SourceChanged] * 5
+
+        asyncio.run(run())
+
+
+def test_of_a_closed_dataset_nothing_is_looked_at(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with service_in(tmp_path) as service:
+        _, came = slow(service, monkeypatch)
+        closed = service.stores.datasets.alter(
+            "admin", "people", description=None, closed=True, reason=None
+        )
+
+        async def run() -> None:
+            with ThreadPoolExecutor(1) as threads:
+                readiness = Readiness(service.stores.engines, threads)
+                assert isinstance(await readiness.why_not(closed), DatasetClosed)
+
+        asyncio.run(run())
+        assert came == []

@@ -1,0 +1,60 @@
+"""Work that outlives its request ends by itself or with the server, and tells nothing of data."""
+
+import asyncio
+import logging
+
+import pytest
+
+from app.actions.scheduling.background import Background
+from app.errors import QuestionForfeited
+
+
+async def fails(error: Exception) -> None:
+    raise error
+
+
+def test_work_goes_on_when_whoever_waits_for_it_is_cancelled() -> None:
+    async def main() -> None:
+        background = Background()
+        go_on = asyncio.Event()
+        work = background.start(go_on.wait(), "a_1")
+        waiting = asyncio.create_task(asyncio.wait([work]))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        assert len(background) == 1
+        go_on.set()
+        assert await work
+        await asyncio.sleep(0)
+        assert len(background) == 0
+
+    asyncio.run(main())
+
+
+def test_a_server_that_stops_cancels_what_is_not_done() -> None:
+    async def main() -> None:
+        background = Background()
+        work = background.start(asyncio.sleep(60), "a_1")
+        await background.stop()
+        assert work.cancelled()
+        assert len(background) == 0
+
+    asyncio.run(main())
+
+
+def test_of_a_failure_that_nobody_awaits_only_the_kind_is_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def main() -> None:
+        background = Background()
+        background.start(fails(QuestionForfeited("as it should be")), "a_1")
+        background.start(fails(ValueError("SECRET-4711")), "a_1")
+        while len(background):
+            await asyncio.sleep(0)
+
+    with caplog.at_level(logging.DEBUG):
+        asyncio.run(main())
+    assert caplog.messages[-1] == "unexpected ValueError"
+    assert "SECRET-4711" not in caplog.text
+    assert "QuestionForfeited" not in caplog.text

@@ -1,0 +1,359 @@
+"""Two names of one book with cells: nobody bears more than the ledger shows for their cell.
+
+Every test asks the cells under both names and adds up, for each person, the epsilon of all answers
+that their row counted in. That true loss must not pass the ledger's figure for any cell that the
+person is in.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import httpx
+import pytest
+
+from tests.conftest import Template
+from tests.server import Json, Person, World, ask, exact, made, new_key
+
+Row = dict[str, Any]
+HEADER = ("id", "sex", "side", "age")
+COLUMNS: list[Json] = [
+    {"name": "sex", "type": "category", "values": ["f", "m"]},
+    {"name": "side", "type": "category", "values": ["f", "m"]},
+    {"name": "age", "type": "integer", "low": 0, "high": 99},
+    {
+        "name": "old",
+        "type": "integer",
+        "low": 0,
+        "high": 9,
+        "derived": {"divide": [{"column": "age"}, {"value": 10}]},
+    },
+]
+BY_SEX: Json = {"column": "sex"}
+BY_OLD: Json = {"column": "old", "edges": [0, 5, 9]}
+WITHOUT = "Register this name without cells"
+
+
+def some_persons(count: int = 24) -> list[Row]:
+    """Rows that no other test has."""
+    start = int(new_key().encode().hex()[:8], 16)
+    return [
+        {
+            "id": start + i,
+            "sex": "fm"[i % 2],
+            "side": "fm"[i // 2 % 2],
+            "age": 20 + i * 3 % 60,
+        }
+        for i in range(count)
+    ]
+
+
+def moved(rows: list[Row], name: str, by: int = 7) -> list[Row]:
+    """Some persons have each other's value in one column; each column holds what it held."""
+    values = [row[name] for row in rows]
+    values[:by] = values[1:by] + values[:1]
+    return [{**row, name: value} for row, value in zip(rows, values, strict=True)]
+
+
+Cell = Callable[[Row], Any]
+SEX: dict[str, tuple[Json, Cell]] = {
+    "f": ({"column": "sex", "op": "==", "value": "f"}, lambda row: row["sex"] == "f"),
+    "m": ({"column": "sex", "op": "==", "value": "m"}, lambda row: row["sex"] == "m"),
+}
+OLD: dict[str, tuple[Json, Cell]] = {
+    "young": ({"column": "old", "op": "<", "value": 5}, lambda row: row["age"] // 10 < 5),
+    "old": ({"column": "old", "op": ">=", "value": 5}, lambda row: row["age"] // 10 >= 5),
+}
+
+
+@dataclass
+class Book:
+    """Names of one book, what each of them holds, and who bore what."""
+
+    world: World
+    cells: Json
+    parts: dict[str, tuple[Json, Cell]]  # of each cell: a filter that pins it, and who meets it
+    person: Json = field(default_factory=lambda: {"kind": "row"})
+    rows: dict[str, list[Row]] = field(default_factory=dict)
+    borne: dict[int, Decimal] = field(default_factory=dict)
+    analyst: Person | None = None
+
+    def write(self, rows: list[Row], name: str | None = None, header: Any = HEADER) -> str:
+        return self.world.write_csv([[row[each] for each in HEADER] for row in rows], header, name)
+
+    def register(
+        self, path: str, rows: list[Row], cells: Json | None, **changes: Any
+    ) -> tuple[str, httpx.Response]:
+        body: Json = {
+            "name": f"names-{new_key()[:12]}",
+            "source": {"engine": "duckdb", "path": path},
+            "person": self.person,
+            "neighbours": "add_remove",
+            "columns": COLUMNS,
+            **({} if cells is None else {"cells": cells}),
+            **changes,
+        }
+        reply = self.world.admin.post("/v1/datasets", json=body)
+        name = str(body["name"])
+        if reply.status_code == 201:
+            self.rows[name] = rows
+            if self.analyst is None:
+                self.analyst = self.world.person()
+                for holder in ("*", self.analyst.name):
+                    self.world.grant(name, holder, 100)
+        return name, reply
+
+    def ask_every_cell(self, name: str) -> None:
+        """For another price each, so that it shows if somebody was in two of them."""
+        for (where, counts), epsilon in zip(self.parts.values(), ("1", "0.25"), strict=True):
+            self.ask(name, where, counts, epsilon)
+
+    def ask(self, name: str, where: Json | None, counts: Cell, epsilon: str) -> None:
+        query: Json = {"kind": "count"} | ({} if where is None else {"where": where})
+        question = {
+            "dataset": name,
+            "query": query,
+            "privacy": {"epsilon": epsilon},
+            "fresh": True,
+        }
+        assert self.analyst is not None
+        made(ask(self.world.client(self.analyst), question, new_key()))
+        for row in self.rows[name]:
+            if counts(row):
+                self.borne[row["id"]] = self.borne.get(row["id"], Decimal(0)) + Decimal(epsilon)
+
+    def must_hold(self, *celled: str) -> None:
+        """The ledger's claim of each cell, against everybody who is in it under any such name."""
+        assert self.analyst is not None
+        for holder in ("*", self.analyst.name):
+            lines = self.world.budget(celled[0], holder)["cells"]
+            claims = dict(zip(self.parts, [exact(line["spent"]) for line in lines], strict=False))
+            for name in celled:
+                for row in self.rows[name]:
+                    for cell, (_, counts) in self.parts.items():
+                        if counts(row):
+                            assert self.borne.get(row["id"], Decimal(0)) <= claims[cell]
+        self.world.must_be_sound()
+
+    def must_refuse_cells(self, first: str, path: str, rows: list[Row], **changes: Any) -> None:
+        """A second name is refused with cells, with a reason; without cells it joins the book and
+        the ledger's claims hold."""
+        cells = changes.pop("cells", self.cells)
+        _, refused = self.register(path, rows, cells, **changes)
+        assert refused.status_code == 409, refused.text
+        assert WITHOUT in refused.json()["detail"]
+        changes.pop("columns", None)
+        second, joined = self.register(path, rows, None, **changes)
+        made(joined)
+        assert self.world.spent(second, "*") == self.world.spent(first, "*"), "one book"
+        self.ask_every_cell(second)
+        self.must_hold(first)
+
+
+def book_with(world: World, cells: Json = BY_SEX, **more: Any) -> tuple[Book, str, str, list[Row]]:
+    """A book, its first name with cells, that name's path, and its rows; each cell was asked."""
+    book = Book(world, cells, SEX if cells == BY_SEX else OLD, **more)
+    rows = some_persons()
+    path = book.write(rows)
+    first, reply = book.register(path, rows, cells)
+    made(reply)
+    book.ask_every_cell(first)
+    return book, first, path, rows
+
+
+def test_the_same_file_again_has_the_same_cells(live_on_each: World) -> None:
+    book, first, path, rows = book_with(live_on_each)
+    second, reply = book.register(path, rows, BY_SEX)
+    made(reply)
+    book.ask_every_cell(second)
+    book.must_hold(first, second)
+    assert live_on_each.spent(first, "*") == 2
+
+
+@pytest.mark.parametrize("cells", [BY_SEX, BY_OLD], ids=["category", "derived"])
+def test_the_same_rows_as_parquet_or_in_another_order_have_the_same_cells(
+    live: World, cells: Json
+) -> None:
+    book, first, path, rows = book_with(live, cells)
+    names = [first]
+    for other in (
+        live.write_parquet(path),
+        live.write_parquet(path, "age, side, id, sex"),
+        book.write(rows[::-1]),
+    ):
+        name, reply = book.register(other, rows, cells)
+        made(reply)
+        book.ask_every_cell(name)
+        names.append(name)
+    book.must_hold(*names)
+    assert live.spent(first, "*") == 4
+
+
+@pytest.mark.parametrize("cells", [BY_SEX, BY_OLD], ids=["category", "derived"])
+def test_a_file_that_changed_under_its_path_has_no_cells_of_the_old_one(
+    live_on_each: World, cells: Json
+) -> None:
+    """Seven persons moved to another cell. They bore epsilon 2 where the ledger said 1."""
+    book, first, path, rows = book_with(live_on_each, cells)
+    after = moved(rows, "sex" if cells == BY_SEX else "age")
+    book.write(after, path)
+    refresh = live_on_each.admin.patch(f"/v1/datasets/{first}", json={"refresh": True})
+    assert refresh.status_code in (409, 422)
+    book.must_refuse_cells(first, path, after)
+
+
+def test_swapped_headers_are_not_the_same_cells(live_on_each: World) -> None:
+    book, first, _, rows = book_with(live_on_each)
+    swapped = [{**row, "sex": row["side"], "side": row["sex"]} for row in rows]
+    path = book.write(rows, header=("id", "side", "sex", "age"))
+    book.must_refuse_cells(first, path, swapped)
+
+
+@pytest.mark.parametrize("column", HEADER)
+def test_a_column_whose_values_moved_to_other_rows_is_seen(live: World, column: str) -> None:
+    """Also one that is on no card: it may be what tells the persons apart."""
+    book, first, _, rows = book_with(live)
+    after = moved(rows, column)
+    copied = book.write(after)
+    book.must_refuse_cells(first, copied, after)
+    again = live.write_parquet(copied)
+    _, refused = book.register(again, after, BY_SEX)
+    assert refused.status_code == 409
+
+
+def test_other_cells_are_refused_as_before(live: World) -> None:
+    book, first, path, rows = book_with(live, BY_OLD)
+    for cells in ({"column": "side"}, {"column": "old", "edges": [0, 4, 9]}):
+        _, refused = book.register(path, rows, cells)
+        assert refused.status_code == 409
+    wider = [each | ({"high": 90} if each["name"] == "age" else {}) for each in COLUMNS]
+    _, refused = book.register(path, rows, BY_OLD, columns=wider)
+    assert refused.status_code == 409, "the derived column is made of another one"
+    second, reply = book.register(path, rows, None)
+    made(reply)
+    book.ask_every_cell(second)
+    book.must_hold(first)
+
+
+def test_part_of_a_folder_is_not_the_whole_of_it(live: World) -> None:
+    book = Book(live, BY_SEX, SEX)
+    rows = some_persons()
+    folder = live.ledger.data / f"folder-{new_key()[:8]}"
+    folder.mkdir()
+    with duckdb.connect() as connection:
+        for part, some in enumerate((rows[:12], rows[12:])):
+            source = live.ledger.data / book.write(some)
+            target = folder / f"{part}.parquet"
+            connection.execute(
+                f"COPY (SELECT * FROM read_csv('{source}')) TO '{target}' (FORMAT parquet)"
+            )
+    first, reply = book.register(folder.name, rows, BY_SEX)
+    made(reply)
+    book.ask_every_cell(first)
+    book.must_refuse_cells(first, f"{folder.name}/0.parquet", rows[:12])
+
+
+def test_the_order_in_which_names_get_cells_does_not_matter(live: World) -> None:
+    """The first name has none; the second has, and is the one that a third must be like."""
+    book = Book(live, BY_SEX, SEX)
+    rows = some_persons()
+    path = book.write(rows)
+    plain, reply = book.register(path, rows, None)
+    made(reply)
+    book.ask_every_cell(plain)
+    after = moved(rows, "sex")
+    book.write(after, path)
+    celled, reply = book.register(path, after, BY_SEX)
+    made(reply)
+    book.ask_every_cell(celled)
+    book.must_hold(celled)
+    book.must_refuse_cells(celled, book.write(rows), rows)
+
+
+def test_rows_are_appended_to_one_name_with_cells_only(live_on_each: World) -> None:
+    """The same new persons, in other cells, could otherwise be appended to each name."""
+    world = live_on_each
+    book, first, path, rows = book_with(world)
+    second, reply = book.register(path, rows, BY_SEX)
+    made(reply)
+    book.ask_every_cell(second)
+    later = some_persons()
+    append = {"append": {"path": book.write(later)}}
+    for name in (first, second):
+        refused = world.admin.patch(f"/v1/datasets/{name}", json=append)
+        assert refused.status_code == 409, refused.text
+        assert "without cells" in refused.json()["detail"]
+    plain, reply = book.register(path, rows, None)
+    made(reply)
+    made(world.admin.patch(f"/v1/datasets/{plain}", json=append))
+    book.rows[plain] = rows + later
+    book.ask_every_cell(plain)
+    book.must_hold(first, second)
+
+
+def test_a_name_with_cells_that_has_grown_is_not_joined_by_another(live: World) -> None:
+    book, first, path, rows = book_with(live)
+    later = some_persons()
+    epoch = book.write(later)
+    made(live.admin.patch(f"/v1/datasets/{first}", json={"append": {"path": epoch}}))
+    book.rows[first] = rows + later
+    book.ask_every_cell(first)
+    after = moved(later, "sex")
+    for source, held in (
+        (path, rows),
+        (book.write(after), after),
+        (book.write(rows + later), rows),
+    ):
+        _, refused = book.register(source, held, BY_SEX)
+        assert refused.status_code == 409
+    book.must_refuse_cells(first, path, rows)
+
+
+def test_persons_told_apart_by_a_column_keep_their_cell(live: World) -> None:
+    """Ids of more than 62 bits, which are equal as doubles: only their texts differ."""
+    world = live
+    cells = {**BY_SEX, "one_per_person": True}
+    book = Book(world, cells, SEX, person={"kind": "column", "column": "id", "rows_max": 1})
+    rows = [{**row, "id": 2**62 + row["id"]} for row in some_persons()]
+    first, reply = book.register(book.write(rows), rows, cells)
+    made(reply)
+    book.ask_every_cell(first)
+    same, reply = book.register(world.write_parquet(book.write(rows)), rows, cells)
+    made(reply)
+    book.ask_every_cell(same)
+    book.must_hold(first, same)
+    after = moved(rows, "sex")
+    book.must_refuse_cells(first, book.write(after), after)
+
+
+BELIEVES_EVERY_SECOND_NAME = """
+import app.store.datasets.fingerprints
+app.store.datasets.fingerprints.must_hold_the_same_rows = lambda *_: None
+"""
+
+
+def test_the_planted_bug_makes_somebody_bear_more_than_the_ledger_shows(
+    peopled: Template, tmp_path: Path
+) -> None:
+    """Both attacks that were seen, on a server that lets every second name in."""
+    world = peopled("sqlite", tmp_path / "ledger")
+    world.serve(sabotage=BELIEVES_EVERY_SECOND_NAME)
+    try:
+        for attack in ("moved", "swapped"):
+            book, first, path, rows = book_with(world)
+            if attack == "moved":
+                after = moved(rows, "sex")
+                book.write(after, path)
+            else:
+                after = [{**row, "sex": row["side"], "side": row["sex"]} for row in rows]
+                path = book.write(rows, header=("id", "side", "sex", "age"))
+            second, reply = book.register(path, after, BY_SEX)
+            made(reply)
+            book.ask_every_cell(second)
+            with pytest.raises(AssertionError, match="borne"):
+                book.must_hold(first, second)
+    finally:
+        world.ledger.stop()

@@ -1,0 +1,196 @@
+"""One caller cannot hold up the others: bodies, lists, sockets, and turns among analysts."""
+
+import contextlib
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.end_to_end.time.questions import predicates
+from tests.server import World, ask, count, made, new_key, wait_until
+
+LARGE = "[" + "[]," * 200_000 + "[]]"
+LATER = "respond-async"
+
+
+# Bodies
+
+
+@pytest.mark.parametrize("path", ["/v1/queries", "/v1/queries/preview", "/v1/accounting/compose"])
+def test_who_has_no_grant_sends_no_large_body(live: World, path: str) -> None:
+    """Not parsed at all: neither a viewer's nor that of an analyst without a budget."""
+    for role in ("viewer", "analyst"):
+        client = live.client(live.person(role=role))
+        for sent in (LARGE.encode(), iter([LARGE.encode()])):  # with its length, and without
+            reply = client.post(path, content=sent)
+            assert reply.status_code == 413, reply.text
+            assert "65536" in reply.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        '{"kind":"workload","predicates":%s}',
+        '{"kind":"median","column":"income","candidates":%s}',
+        '{"kind":"count","where":{"all":%s}}',
+        '{"kind":"count","where":{"column":"age","op":"in","value":%s}}',
+        '{"kind":"count","group_by":%s}',
+        '{"kind":"histogram","column":"income","edges":%s}',
+    ],
+)
+def test_a_list_of_many_bad_items_has_one_error(live: World, query: str) -> None:
+    person = live.person()
+    dataset = live.open_dataset(person)
+    body = f'{{"dataset":"{dataset}","privacy":{{"epsilon":1}},"query":{query % LARGE}}}'
+    reply = live.client(person).post("/v1/queries", content=body.encode())
+    assert reply.status_code == 422, reply.text
+    assert len(reply.json()["errors"]) <= 3  # those of one item, which may be of several types
+
+
+def test_a_body_of_too_many_values_is_not_parsed(live: World) -> None:
+    person = live.person()
+    live.open_dataset(person)
+    sent = "[" + "[]," * 300_000 + "[]]"
+    reply = live.client(person).post("/v1/queries", content=sent.encode())
+    assert (reply.status_code, "250000 values" in reply.text) == (413, True)
+
+
+def test_a_list_of_previews_is_bounded_before_it_is_begun(live: World) -> None:
+    person = live.person()
+    dataset = live.open_dataset(person)
+    candidates = {"low": 0, "high": 200_000, "count": 100_000}
+    one = count(dataset) | {
+        "query": {"kind": "median", "column": "income", "candidates": candidates}
+    }
+    reply = live.client(person).post("/v1/queries/preview", json=[one] * 100)
+    assert reply.status_code == 422
+    assert "1000000" in reply.json()["detail"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak of memory is read from /proc")
+def test_the_largest_single_requests_leave_the_server_below_a_gigabyte(world: World) -> None:
+    world.serve(BURSAR_RELEASE_GRID_MS="0")
+    person = world.person()
+    dataset = world.open_dataset(person, epsilon=100, total=100)
+    client = world.client(person)
+    edges = [2 * i for i in range(100_001)]
+    grid = {"low": 0, "high": 200_000, "count": 100_000}
+    median = {"kind": "median", "column": "income", "candidates": grid}
+    histogram = {"kind": "histogram", "column": "income", "edges": edges}
+    for query in (median, histogram):
+        made(ask(client, count(dataset) | {"query": query}, new_key()))
+    previews = [count(dataset, 1 + number / 100) | {"query": median} for number in range(9)]
+    made(client.post("/v1/queries/preview", json=previews))
+    status = Path(f"/proc/{world.server.process.pid}/status").read_text()
+    peak_kilobytes = int(status.split("VmHWM:")[1].split()[0])
+    assert peak_kilobytes < 1_000_000
+
+
+# Turns
+
+
+HELD = """
+import pathlib, time
+from app.mechanisms.noise.workload import LinearRelease
+read = LinearRelease.read
+def held(self, data):
+    while not pathlib.Path({path!r}).exists():
+        time.sleep(0.01)
+    return read(self, data)
+LinearRelease.read = held
+"""
+
+
+@pytest.mark.parametrize("grid", ["100", "0"])
+def test_others_are_answered_while_all_of_one_analysts_questions_hang(
+    world: World, grid: str
+) -> None:
+    """Sixty workloads that do not end: another's count does not wait for any of them."""
+    sign = world.ledger.folder / "go-on"
+    world.serve(BURSAR_RELEASE_GRID_MS=grid, sabotage=HELD.format(path=str(sign)))
+    busy, other = world.person(), world.person()
+    dataset = world.open_dataset(busy, other)
+    client = world.client(busy)
+    for number in range(60):
+        where = {"column": "age", "op": ">=", "value": number / 1000}
+        workload = {"kind": "workload", "predicates": predicates(3, 2, where)}
+        question = count(dataset, 0.001) | {"query": workload}
+        assert ask(client, question, new_key(), LATER).status_code == 202
+    assert ask(world.client(other), count(dataset, 0.001), new_key()).status_code == 200
+    items = made(client.get("/v1/queries?limit=100"))["items"]
+    assert [item["status"] for item in items] == ["running"] * 60
+    sign.touch()
+
+
+def test_an_analyst_has_so_many_questions_at_work_and_nothing_is_charged_beyond(
+    world: World,
+) -> None:
+    world.serve(BURSAR_RUNNING_EACH="3", fault="F5=pause:600", once=False)
+    one, other = world.person(), world.person()
+    dataset = world.open_dataset(one, other)
+    client = world.client(one)
+
+    def later(number: int) -> dict[str, object]:
+        where = {"column": "age", "op": ">=", "value": number}
+        return count(dataset, 0.25) | {"query": {"kind": "count", "where": where}}
+
+    for number in range(3):
+        assert ask(client, later(number), new_key(), LATER).status_code == 202
+    refused = ask(client, later(4), new_key(), LATER)
+    assert refused.status_code == 429
+    assert int(refused.headers["Retry-After"]) >= 1
+    assert world.spent(dataset, one.name) == Decimal("0.75")
+    assert ask(world.client(other), later(5), new_key(), LATER).status_code == 202
+    world.server.kill()
+
+
+# Sockets
+
+
+@contextlib.contextmanager
+def connected(world: World) -> Iterator[socket.socket]:
+    address = urlsplit(world.server.url)
+    with socket.create_connection((address.hostname, address.port), timeout=60) as made_one:
+        yield made_one
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"",
+        b"GET /healthz HTTP/1.1\r\nHost: x\r\n",
+        b"POST /v1/queries HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{",
+    ],
+    ids=["nothing", "half of the headers", "half of the body"],
+)
+def test_a_request_that_is_not_sent_whole_is_closed(world: World, sent: bytes) -> None:
+    """It would wait for ever: the test ends because the server closes."""
+    world.serve(BURSAR_HEADER_SECONDS="0.5", BURSAR_BODY_SECONDS="0.5")
+    with connected(world) as half:
+        half.sendall(sent)
+        while half.recv(4096):
+            pass
+    # A client that is slow to speak is closed too, and tries again.
+    wait_until(world.server._is_ready, 60, "the server is not there any more")
+
+
+def test_an_address_has_so_many_connections(world: World) -> None:
+    world.serve(BURSAR_CONNECTIONS_EACH="4", BURSAR_HEADER_SECONDS="3600")
+    with contextlib.ExitStack() as held:
+        ours = [held.enter_context(connected(world)) for _ in range(8)]
+        closed = []
+
+        def read(one: socket.socket) -> None:
+            with contextlib.suppress(OSError):
+                if one.recv(1) == b"":
+                    closed.append(one)
+
+        threads = [threading.Thread(target=read, args=(one,), daemon=True) for one in ours]
+        for thread in threads:
+            thread.start()
+        wait_until(lambda: len(closed) >= 4, 30, "nothing was closed")

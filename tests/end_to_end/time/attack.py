@@ -1,0 +1,199 @@
+"""What an attacker with a clock can do: ask about one row, alone or in bursts, and compare times.
+
+Two tables differ by one row, the only one that the filter meets. The attacker measures how long
+replies take and guesses which table it was. AUC is the probability that a random time of the table
+with the row is larger than one of the table without it: 0.5 tells nothing, 1.0 tells all.
+"""
+
+import asyncio
+import itertools
+import math
+import os
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from statistics import NormalDist
+from typing import Any, TypeVar
+
+import httpx
+
+from tests.end_to_end.time.questions import COLUMNS, HEADER, Json, large_workload, people, questions
+from tests.server import Person, World, card, made, new_key
+
+T = TypeVar("T")
+ONE = 77_777
+ROWS = 1000
+AUC_MAX = 0.6
+FALSE_ALARM = 1e-4
+EXACT_MAX = 40
+_numbers = itertools.count(1)
+
+
+def auc(ones: list[float], others: list[float]) -> float:
+    """The share of pairs in which the first is larger; ties count half."""
+    won = sum((one > other) + 0.5 * (one == other) for one in ones for other in others)
+    return won / (len(ones) * len(others))
+
+
+def is_seen(measured: float, samples: int) -> bool:
+    """Does an AUC of so many samples a side show the row? It does beyond AUC_MAX, either way from
+    one half, unless so few samples pass that by chance: the probability of a false alarm is at most
+    FALSE_ALARM for each comparison."""
+    away = abs(measured - 0.5)
+    return away > AUC_MAX - 0.5 and by_chance(away, samples) <= FALSE_ALARM
+
+
+@cache
+def by_chance(away: float, samples: int) -> float:
+    """The probability that the AUC of two equal distributions is so far from one half, or farther:
+    by counting all orders (Mann and Whitney 1947), or for many samples by the normal law."""
+    if samples > EXACT_MAX:
+        deviation = math.sqrt((2 * samples + 1) / (12 * samples * samples))
+        return 2 * NormalDist().cdf(-away / deviation)
+    counts = _orders(samples)
+    total = math.comb(2 * samples, samples)
+    least = (0.5 + away) * samples * samples - 1e-9
+    return min(1.0, 2 * sum(counts[u] for u in range(math.ceil(least), len(counts))) / total)
+
+
+def _orders(samples: int) -> list[int]:
+    """In how many orders of two times so many samples each number of pairs is won: coefficients of
+    the Gaussian binomial."""
+    counts = [1] + [0] * (samples * samples)
+    for k in range(1, samples + 1):
+        for u in range(len(counts) - 1, samples + k - 1, -1):
+            counts[u] -= counts[u - samples - k]
+        for u in range(k, len(counts)):
+            counts[u] += counts[u - k]
+    return counts
+
+
+def only_one_row() -> Json:
+    """A filter that only the row in question meets, and that nobody has asked with before."""
+    never_asked = {"column": "income", "op": ">=", "value": -next(_numbers) / 1000}
+    return {"all": [{"column": "id", "op": "==", "value": ONE}, never_asked]}
+
+
+@dataclass(frozen=True)
+class Target:
+    """A server with both tables, and an analyst who may ask of them as often as they like."""
+
+    world: World
+    analyst: Person
+    with_row: str
+    without_row: str
+
+    @property
+    def tables(self) -> tuple[str, str]:
+        return self.with_row, self.without_row
+
+
+def target(world: World) -> Target:
+    analyst = world.person()
+    names = []
+    for one in (ONE, None):
+        path = world.write_csv(people(ROWS, one=one), HEADER)
+        body = {**card(path), "columns": COLUMNS, "size": ROWS}
+        made(world.admin.post("/v1/datasets", json=body))
+        names.append(body["name"])
+        for holder in ("*", analyst.name):
+            budget = {"currency": "renyi", "epsilon": 1_000_000, "delta": 0.01}
+            made(world.admin.put(f"/v1/datasets/{body['name']}/budgets/{holder}", json=budget))
+    return Target(world, analyst, *names)
+
+
+def nobody() -> Json:
+    """A filter that no row of either table meets, and that nobody has asked with before."""
+    never_asked = {"column": "income", "op": ">=", "value": -next(_numbers) / 1000}
+    return {"all": [{"column": "id", "op": "==", "value": 0}, never_asked]}
+
+
+def asked(kind: str, dataset: str, where: Json | None = None) -> Json:
+    where = only_one_row() if where is None else where
+    body = large_workload(where) if kind == "large workload" else questions(where)[kind]
+    return {**body, "dataset": dataset, "fresh": True}
+
+
+def alone(found: Target, kind: str, samples: int) -> float:
+    """The AUC of single questions, asked of both tables in turn."""
+    client = found.world.client(found.analyst)
+    times: dict[str, list[float]] = {name: [] for name in found.tables}
+    for number in range(samples + 2):
+        for name in shuffled(found.tables):
+            question = asked(kind, name)
+            begin = time.perf_counter()
+            made(client.post("/v1/queries", json=question, headers={"Idempotency-Key": new_key()}))
+            if number >= 2:  # the first ones open files and load modules
+                times[name].append(time.perf_counter() - begin)
+    return auc(times[found.with_row], times[found.without_row])
+
+
+def bursts(found: Target, kind: str, samples: int, size: int) -> tuple[float, float]:
+    """The AUC of the mean and of the last finishing time of bursts."""
+    times: dict[str, list[tuple[float, float]]] = {name: [] for name in found.tables}
+    for number in range(samples + 1):
+        for name in shuffled(found.tables):
+            measured = asyncio.run(_burst(found, [asked(kind, name) for _ in range(size)]))
+            if number >= 1:
+                times[name].append((sum(measured) / size, max(measured)))
+    return _mean_and_last(found, times)
+
+
+def behind(found: Target, kind: str, samples: int, size: int) -> tuple[float, float]:
+    """The same for questions about nobody, asked while as many as there are lanes are answered
+    about the row: does the work of those show in the times of these?"""
+    times: dict[str, list[tuple[float, float]]] = {name: [] for name in found.tables}
+    lanes = os.cpu_count() or 1
+    for number in range(samples + 1):
+        for name in shuffled(found.tables):
+            about_the_row = [asked(kind, name) for _ in range(lanes)]
+            others = [asked(kind, name, nobody()) for _ in range(size)]
+            measured = asyncio.run(_burst(found, about_the_row + others))[lanes:]
+            if number >= 1:
+                times[name].append((sum(measured) / size, max(measured)))
+    return _mean_and_last(found, times)
+
+
+def _mean_and_last(
+    found: Target, times: dict[str, list[tuple[float, float]]]
+) -> tuple[float, float]:
+    mean, last = (
+        auc(*([time[figure] for time in times[name]] for name in found.tables)) for figure in (0, 1)
+    )
+    return mean, last
+
+
+async def _burst(found: Target, bodies: list[Json]) -> list[float]:
+    limits = httpx.Limits(max_connections=len(bodies))
+    headers = {"Authorization": f"Bearer {found.analyst.key}"}
+    async with httpx.AsyncClient(
+        base_url=found.world.server.url, headers=headers, limits=limits, timeout=120
+    ) as client:
+        await asyncio.gather(*(client.get("/healthz") for _ in bodies))  # connected before
+
+        async def one(body: Json) -> float:
+            begin = time.perf_counter()
+            key = {"Idempotency-Key": new_key()}
+            made(await client.post("/v1/queries", json=body, headers=key))
+            return time.perf_counter() - begin
+
+        return list(await asyncio.gather(*map(one, bodies)))
+
+
+def pairs(samples: int, first: Callable[[], Any], second: Callable[[], Any]) -> float:
+    """The AUC of two things that should take the same time, measured in turn."""
+    times: tuple[list[float], list[float]] = ([], [])
+    for _ in range(samples):
+        for measured, action in shuffled(((times[0], first), (times[1], second))):
+            begin = time.perf_counter()
+            action()
+            measured.append(time.perf_counter() - begin)
+    return auc(*times)
+
+
+def shuffled(two: tuple[T, T]) -> tuple[T, T]:
+    """In random order. With a fixed one, work that the server does now and then could fall in with
+    every second question, and look like a row."""
+    return two if secrets.randbits(1) else (two[1], two[0])

@@ -1,0 +1,349 @@
+"""Sources that are looked at before every question: changed, gone, moved, and back again."""
+
+import os
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from app.data.card import Dataset
+from app.engines.files import change_detection
+from app.engines.files.paths import SourceFiles
+from app.engines.files.sources import FileState, digest_and_states
+from app.errors import EngineUnavailable, SourceChanged
+from app.queries.tally import Rows, Tally
+from tests.engines.remote.tables import Room, card_of, room_in, write_csv, write_parquet
+from tests.engines.test_epochs import appended
+
+COUNT = Tally(None, (), (Rows(),))
+CARD = card_of({"name": "x", "type": "integer", "low": 0, "high": 9})
+TICK = 0.02  # the system's clock of files goes in steps, of 10 ms at most
+LONG_AGO = 10**18  # nanoseconds; the time that counts, when it was told so, cannot be set
+
+
+@pytest.fixture
+def digests(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Which sources were read, one after the other; files settle at once."""
+    read: list[str] = []
+
+    def digest(source: SourceFiles) -> tuple[str, list[FileState]]:
+        read.append(source.place.name)
+        return digest_and_states(source)
+
+    monkeypatch.setattr(change_detection, "digest_and_states", digest)
+    monkeypatch.setattr(change_detection, "SETTLED_NS", -1)
+    return read
+
+
+def some(room: Room, name: str = "t.csv", *, value: int = 1) -> str:
+    time.sleep(TICK)
+    write_csv(room.data / name, [{"x": value}])
+    return name
+
+
+def refused(room: Room, dataset: Dataset) -> bool:
+    """As `why_not` asks: at a glance, then thoroughly."""
+    if room.engine.ready(dataset):
+        return False
+    try:
+        room.engine.prepare(dataset)
+    except EngineUnavailable:
+        return True
+    return False
+
+
+def test_a_file_that_stays_is_read_once(room: Room, digests: list[str]) -> None:
+    dataset = room.prepared(some(room), CARD)
+    assert digests == ["t.csv"]
+    for _ in range(3):
+        assert room.engine.ready(dataset)
+        room.engine.prepare(dataset)
+    assert digests == ["t.csv"]
+
+
+def test_another_server_reads_it_once_too(room: Room, tmp_path: Path, digests: list[str]) -> None:
+    dataset = room.prepared(some(room), CARD)
+    with room_in(tmp_path) as other:  # the same folders
+        assert not other.engine.ready(dataset)
+        other.engine.prepare(dataset)
+        assert other.engine.ready(dataset)
+    assert digests == ["t.csv", "t.csv"]
+
+
+def overwrite(file: Path) -> None:
+    """As long as before, and its time put back."""
+    before = os.stat(file)
+    file.write_bytes(file.read_bytes().replace(b"1", b"2"))
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def lengthen(file: Path) -> None:
+    with file.open("a") as text:
+        text.write("5\n")
+
+
+def truncate(file: Path) -> None:
+    os.truncate(file, 2)
+
+
+def replace_it(file: Path) -> None:
+    new = file.with_name("new.csv")
+    write_csv(new, [{"x": 7}])
+    os.replace(new, file)
+
+
+def lead_elsewhere(file: Path) -> None:
+    write_csv(file.with_name("other.csv"), [{"x": 7}])
+    file.unlink()
+    file.symlink_to("other.csv")
+
+
+def lead_out(file: Path) -> None:
+    outside = file.parent.parent / "outside.csv"
+    shutil.move(file, outside)
+    file.symlink_to(outside)
+
+
+def remove(file: Path) -> None:
+    file.unlink()
+
+
+def make_a_folder(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+
+
+SPOILERS = [
+    overwrite, lengthen, truncate, replace_it, lead_elsewhere, lead_out, remove, make_a_folder,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("spoil", SPOILERS)
+@pytest.mark.parametrize("settled", [True, False])
+def test_a_file_that_changed_is_refused_until_it_is_what_it_was(
+    room: Room,
+    spoil: Callable[[Path], None],
+    settled: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(change_detection, "SETTLED_NS", -1 if settled else 10**15)
+    file = room.data / some(room)
+    dataset = room.prepared("t.csv", CARD)
+    assert not refused(room, dataset)
+    kept = file.read_bytes()
+    time.sleep(TICK)
+    spoil(file)
+    assert [refused(room, dataset) for _ in range(3)] == [True] * 3
+    shutil.rmtree(file) if file.is_dir() else file.unlink(missing_ok=True)
+    time.sleep(TICK)
+    file.write_bytes(kept)
+    assert [refused(room, dataset) for _ in range(3)] == [False] * 3
+    assert room.ask(dataset, COUNT) == ((1,),)
+
+
+def test_a_changed_file_is_read_once_however_often_it_is_asked_about(
+    room: Room, digests: list[str]
+) -> None:
+    dataset = room.prepared(some(room), CARD)
+    some(room, value=2)
+    for _ in range(3):
+        with pytest.raises(SourceChanged):
+            room.engine.prepare(dataset)
+    assert digests == ["t.csv"] * 2
+
+
+def test_a_file_that_was_only_touched_is_read_and_goes_on(room: Room, digests: list[str]) -> None:
+    dataset = room.prepared(some(room), CARD)
+    os.utime(room.data / "t.csv", ns=(LONG_AGO, LONG_AGO))
+    assert not room.engine.ready(dataset)
+    room.engine.prepare(dataset)
+    assert room.engine.ready(dataset)
+    assert digests == ["t.csv"] * 2
+
+
+@pytest.mark.parametrize(("seconds", "settled"), [(0.0, False), (1.9, False), (2.1, True)])
+def test_a_file_written_a_moment_ago_is_read_every_time(
+    room: Room, monkeypatch: pytest.MonkeyPatch, seconds: float, settled: bool
+) -> None:
+    """Another write within the same step of the clock would leave no trace."""
+    some(room)
+    later = os.stat(room.data / "t.csv").st_ctime_ns + int(seconds * 1e9)
+    monkeypatch.setattr(change_detection, "time", SimpleNamespace(time_ns=lambda: later))
+    dataset = room.prepared("t.csv", CARD)
+    assert room.engine.ready(dataset) == settled
+    room.engine.prepare(dataset)
+    assert room.engine.ready(dataset) == settled
+
+
+def test_a_file_in_a_root_before_its_own_is_another(tmp_path: Path, digests: list[str]) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.mkdir()
+    second.mkdir()
+    with room_in(tmp_path) as room:
+        room.engine = type(room.engine)(home=room.home, data_roots=(first, second))
+        write_csv(second / "t.csv", [{"x": 1}])
+        dataset = room.prepared("t.csv", CARD)
+        assert not refused(room, dataset)
+        write_csv(first / "t.csv", [{"x": 2}])
+        assert refused(room, dataset)
+        (first / "t.csv").unlink()
+        assert not refused(room, dataset)
+
+
+def lead_to(link: Path, name: str) -> None:
+    aside = link.with_name("aside")
+    aside.symlink_to(name)
+    os.replace(aside, link)
+
+
+@pytest.mark.parametrize("then", ["a.csv", "b.csv"])
+@pytest.mark.parametrize("first", ["a.csv", "b.csv"])
+def test_a_link_that_leads_elsewhere_for_a_moment_is_not_taken_for_the_file_read(
+    room: Room, monkeypatch: pytest.MonkeyPatch, first: str, then: str
+) -> None:
+    """Found or looked at while it led to one, read while it led to the other: of neither file
+    anything is remembered, neither that it is right nor that it is wrong."""
+    other = {"a.csv": "b.csv", "b.csv": "a.csv"}[first]
+    some(room, "a.csv")
+    some(room, "b.csv", value=2)
+    link = room.data / "t.csv"
+    link.symlink_to("a.csv")
+    dataset = room.prepared("t.csv", CARD)
+    monkeypatch.setattr(change_detection, "SETTLED_NS", -1)
+    for hooked in ("registered_sources", "digest_and_states"):
+        real = getattr(change_detection, hooked)
+        for before in (True, False):
+
+            def flipped(*given: Any, real: Any = real, before: bool = before) -> Any:
+                """Elsewhere while it is asked, or from then on until the end."""
+                lead_to(link, other if before else first)
+                result = real(*given)
+                lead_to(link, first if before else other)
+                return result
+
+            lead_to(link, first)
+            room.engine._unchanged.forget(dataset.version.id)
+            with monkeypatch.context() as hook:
+                hook.setattr(change_detection, hooked, flipped)
+                refused(room, dataset)
+            lead_to(link, then)
+            assert refused(room, dataset) == (then == "b.csv")
+
+
+@pytest.mark.parametrize("name", ["t.csv/", "t.csv/.", "t.csv//", "./t.csv", "sub//t.csv"])
+def test_however_the_file_is_named_its_change_is_seen(
+    room: Room, digests: list[str], name: str
+) -> None:
+    (room.data / "sub").mkdir()
+    written = "sub/t.csv" if name.startswith("sub") else "t.csv"
+    some(room, written)
+    dataset = room.prepared(name, CARD, version_id="v")
+    assert room.engine.ready(dataset)
+    some(room, written, value=2)
+    assert refused(room, dataset)
+    (room.data / written).unlink()
+    assert refused(room, dataset)
+
+
+def test_what_stands_in_the_place_of_a_source_has_changed_and_nothing_is_gone(
+    room: Room, digests: list[str]
+) -> None:
+    folder = folder_of(room, 3)
+    dataset = room.prepared("parts", CARD)
+    for spoil in (nest, lambda folder: (folder / "c[1].parquet").write_text("")):
+        time.sleep(TICK)
+        spoil(folder)
+        with pytest.raises(SourceChanged):
+            room.engine.prepare(dataset)
+    shutil.rmtree(folder)
+    with pytest.raises(EngineUnavailable) as gone:
+        room.engine.prepare(dataset)
+    assert not isinstance(gone.value, SourceChanged)
+
+
+def test_a_version_that_cannot_be_built_leaves_nothing(room: Room) -> None:
+    dataset = room.register(some(room), CARD)
+    some(room, value=2)
+    with pytest.raises(SourceChanged):
+        room.engine.prepare(dataset)
+    assert not [each for each in room.home.rglob("*") if each.is_file()]
+
+
+def test_a_change_of_any_epoch_is_seen(room: Room, digests: list[str]) -> None:
+    first = room.prepared(some(room, "a.csv"), CARD)
+    second = appended(room, first, some(room, "b.csv", value=2))
+    third = appended(room, second, some(room, "c.csv", value=3))
+    assert not refused(room, third)
+    kept = (room.data / "b.csv").read_bytes()
+    some(room, "b.csv", value=4)
+    assert refused(room, third)
+    assert not refused(room, first)
+    some(room, "d.csv", value=5)
+    with pytest.raises(SourceChanged):
+        room.engine.inspect_epoch(third, "d.csv")
+    time.sleep(TICK)
+    (room.data / "b.csv").write_bytes(kept)
+    assert not refused(room, third)
+
+
+def folder_of(room: Room, size: int) -> Path:
+    folder = room.data / "parts"
+    folder.mkdir()
+    for i in range(size):
+        write_parquet(folder / f"{i}.parquet", [{"x": i}], {"x": "BIGINT"})
+    return folder
+
+
+def add(folder: Path) -> None:
+    write_parquet(folder / "9.parquet", [], {"x": "BIGINT"})
+
+
+def drop(folder: Path) -> None:
+    (folder / "1.parquet").unlink()
+
+
+def rename(folder: Path) -> None:
+    (folder / "1.parquet").rename(folder / "9.parquet")
+
+
+def change(folder: Path) -> None:
+    write_parquet(folder / "1.parquet", [{"x": 7}], {"x": "BIGINT"})
+
+
+def nest(folder: Path) -> None:
+    (folder / "more").mkdir()
+
+
+@pytest.mark.parametrize("spoil", [add, drop, rename, change, nest])
+def test_a_folder_that_changed_is_refused(
+    room: Room, digests: list[str], spoil: Callable[[Path], None]
+) -> None:
+    folder = folder_of(room, 3)
+    dataset = room.prepared("parts", CARD)
+    assert room.engine.ready(dataset)
+    time.sleep(TICK)
+    spoil(folder)
+    assert refused(room, dataset)
+
+
+def test_what_does_not_count_in_a_folder_may_change(room: Room, digests: list[str]) -> None:
+    folder = folder_of(room, 3)
+    dataset = room.prepared("parts", CARD)
+    (folder / "_SUCCESS").write_text("")
+    assert not refused(room, dataset)
+    assert room.engine.ready(dataset)
+
+
+def test_many_files_are_not_looked_at_where_nobody_may_wait(
+    room: Room, digests: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder_of(room, 3)
+    dataset = room.prepared("parts", CARD)
+    monkeypatch.setattr(change_detection, "GLANCE_MAX", 3)  # with the folder itself they are more
+    assert not room.engine.ready(dataset)
+    room.engine.prepare(dataset)
+    assert digests == ["parts"]

@@ -1,0 +1,136 @@
+"""The hash of whole rows: equal for the same rows however they are stored, and for nothing else."""
+
+import datetime
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from app.data.card import Card, Source
+from tests.engines.remote.tables import Room, card_of, write_csv, write_parquet
+
+Rows = list[dict[str, Any]]
+NAMES = ("id", "sex", "side", "score", "seen", "member")
+TYPES = {
+    "id": "BIGINT",
+    "sex": "VARCHAR",
+    "side": "VARCHAR",
+    "score": "DOUBLE",
+    "seen": "DATE",
+    "member": "BOOLEAN",
+}
+COLUMNS: list[dict[str, Any]] = [
+    {"name": "sex", "type": "category", "values": ["f", "m"]},
+    {"name": "side", "type": "category", "values": ["f", "m"]},
+    {"name": "score", "type": "number", "low": 0, "high": 10},
+]
+BY_SEX = card_of(*COLUMNS, cells={"column": "sex"})
+BY_SCORE = card_of(*COLUMNS, cells={"column": "score", "edges": [0, 0.7, 10]})
+ROWS: Rows = [
+    {
+        "id": 2**62 + i,
+        "sex": "fm"[i % 2],
+        "side": "fm"[i // 2 % 2],
+        "score": [0.1 + 0.2, 1 / 3, 1e-5, 7.0, None, -0.0, 123456789.125, 2.5][i],
+        "seen": datetime.date(2020, 1, 1 + i),
+        "member": [True, False, None][i % 3],
+    }
+    for i in range(8)
+]
+
+
+def known(room: Room, rows: Rows, kind: str, card: Card, types: dict[str, str] = TYPES) -> str:
+    path = room.data / f"t.{kind}"
+    if kind == "csv":
+        write_csv(path, rows, list(types))
+    else:
+        write_parquet(path, rows, types)
+    found = room.engine.inspect(Source("duckdb", path.name), card).celled
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("card", [BY_SEX, BY_SCORE], ids=["category", "number"])
+def test_neither_format_nor_order_matters(room: Room, card: Card) -> None:
+    expected = known(room, ROWS, "csv", card)
+    assert known(room, ROWS, "parquet", card) == expected
+    columns = dict(reversed(TYPES.items()))
+    assert known(room, ROWS[::-1], "csv", card, columns) == expected
+    assert known(room, ROWS[3:] + ROWS[:3], "parquet", card, columns) == expected
+
+
+@pytest.mark.parametrize("kind", ["DOUBLE", "DECIMAL(12,3)", "VARCHAR"])
+def test_a_number_is_the_same_however_it_is_written(room: Room, kind: str) -> None:
+    columns = {"sex": "VARCHAR", "side": "VARCHAR", "score": kind}
+    expected = known(room, _scores("1", "2.5"), "csv", BY_SEX, columns)
+    assert known(room, _scores("1.0", "2.50"), "csv", BY_SEX, columns) == expected
+    assert known(room, _scores("1", "2.500"), "parquet", BY_SEX, columns) == expected
+
+
+def _scores(*scores: str) -> Rows:
+    return [{"sex": "f", "side": "m", "score": score} for score in scores]
+
+
+def exchanged(rows: Rows, name: str, one: int, other: int) -> Rows:
+    """Two rows have each other's value in one column: every column holds what it held."""
+    changed = [dict(row) for row in rows]
+    changed[one][name], changed[other][name] = rows[other][name], rows[one][name]
+    return changed
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_value_in_another_row_is_seen(room: Room, name: str) -> None:
+    for kind in ("csv", "parquet"):
+        before = room.engine.inspect(_written(room, ROWS, kind), BY_SEX)
+        after = room.engine.inspect(_written(room, exchanged(ROWS, name, 0, 7), kind), BY_SEX)
+        assert after.contents == before.contents, "each column by itself is the same"
+        assert after.celled != before.celled
+
+
+def _written(room: Room, rows: Rows, kind: str) -> Source:
+    known(room, rows, kind, BY_SEX)
+    return Source("duckdb", f"t.{kind}")
+
+
+def test_swapped_and_renamed_headers_are_seen(room: Room) -> None:
+    expected = known(room, ROWS, "csv", BY_SEX)
+    swapped = [row | {"sex": row["side"], "side": row["sex"]} for row in ROWS]
+    assert known(room, swapped, "csv", BY_SEX) != expected
+    renamed = {("number" if name == "id" else name): kind for name, kind in TYPES.items()}
+    rows = [row | {"number": row["id"]} for row in ROWS]
+    assert known(room, rows, "csv", BY_SEX, renamed) != expected
+
+
+def test_a_cell_that_an_engine_reads_otherwise_is_seen(room: Room) -> None:
+    """0.7 as a number of 32 bits lies below 0.7, and in another cell; as text both are the same."""
+    columns = {"sex": "VARCHAR", "side": "VARCHAR", "score": "FLOAT"}
+    written = known(room, _scores("0.7"), "csv", BY_SCORE, columns)
+    assert known(room, _scores("0.7"), "parquet", BY_SCORE, columns) != written
+
+
+def test_persons_of_nearly_equal_numbers_are_told_apart(room: Room) -> None:
+    """Their numbers are one and the same as doubles, so the hash of columns does not differ."""
+    person = {"kind": "column", "column": "id", "rows_max": 2}
+    card = card_of(*COLUMNS, person=person, cells={"column": "sex", "one_per_person": True})
+    numbers = [2**62 + 1, 2**62 + 2, 2**53, 2**53 + 1, 10**13 + 1, 10**13 + 2]
+    rows = [row | {"id": number} for row, number in zip(ROWS, numbers, strict=False)]
+    for kind in ("csv", "parquet"):
+        found = {known(room, rows, kind, card)}
+        for one, other in pairwise(range(len(numbers))):
+            found.add(known(room, exchanged(rows, "sex", one, other), kind, card))
+        assert len(found) == len(numbers)
+
+
+def test_many_columns_and_an_empty_file_have_a_hash(room: Room) -> None:
+    wide = {f"c{i:03}": "VARCHAR" for i in range(60)} | {"sex": "VARCHAR"}
+    card = card_of(COLUMNS[0], cells={"column": "sex"})
+    rows: Rows = [{name: str(i) for i, name in enumerate(wide)} | {"sex": "f"}]
+    assert known(room, rows, "csv", card, wide) == known(room, rows, "parquet", card, wide)
+    empty = known(room, [], "csv", card, wide)
+    assert empty != known(room, rows, "csv", card, wide)
+    assert known(room, [], "parquet", card, wide) == empty
+
+
+def test_without_cells_nothing_is_hashed(room: Room) -> None:
+    write_csv(room.data / "t.csv", ROWS, list(TYPES))
+    assert room.engine.inspect(Source("duckdb", "t.csv"), card_of(*COLUMNS)).celled is None

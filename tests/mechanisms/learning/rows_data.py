@@ -1,0 +1,51 @@
+"""Plain rows as a release reads them: counts and tallies in Python, slow and exact."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+from app.data.card import Card
+from app.queries.block_tally import BlockCounts, BlockTally
+from app.queries.tally import (
+    EdgeTally,
+    Exact,
+    GraphCounts,
+    KeyBatch,
+    KeyTally,
+    Matrix,
+    Records,
+    StepCounts,
+    StepTally,
+    Tally,
+)
+from tests.queries.reference import Row, holds, in_steps, tallied
+
+
+class RowsData:
+    """Implements what releases about ranks need of `mechanisms.release.Data`."""
+
+    def __init__(self, card: Card, rows: list[Row]) -> None:
+        self.card, self.rows = card, rows
+
+    def exact(self, tally: Tally) -> Exact:
+        return tallied(self.card, tally, self.rows)
+
+    def steps(self, wanted: StepTally) -> StepCounts:
+        kept = [row[wanted.column] for row in self.rows if holds(wanted.where, row)]
+        steps = [in_steps(self.card, wanted.column, each) for each in kept if each is not None]
+        inside = [s for s in steps if any(low <= s <= high for low, high in wanted.ranges)]
+        return sorted(Counter((s - wanted.low) >> wanted.shift for s in inside).items())
+
+    def records(self, wanted: Records) -> Iterable[Matrix]:
+        raise NotImplementedError
+
+    def blocks(self, wanted: BlockTally) -> BlockCounts:
+        raise NotImplementedError
+
+    def graph(self, wanted: EdgeTally) -> GraphCounts:
+        raise NotImplementedError
+
+    def keys(self, wanted: KeyTally) -> Iterable[KeyBatch]:
+        raise NotImplementedError
+
+    def reached(self, step: int) -> None:
+        raise NotImplementedError

@@ -1,0 +1,196 @@
+"""Tails of whole-number noise: certain to any number of digits; draws given that they reach it."""
+
+import math
+from collections.abc import Callable
+from decimal import Decimal
+
+import mpmath
+import numpy as np
+import pytest
+from typing_extensions import override
+
+from app.mechanisms.noise import gaussian, laplace
+from app.mechanisms.noise.additive import Law
+from app.mechanisms.noise.tails import WIDE, GaussianTail, LaplaceTail, Tail
+from app.mechanisms.private_keys.counts_above import below_chance, reaching
+from app.mechanisms.sampling.system import SystemNoise
+from tests.mechanisms.noise.noise_law import FALSE_ALARM, chi_square_tail
+
+NOISE = SystemNoise()
+SCALES = [0.1, 0.5, 1.0, 1 / 3, 7.25, 60.0]
+
+
+def laplace_true(scale: float, k: int) -> mpmath.mpf:
+    return mpmath.exp(-k / mpmath.mpf(scale)) / (1 + mpmath.exp(-1 / mpmath.mpf(scale)))
+
+
+def gaussian_true(scale: float, k: int) -> mpmath.mpf:
+    s = mpmath.mpf(scale)
+    last = k + math.ceil(40 * scale) + 60
+    terms = [mpmath.exp(-(mpmath.mpf(z) ** 2) / (2 * s * s)) for z in range(last)]
+    return mpmath.fsum(terms[k:]) / (2 * mpmath.fsum(terms) - 1)
+
+
+LAWS: dict[str, tuple[Callable[[float], Tail], Callable[[float, int], mpmath.mpf], Law]] = {
+    "laplace": (LaplaceTail, laplace_true, laplace.LAW),
+    "gaussian": (GaussianTail, gaussian_true, gaussian.LAW),
+}
+BOTH = pytest.mark.parametrize("law", LAWS)
+
+
+@BOTH
+@pytest.mark.parametrize("scale", SCALES)
+def test_the_tail_is_between_two_decimals_that_are_nearly_one(law: str, scale: float) -> None:
+    made, true, _ = LAWS[law]
+    with mpmath.workdps(150):
+        for k in (1, 2, 3, math.ceil(5 * scale), math.ceil(9 * scale)):
+            for digits in (60, 120):
+                low, high = made(scale).between(k, digits)
+                exact = true(scale, k)
+                assert mpmath.mpf(str(low)) <= exact <= mpmath.mpf(str(high))
+                assert high - low <= high * Decimal(10) ** (21 - digits)
+
+
+def test_far_out_a_gaussian_tail_is_next_to_nothing_and_more_digits_tell_more() -> None:
+    tail = GaussianTail(1.0)
+    with mpmath.workdps(400):
+        low, high = tail.between(25)
+        assert low == 0
+        assert gaussian_true(1.0, 25) <= mpmath.mpf(str(high)) < 1e-50
+        low, high = tail.between(25, 240)
+        assert mpmath.mpf(str(low)) <= gaussian_true(1.0, 25) <= mpmath.mpf(str(high))
+        assert low > 0
+
+
+def test_beyond_the_widest_sum_a_normal_law_bounds_the_tail() -> None:
+    wide, narrow = GaussianTail(WIDE * 1.0001), GaussianTail(WIDE)
+    assert not wide.exact
+    assert wide.between(1)[1] >= Decimal("0.5")
+    for k in (10, 3000, 5000):
+        assert narrow.between(k)[1] <= wide.between(k)[1] <= narrow.between(k - 2)[1]
+
+
+@BOTH
+@pytest.mark.parametrize("scale", [*SCALES, 5000.0, 1e9])
+@pytest.mark.parametrize("limit", ["0.4", "1e-3", "1e-9", "1e-23"])
+def test_the_reach_is_the_least_from_which_on_the_tail_is_within_the_limit(
+    law: str, scale: float, limit: str
+) -> None:
+    tail = LAWS[law][0](scale)
+    k = tail.reach(Decimal(limit))
+    assert tail.between(k)[1] <= Decimal(limit)
+    assert k == 1 or tail.between(k - 1)[1] > Decimal(limit)
+
+
+@BOTH
+def test_the_rough_bound_is_above_the_tail(law: str) -> None:
+    made, true, _ = LAWS[law]
+    for scale in SCALES:
+        ks = [k for k in (1, 2, 3, 5, 20, 121, 150) if k > 2 * scale]
+        for k, bound in zip(ks, made(scale).bound(np.array(ks, dtype=np.float64)), strict=True):
+            assert true(scale, k) <= mpmath.mpf(float(bound)) * (1 + 1e-9) + 2.0**-60
+
+
+# Counts that reach a bar
+
+
+def fit(values: list[int], chances: list[float]) -> float:
+    """The P value of how often each of the values 0, 1, ... came: chi-square."""
+    size = len(values)
+    counts = np.bincount(values, minlength=len(chances))
+    statistic = sum(
+        (have - size * want) ** 2 / (size * want)
+        for have, want in zip(counts.tolist(), chances, strict=True)
+    )
+    degrees = len(chances) - 1
+    return chi_square_tail(statistic, degrees - degrees % 2)
+
+
+def chances_of(law: str, scale: float, short: int, outcomes: int) -> list[float]:
+    """Not told; told with an excess of 0, 1, ..., the last one and more."""
+    with mpmath.workdps(40):
+
+        def reaches(k: int) -> float:
+            true = LAWS[law][1]
+            return float(true(scale, k)) if k >= 1 else 1.0 - float(true(scale, 1 - k))
+
+        tails = [reaches(short + j) for j in range(outcomes - 1)]
+    told = [a - b for a, b in zip(tails, [*tails[1:], 0.0], strict=True)]
+    return [1.0 - tails[0], *told]
+
+
+def excesses(law: str, scale: float, short: int, outcomes: int, size: int) -> list[int]:
+    made, _, noise = LAWS[law]
+    counts = np.full(size, 1000 - short, dtype=np.int64)
+    told = dict(reaching(counts, 1000, law=noise, tail=made(scale), noise=NOISE))
+    assert all(noisy >= 1000 for noisy in told.values())
+    return [min(told[place] - 999, outcomes - 1) if place in told else 0 for place in range(size)]
+
+
+CASES = [
+    # law, scale, how far below the bar, outcomes told apart, draws
+    ("laplace", 2.0, -3, 7, 30_000),
+    ("laplace", 2.0, 3, 7, 30_000),
+    ("laplace", 2.0, 6, 7, 400_000),  # decided by the bits of a uniform number
+    ("laplace", 10.0, 25, 11, 400_000),
+    ("gaussian", 3.0, -2, 7, 30_000),
+    ("gaussian", 3.0, 4, 7, 30_000),
+    ("gaussian", 3.0, 8, 5, 800_000),
+    ("gaussian", 8.0, 18, 7, 800_000),
+]
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(("law", "scale", "short", "outcomes", "size"), CASES)
+def test_what_reaches_the_bar_has_the_law_of_noise_on_every_count(
+    law: str, scale: float, short: int, outcomes: int, size: int
+) -> None:
+    """False alarms: 1e-6 each. Scales 10 % off are rejected by the same draws."""
+    values = excesses(law, scale, short, outcomes, size)
+    assert fit(values, chances_of(law, scale, short, outcomes)) > FALSE_ALARM
+    for wrong in (0.9, 1.1):
+        assert fit(values, chances_of(law, wrong * scale, short, outcomes)) < FALSE_ALARM
+
+
+def test_noise_that_reaches_the_bar_exactly_is_told() -> None:
+    """`>=`, not `>`: with noise that is always 2 a count of 8 reaches 10, and one of 7 does not."""
+
+    class Always(SystemNoise):
+        @override
+        def discrete_laplace(self, scale: float, size: int) -> list[int]:
+            return [2] * size
+
+    counts = np.array([7, 8, 9], dtype=np.int64)
+    found = reaching(counts, 10, law=laplace.LAW, tail=LaplaceTail(5.0), noise=Always())
+    assert list(found) == [(1, 10), (2, 11)]
+
+
+@BOTH
+def test_bits_are_drawn_until_a_uniform_number_is_on_one_side(law: str) -> None:
+    """The first 64 bits are those of the tail itself, so that only the next ones can decide."""
+    tail = LAWS[law][0](3.0)
+    with mpmath.workdps(150):
+        bits = int(mpmath.floor(LAWS[law][1](3.0, 9) * mpmath.mpf(2) ** 128))
+
+    class Next(SystemNoise):
+        def __init__(self, word: int) -> None:
+            super().__init__()
+            self.word = word
+
+        @override
+        def below(self, bound: int) -> int:
+            assert bound == 1 << 64
+            return self.word
+
+    first, second = divmod(bits, 1 << 64)
+    assert below_chance(first, 9, tail, Next(second - 1))
+    assert not below_chance(first, 9, tail, Next(second + 1))
+    assert below_chance(first - 1, 9, tail, NOISE)
+    assert not below_chance(first + 1, 9, tail, NOISE)
+
+
+def test_what_is_next_to_impossible_is_not_told_and_takes_no_time() -> None:
+    counts = np.full(10_000, 1, dtype=np.int64)
+    for tail, law in ((LaplaceTail(0.001), laplace.LAW), (GaussianTail(0.1), gaussian.LAW)):
+        assert list(reaching(counts, 100_000, law=law, tail=tail, noise=NOISE)) == []
+    assert not below_chance(1, 100_000, LaplaceTail(0.001), NOISE)

@@ -1,0 +1,84 @@
+"""A bound chosen privately: exact laws over all distances that neighbours may have, and its aim."""
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+from itertools import pairwise, product
+
+import pytest
+
+from app.accounting.units import ATTO, PICO
+from app.mechanisms.privacy_target import Asked
+from app.mechanisms.propose_test_release import distance_test, private_bound
+from app.mechanisms.propose_test_release.private_bound import PrivateBound
+from app.mechanisms.sampling.system import SystemNoise
+from tests.mechanisms.selection.selection_law import permute_and_flip_law
+
+CAP = 4
+Distances = tuple[int, ...]
+
+
+def distances() -> list[Distances]:
+    """Of three bounds, the last of which is always safe; what a table has never falls."""
+    found = [(*d, CAP) for d in product(range(CAP + 1), repeat=2)]
+    return [d for d in found if all(a <= b for a, b in pairwise(d))]
+
+
+def scores(d: Distances, target: int) -> list[int]:
+    return [min(here - target, target - before) for before, here in pairwise((0, *d))]
+
+
+def worst(rate: float, target: int) -> float:
+    """The largest log-ratio over all that one person may do to the distances."""
+    found = 0.0
+    for one, two in product(distances(), repeat=2):
+        if all(abs(a - b) <= 1 for a, b in zip(one, two, strict=True)):
+            laws = [permute_and_flip_law(scores(d, target), rate) for d in (one, two)]
+            found = max(found, *(math.log(p / q) for p, q in zip(*laws, strict=True)))
+    return found
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 4.0])
+@pytest.mark.parametrize("target", [1, 2, 4])
+def test_no_neighbours_differ_by_more_than_was_charged(epsilon: float, target: int) -> None:
+    assert worst(epsilon / private_bound.SCORE_RANGE, target) <= epsilon * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 1.0])
+def test_scores_taken_to_move_all_the_same_way_are_found_out(epsilon: float) -> None:
+    """As they would for R = 1."""
+    assert worst(epsilon, 2) > epsilon * 1.2
+
+
+def test_the_draw_is_by_these_scores_and_this_rate() -> None:
+    """False alarm below 1e-6: the bound is Hoeffding's, for all places together."""
+    chosen = PrivateBound(2 * PICO, 3, target=2, slack=1)
+    table = (1, 3, CAP)
+    expected = permute_and_flip_law(scores(table, 2), float(Fraction(2, 2)))
+    runs, noise = 20_000, SystemNoise()
+    hits = [0, 0, 0]
+    for _ in range(runs):
+        hits[chosen.choose(table.__getitem__, noise)] += 1
+    off = math.sqrt(math.log(2 * 3 / 1e-6) / (2 * runs))
+    assert all(abs(hit / runs - p) <= off for hit, p in zip(hits, expected, strict=True))
+    twice = permute_and_flip_law(scores(table, 2), 2.0)
+    assert any(abs(hit / runs - p) > off for hit, p in zip(hits, twice, strict=True))
+
+
+@pytest.mark.parametrize("epsilon", ["0.2", "1", "5"])
+def test_with_the_stated_probability_the_chosen_one_passes_and_is_no_larger_than_it_need_be(
+    epsilon: str,
+) -> None:
+    """Of distances that double with the bound, as where values lie evenly."""
+    test = distance_test.prepare(Asked(epsilon=Decimal(epsilon)), ATTO // 10**6)
+    chosen = private_bound.prepare(int(float(epsilon) * PICO), 20, test)
+    cap = chosen.cap(test)
+    for first in (0.1, 1, 3):
+        found = (*(min(cap, int(first * 2**j)) for j in range(19)), cap)
+        law = permute_and_flip_law(scores(found, chosen.target), float(epsilon) / 2)
+        least, most = chosen.target - chosen.slack, chosen.target + chosen.slack
+        good = [here >= least and before <= most for before, here in pairwise((0, *found))]
+        assert sum(p for p, ok in zip(law, good, strict=True) if ok) >= 0.95
+        assert least >= test.likely_from(0.95)
+    assert chosen.loss.epsilon == int(float(epsilon) * PICO)
+    assert test.failure <= ATTO

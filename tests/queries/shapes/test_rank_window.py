@@ -1,0 +1,101 @@
+"""The window of order statistics: against sorting, and by a bounded number of passes."""
+
+from collections.abc import Callable
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.queries.shapes.ranks.window import PLACES_BITS, Ask, Window, order_windows
+from app.queries.tally import StepCounts, StepTally
+
+
+class Table:
+    """Counts of a list of steps, and how often it was asked for."""
+
+    def __init__(self, steps: list[int]) -> None:
+        self.steps = steps
+        self.largest = self.asked = 0
+
+    def __call__(self, wanted: StepTally) -> StepCounts:
+        self.asked += 1
+        counts: dict[int, int] = {}
+        for step in self.steps:
+            if any(low <= step <= high for low, high in wanted.ranges):
+                place = (step - wanted.low) >> wanted.shift
+                counts[place] = counts.get(place, 0) + 1
+        self.largest = max(self.largest, len(counts))
+        return sorted(counts.items())
+
+
+def order_window(
+    ask: Ask, bounds: tuple[int, int], ranks: Callable[[int], tuple[int, int]]
+) -> Window:
+    """One window alone."""
+    (found,) = order_windows(ask, None, "x", bounds, lambda n: (ranks(n),))
+    return found
+
+
+BOUNDS = [(0, 1), (0, 120), (-5000, 5000), (0, 1 << 34), (-(1 << 53), 1 << 53)]
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> tuple[tuple[int, int], list[int]]:
+    low, high = draw(st.sampled_from(BOUNDS))
+    few = draw(st.lists(st.integers(low, high), min_size=1, max_size=4))
+    return (low, high), draw(st.lists(st.integers(low, high) | st.sampled_from(few), max_size=60))
+
+
+@given(tables(), st.integers(-5, 70), st.integers(0, 20))
+def test_the_window_is_what_sorting_gives(
+    table: tuple[tuple[int, int], list[int]], first: int, wide: int
+) -> None:
+    bounds, steps = table
+    ordered = sorted(steps)
+    found = order_window(Table(steps), bounds, lambda n: (first, first + wide))
+    assert found.count == len(ordered)
+    wanted = [rank for rank in range(first, first + wide + 1) if 1 <= rank <= len(ordered)]
+    assert [found[rank] for rank in wanted] == [ordered[rank - 1] for rank in wanted]
+    assert len(found.values) == len(wanted)
+
+
+@given(tables())
+def test_how_often_is_asked_does_not_depend_on_the_rows(
+    table: tuple[tuple[int, int], list[int]],
+) -> None:
+    bounds, steps = table
+    empty, full = Table([]), Table(steps)
+    for each in (empty, full):
+        order_window(each, bounds, lambda n: (n // 2 - 3, n // 2 + 3))
+    assert empty.asked == full.asked
+
+
+def test_many_rows_cost_no_more_memory_than_stretches_and_the_window() -> None:
+    high = (1 << 34) - 1
+    table = Table([i * 7919 * 104729 % (high + 1) for i in range(60_000)])
+    found = order_window(table, (0, high), lambda n: (n // 2 - 50, n // 2 + 50))
+    assert found.values == tuple(sorted(table.steps)[found.first - 1 : found.last])
+    assert table.largest <= 1 << PLACES_BITS
+    tied = Table([5] * 60_000)
+    assert order_window(tied, (0, high), lambda n: (1, 9)).values == (5,) * 9
+    assert tied.largest == 1
+
+
+def test_no_rows_have_no_window() -> None:
+    found = order_window(Table([]), (0, 100), lambda n: (1, 5))
+    assert found == Window((0, 100), 0, 1, ())
+
+
+@given(tables(), st.lists(st.tuples(st.integers(-5, 70), st.integers(0, 20)), max_size=3))
+def test_several_windows_cost_no_more_passes_than_one(
+    table: tuple[tuple[int, int], list[int]], spans: list[tuple[int, int]]
+) -> None:
+    bounds, steps = table
+    ordered, asked, alone = sorted(steps), Table(steps), Table(steps)
+    order_window(alone, bounds, lambda n: (1, 1))
+    wanted = tuple((first, first + wide) for first, wide in spans)
+    found = order_windows(asked, None, "x", bounds, lambda n: wanted)
+    assert asked.asked == alone.asked
+    for (first, last), window in zip(wanted, found, strict=True):
+        ranks = [rank for rank in range(first, last + 1) if 1 <= rank <= len(ordered)]
+        assert window.values == tuple(ordered[rank - 1] for rank in ranks)
+        assert (window[0], window[len(ordered) + 1]) == bounds

@@ -1,0 +1,382 @@
+"""Workloads: sensitivity by brute force, the lecture's numbers, strategies, bad questions."""
+
+import math
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from typing_extensions import override
+
+from app.data.card import Card
+from app.errors import Invalid
+from app.mechanisms.noise.constrained_inference import linear_estimate, running
+from app.mechanisms.noise.workload import LinearRelease
+from app.mechanisms.sampling.system import SystemNoise
+from app.planning.mechanism_choice import options
+from app.planning.plan import Plan, make_plan
+from app.queries.shapes.sums import Shape
+from app.queries.shapes.workload import Linear, projector
+from app.queries.workloads.workload import Workload
+from tests.queries.cards import card, question
+from tests.queries.reference import Row, holds, tallied
+
+Json = dict[str, Any]
+COLUMNS: list[Json] = [
+    {"name": "sex", "type": "category", "values": ["M", "F"]},
+    {"name": "bmi", "type": "integer", "low": 10, "high": 40},
+    {"name": "kept", "type": "boolean"},
+]
+MALE: Json = {"column": "sex", "op": "==", "value": "M"}
+FEMALE: Json = {"column": "sex", "op": "==", "value": "F"}
+LIGHT: Json = {"column": "bmi", "op": "<", "value": 25}
+BMI: list[Json] = [{"all": [MALE, LIGHT]}, MALE, {"all": [FEMALE, LIGHT]}, FEMALE]
+RANGES = [
+    {"column": "bmi", "op": "between", "value": [low, high]}
+    for low, high in ((10, 40), (10, 20), (15, 30), (21, 26), (27, 27), (26, 39))
+]
+ODD: list[Json] = [
+    {"any": [{"column": "bmi", "op": ">", "value": 30}, {"column": "sex", "op": "is_null"}]},
+    {"not": LIGHT},
+    {"all": []},
+    {"column": "bmi", "op": "in", "value": [20, 30]},
+    {"any": []},
+]
+
+
+def workload(predicates: list[Json], **more: Any) -> Json:
+    named = [{"name": str(i), "where": where} for i, where in enumerate(predicates)]
+    return {"kind": "workload", "predicates": named, **more}
+
+
+def shapes(query: Json, made: Card) -> list[Shape]:
+    asked = question(query).query
+    assert isinstance(asked, Workload)
+    shape = asked.shape(made)
+    return [shape, *(each for each in shape.alternatives if isinstance(each, Shape))]
+
+
+def linear_of(shape: Shape) -> Linear:
+    assert shape.linear is not None
+    return shape.linear
+
+
+def linear_plan(query: Json, made: Card, **more: Any) -> tuple[Plan, LinearRelease]:
+    plan = make_plan(question(query, **more), made)
+    assert isinstance(plan.release, LinearRelease)
+    return plan, plan.release
+
+
+# Sensitivity
+
+ROWS: list[Row] = [
+    {"sex": sex, "bmi": bmi, "kept": kept}
+    for sex, bmi, kept in product(
+        (None, "M", "F"), (None, 10, 15, 20, 21, 24, 25, 26, 27, 30, 31, 40), (None, True)
+    )
+]
+SETS: dict[str, list[Json]] = {
+    "bmi": BMI,
+    "ranges": RANGES,
+    "odd": ODD,
+    "one": [MALE],
+    "all": [{"all": []}],
+}
+
+
+@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("where", [None, {"column": "kept", "op": "==", "value": True}])
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("rows_max", [None, 2])
+def test_no_neighbour_moves_what_is_measured_further_than_is_charged_and_some_move_it_as_far(
+    name: str, where: Json | None, neighbours: str, rows_max: int | None
+) -> None:
+    made = card(COLUMNS, neighbours=neighbours, rows_max=rows_max)
+    for shape in shapes(workload(SETS[name], where=where), made):
+        vectors = np.unique([_measured(made, shape, [row]) for row in ROWS], axis=0)
+        m = 1
+        if rows_max == 2:  # what two rows of a person add up to
+            m = 2
+            both = (vectors[:, None, :] + vectors[None, :, :]).reshape(-1, vectors.shape[1])
+            vectors = np.unique(np.vstack([vectors, both, 0 * vectors[:1]]), axis=0)
+        if neighbours == "add_remove":
+            apart = np.abs(vectors)
+        else:
+            apart = np.abs(vectors[:, None, :] - vectors[None, :, :]).reshape(-1, vectors.shape[1])
+        measure = shape.measures[0]
+        moved, squared = apart.sum(axis=1).max(), (apart**2).sum(axis=1).max()
+        assert moved <= measure.sensitivity
+        assert squared <= measure.sensitivity_squared
+        always = name == "all" and neighbours == "replace_one" and where is None and m == 1
+        assert (moved == measure.sensitivity) or always  # a row replaced by one stays counted
+        assert (squared == measure.sensitivity_squared) or always
+        if measure.in_one:
+            assert (apart > 0).sum(axis=1).max() <= 1
+
+
+def _measured(made: Card, shape: Shape, rows: list[Row]) -> list[int]:
+    return linear_of(shape).measurements(tallied(made, shape.tally, rows))
+
+
+def test_without_looking_at_the_overlap_all_predicates_count() -> None:
+    """The saboteur's other side: with too many combinations of values nothing is assumed."""
+    many = [
+        {"name": name, "type": "category", "values": [str(i) for i in range(60)]}
+        for name in ("a", "b", "c", "d")
+    ]
+    predicates = [
+        {"column": name, "op": "==", "value": str(i)} for name in ("a", "b", "c", "d")
+        for i in range(20)
+    ]  # fmt: skip
+    (shape,) = shapes(workload(predicates[:60]), card(many))
+    assert linear_of(shape).strategy == "cells" or shape.measures[0].sensitivity <= 60
+    (alone,) = shapes(workload(predicates), card(many))
+    assert (linear_of(alone).strategy, alone.measures[0].sensitivity) == ("identity", 80)
+    with pytest.raises(Invalid, match="/query/strategy"):
+        shapes(workload(predicates, strategy="cells"), card(many))
+
+
+# The lecture's numbers
+
+
+@pytest.mark.parametrize(
+    ("neighbours", "identity", "cells"), [("add_remove", 32, 12), ("replace_one", 128, 48)]
+)
+def test_the_four_counts_of_the_lecture_have_the_errors_of_the_mechanism_sheet(
+    neighbours: str, identity: float, cells: float
+) -> None:
+    """Total squared error times epsilon^2, for an epsilon at which whole-number noise is nearly
+    continuous; asked one by one at epsilon / 4 each, it is 4 * 2 * 4^2 = 128."""
+    made = card(COLUMNS, neighbours=neighbours)
+    asked = question(workload(BMI), epsilon="0.01")
+    found = {
+        option.release.describe()["strategy"]: option.release.expected_error(0.95)
+        for option in options(asked, made, frozenset())
+    }
+    assert found["identity"]["total_squared_error"] / 1e4 == pytest.approx(identity, rel=1e-4)
+    assert found["cells"]["total_squared_error"] / 1e4 == pytest.approx(cells, rel=1e-4)
+    alone = question({"kind": "count", "where": MALE}, epsilon="0.0025")
+    (separate,) = make_plan(alone, made).release.spread
+    assert 4 * separate**2 / 1e4 == pytest.approx(128, rel=1e-4)
+    chosen = make_plan(asked, made).mechanism
+    assert chosen["strategy"] == "cells"
+
+
+def test_disjoint_predicates_cost_what_one_does() -> None:
+    disjoint = [{"column": "bmi", "op": "==", "value": i} for i in range(10, 40)]
+    for shape in shapes(workload(disjoint), card(COLUMNS)):
+        if linear_of(shape).strategy != "hierarchical":
+            assert shape.measures[0].sensitivity == 1
+
+
+def test_many_ranges_are_best_answered_by_a_hierarchy() -> None:
+    made = card([{"name": "x", "type": "integer", "low": 0, "high": 255}])
+    ranges = [
+        {"column": "x", "op": "between", "value": [low, high]}
+        for low in range(0, 256, 16)
+        for high in range(low + 7, 256, 8)
+    ]
+    _, release = linear_plan(workload(ranges), made)
+    asked = question(workload(ranges))
+    errors = {
+        option.release.describe()["strategy"]: option.release.expected_error(0.95)
+        for option in options(asked, made, frozenset())
+    }
+    totals = {name: error["total_squared_error"] for name, error in errors.items()}
+    assert min(totals, key=lambda name: totals[name]) == release.linear.strategy
+    assert totals["identity"] > 10 * totals["cells"]
+
+
+# Answers
+
+
+@pytest.mark.parametrize("strategy", ["identity", "cells", "hierarchical"])
+@pytest.mark.parametrize("nonnegative", [False, True])
+def test_without_noise_every_strategy_answers_the_exact_counts(
+    strategy: str, nonnegative: bool
+) -> None:
+    made = card(COLUMNS)
+    query = workload(RANGES, strategy=strategy, nonnegative=nonnegative)
+    plan, _ = linear_plan(query, made)
+
+    class Silent(SystemNoise):
+        @override
+        def discrete_laplace(self, scale: float, size: int) -> list[int]:
+            return [0] * size
+
+    answer = plan.answer(tallied(made, plan.release.tally, ROWS), Silent())
+    asked = plan.question.query
+    assert isinstance(asked, Workload)
+    exact = [sum(holds(each, row) for row in ROWS) for each in asked.conditions(made)]
+    assert [item["value"] for item in answer["value"]] == pytest.approx(exact, abs=1e-6)
+    assert [item["name"] for item in answer["value"]] == [str(i) for i in range(len(RANGES))]
+    assert not any(item["adjusted"] for item in answer["value"])
+    assert answer["interval"] is None
+
+
+def test_answers_are_consistent_with_each_other() -> None:
+    """All = light + not light, whatever the noise; unless consistency is not asked for."""
+    predicates = [LIGHT, {"not": LIGHT}, {"all": []}]
+    made = card(COLUMNS)
+    for strategy in ("identity", "cells"):
+        plan, _ = linear_plan(workload(predicates, strategy=strategy), made, epsilon="0.01")
+        light, rest, everyone = (
+            item["value"]
+            for item in plan.answer(tallied(made, plan.release.tally, ROWS), SystemNoise())["value"]
+        )
+        assert light + rest == pytest.approx(everyone, abs=1e-6)
+    raw = workload(predicates, strategy="identity", consistent=False)
+    plan, release = linear_plan(raw, made, epsilon="0.01")
+    assert release.linear.projection is None
+    answer = plan.answer(tallied(made, plan.release.tally, ROWS), SystemNoise())
+    assert all(isinstance(item["value"], int) for item in answer["value"])
+
+
+def test_consistency_is_the_projection_of_the_mechanism_sheet() -> None:
+    """Parts (30, 45, 35) and total 100 of equal variances become (27.5, 42.5, 32.5; 102.5)."""
+    parts = np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 1]], dtype=bool)
+    projection = projector(parts)
+    assert projection is not None
+    assert projection @ [30, 45, 35, 100] == pytest.approx([27.5, 42.5, 32.5, 102.5])
+
+
+def test_a_tree_is_made_consistent_as_on_the_mechanism_sheet() -> None:
+    """10; 6, 3; 4, 1, 2, 2 has the leaves 4.4761905, 1.4761905, 1.8095238, 1.8095238."""
+    linear = Linear("hierarchical", (), 4, (), runs=(1, 2, 4), wanted=np.eye(4, dtype=bool))
+    leaves = linear_estimate(linear, [4, 1, 2, 2, 6, 3, 10])
+    assert leaves == pytest.approx([4.4761905, 1.4761905, 1.8095238, 1.8095238], abs=1e-7)
+
+
+def test_isotonic_regression_is_that_of_the_mechanism_sheet() -> None:
+    assert running(np.array([3.0, 1, 2, 5, 4])) == pytest.approx([2, 2, 2, 4.5, 4.5])
+
+
+def test_nonnegative_answers_are_not_negative_and_say_that_they_were_moved() -> None:
+    made = card(COLUMNS)
+    for strategy in ("identity", "cells", "hierarchical"):
+        query = workload(RANGES, strategy=strategy, nonnegative=True)
+        plan, _ = linear_plan(query, made, epsilon="0.001")
+        items = plan.answer(tallied(made, plan.release.tally, []), SystemNoise())["value"]
+        assert all(item["value"] >= 0 for item in items)
+        for item in items:
+            assert 0 <= item["interval"]["low"] <= item["value"] <= item["interval"]["high"]
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("strategy", ["identity", "cells", "hierarchical"])
+def test_intervals_hold_the_exact_counts_as_often_as_they_say(strategy: str) -> None:
+    """300 answers to each of 6 predicates at 80 %: the misses of one predicate are more than 110
+    with probability below 1e-6 if each has at most 0.2 (60 expected, deviation 6.9)."""
+    made = card(COLUMNS)
+    plan, _ = linear_plan(workload(RANGES, strategy=strategy), made, confidence=0.8)
+    asked = plan.question.query
+    assert isinstance(asked, Workload)
+    exact = [sum(holds(each, row) for row in ROWS) for each in asked.conditions(made)]
+    tally = tallied(made, plan.release.tally, ROWS)
+    misses = [0] * len(exact)
+    for _ in range(300):
+        for i, item in enumerate(plan.answer(tally, SystemNoise())["value"]):
+            interval = item["interval"]
+            misses[i] += not interval["low"] - 1e-6 <= exact[i] <= interval["high"] + 1e-6
+    assert max(misses) <= 110
+
+
+# Accuracy first
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+@pytest.mark.parametrize("predicates", [BMI, RANGES], ids=["bmi", "ranges"])
+def test_the_least_loss_is_charged_that_keeps_every_interval_within_the_half_width(
+    mechanism: str, predicates: list[Json]
+) -> None:
+    made = card(COLUMNS)
+    losses = []
+    for half_width in (5.0, 20.0, 300.5):
+        asked = question(workload(predicates), mechanism={"kind": mechanism}).model_copy(
+            update={"privacy": question({"kind": "count"}).privacy.model_validate(
+                {"half_width": half_width, "delta": 1e-6})}
+        )  # fmt: skip
+        plan = make_plan(asked, made)
+        promised = plan.release.expected_error(0.95)["half_width"]
+        assert half_width * 0.9 - 1 <= promised <= half_width
+        answer = plan.answer(tallied(made, plan.release.tally, ROWS), SystemNoise())
+        for item in answer["value"]:
+            interval = item["interval"]
+            assert interval["high"] - interval["low"] <= 2 * half_width * (1 + 1e-9)
+        losses.append(plan.loss.rho)
+    assert losses == sorted(losses, reverse=True)
+
+
+# Bad questions
+
+WRONG: dict[str, tuple[Json, str]] = {
+    "an undeclared column": (
+        workload([MALE, {"column": "shoes", "op": "is_null"}]),
+        "/query/predicates/1/where/column",
+    ),
+    "a part that is undeclared": (
+        workload([{"all": [MALE, {"column": "shoes", "op": "is_null"}]}]),
+        "/query/predicates/0/where/all/1/column",
+    ),
+    "an undeclared column in the filter": (
+        workload([MALE], where={"column": "shoes", "op": "is_null"}),
+        "/query/where/column",
+    ),
+    "a category that is not on the card": (
+        workload([{"column": "sex", "op": "==", "value": "X"}]),
+        "/query/predicates/0/where/value",
+    ),
+    "the same name twice": (
+        {
+            "kind": "workload",
+            "predicates": [
+                {"name": "a", "where": MALE},
+                {"name": "b", "where": MALE},
+                {"name": "a", "where": FEMALE},
+            ],
+        },
+        "/query/predicates/2/name",
+    ),
+    "a hierarchy of categories": (workload(BMI, strategy="hierarchical"), "/query/strategy"),
+    "a hierarchy with missing values": (
+        workload([{"not": LIGHT}, *RANGES], strategy="hierarchical"),
+        "/query/strategy",
+    ),
+    "a hierarchy of nothing": (workload([LIGHT], strategy="hierarchical"), "/query/strategy"),
+    "cells of nothing": (workload([{"any": []}], strategy="cells"), "/query/strategy"),
+    "too many values": (
+        workload([{"column": "bmi", "op": "in", "value": list(range(9999))}] * 3),
+        "/query/predicates",
+    ),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_a_wrong_workload_is_refused_by_its_field(wrong: str) -> None:
+    query, pointer = WRONG[wrong]
+    with pytest.raises(Invalid) as caught:
+        make_plan(question(query), card(COLUMNS))
+    assert [field.pointer for field in caught.value.fields] == [pointer]
+
+
+def test_from_one_to_a_thousand_predicates() -> None:
+    with pytest.raises(ValueError, match="predicates"):
+        question(workload([MALE] * 1001))
+    with pytest.raises(Invalid, match="/query/predicates"):
+        make_plan(question(workload([])), card(COLUMNS))
+
+
+def test_true_and_one_are_not_the_same_question() -> None:
+    made = card(COLUMNS)
+    make_plan(question(workload([{"column": "kept", "op": "==", "value": True}])), made)
+    with pytest.raises(Invalid, match="true or false"):
+        make_plan(question(workload([{"column": "kept", "op": "==", "value": 1}])), made)
+
+
+@pytest.mark.parametrize("rows", [[], ROWS[:1], [{"sex": None, "bmi": None, "kept": None}] * 5])
+def test_empty_and_missing_data_give_an_ordinary_answer(rows: list[Row]) -> None:
+    made = card(COLUMNS)
+    for strategy in ("identity", "cells", "hierarchical"):
+        plan, _ = linear_plan(workload(RANGES, strategy=strategy), made)
+        answer = plan.answer(tallied(made, plan.release.tally, rows), SystemNoise())
+        assert all(math.isfinite(item["value"]) for item in answer["value"])

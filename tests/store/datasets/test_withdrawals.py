@@ -1,0 +1,368 @@
+"""A withdrawn name on both stores: it goes only if nothing was ever charged, whoever is first."""
+
+import json
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from sqlalchemy import select, text
+
+from app.accounting.losses import pure_loss
+from app.actions.datasets.withdraw_dataset import Withdrawal
+from app.data.card import Card, Dataset
+from app.errors import Conflict, DatasetClosed, IdempotencyConflict, NotFound
+from app.ledger.account import EVERYBODY
+from app.ledger.orders import Charged, ChargeOrder
+from app.ledger.verification.verify import verify
+from app.store import connect, tables
+from app.store.administration import Administration
+from app.store.connect import Database
+from app.store.datasets import withdrawals
+from app.store.datasets.old_versions import OldVersions
+from app.store.datasets.withdrawals import Withdrawals
+from app.store.writer import postgresql
+from tests.queries.cards import card
+from tests.server import wait_until
+from tests.store.ledgers import CELLED, TENTH, Ledger, make_ledger, register
+from tests.store.test_administration import last_entry
+
+WAIT_SECONDS = 30
+OTHER_PERSON = Card.model_validate(
+    card().model_dump() | {"person": {"kind": "column", "column": "who", "rows_max": 3}}
+)
+
+
+def withdraw(ledger: Ledger, name: str | None = None, **more: Any) -> Withdrawal:
+    options = {"reason": "a test", "request": None, "body": "", **more}
+    store = Withdrawals(Administration(ledger.database))
+    return store.withdraw("admin", name or ledger.dataset.name, **options)
+
+
+def marks(ledger: Ledger, book_id: str | None = None) -> int:
+    known = tables.fingerprints
+    with ledger.database.reading() as connection:
+        found = connection.execute(
+            select(known).where(known.c.book_id == (book_id or ledger.dataset.book_id))
+        )
+        return len(found.all())
+
+
+def again(ledger: Ledger, **changes: Any) -> Dataset:
+    """The same rows in the same place, registered once more."""
+    name = ledger.dataset.name
+    return register(
+        ledger.datasets,
+        changes.pop("name", name),
+        content=f"rows of {name}",
+        place=f"{name}.csv",
+        **changes,
+    )
+
+
+def book(ledger: Ledger, tenths: int = 1) -> None:
+    ledger.budgets.book(
+        "admin",
+        ledger.dataset,
+        (EVERYBODY,),
+        losses=[pure_loss(tenths * TENTH)],
+        record={"events": []},
+        reason="a test",
+        request=None,
+        body="",
+    )
+
+
+# Nothing was charged
+
+
+def test_name_card_and_fingerprints_go_and_the_book_stays(ledger: Ledger) -> None:
+    before, book_id = ledger.dataset, ledger.dataset.book_id
+    catalogue = ledger.catalogue()
+    assert withdraw(ledger, reason="wrong person") is Withdrawal.WITHDRAWN
+    with pytest.raises(NotFound):
+        ledger.datasets.find(before.name)
+    assert marks(ledger) == 0
+    assert ledger.catalogue() == catalogue + 1
+    said = last_entry(ledger, book_id)
+    assert (said["kind"], said["actor"]) == ("dataset_withdrawn", "admin")
+    assert said["body"]["dataset"] == before.name
+    assert said["body"]["before"]["card"]["person"] == {"kind": "row"}
+    assert (said["body"]["after"], said["body"]["reason"]) == (None, "wrong person")
+    assert verify(ledger.history.snapshot(book_id)).sound
+
+
+def test_the_same_data_may_be_registered_with_another_person(ledger: Ledger) -> None:
+    with pytest.raises(Conflict):
+        again(ledger, name=f"{ledger.dataset.name} too", card=OTHER_PERSON)
+    withdraw(ledger)
+    corrected = again(ledger, card=OTHER_PERSON)
+    assert corrected.name == ledger.dataset.name
+    assert corrected.book_id != ledger.dataset.book_id
+
+
+def test_budgets_of_the_withdrawn_name_pay_for_nothing(ledger: Ledger) -> None:
+    withdraw(ledger)
+    corrected = again(ledger, card=OTHER_PERSON)
+    holders = tuple(analyst.name.lower() for analyst in ledger.analysts)
+    with pytest.raises(NotFound):
+        ledger.datasets.find(corrected.name, holders)
+    shown = {budget.dataset for _, budget in ledger.budgets.all(holders=None, after="", limit=9999)}
+    assert ledger.dataset.name not in shown
+
+
+def test_its_versions_may_be_deleted_everywhere(ledger: Ledger) -> None:
+    old = OldVersions(ledger.database)
+    version_id = ledger.dataset.version.id
+    assert old.unneeded([version_id, "v_unknown"]) == []
+    withdraw(ledger)
+    assert old.unneeded([version_id, "v_unknown"]) == [version_id]
+
+
+def test_of_two_names_of_one_book_the_other_keeps_it(ledger: Ledger) -> None:
+    second = again(ledger, name=f"{ledger.dataset.name} too")
+    withdraw(ledger)
+    assert marks(ledger) > 0
+    assert ledger.datasets.find(second.name).book_id == ledger.dataset.book_id
+    with pytest.raises(Conflict):
+        again(ledger, card=OTHER_PERSON)  # the second name still says whose loss it is
+    withdraw(ledger, second.name)
+    assert marks(ledger) == 0
+    again(ledger, card=OTHER_PERSON)
+
+
+def test_cells_go_with_the_last_name_that_declared_them(celled: Ledger) -> None:
+    plain = again(celled, name=f"{celled.dataset.name} too", card=card())
+    assert celled.datasets.find(plain.name).celled
+    withdraw(celled)
+    assert not celled.datasets.find(plain.name).celled
+
+
+def test_cells_stay_while_another_name_declares_them(celled: Ledger) -> None:
+    same = Card.model_validate(CELLED)
+    second = again(celled, name=f"{celled.dataset.name} too", card=same)
+    withdraw(celled)
+    assert celled.datasets.find(second.name).celled
+
+
+# Something was charged
+
+
+def charge(ledger: Ledger) -> None:
+    ledger.charge(ledger.order())
+
+
+def charge_and_void(ledger: Ledger) -> None:
+    order = ledger.order()
+    ledger.charge(order)
+    ledger.settle(ledger.void(order))
+
+
+@pytest.mark.invariant("I29")
+@pytest.mark.parametrize("lose", [charge, charge_and_void, book])
+def test_a_book_that_was_charged_stays_with_its_data(
+    ledger: Ledger, lose: Callable[[Ledger], None]
+) -> None:
+    lose(ledger)
+    spent = ledger.spent(None)
+    assert withdraw(ledger) is Withdrawal.CLOSED
+    assert ledger.datasets.find(ledger.dataset.name).closed
+    assert marks(ledger) > 0
+    assert ledger.spent(None) == spent
+    said = last_entry(ledger, ledger.dataset.book_id)
+    assert (said["kind"], said["body"]["after"]["closed"]) == ("dataset_changed", True)
+    with pytest.raises(Conflict):
+        again(ledger)  # the name does not return
+    with pytest.raises(Conflict):
+        again(ledger, name=f"{ledger.dataset.name} too", card=OTHER_PERSON)
+    entries = ledger.everything()["entries"]
+    assert withdraw(ledger) is Withdrawal.CLOSED  # once more changes nothing
+    assert ledger.everything()["entries"] == entries
+    assert ledger.verified().sound
+
+
+def test_a_charge_under_another_name_counts_too(ledger: Ledger) -> None:
+    second = again(ledger, name=f"{ledger.dataset.name} too")
+    charge(ledger)
+    assert withdraw(ledger, second.name) is Withdrawal.CLOSED
+    assert ledger.datasets.find(second.name).closed
+    assert not ledger.datasets.find(ledger.dataset.name).closed
+
+
+@pytest.mark.invariant("I29")
+def test_a_kind_of_entry_that_is_not_known_to_be_free_keeps_the_book(ledger: Ledger) -> None:
+    with Administration(ledger.database).change() as change:
+        change.append(ledger.dataset.book_id, kind="anything_new", actor="admin", body={})
+    assert withdraw(ledger) is Withdrawal.CLOSED
+
+
+# Requests
+
+
+def test_a_repeated_request_has_the_outcome_of_the_first(ledger: Ledger) -> None:
+    assert withdraw(ledger, request="r1", body="b") is Withdrawal.WITHDRAWN
+    corrected = again(ledger, card=OTHER_PERSON)
+    assert withdraw(ledger, request="r1", body="b") is Withdrawal.WITHDRAWN
+    assert ledger.datasets.find(corrected.name).id == corrected.id
+    with pytest.raises(IdempotencyConflict):
+        withdraw(ledger, request="r1", body="another")
+
+
+def test_a_repeated_registration_does_not_find_its_successor(ledger: Ledger) -> None:
+    withdraw(ledger)
+    first = again(ledger, request="made first", body="b")
+    assert again(ledger, request="made first", body="b").id == first.id
+    withdraw(ledger)
+    second = again(ledger, card=OTHER_PERSON)
+    assert second.id != first.id
+    with pytest.raises(Conflict, match="withdrawn"):
+        again(ledger, request="made first", body="b")
+
+
+def test_an_unknown_name_is_not_found(ledger: Ledger) -> None:
+    with pytest.raises(NotFound):
+        withdraw(ledger, "nobody's")
+    withdraw(ledger)
+    with pytest.raises(NotFound):
+        withdraw(ledger)
+
+
+# Meanwhile
+
+
+@pytest.mark.invariant("I29")
+def test_what_was_read_before_cannot_be_granted_or_booked_after(ledger: Ledger) -> None:
+    withdraw(ledger)
+    before = ledger.everything()
+    with pytest.raises(NotFound):
+        ledger.grant(EVERYBODY, tenths=50)
+    with pytest.raises(NotFound):
+        ledger.grant("somebody new", tenths=5)
+    with pytest.raises(NotFound):
+        book(ledger)
+    assert ledger.everything() == before
+
+
+@pytest.mark.invariant("I29")
+def test_a_charge_that_was_planned_before_is_refused_after(ledger: Ledger) -> None:
+    ledger.settle(ledger.order(refusal=DatasetClosed("a test")))  # its connection knows the book
+    order = ledger.order()
+    withdraw(ledger)
+    (result,) = ledger.settle(order)
+    assert not isinstance(result, Charged)
+    assert verify(ledger.history.snapshot(ledger.dataset.book_id)).sound
+
+
+@contextmanager
+def unlimited() -> Iterator[None]:
+    """New connections wait for a lock, and hold one, for as long as the test needs: the ledger's
+    own limit is ten seconds, and a busy machine may take longer to bring everybody in line."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (connect, postgresql):
+            patch.setattr(module, "LOCK_TIMEOUT_MS", 0)
+            patch.setattr(module, "IDLE_IN_TRANSACTION_MS", 0)
+        yield
+
+
+@contextmanager
+def held(ledger: Ledger) -> Iterator[Callable[[int], None]]:
+    """The book is locked by somebody else, until the end. Yields a wait until so many wait for
+    it."""
+    if ledger.database.is_sqlite:
+        pytest.skip("SQLite has one writer at a time, and nobody waits for a row")
+    ledger.database.engine.dispose()
+    with (
+        unlimited(),
+        ledger.database.engine.connect() as holder,
+        ledger.database.engine.connect() as looker,
+    ):
+        books = tables.books
+        locked = select(books).where(books.c.id == ledger.dataset.book_id).with_for_update()
+        holder.execute(locked)
+        me = holder.execute(text("SELECT pg_backend_pid()")).scalar_one()
+        looker = looker.execution_options(isolation_level="AUTOCOMMIT")
+
+        def wait_for(number: int) -> None:
+            waiting = text(
+                "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' "
+                "AND datname = current_database() AND pid <> :me"
+            )
+            wait_until(
+                lambda: looker.execute(waiting, {"me": me}).scalar_one() >= number,
+                WAIT_SECONDS,
+                f"{number} do not wait for the book",
+            )
+
+        yield wait_for
+        holder.rollback()
+
+
+@pytest.mark.invariant("I29")
+@pytest.mark.parametrize("first", ["charge", "withdrawal"])
+def test_a_charge_and_a_withdrawal_that_wait_for_the_book(ledger: Ledger, first: str) -> None:
+    """Both were begun before either could look. Whoever gets the book first decides."""
+    order = ledger.order()
+    deeds: dict[str, Callable[[], Any]] = {
+        "charge": lambda: ledger.settle(order)[0],
+        "withdrawal": lambda: withdraw(ledger),
+    }
+    ways = sorted(deeds, key=lambda name: name != first)
+    with ThreadPoolExecutor() as threads:
+        with held(ledger) as wait_for:
+            running: dict[str, Future[Any]] = {}
+            for number, name in enumerate(ways, 1):
+                running[name] = threads.submit(deeds[name])
+                wait_for(number)
+        outcome = running["withdrawal"].result(WAIT_SECONDS)
+        charged = isinstance(running["charge"].result(WAIT_SECONDS), Charged)
+    assert charged == (first == "charge")
+    assert outcome is (Withdrawal.CLOSED if charged else Withdrawal.WITHDRAWN)
+    must_agree(ledger, order, charged=charged)
+
+
+@pytest.mark.invariant("I29")
+def test_charges_and_withdrawals_at_once(database: Database) -> None:
+    """Rounds in which either may come first; what each hears fits what the ledger holds."""
+    for _ in range(12):
+        ledger = make_ledger(database)
+        order = ledger.order()
+        with ThreadPoolExecutor() as threads:
+            charging = threads.submit(ledger.settle, order)
+            outcome = threads.submit(withdraw, ledger).result(WAIT_SECONDS)
+            (result,) = charging.result(WAIT_SECONDS)
+        charged = isinstance(result, Charged)
+        assert outcome is (Withdrawal.CLOSED if charged else Withdrawal.WITHDRAWN)
+        must_agree(ledger, order, charged=charged)
+        ledger.close()
+
+
+def must_agree(ledger: Ledger, order: ChargeOrder, *, charged: bool) -> None:
+    report = verify(ledger.history.snapshot(ledger.dataset.book_id))
+    assert report.sound, report.findings
+    entries = ledger.history.entries(book_id=ledger.dataset.book_id, after=(0, "", 0), limit=1000)
+    charges = [json.loads(e.text)["body"]["charge"] for e in entries if e.kind == "charge"]
+    assert charges == ([order.charge_id] if charged else [])
+    assert (marks(ledger) > 0) == charged
+
+
+# Saboteurs
+
+
+def test_verify_finds_a_withdrawal_that_looked_away(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    charge(ledger)
+    monkeypatch.setattr(withdrawals, "_was_charged", lambda *_: False)
+    assert withdraw(ledger) is Withdrawal.WITHDRAWN
+    report = verify(ledger.history.snapshot(ledger.dataset.book_id))
+    assert "it withdraws data for which something was charged" in {
+        finding.problem for finding in report.findings
+    }
+
+
+def test_verify_finds_a_charge_after_the_data_were_released(ledger: Ledger) -> None:
+    withdraw(ledger)
+    ledger.charge(ledger.order())  # under the new catalogue number, as if nobody had looked
+    report = verify(ledger.history.snapshot(ledger.dataset.book_id))
+    assert "it charges data that were withdrawn" in {f.problem for f in report.findings}

@@ -1,0 +1,310 @@
+"""Charges in every currency, on cells and in groups, on both stores."""
+
+import asyncio
+import json
+import threading
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from app.accounting.losses import gaussian_loss, generic_loss, pure_loss
+from app.accounting.precise import INFINITE
+from app.accounting.rules.spending import plus
+from app.accounting.rules.terms import Wish
+from app.accounting.units import PICO
+from app.data.card import Card
+from app.errors import BudgetExhausted, Conflict, Invalid
+from app.ledger.account import EVERYBODY, Account
+from app.ledger.orders import Charged
+from app.store.connect import Database
+from app.store.writer.accounts import find_accounts
+from app.store.writer.batch import settle
+from app.store.writer.open_connection import open_hot
+from app.store.writer.statements import statements
+from tests.store.ledgers import CELLED, TENTH, Ledger, make_ledger
+
+D = Decimal
+DELTA = D("1e-6")
+WISHES: dict[str, Wish] = {
+    "pure": Wish(epsilon=D(1)),
+    "approximate": Wish(epsilon=D(1), delta=DELTA),
+    "zcdp": Wish(rho=D("0.02"), delta=DELTA),
+    "renyi": Wish(epsilon=D(1), delta=DELTA),
+    "gdp": Wish(mu=D("0.2"), delta=DELTA),
+}
+QUARTER = pure_loss(PICO // 4)
+
+
+def grant(ledger: Ledger, holder: str, currency: str) -> Account:
+    return ledger.grant(holder, tenths=None, currency=currency, wish=WISHES[currency])[0]
+
+
+def seen(ledger: Ledger, *holders: str) -> list[Account]:
+    """As the hot path reads them, which must be how administration does."""
+
+    async def look() -> dict[str, Account]:
+        hot = await open_hot(ledger.database)
+        try:
+            sql = statements(sqlite=ledger.database.is_sqlite)
+            book = ledger.dataset.book_id
+            return await find_accounts(hot, sql, book_id=book, holders=[h.lower() for h in holders])
+        finally:
+            hot.close()
+
+    found = asyncio.run(look())
+    accounts = [found[holder.lower()] for holder in holders]
+    assert accounts == [ledger.account(holder) for holder in holders]
+    return accounts
+
+
+def last_body(ledger: Ledger) -> dict[str, Any]:
+    entries = ledger.history.entries(book_id=ledger.dataset.book_id, after=(0, "", 0), limit=1000)
+    body: dict[str, Any] = json.loads(entries[-1].text)["body"]
+    return body
+
+
+# Currencies
+
+
+@pytest.mark.parametrize(
+    ("own", "total"),
+    [("renyi", "pure"), ("zcdp", "renyi"), ("gdp", "zcdp"), ("pure", "gdp"), ("renyi", "renyi")],
+)
+def test_a_charge_pays_in_the_currency_of_each_account(
+    ledger: Ledger, own: str, total: str
+) -> None:
+    name = ledger.analysts[0].name
+    grant(ledger, name, own)
+    grant(ledger, EVERYBODY, total)
+    losses = [pure_loss(units) for units in (1, PICO // 100, PICO // 30)]
+    told = [ledger.charge(ledger.order(loss=loss)) for loss in losses]
+    for account in seen(ledger, name, EVERYBODY):
+        spend = account.rule.nothing
+        for loss in losses:
+            spend = plus(spend, account.rule.read(loss))
+        assert account.balance.common == spend
+        assert account.rule.theorem in json.loads(told[-1].charged)["theorem"]
+        assert account.version == 2 + len(losses), "granted twice"
+    counted = {"zcdp": "rho", "gdp": "mu_squared", "renyi": "curve"}
+    members = {"rho", "mu_squared", "curve"} & set(last_body(ledger))
+    assert members == {counted[c] for c in (own, total) if c in counted}
+    assert ledger.verified().sound
+
+
+@pytest.mark.parametrize("currency", WISHES)
+def test_a_refusal_changes_nothing_and_what_it_says_fits_does(
+    ledger: Ledger, currency: str
+) -> None:
+    name = ledger.analysts[0].name
+    grant(ledger, name, currency)
+    ledger.grant(EVERYBODY, tenths=10_000)
+    ledger.charge(ledger.order(loss=QUARTER))
+    before = ledger.everything()
+    (refusal,) = ledger.settle(ledger.order(loss=pure_loss(2 * PICO)))
+    assert isinstance(refusal, BudgetExhausted)
+    assert ledger.everything() == before
+    members = refusal.members
+    assert (members["account"], members["currency"]) == (name, currency)
+    largest = int(
+        D(members.get("largest_epsilon_exact") or repr(members["largest_epsilon"])) * PICO
+    )
+    assert largest > 0
+    (refused,) = ledger.settle(ledger.order(loss=pure_loss(largest + largest // 1000)))
+    assert isinstance(refused, BudgetExhausted)
+    assert ledger.everything() == before
+    ledger.charge(ledger.order(loss=pure_loss(largest)))
+    assert ledger.verified().sound
+
+
+def test_a_loss_without_a_pure_bound_is_kept_as_none(ledger: Ledger) -> None:
+    name = ledger.analysts[0].name
+    grant(ledger, name, "renyi")
+    grant(ledger, EVERYBODY, "gdp")
+    ledger.charge(ledger.order(loss=gaussian_loss(Fraction(100))))
+    ledger.charge(ledger.order(tenths=1))
+    mine, everybody = seen(ledger, name, EVERYBODY)
+    assert mine.balance.common[0] == everybody.balance.common[0] == INFINITE
+    assert everybody.balance.common[2] == 10**8 + pure_loss(TENTH).mu_squared
+    assert ledger.verified().sound
+
+
+@pytest.mark.parametrize("currency", ["zcdp", "renyi", "gdp"])
+def test_failures_have_a_limit_of_their_own(ledger: Ledger, currency: str) -> None:
+    name = ledger.analysts[0].name
+    grant(ledger, name, currency)
+    ledger.grant(EVERYBODY, tenths=100, currency="approximate", delta="0.1")
+    small = generic_loss(1000, 4 * 10**8)  # of 1e-9 that are kept for failures
+    results = ledger.settle(*[ledger.order(loss=small) for _ in range(3)])
+    assert [type(result) for result in results] == [Charged, Charged, BudgetExhausted]
+    assert seen(ledger, name)[0].balance.common[1] == 8 * 10**8
+    assert ledger.verified().sound
+
+
+def test_a_pure_account_cannot_pay_for_gaussian_noise_and_nobody_pays(ledger: Ledger) -> None:
+    name = ledger.analysts[0].name
+    grant(ledger, name, "zcdp")
+    before = ledger.everything()
+    (refusal,) = ledger.settle(ledger.order(loss=gaussian_loss(Fraction(100))))
+    assert isinstance(refusal, Invalid)
+    assert "zcdp, renyi, gdp" in refusal.detail
+    assert ledger.everything() == before
+
+
+# Cells
+
+
+def test_cells_are_kept_apart_and_added_to(celled: Ledger) -> None:
+    name = celled.analysts[0].name
+    for holder, currency in ((name, "renyi"), (EVERYBODY, "pure")):
+        grant(celled, holder, currency)
+    tenth = pure_loss(TENTH)
+    celled.charge(celled.order(loss=tenth, cells=(1,), cells_shown=["Chur"]))
+    results = celled.settle(
+        *[celled.order(loss=tenth, cells=cells) for cells in ((1,), (0, 2), None, (1,))]
+    )
+    assert all(isinstance(result, Charged) for result in results)
+    mine, everybody = seen(celled, name, EVERYBODY)
+    assert everybody.balance.common == (TENTH, 0)
+    assert everybody.balance.cells == {0: (TENTH, 0), 1: (3 * TENTH, 0), 2: (TENTH, 0)}
+    cost = mine.rule.read(tenth)
+    assert mine.balance.cells == {0: cost, 1: tuple(3 * u for u in cost), 2: cost}
+    assert last_body(celled)["cells"] == [1]
+    assert celled.verified().sound
+    assert len(celled.everything()["cells"]) >= 6
+
+
+def test_each_cell_has_the_whole_budget_and_everybody_has_it_once(celled: Ledger) -> None:
+    celled.grant(EVERYBODY, tenths=10)
+    orders = [celled.order(tenths=10, cells=(cell,)) for cell in (0, 1, 2, 3, 0)]
+    orders += [celled.order(tenths=1), celled.order(who=1, tenths=1, cells=(3,))]
+    results = celled.settle(*orders)
+    assert [type(result) for result in results] == [Charged] * 4 + [BudgetExhausted] * 3
+    assert celled.verified().sound
+
+
+def test_a_refused_cell_changes_no_other_cell(celled: Ledger) -> None:
+    celled.charge(celled.order(tenths=6, cells=(1,)))
+    before = celled.everything()
+    (refusal,) = celled.settle(celled.order(tenths=5, cells=(0, 1)))
+    assert isinstance(refusal, BudgetExhausted)
+    assert refusal.members["largest_epsilon"] == 0.4
+    assert celled.everything() == before
+
+
+def test_under_replace_one_the_two_largest_cells_add_up(database: Database) -> None:
+    pairs = CELLED | {"neighbours": "replace_one", "rows": 100}
+    ledger = make_ledger(database, card=Card.model_validate(pairs))
+    try:
+        costs = [(6, 0), (5, 1), (4, 1), (4, 2), (4, 3), (1, 3)]
+        orders = [ledger.order(tenths=tenths, cells=(cell,)) for tenths, cell in costs]
+        kinds = [type(result) for result in ledger.settle(*orders)]
+        assert kinds == [Charged, BudgetExhausted, Charged, Charged, Charged, BudgetExhausted]
+        assert ledger.account(ledger.analysts[0].name).balance.pairs
+        assert ledger.verified().sound
+    finally:
+        ledger.close()
+
+
+def test_a_void_gives_back_to_the_cells_that_paid(celled: Ledger) -> None:
+    name = celled.analysts[0].name
+    kept = celled.order(tenths=2, cells=(1,))
+    voided = celled.order(tenths=3, cells=(1, 2))
+    celled.settle(kept, voided)
+    celled.settle(celled.void(voided))
+    (mine,) = seen(celled, name)
+    assert mine.balance.cells == {1: (2 * TENTH, 0), 2: (0, 0)}
+    assert last_body(celled)["cells"] == [1, 2]
+    assert celled.verified().sound
+
+
+def test_an_account_whose_cells_were_given_back_may_change_its_currency(celled: Ledger) -> None:
+    """And then has no spend of another currency's shape."""
+    name = celled.analysts[0].name
+    grant(celled, name, "zcdp")
+    paid = celled.order(tenths=1, cells=(1,))
+    celled.charge(paid)
+    with pytest.raises(Conflict, match="zcdp"):
+        grant(celled, name, "renyi")
+    celled.settle(celled.void(paid))
+    grant(celled, name, "renyi")
+    assert celled.verified().sound
+    for _ in range(2):
+        celled.charge(celled.order(tenths=3, cells=(1,)))
+    (mine,) = seen(celled, name)
+    cost = mine.rule.read(pure_loss(3 * TENTH))
+    assert mine.balance.cells == {1: tuple(2 * units for units in cost)}
+    assert celled.verified().sound
+
+
+@pytest.mark.parametrize("currency", ["zcdp", "renyi", "gdp"])
+def test_what_a_pure_account_has_spent_is_carried_over(celled: Ledger, currency: str) -> None:
+    """As one release of all its epsilon, which costs no less; a later refund leaves enough."""
+    name = celled.analysts[0].name
+    refunded, *others = (celled.order(tenths=1, cells=c) for c in ((1,), (1,), None, None))
+    celled.settle(refunded, *others)
+    wish = Wish(epsilon=D(5), delta=DELTA)
+    after, _ = celled.grant(name, tenths=None, currency=currency, wish=wish)
+    rule, tenth = after.rule, pure_loss(TENTH)
+    assert after.balance.common == rule.read(pure_loss(2 * TENTH))
+    assert after.balance.cells == {1: rule.read(pure_loss(2 * TENTH))}
+    assert seen(celled, name) == [after]
+    assert celled.verified().sound
+    celled.settle(celled.void(refunded))
+    (mine,) = seen(celled, name)
+    paid = zip(mine.balance.cells[1], rule.read(tenth), strict=True)
+    assert all(kept >= owed for kept, owed in paid)
+    assert mine.balance.cells[1][0] == TENTH
+
+
+def test_a_refund_after_the_currency_changed_still_verifies(celled: Ledger) -> None:
+    paid = celled.order(tenths=1)
+    celled.charge(paid)
+    wish = Wish(epsilon=D(5), delta=DELTA)
+    celled.grant(celled.analysts[0].name, tenths=None, currency="renyi", wish=wish)
+    celled.settle(celled.void(paid))
+    assert celled.verified().sound
+
+
+@pytest.mark.parametrize("currency", ["pure", "renyi"])
+def test_charges_on_different_cells_at_once_lose_no_update(celled: Ledger, currency: str) -> None:
+    """Two connections, each in a thread of its own, charge one account at the same time."""
+    celled.grant(EVERYBODY, tenths=10_000)
+    name, each = celled.analysts[0].name, 15
+    celled.grant(name, tenths=500, currency=currency, delta="0" if currency == "pure" else "1e-6")
+    loss = pure_loss(TENTH // 100)
+    sql = statements(sqlite=celled.database.is_sqlite)
+    problems: list[object] = []
+    start = threading.Barrier(2)
+
+    async def charge(place: int) -> None:
+        hot = await open_hot(celled.database)
+        try:
+            orders = [
+                celled.order(loss=loss, cells=((place,), (2,), None)[i % 3]) for i in range(each)
+            ]
+            start.wait(10)
+            for order in orders:
+                (result,) = await settle([order], hot, sql)
+                if not isinstance(result, Charged):
+                    problems.append(result)
+        except Exception as error:  # noqa: BLE001  # told by the thread that asserts
+            problems.append(error)
+        finally:
+            hot.close()
+
+    threads = [
+        threading.Thread(target=lambda place=place: asyncio.run(charge(place))) for place in (0, 1)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert problems == []
+    for account in seen(celled, name, EVERYBODY):
+        cost = account.rule.read(loss)
+        times = {cell: tuple(u * n for u in cost) for cell, n in ((0, 5), (1, 5), (2, 10))}
+        assert account.balance.common == tuple(10 * units for units in cost)
+        assert account.balance.cells == times
+    assert celled.verified().sound
