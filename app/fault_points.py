@@ -14,7 +14,7 @@ LOOK_SECONDS = 0.01
 ARMED, _, ACTION = os.environ.get("BURSAR_FAULT", "").partition("=")
 
 
-def reach(point: str) -> None:
+def crash_point(point: str) -> None:
     if point != ARMED:
         return
     once = os.environ.get("BURSAR_FAULT_ONCE")

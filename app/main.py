@@ -17,7 +17,7 @@ from app.actions.asking.cancel_query import CancelQuery
 from app.actions.asking.open_stream import OpenStream
 from app.actions.asking.preview_queries import PreviewQueries
 from app.actions.asking.preview_stream import PreviewStream
-from app.actions.asking.readiness import Readiness
+from app.actions.asking.readiness import DatasetReadiness
 from app.actions.budgets.book_losses import BookLosses
 from app.actions.budgets.grant_budget import GrantBudget
 from app.actions.budgets.reconcile_ledger import ReconcileLedger
@@ -39,26 +39,26 @@ from app.engines.files.connect import Limits
 from app.engines.files.public_tables import FilePublicTables
 from app.engines.remote.connections import Unusable, read_connections
 from app.errors import Invalid, StoreUnavailable
-from app.mechanisms.sampling.system import SystemNoise
+from app.mechanisms.sampling.system import SystemRandom
 from app.planning.plan import Planner
 from app.planning.stream_request import StreamPlanner
 from app.ports import Engine
 from app.settings import Settings, SettingsError
 from app.stopping import Stopping
 from app.store.administration import Administration, install
-from app.store.analysts import People
-from app.store.budgets import Budgets
-from app.store.catalogue import Catalogue
+from app.store.analysts import SqlAnalysts
+from app.store.budgets import SqlBudgets
+from app.store.catalogue import CachedCatalogue
 from app.store.connect import Database
-from app.store.datasets.datasets import Datasets
-from app.store.datasets.old_versions import OldVersions
-from app.store.datasets.withdrawals import Withdrawals
-from app.store.encryption import KeySeal
-from app.store.history.history import History
-from app.store.history.streams import Streams
+from app.store.datasets.datasets import SqlDatasets
+from app.store.datasets.old_versions import SqlOldVersions
+from app.store.datasets.withdrawals import SqlWithdrawals
+from app.store.encryption import AesSecretBox
+from app.store.history.history import SqlHistory
+from app.store.history.streams import SqlStreams
 from app.store.migrate import check_current, migrate
-from app.store.rollback.reconcile import Reconciling
-from app.store.rollback.standing import Standing, open_anchors
+from app.store.rollback.reconcile import SqlReconciling
+from app.store.rollback.standing import SqlStanding, open_anchors
 from app.store.writer.writer import Writer
 
 PREPARING_THREADS = 4
@@ -117,24 +117,24 @@ class Stores:
     def __init__(self, settings: Settings) -> None:
         self.database = Database(settings.database_url)
         administration = Administration(self.database)
-        self.people = People(self.database, administration)
-        self.datasets = Datasets(self.database, administration)
-        self.budgets = Budgets(self.database, administration)
-        self.history = History(self.database)
-        self.streams = Streams(self.database)
+        self.people = SqlAnalysts(self.database, administration)
+        self.datasets = SqlDatasets(self.database, administration)
+        self.budgets = SqlBudgets(self.database, administration)
+        self.history = SqlHistory(self.database)
+        self.streams = SqlStreams(self.database)
         self.engines = LoadedEngines(settings)
         self.tables = public_tables(settings)
         self.register_dataset = RegisterDataset(self.datasets, self.engines)
-        self.clear_versions = ClearVersions(OldVersions(self.database), self.engines)
+        self.clear_versions = ClearVersions(SqlOldVersions(self.database), self.engines)
         self.append_epoch = AppendEpoch(self.datasets, self.engines, self.clear_versions)
         self.refresh_dataset = RefreshDataset(self.datasets, self.engines, self.clear_versions)
-        self.withdraw_dataset = WithdrawDataset(Withdrawals(administration), self.clear_versions)
+        self.withdraw_dataset = WithdrawDataset(SqlWithdrawals(administration), self.clear_versions)
         self.grant_budget = GrantBudget(self.budgets, self.datasets, self.people)
         self.book_losses = BookLosses(self.budgets, self.datasets, self.people)
-        self.standing = Standing(self.database, administration)
+        self.standing = SqlStanding(self.database, administration)
         self.stopped = False  # was the ledger behind its anchors at the start
         self.verify_ledger = VerifyLedger(self.history, self.standing)
-        reconciling = Reconciling(self.database, administration, self.standing)
+        reconciling = SqlReconciling(self.database, administration, self.standing)
         self.reconcile_ledger = ReconcileLedger(reconciling)
 
     def open_anchors(self, settings: Settings) -> None:
@@ -199,18 +199,18 @@ def application(settings: Settings | None = None) -> ASGIApp:
         stores.open_anchors(given)
         stores.standing.join()
         writer = Writer(stores.database)
-        catalogue = Catalogue(writer)
-        noise = SystemNoise()
+        catalogue = CachedCatalogue(writer)
+        noise = SystemRandom()
         planner = Planner(groups_max=given.groups_max)
         # Beside a ledger that others may share, a key in our own home would be no use to them.
-        seal = KeySeal(given.secret_key, given.home if given.embedded else None)
+        seal = AesSecretBox(given.secret_key, given.home if given.embedded else None)
         public = given.release_grid_ms > 0
         lanes = lanes_for(os.cpu_count() or 1, given.workers, public=public)
         slots = Slots(lanes, public=public)
         planning = PlanningThreads(waiting_each=given.running_each)
         threads = ThreadPoolExecutor(PREPARING_THREADS, thread_name_prefix="prepare")
         pools = [threads, *slots.pools, planning.pool]
-        readiness = Readiness(stores.engines, threads)
+        readiness = DatasetReadiness(stores.engines, threads)
         background = Background()
         threads.submit(stores.clear_versions)
         # What is loaded by now stays for good; with every few requests the collector would look

@@ -7,27 +7,27 @@ from typing import Any, Protocol
 
 from app.access import Analyst, Key, Principal, Role
 from app.accounting.loss import Loss
-from app.accounting.rules.terms import Wish
+from app.accounting.rules.terms import GrantTerms
 from app.data.card import Card, Dataset, EpochInspection, Inspection, PrivateFiles, Source
 from app.ledger.account import Account
 from app.ledger.chain import Entry
 from app.ledger.orders import Order, Outcome
 from app.ledger.precondition import Precondition
-from app.ledger.records import EVERYTHING, Asked, Budget, Search
+from app.ledger.records import EVERYTHING, Budget, QuestionRecord, Search
 from app.ledger.stream_orders import Stream
 from app.ledger.verification.lines import Line
 from app.queries.block_tally import BlockCounts, BlockTally
 from app.queries.tally import (
     Condition,
-    EdgeTally,
     Exact,
     GraphCounts,
+    GraphCountsRequest,
     KeyBatch,
-    KeyTally,
+    KeyCountsRequest,
     Matrix,
     Records,
     StepCounts,
-    StepTally,
+    StepHistogram,
     Tally,
 )
 
@@ -49,7 +49,7 @@ class Engine(Protocol):
     """Exact statistics over one kind of data source. Synchronous; called from a thread."""
 
     # Does what is prepared stay so? If not, `prepare` is no more than a look, at every question.
-    lasting: bool
+    has_prepared_files: bool
 
     def inspect(self, source: Source, card: Card) -> Inspection:
         """Check the card against names and types, never against values.
@@ -80,7 +80,7 @@ class Engine(Protocol):
         not wait. Reads no row."""
         ...
 
-    def lost(self, dataset: Dataset) -> bool:
+    def is_missing(self, dataset: Dataset) -> bool:
         """Has the version that was prepared been deleted meanwhile? Reads no row."""
         ...
 
@@ -101,11 +101,11 @@ class Engine(Protocol):
         is not used: that it is there would tell what the other asked."""
         ...
 
-    def steps(self, dataset: Dataset, wanted: StepTally) -> StepCounts:
+    def steps(self, dataset: Dataset, wanted: StepHistogram) -> StepCounts:
         """Counts of a column's values by stretches. Raises EngineFailed, always the same."""
         ...
 
-    def graph(self, dataset: Dataset, wanted: EdgeTally, asker: str) -> GraphCounts:
+    def graph(self, dataset: Dataset, wanted: GraphCountsRequest, asker: str) -> GraphCounts:
         """Counts of the graph that the rows are. Raises EngineFailed, always the same."""
         ...
 
@@ -118,7 +118,7 @@ class Engine(Protocol):
         they are all there again. Raises EngineFailed meanwhile, always the same, never why."""
         ...
 
-    def keys(self, dataset: Dataset, wanted: KeyTally) -> Generator[KeyBatch]:
+    def keys(self, dataset: Dataset, wanted: KeyCountsRequest) -> Generator[KeyBatch]:
         """The keys of the prepared version in batches, each key once; the next batch is read when
         it is asked for. Raises EngineFailed, at any batch, always the same, never why."""
         ...
@@ -170,7 +170,7 @@ class Ledger(Protocol):
         ...
 
 
-class Seal(Protocol):
+class SecretBox(Protocol):
     """Secrets of streams at rest: sealed with a key that the ledger's database does not hold."""
 
     def check(self) -> None:
@@ -222,7 +222,7 @@ class Catalogue(Protocol):
 # The ledger, for administration; plain blocking calls
 
 
-class People(Protocol):
+class Analysts(Protocol):
     def find(self, name: str) -> Analyst: ...
 
     def all(self, *, after: str, limit: int) -> list[Analyst]: ...
@@ -371,7 +371,7 @@ class Budgets(Protocol):
         shown: str,
         *,
         currency: str,
-        wish: Wish,
+        wish: GrantTerms,
         precondition: Precondition,
         reason: str | None,
     ) -> tuple[Account, bool]: ...
@@ -391,11 +391,11 @@ class History(Protocol):
 
     def asked(
         self, *, analyst_id: str | None, after: str | None, limit: int, search: Search = EVERYTHING
-    ) -> list[Asked]: ...
+    ) -> list[QuestionRecord]: ...
 
-    def last(self, analyst_id: str, dataset_id: str) -> Asked | None: ...
+    def last(self, analyst_id: str, dataset_id: str) -> QuestionRecord | None: ...
 
-    def one(self, charge_id: str, *, analyst_id: str | None) -> Asked: ...
+    def one(self, charge_id: str, *, analyst_id: str | None) -> QuestionRecord: ...
 
 
 class Streams(Protocol):

@@ -21,7 +21,7 @@ from typing import Any
 from app.actions.asking.engine_data import EngineData
 from app.demo import census
 from app.demo.cards import CENSUS, RAND_HIE
-from app.mechanisms.sampling.system import SystemNoise
+from app.mechanisms.sampling.system import SystemRandom
 from app.planning.plan import make_plan
 from app.planning.request import Question
 from app.queries.shapes.ranks.rank import ShareRank
@@ -107,7 +107,7 @@ def _lines(bench: Bench, name: str) -> list[Line]:
         Line(way[0], [p for e in EPSILONS if (p := _point(bench, name, exact, e, way))])
         for way in WAYS
     ]
-    noise, wide = SystemNoise(), rows * (high - low)
+    noise, wide = SystemRandom(), rows * (high - low)
     points = []
     for epsilon in EPSILONS:
         draws = noise.discrete_laplace(wide / float(epsilon), RUNS)
@@ -131,7 +131,7 @@ def _point(
     plan = make_plan(question, bench.dataset.card)
     with EngineData(bench.engine, bench.dataset, "bench") as data:
         read = plan.release.read(data)
-    answers = [plan.answer(read, SystemNoise())["value"] for _ in range(RUNS)]
+    answers = [plan.answer(read, SystemRandom())["value"] for _ in range(RUNS)]
     told = [abs(value - exact) for value in answers if value is not None]
     if 2 * len(told) < RUNS:
         return None

@@ -20,7 +20,7 @@ from sqlalchemy import Connection, Table, insert
 
 from app.accounting.loss import Loss
 from app.accounting.losses import gaussian_loss, pure_loss
-from app.accounting.rules.terms import Wish
+from app.accounting.rules.terms import GrantTerms
 from app.accounting.units import PICO
 from app.data.card import Card, Dataset, Source, Version
 from app.ledger.chain import FIRST_PREVIOUS, Book
@@ -29,11 +29,11 @@ from app.ledger.precondition import MUST_BE_NEW
 from app.names import new_id
 from app.store import tables
 from app.store.administration import Administration, install
-from app.store.budgets import Budgets
+from app.store.budgets import SqlBudgets
 from app.store.connect import Database
 from app.store.migrate import migrate
 from app.store.writer.batch import settle
-from app.store.writer.connection import HotConnection
+from app.store.writer.connection import WriterConnection
 from app.store.writer.open_connection import open_hot
 from app.store.writer.statements import statements
 from benchmarks.harness.table import Row
@@ -92,7 +92,7 @@ def _row(name: str, value: float, ceiling: float) -> Row:
 
 
 async def _charge(
-    database: Database, hot: HotConnection, dataset: Dataset, loss: Loss | None = None
+    database: Database, hot: WriterConnection, dataset: Dataset, loss: Loss | None = None
 ) -> float:
     sql = statements(sqlite=database.is_sqlite)
     order = ChargeOrder(
@@ -135,7 +135,7 @@ def _book(database: Database, name: str, currency: str, entries: int) -> Kept:
         connection.execute(
             insert(tables.books).values(id=book_id, seq=0, head=FIRST_PREVIOUS, last_at=0, celled=0)
         )
-    budgets = Budgets(database, Administration(database))
+    budgets = SqlBudgets(database, Administration(database))
     delta = Decimal(0) if currency == "pure" else Decimal("1e-6")
     for holder in ("*", "analyst-1"):
         budgets.grant(
@@ -144,7 +144,7 @@ def _book(database: Database, name: str, currency: str, entries: int) -> Kept:
             holder,
             holder,
             currency=currency,
-            wish=Wish(epsilon=Decimal(1_000_000), delta=delta),
+            wish=GrantTerms(epsilon=Decimal(1_000_000), delta=delta),
             precondition=MUST_BE_NEW,
             reason=None,
         )

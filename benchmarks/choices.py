@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from app.data.card import Card
-from app.mechanisms.sampling.system import SystemNoise
+from app.mechanisms.sampling.system import SystemRandom
 from app.planning.plan import make_plan
 from app.planning.request import Question
 from app.queries.candidates import CANDIDATES_MAX
@@ -35,7 +35,7 @@ def measure() -> Iterator[Row]:
     )
     grid = {"low": 0, "high": COUNT - 1, "count": COUNT}
     query = {"kind": "median", "column": "x", "candidates": grid}
-    noise = SystemNoise()
+    noise = SystemRandom()
     exact = (tuple([1] * COUNT),)
     for mechanism in KINDS:
         asked = {"dataset": "x", "query": query, "privacy": {"epsilon": "0.1"}}

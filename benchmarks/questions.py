@@ -22,7 +22,7 @@ from app.demo import census
 from app.demo.cards import CENSUS
 from app.engines.sql.layout import Layout
 from app.engines.sql.tally_statement import render
-from app.mechanisms.sampling.system import SystemNoise
+from app.mechanisms.sampling.system import SystemRandom
 from app.planning.plan import Plan, make_plan
 from app.planning.request import Question
 from benchmarks.harness.table import Row
@@ -78,7 +78,7 @@ def _row(
         begin = time.perf_counter()
         plan = make_plan(question, bench.dataset.card, frozenset({currency}))
         exact = bench.engine.exact(bench.dataset, plan.release.tally, "bench")
-        json.dumps(plan.answer(exact, SystemNoise()), separators=(",", ":"))
+        json.dumps(plan.answer(exact, SystemRandom()), separators=(",", ":"))
         whole.append(time.perf_counter() - begin)
         engine.append(_bare_engine(bench, plan))
         sampler.append(_bare_sampler(draws))

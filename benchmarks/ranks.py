@@ -15,7 +15,7 @@ import duckdb
 
 from app.actions.asking.engine_data import EngineData
 from app.data.card import Card
-from app.mechanisms.sampling.system import SystemNoise
+from app.mechanisms.sampling.system import SystemRandom
 from app.planning.plan import make_plan
 from app.planning.request import Question
 from benchmarks.harness.table import Row
@@ -54,7 +54,7 @@ def _row(name: str, bench: Bench, query: dict[str, Any], shares: str) -> Row:
         )
         plan = make_plan(question, bench.dataset.card, frozenset({"pure"}))
         with EngineData(bench.engine, bench.dataset, "bench") as data:
-            plan.answer(plan.release.read(data), SystemNoise())
+            plan.answer(plan.release.read(data), SystemRandom())
         whole.append(time.perf_counter() - begin)
         begin = time.perf_counter()
         bench.cursor.execute(f"SELECT quantile_disc(s0, {shares}) FROM rows").fetchall()

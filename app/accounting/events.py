@@ -18,7 +18,7 @@ from app.accounting.units import ATTO, PICO, cost_units
 
 
 @dataclass(frozen=True, slots=True)
-class Laplace:
+class ExternalLaplace:
     """Continuous Laplace noise of scale (L1 sensitivity) / epsilon."""
 
     epsilon: Decimal
@@ -28,7 +28,7 @@ class Laplace:
 
 
 @dataclass(frozen=True, slots=True)
-class Generic:
+class ExternalGeneric:
     """Any (epsilon, delta)-private mechanism."""
 
     epsilon: Decimal
@@ -40,7 +40,7 @@ class Generic:
 
 
 @dataclass(frozen=True, slots=True)
-class Concentrated:
+class ExternalZcdp:
     """Any rho-zCDP mechanism."""
 
     rho: Decimal
@@ -55,7 +55,7 @@ class Concentrated:
 
 
 @dataclass(frozen=True, slots=True)
-class Gaussian:
+class ExternalGaussian:
     """Gaussian noise; the multiplier is its standard deviation over the L2 sensitivity."""
 
     noise_multiplier: Decimal
@@ -69,11 +69,11 @@ class Gaussian:
         with localcontext(CONTEXT):
             mu = Decimal(count).sqrt() / self.noise_multiplier * (1 + Decimal("1e-38"))
         epsilon = units_up(epsilon_at(self.delta, mu))
-        return together.but(epsilon=epsilon, delta=cost_units(self.delta, ATTO))
+        return together.replace(epsilon=epsilon, delta=cost_units(self.delta, ATTO))
 
 
 @dataclass(frozen=True, slots=True)
-class RandomizedResponse:
+class ExternalRandomizedResponse:
     """Each of some categories answered at random, the true one with odds exp(epsilon), and the
     true one shown outright with probability delta. Counted as any (epsilon, delta)-private one."""
 
@@ -82,11 +82,11 @@ class RandomizedResponse:
     delta: Decimal | None
 
     def loss(self, count: int) -> Loss:
-        return Generic(self.epsilon, self.delta or Decimal(0)).loss(count)
+        return ExternalGeneric(self.epsilon, self.delta or Decimal(0)).loss(count)
 
 
 @dataclass(frozen=True, slots=True)
-class LeakyInput:
+class ExternalLeakyInput:
     """Shows its input with probability delta, and else nothing."""
 
     delta: Decimal
@@ -97,4 +97,11 @@ class LeakyInput:
         return Loss(0, units, 0, units, 0, 0, nothing).times(count)
 
 
-Release = Laplace | Generic | Concentrated | Gaussian | RandomizedResponse | LeakyInput
+Release = (
+    ExternalLaplace
+    | ExternalGeneric
+    | ExternalZcdp
+    | ExternalGaussian
+    | ExternalRandomizedResponse
+    | ExternalLeakyInput
+)

@@ -92,7 +92,7 @@ class Loss:
             curve=lambda: tuple(min(INFINITE, count * units) for units in self.curve),
         )
 
-    def but(self, **changes: Any) -> "Loss":
+    def replace(self, **changes: Any) -> "Loss":
         """The same loss with some of its numbers changed."""
         epsilon, delta, pure, failure, rho = self._numbers
         same = {"epsilon": epsilon, "delta": delta, "pure": pure, "failure": failure, "rho": rho}
@@ -119,7 +119,7 @@ class Loss:
     def __repr__(self) -> str:
         return f"Loss{self._all}"
 
-    def wire(self) -> dict[str, float | str | None]:
+    def to_json(self) -> dict[str, float | str | None]:
         """The promise; a release that makes none is told by its rho, and what it may fail with."""
         if self.epsilon >= INFINITE:
             failure = wire("delta", self.failure, ATTO) if self.failure else {"delta": None}

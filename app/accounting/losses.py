@@ -81,7 +81,7 @@ def _of_rounds(
     if rounds == 1:
         return loss
     each = decimal(Fraction(epsilon, PICO * rounds))
-    return loss.but(mu_squared=lambda: min(loss.mu_squared, rounds * pure_mu_squared(each)))
+    return loss.replace(mu_squared=lambda: min(loss.mu_squared, rounds * pure_mu_squared(each)))
 
 
 @owned_cache(maxsize=KEPT)
@@ -99,7 +99,7 @@ def _of_pure(epsilon: int, curve: Callable[[], Curve], rho: int) -> Loss:
 def generic_loss(epsilon: int, delta: int) -> Loss:
     """Any (epsilon, delta)-private mechanism: pure, except with probability delta (Kairouz, Oh and
     Viswanath 2015, Theorem 3.1)."""
-    return pure_loss(epsilon).but(delta=delta, failure=delta)
+    return pure_loss(epsilon).replace(delta=delta, failure=delta)
 
 
 NO_PROMISE = (INFINITE, ATTO)
@@ -119,7 +119,7 @@ def gaussian_loss(multiplier: Fraction, promise: tuple[int, int] = NO_PROMISE) -
     """Gaussian noise of so many times the L2 sensitivity: mu = 1 / multiplier, rho = mu^2 / 2."""
     mu_squared = 1 / (multiplier * multiplier)
     concentrated = zcdp_loss(mu_squared / 2, promise)
-    return concentrated.but(mu_squared=_ceiling(mu_squared))
+    return concentrated.replace(mu_squared=_ceiling(mu_squared))
 
 
 def _ceiling(value: Fraction) -> int:

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 from app.access import Analyst, Key, Role
 from app.api.http.json_body import Parsed, body
 from app.api.http.openapi import documented, problems
-from app.api.http.principal import Admin, Given
+from app.api.http.principal import Admin, ServicesDep
 from app.api.http.wire import (
     CursorIn,
     Limit,
@@ -94,7 +94,7 @@ class AnalystsResponse(BaseModel):
     ),
 )
 def create(
-    given: Given,
+    given: ServicesDep,
     principal: Admin,
     parsed: Annotated[Parsed[AnalystRequest], Depends(body(AnalystRequest))],
 ) -> Response:
@@ -115,7 +115,7 @@ def create(
 
 @router.get("/v1/analysts", **documented("list_analysts", "People", AnalystsResponse))
 def list_analysts(
-    given: Given, principal: Admin, limit: Limit = 50, cursor: CursorIn = None
+    given: ServicesDep, principal: Admin, limit: Limit = 50, cursor: CursorIn = None
 ) -> Response:
     (after,) = cursor_place(cursor, str) or ("",)
     found = given.people.all(after=after, limit=limit)
@@ -128,7 +128,7 @@ def list_analysts(
     "/v1/analysts/{name}",
     **documented("get_analyst", "One person", AnalystResponse, extra_problems=problems(404)),
 )
-def get_analyst(given: Given, principal: Admin, name: str) -> Response:
+def get_analyst(given: ServicesDep, principal: Admin, name: str) -> Response:
     analyst = given.people.find(name)
     return json_response(_shown(analyst, given.people.keys(analyst.id)))
 
@@ -145,7 +145,7 @@ def get_analyst(given: Given, principal: Admin, name: str) -> Response:
     ),
 )
 def change(
-    given: Given,
+    given: ServicesDep,
     principal: Admin,
     name: str,
     parsed: Annotated[Parsed[AnalystChange], Depends(body(AnalystChange))],
@@ -177,7 +177,7 @@ def change(
     ),
 )
 def issue_key(
-    given: Given,
+    given: ServicesDep,
     principal: Admin,
     name: str,
     parsed: Annotated[Parsed[KeyRequest | None], Depends(body(KeyRequest | None, empty=True))],
@@ -200,7 +200,7 @@ def issue_key(
     **documented("revoke_key", "Revoke a key", None, status=204, extra_problems=problems(404)),
 )
 def revoke_key(
-    given: Given,
+    given: ServicesDep,
     principal: Admin,
     id: str,  # noqa: A002  # in the path
     reason: Annotated[str | None, Query(max_length=1000, pattern=r"^[^\x00]*$")] = None,

@@ -12,12 +12,12 @@ from app.access import Principal, Role, holder_of
 from app.accounting.curves.orders import ORDERS
 from app.accounting.rules.curved import STAR_WEIGHT
 from app.accounting.rules.spending import Spend
-from app.accounting.rules.terms import Wish
+from app.accounting.rules.terms import GrantTerms
 from app.accounting.units import ATTO, PICO, wire
 from app.api.http.entity_tags import etag, has_seen, precondition
 from app.api.http.json_body import Parsed, body
 from app.api.http.openapi import documented, problems
-from app.api.http.principal import Admin, Anyone, AnyoneHot, Given
+from app.api.http.principal import Admin, Anyone, AnyoneHot, ServicesDep
 from app.api.http.services import Services
 from app.api.http.wire import (
     AmountResponse,
@@ -62,8 +62,8 @@ class BudgetRequest(WireRequest):
     order: Rate | None = None
     reason: Reason = None
 
-    def wish(self) -> Wish:
-        return Wish(
+    def wish(self) -> GrantTerms:
+        return GrantTerms(
             epsilon=self.epsilon,
             delta=self.delta,
             rho=self.rho,
@@ -156,7 +156,7 @@ class BudgetsResponse(BaseModel):
 )
 def grant(
     request: Request,
-    given: Given,
+    given: ServicesDep,
     principal: Admin,
     dataset: str,
     holder: str,
@@ -191,7 +191,7 @@ def grant(
     ),
 )
 async def get_budget(
-    request: Request, given: Given, principal: AnyoneHot, dataset: str, holder: str
+    request: Request, given: ServicesDep, principal: AnyoneHot, dataset: str, holder: str
 ) -> Response:
     """Your own or your group's; viewers and administrators see any. `If-None-Match` with the ETag
     gives 304."""
@@ -207,7 +207,7 @@ async def get_budget(
 
 @router.get("/v1/budgets", **documented("list_budgets", "Budgets", BudgetsResponse))
 def list_budgets(
-    given: Given, principal: Anyone, limit: Limit = 50, cursor: CursorIn = None
+    given: ServicesDep, principal: Anyone, limit: Limit = 50, cursor: CursorIn = None
 ) -> Response:
     """Your own and your groups'; viewers and administrators see all."""
     holders = principal.holders if principal.role is Role.ANALYST else None
@@ -266,9 +266,9 @@ def _cells(account: Account, labels: list[Any]) -> list[dict[str, Any]]:
 def _state(account: Account, cell: int | None = None) -> dict[str, Any]:
     """Of the whole account, or as those in one cell see it."""
     cells = None if cell is None else (cell,)
-    seen = account if cell is None else account.only(cell)
+    seen = account if cell is None else account.for_cell(cell)
     return {
-        **seen.told(),
+        **seen.balances(),
         "used": seen.used,
         **wire("largest_epsilon", account.largest_epsilon(cells), PICO),
         "questions_left": account.questions_left(cells),
@@ -302,6 +302,6 @@ def _last(given: Services, principal: Principal, dataset: Dataset, account: Acco
     return {
         "id": asked.id,
         "kind": question.query.kind,
-        **plan.loss.wire(),
-        "questions_left": account.times(plan.loss, plan.pinning.cells),
+        **plan.loss.to_json(),
+        "questions_left": account.repeats_left(plan.loss, plan.pinning.cells),
     }

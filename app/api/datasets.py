@@ -13,18 +13,18 @@ from app.actions.datasets.public_tables import with_tables
 from app.actions.datasets.sample_rows import sample_rows
 from app.actions.datasets.withdraw_dataset import DETAILS
 from app.api.http.json_body import (
+    ErrorTranslator,
     Parsed,
     StrictAdapter,
-    Told,
-    as_it_is,
     body,
     hash_at,
     parse,
     read_bytes,
     request_key,
+    unchanged,
 )
 from app.api.http.openapi import documented, problems
-from app.api.http.principal import Admin, Anyone, Given
+from app.api.http.principal import Admin, Anyone, ServicesDep
 from app.api.http.services import Services
 from app.api.http.wire import (
     CursorIn,
@@ -169,7 +169,7 @@ class _Repeated(Exception):
 
 
 async def _registration(
-    request: Request, given: Given, principal: Admin
+    request: Request, given: ServicesDep, principal: Admin
 ) -> Parsed[DatasetRequest] | Dataset:
     """The body with its public tables read: of an administrator, so no one else has a file read.
     Of a request that is repeated, what was registered, whatever has become of the tables since."""
@@ -178,13 +178,13 @@ async def _registration(
     def read() -> Parsed[DatasetRequest] | Dataset:
         texts: list[str] = []
 
-        def translate(sent: Any) -> tuple[Any, Told]:
+        def translate(sent: Any) -> tuple[Any, ErrorTranslator]:
             texts.append(canonical(sent))
             name = _request_name(principal, key)
             earlier = given.datasets.remembered(name, hash_at(request, texts[0]))
             if earlier is not None:
                 raise _Repeated(earlier)
-            return with_tables(sent, given.tables, given.datasets.private_files), as_it_is
+            return with_tables(sent, given.tables, given.datasets.private_files), unchanged
 
         try:
             return parse(raw, _REGISTRATION, key, translate).at(request, *texts)
@@ -212,7 +212,7 @@ def _request_name(principal: Principal, key: str | None) -> str | None:
     ),
 )
 def register(
-    given: Given,
+    given: ServicesDep,
     principal: Admin,
     parsed: Annotated[Parsed[DatasetRequest] | Dataset, Depends(_registration)],
 ) -> Response:
@@ -242,7 +242,7 @@ def _register(given: Services, principal: Principal, parsed: Parsed[DatasetReque
 
 @router.get("/v1/datasets", **documented("list_datasets", "Datasets", DatasetsResponse))
 def list_datasets(
-    given: Given, principal: Anyone, limit: Limit = 50, cursor: CursorIn = None
+    given: ServicesDep, principal: Anyone, limit: Limit = 50, cursor: CursorIn = None
 ) -> Response:
     """Those you have a budget on; administrators and viewers see all."""
     holders = principal.holders if principal.role is Role.ANALYST else None
@@ -257,7 +257,7 @@ def list_datasets(
     "/v1/datasets/{dataset}",
     **documented("get_dataset", "The public card", DatasetResponse, extra_problems=problems(404)),
 )
-def get_dataset(given: Given, principal: Anyone, dataset: str) -> Response:
+def get_dataset(given: ServicesDep, principal: Anyone, dataset: str) -> Response:
     return json_response(_shown(given, principal, visible(given, principal, dataset)))
 
 
@@ -266,7 +266,7 @@ def get_dataset(given: Given, principal: Anyone, dataset: str) -> Response:
     **documented("sample_dataset", "Made-up rows", SampleResponse, extra_problems=problems(404)),
 )
 def sample(
-    given: Given,
+    given: ServicesDep,
     principal: Anyone,
     dataset: str,
     rows: Annotated[int, Query(ge=1, le=1000)] = 20,
@@ -288,7 +288,7 @@ def sample(
     ),
 )
 def change(
-    given: Given,
+    given: ServicesDep,
     principal: Admin,
     dataset: str,
     parsed: Annotated[Parsed[DatasetChange], Depends(body(DatasetChange))],
@@ -332,7 +332,7 @@ def change(
 )
 def withdraw(
     request: Request,
-    given: Given,
+    given: ServicesDep,
     principal: Admin,
     dataset: str,
     reason: Annotated[str | None, Query(max_length=1000, pattern=r"^[^\x00]*$")] = None,

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Response
 from pydantic import BaseModel
 
 from app.api.http.openapi import documented, problems
-from app.api.http.principal import Given
+from app.api.http.principal import ServicesDep
 
 router = APIRouter(tags=["health"])
 
@@ -39,6 +39,6 @@ async def healthz() -> Response:
         extra_problems=problems(422, 503),
     ),
 )
-def readyz(given: Given) -> Response:
+def readyz(given: ServicesDep) -> Response:
     given.readiness.check()
     return Response('{"status":"ok"}', media_type="application/json")

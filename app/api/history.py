@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from app.access import UNKNOWN_ANALYST, Principal, Role
 from app.actions.asking.ask_query import status_of
 from app.api.http.openapi import documented, problems
-from app.api.http.principal import Anyone, AnyoneHot, Given
+from app.api.http.principal import Anyone, AnyoneHot, ServicesDep
 from app.api.http.services import Services
 from app.api.http.wire import (
     CursorIn,
@@ -27,7 +27,7 @@ from app.api.http.wire import (
 from app.api.queries import RETRY_SECONDS, Receipt
 from app.errors import NotFound
 from app.ledger.orders import State
-from app.ledger.records import Asked, Search
+from app.ledger.records import QuestionRecord, Search
 from app.mechanisms.streams import above_threshold, tree_counter
 from app.names import folded
 from app.queries import QUERIES
@@ -97,7 +97,7 @@ class CancelResponse(BaseModel):
     **documented("list_queries", "Questions asked", HistoryResponse, extra_problems=problems(404)),
 )
 def list_queries(
-    given: Given,
+    given: ServicesDep,
     principal: Anyone,
     holder: HolderIn = None,
     kind: KindIn = None,
@@ -122,7 +122,7 @@ def list_queries(
     "/v1/queries/{id}",
     **documented("get_query", "One question", HistoryItem, extra_problems=problems(404)),
 )
-def get_query(given: Given, principal: Anyone, id: str) -> Response:  # noqa: A002  # in the path
+def get_query(given: ServicesDep, principal: Anyone, id: str) -> Response:  # noqa: A002  # in the path
     """The question, and its answer as soon as that may be told: the bytes that were stored."""
     principal.must_be(Role.ANALYST, Role.ADMIN)
     own = principal.analyst_id if principal.role is Role.ANALYST else None
@@ -136,7 +136,7 @@ def get_query(given: Given, principal: Anyone, id: str) -> Response:  # noqa: A0
     **documented("cancel_query", "Cancel", CancelResponse, also=202, extra_problems=problems(404)),
 )
 async def cancel_query(
-    given: Given,
+    given: ServicesDep,
     principal: AnyoneHot,
     id: str,  # noqa: A002  # in the path
 ) -> Response:
@@ -166,7 +166,7 @@ def _sent(text: str, headers: dict[str, str] | None = None) -> Response:
     return Response(text, headers=headers, media_type="application/json")
 
 
-def _item(asked: Asked, text_max: int | None = None) -> str:
+def _item(asked: QuestionRecord, text_max: int | None = None) -> str:
     """A list leaves out what is long; asking for the one question brings it. The answer stands in
     it as it was stored."""
     charged = json.loads(asked.charged)
@@ -196,7 +196,7 @@ def _item(asked: Asked, text_max: int | None = None) -> str:
     return f'{text[:-1]}, "answer": {"null" if answer is None or left_out else answer}}}'
 
 
-def _status(asked: Asked) -> str:
+def _status(asked: QuestionRecord) -> str:
     if asked.state is State.CHARGED:
         return "running"
     return asked.state.value if asked.answer is None else status_of(asked.answer)

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from app.access import holder_of
 from app.api.http.json_body import Parsed, body
 from app.api.http.openapi import documented, problems
-from app.api.http.principal import Admin, Auditor, Given
+from app.api.http.principal import Admin, Auditor, ServicesDep
 from app.api.http.services import Services
 from app.api.http.wire import (
     CursorIn,
@@ -120,7 +120,7 @@ class ReconciledResponse(BaseModel):
     **documented("list_entries", "Entries", EntriesResponse, extra_problems=problems(404)),
 )
 def list_entries(
-    given: Given,
+    given: ServicesDep,
     principal: Auditor,
     dataset: DatasetIn = None,
     holder: HolderIn = None,
@@ -152,7 +152,7 @@ def list_entries(
     response_class=StreamingResponse,
     **documented("export_ledger", "Everything, as NDJSON", None, extra_problems=problems(404)),
 )
-def export(given: Given, principal: Auditor, dataset: DatasetIn = None) -> Response:
+def export(given: ServicesDep, principal: Auditor, dataset: DatasetIn = None) -> Response:
     """Entries with their hash chain, then books, accounts and charges as they stood at the same
     instant, and a last line that counts them: enough to verify every total without us
     (`bursard verify --file`)."""
@@ -169,7 +169,7 @@ def export(given: Given, principal: Auditor, dataset: DatasetIn = None) -> Respo
     "/v1/ledger/verify",
     **documented("verify_ledger", "Recompute everything", VerifyResponse),
 )
-def verify_ledger(given: Given, principal: Admin) -> Response:
+def verify_ledger(given: ServicesDep, principal: Admin) -> Response:
     """Every chain and every total recomputed from the entries, every row compared with them, and
     every stored answer with its stamp; what disagrees is named."""
     report, compared = given.verify_ledger()
@@ -189,7 +189,7 @@ def verify_ledger(given: Given, principal: Admin) -> Response:
     ),
 )
 def reconcile_ledger(
-    given: Given,
+    given: ServicesDep,
     principal: Admin,
     parsed: Annotated[Parsed[ReconcileRequest], Depends(body(ReconcileRequest))],
 ) -> Response:

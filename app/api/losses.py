@@ -12,7 +12,7 @@ from app.accounting import events
 from app.actions.budgets.book_losses import Told
 from app.api.http.json_body import Parsed, body
 from app.api.http.openapi import documented, problems
-from app.api.http.principal import Admin, Given
+from app.api.http.principal import Admin, ServicesDep
 from app.api.http.wire import Delta, Reason, WireRequest, json_response
 from app.planning.request import Epsilon, exact_amount
 
@@ -40,7 +40,7 @@ class BookedLaplace(WireRequest):
     count: Count = 1
 
     def release(self) -> events.Release:
-        return events.Laplace(self.epsilon)
+        return events.ExternalLaplace(self.epsilon)
 
 
 class BookedGaussian(WireRequest):
@@ -53,7 +53,7 @@ class BookedGaussian(WireRequest):
     count: Count = 1
 
     def release(self) -> events.Release:
-        return events.Gaussian(self.noise_multiplier, self.delta)
+        return events.ExternalGaussian(self.noise_multiplier, self.delta)
 
 
 class BookedZcdp(WireRequest):
@@ -65,7 +65,7 @@ class BookedZcdp(WireRequest):
     count: Count = 1
 
     def release(self) -> events.Release:
-        return events.Concentrated(self.rho, self.delta)
+        return events.ExternalZcdp(self.rho, self.delta)
 
 
 class BookedGeneric(WireRequest):
@@ -77,7 +77,7 @@ class BookedGeneric(WireRequest):
     count: Count = 1
 
     def release(self) -> events.Release:
-        return events.Generic(self.epsilon, self.delta or Decimal(0))
+        return events.ExternalGeneric(self.epsilon, self.delta or Decimal(0))
 
 
 class BookedRandomizedResponse(WireRequest):
@@ -91,7 +91,7 @@ class BookedRandomizedResponse(WireRequest):
     count: Count = 1
 
     def release(self) -> events.Release:
-        return events.RandomizedResponse(self.epsilon, self.categories, self.delta)
+        return events.ExternalRandomizedResponse(self.epsilon, self.categories, self.delta)
 
 
 class BookedLeakyInput(WireRequest):
@@ -102,7 +102,7 @@ class BookedLeakyInput(WireRequest):
     count: Count = 1
 
     def release(self) -> events.Release:
-        return events.LeakyInput(self.delta)
+        return events.ExternalLeakyInput(self.delta)
 
 
 class _Named(TypedDict):
@@ -166,7 +166,7 @@ class BookedResponse(BaseModel):
     ),
 )
 def book_losses(
-    given: Given,
+    given: ServicesDep,
     principal: Admin,
     dataset: str,
     parsed: Annotated[Parsed[LossesRequest], Depends(body(LossesRequest))],

@@ -9,26 +9,26 @@ from starlette.types import Message, Receive, Scope, Send
 from typing_extensions import override
 
 from app.actions.asking.ask_query import Accepted
-from app.actions.asking.charge import AskedOnce, Reply
+from app.actions.asking.charge import QueryRequest, Reply
 from app.api.http.json_body import (
     Parsed,
     StrictAdapter,
-    aside,
     body,
     parse,
+    parse_off_loop,
     read_bytes,
     request_key,
 )
 from app.api.http.openapi import documented, problems
 from app.api.http.parameters import check_parameters
 from app.api.http.prefer import Preference, preference
-from app.api.http.principal import AnyoneHot, Given, current_hot, token
+from app.api.http.principal import AnyoneHot, ServicesDep, current_hot, token
 from app.api.http.services import services
 from app.api.http.wire import AmountResponse, LossResponse, json_response
 from app.api.sql_questions import translated
 from app.caches import owned_by, owned_cache
 from app.errors import AccessError, Invalid
-from app.fault_points import ARMED, reach
+from app.fault_points import ARMED, crash_point
 from app.names import new_id
 from app.planning.request import Question, SqlQuestion
 
@@ -183,19 +183,19 @@ class StoredResponse(Response):
 
     @override
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        reach("F10")
+        crash_point("F10")
         if ARMED == "F11":
             await send(self._start())
             half = self.body[: len(self.body) // 2]
             await send({"type": "http.response.body", "body": half, "more_body": True})
             await asyncio.sleep(0.05)
-            reach("F11")
+            crash_point("F11")
             rest = self.body[len(half) :]
             await send({"type": "http.response.body", "body": rest, "more_body": False})
             return
         await send(self._start())
         await send({"type": "http.response.body", "body": self.body})
-        reach("F12")
+        crash_point("F12")
 
     def _start(self) -> Message:
         start = {"type": "http.response.start", "status": self.status_code}
@@ -244,9 +244,9 @@ async def ask(request: Request) -> Response:
     try:
         check_parameters(request)
         raw = await read_bytes(request)
-        parsed = await aside(raw, lambda: parse_question(principal.analyst_id, raw))
+        parsed = await parse_off_loop(raw, lambda: parse_question(principal.analyst_id, raw))
         key = request_key(request) or new_id("auto")
-        asked = AskedOnce(shown, parsed.value, parsed.text, parsed.hash, key)
+        asked = QueryRequest(shown, parsed.value, parsed.text, parsed.hash, key)
         wish = preference(request)
         try:
             reply = await given.answer_query(asked, wish.wait_seconds)
@@ -292,7 +292,7 @@ def reply_headers(reply: Reply, key: str) -> dict[str, str]:
     ),
 )
 async def preview(
-    given: Given,
+    given: ServicesDep,
     principal: AnyoneHot,
     parsed: Annotated[
         Parsed[Question | list[Question]], Depends(body(OneOrMany, translate=translated))

@@ -2,16 +2,16 @@
 
 from typing import Any
 
-from app.api.http.json_body import Told, as_it_is
+from app.api.http.json_body import ErrorTranslator, unchanged
 from app.errors import FieldError, Invalid
 
 
-def translated(sent: Any) -> tuple[Any, Told]:
+def translated(sent: Any) -> tuple[Any, ErrorTranslator]:
     """A body, or a list of them, with each `sql` as the question that it asks."""
     many = isinstance(sent, list)
     bodies = sent if isinstance(sent, list) else [sent]
     if not any(isinstance(each, dict) and "sql" in each for each in bodies):
-        return sent, as_it_is
+        return sent, unchanged
     from app.planning.sql.translate import (  # its parser is loaded when it is needed
         Translation,
         translate,

@@ -7,20 +7,20 @@ from fastapi import APIRouter, Depends, Request, Response
 from pydantic import BaseModel
 
 from app.access import Role
-from app.actions.asking.ask_stream import AskedOfStream
-from app.actions.asking.charge import AskedOnce
+from app.actions.asking.ask_stream import StreamAskRequest
+from app.actions.asking.charge import QueryRequest
 from app.api.http.json_body import (
     Parsed,
     StrictAdapter,
-    aside,
     body,
     parse,
+    parse_off_loop,
     read_bytes,
     request_key,
 )
 from app.api.http.openapi import documented, problems
 from app.api.http.parameters import check_parameters
-from app.api.http.principal import Anyone, AnyoneHot, Given, current_hot, token
+from app.api.http.principal import Anyone, AnyoneHot, ServicesDep, current_hot, token
 from app.api.http.services import services
 from app.api.http.wire import (
     CursorIn,
@@ -141,8 +141,8 @@ async def open_stream(request: Request) -> Response:
         check_parameters(request)
         key = request_key(request) or new_id("auto")
         raw = await read_bytes(request)
-        parsed = await aside(raw, lambda: parse(raw, OPENING, None))
-        asked = AskedOnce(shown, parsed.value, parsed.text, parsed.hash, key)
+        parsed = await parse_off_loop(raw, lambda: parse(raw, OPENING, None))
+        asked = QueryRequest(shown, parsed.value, parsed.text, parsed.hash, key)
         reply = await given.open_stream(asked)
     except (Invalid, AccessError):
         await current_hot(request)  # what is wrong is told only to a key that still holds
@@ -164,7 +164,7 @@ async def open_stream(request: Request) -> Response:
     ),
 )
 async def preview_stream(
-    given: Given,
+    given: ServicesDep,
     principal: AnyoneHot,
     parsed: Annotated[Parsed[Opening], Depends(body(Opening))],
 ) -> Response:
@@ -196,8 +196,8 @@ async def ask_stream(request: Request, id: str) -> Response:  # noqa: A002  # in
         check_parameters(request)
         key = request_key(request) or new_id("auto")
         raw = await read_bytes(request)
-        parsed = await aside(raw, lambda: parse(raw, ASK, None))
-        asked = AskedOfStream(shown, id, parsed.value, parsed.text, parsed.hash, key)
+        parsed = await parse_off_loop(raw, lambda: parse(raw, ASK, None))
+        asked = StreamAskRequest(shown, id, parsed.value, parsed.text, parsed.hash, key)
         reply = await given.ask_stream(asked)
     except (Invalid, AccessError, NotFound):
         await current_hot(request)
@@ -207,7 +207,7 @@ async def ask_stream(request: Request, id: str) -> Response:  # noqa: A002  # in
 
 @router.get("/v1/streams", **documented("list_streams", "Streams", StreamsResponse))
 def list_streams(
-    given: Given, principal: Anyone, limit: Limit = 50, cursor: CursorIn = None
+    given: ServicesDep, principal: Anyone, limit: Limit = 50, cursor: CursorIn = None
 ) -> Response:
     """Your streams, newest first; an administrator sees everybody's."""
     principal.must_be(Role.ANALYST, Role.ADMIN)
@@ -222,7 +222,7 @@ def list_streams(
     "/v1/streams/{id}",
     **documented("get_stream", "One stream", StreamResponse, extra_problems=problems(404)),
 )
-def get_stream(given: Given, principal: Anyone, id: str) -> Response:  # noqa: A002  # in the path
+def get_stream(given: ServicesDep, principal: Anyone, id: str) -> Response:  # noqa: A002  # in the path
     """What is left of it; never what it keeps secret."""
     principal.must_be(Role.ANALYST, Role.ADMIN)
     own = principal.analyst_id if principal.role is Role.ANALYST else None
@@ -234,7 +234,7 @@ def get_stream(given: Given, principal: Anyone, id: str) -> Response:  # noqa: A
     **documented("close_stream", "Close early", None, status=204, extra_problems=problems(404)),
 )
 async def close_stream(
-    given: Given,
+    given: ServicesDep,
     principal: AnyoneHot,
     id: str,  # noqa: A002  # in the path
 ) -> Response:

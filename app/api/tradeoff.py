@@ -8,7 +8,7 @@ from starlette.concurrency import run_in_threadpool
 
 from app.api.budgets import visible_account
 from app.api.http.openapi import documented, problems
-from app.api.http.principal import AnyoneHot, Given
+from app.api.http.principal import AnyoneHot, ServicesDep
 from app.api.http.wire import json_response
 from app.ledger.account import EVERYBODY
 
@@ -43,7 +43,7 @@ class TradeoffResponse(BaseModel):
     ),
 )
 async def get_tradeoff(
-    given: Given, principal: AnyoneHot, dataset: str, holder: str, points: Points = 101
+    given: ServicesDep, principal: AnyoneHot, dataset: str, holder: str, points: Points = 101
 ) -> Response:
     """The trade-off function of f-DP. Exact for one release of known noise, for equal counts, and
     for Gaussian releases; otherwise a bound. What was spent reads as if it had been fixed in

@@ -14,7 +14,7 @@ from app.actions.asking.engine_data import EngineData
 from app.actions.datasets.sample_rows import sample_rows
 from app.data.card import Card, Dataset, Source, Version
 from app.engines.files.duckdb import DuckDBEngine
-from app.mechanisms.sampling.system import SystemNoise
+from app.mechanisms.sampling.system import SystemRandom
 from app.planning.duration import MARGIN, slot_seconds
 from app.planning.plan import make_plan
 from app.planning.request import Question
@@ -58,7 +58,7 @@ def measured_factor() -> float:
 
 def _prepared(folder: Path) -> tuple[DuckDBEngine, Dataset]:
     card = Card.model_validate_json(json.dumps(CARD))
-    rows = sample_rows(card, ROWS, SystemNoise())
+    rows = sample_rows(card, ROWS, SystemRandom())
     with (folder / "rows.csv").open("w", encoding="utf-8", newline="") as file:
         written = csv.DictWriter(file, [column.name for column in card.columns])
         written.writeheader()
@@ -79,7 +79,7 @@ def _share(engine: DuckDBEngine, dataset: Dataset, question: dict[str, object]) 
     for number in range(ROUNDS + 1):
         begin = time.perf_counter()
         with EngineData(engine, dataset, f"round {number}") as data:
-            plan.answer(plan.release.read(data), SystemNoise())
+            plan.answer(plan.release.read(data), SystemRandom())
         taken.append(time.perf_counter() - begin)
     slot = slot_seconds(plan.release.work, dataset.card, "duckdb")
     return sorted(taken[1:])[ROUNDS // 2] / (slot / MARGIN)

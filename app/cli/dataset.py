@@ -245,7 +245,7 @@ def _read_card(
     from the data roots."""
 
     from app.actions.datasets.public_tables import with_tables
-    from app.api.http.json_body import StrictAdapter, as_it_is, parse
+    from app.api.http.json_body import StrictAdapter, parse, unchanged
     from app.data.card import Card, PrivateFiles
     from app.main import Stores, public_tables
 
@@ -273,7 +273,7 @@ def _read_card(
             raw,
             StrictAdapter(CardFile),
             None,
-            lambda sent: (with_tables(sent, tables, private, source=rows), as_it_is),
+            lambda sent: (with_tables(sent, tables, private, source=rows), unchanged),
         ).value
     except Invalid as error:
         detail = "not a card that can be registered." if error.fields else error.detail

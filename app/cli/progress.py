@@ -11,13 +11,13 @@ LOOK_SECONDS = 0.1
 LINE_SECONDS = 5.0
 
 
-class Work(Protocol):
+class ProgressSource(Protocol):
     def run(self) -> None: ...
     def fraction(self) -> float: ...
     def stop(self) -> None: ...
 
 
-def follow(work: Work, label: str, size: int) -> None:
+def follow(work: ProgressSource, label: str, size: int) -> None:
     """Run it in a thread; `size` is how many bytes it reads. Ctrl-C stops it, and is raised when it
     has stopped."""
     failures: list[BaseException] = []
@@ -46,7 +46,7 @@ def follow(work: Work, label: str, size: int) -> None:
         raise failures[0]
 
 
-def _bar(ended: Event, work: Work, label: str, size: int) -> None:
+def _bar(ended: Event, work: ProgressSource, label: str, size: int) -> None:
     started, shown = time.monotonic(), 0
     with typer.progressbar(length=size, label=label, file=sys.stderr, show_eta=True) as bar:
         while shown < size:
@@ -57,7 +57,7 @@ def _bar(ended: Event, work: Work, label: str, size: int) -> None:
             shown = reached
 
 
-def _lines(ended: Event, work: Work, label: str, size: int) -> None:
+def _lines(ended: Event, work: ProgressSource, label: str, size: int) -> None:
     started = said = time.monotonic()
     while not ended.wait(LOOK_SECONDS):
         now = time.monotonic()

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from app.access import Principal, Role
-from app.accounting.rules.terms import Wish
+from app.accounting.rules.terms import GrantTerms
 from app.data.card import Card, Source
 from app.demo import census
 from app.demo.cards import CENSUS, RAND_HIE
@@ -81,7 +81,7 @@ def _fill(settings: Settings, stores: Stores) -> dict[str, str]:
                 dataset=description["name"],
                 holder=holder,
                 currency="pure",
-                wish=Wish(epsilon=epsilon),
+                wish=GrantTerms(epsilon=epsilon),
                 precondition=MUST_BE_NEW,
                 reason="demo",
             )

@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, Select, case, column, func, select, union_
 
 from app.data.card import Card, ColumnPerson, Dataset
 from app.data.columns import Column, DateColumn, IntegerColumn, NumberColumn, TextColumn
-from app.engines.content_hash import Trimmed
+from app.engines.content_hash import TrimmedText
 from app.engines.sql.cleaning import RawRows
 from app.engines.sql.dialects import ExactSum, IsNaN, constant, day, exact_double, quoted
 from app.engines.sql.layout import PERSON
@@ -81,7 +81,7 @@ def _counts(sourced: dict[int, Column], table: Table, source: RawRows) -> Select
         place = table.names.index(each.name)
         raw: Element = table.column(place)
         if table.types[place] == "VARCHAR":
-            raw = func.nullif(Trimmed(raw), quoted(""))
+            raw = func.nullif(TrimmedText(raw), quoted(""))
         read += [raw.label(f"r{i}"), source.values[i].label(f"v{i}")]
     rows = select(*read).select_from(source.rows).subquery("read")
     counts: list[Element] = []

@@ -76,7 +76,7 @@ def _matches_spark(element: Matches, compiler: SQLCompiler, **options: Any) -> s
     return f"({value} RLIKE {pattern})"
 
 
-class Trimmed(FunctionElement[str]):
+class TrimmedText(FunctionElement[str]):
     """A text without spaces at its ends; no other white space, of which engines know various."""
 
     name = "trimmed"
@@ -84,15 +84,15 @@ class Trimmed(FunctionElement[str]):
     inherit_cache = True
 
 
-@compiles(Trimmed)
-def _trimmed(element: Trimmed, compiler: SQLCompiler, **options: Any) -> str:
+@compiles(TrimmedText)
+def _trimmed(element: TrimmedText, compiler: SQLCompiler, **options: Any) -> str:
     (value,) = (compiler.process(part, **options) for part in element.clauses)
     return f"trim({value}, ' ')"
 
 
-@compiles(Trimmed, "postgresql")
-@compiles(Trimmed, "spark")
-def _trimmed_both(element: Trimmed, compiler: SQLCompiler, **options: Any) -> str:
+@compiles(TrimmedText, "postgresql")
+@compiles(TrimmedText, "spark")
+def _trimmed_both(element: TrimmedText, compiler: SQLCompiler, **options: Any) -> str:
     (value,) = (compiler.process(part, **options) for part in element.clauses)
     return f"trim(BOTH ' ' FROM {value})"
 
@@ -137,7 +137,7 @@ def trimmed_text(table: Table, place: int) -> ColumnElement[Any]:
     raw = table.column(place)
     if table.types[place] == "TIMESTAMP WITH TIME ZONE" and table.dialect.name != "spark":
         raw = cast(raw, TIMESTAMP())  # of a session in UTC; Spark's texts have no zone
-    return func.nullif(Trimmed(cast(raw, String())), quoted(""))
+    return func.nullif(TrimmedText(cast(raw, String())), quoted(""))
 
 
 def is_number(text: ColumnElement[Any]) -> ColumnElement[bool]:

@@ -15,7 +15,7 @@ from app.engines.neighbours import count_neighbours
 from app.engines.sql.conditions import condition_sql
 from app.engines.sql.dialects import Statement
 from app.engines.sql.layout import Layout
-from app.queries.tally import EdgeTally, GraphCounts
+from app.queries.tally import GraphCounts, GraphCountsRequest
 
 # Nodes as places from 0 among those that have an edge.
 _EDGES = """
@@ -36,7 +36,7 @@ _CHUNK = 2048
 
 
 def count_graph(
-    cursor: duckdb.DuckDBPyConnection, layout: Layout, wanted: EdgeTally
+    cursor: duckdb.DuckDBPyConnection, layout: Layout, wanted: GraphCountsRequest
 ) -> GraphCounts:
     # Asked first: with a LIMIT in its place DuckDB 2.0.0 stands still in ten tries of twelve.
     size = edge_count(layout, wanted)
@@ -60,12 +60,12 @@ def count_edges(batches: Iterator[list[Any]], beat: Callable[[], object]) -> Gra
     return count_neighbours(one, other, beat)
 
 
-def edge_count(layout: Layout, wanted: EdgeTally) -> Statement:
+def edge_count(layout: Layout, wanted: GraphCountsRequest) -> Statement:
     chosen = _chosen(layout, wanted).subquery("chosen")
     return layout.written(select(func.count()).select_from(chosen))
 
 
-def all_edges(layout: Layout, wanted: EdgeTally) -> Statement:
+def all_edges(layout: Layout, wanted: GraphCountsRequest) -> Statement:
     return layout.written(_chosen(layout, wanted))
 
 
@@ -74,7 +74,7 @@ def must_be_held(count: int | None) -> None:
         raise MemoryError("more edges than are held")
 
 
-def _chosen(layout: Layout, wanted: EdgeTally) -> Select[*tuple[Any, ...]]:
+def _chosen(layout: Layout, wanted: GraphCountsRequest) -> Select[*tuple[Any, ...]]:
     """The edges that meet the condition, as `one` and `other`."""
     one, other = (column(layout.value(name), BigInteger()) for name in wanted.ends)
     statement = select(one.label("one"), other.label("other")).select_from(layout.rows)

@@ -31,7 +31,7 @@ from app.engines.sql.layout import TABLE, Layout
 from app.engines.sql.tally_statement import factor_sql
 from app.engines.watchdog import WATCHDOG
 from app.errors import EngineFailed, EngineUnavailable
-from app.queries.tally import CodeOf, Matrix, Placed, Records
+from app.queries.tally import CategoryIndex, CentredBucket, Matrix, Records
 
 BATCH_ROWS = 1 << 16
 NUMBERS_KEPT_MAX = 1 << 24  # 128 MB a run
@@ -56,8 +56,8 @@ def selected_records(layout: Layout, wanted: Records) -> Select[*tuple[Any, ...]
     return select(*columns).select_from(layout.rows).where(and_(true(), *conditions))
 
 
-def _number(wanted: Placed | CodeOf, layout: Layout) -> Any:
-    if isinstance(wanted, CodeOf):
+def _number(wanted: CentredBucket | CategoryIndex, layout: Layout) -> Any:
+    if isinstance(wanted, CategoryIndex):
         return cast(cast(stored_column(layout, wanted.column), Integer()), BigInteger())
     return cast(factor_sql(wanted, layout), BigInteger())
 

@@ -26,15 +26,15 @@ from app.ports import Stop
 from app.queries.block_tally import BlockCounts, BlockTally
 from app.queries.tally import (
     Condition,
-    EdgeTally,
     Exact,
     GraphCounts,
+    GraphCountsRequest,
     KeyBatch,
-    KeyTally,
+    KeyCountsRequest,
     Matrix,
     Records,
     StepCounts,
-    StepTally,
+    StepHistogram,
     Tally,
 )
 
@@ -42,7 +42,7 @@ T = TypeVar("T")
 Row = tuple[Any, ...]
 
 
-class Asking(Protocol):
+class EngineSession(Protocol):
     """One question's connection to the rows of one version, under the time limit of a question."""
 
     @property
@@ -64,11 +64,11 @@ class SqlEngine(ABC):
         self._memo = Memo(memo_size)
 
     @abstractmethod
-    def _asking(self, dataset: Dataset) -> AbstractContextManager[Asking]:
+    def _asking(self, dataset: Dataset) -> AbstractContextManager[EngineSession]:
         """Raises EngineUnavailable if the rows cannot be asked; none was read then."""
 
     @abstractmethod
-    def _graph(self, asking: Any, wanted: EdgeTally) -> GraphCounts: ...
+    def _graph(self, asking: Any, wanted: GraphCountsRequest) -> GraphCounts: ...
 
     @abstractmethod
     def records(self, dataset: Dataset, wanted: Records) -> Iterable[Matrix]: ...
@@ -87,13 +87,13 @@ class SqlEngine(ABC):
             return None
         return self._memo.get((asker, dataset.version.id, tally))
 
-    def steps(self, dataset: Dataset, wanted: StepTally) -> StepCounts:
+    def steps(self, dataset: Dataset, wanted: StepHistogram) -> StepCounts:
         """Nothing of it is kept: what comes back is as large as the data make it."""
         return self._ask(
             dataset, lambda asking: _pairs(asking.rows(render_steps(asking.layout, wanted)))
         )
 
-    def graph(self, dataset: Dataset, wanted: EdgeTally, asker: str) -> GraphCounts:
+    def graph(self, dataset: Dataset, wanted: GraphCountsRequest, asker: str) -> GraphCounts:
         """Kept as tallies are."""
         key = asker, dataset.version.id, wanted
         kept = self._memo.get(key)
@@ -105,13 +105,13 @@ class SqlEngine(ABC):
         return found
 
     def blocks(self, dataset: Dataset, wanted: BlockTally) -> BlockCounts:
-        def read(asking: Asking) -> BlockCounts:
+        def read(asking: EngineSession) -> BlockCounts:
             found = asking.rows(render_blocks(asking.layout, wanted, dataset.version.seed))
             return [tuple(map(_whole, row)) for row in found]
 
         return self._ask(dataset, read)
 
-    def keys(self, dataset: Dataset, wanted: KeyTally) -> Generator[KeyBatch]:
+    def keys(self, dataset: Dataset, wanted: KeyCountsRequest) -> Generator[KeyBatch]:
         """Nothing of it is kept: not in the memo, and here no more than a batch at a time. The time
         limit is for all of it, what is done with the batches too."""
         try:
@@ -139,7 +139,7 @@ class SqlEngine(ABC):
     def stoppable(self, stop: Stop) -> AbstractContextManager[None]:
         return WATCHDOG.stoppable(stop)
 
-    def _ask(self, dataset: Dataset, read: Callable[[Asking], T]) -> T:
+    def _ask(self, dataset: Dataset, read: Callable[[EngineSession], T]) -> T:
         try:
             with self._asking(dataset) as asking:
                 return read(asking)
@@ -162,7 +162,7 @@ def _pairs(rows: list[Row]) -> list[tuple[int, int]]:
     return rows  # as they are: there may be millions
 
 
-def _tallied(asking: Asking, tally: Tally) -> Exact:
+def _tallied(asking: EngineSession, tally: Tally) -> Exact:
     rendered = render(asking.layout, tally)
     rows = asking.rows(rendered.statement)
     return _arranged(rows, rendered, len(tally.aggregates), tally.group_count())

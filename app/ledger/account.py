@@ -107,18 +107,18 @@ class Account(NamedTuple):
         """The limit was lowered below what is spent: nothing is admitted, nothing is altered."""
         return not self._admits(self.balance)
 
-    def only(self, cell: int) -> "Account":
+    def for_cell(self, cell: int) -> "Account":
         """The same account as those in one cell see it."""
         return self._replace(balance=Balance(self.balance.cell(cell)))
 
-    def told(self) -> dict[str, Any]:
+    def balances(self) -> dict[str, Any]:
         """What is spent and what remains, as (epsilon, delta) and in the currency's own units."""
         return {
             name: {**wire("epsilon", epsilon, PICO), **wire("delta", delta, ATTO), **own}
             for name, (epsilon, delta, own) in self._amounts().items()
         }
 
-    def told_text(self) -> str:
+    def balances_json(self) -> str:
         """Whose account it is and what is told of it, as canonical JSON: of every charge."""
         amounts = self._amounts()
         remaining, spent = _amount_text(*amounts["remaining"]), _amount_text(*amounts["spent"])
@@ -183,9 +183,9 @@ class Account(NamedTuple):
 
     def questions_left(self, cells: Cells = None) -> int:
         """How many typical counts would still be admitted."""
-        return self.times(pure_loss(TYPICAL_COUNT_EPSILON), cells)
+        return self.repeats_left(pure_loss(TYPICAL_COUNT_EPSILON), cells)
 
-    def times(self, loss: Loss, cells: Cells = None) -> int:
+    def repeats_left(self, loss: Loss, cells: Cells = None) -> int:
         """How often the same question would still be admitted."""
         rule, cost = self.rule, self.rule.read(loss)
         if self.frozen or not rule.can_pay(cost):
@@ -220,8 +220,8 @@ class Account(NamedTuple):
         return {
             "account": self.shown,
             "currency": self.currency,
-            "requested": loss.wire(),
-            "remaining": self.told()["remaining"],
+            "requested": loss.to_json(),
+            "remaining": self.balances()["remaining"],
             **wire("largest_epsilon", self.largest_epsilon(cells), PICO),
             "retryable": False,
         }

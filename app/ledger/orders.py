@@ -36,7 +36,7 @@ def reuse_key(analyst_id: str, version_id: str, plan_digest: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class AtOnce:
+class PreparedAnswer:
     """An answer for which nothing has to be read: it is stored by the commit that charges for it,
     so that there is the charge with its answer or neither (decision 0003)."""
 
@@ -68,7 +68,7 @@ class ChargeOrder(NamedTuple):
     refusal: AppError | None  # why nothing new may be charged; what is stored is told all the same
     catalogue: int  # the state of people and datasets that this order was planned on
     lease_seconds: float
-    at_once: AtOnce | None = None
+    at_once: PreparedAnswer | None = None
 
     @property
     def request(self) -> str:
@@ -164,14 +164,14 @@ class Settled(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Stale:
+class StaleCatalogue:
     """People or datasets have changed since the order was planned: plan again."""
 
     catalogue: int
 
 
 @dataclass(frozen=True, slots=True)
-class Noted:
+class LeaseRenewed:
     """Is the attempt still the current one? If not, the run has nothing left to do."""
 
     held: bool
@@ -185,4 +185,4 @@ class Cancelling:
     charge_id: str
 
 
-Outcome = Charged | Settled | Stale | Noted | Cancelling | StreamOutcome
+Outcome = Charged | Settled | StaleCatalogue | LeaseRenewed | Cancelling | StreamOutcome

@@ -17,7 +17,7 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class QuestionRecord:
     """One question of the history."""
 
     id: str

@@ -133,7 +133,7 @@ class Claimed:
 
 
 @dataclass(frozen=True, slots=True)
-class Busy:
+class StreamBusy:
     """Another ask holds the stream."""
 
     wait_seconds: float
@@ -144,4 +144,4 @@ class Closed:
     stream_id: str
 
 
-StreamOutcome = Claimed | Busy | Closed
+StreamOutcome = Claimed | StreamBusy | Closed

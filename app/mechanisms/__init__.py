@@ -1,12 +1,12 @@
-"""How noise is put on exact statistics: one file for each mechanism, and the registry of them."""
+"""Mechanisms that add noise to exact statistics: one file each, and their registry."""
 
 from collections.abc import Callable
 
 from app.mechanisms.learning import gradient_descent
 from app.mechanisms.local import randomized_response
 from app.mechanisms.noise import gaussian, laplace
-from app.mechanisms.post_processed import DerivedRelease
-from app.mechanisms.privacy_target import Asked, OtherShape
+from app.mechanisms.post_processed import PostProcessedRelease
+from app.mechanisms.privacy_target import PrivacyTarget, UnsupportedShape
 from app.mechanisms.private_keys import partition_selection, stability_histogram
 from app.mechanisms.propose_test_release import noisy_bound, stable_value
 from app.mechanisms.propose_test_release import release as propose_test_release
@@ -17,114 +17,124 @@ from app.mechanisms.smooth_sensitivity import release as smooth_release
 from app.mechanisms.smooth_sensitivity import triangles as smooth_triangles
 from app.queries.randomized_column import RandomizedShape
 from app.queries.shapes.graphs import GraphShape
-from app.queries.shapes.learning import GradientShape
-from app.queries.shapes.post_processed import DerivedShape
-from app.queries.shapes.private_keys import KeysShape
-from app.queries.shapes.ranks.shape import OrderShape
-from app.queries.shapes.selection import ChoiceShape
+from app.queries.shapes.learning import LearningShape
+from app.queries.shapes.post_processed import PostProcessedShape
+from app.queries.shapes.private_keys import PrivateKeysShape
+from app.queries.shapes.ranks.shape import RankShape
+from app.queries.shapes.selection import SelectionShape
 from app.queries.shapes.single_mean import MeanShape
-from app.queries.shapes.sums import Shape
+from app.queries.shapes.sums import SumShape
 
 AnyShape = (
-    Shape
-    | ChoiceShape
-    | OrderShape
+    SumShape
+    | SelectionShape
+    | RankShape
     | MeanShape
     | GraphShape
-    | DerivedShape
+    | PostProcessedShape
     | RandomizedShape
-    | GradientShape
-    | KeysShape
+    | LearningShape
+    | PrivateKeysShape
 )
-Prepare = Callable[[AnyShape, Asked], Release]
+Prepare = Callable[[AnyShape, PrivacyTarget], Release]
 
 
-def adds(prepare: Callable[[Shape, Asked], Release]) -> Prepare:
-    """A mechanism that adds noise to measures."""
+def adds(prepare: Callable[[SumShape, PrivacyTarget], Release]) -> Prepare:
+    """Wrap a mechanism that adds noise to measures."""
 
-    def prepared(shape: AnyShape, asked: Asked) -> Release:
-        if isinstance(shape, DerivedShape) and isinstance(shape.inner, Shape):
-            return DerivedRelease(prepare(shape.inner, asked), shape)
-        if not isinstance(shape, Shape):
-            raise OtherShape("it adds noise to numbers, and this question is not about such")
-        return prepare(shape, asked)
-
-    return prepared
-
-
-def chooses(prepare: Callable[[ChoiceShape, Asked], Release]) -> Prepare:
-    """A mechanism that chooses among scored outcomes."""
-
-    def prepared(shape: AnyShape, asked: Asked) -> Release:
-        if isinstance(shape, DerivedShape) and isinstance(shape.inner, ChoiceShape):
-            return DerivedRelease(prepare(shape.inner, asked), shape)
-        if not isinstance(shape, ChoiceShape):
-            raise OtherShape("it chooses an outcome, and this question is answered by numbers")
-        return prepare(shape, asked)
+    def prepared(shape: AnyShape, target: PrivacyTarget) -> Release:
+        if isinstance(shape, PostProcessedShape) and isinstance(shape.inner, SumShape):
+            return PostProcessedRelease(prepare(shape.inner, target), shape)
+        if not isinstance(shape, SumShape):
+            raise UnsupportedShape(
+                "it adds noise to numbers, and this query does not ask for numbers"
+            )
+        return prepare(shape, target)
 
     return prepared
 
 
-def reports(prepare: Callable[[RandomizedShape, Asked], Release]) -> Prepare:
-    """A mechanism in which every row reports at random."""
+def chooses(prepare: Callable[[SelectionShape, PrivacyTarget], Release]) -> Prepare:
+    """Wrap a mechanism that selects one of several scored outcomes."""
 
-    def prepared(shape: AnyShape, asked: Asked) -> Release:
+    def prepared(shape: AnyShape, target: PrivacyTarget) -> Release:
+        if isinstance(shape, PostProcessedShape) and isinstance(shape.inner, SelectionShape):
+            return PostProcessedRelease(prepare(shape.inner, target), shape)
+        if not isinstance(shape, SelectionShape):
+            raise UnsupportedShape("it selects an outcome, and this query is answered with numbers")
+        return prepare(shape, target)
+
+    return prepared
+
+
+def reports(prepare: Callable[[RandomizedShape, PrivacyTarget], Release]) -> Prepare:
+    """Wrap a mechanism in which every row sends a randomised report."""
+
+    def prepared(shape: AnyShape, target: PrivacyTarget) -> Release:
         if not isinstance(shape, RandomizedShape):
-            raise OtherShape("it makes rows report at random, which is for randomized_column")
-        return prepare(shape, asked)
+            raise UnsupportedShape(
+                "it randomises each row's report, which only randomized_column uses"
+            )
+        return prepare(shape, target)
 
     return prepared
 
 
-def learns(prepare: Callable[[GradientShape, Asked], Release]) -> Prepare:
-    """A mechanism that learns weights from rows, step by step."""
+def learns(prepare: Callable[[LearningShape, PrivacyTarget], Release]) -> Prepare:
+    """Wrap a mechanism that learns weights from rows, step by step."""
 
-    def prepared(shape: AnyShape, asked: Asked) -> Release:
-        if not isinstance(shape, GradientShape):
-            raise OtherShape("it learns a regression step by step, and this question is no such")
-        return prepare(shape, asked)
-
-    return prepared
-
-
-def finds(prepare: Callable[[KeysShape, Asked], Release]) -> Prepare:
-    """A mechanism that tells keys which are not public."""
-
-    def prepared(shape: AnyShape, asked: Asked) -> Release:
-        if not isinstance(shape, KeysShape):
-            raise OtherShape("it tells private keys, and this question is not about such")
-        return prepare(shape, asked)
+    def prepared(shape: AnyShape, target: PrivacyTarget) -> Release:
+        if not isinstance(shape, LearningShape):
+            raise UnsupportedShape(
+                "it learns a regression step by step, and this query is no regression"
+            )
+        return prepare(shape, target)
 
     return prepared
 
 
-def proposes(prepare: Callable[[OrderShape | MeanShape, Asked], Release]) -> Prepare:
-    """A mechanism that is given a bound on local sensitivity."""
+def finds(prepare: Callable[[PrivateKeysShape, PrivacyTarget], Release]) -> Prepare:
+    """Wrap a mechanism that releases keys which are not public."""
 
-    def prepared(shape: AnyShape, asked: Asked) -> Release:
-        if not isinstance(shape, OrderShape | MeanShape):
-            raise OtherShape("it is for values at ranks and a mean, of numbers without groups")
-        return prepare(shape, asked)
+    def prepared(shape: AnyShape, target: PrivacyTarget) -> Release:
+        if not isinstance(shape, PrivateKeysShape):
+            raise UnsupportedShape("it releases private keys, and this query does not ask for keys")
+        return prepare(shape, target)
 
     return prepared
 
 
-def smooth(shape: AnyShape, asked: Asked) -> Release:
-    """Noise scaled to a smooth sensitivity."""
-    if isinstance(shape, OrderShape):
-        return smooth_sensitivity.prepare(shape, asked)
+def proposes(prepare: Callable[[RankShape | MeanShape, PrivacyTarget], Release]) -> Prepare:
+    """Wrap a mechanism that tests a proposed bound on local sensitivity."""
+
+    def prepared(shape: AnyShape, target: PrivacyTarget) -> Release:
+        if not isinstance(shape, RankShape | MeanShape):
+            raise UnsupportedShape(
+                "it serves quantiles and a mean of a number column, without groups"
+            )
+        return prepare(shape, target)
+
+    return prepared
+
+
+def smooth(shape: AnyShape, target: PrivacyTarget) -> Release:
+    """Prepare noise scaled to a smooth sensitivity."""
+    if isinstance(shape, RankShape):
+        return smooth_sensitivity.prepare(shape, target)
     if isinstance(shape, GraphShape):
-        return smooth_triangles.prepare(shape, asked)
-    raise OtherShape("it is for triangles and for values at ranks of an integer or number column")
+        return smooth_triangles.prepare(shape, target)
+    raise UnsupportedShape(
+        "it serves triangle counts, and quantiles of an integer or number column"
+    )
 
 
-def bounds(prepare: Callable[[GraphShape, Asked], Release]) -> Prepare:
-    """A mechanism that tells a bound on local sensitivity."""
+def bounds(prepare: Callable[[GraphShape, PrivacyTarget], Release]) -> Prepare:
+    """Wrap a mechanism that releases a noisy bound on local sensitivity."""
 
-    def prepared(shape: AnyShape, asked: Asked) -> Release:
+    def prepared(shape: AnyShape, target: PrivacyTarget) -> Release:
         if not isinstance(shape, GraphShape):
-            raise OtherShape("it is for triangles")
-        return prepare(shape, asked)
+            raise UnsupportedShape("it serves triangle counts only")
+        return prepare(shape, target)
 
     return prepared
 

@@ -1,6 +1,7 @@
-"""Any release of numbers or choices, of numbers that are made of more than a tally.
+"""Release whose inputs are computed from more than one tally, for example block by block.
 
-Price, noise and error are those of the inner release; what it reads is not (`post_processed.py`).
+Price, noise and error are those of the inner release. Only the data that is read differs
+(`queries/shapes/post_processed.py`).
 """
 
 from dataclasses import dataclass
@@ -10,20 +11,20 @@ from typing_extensions import override
 
 from app.accounting.loss import Loss
 from app.data.card import Card
-from app.mechanisms.release import AtOnce, Data, Noise, Release
+from app.mechanisms.release import DataReader, RandomSource, Release, SingleGroupRelease
 from app.mechanisms.work import Work
 from app.queries import Query
 from app.queries.block_tally import BlockTally
-from app.queries.shapes.post_processed import DerivedShape
+from app.queries.shapes.post_processed import PostProcessedShape
 from app.queries.tally import Exact, Tally
 
-BLOCK_ROW_NANOSECONDS = 1000.0  # to sort a row into its block
+BLOCK_ROW_NANOSECONDS = 1000.0  # time to assign one row to its block
 
 
 @dataclass(frozen=True, slots=True)
-class DerivedRelease(AtOnce):
+class PostProcessedRelease(SingleGroupRelease):
     inner: Release
-    shape: DerivedShape
+    shape: PostProcessedShape
 
     @property
     def tally(self) -> Tally:
@@ -38,8 +39,8 @@ class DerivedRelease(AtOnce):
         return f"{self.shape.theorem}; {self.inner.theorem}"
 
     @property
-    def spread(self) -> tuple[float, ...]:
-        return self.inner.spread
+    def standard_deviations(self) -> tuple[float, ...]:
+        return self.inner.standard_deviations
 
     @property
     def work(self) -> Work:
@@ -52,21 +53,21 @@ class DerivedRelease(AtOnce):
     def warm(self, confidence: float) -> None:
         self.inner.warm(confidence)
 
-    def read(self, data: Data) -> Exact:
+    def read(self, data: DataReader) -> Exact:
         source = self.shape.source
         read = data.blocks(source) if isinstance(source, BlockTally) else data.exact(source)
         return self.shape.exact(read)
 
     def answer(
-        self, exact: Exact, noise: Noise, *, query: Query, card: Card, confidence: float
+        self, exact: Exact, noise: RandomSource, *, query: Query, card: Card, confidence: float
     ) -> dict[str, Any]:
         return self.inner.answer(exact, noise, query=query, card=card, confidence=confidence)
 
     def describe(self) -> dict[str, Any]:
         return {**self.inner.describe(), **self.shape.told}
 
-    def record(self) -> dict[str, Any]:
-        return {**self.inner.record(), **self.shape.told}
+    def ledger_entry(self) -> dict[str, Any]:
+        return {**self.inner.ledger_entry(), **self.shape.told}
 
     def expected_error(self, confidence: float) -> dict[str, Any]:
         return self.inner.expected_error(confidence)

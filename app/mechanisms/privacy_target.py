@@ -1,4 +1,4 @@
-"""How much privacy, or how much accuracy, a question asks for: a mechanism is prepared from it."""
+"""Privacy or accuracy that a query requests; a mechanism is prepared from it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,8 +13,8 @@ def _always(loss: Loss) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Descent:
-    """How gradient descent is to go; what is None has a public default."""
+class GradientDescentParameters:
+    """Parameters of gradient descent. None selects the public default."""
 
     steps: int | None = None
     clipping_norm: float | None = None
@@ -24,47 +24,52 @@ class Descent:
 
 
 @dataclass(frozen=True, slots=True)
-class Proposal:
-    """What propose-test-release is to be tried with; what is None has a public default."""
+class ProposedBoundParameters:
+    """Parameters of propose-test-release. None selects the public default."""
 
-    bound: float | None = None  # on the local sensitivity; None to have one chosen
+    bound: float | None = None  # upper bound on local sensitivity; None: the mechanism chooses one
     test_share: Fraction | None = None
     proposal_share: Fraction | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class SmoothWish:
-    """Which noise goes on a smooth sensitivity, and how; what is None is chosen for least noise."""
+class SmoothSensitivityParameters:
+    """Noise law and parameters for smooth sensitivity. None selects the value with least noise."""
 
     noise: str | None = None
     beta: float | None = None
     gamma: float | None = None
     degrees: int | None = None
     sigma: float | None = None
-    interval_epsilon: Decimal | None = None  # the part of epsilon that buys an interval
+    interval_epsilon: Decimal | None = None  # the part of epsilon that pays for an interval
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """One of epsilon, rho and half_width is given; a delta may go with any of them."""
+class PrivacyTarget:
+    """Requested privacy or accuracy: exactly one of epsilon, rho, half_width; delta is optional."""
 
     epsilon: Decimal | None = None
     delta: Decimal | None = None
     rho: Decimal | None = None
     half_width: float | None = None
-    confidence: float = 0.95  # of the half width
-    noise: str | None = None  # as it was named
-    descent: Descent = Descent()
-    proposal: Proposal | None = None  # None unless propose_test_release was asked for
-    bound_share: Fraction | None = None  # of a noisy bound; None for a public default
-    ordered: bool | None = None  # of a stable value; None unless it was asked for
-    smooth: SmoothWish | None = None  # given where smooth sensitivity was asked for
-    payable: Callable[[Loss], bool] = _always  # can every account that will pay count this loss?
+    confidence: float = 0.95  # confidence of the half width
+    noise: str | None = None  # name of the noise law, if the analyst chose one
+    descent: GradientDescentParameters = GradientDescentParameters()
+    proposal: ProposedBoundParameters | None = (
+        None  # None unless the analyst chose propose_test_release
+    )
+    bound_share: Fraction | None = None  # share of a noisy bound; None: public default
+    ordered: bool | None = None  # for a stable value; None unless the analyst set it
+    smooth: SmoothSensitivityParameters | None = (
+        None  # None unless the analyst chose smooth sensitivity
+    )
+    # true if every account that will pay can count this loss
+    payable: Callable[[Loss], bool] = _always
 
 
 class CannotServe(Exception):
-    """This mechanism cannot give what was asked for; the argument says why, for people."""
+    """Raised when a mechanism cannot meet the request; the argument is the reason for people."""
 
 
-class OtherShape(CannotServe):
-    """This mechanism is for other kinds of questions."""
+class UnsupportedShape(CannotServe):
+    """Raised when a mechanism does not serve this kind of query."""

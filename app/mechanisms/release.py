@@ -1,7 +1,7 @@
-"""A release that is ready to be charged and run: what every mechanism prepares.
+"""Release protocol: a prepared mechanism, ready to be charged and run.
 
-Everything in it is known before any row is read; only `answer` sees exact statistics, and all that
-it returns is released.
+Everything in a release is known before any row is read. Only `answer` sees exact statistics, and
+everything it returns is released.
 """
 
 from abc import ABC, abstractmethod
@@ -16,66 +16,66 @@ from app.mechanisms.work import Work
 from app.queries import Query
 from app.queries.block_tally import BlockCounts, BlockTally
 from app.queries.tally import (
-    EdgeTally,
     Exact,
     GraphCounts,
+    GraphCountsRequest,
     KeyBatch,
-    KeyTally,
+    KeyCountsRequest,
     Matrix,
     Records,
     StepCounts,
-    StepTally,
+    StepHistogram,
     Tally,
 )
 
 
-class Noise(Protocol):
-    """Where all randomness comes from (`sampling/system.py`)."""
+class RandomSource(Protocol):
+    """Source of all randomness (`sampling/system.py`)."""
 
     def discrete_laplace(self, scale: float, size: int) -> list[int]: ...
 
     def discrete_gaussian(self, scale: float, size: int) -> list[int]: ...
 
     def below(self, bound: int) -> int:
-        """A whole number from 0 to bound - 1, each as likely."""
+        """Uniform integer from 0 to bound - 1."""
         ...
 
     def words(self, size: int) -> Sequence[int]:
-        """Independent whole numbers from 0 to 2^64 - 1, each as likely."""
+        """Independent uniform integers from 0 to 2^64 - 1."""
         ...
 
 
-class Data(Protocol):
-    """The version of the data that a question is charged for, as its release may read it."""
+class DataReader(Protocol):
+    """Read access of a release to the data version that its query is charged for."""
 
     def exact(self, tally: Tally) -> Exact: ...
 
-    def steps(self, wanted: StepTally) -> StepCounts: ...
+    def steps(self, request: StepHistogram) -> StepCounts: ...
 
-    def graph(self, wanted: EdgeTally) -> GraphCounts: ...
+    def graph(self, request: GraphCountsRequest) -> GraphCounts: ...
 
-    def blocks(self, wanted: BlockTally) -> BlockCounts: ...
+    def blocks(self, request: BlockTally) -> BlockCounts: ...
 
-    def records(self, wanted: Records) -> Iterable[Matrix]: ...
+    def records(self, request: Records) -> Iterable[Matrix]: ...
 
-    def keys(self, wanted: KeyTally) -> Iterable[KeyBatch]: ...
+    def keys(self, request: KeyCountsRequest) -> Iterable[KeyBatch]: ...
 
-    def reached(self, step: int) -> None:
-        """Said often by a release that runs in steps; raises if the run is to end."""
+    def checkpoint(self, step: int) -> None:
+        """Report progress from a release that runs in steps; raises if the run must end."""
         ...
 
 
 class Release(Protocol):
-    """A question's mechanism with its price and its error."""
+    """A query's mechanism with its price and its error."""
 
     @property
     def tally(self) -> Tally:
-        """The rows that count and their public groups; for most releases all that is read."""
+        """The rows that count, and their public groups. Most releases read nothing else."""
         ...
 
     @property
-    def quick(self) -> bool:
-        """Is a draw for few groups a matter of microseconds, so that nobody waits for it?"""
+    def is_instant(self) -> bool:
+        """True if sampling for a few groups takes microseconds, so it can run on the event loop."""
         ...
 
     @property
@@ -85,61 +85,63 @@ class Release(Protocol):
     def theorem(self) -> str: ...
 
     @property
-    def spread(self) -> tuple[float, ...]:
-        """How far answers spread, in a unit that all mechanisms for one question share: the planner
-        takes the least."""
+    def standard_deviations(self) -> tuple[float, ...]:
+        """Standard deviations of answers, in a unit shared by all mechanisms for one query. The
+        planner chooses the least.
+        """
         ...
 
     @property
     def steps(self) -> int | None:
-        """How many, if it runs so long that its progress is worth telling."""
+        """Number of steps, if the run is long enough to report progress; otherwise None."""
         ...
 
     @property
     def work(self) -> Work:
-        """Public measures of what an answer takes: its slot is planned from them."""
+        """Public measures of the work an answer takes; its time slot is planned from them."""
         ...
 
     @property
     def groups(self) -> int | None:
-        """How many groups are answered for; None if that is not public."""
+        """Number of groups in the answer; None if that is not public."""
         ...
 
     def warm(self, confidence: float) -> None:
-        """Work out what the answer needs of public facts, where that takes long: planning is the
-        place for it, not the slot."""
+        """Precompute slow public quantities during planning, so that they take no time from the
+        slot.
+        """
         ...
 
-    def read(self, data: Data) -> Any:
-        """What the answer is made of: exact, or a way to it."""
+    def read(self, data: DataReader) -> Any:
+        """Read the input of `answer`: exact statistics, or a way to obtain them."""
         ...
 
     def answer(
-        self, exact: Any, noise: Noise, *, query: Query, card: Card, confidence: float
+        self, exact: Any, noise: RandomSource, *, query: Query, card: Card, confidence: float
     ) -> dict[str, Any]:
-        """The answer's own members, `value` and `interval` among them, from what was read."""
+        """Members of the answer, including `value` and `interval`, computed from the input."""
         ...
 
     def describe(self) -> dict[str, Any]:
-        """What the analyst is told of the mechanism; its `kind` among it."""
+        """Description of the mechanism for the analyst, including its `kind`."""
         ...
 
-    def record(self) -> dict[str, Any]:
-        """What the ledger's entry says of it, `mechanism` among it."""
+    def ledger_entry(self) -> dict[str, Any]:
+        """Description of the mechanism in the ledger entry, including `mechanism`."""
         ...
 
     def expected_error(self, confidence: float) -> dict[str, Any]:
-        """From public facts alone; null where it depends on what would be released."""
+        """Expected error, from public facts alone; null where it depends on released values."""
         ...
 
 
-class AtOnce:
-    """What most releases share: they run at once, for one group, and somebody waits for it."""
+class SingleGroupRelease:
+    """Defaults shared by most releases: one group, no steps, and too slow for the event loop."""
 
     __slots__ = ()
 
     @property
-    def quick(self) -> bool:
+    def is_instant(self) -> bool:
         return False
 
     @property
@@ -154,8 +156,8 @@ class AtOnce:
         return None
 
 
-class OneTally(AtOnce, ABC):
-    """Those that are answered from one tally."""
+class OneTally(SingleGroupRelease, ABC):
+    """A release that is answered from one tally."""
 
     __slots__ = ()
 
@@ -172,5 +174,5 @@ class OneTally(AtOnce, ABC):
     def work(self) -> Work:
         return Work.of(self.tally)
 
-    def read(self, data: Data) -> Any:
+    def read(self, data: DataReader) -> Any:
         return data.exact(self.tally)

@@ -1,4 +1,4 @@
-"""Finding the loss that a limit allows or an accuracy needs, in whole units of the ledger."""
+"""Search for the loss that a limit allows or an accuracy needs, in ledger units."""
 
 from collections.abc import Callable
 
@@ -7,9 +7,14 @@ from app.accounting.units import PICO
 EPSILON_UNITS_MAX = 10**6 * PICO
 
 
-def last(holds: Callable[[int], bool], low: int, high: int, near: float | None = None) -> int:
-    """The last of the whole numbers from `low` for which it holds, if it holds up to some point.
-    `near` is a guess: a good one saves most of the halving, and none changes what is found."""
+def largest_satisfying(
+    holds: Callable[[int], bool], low: int, high: int, near: float | None = None
+) -> int:
+    """Largest integer in [low, high] that satisfies a monotone predicate.
+
+    The predicate holds up to some integer and not beyond. `near` is a guess: a good one saves most
+    of the bisection, and no guess changes the result.
+    """
     if near is not None and low < near < high:
         margin = 1 + int(near * 1e-9)
         for middle in (int(near) - margin, int(near) + margin):

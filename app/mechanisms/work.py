@@ -1,6 +1,6 @@
-"""Public measures of the work that one answer takes, from its plan alone.
+"""Public measures of the work for one answer, from its plan alone.
 
-They become a public duration in `planning/duration.py`. Nothing here may depend on a row.
+`planning/duration.py` turns them into a public duration. Nothing here may depend on a row.
 """
 
 from dataclasses import dataclass
@@ -10,22 +10,22 @@ from app.queries.tally import Tally
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What an answer takes. A default is what a plain count of all rows takes."""
+    """Work for one answer. The defaults describe a plain count of all rows."""
 
-    scans: int = 1  # statements that each read every row
+    scans: int = 1  # SQL statements that each read every row
     leaves: int = 0  # comparisons in each statement
     edges: int = 0  # bin edges in each statement
     aggregates: int = 1
-    results: int = 1  # numbers that the engine returns and that get noise
-    row_nanoseconds: float = 0.0  # for each row, beyond a plain scan: sorting, joining, hashing
-    ranks: int = 0  # ranks that a smooth bound or a distance looks at
+    results: int = 1  # numbers that the engine returns and that receive noise
+    row_nanoseconds: float = 0.0  # time per row beyond a plain scan: sorting, joining, hashing
+    ranks: int = 0  # ranks that a smooth bound or a distance examines
     steps: int = 0  # passes over the rows in this process
     step_terms: int = 0  # terms of each row in each pass
-    seconds: float = 0.0  # of anything that fits none of these
+    seconds: float = 0.0  # time for work that none of the other fields covers
 
     @classmethod
     def of(cls, tally: Tally) -> "Work":
-        """One statement for a tally, and a draw for each of its numbers."""
+        """Work for one statement per tally and one noise draw per number in it."""
         aggregates = len(tally.aggregates)
         return cls(
             leaves=tally.leaves(),

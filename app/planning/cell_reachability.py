@@ -35,12 +35,12 @@ _ORDER: dict[str, Callable[[Any, Any], bool]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
-    can: int
-    must: int
+class CellReachability:
+    possible: int
+    certain: int
 
 
-def reach(condition: Condition, column: str, partition: Partition) -> Reach:
+def reach(condition: Condition, column: str, partition: Partition) -> CellReachability:
     """Where a condition holds, in the cells that `partition` makes of `column`."""
     every, empty = partition.every, partition.empty
     match condition:
@@ -48,37 +48,41 @@ def reach(condition: Condition, column: str, partition: Partition) -> Reach:
             can, must = every & ~empty, every
             for part in condition.parts:
                 each = reach(part, column, partition)
-                can, must = can & each.can, must & each.must
-            return Reach(can, must)
+                can, must = can & each.possible, must & each.certain
+            return CellReachability(can, must)
         case AnyOf():
             can, must = 0, empty
             for part in condition.parts:
                 each = reach(part, column, partition)
-                can, must = can | each.can, must | each.must
-            return Reach(can, must)
+                can, must = can | each.possible, must | each.certain
+            return CellReachability(can, must)
         case Negation():
             inner = reach(condition.part, column, partition)
-            return Reach(can=every & ~inner.must, must=every & ~inner.can)
+            return CellReachability(
+                possible=every & ~inner.certain, certain=every & ~inner.possible
+            )
         case _ if condition.column != column:
-            return Reach(every & ~empty, empty)
+            return CellReachability(every & ~empty, empty)
         case Compare():
             return _compare(condition.sign, condition.value, partition)
         case OneOf():
             return _one_of(condition.values, partition)
         case IsMissing():
-            return Reach(partition.missing, partition.missing | empty)
+            return CellReachability(partition.missing, partition.missing | empty)
 
 
-def _compare(sign: ComparisonSign, value: Scalar, partition: Partition) -> Reach:
+def _compare(sign: ComparisonSign, value: Scalar, partition: Partition) -> CellReachability:
     """Never true of a missing value, so the last cell is in neither set."""
     if sign == "==":
         return _one_of((value,), partition)
     present = partition.every & ~partition.missing & ~partition.empty
     if sign == "!=":
         equal = _one_of((value,), partition)
-        return Reach(present & ~equal.must, (present & ~equal.can) | partition.empty)
+        return CellReachability(
+            present & ~equal.certain, (present & ~equal.possible) | partition.empty
+        )
     if not partition.ordered:  # no filter asks for the order of categories: nothing is claimed
-        return Reach(present, partition.empty)
+        return CellReachability(present, partition.empty)
     compared = _ORDER[sign]
     can, must = 0, partition.empty
     for i, values in enumerate(partition.cells):
@@ -86,14 +90,14 @@ def _compare(sign: ComparisonSign, value: Scalar, partition: Partition) -> Reach
             ends = compared(values.least, value), compared(values.greatest, value)
             can |= any(ends) << i
             must |= all(ends) << i
-    return Reach(can, must)
+    return CellReachability(can, must)
 
 
-def _one_of(listed: tuple[Scalar, ...], partition: Partition) -> Reach:
+def _one_of(listed: tuple[Scalar, ...], partition: Partition) -> CellReachability:
     places = (partition.place(value) for value in set(listed))
     found = Counter(place for place in places if place is not None)
     filled = (place for place, count in found.items() if count == _count(partition, place))
-    return Reach(as_set(found), as_set(filled) | partition.empty)
+    return CellReachability(as_set(found), as_set(filled) | partition.empty)
 
 
 def _count(partition: Partition, place: int) -> int | None:

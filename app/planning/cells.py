@@ -26,23 +26,23 @@ from app.queries.tally import (
     ByValues,
     Compare,
     Condition,
+    CountPresent,
+    CountRows,
+    CountWhere,
     Grouping,
     IsMissing,
-    Meeting,
     Negation,
     OneOf,
     Persons,
     PersonTotal,
     Product,
-    Rows,
+    SumSteps,
     Tally,
-    Total,
-    Values,
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Pinning:
+class ChargedCells:
     """The cells that a question is charged to, or None for the whole dataset; `why` for people."""
 
     cells: tuple[int, ...] | None
@@ -63,15 +63,15 @@ def cell_labels(card: Card) -> list[Any]:
     return [*by.labels(), None]
 
 
-def pinned_cells(tally: Tally, card: Card, epochs: int | None = None) -> Pinning:
+def cells_to_charge(tally: Tally, card: Card, epochs: int | None = None) -> ChargedCells:
     """The cells whose rows alone can change the tally, where that makes it cost less. `epochs`: it
     is asked once, of rows that arrived in so many epochs; those that come later bear nothing."""
     if card.cells is None:
-        return Pinning(None, "no cells are declared")
+        return ChargedCells(None, "no cells are declared")
     if card.person.rows_max > 1 and not card.cells.one_per_person:
-        return Pinning(None, "a person may be in several cells")
+        return ChargedCells(None, "a person may be in several cells")
     column, partition = card.cells.column, partition_of(card)
-    touched = reach(_what_counts(tally, column), column, partition).can
+    touched = reach(_what_counts(tally, column), column, partition).possible
     arrived = partition.every
     if epochs is not None and isinstance(card.column(column), EpochColumn):
         arrived = (1 << epochs) - 1
@@ -82,14 +82,14 @@ def pinned_cells(tally: Tally, card: Card, epochs: int | None = None) -> Pinning
         touched = arrived & ~partition.empty
         why = "the filter leaves no cell possible, so it is charged as about all"
     if touched == partition.every & ~partition.empty:
-        return Pinning(None, why or "the filter leaves every cell possible")
+        return ChargedCells(None, why or "the filter leaves every cell possible")
     cells = tuple(i for i in range(partition.size) if touched >> i & 1)
     if card.neighbours == "replace_one" and len(cells) > 1:
         why = "under replace_one a question about several cells costs as one about all"
-        return Pinning(None, why)
+        return ChargedCells(None, why)
     if why:
-        return Pinning(cells, f"{why} that have arrived")
-    return Pinning(cells, f"only rows in {len(cells)} of {partition.size} cells can count")
+        return ChargedCells(cells, f"{why} that have arrived")
+    return ChargedCells(cells, f"only rows in {len(cells)} of {partition.size} cells can count")
 
 
 def _what_counts(tally: Tally, column: str) -> Condition:
@@ -106,7 +106,7 @@ def _what_counts(tally: Tally, column: str) -> Condition:
             parts.append(AnyOf(tuple(listed)))
     if tally.split is not None and 0 not in tally.split.signatures:
         parts.append(AnyOf(tally.split.conditions))
-    met = [each.condition for each in tally.aggregates if isinstance(each, Meeting)]
+    met = [each.condition for each in tally.aggregates if isinstance(each, CountWhere)]
     if len(met) == len(tally.aggregates):
         parts.append(AnyOf(tuple(met)))
     if all(_adds_of(each, column) for each in tally.aggregates):
@@ -117,9 +117,9 @@ def _what_counts(tally: Tally, column: str) -> Condition:
 def _adds_of(aggregate: Aggregate, column: str) -> bool:
     """Does a row add nothing to it if the column is missing?"""
     match aggregate:
-        case Values() | Total() | Persons() | PersonTotal():
+        case CountPresent() | SumSteps() | Persons() | PersonTotal():
             return aggregate.column == column
         case Product():
             return any(factor.column == column for factor in aggregate.factors)
-        case Rows() | Meeting():
+        case CountRows() | CountWhere():
             return False

@@ -14,12 +14,12 @@ from app.data.card import Card
 from app.errors import Invalid
 from app.mechanisms import MECHANISMS
 from app.mechanisms.privacy_target import (
-    Asked,
     CannotServe,
-    Descent,
-    OtherShape,
-    Proposal,
-    SmoothWish,
+    GradientDescentParameters,
+    PrivacyTarget,
+    ProposedBoundParameters,
+    SmoothSensitivityParameters,
+    UnsupportedShape,
 )
 from app.mechanisms.release import Release
 from app.mechanisms.selection import noisy_max
@@ -66,7 +66,7 @@ def options(
     for kind, each, wanted in ways:
         try:
             release = MECHANISMS[kind](each, wanted)
-        except OtherShape as why:
+        except UnsupportedShape as why:
             others.append(Invalid.field("/mechanism/kind", str(why)))
         except CannotServe as why:
             reasons.append(Invalid.field("/privacy", str(why)))
@@ -89,7 +89,10 @@ def choose(found: list[Option], question: Question, currencies: frozenset[str]) 
     if question.privacy.half_width is None:
         return min(
             payable,
-            key=lambda option: (option.release.spread, _cost(option.release.loss, currencies)),
+            key=lambda option: (
+                option.release.standard_deviations,
+                _cost(option.release.loss, currencies),
+            ),
         )
     return min(payable, key=lambda option: _cost(option.release.loss, currencies))
 
@@ -106,16 +109,16 @@ def _payable(currencies: frozenset[str], loss: Loss) -> bool:
     return all(rule.pays(loss) for rule in rules)
 
 
-def _asked(question: Question, currencies: frozenset[str]) -> Asked:
+def _asked(question: Question, currencies: frozenset[str]) -> PrivacyTarget:
     privacy, mechanism = question.privacy, question.mechanism
-    descent = Descent()
+    descent = GradientDescentParameters()
     if isinstance(mechanism, GradientDescent):
-        descent = Descent(**mechanism.model_dump(exclude={"kind"}))
+        descent = GradientDescentParameters(**mechanism.model_dump(exclude={"kind"}))
     smooth = None
     if isinstance(mechanism, SmoothSensitivity):
-        smooth = SmoothWish(**mechanism.model_dump(exclude={"kind"}))
+        smooth = SmoothSensitivityParameters(**mechanism.model_dump(exclude={"kind"}))
     bound_share = mechanism.bound_share if isinstance(mechanism, NoisyBound) else None
-    return Asked(
+    return PrivacyTarget(
         epsilon=privacy.epsilon,
         delta=privacy.delta,
         rho=privacy.rho,
@@ -131,6 +134,8 @@ def _asked(question: Question, currencies: frozenset[str]) -> Asked:
     )
 
 
-def _proposal(mechanism: ProposeTestRelease) -> Proposal:
+def _proposal(mechanism: ProposeTestRelease) -> ProposedBoundParameters:
     shares = (mechanism.test_share, mechanism.proposal_share)
-    return Proposal(mechanism.bound, *(None if each is None else Fraction(each) for each in shares))
+    return ProposedBoundParameters(
+        mechanism.bound, *(None if each is None else Fraction(each) for each in shares)
+    )

@@ -10,8 +10,8 @@ from typing import Any
 from app.accounting.loss import Loss
 from app.data.card import Card, Dataset
 from app.errors import Invalid
-from app.mechanisms.release import Noise, Release
-from app.planning.cells import Pinning, cell_labels, pinned_cells
+from app.mechanisms.release import RandomSource, Release
+from app.planning.cells import ChargedCells, cell_labels, cells_to_charge
 from app.planning.mechanism_choice import choose, options
 from app.planning.request import Question
 
@@ -24,7 +24,7 @@ class Plan:
     card: Card
     release: Release
     digest: str  # the same for the same query, mechanism and price
-    pinning: Pinning  # the cells it is charged to
+    pinning: ChargedCells  # the cells it is charged to
     mechanism: dict[str, Any]  # what the analyst is told of it
     mechanism_text: str  # the same as JSON
     record: dict[str, Any]  # what the ledger's entry says of it
@@ -45,7 +45,7 @@ class Plan:
         labels = cell_labels(self.card)
         return [labels[cell] for cell in self.pinning.cells]
 
-    def answer(self, exact: Any, noise: Noise) -> dict[str, Any]:
+    def answer(self, exact: Any, noise: RandomSource) -> dict[str, Any]:
         """Value and interval as the analyst will read them; everything in it is released."""
         asked = self.question
         return self.release.answer(
@@ -131,7 +131,7 @@ def plan_of(question: Question, card: Card, release: Release, epochs: int | None
     promise = [release.loss.epsilon, release.loss.delta, release.loss.rho]
     text = json.dumps([asked, mechanism, promise], sort_keys=True)
     digest = hashlib.sha256(text.encode()).hexdigest()
-    record = {"query": question.query.kind, **release.record()}
-    pinning = pinned_cells(release.tally, card, epochs)
+    record = {"query": question.query.kind, **release.ledger_entry()}
+    pinning = cells_to_charge(release.tally, card, epochs)
     told = json.dumps(mechanism, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
     return Plan(question, card, release, digest, pinning, mechanism, told, record)

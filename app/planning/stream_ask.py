@@ -12,7 +12,7 @@ from app.mechanisms.streams.above_threshold import AboveThreshold
 from app.mechanisms.streams.tree_counter import TreeCounter
 from app.planning.stream_request import POINTER, AboveThresholdStream, Counter, Opening
 from app.queries.filters import Filter, resolve
-from app.queries.tally import Condition, Rows, Tally
+from app.queries.tally import Condition, CountRows, Tally
 
 
 class _Frozen(BaseModel):
@@ -64,4 +64,4 @@ def plan_ask(opening_text: str, parameters: str, ask: Ask, card: Card) -> AskPla
 
 
 def _rows(where: Condition | None) -> Tally:
-    return Tally(where, (), (Rows(),))
+    return Tally(where, (), (CountRows(),))

@@ -14,10 +14,10 @@ from app.errors import Invalid
 from app.mechanisms.streams import above_threshold, tree_counter
 from app.mechanisms.streams.above_threshold import AboveThreshold
 from app.mechanisms.streams.tree_counter import TreeCounter
-from app.planning.cells import Pinning, cell_labels, pinned_cells
+from app.planning.cells import ChargedCells, cell_labels, cells_to_charge
 from app.planning.request import Epsilon, exact_delta
 from app.queries.filters import Filter, resolve
-from app.queries.tally import Rows, Tally
+from app.queries.tally import CountRows, Tally
 
 CROSSINGS_MAX = 10_000
 ASKS_MAX = 1_000_000
@@ -91,7 +91,7 @@ class StreamPlan:
     loss: Loss
     theorem: str
     digest: str
-    pinning: Pinning
+    pinning: ChargedCells
     cells_shown: list[Any] | None
     record: dict[str, Any]
     mechanism: dict[str, Any]  # what the analyst is told of it
@@ -161,8 +161,8 @@ def plan_stream(opening: Opening, card: Card) -> StreamPlan:
         error = {"half_width_max": counter.half_width(most, opening.confidence)}
     described = counter.describe()
     told = stream.model_dump(mode="json", by_alias=True)
-    tally = Tally(where, (), (Rows(),))
-    pinning = pinned_cells(tally, card)
+    tally = Tally(where, (), (CountRows(),))
+    pinning = cells_to_charge(tally, card)
     labels = cell_labels(card)
     price = [loss.epsilon, loss.delta, loss.rho]
     text = json.dumps([told, described, price], sort_keys=True)

@@ -21,7 +21,7 @@ the same hash makes them share a block, and changes nothing of this.
 
 from dataclasses import dataclass
 
-from app.queries.tally import CodeOf, Condition, Marked, Placed, Rows, Tally
+from app.queries.tally import CategoryIndex, CentredBucket, Condition, CountRows, EqualsValue, Tally
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Meets:
     condition: Condition
 
 
-Reading = Steps | Placed | Marked | CodeOf | Meets
+Reading = Steps | CentredBucket | EqualsValue | CategoryIndex | Meets
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class BlockTally:
     @property
     def tally(self) -> Tally:
         """How many rows."""
-        return Tally(self.where, (), (Rows(),))
+        return Tally(self.where, (), (CountRows(),))
 
 
 BlockCounts = list[tuple[int, ...]]  # the place of the block first

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 
-class Noisy(NamedTuple):
+class NoisySteps(NamedTuple):
     """A released whole number of steps, and bounds that hold the exact one with `confidence`."""
 
     steps: int
@@ -16,7 +16,7 @@ class Noisy(NamedTuple):
     high: int
 
 
-class Figure(NamedTuple):
+class Estimate(NamedTuple):
     """One number of an answer with the interval of its noise."""
 
     value: int | float
@@ -34,10 +34,10 @@ def number(steps: int, grid_exponent: int) -> int | float:
     return float(Fraction(steps) / Fraction(2) ** grid_exponent)
 
 
-def figure(noisy: Noisy, grid_exponent: int) -> Figure:
+def figure(noisy: NoisySteps, grid_exponent: int) -> Estimate:
     if grid_exponent == 0:
-        return Figure(*noisy)
-    return Figure(
+        return Estimate(*noisy)
+    return Estimate(
         value=number(noisy.steps, grid_exponent),
         low=number(noisy.low, grid_exponent),
         high=number(noisy.high, grid_exponent),

@@ -12,8 +12,8 @@ from pydantic import BaseModel, ConfigDict
 from app.data.card import Card
 from app.queries.filters import POINTER, Filter, resolve
 from app.queries.groups import text_column
-from app.queries.shapes.private_keys import KeysShape, keys_shape
-from app.queries.tally import Rows, Tally
+from app.queries.shapes.private_keys import PrivateKeysShape, keys_shape
+from app.queries.tally import CountRows, Tally
 
 
 class Keys(BaseModel):
@@ -25,7 +25,7 @@ class Keys(BaseModel):
     column: str
     where: Filter | None = None
 
-    def shape(self, card: Card) -> KeysShape:
+    def shape(self, card: Card) -> PrivateKeysShape:
         column = text_column(card, self.column, f"{POINTER}/column")
-        tally = Tally(resolve(self.where, card, f"{POINTER}/where"), (), (Rows(),))
+        tally = Tally(resolve(self.where, card, f"{POINTER}/where"), (), (CountRows(),))
         return keys_shape(card, tally, column.name, counts=False)

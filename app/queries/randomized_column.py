@@ -19,7 +19,7 @@ from app.data.card import Card
 from app.data.columns import BooleanColumn, CategoryColumn
 from app.errors import Invalid
 from app.queries.filters import POINTER, declared
-from app.queries.tally import ByValues, Exact, Rows, Tally
+from app.queries.tally import ByValues, CountRows, Exact, Tally
 
 ROWS_MAX = 10_000_000
 GRID_OUTCOMES_MAX = 256
@@ -80,7 +80,7 @@ class RandomizedColumn(BaseModel):
         if len(outcomes) < 2:
             raise Invalid.field(f"{POINTER}/column", "a column of two outcomes and more")
         grid = self._layout(len(outcomes))
-        tally = Tally(None, (ByValues(column.name, values, missing=True),), (Rows(),))
+        tally = Tally(None, (ByValues(column.name, values, missing=True),), (CountRows(),))
         return RandomizedShape(tally, outcomes, rows, missing_as, grid)
 
     def _layout(self, outcomes: int) -> tuple[int, int] | None:

@@ -93,33 +93,33 @@ Grouping = ByValues | ByEdges
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class CountRows:
     """How many rows."""
 
 
 @dataclass(frozen=True, slots=True)
-class Values:
+class CountPresent:
     """How many rows in which the column is not missing."""
 
     column: str
 
 
 @dataclass(frozen=True, slots=True)
-class Total:
+class SumSteps:
     """The sum of the column in whole steps of its grid; a missing value adds nothing."""
 
     column: str
 
 
 @dataclass(frozen=True, slots=True)
-class Meeting:
+class CountWhere:
     """How many rows meet one more condition."""
 
     condition: Condition
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class CentredBucket:
     """(steps - low) // grain - centre, where `low` is the column's low bound in steps."""
 
     column: str
@@ -129,14 +129,14 @@ class Placed:
 
 
 @dataclass(frozen=True, slots=True)
-class Marked:
+class EqualsValue:
     """1 where the column has the value, else 0."""
 
     column: str
     value: str | bool
 
 
-Factor = Placed | Marked
+Factor = CentredBucket | EqualsValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +165,7 @@ class PersonTotal:
 
 
 OfPersons = Persons | PersonTotal
-Aggregate = Rows | Values | Total | Meeting | Product | OfPersons
+Aggregate = CountRows | CountPresent | SumSteps | CountWhere | Product | OfPersons
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +217,9 @@ class Tally:
 
     def leaves(self) -> int:
         """How many comparisons its conditions have, over all aggregates and groups."""
-        met = sum(_listed(each.condition) for each in self.aggregates if isinstance(each, Meeting))
+        met = sum(
+            _listed(each.condition) for each in self.aggregates if isinstance(each, CountWhere)
+        )
         split = 0 if self.split is None else sum(map(_listed, self.split.conditions))
         return met + split + (0 if self.where is None else _listed(self.where))
 
@@ -253,7 +255,7 @@ Exact = tuple[tuple[int, ...], ...]  # for each aggregate, one whole number for 
 
 
 @dataclass(frozen=True, slots=True)
-class StepTally:
+class StepHistogram:
     """How many rows meet a condition and have a value of a column within one of several ranges,
     both ends included, in whole steps of its grid: for each stretch of 2^shift steps, counted from
     `low`, that any row is in. Ranges are apart from each other, in order, and none begins below
@@ -270,7 +272,7 @@ StepCounts = list[tuple[int, int]]  # the place of the stretch, and how many row
 
 
 @dataclass(frozen=True, slots=True)
-class EdgeTally:
+class GraphCountsRequest:
     """What is counted of the graph whose edges are the rows that meet a condition: `ends` are the
     columns of their nodes."""
 
@@ -280,7 +282,7 @@ class EdgeTally:
     @property
     def tally(self) -> Tally:
         """How many edges."""
-        return Tally(self.where, (), (Rows(),))
+        return Tally(self.where, (), (CountRows(),))
 
 
 class GraphCounts(NamedTuple):
@@ -289,7 +291,7 @@ class GraphCounts(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class CodeOf:
+class CategoryIndex:
     """Where the value stands among the card's; of a boolean 0 for false and 1 for true."""
 
     column: str
@@ -301,14 +303,14 @@ class Records:
     order: for what is computed row by row and not by the engine."""
 
     where: Condition | None
-    columns: tuple[Placed | CodeOf, ...]
+    columns: tuple[CentredBucket | CategoryIndex, ...]
 
 
 Matrix = np.ndarray[Any, np.dtype[np.int64]]  # of records: a line for each row, a column for each
 
 
 @dataclass(frozen=True, slots=True)
-class KeyTally:
+class KeyCountsRequest:
     """How many rows, or persons, have each text of a column that any row has, in each of the public
     groups of `tally`, whose rows are those that count. A missing text is none."""
 

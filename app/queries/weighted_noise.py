@@ -11,7 +11,7 @@ ORDERS = (2, 4, 6, 8, 10)  # of the moments that bound a tail
 
 
 @dataclass(frozen=True, slots=True)
-class Combination:
+class WeightedNoiseSum:
     """Sum of a_i Z_i: how many a_i there are, the one size they have if it is one, and the sums of
     their powers."""
 
@@ -26,12 +26,12 @@ class Combination:
 
 
 @lru_cache(maxsize=1 << 14)
-def equal_weights(count: int) -> Combination:
+def equal_weights(count: int) -> WeightedNoiseSum:
     """The sum of so many draws."""
-    return Combination(count, 1.0, (float(count),) * len(ORDERS))
+    return WeightedNoiseSum(count, 1.0, (float(count),) * len(ORDERS))
 
 
-def combinations(weights: Numbers) -> tuple[Combination, ...]:
+def combinations(weights: Numbers) -> tuple[WeightedNoiseSum, ...]:
     """One for each row of weights. Weights of nearly one size are taken as the largest of them:
     rounding in the last digits must not change the law."""
     sizes = np.abs(weights)
@@ -40,10 +40,10 @@ def combinations(weights: Numbers) -> tuple[Combination, ...]:
     for row in sizes:
         there = row[row > 0.0]
         if len(there) == 0:
-            found.append(Combination(0, 0.0, (0.0,) * len(ORDERS)))
+            found.append(WeightedNoiseSum(0, 0.0, (0.0,) * len(ORDERS)))
             continue
         largest = float(np.max(there))
         alike = bool(np.max(there) - np.min(there) <= 1e-12 * largest)
         powers = tuple(float(np.sum(there**order)) for order in ORDERS)
-        found.append(Combination(len(there), largest if alike else None, powers))
+        found.append(WeightedNoiseSum(len(there), largest if alike else None, powers))
     return tuple(found)

@@ -1,4 +1,4 @@
-"""Administrative changes: one transaction each, an entry in a book, known to every process."""
+"""Administrative changes: one transaction each, recorded in a book and seen by every process."""
 
 import hashlib
 from collections.abc import Iterator
@@ -23,22 +23,22 @@ from app.store.writer.statements import is_stopped
 
 @dataclass(slots=True)
 class Written:
-    """What a change has written, for the anchor."""
+    """Rows that a change has written, kept for the anchor."""
 
-    ends: dict[str, tuple[int, str]] = field(default_factory=dict)  # of books
+    ends: dict[str, tuple[int, str]] = field(default_factory=dict)  # (seq, head) by book
     accounts: dict[str, Account] = field(default_factory=dict)
-    marks: dict[str, set[str]] = field(default_factory=dict)  # fingerprints, by their book
+    marks: dict[str, set[str]] = field(default_factory=dict)  # new fingerprints by book
 
     def new_marks(self, book_id: str) -> list[str]:
-        """The fingerprints that lead to a book from now on: its entry lists them."""
+        """New fingerprints of a book, which its entry lists."""
         return sorted(self.marks.get(book_id, ()))
 
     def book_ends(self) -> list[BookEnd]:
-        found = []
+        ends = []
         for book, (seq, head) in self.ends.items():
-            accounts = [each for each in self.accounts.values() if each.book_id == book]
-            found.append(book_end(book, seq, head, accounts))
-        return found
+            accounts = [account for account in self.accounts.values() if account.book_id == book]
+            ends.append(book_end(book, seq, head, accounts))
+        return ends
 
     def more(self) -> list[str]:
         grants = [terms_line(account) for account in self.accounts.values()]
@@ -47,22 +47,25 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A transaction under way."""
+    """An open administrative transaction."""
 
     connection: Connection
     now: int
     written: Written = field(default_factory=Written)
 
     def raise_catalogue(self) -> None:
-        """Every process hears of it before its next charge."""
+        """Raise the catalogue number; every process reads it before its next charge."""
         installation = tables.installation
         self.connection.execute(update(installation).values(catalogue=installation.c.catalogue + 1))
 
     def must_be_open(self) -> None:
-        """What is registered while the ledger lacks a part of itself could miss its old loss."""
+        """Refuse to register while the ledger is incomplete.
+
+        Data registered now could miss a loss recorded in the missing part.
+        """
         standing = self.connection.execute(select(tables.installation.c.standing)).scalar_one()
         if is_stopped(standing):
-            raise LedgerBehind(f"Nothing is registered now: {BEHIND}.")
+            raise LedgerBehind(f"Registration is refused for now: {BEHIND}.")
 
     def append(self, book_id: str, *, kind: str, actor: str, body: dict[str, Any]) -> Entry:
         books, entries = tables.books, tables.entries
@@ -90,14 +93,14 @@ class Change:
         return entry
 
     def open_book(self, book_id: str, actor: str) -> None:
-        """A new chain. The system's own book tells of every other, so that none can vanish."""
+        """Open a new chain. The system's book lists every other book, so that none can vanish."""
         self.connection.execute(
             insert(tables.books).values(id=book_id, seq=0, head=FIRST_PREVIOUS, last_at=0, celled=0)
         )
         self.append(SYSTEM_BOOK, kind="book_opened", actor=actor, body={"book": book_id})
 
     def remembered(self, request: str | None, body_hash: str) -> str | None:
-        """The reply to the same request made before; another body under the key is refused."""
+        """The reply to an earlier request with this key; a different body is refused."""
         if request is None:
             return None
         requests = tables.requests
@@ -123,8 +126,11 @@ class Administration:
 
     @contextmanager
     def change(self, *, catalogue: bool = True) -> Iterator[Change]:
-        """A change; `catalogue` says whether people or datasets change, which every process hears
-        of by the number it raises (and which makes such changes wait for one another)."""
+        """Open an administrative transaction.
+
+        `catalogue`: people or datasets change. The transaction then raises the catalogue number,
+        which every process reads. Such transactions run one after another.
+        """
         with store_errors(), self._database.writing() as connection:
             change = Change(connection, now_microseconds())
             if catalogue:
@@ -136,18 +142,20 @@ class Administration:
 
 @contextmanager
 def store_errors() -> Iterator[None]:
-    """Driver text stops here."""
+    """Translate driver errors; driver text never leaves the store."""
     try:
         yield
     except IntegrityError:
-        raise Conflict("Somebody else made the same change first; look again.") from None
+        raise Conflict("Somebody else made the same change first; read it and try again.") from None
     except DBAPIError:
         raise StoreUnavailable("The ledger cannot be reached; try again.") from None
 
 
 def install(database: Database) -> None:
-    """The one row and the one book that every ledger has; nothing if they are there, or if
-    another server puts them there at this moment."""
+    """Insert the installation row and the system's book.
+
+    Does nothing if they exist or if another server is inserting them now.
+    """
     with suppress(IntegrityError), database.writing() as connection:
         if connection.execute(select(tables.installation.c.id)).first() is None:
             connection.execute(
@@ -159,5 +167,7 @@ def install(database: Database) -> None:
 
 
 def key_hash(token: str) -> str:
-    """Keys have 256 random bits, so one plain hash hides them; it is also how they are found."""
+    """SHA-256 of a key, also used to look it up. A key has 256 random bits, so no salt is
+    needed.
+    """
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()

@@ -27,12 +27,12 @@ def new_token() -> tuple[str, str]:
     return f"{body}_{zlib.crc32(body.encode()):08x}", key_id
 
 
-class People:
+class SqlAnalysts:
     def __init__(self, database: Database, administration: Administration) -> None:
         self._database = database
         self._administration = administration
 
-    # Looking
+    # Reading
 
     def find(self, name: str) -> Analyst:
         with store_errors(), self._database.reading() as connection:
@@ -44,13 +44,13 @@ class People:
         return _analyst(row)
 
     def group(self, name: str) -> str:
-        """The name of a group as its members have it; a group is who says to be in it."""
-        wanted = folded(name)
+        """The name of a group as its members spell it; a group exists while it has a member."""
+        name_folded = folded(name)
         with store_errors(), self._database.reading() as connection:
             rows = connection.execute(select(tables.analysts.c.groups)).all()
         for row in rows:
             for shown in json.loads(row.groups):
-                if folded(shown) == wanted:
+                if folded(shown) == name_folded:
                     return str(shown)
         raise NotFound("There is no analyst in a group of this name.")
 
@@ -71,7 +71,7 @@ class People:
         return [_key(row) for row in rows]
 
     def principal(self, token: str) -> Principal | None:
-        """Whose key this is, if it is valid now."""
+        """The principal that a key belongs to, or None if the key is not valid now."""
         keys, analysts = tables.keys, tables.analysts
         with store_errors(), self._database.reading() as connection:
             row = connection.execute(
@@ -215,19 +215,19 @@ class People:
         body: str,
         token: str | None = None,
     ) -> tuple[Key, str | None]:
-        """A new key and its secret; the secret is None when this request was made before."""
+        """A new key and its secret; the secret is None if the request is a repetition."""
         with self._administration.change() as change:
             if (earlier := change.remembered(request, body)) is not None:
                 row = change.connection.execute(
                     select(tables.keys).where(tables.keys.c.id == earlier)
                 ).one()
                 return _key(row), None
-            found = change.connection.execute(
+            analyst_row = change.connection.execute(
                 select(tables.analysts).where(tables.analysts.c.folded == folded(name))
             ).one_or_none()
-            if found is None:
+            if analyst_row is None:
                 raise NotFound(UNKNOWN_ANALYST)
-            analyst = _analyst(found)
+            analyst = _analyst(analyst_row)
             key, secret = self._insert_key(change, actor, analyst, expires_at, reason, token)
             change.remember(request, body, key.id)
             return key, secret
@@ -239,10 +239,10 @@ class People:
         analyst: Analyst,
         expires_at: int | None,
         reason: str | None,
-        given: str | None,
+        operator_token: str | None,
     ) -> tuple[Key, str]:
-        token, key_id = (given, new_id("k")) if given is not None else new_token()
-        prefix = "given by the operator" if given is not None else token[:39]
+        token, key_id = (operator_token, new_id("k")) if operator_token is not None else new_token()
+        prefix = "given by the operator" if operator_token is not None else token[:39]
         key = Key(key_id, prefix, change.now, expires_at, None)
         change.connection.execute(
             insert(tables.keys).values(
@@ -269,7 +269,7 @@ class People:
         return key, token
 
     def revoke_key(self, actor: str, key_id: str, reason: str | None) -> None:
-        """Revoked keys stay listed; revoking again changes nothing."""
+        """Revoke a key. It stays listed, and revoking it again changes nothing."""
         table = tables.keys
         with self._administration.change() as change:
             row = change.connection.execute(
@@ -296,14 +296,19 @@ class People:
                 },
             )
 
-    def first_admin(self, given: str | None) -> str | None:
-        """Make the first administrator if there is none; the key, if one was made here."""
+    def first_admin(self, operator_token: str | None) -> str | None:
+        """Create the first administrator if there is none.
+
+        Returns the administrator's key, or None if an administrator exists.
+        """
         with self._administration.change(catalogue=True) as change:
             table = tables.analysts
             if change.connection.execute(select(table.c.id).where(table.c.role == "admin")).first():
                 return None
             analyst = self._insert(change, "bursar", FIRST_ADMIN, Role.ADMIN, "first start")
-            _, token = self._insert_key(change, "bursar", analyst, None, "first start", given)
+            _, token = self._insert_key(
+                change, "bursar", analyst, None, "first start", operator_token
+            )
             return token
 
     def _by_id(self, change: Change, analyst_id: str) -> Analyst:

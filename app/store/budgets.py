@@ -11,7 +11,7 @@ from sqlalchemy import delete, insert, select, update
 
 from app.accounting import COMPOSITION_RULES
 from app.accounting.loss import Loss
-from app.accounting.rules.terms import Wish
+from app.accounting.rules.terms import GrantTerms
 from app.accounting.units import ATTO, limit_units
 from app.data.card import Card, Dataset
 from app.errors import Conflict, NotFound
@@ -30,7 +30,7 @@ from app.store.datasets.withdrawals import must_be_there
 _card = lru_cache(maxsize=256)(Card.model_validate_json)
 
 
-class Budgets:
+class SqlBudgets:
     def __init__(self, database: Database, administration: Administration) -> None:
         self._database = database
         self._administration = administration
@@ -38,21 +38,21 @@ class Budgets:
     def all(
         self, *, holders: tuple[str, ...] | None, after: str, limit: int
     ) -> list[tuple[str, Budget]]:
-        """Budgets with their place in the list, of everybody or of some holders."""
+        """Budgets with their cursors, of these holders, or of everybody if None."""
         accounts, datasets = tables.accounts, tables.datasets
-        place = accounts.c.id + "/" + datasets.c.id
+        cursor = accounts.c.id + "/" + datasets.c.id
         statement = (
-            select(accounts, datasets.c.name, datasets.c.card, place.label("place"))
+            select(accounts, datasets.c.name, datasets.c.card, cursor.label("place"))
             .join(datasets, datasets.c.book_id == accounts.c.book_id)
-            .where(place > after)
+            .where(cursor > after)
         )
         if holders is not None:
             statement = statement.where(accounts.c.holder.in_(holders))
         with store_errors(), self._database.reading() as connection:
-            rows = connection.execute(statement.order_by(place).limit(limit)).all()
-            found = read_cells(connection, {row.id for row in rows})
+            rows = connection.execute(statement.order_by(cursor).limit(limit)).all()
+            cells = read_cells(connection, {row.id for row in rows})
         return [
-            (row.place, Budget(row.name, account_from(row, found.get(row.id, {})), _card(row.card)))
+            (row.place, Budget(row.name, account_from(row, cells.get(row.id, {})), _card(row.card)))
             for row in rows
         ]
 
@@ -64,22 +64,22 @@ class Budgets:
         shown: str,
         *,
         currency: str,
-        wish: Wish,
+        wish: GrantTerms,
         precondition: Precondition,
         reason: str | None,
     ) -> tuple[Account, bool]:
-        """The account after the grant, and whether it is new. History is never rewritten."""
+        """Grant or change a budget. Returns the account, and whether it is new."""
         with self._administration.change(catalogue=False) as change:
-            place = account_id(dataset.book_id, holder)
-            before = locked_account(change, place)
-            if before is None:  # those who make new ones wait for one another, and then look again
+            id_of_account = account_id(dataset.book_id, holder)
+            before = locked_account(change, id_of_account)
+            if before is None:  # the catalogue row serializes new accounts; then read again
                 change.raise_catalogue()
-                before = locked_account(change, place)
+                before = locked_account(change, id_of_account)
             precondition.must_hold(None if before is None else before.version)
             after = _granted(before, dataset, holder, shown, currency, wish)
             write_account(change, after, new=before is None)
             if before is not None and before.currency != currency:
-                change.raise_catalogue()  # the planner's choice may hang on it
+                change.raise_catalogue()  # cached plans may depend on the currency
                 write_cells(change, after)
             must_be_there(change, dataset)
             change.append(
@@ -108,15 +108,17 @@ class Budgets:
         request: str | None,
         body: str,
     ) -> int:
-        """Add a loss that has happened elsewhere to these accounts, whatever their limits; the
-        entry that tells of it."""
+        """Add losses from elsewhere to these accounts, regardless of their limits.
+
+        Returns the sequence number of the entry that records them.
+        """
         with self._administration.change(catalogue=False) as change:
             if (earlier := change.remembered(request, body)) is not None:
                 return int(earlier)
-            found = [
+            accounts_or_none = [
                 locked_account(change, account_id(dataset.book_id, h)) for h in sorted(holders)
             ]
-            accounts = [account for account in found if account is not None]
+            accounts = [account for account in accounts_or_none if account is not None]
             if len(accounts) != len(holders):
                 raise NotFound("There is no such budget: grant it first.")
             after = [account.book(losses) for account in accounts]
@@ -142,7 +144,12 @@ class Budgets:
 
 
 def _granted(
-    before: Account | None, dataset: Dataset, holder: str, shown: str, currency: str, wish: Wish
+    before: Account | None,
+    dataset: Dataset,
+    holder: str,
+    shown: str,
+    currency: str,
+    wish: GrantTerms,
 ) -> Account:
     rule = COMPOSITION_RULES[currency]
     if before is None:
@@ -153,32 +160,32 @@ def _granted(
         balance = carried_over(before.balance, before.currency, currency)
     if balance is None:
         raise Conflict(
-            f"What is spent in {before.currency} cannot be counted in {currency}; "
-            "pure and approximate accounts can be carried over."
+            f"The loss spent in {before.currency} cannot be converted to {currency}; "
+            "only pure and approximate accounts can change their currency."
         )
     star = None
     if not before.untouched and before.terms.order is not None:
-        # Delta and its shares stay with an account that has spent. Then of two limits, whichever
-        # answers led to them, one allows all that the other does, and the larger is the promise.
+        # An account that has spent keeps delta and its shares. When two limits have the
+        # same delta and shares, the larger allows every answer that the smaller allows, so it is the promise.
         star, kept = before.terms.order, before.terms
         if limit_units(wish.delta, ATTO) != kept.delta:
-            raise Conflict("An account from which something is spent keeps its delta.")
+            raise Conflict("An account that has spent keeps its delta.")
         if wish.failure_delta not in (None, Decimal(kept.limits[1]) / ATTO):
-            raise Conflict("An account from which something is spent keeps its failure_delta.")
+            raise Conflict("An account that has spent keeps its failure_delta.")
         wish = replace(wish, failure_delta=Decimal(kept.limits[1]) / ATTO)
     terms = rule.freeze(wish, star=star)
     version = before.version + 1
     return before._replace(currency=currency, terms=terms, balance=balance, version=version)
 
 
-def locked_account(change: Change, wanted: str) -> Account | None:
+def locked_account(change: Change, id_of_account: str) -> Account | None:
     table = tables.accounts
     row = change.connection.execute(
-        select(table).where(table.c.id == wanted).with_for_update()
+        select(table).where(table.c.id == id_of_account).with_for_update()
     ).one_or_none()
     if row is None:
         return None
-    return account_from(row, read_cells(change.connection, {wanted}).get(wanted, {}))
+    return account_from(row, read_cells(change.connection, {id_of_account}).get(id_of_account, {}))
 
 
 def write_account(change: Change, account: Account, *, new: bool) -> None:
@@ -212,7 +219,7 @@ def write_account(change: Change, account: Account, *, new: bool) -> None:
 
 
 def write_cells(change: Change, account: Account) -> None:
-    """All of them anew, in the currency that the account has now."""
+    """Replace all cell rows of an account, in its current currency."""
     table = tables.cells
     change.connection.execute(delete(table).where(table.c.account_id == account.id))
     for cell, spend in account.balance.cells.items():

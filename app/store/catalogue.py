@@ -1,8 +1,8 @@
-"""People and datasets as the hot routes see them: kept in memory, never older than a charge allows.
+"""People and datasets for the hot routes: cached in memory, never staler than a charge allows.
 
-What is kept carries the catalogue number it was read under. A charge names that number, and the
-writer refuses it as stale if anything has changed since; so a revoked key, a disabled analyst or a
-closed dataset stops the very next charge in every process.
+Cached values belong to the catalogue number under which they were read. A charge names that number,
+and the writer refuses the charge as stale if the number has risen since. So a revoked key, a
+disabled analyst or a closed dataset stops the very next charge in every process.
 """
 
 import json
@@ -18,17 +18,17 @@ from app.ports import Grant
 from app.store.administration import key_hash
 from app.store.datasets.datasets import dataset_from
 from app.store.writer.accounts import find_accounts
-from app.store.writer.connection import HotConnection, now_microseconds
+from app.store.writer.connection import WriterConnection, now_microseconds
 from app.store.writer.statements import Statements
 from app.store.writer.writer import Writer
 
 KEPT_MAX = 10_000
-BOOK_ID = 3  # its place in a row of a dataset
+BOOK_ID = 3  # index of this column in a dataset row
 NOT_AUTHENTICATED = "Send a valid key: `Authorization: Bearer <key>`."
 
 
-class Catalogue:
-    """Used from one event loop."""
+class CachedCatalogue:
+    """Cache of the catalogue. Used from one event loop."""
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
@@ -38,7 +38,7 @@ class Catalogue:
         self._grants: dict[tuple[str, tuple[str, ...]], Grant] = {}
 
     def forget(self, number: int) -> None:
-        """A newer state is known to exist."""
+        """Drop the cache if `number` is not the catalogue number it was read under."""
         if number != self.number:
             self.number = number
             self._principals.clear()
@@ -46,28 +46,30 @@ class Catalogue:
             self._grants.clear()
 
     async def check(self) -> None:
-        """Forget what is kept if anything has changed since."""
+        """Read the catalogue number, and drop the cache if it has changed."""
         self.forget(await self._writer.look(_read_number))
 
     async def principal(self, token: str | None) -> Principal:
         if token is None:
             raise NotAuthenticated(NOT_AUTHENTICATED)
         hashed = key_hash(token)
-        found = self._principals.get(hashed)
-        if found is None:
-            number, found = await self._writer.look(
+        known = self._principals.get(hashed)
+        if known is None:
+            number, known = await self._writer.look(
                 lambda hot, sql: _read_principal(hot, sql, hashed)
             )
             self.forget(number)
-            if found is not None and len(self._principals) < KEPT_MAX:
-                self._principals[hashed] = found
-        if found is None or not found[1].valid_at(now_microseconds()):
+            if known is not None and len(self._principals) < KEPT_MAX:
+                self._principals[hashed] = known
+        if known is None or not known[1].valid_at(now_microseconds()):
             raise NotAuthenticated(NOT_AUTHENTICATED)
-        return found[0]
+        return known[0]
 
     async def grant(self, name: str, holders: tuple[str, ...]) -> Grant:
-        """What is not granted is never kept: an unknown name and one that is known but not granted
-        are read alike, every time."""
+        """The dataset and currencies granted to these holders. A missing grant is never cached.
+
+        A dataset that does not exist and one that is not granted cost the same reads every time.
+        """
         key = folded(name), holders
         grant = self._grants.get(key)
         if grant is None:
@@ -101,13 +103,13 @@ class Catalogue:
         return dataset
 
 
-async def _read_number(hot: HotConnection, sql: Statements) -> int:
+async def _read_number(hot: WriterConnection, sql: Statements) -> int:
     (((number, *_),),) = await hot.read([(sql.clock, ())])
     return int(number)
 
 
 async def _read_principal(
-    hot: HotConnection, sql: Statements, hashed: str
+    hot: WriterConnection, sql: Statements, hashed: str
 ) -> tuple[int, tuple[Principal, Key] | None]:
     clock, rows = await hot.read([(sql.clock, ()), (sql.principal, (hashed,))])
     if not rows or not rows[0][8]:
@@ -119,10 +121,12 @@ async def _read_principal(
 
 
 async def _read_grant(
-    hot: HotConnection, sql: Statements, key: str, holders: tuple[str, ...]
+    hot: WriterConnection, sql: Statements, key: str, holders: tuple[str, ...]
 ) -> tuple[int, Grant | None]:
-    """The same statements whether there is such a dataset or not. Its card, which may be large, is
-    taken apart only for whom it was granted to."""
+    """Read a grant with the same statements whether the dataset exists or not.
+
+    The card may be large, so it is parsed only for holders of a grant.
+    """
     clock, rows = await hot.read([(sql.clock, ()), (sql.dataset, (key,))])
     book_id = rows[0][BOOK_ID] if rows else ""
     accounts = await find_accounts(hot, sql, book_id=book_id, holders=[*holders, EVERYBODY])
@@ -133,7 +137,7 @@ async def _read_grant(
 
 
 async def _read_any_grant(
-    hot: HotConnection, sql: Statements, holders: tuple[str, ...]
+    hot: WriterConnection, sql: Statements, holders: tuple[str, ...]
 ) -> tuple[int, bool]:
     clock, *found = await hot.read(
         [(sql.clock, ()), *((sql.any_account, (holder,)) for holder in holders)]
@@ -142,7 +146,7 @@ async def _read_any_grant(
 
 
 async def _read_dataset(
-    hot: HotConnection, sql: Statements, key: str
+    hot: WriterConnection, sql: Statements, key: str
 ) -> tuple[int, Dataset | None]:
     clock, rows = await hot.read([(sql.clock, ()), (sql.dataset, (key,))])
     return clock[0][0], _dataset(rows[0]) if rows else None

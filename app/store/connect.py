@@ -1,9 +1,8 @@
-"""Connections to the ledger: safe settings or no start, and one lock around every SQLite write.
+"""Connections to the ledger with durable settings, and one lock around every SQLite write.
 
-SQLite: write-ahead log with synchronous FULL, which from 3.51.3 on is safe with several writers;
-`BEGIN IMMEDIATE` for every transaction that writes; and a file lock that waits, because SQLite's
-own busy timeout starves writers. PostgreSQL: settings that could lose a committed charge are
-refused.
+SQLite: write-ahead log with synchronous FULL, which is safe with several writers from 3.51.3 on.
+Every transaction that writes uses `BEGIN IMMEDIATE` and waits for a file lock, because SQLite's own
+busy timeout starves writers. PostgreSQL: settings that could lose a committed charge are refused.
 """
 
 import fcntl
@@ -26,7 +25,7 @@ IDLE_IN_TRANSACTION_MS = 10_000
 
 
 class FileLock:
-    """An exclusive lock between processes and threads; each acquisition opens the file anew."""
+    """Exclusive lock between processes and threads; each acquisition opens the file again."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -44,7 +43,7 @@ class FileLock:
 class Database:
     """One ledger database: an engine, and how to begin a transaction on it."""
 
-    anchors: AnchorFiles | None = None  # that whoever commits tells of it
+    anchors: AnchorFiles | None = None  # every commit is reported to them
 
     def __init__(self, url: str) -> None:
         parsed = make_url(url)
@@ -76,7 +75,7 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """A consistent snapshot."""
+        """Open a transaction that reads from one consistent snapshot."""
         with self.engine.connect() as connection:
             if self.is_sqlite:
                 driver = connection.connection.driver_connection
@@ -89,7 +88,7 @@ class Database:
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """A transaction that commits durably at the end, or leaves nothing."""
+        """Open a transaction that commits durably at the end, or changes nothing."""
         if self.write_lock is None:
             with self.engine.begin() as connection:
                 yield connection
@@ -109,7 +108,7 @@ class Database:
                 synchronous = connection.exec_driver_sql("PRAGMA synchronous").scalar()
                 if (mode, synchronous) != ("wal", 2):
                     raise StoreUnavailable(
-                        "The ledger's SQLite is not in WAL with synchronous FULL."
+                        "The ledger's SQLite must use WAL with synchronous FULL."
                     )
                 return
             for name, safe in (
@@ -123,7 +122,9 @@ class Database:
                 if connection.exec_driver_sql(f"SHOW {name}").scalar() != safe:
                     raise StoreUnavailable(f"The ledger's PostgreSQL must have {name} = {safe}.")
             if connection.exec_driver_sql("SELECT pg_is_in_recovery()").scalar():
-                raise StoreUnavailable("The ledger's PostgreSQL is a standby; name the primary.")
+                raise StoreUnavailable(
+                    "The ledger's PostgreSQL is a standby; connect to the primary."
+                )
 
 
 def prepare_sqlite(connection: sqlite_driver.Connection) -> None:

@@ -1,9 +1,9 @@
-"""Secrets of streams at rest: AES-256-GCM under a key that is not in the ledger's database.
+"""Encrypted stream secrets: AES-256-GCM under a key that is not in the ledger's database.
 
-The key comes from BURSAR_SECRET_KEY; where the ledger is the file in the home folder, a file beside
-it will do, made when it is first needed. A copy of the database alone therefore tells nothing of
-what was drawn. What a secret is about is authenticated with it, so that none can be moved to
-another row. Whoever loses the key loses the secrets: there is no other way to them.
+The key comes from BURSAR_SECRET_KEY. If the ledger is the SQLite file in the home folder, the key
+may also be a file beside it, made at first use. So a copy of the database alone reveals nothing of
+what was drawn. A secret is authenticated together with its context, so it cannot be moved to
+another row. Without the key the secrets cannot be recovered.
 """
 
 import base64
@@ -20,23 +20,22 @@ from app.mechanisms.sampling.system import secret_bytes, secret_text
 
 FILE = "secret.key"
 NONCE_BYTES = 12
-LENGTH = 64  # secrets are padded to it: a longer one would tell how large it is
+LENGTH = 64  # characters; secrets are padded to it, because the length would leak their size
 NO_KEY = (
-    "This server has no key to keep a stream's secret with: its operator must set "
+    "This server has no key to encrypt a stream's secret: its operator must set "
     "BURSAR_SECRET_KEY, the same for every server of this ledger. Nothing was charged."
 )
 LOST = (
-    "This stream's secret cannot be opened with the key that this server has. Without the key it "
-    "was sealed with the stream answers nothing more, and nothing is given back."
+    "This stream's secret cannot be decrypted with this server's key. Without the key that "
+    "encrypted it the stream gives no more answers, and its loss is not refunded."
 )
 
 
-class KeySeal:
+class AesSecretBox:
     """Implements `interfaces.Seal`."""
 
     def __init__(self, secret_key: str | None, home: Path | None) -> None:
-        """`home` is where a key may be kept in a file; None where other servers could not find
-        it."""
+        """`home`: folder for the key file; None if other servers could not read that folder."""
         self._secret_key = secret_key
         self._home = home
         self._cipher: AESGCM | None = None
@@ -46,7 +45,7 @@ class KeySeal:
 
     def close(self, secret: str, about: str) -> str:
         if len(secret) > LENGTH:
-            raise ValueError("a secret is short")
+            raise ValueError("a secret has at most LENGTH characters")
         nonce = secret_bytes(NONCE_BYTES)
         sealed = self._ready().encrypt(nonce, secret.ljust(LENGTH).encode(), about.encode())
         return base64.b64encode(nonce + sealed).decode()
@@ -68,13 +67,13 @@ class KeySeal:
                 if self._home is None:
                     raise SecretUnavailable(NO_KEY)
                 text = _from_file(self._home / FILE)
-            # Of 256 random bits or more in whatever letters; a hash makes the key's length of it.
+            # The text has at least 256 random bits in any alphabet; hash it to the key length.
             self._cipher = AESGCM(hashlib.sha256(f"bursar streams {text}".encode()).digest())
         return self._cipher
 
 
 def _from_file(path: Path) -> str:
-    """The key in the file, which is made if it is not there, whole or not at all."""
+    """The key in the file. A missing file is created atomically."""
     try:
         if not path.exists():
             aside = path.with_name(f"{path.name}.{secret_text(6)}")
@@ -83,16 +82,16 @@ def _from_file(path: Path) -> str:
                 os.write(descriptor, secret_text(32).encode())
                 os.fsync(descriptor)
                 with suppress(FileExistsError):
-                    os.link(aside, path)  # unlike renaming, never over another's key
+                    os.link(aside, path)  # unlike a rename, never replaces another server's key
             finally:
                 os.close(descriptor)
                 aside.unlink()
             _flush(path.parent)
         text = path.read_text()
     except (OSError, ValueError):
-        raise SecretUnavailable("The file that holds this server's key cannot be read.") from None
+        raise SecretUnavailable("The file with this server's key cannot be read.") from None
     if len(text) < 32:
-        raise SecretUnavailable("The file that holds this server's key holds none.")
+        raise SecretUnavailable("The file with this server's key is too short to be a key.")
     return text
 
 

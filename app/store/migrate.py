@@ -1,4 +1,4 @@
-"""Bring a ledger to the schema this program expects, or say that it is not there."""
+"""Migrate a ledger to the schema of this program, or refuse a ledger with another schema."""
 
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ def migrate(database: Database) -> None:
     from alembic import command
 
     with database.writing() as connection:
-        if not database.is_sqlite:  # one at a time; SQLite's write lock sees to that by itself
+        if not database.is_sqlite:  # one migration at a time; SQLite has its own write lock
             connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({LOCK})")
         config = _config()
         config.attributes["connection"] = connection
@@ -32,15 +32,15 @@ def migrate(database: Database) -> None:
 
 
 def check_current(database: Database) -> None:
-    """Refuse a ledger with another schema than this program's."""
+    """Refuse a ledger whose schema is not this program's."""
     from alembic.runtime.migration import MigrationContext
     from alembic.script import ScriptDirectory
 
     head = ScriptDirectory.from_config(_config()).get_current_head()
     with database.reading() as connection:
-        found = MigrationContext.configure(connection).get_current_revision()
-    if found != head:
+        revision = MigrationContext.configure(connection).get_current_revision()
+    if revision != head:
         raise StoreUnavailable(
-            f"The ledger's schema is {found or 'empty'}, this program needs {head}: "
+            f"The ledger's schema is {revision or 'empty'}, this program needs {head}: "
             "run `bursard migrate`."
         )

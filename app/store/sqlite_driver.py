@@ -1,8 +1,9 @@
 """SQLite through apsw, seen by SQLAlchemy as a DB-API driver.
 
-Why not the standard library's sqlite3: its SQLite is the machine's, and up to 3.51.2 that may
-corrupt a write-ahead log when two connections write and checkpoint at once. apsw brings its own,
-newer one, so the ledger has one journal mode everywhere (`connect.py` checks).
+The standard library's sqlite3 uses the machine's SQLite. Up to 3.51.2 that may corrupt a
+write-ahead
+log when two connections write and checkpoint at once. apsw brings its own, newer SQLite, so the
+ledger has one journal mode everywhere (`connect.py` checks it).
 """
 
 from collections.abc import Iterable, Sequence
@@ -66,7 +67,7 @@ def translated(error: apsw.Error) -> DatabaseError:
 
 
 class Cursor:
-    """Results are fetched at once, so no statement stays open across a commit."""
+    """Cursor that fetches all rows at once, so that no statement stays open across a commit."""
 
     arraysize = 1
 
@@ -82,7 +83,7 @@ class Cursor:
         before = self._connection.total_changes()
         try:
             cursor = self._connection.cursor()
-            cursor.exec_trace = self._note_columns  # the only time when an empty result has any
+            cursor.exec_trace = self._note_columns  # an empty result has its columns only here
             cursor.execute(statement, tuple(parameters))
             self._rows = cursor.fetchall()
         except apsw.Error as error:
@@ -130,7 +131,7 @@ class Cursor:
 
 
 class Connection:
-    """Autocommit until `begin`; commit and rollback outside a transaction do nothing."""
+    """Connection in autocommit mode until `begin`; otherwise commit and rollback do nothing."""
 
     def __init__(self, path: str) -> None:
         self.native = apsw.Connection(path)
@@ -179,7 +180,7 @@ class ApswDialect(SQLiteDialect):
 
     @override
     def do_begin(self, dbapi_connection: Any) -> None:
-        """Nothing: `connect.py` begins, because only it knows whether the transaction writes."""
+        """Do nothing: `connect.py` begins, because only it knows whether the transaction writes."""
 
 
 registry.register("sqlite.apsw", __name__, "ApswDialect")

@@ -1,4 +1,4 @@
-"""The tables. Rows never leave `store/`; amounts are whole 64-bit units (accounting/rounding)."""
+"""Tables of the ledger. Rows never leave `store/`; amounts are 64-bit integer units."""
 
 from sqlalchemy import (
     BigInteger,
@@ -24,15 +24,15 @@ metadata = MetaData(
 
 BIG = BigInteger().with_variant(Integer, "sqlite")
 
-# One row. `catalogue` rises with every change of people, keys or datasets, so that a process can
-# keep what it has read of them and still never charge on an outdated state.
+# One row. `catalogue` rises with every change of people, keys or datasets. A process may cache them
+# and still never charges on an outdated state.
 installation = Table(
     "installation",
     metadata,
     Column("id", Integer, primary_key=True, autoincrement=False),
     Column("secret", Text, nullable=False),
     Column("catalogue", BIG, nullable=False),
-    # Rises when charging is stopped (odd) and when it goes on (even): see `standing.py`.
+    # Rises when charging stops (then odd) and when it resumes (then even): see `standing.py`.
     Column("standing", BIG, nullable=False),
     CheckConstraint("id = 1", name="one_row"),
     sqlite_strict=True,
@@ -47,7 +47,7 @@ analysts = Table(
     Column("role", Text, nullable=False),
     Column("enabled", Integer, nullable=False),
     Column("created_at", BIG, nullable=False),
-    Column("groups", Text, nullable=False),  # JSON list of names, as they are shown
+    Column("groups", Text, nullable=False),  # JSON list of names as displayed
     CheckConstraint("role IN ('admin', 'analyst', 'viewer')", name="role"),
     sqlite_strict=True,
 )
@@ -65,7 +65,7 @@ keys = Table(
     sqlite_strict=True,
 )
 
-# A book is one body of data whatever it is called: its chain of entries and its accounts.
+# A book is one body of data under all its names: its chain of entries and its accounts.
 books = Table(
     "books",
     metadata,
@@ -73,7 +73,7 @@ books = Table(
     Column("seq", BIG, nullable=False),
     Column("head", Text, nullable=False),
     Column("last_at", BIG, nullable=False),
-    Column("celled", Integer, nullable=False),  # has some dataset of it declared cells
+    Column("celled", Integer, nullable=False),  # 1 if one of its datasets declares cells
     sqlite_strict=True,
 )
 
@@ -115,7 +115,7 @@ versions = Table(
     sqlite_strict=True,
 )
 
-# Versions of datasets that were withdrawn. Any server may still have prepared rows of them.
+# Versions of withdrawn datasets. Any server may still have prepared rows of them.
 withdrawn_versions = Table(
     "withdrawn_versions",
     metadata,
@@ -139,14 +139,14 @@ accounts = Table(
     Column("version", BIG, nullable=False),
     Column("updated_at", BIG, nullable=False),
     Column("terms", Text, nullable=False),  # JSON: the promise and the limits frozen from it
-    Column("pairs", Integer, nullable=False),  # may a person leave one cell and enter another
-    Column("curve_spent", Text, nullable=False),  # JSON list: what the currency adds up besides
+    Column("pairs", Integer, nullable=False),  # 1 if a person may move from one cell to another
+    Column("curve_spent", Text, nullable=False),  # JSON list: further totals of the currency
     CheckConstraint("epsilon_limit >= 0 AND delta_limit >= 0", name="limits"),
     CheckConstraint("epsilon_spent >= 0 AND delta_spent >= 0", name="spends"),
     sqlite_strict=True,
 )
 
-# What was spent on one declared cell, beyond what its account has spent on everybody.
+# Loss spent on one declared cell, in addition to the account's loss on all cells.
 cells = Table(
     "cells",
     metadata,
@@ -159,8 +159,8 @@ cells = Table(
     sqlite_strict=True,
 )
 
-# Of charges and entries nothing is checked against other tables: their references were read, and
-# books are locked, in the transaction that writes them, and each check would cost a charge a query.
+# Charges and entries have no foreign keys, because each check would cost a charge a query. The
+# transaction that writes them has read their references and has locked their books.
 charges = Table(
     "charges",
     metadata,
@@ -182,10 +182,10 @@ charges = Table(
     Column("reused_from", Text),
     Column("created_at", BIG, nullable=False),
     Column("settled_at", BIG),
-    Column("progress_step", Integer),  # of a run that tells how far it is
+    Column("progress_step", Integer),  # of a run that reports its progress
     Column("progress_steps", Integer),
-    Column("cancel_asked_at", BIG),  # when somebody first said that the answer is not wanted
-    Column("stamp", Text),  # of a settled one: its place in a chain of stamps (ledger/stamp.py)
+    Column("cancel_asked_at", BIG),  # time of the first cancellation request
+    Column("stamp", Text),  # of a settled charge: its link in a chain of stamps (ledger/stamp.py)
     CheckConstraint(
         "state IN ('charged', 'answered', 'forfeited', 'voided')",
         name="state",
@@ -195,10 +195,10 @@ charges = Table(
     ),
     CheckConstraint("epsilon >= 0 AND delta >= 0", name="loss"),
     Index("ix_charges_history", "analyst_id", "id"),
-    # Not only of answered ones: storing an answer then changes no index.
+    # Covers all states, so that storing an answer changes no index.
     Index("ix_charges_reuse", "reuse_key", "id"),
     sqlite_strict=True,
-    postgresql_with={"fillfactor": 50},  # room for the row with its answer on the same page
+    postgresql_with={"fillfactor": 50},  # leaves room for the answer on the same page
 )
 
 entries = Table(
@@ -214,8 +214,8 @@ entries = Table(
     sqlite_strict=True,
 )
 
-# Streams are opened by a charge, and asked many times for it. `version` rises with every change of
-# what a stream may still tell; `held_until` is the lease of the ask that holds it.
+# A charge opens a stream, which then takes many asks. `version` rises whenever the stream's
+# remaining allowance changes; `held_until` is the lease of the ask that holds the stream.
 streams = Table(
     "streams",
     metadata,
@@ -224,13 +224,13 @@ streams = Table(
     Column("charge_id", Text, nullable=False, unique=True),
     Column("dataset_id", Text, nullable=False),
     Column("kind", Text, nullable=False),
-    Column("parameters", Text, nullable=False),  # JSON: public, as they were charged for
-    Column("secret", Text),  # sealed by a key that is not in this database
+    Column("parameters", Text, nullable=False),  # JSON: public parameters that were priced
+    Column("secret", Text),  # encrypted with a key that is not in this database
     Column("crossings_left", Integer),
     Column("asks_left", Integer),
     Column("version", BIG, nullable=False),
     Column("held_until", BIG, nullable=False),
-    Column("crossed_at", BIG),  # when the last crossing may be told
+    Column("crossed_at", BIG),  # when the last crossing may be revealed
     Column("created_at", BIG, nullable=False),
     Column("closed_at", BIG),
     CheckConstraint("crossings_left >= 0 AND asks_left >= 0", name="left"),
@@ -238,7 +238,7 @@ streams = Table(
     sqlite_strict=True,
 )
 
-# What was asked of a stream; `charged` means that one of its asks is used up for this one.
+# Asks of a stream; `charged` means that this ask has used one of the stream's asks.
 asks = Table(
     "asks",
     metadata,
@@ -250,7 +250,7 @@ asks = Table(
     Column("state", Text, nullable=False),
     Column("attempt", Integer, nullable=False),
     Column("lease_until", BIG, nullable=False),
-    Column("fence", BIG, nullable=False),  # the stream's version that this attempt may change
+    Column("fence", BIG, nullable=False),  # the stream version that this attempt may change
     Column("question", Text, nullable=False),
     Column("answer", Text),
     Column("created_at", BIG, nullable=False),
@@ -261,7 +261,7 @@ asks = Table(
     sqlite_strict=True,
 )
 
-# Noisy counts of runs of epochs, each drawn once: the key forbids a second.
+# Noisy counts of epoch ranges. The primary key forbids drawing one twice.
 nodes = Table(
     "nodes",
     metadata,
@@ -269,11 +269,11 @@ nodes = Table(
     Column("first_epoch", Integer, primary_key=True, autoincrement=False),
     Column("last_epoch", Integer, primary_key=True, autoincrement=False),
     Column("noisy_count", BIG, nullable=False),
-    Column("ask_id", Text),  # the ask that drew it, whose stamp covers it
+    Column("ask_id", Text),  # the ask that drew it; its stamp covers this row
     sqlite_strict=True,
 )
 
-# Replies to administrative requests, so that a repeated one with the same key changes nothing.
+# Replies to administrative requests, so that repeating one with the same key changes nothing.
 requests = Table(
     "requests",
     metadata,

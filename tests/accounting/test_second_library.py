@@ -16,7 +16,7 @@ from app.accounting.curves.conversion import epsilon_of_rho, rho_limit
 from app.accounting.curves.renyi_curves import pure_rho
 from app.accounting.losses import gaussian_loss
 from app.accounting.precise import decimal
-from app.accounting.rules.terms import Wish
+from app.accounting.rules.terms import GrantTerms
 
 dp.enable_features("contrib")
 
@@ -53,7 +53,9 @@ def test_the_largest_rho_is_what_opendp_would_promise_no_more_for(epsilon: str, 
 def test_a_zcdp_account_admits_as_many_gaussian_releases_as_an_opendp_composition() -> None:
     """OpenDP composes the releases and converts once; the account decides one by one."""
     rule = COMPOSITION_RULES["zcdp"]
-    terms = rule.freeze(Wish(epsilon=Decimal(1), delta=Decimal("1e-6"), failure_delta=Decimal(0)))
+    terms = rule.freeze(
+        GrantTerms(epsilon=Decimal(1), delta=Decimal("1e-6"), failure_delta=Decimal(0))
+    )
     admitted = rule.times(rule.nothing, rule.read(gaussian_loss(Fraction(100))), terms)
     space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
     each = dp.m.make_gaussian(*space, scale=100.0)

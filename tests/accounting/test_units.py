@@ -200,7 +200,7 @@ def test_losses_add_up_in_any_order(a: Loss, b: Loss, c: Loss) -> None:
 
 def test_a_loss_on_the_wire_has_both_parts() -> None:
     both = generic_loss(PICO // 2, ATTO // 10**6)
-    assert both.wire() == {"epsilon": 0.5, "delta": 1e-6}
+    assert both.to_json() == {"epsilon": 0.5, "delta": 1e-6}
     gaussian = gaussian_loss(Fraction(10), (PICO // 2, ATTO // 10**6))
-    assert gaussian.wire() == {"epsilon": 0.5, "delta": 1e-6, "rho": 0.005}
-    assert gaussian_loss(Fraction(10)).wire() == {"epsilon": None, "delta": None, "rho": 0.005}
+    assert gaussian.to_json() == {"epsilon": 0.5, "delta": 1e-6, "rho": 0.005}
+    assert gaussian_loss(Fraction(10)).to_json() == {"epsilon": None, "delta": None, "rho": 0.005}

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from app.access import Principal, Role, holders_of
-from app.accounting.rules.terms import Wish
+from app.accounting.rules.terms import GrantTerms
 from app.actions.asking.ask_query import AnswerLimits, AnswerQuery
-from app.actions.asking.charge import AskedOnce, Reply
+from app.actions.asking.charge import QueryRequest, Reply
 from app.actions.asking.preview_queries import PreviewQueries
-from app.actions.asking.readiness import Readiness
+from app.actions.asking.readiness import DatasetReadiness
 from app.actions.scheduling.background import Background
 from app.actions.scheduling.planning_threads import PlanningThreads
 from app.actions.scheduling.slots import Lanes, Slots
@@ -23,12 +23,12 @@ from app.ledger.chain import canonical
 from app.ledger.precondition import ANY_STATE
 from app.ledger.verification.verify import verify
 from app.main import Stores
-from app.mechanisms.sampling.system import SystemNoise
+from app.mechanisms.sampling.system import SystemRandom
 from app.names import folded, new_id
 from app.planning.plan import Planner
 from app.planning.request import Question
 from app.settings import Settings
-from app.store.catalogue import Catalogue
+from app.store.catalogue import CachedCatalogue
 from app.store.writer.writer import Writer
 from tests.queries.cards import card
 
@@ -46,7 +46,7 @@ class Service:
         self.stores = Stores(settings)
         self.stores.get_ready(settings)
         self.writer = Writer(self.stores.database)
-        self.catalogue = Catalogue(self.writer)
+        self.catalogue = CachedCatalogue(self.writer)
         self.threads = ThreadPoolExecutor(2)
         self.planning = PlanningThreads()
         self.slots = Slots(Lanes(2, 2, 2, 2, spare_threads=0), public=False)
@@ -54,8 +54,8 @@ class Service:
             self.writer,
             self.catalogue,
             self.stores.engines,
-            Readiness(self.stores.engines, self.threads),
-            SystemNoise(),
+            DatasetReadiness(self.stores.engines, self.threads),
+            SystemRandom(),
             Planner(),
             self.planning,
             self.slots,
@@ -106,17 +106,19 @@ class Service:
         budget, _ = self.stores.grant_budget(
             given.pop("principal", ADMIN),
             holder=holder,
-            wish=Wish(epsilon=Decimal(epsilon), delta=delta),
+            wish=GrantTerms(epsilon=Decimal(epsilon), delta=delta),
             **given,
         )
         return budget.account
 
     def asked(
         self, body: dict[str, Any], *, key: str | None = None, token: str | None = None
-    ) -> AskedOnce:
+    ) -> QueryRequest:
         question = Question.model_validate(body)
         text = canonical(body)
-        return AskedOnce(token or self.key, question, text, str(hash(text)), key or new_id("key"))
+        return QueryRequest(
+            token or self.key, question, text, str(hash(text)), key or new_id("key")
+        )
 
     def ask(self, query: dict[str, Any], *, key: str | None = None, **more: Any) -> Reply:
         return asyncio.run(self.reply(body(query, **more), key=key))

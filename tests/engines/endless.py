@@ -8,13 +8,13 @@ import duckdb
 
 from app.data.card import Dataset
 from app.engines.files.prepare import version_path
-from app.queries.tally import Compare, Rows, Tally, Total
+from app.queries.tally import Compare, CountRows, SumSteps, Tally
 from tests.engines.remote.tables import Room, card_of
 
 X_CARD = card_of({"name": "x", "type": "number", "low": 0, "high": 1000})
 ENDLESS_X = ("700.0", "0")  # and the number of its step
-LIGHT = Tally(Compare("x", "<", 500), (), (Rows(),))
-ENDLESS = Tally(Compare("x", ">", 500), (), (Rows(), Total("x")))
+LIGHT = Tally(Compare("x", "<", 500), (), (CountRows(),))
+ENDLESS = Tally(Compare("x", ">", 500), (), (CountRows(), SumSteps("x")))
 
 
 def never_end(room: Room, dataset: Dataset, *values: str, rows: int = 3 * 10**11) -> None:

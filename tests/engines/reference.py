@@ -21,20 +21,20 @@ from app.queries.tally import (
     ByEdges,
     Compare,
     Condition,
+    CountPresent,
+    CountRows,
+    CountWhere,
+    EqualsValue,
     Exact,
     Factor,
     IsMissing,
-    Marked,
-    Meeting,
     Negation,
     OneOf,
     Persons,
     PersonTotal,
     Product,
-    Rows,
+    SumSteps,
     Tally,
-    Total,
-    Values,
 )
 
 SIGNS = {
@@ -131,7 +131,7 @@ def steps(column: Column, value: Any) -> int:
 
 
 def whole(card: Card, factor: Factor, row: dict[str, Any]) -> int:
-    if isinstance(factor, Marked):
+    if isinstance(factor, EqualsValue):
         return int(row[factor.column] == factor.value)
     column = card.column(factor.column)
     assert column is not None
@@ -147,11 +147,11 @@ def reference(card: Card, rows: list[dict[str, Any]], tally: Tally) -> Exact:
             continue
         for result, aggregate in zip(results, tally.aggregates, strict=True):
             match aggregate:
-                case Rows():
+                case CountRows():
                     result[place] += 1
-                case Values():
+                case CountPresent():
                     result[place] += row[aggregate.column] is not None
-                case Total():
+                case SumSteps():
                     column = card.column(aggregate.column)
                     assert column is not None
                     if row[column.name] is not None:
@@ -165,7 +165,7 @@ def reference(card: Card, rows: list[dict[str, Any]], tally: Tally) -> Exact:
                     if row[column.name] is not None:
                         total = steps(column, row[column.name])
                         result[place] += min(max(total, aggregate.low), aggregate.high)
-                case Meeting():
+                case CountWhere():
                     result[place] += holds(aggregate.condition, row)
                 case Product():
                     if all(row[factor.column] is not None for factor in aggregate.factors):

@@ -10,13 +10,13 @@ import pytest
 from app.data.card import Card, Dataset, Epoch, Source, Version
 from app.errors import EngineUnavailable, Invalid
 from app.mechanisms.streams.tree_counter import nodes
-from app.queries.tally import Compare, Rows, Tally
+from app.queries.tally import Compare, CountRows, Tally
 from tests.engines.remote.tables import Room, card_of, room_in, stored, write_csv, write_parquet
 
 N = {"name": "n", "type": "integer", "low": 0, "high": 9}
 BY_ROW = card_of(N)
 BY_PERSON = card_of(N, person={"kind": "column", "column": "who", "rows_max": 2})
-COUNT = Tally(None, (), (Rows(),))
+COUNT = Tally(None, (), (CountRows(),))
 
 
 def rows_of(*numbers: int, who: str = "a") -> list[dict[str, Any]]:

@@ -32,27 +32,27 @@ from app.queries.tally import (
     AnyOf,
     ByEdges,
     ByValues,
-    CodeOf,
+    CategoryIndex,
+    CentredBucket,
     Compare,
-    EdgeTally,
+    CountPresent,
+    CountRows,
+    CountWhere,
+    EqualsValue,
     GraphCounts,
+    GraphCountsRequest,
     IsMissing,
-    KeyTally,
-    Marked,
-    Meeting,
+    KeyCountsRequest,
     Negation,
     OneOf,
     Persons,
     PersonTotal,
-    Placed,
     Product,
     Records,
-    Rows,
     Split,
-    StepTally,
+    StepHistogram,
+    SumSteps,
     Tally,
-    Total,
-    Values,
 )
 from tests.engines.reference import reference
 from tests.engines.remote.spark_server import SparkServer, spark_home
@@ -194,9 +194,21 @@ TALLIES = {
         None,
         (),
         (
-            *(Rows(), Values("income"), Total("income"), Total("age"), Total("big")),
-            *(Total("price"), Meeting(Compare("age", ">", 17.5)), Total("epoch")),
-            *(Values("share"), Total("share"), Total("decade"), Values("toll"), Total("toll")),
+            *(
+                CountRows(),
+                CountPresent("income"),
+                SumSteps("income"),
+                SumSteps("age"),
+                SumSteps("big"),
+            ),
+            *(SumSteps("price"), CountWhere(Compare("age", ">", 17.5)), SumSteps("epoch")),
+            *(
+                CountPresent("share"),
+                SumSteps("share"),
+                SumSteps("decade"),
+                CountPresent("toll"),
+                SumSteps("toll"),
+            ),
         ),
     ),
     "groups": Tally(
@@ -205,17 +217,17 @@ TALLIES = {
             ByValues("city", ("Bern", "Zürich", "a'b\"c"), missing=True),
             ByValues("member", (False, True)),
         ),
-        (Rows(), Total("income")),
+        (CountRows(), SumSteps("income")),
     ),
     "derived groups": Tally(
         Compare("share", ">", 0.25),
         (ByValues("side", ("west", "east"), missing=True), ByValues("elder", (False, True))),
-        (Rows(), Total("share")),
+        (CountRows(), SumSteps("share")),
     ),
-    "few edges": Tally(None, (ByEdges("income", (-10.5, 0.0, 1.5, 1000.25)),), (Rows(),)),
-    "even edges": Tally(None, (ByEdges("income", EVEN),), (Rows(),)),
-    "uneven edges": Tally(None, (ByEdges("income", UNEVEN),), (Rows(),)),
-    "days": Tally(None, (ByEdges("born", DAYS),), (Rows(),)),
+    "few edges": Tally(None, (ByEdges("income", (-10.5, 0.0, 1.5, 1000.25)),), (CountRows(),)),
+    "even edges": Tally(None, (ByEdges("income", EVEN),), (CountRows(),)),
+    "uneven edges": Tally(None, (ByEdges("income", UNEVEN),), (CountRows(),)),
+    "days": Tally(None, (ByEdges("born", DAYS),), (CountRows(),)),
     "a filter of everything": Tally(
         AllOf(
             (
@@ -232,14 +244,14 @@ TALLIES = {
             )
         ),
         (),
-        (Rows(),),
+        (CountRows(),),
     ),
-    "a long list": Tally(OneOf("age", tuple(range(100))), (), (Rows(),)),
-    "texts": Tally(OneOf("note", ("flu", "é")), (), (Rows(),)),
+    "a long list": Tally(OneOf("age", tuple(range(100))), (), (CountRows(),)),
+    "texts": Tally(OneOf("note", ("flu", "é")), (), (CountRows(),)),
     "a split": Tally(
         None,
         (),
-        (Rows(),),
+        (CountRows(),),
         Split((Compare("age", ">", 10), Compare("member", "==", True)), (0, 1, 2, 3)),
     ),
     "persons": Tally(Compare("age", ">", 0), (), (Persons(),)),
@@ -269,14 +281,14 @@ TALLIES = {
         None,
         (),
         (
-            Product((Placed("age", 0, 3, 5), Placed("income", LOW, 1 << 20, 7))),
-            Product((Marked("city", "Bern"), Placed("age", 0, 1, 0))),
+            Product((CentredBucket("age", 0, 3, 5), CentredBucket("income", LOW, 1 << 20, 7))),
+            Product((EqualsValue("city", "Bern"), CentredBucket("age", 0, 1, 0))),
         ),
     ),
 }
-WHOLE = Tally(None, (), (Rows(),))
+WHOLE = Tally(None, (), (CountRows(),))
 BLOCKS = {
-    "sums of blocks": BlockTally(None, 4, (Placed("age", 0, 3, 0),), Added(((0,), (0, 0)))),
+    "sums of blocks": BlockTally(None, 4, (CentredBucket("age", 0, 3, 0),), Added(((0,), (0, 0)))),
     "large sums of blocks": BlockTally(None, 3, (Steps("big"),), Added(((0,),))),
     "counts of blocks": BlockTally(Compare("age", ">", 5), 7, (), Added()),
     "shares of blocks": BlockTally(
@@ -291,13 +303,19 @@ BLOCKS = {
     "moments of blocks": BlockTally(
         Negation(IsMissing("city")),
         4,
-        (Placed("age", 0, 1, 50), Marked("city", "Bern"), Placed("income", LOW, 1 << 20, 7)),
+        (
+            CentredBucket("age", 0, 1, 50),
+            EqualsValue("city", "Bern"),
+            CentredBucket("income", LOW, 1 << 20, 7),
+        ),
         Added(((0,), (1,), (2,), (0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))),
     ),
     "ranks of blocks": BlockTally(None, 4, (Steps("age"),), AtRanks(((1, 2), (9, 10)))),
     "trimmed blocks": BlockTally(None, 4, (Steps("income"),), Trimmed((1, 7))),
-    "commonest of blocks": BlockTally(None, 9, (CodeOf("city"),), Commonest()),
-    "commoner of blocks": BlockTally(Compare("age", "<", 99), 9, (CodeOf("member"),), Commonest()),
+    "commonest of blocks": BlockTally(None, 9, (CategoryIndex("city"),), Commonest()),
+    "commoner of blocks": BlockTally(
+        Compare("age", "<", 99), 9, (CategoryIndex("member"),), Commonest()
+    ),
 }
 
 
@@ -314,18 +332,23 @@ ASKED: dict[str, Callable[[Warehouse, Dataset], Any]] = {
     **{name: partial(_tally, tally) for name, tally in TALLIES.items()},
     "values at ranks": lambda at, of: at.engine.steps(
         of,
-        StepTally(Compare("age", ">", 1), "income", LOW, 20, ((LOW, -5), (0, 1 << 34))),
+        StepHistogram(Compare("age", ">", 1), "income", LOW, 20, ((LOW, -5), (0, 1 << 34))),
     ),
     **{name: partial(_blocks, wanted) for name, wanted in BLOCKS.items()},
     "private keys": lambda at, of: sorted(
         itertools.chain(
-            *at.engine.keys(of, KeyTally(WHOLE, "note", persons=of.card.person.rows_max > 1))
+            *at.engine.keys(
+                of, KeyCountsRequest(WHOLE, "note", persons=of.card.person.rows_max > 1)
+            )
         )
     ),
     "private keys of groups": lambda at, of: sorted(
         itertools.chain(
             *at.engine.keys(
-                of, KeyTally(Tally(None, (ByValues("member", (False, True)),), (Rows(),)), "note")
+                of,
+                KeyCountsRequest(
+                    Tally(None, (ByValues("member", (False, True)),), (CountRows(),)), "note"
+                ),
             )
         )
     ),
@@ -335,7 +358,11 @@ ASKED: dict[str, Callable[[Warehouse, Dataset], Any]] = {
             of,
             Records(
                 Compare("age", ">", 5),
-                (Placed("income", LOW, 1 << 20, 0), CodeOf("city"), CodeOf("member")),
+                (
+                    CentredBucket("income", LOW, 1 << 20, 0),
+                    CategoryIndex("city"),
+                    CategoryIndex("member"),
+                ),
             ),
         )
         for line in batch
@@ -435,7 +462,7 @@ def test_every_engine_finds_the_same_triangles(here: DuckDBWarehouse, there: War
     types = {"a": "BIGINT", "b": "BIGINT"}
     for at in (here, there):
         dataset = registered(at, card, at.put(rows, types))
-        wanted = EdgeTally(None, ("a", "b"))
+        wanted = GraphCountsRequest(None, ("a", "b"))
         assert at.engine.graph(dataset, wanted, ASKER) == GraphCounts(2, 2)
 
 

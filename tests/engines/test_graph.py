@@ -10,7 +10,7 @@ import pytest
 from app.data.card import Card, Dataset
 from app.engines import neighbours
 from app.errors import EngineFailed
-from app.queries.tally import AllOf, Compare, Condition, EdgeTally, GraphCounts
+from app.queries.tally import AllOf, Compare, Condition, GraphCounts, GraphCountsRequest
 from tests.engines.endless import never_end, no_time
 from tests.engines.remote.tables import (
     ASKER,
@@ -47,7 +47,7 @@ def counted(edges: Edges, nodes: int) -> GraphCounts:
 
 
 def graph_of(room: Room, dataset: Dataset, where: Condition | None = None) -> GraphCounts:
-    return room.engine.graph(dataset, EdgeTally(where, ENDS), ASKER)
+    return room.engine.graph(dataset, GraphCountsRequest(where, ENDS), ASKER)
 
 
 def rows_of(edges: Edges) -> list[dict[str, Any]]:

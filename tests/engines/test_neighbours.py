@@ -12,7 +12,7 @@ import pytest
 from app.engines import graph, neighbours
 from app.engines.neighbours import Walk, count_neighbours
 from app.errors import EngineFailed
-from app.queries.tally import EdgeTally, GraphCounts
+from app.queries.tally import GraphCounts, GraphCountsRequest
 from tests.engines.clock import WatchdogClock
 from tests.engines.remote.tables import ASKER, Room, room_in, write_csv
 from tests.engines.test_graph import ENDS, edge_card
@@ -98,7 +98,9 @@ def test_leaves_of_a_large_star_are_not_compared_two_by_two(tmp_path: Path) -> N
         pairs += [(leaf, leaf + LEAVES) for leaf in range(1, LEAVES + 1)]
         write_csv(room.data / "e.csv", [{"a": a, "b": b} for a, b in pairs])
         dataset = room.prepared("e.csv", edge_card(2 * LEAVES + 1))
-        assert room.engine.graph(dataset, EdgeTally(None, ENDS), ASKER) == GraphCounts(0, 1)
+        assert room.engine.graph(dataset, GraphCountsRequest(None, ENDS), ASKER) == GraphCounts(
+            0, 1
+        )
 
 
 def test_half_of_all_pairs_of_a_thousand_nodes() -> None:
@@ -124,6 +126,6 @@ def test_the_time_limit_is_heard_while_no_statement_runs(
     with monkeypatch.context() as patch:
         patch.setattr(graph, "count_neighbours", counts)
         with pytest.raises(EngineFailed):
-            room.engine.graph(dataset, EdgeTally(None, ENDS), ASKER)
+            room.engine.graph(dataset, GraphCountsRequest(None, ENDS), ASKER)
     assert heard == [False]
-    assert room.engine.graph(dataset, EdgeTally(None, ENDS), ASKER) == GraphCounts(0, 0)
+    assert room.engine.graph(dataset, GraphCountsRequest(None, ENDS), ASKER) == GraphCounts(0, 0)

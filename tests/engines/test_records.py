@@ -15,13 +15,13 @@ from app.queries.shapes.features import feature_terms, place
 from app.queries.shapes.learning import gradient_shape
 from app.queries.tally import (
     AllOf,
-    CodeOf,
+    CategoryIndex,
+    CentredBucket,
     Compare,
     Condition,
     IsMissing,
     Negation,
     OneOf,
-    Placed,
     Records,
 )
 from tests.engines.endless import X_CARD, never_end, no_time
@@ -37,11 +37,15 @@ from tests.engines.remote.tables import (
 from tests.queries.regression.regressions import recorded
 
 PLACES = [
-    Placed("age", 0, 1, 50),
-    Placed("income", CARD.columns[1].steps[0], 1 << 20, 7),  # type: ignore[union-attr]
-    Placed("rate", CARD.columns[2].steps[0], 1 << 19, 16_000),  # type: ignore[union-attr]
+    CentredBucket("age", 0, 1, 50),
+    CentredBucket("income", CARD.columns[1].steps[0], 1 << 20, 7),  # type: ignore[union-attr]
+    CentredBucket("rate", CARD.columns[2].steps[0], 1 << 19, 16_000),  # type: ignore[union-attr]
 ]
-WANTED: tuple[Placed | CodeOf, ...] = (*PLACES, CodeOf("city"), CodeOf("member"))
+WANTED: tuple[CentredBucket | CategoryIndex, ...] = (
+    *PLACES,
+    CategoryIndex("city"),
+    CategoryIndex("member"),
+)
 WHERE: dict[str, Condition | None] = {
     "all": None,
     "some": Compare("age", ">=", 30),
@@ -173,7 +177,7 @@ def test_no_cell_is_in_any_failure(room: Room) -> None:
         with pytest.raises(duckdb.Error, match="SECRET-4711"):
             connection.execute("SELECT CAST(c0 AS BIGINT) FROM rows")
     with pytest.raises(EngineFailed, match=r"^The question could not be answered\.$") as failed:
-        list(room.engine.records(dataset, Records(None, (CodeOf("x"),))))
+        list(room.engine.records(dataset, Records(None, (CategoryIndex("x"),))))
     error = failed.value
     shown = "".join(traceback.format_exception(error)) + repr(error.members)
     assert "SECRET" not in shown
@@ -200,7 +204,7 @@ def test_a_damaged_version_fails_in_the_same_words(room: Room, damage: str) -> N
 def test_an_overdue_batch_is_interrupted(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
     write_csv(room.data / "t.csv", [{"x": number} for number in range(10)])
     dataset = room.prepared("t.csv", X_CARD)
-    placed = (Placed("x", 0, 1, 5),)
+    placed = (CentredBucket("x", 0, 1, 5),)
     assert sum(map(len, room.engine.records(dataset, Records(None, placed)))) == 10
     never_end(room, dataset, "700.0 + range % 7", "0", rows=10**9)
     # To count them would not end either, and it is a batch that is to be interrupted.

@@ -11,7 +11,7 @@ from app.accounting import COMPOSITION_RULES
 from app.accounting.loss import Loss
 from app.accounting.losses import gaussian_loss, pure_loss
 from app.accounting.rules.spending import Spend, plus
-from app.accounting.rules.terms import Terms, Wish
+from app.accounting.rules.terms import GrantTerms, Terms
 from app.accounting.units import PICO, UNITS_MAX
 from app.errors import AccountFrozen, BudgetExhausted, Invalid
 from app.ledger.account import Account, account_id
@@ -119,7 +119,7 @@ def test_a_frozen_account_admits_nothing_not_even_nothing() -> None:
         frozen.admit(Loss(1))
     assert caught.value.members["remaining"] == {"epsilon": 0.0, "delta": 0.0}
     assert (frozen.used, frozen.questions_left(), frozen.largest_epsilon()) == (1.0, 0, 0)
-    assert frozen.told()["remaining"] == {"epsilon": 0.0, "delta": 0.0}
+    assert frozen.balances()["remaining"] == {"epsilon": 0.0, "delta": 0.0}
 
 
 def test_a_pure_account_refuses_delta_and_says_which_currencies_can_pay() -> None:
@@ -147,7 +147,7 @@ def test_a_refusal_says_what_was_asked_what_is_left_and_that_retrying_is_no_use(
 @given(accounts, st.sampled_from(["Ann", "*", 'a "b"', "é\u2028"]))
 def test_what_is_told_is_one_text_however_it_is_written(before: Account, shown: str) -> None:
     known = before._replace(shown=shown)
-    assert known.told_text() == canonical({"holder": shown, **known.told()})
+    assert known.balances_json() == canonical({"holder": shown, **known.balances()})
 
 
 @pytest.mark.parametrize("currency", COMPOSITION_RULES)
@@ -155,14 +155,14 @@ def test_what_is_told_is_one_text_however_it_is_written(before: Account, shown: 
 def test_the_text_has_the_units_of_every_currency(currency: str, epsilons: list[str]) -> None:
     delta = Decimal(0) if currency == "pure" else Decimal("1e-6")
     rule = COMPOSITION_RULES[currency]
-    terms = rule.freeze(Wish(epsilon=Decimal(3), delta=delta))
+    terms = rule.freeze(GrantTerms(epsilon=Decimal(3), delta=delta))
     spent = Account("b", "ann", "Ann", currency, terms, Balance(rule.nothing), 1)
     for each in epsilons:
         spent = spent.book([pure_loss(int(Decimal(each) * PICO))])
-    assert spent.told_text() == canonical({"holder": "Ann", **spent.told()})
+    assert spent.balances_json() == canonical({"holder": "Ann", **spent.balances()})
     if currency != "pure" and epsilons:
         spent = spent if currency == "approximate" else spent.book([gaussian_loss(Fraction(1))])
-        assert spent.told_text() == canonical({"holder": "Ann", **spent.told()})
+        assert spent.balances_json() == canonical({"holder": "Ann", **spent.balances()})
 
 
 def test_questions_left_counts_tenths() -> None:
@@ -179,10 +179,10 @@ def test_a_price_is_told_in_the_accounts_own_units_or_not_at_all() -> None:
     assert account(limit=PICO).price(half) == {"currency": "pure", "epsilon": 0.5, "delta": 0.0}
     assert account(limit=PICO).price(gaussian_loss(Fraction(10))) is None
     rule = COMPOSITION_RULES["zcdp"]
-    terms = rule.freeze(Wish(epsilon=Decimal(1), delta=Decimal("1e-6")))
+    terms = rule.freeze(GrantTerms(epsilon=Decimal(1), delta=Decimal("1e-6")))
     concentrated = Account("b", "ann", "Ann", "zcdp", terms, Balance(rule.nothing), 1)
     told = concentrated.price(gaussian_loss(Fraction(10)))
     assert told is not None
     assert (told["currency"], told["rho"]) == ("zcdp", 0.005)
-    spent = concentrated.admit(gaussian_loss(Fraction(10)), None).told()["spent"]
+    spent = concentrated.admit(gaussian_loss(Fraction(10)), None).balances()["spent"]
     assert {**spent, "currency": "zcdp"} == told

@@ -13,7 +13,7 @@ from app.accounting import COMPOSITION_RULES
 from app.accounting.loss import Loss
 from app.accounting.losses import gaussian_loss, generic_loss, pure_loss
 from app.accounting.rules.spending import Spend, plus
-from app.accounting.rules.terms import Terms, Wish
+from app.accounting.rules.terms import GrantTerms, Terms
 from app.accounting.units import PICO
 from app.errors import BudgetExhausted
 from app.ledger.account import Account
@@ -33,7 +33,7 @@ def pure_account(limit: int, *, pairs: bool) -> Account:
 def account(currency: str, *, pairs: bool) -> Account:
     rule = COMPOSITION_RULES[currency]
     delta = Decimal("0" if currency == "pure" else "1e-6")
-    terms = rule.freeze(Wish(epsilon=Decimal(1), delta=delta))
+    terms = rule.freeze(GrantTerms(epsilon=Decimal(1), delta=delta))
     return Account("b", "ann", "Ann", currency, terms, Balance(rule.nothing, pairs), 1)
 
 
@@ -141,13 +141,15 @@ def test_what_is_said_to_fit_fits_and_a_unit_more_does_not(
         largest = now.largest_epsilon(cells)
         assert try_to_ask(now, (Loss(largest), cells)) is not None
         assert try_to_ask(now, (Loss(largest + 1), cells)) is None
-        often = now.times(Loss(1), cells)
+        often = now.repeats_left(Loss(1), cells)
         if pairs and cells is not None:
             assert often <= largest, "of pairs it may be told too few, never too many"
         else:
             assert often == largest
         if cells is not None:
-            assert now.only(cells[0]).largest_epsilon() == largest, "as the cell's own line says"
+            assert now.for_cell(cells[0]).largest_epsilon() == largest, (
+                "as the cell's own line says"
+            )
 
 
 @relations
@@ -186,7 +188,7 @@ def test_a_booked_loss_counts_for_everybody_in_every_cell() -> None:
     assert now.frozen, "those in cell 2 have borne 12"
     assert not now._replace(balance=Balance((8, 0))).frozen
     assert now.worst == (12, 0)
-    assert now.only(1).worst == (8, 0)
+    assert now.for_cell(1).worst == (8, 0)
 
 
 def test_untouched_means_no_cell_either() -> None:

@@ -14,7 +14,7 @@ from app.accounting import COMPOSITION_RULES
 from app.accounting.loss import Loss
 from app.accounting.losses import gaussian_loss, generic_loss, pure_loss
 from app.accounting.rules.spending import largest, undominated
-from app.accounting.rules.terms import Wish
+from app.accounting.rules.terms import GrantTerms
 from app.accounting.tradeoff.curve import GUARD
 from app.accounting.units import ATTO, PICO
 from app.actions.budgets.trace_tradeoff import CURVES_MAX, TraceTradeoff
@@ -38,7 +38,7 @@ currencies = pytest.mark.parametrize("currency", CURRENCIES)
 def opened(currency: str, *, pairs: bool, epsilon: int = 3) -> Account:
     rule = COMPOSITION_RULES[currency]
     delta = Decimal("0" if currency == "pure" else "1e-3")
-    terms = rule.freeze(Wish(epsilon=Decimal(epsilon), delta=delta))
+    terms = rule.freeze(GrantTerms(epsilon=Decimal(epsilon), delta=delta))
     return Account("b", "ann", "Ann", currency, terms, Balance(rule.nothing, pairs), 1)
 
 
@@ -79,13 +79,13 @@ def test_figures_of_an_account_bound_the_figures_of_every_cell(
     currency: str, pairs: bool, data: st.DataObject
 ) -> None:
     now = spent_at_random(data, currency, pairs=pairs)
-    shown = now.told()
+    shown = now.balances()
     for cell in range(SIZE):
-        line = now.only(cell)
-        must_bound(shown, line.told())
+        line = now.for_cell(cell)
+        must_bound(shown, line.balances())
         assert now.used >= line.used
         assert now.largest_epsilon() <= now.largest_epsilon((cell,))
-    text = json.loads(now.told_text())
+    text = json.loads(now.balances_json())
     assert {name: text[name] for name in shown} == shown
 
 
@@ -123,7 +123,7 @@ def test_some_cell_has_each_figure_where_a_person_is_in_one_cell(
 ) -> None:
     """The account claims no more loss than the cells together show."""
     now = spent_at_random(data, currency, pairs=pairs)
-    shown, cells = now.told(), [now.only(cell).told() for cell in range(SIZE)]
+    shown, cells = now.balances(), [now.for_cell(cell).balances() for cell in range(SIZE)]
     if pairs:  # the numbers may come from two pairs of cells
         return
     for part in ("spent", "remaining"):
@@ -200,17 +200,17 @@ CASES: dict[str, tuple[Loss, Loss]] = {
 def test_the_cell_with_most_of_its_limit_used_does_not_speak_for_the_others(currency: str) -> None:
     first, second = CASES[currency]
     now = opened(currency, pairs=False).admit(first, (0,)).admit(second, (1,))
-    a, b = now.only(0), now.only(1)
+    a, b = now.for_cell(0), now.for_cell(1)
     if currency != "pure":
         assert a.used > b.used, "the account used to show cell 0 alone"
-        assert a.told()["spent"]["delta"] == 0 < b.told()["spent"]["delta"]
-    must_bound(now.told(), a.told())
-    must_bound(now.told(), b.told())
+        assert a.balances()["spent"]["delta"] == 0 < b.balances()["spent"]["delta"]
+    must_bound(now.balances(), a.balances())
+    must_bound(now.balances(), b.balances())
     lower = zip(curve(now), curve_of_cell(now, 0), curve_of_cell(now, 1), strict=True)
     assert all(beta <= min(first, second) + GUARD / 10 for beta, first, second in lower)
     if currency in ("zcdp", "renyi", "gdp"):
-        assert now.told()["spent"]["epsilon"] == b.told()["spent"]["epsilon"] > 1.1
-        assert now.told()["spent"]["delta"] == 9.99e-4
+        assert now.balances()["spent"]["epsilon"] == b.balances()["spent"]["epsilon"] > 1.1
+        assert now.balances()["spent"]["delta"] == 9.99e-4
 
 
 def test_under_replace_one_delta_is_shown_where_only_the_line_of_a_cell_needs_it() -> None:
@@ -223,7 +223,7 @@ def test_under_replace_one_delta_is_shown_where_only_the_line_of_a_cell_needs_it
         balance = Balance(now.rule.nothing, pairs=True, cells={0: steep, 1: steep, 2: flat})
         account = now._replace(balance=balance)
         for cell in range(4):
-            must_bound(account.told(), account.only(cell).told())
+            must_bound(account.balances(), account.for_cell(cell).balances())
         (total,) = balance.totals()
         shown = [now.rule.promise_spent(each, now.terms)[1] for each in (total, balance.cell(2))]
         if shown[0] < shown[1]:
@@ -264,12 +264,12 @@ def test_an_account_without_cells_shows_what_it_always_showed(currency: str) -> 
     rule, terms, total = now.rule, now.terms, now.balance.common
     epsilon, delta = rule.promise_spent(total, terms)
     left = rule.left(total, terms)
-    assert now.told()["spent"] == {
+    assert now.balances()["spent"] == {
         "epsilon": epsilon / PICO,
         "delta": delta / ATTO,
         **rule.own_units(total, terms),
     }
-    assert now.told()["remaining"] == {
+    assert now.balances()["remaining"] == {
         "epsilon": (terms.epsilon - epsilon) / PICO,
         "delta": left[1] / ATTO,
         **rule.own_units(left, terms),

@@ -13,8 +13,8 @@ import pytest
 from typing_extensions import override
 
 from app.data.card import Card
-from app.mechanisms.release import Noise
-from app.mechanisms.sampling.system import SystemNoise
+from app.mechanisms.release import RandomSource
+from app.mechanisms.sampling.system import SystemRandom
 from app.planning.plan import Plan, make_plan
 from app.queries.tally import Exact
 from tests.conftest import Counts
@@ -27,7 +27,7 @@ ERROR = 5e-7
 pytestmark = [pytest.mark.statistical, pytest.mark.invariant("I24")]
 
 
-class TooSmall(SystemNoise):
+class TooSmall(SystemRandom):
     """The planted bug: a scale three times too small."""
 
     @override
@@ -128,7 +128,9 @@ CASES: dict[str, Case] = {
 }
 
 
-def values(plan: Plan, exact: Exact, noise: Noise, read: Callable[..., float]) -> list[float]:
+def values(
+    plan: Plan, exact: Exact, noise: RandomSource, read: Callable[..., float]
+) -> list[float]:
     return [read(plan.answer(exact, noise)) for _ in range(RUNS)]
 
 
@@ -154,7 +156,7 @@ def loss_at_least(first: list[float], second: list[float]) -> float:
     return found
 
 
-def audited(name: str, noise: Noise) -> float:
+def audited(name: str, noise: RandomSource) -> float:
     made, query, one, other, read = CASES[name]
     plan = make_plan(question(query, epsilon="1"), made)
     exacts = [tallied(made, plan.release.tally, rows) for rows in (one, other)]
@@ -166,7 +168,7 @@ def audited(name: str, noise: Noise) -> float:
 def test_answers_about_neighbours_prove_no_more_loss_than_was_charged(
     name: str, counts: Counts
 ) -> None:
-    assert audited(name, SystemNoise()) <= 1.0
+    assert audited(name, SystemRandom()) <= 1.0
     counts("answers audited in a process", 2 * RUNS)
 
 

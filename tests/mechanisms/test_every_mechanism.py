@@ -65,5 +65,5 @@ def test_a_release_costs_what_it_was_asked_to(kind: str) -> None:
     prepared = make_plan(question, declared).release
     assert prepared.loss.epsilon == PICO // 3
     assert 0 <= prepared.loss.delta <= 10**12
-    assert prepared.describe()["kind"] == prepared.record()["mechanism"] == kind
+    assert prepared.describe()["kind"] == prepared.ledger_entry()["mechanism"] == kind
     assert prepared.theorem

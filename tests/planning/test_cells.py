@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from app.data.card import Card
 from app.planning.cell_reachability import reach
-from app.planning.cells import Pinning, cell_labels, pinned_cells
+from app.planning.cells import ChargedCells, cell_labels, cells_to_charge
 from app.planning.partition import partition_of
 from app.queries.tally import (
     Aggregate,
@@ -21,24 +21,24 @@ from app.queries.tally import (
     AnyOf,
     ByEdges,
     ByValues,
+    CentredBucket,
     Compare,
     ComparisonSign,
     Condition,
+    CountPresent,
+    CountRows,
+    CountWhere,
     Grouping,
     IsMissing,
-    Meeting,
     Negation,
     OneOf,
     Persons,
     PersonTotal,
-    Placed,
     Product,
-    Rows,
     Scalar,
     Split,
+    SumSteps,
     Tally,
-    Total,
-    Values,
 )
 from tests.queries.reference import Row, holds, tallied
 from tests.queries.sums.persons import tallied_persons
@@ -172,12 +172,17 @@ def groupings(draw: st.DrawFn, kind: Kind) -> tuple[Grouping, ...]:
 @st.composite
 def questions(draw: st.DrawFn) -> tuple[Kind, Tally]:
     kind = draw(kinds)
-    summed: list[Aggregate] = [Rows(), Values("x"), Values("other"), Total("other")]
+    summed: list[Aggregate] = [
+        CountRows(),
+        CountPresent("x"),
+        CountPresent("other"),
+        SumSteps("other"),
+    ]
     if kind.column["type"] in ("integer", "number"):
-        summed.append(Total("x"))
-        summed.append(Product((Placed("x", 0, 1, 1), Placed("x", 0, 1, 1))))
-        summed.append(Product((Placed("other", 0, 1, 1), Placed("x", 0, 1, 1))))
-    meeting: st.SearchStrategy[Aggregate] = conditions(kind).map(Meeting)
+        summed.append(SumSteps("x"))
+        summed.append(Product((CentredBucket("x", 0, 1, 1), CentredBucket("x", 0, 1, 1))))
+        summed.append(Product((CentredBucket("other", 0, 1, 1), CentredBucket("x", 0, 1, 1))))
+    meeting: st.SearchStrategy[Aggregate] = conditions(kind).map(CountWhere)
     aggregates: list[Aggregate] = draw(
         st.lists(st.sampled_from(summed), min_size=1, max_size=2, unique=True)
         | st.lists(meeting, min_size=1, max_size=2)
@@ -198,7 +203,7 @@ def questions(draw: st.DrawFn) -> tuple[Kind, Tally]:
 def test_a_row_outside_the_cells_never_changes_the_tally(asked: tuple[Kind, Tally]) -> None:
     kind, tally = asked
     card = kind.plain
-    cells = pinned_cells(tally, card).cells
+    cells = cells_to_charge(tally, card).cells
     nothing = tallied(card, tally, [])
     for row in kind.rows:
         if cells is not None and kind.cell(row) not in cells:
@@ -221,7 +226,7 @@ def test_a_person_whose_cell_is_another_never_changes_the_tally(asked: tuple[Kin
     promised = {**kind.plain.model_dump()["cells"], "one_per_person": True}
     person = {"kind": "column", "column": "id", "rows_max": 2}
     card = kind.card(person=person, cells=promised)
-    cells = pinned_cells(tally, card).cells
+    cells = cells_to_charge(tally, card).cells
     nothing = tallied_persons(card, tally, [])
     outside = [row for row in kind.rows if cells is not None and kind.cell(row) not in cells]
     for row, other in product(outside, outside):
@@ -238,8 +243,8 @@ def test_a_condition_holds_nowhere_else_than_it_can_and_everywhere_that_it_must(
     found = reach(condition, "x", partition_of(kind.plain))
     for row in kind.rows:
         bit = 1 << kind.cell(row)
-        assert found.can & bit or not holds(condition, row)
-        assert not found.must & bit or holds(condition, row)
+        assert found.possible & bit or not holds(condition, row)
+        assert not found.certain & bit or holds(condition, row)
 
 
 # Tightness
@@ -262,7 +267,7 @@ def test_one_comparison_with_the_cell_column_is_exact_and_so_is_its_negation(
     partition = partition_of(kind.plain)
     for each in (condition, Negation(condition)):
         found = reach(each, "x", partition)
-        assert (found.can, found.must & ~partition.empty) == exact(kind, each)
+        assert (found.possible, found.certain & ~partition.empty) == exact(kind, each)
 
 
 SINGLE = [KINDS[name] for name in ("category", "boolean", "integer, one value each")]
@@ -277,7 +282,7 @@ def test_where_each_cell_is_one_value_every_condition_on_it_is_exact(
     kind, condition = asked
     partition = partition_of(kind.plain)
     found = reach(condition, "x", partition)
-    assert (found.can, found.must & ~partition.empty) == exact(kind, condition)
+    assert (found.possible, found.certain & ~partition.empty) == exact(kind, condition)
 
 
 def test_cells_that_nobody_can_be_in_are_the_ones_without_a_value() -> None:
@@ -372,22 +377,22 @@ PINNED: list[tuple[Kind, Condition, tuple[int, ...] | None]] = [
 
 @pytest.mark.parametrize(("kind", "where", "cells"), PINNED)
 def test_a_filter_is_pinned_to(kind: Kind, where: Condition, cells: tuple[int, ...] | None) -> None:
-    assert pinned_cells(Tally(where, (), (Rows(),)), kind.plain).cells == cells
+    assert cells_to_charge(Tally(where, (), (CountRows(),)), kind.plain).cells == cells
 
 
 GROUPED: list[tuple[Kind, Tally, tuple[int, ...] | None]] = [
-    (AGES, Tally(None, (ByEdges("x", (0.0, 10.0, 18.0)),), (Rows(),)), (0, 1)),
-    (AGES, Tally(None, (ByEdges("x", (0.0, 10.0, 17.0)),), (Rows(),)), (0,)),
-    (AGES, Tally(None, (ByEdges("x", (0.0, 120.0)),), (Rows(),)), (0, 1, 2)),
-    (AGES, Tally(x(">=", 18), (ByEdges("x", (0.0, 64.0)),), (Rows(),)), (1,)),
-    (AGES, Tally(None, (ByEdges("other", (0.0, 1.0)),), (Rows(),)), None),
-    (CITIES, Tally(None, (ByValues("x", ("Bern", "Chur", "Thun")),), (Rows(),)), (0, 1, 2)),
-    (CITIES, Tally(x("!=", "Bern"), (ByValues("x", ("Bern", "Chur")),), (Rows(),)), (1,)),
+    (AGES, Tally(None, (ByEdges("x", (0.0, 10.0, 18.0)),), (CountRows(),)), (0, 1)),
+    (AGES, Tally(None, (ByEdges("x", (0.0, 10.0, 17.0)),), (CountRows(),)), (0,)),
+    (AGES, Tally(None, (ByEdges("x", (0.0, 120.0)),), (CountRows(),)), (0, 1, 2)),
+    (AGES, Tally(x(">=", 18), (ByEdges("x", (0.0, 64.0)),), (CountRows(),)), (1,)),
+    (AGES, Tally(None, (ByEdges("other", (0.0, 1.0)),), (CountRows(),)), None),
+    (CITIES, Tally(None, (ByValues("x", ("Bern", "Chur", "Thun")),), (CountRows(),)), (0, 1, 2)),
+    (CITIES, Tally(x("!=", "Bern"), (ByValues("x", ("Bern", "Chur")),), (CountRows(),)), (1,)),
     # A missing value is counted by none of these.
-    (AGES, Tally(None, (), (Values("x"), Total("x"))), (0, 1, 2)),
-    (AGES, Tally(None, (), (Rows(), Total("x"))), None),
-    (AGES, Tally(None, (), (Values("x"), Total("other"))), None),
-    (AGES, Tally(None, (), (Total("other"),)), None),
+    (AGES, Tally(None, (), (CountPresent("x"), SumSteps("x"))), (0, 1, 2)),
+    (AGES, Tally(None, (), (CountRows(), SumSteps("x"))), None),
+    (AGES, Tally(None, (), (CountPresent("x"), SumSteps("other"))), None),
+    (AGES, Tally(None, (), (SumSteps("other"),)), None),
     (AGES, Tally(None, (), (Persons("x"),)), (0, 1, 2)),
     (AGES, Tally(None, (), (PersonTotal("x", 0, 9), Persons("x"))), (0, 1, 2)),
     (AGES, Tally(None, (), (Persons(),)), None),
@@ -398,42 +403,42 @@ GROUPED: list[tuple[Kind, Tally, tuple[int, ...] | None]] = [
 def test_groups_and_sums_leave_rows_out_too(
     kind: Kind, tally: Tally, cells: tuple[int, ...] | None
 ) -> None:
-    assert pinned_cells(tally, kind.plain).cells == cells
+    assert cells_to_charge(tally, kind.plain).cells == cells
 
 
 # Rules, and what the analyst is told
 
-BERN = Tally(x("==", "Bern"), (), (Rows(),))
-TWO = Tally(OneOf("x", ("Bern", "Chur")), (), (Rows(),))
+BERN = Tally(x("==", "Bern"), (), (CountRows(),))
+TWO = Tally(OneOf("x", ("Bern", "Chur")), (), (CountRows(),))
 
 
 def test_without_cells_every_question_is_about_all() -> None:
-    pinning = pinned_cells(BERN, CITIES.card(cells=None))
-    assert pinning == Pinning(None, "no cells are declared")
+    pinning = cells_to_charge(BERN, CITIES.card(cells=None))
+    assert pinning == ChargedCells(None, "no cells are declared")
 
 
 def test_a_person_of_several_rows_may_be_in_several_cells() -> None:
     several = CITIES.card(person={"kind": "column", "column": "id", "rows_max": 2})
-    assert pinned_cells(BERN, several) == Pinning(None, "a person may be in several cells")
+    assert cells_to_charge(BERN, several) == ChargedCells(None, "a person may be in several cells")
     one = CITIES.card(person={"kind": "column", "column": "id", "rows_max": 1})
-    assert pinned_cells(BERN, one).cells == (0,)
+    assert cells_to_charge(BERN, one).cells == (0,)
     cells = {"column": "x", "one_per_person": True}
     promised = CITIES.card(person=several.person.model_dump(), cells=cells)
-    assert pinned_cells(BERN, promised).cells == (0,)
+    assert cells_to_charge(BERN, promised).cells == (0,)
 
 
 def test_under_replace_one_only_a_question_about_one_cell_is_parallel() -> None:
     card = CITIES.card(neighbours="replace_one", rows=100)
-    assert pinned_cells(BERN, card).cells == (0,)
-    pinning = pinned_cells(TWO, card)
+    assert cells_to_charge(BERN, card).cells == (0,)
+    pinning = cells_to_charge(TWO, card)
     assert pinning.cells is None
     assert "replace_one" in pinning.why
-    assert pinned_cells(TWO, CITIES.card()).cells == (0, 1)
+    assert cells_to_charge(TWO, CITIES.card()).cells == (0, 1)
 
 
 def test_a_question_about_nobody_is_not_free() -> None:
     for neighbours in ({}, {"neighbours": "replace_one", "rows": 100}):
-        pinning = pinned_cells(Tally(AnyOf(()), (), (Rows(),)), CITIES.card(**neighbours))
+        pinning = cells_to_charge(Tally(AnyOf(()), (), (CountRows(),)), CITIES.card(**neighbours))
         assert pinning.cells is None
         assert "no cell possible" in pinning.why
 
@@ -442,18 +447,20 @@ def test_a_question_about_epochs_to_come_is_charged_to_those_that_have_arrived()
     column = {"name": "arrival", "type": "epoch", "high": 4}
     card = CITIES.card(columns=[column], cells={"column": "arrival"})
     for where in (Compare("arrival", "==", 3), Compare("arrival", ">", 2), AnyOf(())):
-        asked = Tally(where, (), (Rows(),))
-        assert pinned_cells(asked, card, 1).cells == (0,)
-        pinning = pinned_cells(asked, card, 2)
+        asked = Tally(where, (), (CountRows(),))
+        assert cells_to_charge(asked, card, 1).cells == (0,)
+        pinning = cells_to_charge(asked, card, 2)
         assert pinning.cells == (0, 1)
         assert pinning.why.endswith("as about all that have arrived")
-    assert pinned_cells(Tally(Compare("arrival", "==", 3), (), (Rows(),)), card, 3).cells == (2,)
+    assert cells_to_charge(
+        Tally(Compare("arrival", "==", 3), (), (CountRows(),)), card, 3
+    ).cells == (2,)
 
 
 def test_the_analyst_is_told_why() -> None:
     card = CITIES.card()
-    assert pinned_cells(TWO, card).why == "only rows in 2 of 4 cells can count"
-    everything = pinned_cells(Tally(None, (), (Rows(),)), card)
+    assert cells_to_charge(TWO, card).why == "only rows in 2 of 4 cells can count"
+    everything = cells_to_charge(Tally(None, (), (CountRows(),)), card)
     assert everything.why == "the filter leaves every cell possible"
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from app.data.card import Card
-from app.planning.cells import pinned_cells
+from app.planning.cells import cells_to_charge
 from tests.queries.cards import COLUMNS, choice_shape
 from tests.queries.reference import Row, tallied
 
@@ -42,24 +42,24 @@ KINDS: list[dict[str, Any]] = [
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace_one"])
 def test_a_choice_about_one_cell_is_charged_to_it(query: dict[str, Any], neighbours: str) -> None:
     made = celled(neighbours)
-    assert pinned_cells(choice_shape(in_chur(query), made).tally, made).cells == (1,)
-    assert pinned_cells(choice_shape(query, made).tally, made).cells is None
+    assert cells_to_charge(choice_shape(in_chur(query), made).tally, made).cells == (1,)
+    assert cells_to_charge(choice_shape(query, made).tally, made).cells is None
 
 
 def test_the_most_frequent_cell_is_a_question_about_all_that_are_declared() -> None:
     query = {"kind": "mode", "column": "city"}
     made = celled()
-    assert pinned_cells(choice_shape(query, made).tally, made).cells == (0, 1, 2)
+    assert cells_to_charge(choice_shape(query, made).tally, made).cells == (0, 1, 2)
     made = celled("replace_one")
-    assert pinned_cells(choice_shape(query, made).tally, made).cells is None
+    assert cells_to_charge(choice_shape(query, made).tally, made).cells is None
 
 
 def test_prices_above_some_cells_leave_these_alone() -> None:
     made = celled(column="age", edges=[0, 20, 40, 100])
     query = {"kind": "price", "column": "age", "candidates": [20, 30, 50]}
-    assert pinned_cells(choice_shape(query, made).tally, made).cells == (1, 2)
+    assert cells_to_charge(choice_shape(query, made).tally, made).cells == (1, 2)
     query = {"kind": "median", "column": "age", "candidates": [20, 30, 50]}
-    assert pinned_cells(choice_shape(query, made).tally, made).cells == (0, 1, 2)
+    assert cells_to_charge(choice_shape(query, made).tally, made).cells == (0, 1, 2)
 
 
 @pytest.mark.parametrize("query", KINDS, ids=lambda query: query["kind"])

@@ -11,7 +11,7 @@ from app.accounting.units import PICO
 from app.data.card import Dataset, Source, Version
 from app.data.columns import NumberColumn
 from app.errors import Invalid
-from app.mechanisms.sampling.system import SystemNoise
+from app.mechanisms.sampling.system import SystemRandom
 from app.planning.mechanism_choice import options
 from app.planning.plan import Plan, Planner, make_plan
 from app.planning.request import Question
@@ -172,7 +172,7 @@ def row(age: int | None, city: str | None = "Bern") -> Row:
 
 def test_an_answer_has_a_value_and_an_interval_that_covers_noise() -> None:
     plan = make_plan(question({"kind": "count"}, confidence=0.9), CARD)
-    answer = plan.answer(((1000,),), SystemNoise())
+    answer = plan.answer(((1000,),), SystemRandom())
     assert set(answer) == {"value", "interval"}
     assert type(answer["value"]) is int
     assert answer["interval"]["confidence"] == 0.9
@@ -182,7 +182,7 @@ def test_an_answer_has_a_value_and_an_interval_that_covers_noise() -> None:
 def test_an_answer_in_groups_has_every_group_in_order_even_of_no_rows() -> None:
     plan = make_plan(question({"kind": "histogram", "column": "city"}), CARD)
     exact = tallied(CARD, plan.release.tally, [])
-    answer = plan.answer(exact, SystemNoise())
+    answer = plan.answer(exact, SystemRandom())
     assert answer["interval"] is None
     assert [each["group"] for each in answer["value"]] == [
         {"city": "Bern"},
@@ -216,7 +216,7 @@ def test_intervals_hold_the_exact_value_at_the_stated_rate(name: str) -> None:
     query, rows, exact_value = INTERVALS[name]
     plan = make_plan(question(query, epsilon="1", confidence=0.9), CARD)
     exact = tallied(CARD, plan.release.tally, rows)
-    noise = SystemNoise()
+    noise = SystemRandom()
     runs = 2000
     held = 0
     for _ in range(runs):
@@ -229,7 +229,7 @@ def test_intervals_hold_the_exact_value_at_the_stated_rate(name: str) -> None:
 def test_an_interval_a_fifth_too_narrow_is_noticed() -> None:
     """The saboteur of the test above: at 90 %, four fifths of the width hold some 84 %."""
     plan = make_plan(question({"kind": "count"}, epsilon="0.05", confidence=0.9), CARD)
-    noise = SystemNoise()
+    noise = SystemRandom()
     runs = 2000
     missed = 0
     for _ in range(runs):
@@ -242,7 +242,7 @@ def test_an_interval_a_fifth_too_narrow_is_noticed() -> None:
 
 def test_an_interval_of_a_count_is_no_wider_than_the_law_asks() -> None:
     plan = make_plan(question({"kind": "count"}, epsilon="1", confidence=0.95), CARD)
-    interval = plan.answer(((30,),), SystemNoise())["interval"]
+    interval = plan.answer(((30,),), SystemRandom())["interval"]
     assert interval["high"] - interval["low"] == 2 * 3
     assert plan.loss == pure_loss(PICO)
 

@@ -6,8 +6,8 @@ from app.data.card import Card
 from app.mechanisms.noise.additive import AdditiveRelease
 from app.planning.plan import Plan
 from app.planning.request import Question
-from app.queries.shapes.selection import ChoiceShape
-from app.queries.shapes.sums import Shape
+from app.queries.shapes.selection import SelectionShape
+from app.queries.shapes.sums import SumShape
 
 COLUMNS: list[dict[str, Any]] = [
     {"name": "age", "type": "integer", "low": 0, "high": 100},
@@ -44,17 +44,17 @@ def question(query: dict[str, Any], *, epsilon: object = "1", **more: Any) -> Qu
     )
 
 
-def measured_shape(query: dict[str, Any], made: Card) -> Shape:
+def measured_shape(query: dict[str, Any], made: Card) -> SumShape:
     """The shape of a query that is answered by numbers with noise."""
     shape = question(query).query.shape(made)
-    assert isinstance(shape, Shape)
+    assert isinstance(shape, SumShape)
     return shape
 
 
-def choice_shape(query: dict[str, Any], made: Card) -> ChoiceShape:
+def choice_shape(query: dict[str, Any], made: Card) -> SelectionShape:
     """The shape of a query that is answered by an outcome."""
     shape = question(query).query.shape(made)
-    assert isinstance(shape, ChoiceShape)
+    assert isinstance(shape, SelectionShape)
     return shape
 
 

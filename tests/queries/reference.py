@@ -7,28 +7,28 @@ from typing import Any
 
 from app.data.card import Card
 from app.data.columns import IntegerColumn, NumberColumn
-from app.queries.shapes.sums import Shape
+from app.queries.shapes.sums import SumShape
 from app.queries.tally import (
     AllOf,
     AnyOf,
     ByEdges,
     Compare,
     Condition,
+    CountPresent,
+    CountRows,
+    CountWhere,
+    EqualsValue,
     Exact,
     Factor,
     Grouping,
     IsMissing,
-    Marked,
-    Meeting,
     Negation,
     OneOf,
     Persons,
     PersonTotal,
     Product,
-    Rows,
+    SumSteps,
     Tally,
-    Total,
-    Values,
 )
 
 Row = dict[str, Any]
@@ -83,7 +83,7 @@ def in_steps(card: Card, name: str, value: Any) -> int:
 
 def whole(card: Card, factor: Factor, row: Row) -> int:
     value = row[factor.column]
-    if isinstance(factor, Marked):
+    if isinstance(factor, EqualsValue):
         return int(value == factor.value)
     steps = in_steps(card, factor.column, value)
     return (steps - factor.low) // factor.grain - factor.centre
@@ -108,16 +108,16 @@ def tallied(card: Card, tally: Tally, rows: list[Row]) -> Exact:
             continue
         for result, aggregate in zip(results, tally.aggregates, strict=True):
             match aggregate:
-                case Rows():
+                case CountRows():
                     result[group] += 1
-                case Values(column):
+                case CountPresent(column):
                     result[group] += row[column] is not None
-                case Total(column):
+                case SumSteps(column):
                     if row[column] is not None:
                         result[group] += in_steps(card, column, row[column])
                 case Persons() | PersonTotal():
                     raise TypeError("persons are told apart elsewhere")
-                case Meeting(condition):
+                case CountWhere(condition):
                     result[group] += holds(condition, row)
                 case Product(factors):
                     if all(row[factor.column] is not None for factor in factors):
@@ -125,7 +125,7 @@ def tallied(card: Card, tally: Tally, rows: list[Row]) -> Exact:
     return tuple(map(tuple, results))
 
 
-def measured(card: Card, shape: Shape, rows: list[Row]) -> Vectors:
+def measured(card: Card, shape: SumShape, rows: list[Row]) -> Vectors:
     exact = tallied(card, shape.tally, rows)
     return tuple(
         tuple(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from app.data.columns import IntegerColumn, NumberColumn
 from app.queries import QUERIES
-from app.queries.estimates import Noisy, figure, number
+from app.queries.estimates import NoisySteps, figure, number
 from app.queries.sums.mean import Mean
 from tests.queries.cards import card, question
 
@@ -32,17 +32,17 @@ def test_a_number_is_the_nearest_float_and_whole_where_the_grid_is_whole(
 
 @given(steps, st.integers(0, 2**60), st.integers(-10, 60))
 def test_an_interval_holds_its_value(count: int, half: int, exponent: int) -> None:
-    shown = figure(Noisy(count, count - half, count + half), exponent)
+    shown = figure(NoisySteps(count, count - half, count + half), exponent)
     assert shown.low <= shown.value <= shown.high
 
 
 noisy = st.builds(
-    lambda middle, half: Noisy(middle, middle - half, middle + half),
+    lambda middle, half: NoisySteps(middle, middle - half, middle + half),
     st.integers(-(2**50), 2**50),
     st.integers(0, 2**50),
 )
 counts = st.builds(
-    lambda middle, half: Noisy(middle, middle - half, middle + half),
+    lambda middle, half: NoisySteps(middle, middle - half, middle + half),
     st.integers(-50, 10_000),
     st.integers(0, 50),
 )
@@ -51,7 +51,7 @@ counts = st.builds(
 @given(noisy, counts)
 @pytest.mark.parametrize("column", ["age", "income"])
 def test_a_mean_is_within_the_bounds_whatever_is_released(
-    column: str, total: Noisy, count: Noisy
+    column: str, total: NoisySteps, count: NoisySteps
 ) -> None:
     made = card()
     asked = question({"kind": "mean", "column": column}).query
@@ -77,8 +77,8 @@ def test_the_interval_of_a_mean_holds_the_exact_mean_if_both_its_intervals_hold(
             t, n = centred + off_total, size + off_count
             (shown,) = asked.figures(
                 (
-                    (Noisy(t, t - half_total, t + half_total),),
-                    (Noisy(n, n - half_count, n + half_count),),
+                    (NoisySteps(t, t - half_total, t + half_total),),
+                    (NoisySteps(n, n - half_count, n + half_count),),
                 ),
                 made,
             )
@@ -88,7 +88,7 @@ def test_the_interval_of_a_mean_holds_the_exact_mean_if_both_its_intervals_hold(
 def test_a_mean_of_nothing_is_the_whole_range() -> None:
     asked = question({"kind": "mean", "column": "age"}).query
     assert isinstance(asked, Mean)
-    (shown,) = asked.figures(((Noisy(0, -5, 5),), (Noisy(0, -2, 2),)), card())
+    (shown,) = asked.figures(((NoisySteps(0, -5, 5),), (NoisySteps(0, -2, 2),)), card())
     assert (shown.low, shown.value, shown.high) == (0.0, 50.0, 100.0)
 
 

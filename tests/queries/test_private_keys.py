@@ -16,8 +16,8 @@ import pytest
 
 from app.data.card import Card
 from app.errors import Invalid
-from app.queries.shapes.private_keys import KeysShape
-from app.queries.tally import Compare, KeyTally, Rows, Tally
+from app.queries.shapes.private_keys import PrivateKeysShape
+from app.queries.tally import Compare, CountRows, KeyCountsRequest, Tally
 from tests.queries.cards import COLUMNS, card, question
 
 TEXTS = ["a", "b", "c"]
@@ -31,9 +31,9 @@ def made(neighbours: str = "add_remove", rows_max: int | None = None) -> Card:
     return card(WITH_TEXT, neighbours=neighbours, rows_max=rows_max)
 
 
-def shape_of(query: dict[str, Any], on: Card) -> KeysShape:
+def shape_of(query: dict[str, Any], on: Card) -> PrivateKeysShape:
     shape = question(query).query.shape(on)
-    assert isinstance(shape, KeysShape)
+    assert isinstance(shape, PrivateKeysShape)
     return shape
 
 
@@ -113,7 +113,7 @@ def test_persons_are_counted_where_someone_may_have_several_rows_of_a_text() -> 
 )
 def test_a_histogram_of_texts_is_a_count_by_private_keys(query: dict[str, Any]) -> None:
     shape = shape_of(query, made())
-    assert shape.wanted == KeyTally(Tally(None, (), (Rows(),)), "note")
+    assert shape.wanted == KeyCountsRequest(Tally(None, (), (CountRows(),)), "note")
     assert shape.counts
     assert [each.noise for each in (shape, *shape.alternatives)] == ["laplace", "gaussian"]
 
@@ -230,7 +230,7 @@ def test_a_workload_may_ask_for_texts_it_names() -> None:
     ]
     asked = question({"kind": "workload", "predicates": predicates, "strategy": "identity"})
     shape = asked.query.shape(made())
-    assert not isinstance(shape, KeysShape)
+    assert not isinstance(shape, PrivateKeysShape)
     (measure,) = shape.measures  # type: ignore[union-attr]
     assert measure.sensitivity == 1
     more = {"name": "not a", "where": {"column": "note", "op": "!=", "value": "a"}}

@@ -19,7 +19,7 @@ from app.data.card import Card
 from app.errors import Invalid
 from app.planning.plan import make_plan
 from app.queries.shapes.measures import Measure
-from app.queries.shapes.sums import Shape
+from app.queries.shapes.sums import SumShape
 from tests.queries.cards import additive, card, measured_shape, question
 from tests.queries.reference import Row, Vectors, measured
 
@@ -96,13 +96,13 @@ def persons(values: str, rows_max: int) -> list[list[Row]]:
 @cache
 def changes_of(
     kind: str, where: bool, grouped: bool, neighbours: str, rows_max: int | None, values: str
-) -> tuple[Shape, list[Vectors]]:
+) -> tuple[SumShape, list[Vectors]]:
     made, query = case(kind, where, grouped, neighbours, rows_max, values)
     shape = measured_shape(query, made)
     return shape, list(changes(made, shape, values))
 
 
-def changes(made: Card, shape: Shape, values: str) -> Iterator[Vectors]:
+def changes(made: Card, shape: SumShape, values: str) -> Iterator[Vectors]:
     """How the measures differ between the tables of every neighbouring pair, each change once."""
     other = {"x": VALUES[values]["high"], "group": "a", "kept": True}
     single = made.person.kind == "row"

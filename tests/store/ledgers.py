@@ -11,7 +11,7 @@ from sqlalchemy import select, text
 
 from app.access import Analyst, Role, holders_of
 from app.accounting.losses import pure_loss
-from app.accounting.rules.terms import Wish
+from app.accounting.rules.terms import GrantTerms
 from app.accounting.units import PICO
 from app.data.card import Dataset, Inspection, Source, Version
 from app.ledger.account import EVERYBODY, Account
@@ -21,13 +21,13 @@ from app.ledger.verification.verify import Report, verify
 from app.names import folded, new_id
 from app.store import tables
 from app.store.administration import Administration, install
-from app.store.analysts import People
-from app.store.budgets import Budgets
+from app.store.analysts import SqlAnalysts
+from app.store.budgets import SqlBudgets
 from app.store.connect import Database
-from app.store.datasets.datasets import Datasets
-from app.store.history.history import History
+from app.store.datasets.datasets import SqlDatasets
+from app.store.history.history import SqlHistory
 from app.store.writer.batch import Result, settle
-from app.store.writer.connection import HotConnection
+from app.store.writer.connection import WriterConnection
 from app.store.writer.open_connection import open_hot
 from app.store.writer.statements import statements
 from app.store.writer.writer import Writer
@@ -44,13 +44,13 @@ class Ledger:
     """Everything the store offers, on one database; the books of two ledgers may share it."""
 
     database: Database
-    people: People
-    datasets: Datasets
-    budgets: Budgets
-    history: History
+    people: SqlAnalysts
+    datasets: SqlDatasets
+    budgets: SqlBudgets
+    history: SqlHistory
     analysts: list[Analyst]
     dataset: Dataset
-    _hot: HotConnection | None = field(default=None)
+    _hot: WriterConnection | None = field(default=None)
 
     # Orders
 
@@ -117,7 +117,7 @@ class Ledger:
         tenths: int | None,
         currency: str = "pure",
         delta: str = "0",
-        wish: Wish | None = None,
+        wish: GrantTerms | None = None,
         **more: Any,
     ) -> tuple[Account, bool]:
         given = {
@@ -131,7 +131,7 @@ class Ledger:
             folded(holder),
             holder,
             currency=currency,
-            wish=wish or Wish(epsilon=Decimal(tenths or 0) / 10, delta=Decimal(delta)),
+            wish=wish or GrantTerms(epsilon=Decimal(tenths or 0) / 10, delta=Decimal(delta)),
             **given,
         )
 
@@ -183,8 +183,8 @@ def make_ledger(
     """A ledger on a migrated database; limits are in tenths of epsilon."""
     install(database)
     administration = Administration(database)
-    people = People(database, administration)
-    datasets = Datasets(database, administration)
+    people = SqlAnalysts(database, administration)
+    datasets = SqlDatasets(database, administration)
     people.first_admin(None)
     number = next(_numbers)
     analysts = [
@@ -195,8 +195,8 @@ def make_ledger(
         database,
         people,
         datasets,
-        Budgets(database, administration),
-        History(database),
+        SqlBudgets(database, administration),
+        SqlHistory(database),
         analysts,
         register(datasets, f"people {number}", **dataset),
     )
@@ -206,7 +206,7 @@ def make_ledger(
     return ledger
 
 
-def register(datasets: Datasets, name: str, **changes: Any) -> Dataset:
+def register(datasets: SqlDatasets, name: str, **changes: Any) -> Dataset:
     given = {"content": f"rows of {name}", "place": f"{name}.csv", "card": CARD, **changes}
     digest = given.get("digest", "digest")
     dataset = Dataset(

@@ -277,7 +277,7 @@ def test_a_limit_below_the_spend_freezes_and_rewrites_nothing(ledger: Ledger) ->
     account, _ = ledger.grant(name, tenths=2)
     assert account.frozen
     assert account.balance.common == (6 * TENTH, 0)
-    assert account.told()["remaining"] == {"epsilon": 0.0, "delta": 0.0}
+    assert account.balances()["remaining"] == {"epsilon": 0.0, "delta": 0.0}
     (refusal,) = ledger.settle(ledger.order())
     assert isinstance(refusal, AppError)
     ledger.grant(name, tenths=7)

@@ -7,18 +7,18 @@ import pytest
 
 from app.access import Principal
 from app.errors import NoGrant, NotAuthenticated
-from app.ledger.orders import Charged, Stale
+from app.ledger.orders import Charged, StaleCatalogue
 from app.store import catalogue as catalogue_module
-from app.store.catalogue import Catalogue
+from app.store.catalogue import CachedCatalogue
 from app.store.writer.connection import now_microseconds
 from app.store.writer.writer import Writer
 from tests.store.ledgers import Ledger
 
 
 @pytest.fixture
-def catalogue(ledger: Ledger) -> Iterator[Catalogue]:
+def catalogue(ledger: Ledger) -> Iterator[CachedCatalogue]:
     writer = Writer(ledger.database)
-    yield Catalogue(writer)
+    yield CachedCatalogue(writer)
     asyncio.run(writer.stop())
 
 
@@ -36,7 +36,7 @@ def key(ledger: Ledger, expires_at: int | None = None) -> str:
 
 
 def test_a_principal_and_a_dataset_are_what_the_store_says(
-    ledger: Ledger, catalogue: Catalogue
+    ledger: Ledger, catalogue: CachedCatalogue
 ) -> None:
     async def run() -> None:
         secret = key(ledger)
@@ -52,21 +52,21 @@ def test_a_principal_and_a_dataset_are_what_the_store_says(
 
 @pytest.mark.parametrize("token", [None, "", "bursar_wrong", "\ud800", "x" * 10_000, "'; --"])
 def test_a_wrong_key_is_not_authenticated(
-    ledger: Ledger, catalogue: Catalogue, token: str | None
+    ledger: Ledger, catalogue: CachedCatalogue, token: str | None
 ) -> None:
     with pytest.raises(NotAuthenticated):
         asyncio.run(catalogue.principal(token))
 
 
 def test_an_unknown_dataset_looks_like_one_without_a_grant(
-    ledger: Ledger, catalogue: Catalogue
+    ledger: Ledger, catalogue: CachedCatalogue
 ) -> None:
     with pytest.raises(NoGrant):
         asyncio.run(catalogue.dataset("none"))
 
 
 def test_a_key_from_memory_stops_working_when_it_expires(
-    ledger: Ledger, catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch
+    ledger: Ledger, catalogue: CachedCatalogue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def run() -> None:
         expires_at = now_microseconds() + 3_600_000_000
@@ -82,7 +82,7 @@ def test_a_key_from_memory_stops_working_when_it_expires(
 
 
 def test_a_change_makes_the_next_charge_stale_and_what_was_kept_is_forgotten(
-    ledger: Ledger, catalogue: Catalogue
+    ledger: Ledger, catalogue: CachedCatalogue
 ) -> None:
     async def run() -> None:
         secret = key(ledger)
@@ -91,7 +91,7 @@ def test_a_change_makes_the_next_charge_stale_and_what_was_kept_is_forgotten(
         ledger.people.revoke_key("admin", first.key_id, None)
         assert await catalogue.principal(secret) == first  # nobody has said so yet
         outcome = await catalogue._writer.submit(order)
-        assert isinstance(outcome, Stale)
+        assert isinstance(outcome, StaleCatalogue)
         catalogue.forget(outcome.catalogue)
         with pytest.raises(NotAuthenticated):
             await catalogue.principal(secret)

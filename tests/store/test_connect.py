@@ -15,7 +15,7 @@ from app.ledger.account import EVERYBODY
 from app.ledger.orders import State
 from app.store import connect, tables
 from app.store.connect import Database, FileLock
-from app.store.writer.connection import Broken, Read
+from app.store.writer.connection import ConnectionLost, Read
 from app.store.writer.open_connection import open_hot
 from app.store.writer.statements import statements
 from tests.postgres import PostgresServer
@@ -171,7 +171,7 @@ def test_a_hot_connection_that_breaks_says_so_in_its_own_words(ledger: Ledger) -
     async def ask_without_a_value() -> None:
         hot = await open_hot(ledger.database)
         try:
-            with pytest.raises(Broken) as caught:
+            with pytest.raises(ConnectionLost) as caught:
                 await hot.read([(statements(sqlite=ledger.database.is_sqlite).principal, ())])
             assert str(caught.value) == ""
             assert caught.value.__cause__ is None
@@ -207,7 +207,7 @@ def test_who_leaves_in_the_middle_leaves_no_reply_for_the_next(ledger: Ledger) -
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
-        with pytest.raises(Broken):
+        with pytest.raises(ConnectionLost):
             await hot.read([(sql.principal, ("nobody",))])
         hot.close()
 

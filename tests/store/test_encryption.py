@@ -7,32 +7,32 @@ from pathlib import Path
 import pytest
 
 from app.errors import SecretUnavailable
-from app.store.encryption import FILE, KeySeal
+from app.store.encryption import FILE, AesSecretBox
 
 KEY = "k" * 43
 
 
 def test_what_is_sealed_opens_again_with_the_same_key() -> None:
-    sealed = KeySeal(KEY, None).close("-17", "s_1")
-    assert KeySeal(KEY, None).open(sealed, "s_1") == "-17"
+    sealed = AesSecretBox(KEY, None).close("-17", "s_1")
+    assert AesSecretBox(KEY, None).open(sealed, "s_1") == "-17"
     assert "-17" not in sealed
 
 
 def test_two_seals_of_one_secret_differ_and_none_tells_how_long_it_is() -> None:
-    seal = KeySeal(KEY, None)
+    seal = AesSecretBox(KEY, None)
     sealed = {seal.close(secret, "s_1") for secret in ("1", "1", "-123456789")}
     assert len(sealed) == 3
     assert len({len(each) for each in sealed}) == 1
 
 
 def test_another_key_another_stream_or_a_changed_letter_opens_nothing() -> None:
-    seal = KeySeal(KEY, None)
+    seal = AesSecretBox(KEY, None)
     sealed = seal.close("5", "s_1")
     raw = bytearray(base64.b64decode(sealed))
     raw[-1] ^= 1
     changed = base64.b64encode(raw).decode()
     tries = [
-        (KeySeal("o" * 43, None), sealed, "s_1"),
+        (AesSecretBox("o" * 43, None), sealed, "s_1"),
         (seal, sealed, "s_2"),
         (seal, changed, "s_1"),
         (seal, "no base64!", "s_1"),
@@ -48,14 +48,14 @@ def test_another_key_another_stream_or_a_changed_letter_opens_nothing() -> None:
 
 def test_without_a_key_or_a_place_for_one_nothing_is_sealed() -> None:
     with pytest.raises(SecretUnavailable, match="BURSAR_SECRET_KEY"):
-        KeySeal(None, None).check()
+        AesSecretBox(None, None).check()
 
 
 def test_a_key_is_made_once_for_all_who_need_it_at_the_same_time(tmp_path: Path) -> None:
-    seals = [KeySeal(None, tmp_path) for _ in range(16)]
+    seals = [AesSecretBox(None, tmp_path) for _ in range(16)]
     with ThreadPoolExecutor(16) as pool:
         sealed = list(pool.map(lambda seal: seal.close("7", "s_1"), seals))
-    assert {KeySeal(None, tmp_path).open(each, "s_1") for each in sealed} == {"7"}
+    assert {AesSecretBox(None, tmp_path).open(each, "s_1") for each in sealed} == {"7"}
     assert [path.name for path in tmp_path.iterdir()] == [FILE]
     assert (tmp_path / FILE).stat().st_mode & 0o777 == 0o600
 
@@ -64,11 +64,11 @@ def test_a_key_is_made_once_for_all_who_need_it_at_the_same_time(tmp_path: Path)
 def test_a_spoiled_key_file_is_refused_and_kept(tmp_path: Path, content: bytes) -> None:
     (tmp_path / FILE).write_bytes(content)
     with pytest.raises(SecretUnavailable):
-        KeySeal(None, tmp_path).check()
+        AesSecretBox(None, tmp_path).check()
     assert (tmp_path / FILE).read_bytes() == content
 
 
 def test_a_setting_goes_before_the_file(tmp_path: Path) -> None:
-    sealed = KeySeal(KEY, tmp_path).close("3", "s_1")
+    sealed = AesSecretBox(KEY, tmp_path).close("3", "s_1")
     assert list(tmp_path.iterdir()) == []
-    assert KeySeal(KEY, None).open(sealed, "s_1") == "3"
+    assert AesSecretBox(KEY, None).open(sealed, "s_1") == "3"

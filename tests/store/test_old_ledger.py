@@ -10,19 +10,19 @@ import pytest
 from sqlalchemy import MetaData, Table, insert, update
 
 from app.access import Role
-from app.accounting.rules.terms import Terms, Wish
+from app.accounting.rules.terms import GrantTerms, Terms
 from app.errors import BudgetExhausted
 from app.ledger.account import EVERYBODY
 from app.ledger.chain import FIRST_PREVIOUS, SYSTEM_BOOK, Book, canonical
-from app.ledger.orders import AtOnce, State
+from app.ledger.orders import PreparedAnswer, State
 from app.ledger.verification.lines import from_lines, to_line
 from app.ledger.verification.verify import verify
 from app.store.administration import Administration
-from app.store.analysts import People
-from app.store.budgets import Budgets
+from app.store.analysts import SqlAnalysts
+from app.store.budgets import SqlBudgets
 from app.store.connect import Database
-from app.store.datasets.datasets import Datasets
-from app.store.history.history import History
+from app.store.datasets.datasets import SqlDatasets
+from app.store.history.history import SqlHistory
 from app.store.migrate import check_current, migrate
 from tests.queries.cards import card
 from tests.store.ledgers import TENTH, Ledger, execute
@@ -160,14 +160,14 @@ def ledger(empty: Database) -> Iterator[Ledger]:
     migrate(empty)
     check_current(empty)
     administration = Administration(empty)
-    people = People(empty, administration)
-    dataset = Datasets(empty, administration).find("people 1")
+    people = SqlAnalysts(empty, administration)
+    dataset = SqlDatasets(empty, administration).find("people 1")
     made = Ledger(
         empty,
         people,
-        Datasets(empty, administration),
-        Budgets(empty, administration),
-        History(empty),
+        SqlDatasets(empty, administration),
+        SqlBudgets(empty, administration),
+        SqlHistory(empty),
         [people.find("Ann")],
         dataset,
     )
@@ -201,7 +201,7 @@ def test_what_the_first_program_never_recorded_is_not_covered_and_no_finding(
         "answers stored before they were recorded": 2,  # one of them was given back
         "fingerprints stored before they were recorded": 1,
     }
-    ledger.settle(ledger.order(at_once=AtOnce(lambda _: "{}", 0.0)))
+    ledger.settle(ledger.order(at_once=PreparedAnswer(lambda _: "{}", 0.0)))
     report = verify(ledger.history.snapshot(None, stored=True))
     assert report.sound, report.findings
     assert sum(report.not_covered.values()) == 3, "what comes now is"
@@ -229,7 +229,7 @@ def test_it_goes_on_with_cells_and_currencies(ledger: Ledger) -> None:
     assert isinstance(refusal, BudgetExhausted)
     assert sound(ledger)
     ledger.grant("ann", tenths=20)
-    wish = Wish(epsilon=Decimal(5), delta=Decimal("1e-6"))
+    wish = GrantTerms(epsilon=Decimal(5), delta=Decimal("1e-6"))
     carried, _ = ledger.grant("ann", tenths=None, currency="renyi", wish=wish)
     assert carried.balance.common[0] == 3 * TENTH
     assert {cell: spend[0] for cell, spend in carried.balance.cells.items()} == {

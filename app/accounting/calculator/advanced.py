@@ -15,8 +15,8 @@ from decimal import Decimal
 from app.accounting.calculator.composition import Composition
 from app.accounting.calculator.concentrated import unsampled
 from app.accounting.calculator.figures import (
+    Bound,
     DoesNotApply,
-    Figure,
     delta_number,
     epsilon_number,
 )
@@ -26,7 +26,7 @@ _IN_ADVANCE = "parameters fixed in advance (Dwork, Rothblum and Vadhan 2010)"
 _EXPONENT_MAX = 10**6
 
 
-def epsilon_at(composition: Composition, delta: Decimal) -> Figure:
+def epsilon_at(composition: Composition, delta: Decimal) -> Bound:
     left = delta - composition.failure_sum
     if left <= 0:
         raise DoesNotApply("the deltas of the generic events use up the asked delta")
@@ -37,10 +37,10 @@ def epsilon_at(composition: Composition, delta: Decimal) -> Figure:
     if drift is not None:
         shown = {"epsilon": epsilon_number(drift + root), "delta": delta_number(delta, exact=True)}
         extras = {"fixed_in_advance": {**shown, "theorem": _IN_ADVANCE}}
-    return Figure(squares / 2 + root, extras=extras, notes=unsampled(composition))
+    return Bound(squares / 2 + root, extras=extras, notes=unsampled(composition))
 
 
-def delta_at(composition: Composition, epsilon: Decimal) -> Figure:
+def delta_at(composition: Composition, epsilon: Decimal) -> Bound:
     squares, failure = _squares(composition), composition.failure_sum
     value = failure + _tail(epsilon - squares / 2, squares)
     extras = {}
@@ -49,7 +49,7 @@ def delta_at(composition: Composition, epsilon: Decimal) -> Figure:
         older = failure + _tail(epsilon - drift, squares)
         shown = {"epsilon": epsilon_number(epsilon, exact=True), "delta": delta_number(older)}
         extras = {"fixed_in_advance": {**shown, "theorem": _IN_ADVANCE}}
-    return Figure(value, extras=extras, notes=unsampled(composition))
+    return Bound(value, extras=extras, notes=unsampled(composition))
 
 
 def _squares(composition: Composition) -> Decimal:

@@ -10,7 +10,7 @@ from decimal import Decimal
 from app.accounting.calculator.composition import Composition
 from app.accounting.calculator.concentrated import epsilon_of
 from app.accounting.calculator.events import DiscreteGaussian, Event, Gaussian, SampledGaussian
-from app.accounting.calculator.figures import DoesNotApply, Figure
+from app.accounting.calculator.figures import Bound, DoesNotApply
 from app.accounting.curves import gaussian
 
 THEOREM = "basic: epsilons and deltas add up (Dwork, McSherry, Nissim and Smith 2006)"
@@ -19,13 +19,13 @@ SHARED = "the delta left is shared equally among the events that have no epsilon
 SHARERS_MAX = 200  # different ones: each takes milliseconds
 
 
-def epsilon_at(composition: Composition, delta: Decimal) -> Figure:
+def epsilon_at(composition: Composition, delta: Decimal) -> Bound:
     failure = composition.failure_sum
     if failure > delta:
         raise DoesNotApply("the deltas of the generic events sum to more than the asked delta")
     shares = sum(count for event, count in composition.parts if event.epsilon is None)
     if shares == 0:
-        return Figure(composition.pure_sum(), exact=True, delta=failure)
+        return Bound(composition.pure_sum(), exact=True, delta=failure)
     if sum(event.epsilon is None for event, _ in composition.parts) > SHARERS_MAX:
         raise DoesNotApply(f"more than {SHARERS_MAX} different events without an epsilon")
     share = (delta - failure) / shares * (1 - Decimal("1e-25"))
@@ -36,13 +36,13 @@ def epsilon_at(composition: Composition, delta: Decimal) -> Figure:
     for event, count in composition.parts:
         own = event.epsilon
         total += count * (_epsilon_at_share(event, share, amplifies) if own is None else own)
-    return Figure(total, notes=(SHARED,))
+    return Bound(total, notes=(SHARED,))
 
 
-def delta_at(composition: Composition, epsilon: Decimal) -> Figure:
+def delta_at(composition: Composition, epsilon: Decimal) -> Bound:
     if composition.pure_sum() > epsilon:
         raise DoesNotApply("the epsilons sum to more than the asked epsilon")
-    return Figure(composition.failure_sum, exact=True)
+    return Bound(composition.failure_sum, exact=True)
 
 
 def _epsilon_at_share(event: Event, delta: Decimal, amplifies: bool) -> Decimal:

@@ -16,8 +16,8 @@ from app.accounting.calculator import (
 )
 from app.accounting.calculator.composition import Composition
 from app.accounting.calculator.figures import (
+    Bound,
     DoesNotApply,
-    Figure,
     delta_number,
     epsilon_number,
 )
@@ -31,8 +31,8 @@ class Accountant:
     """The theorem it stands on, and its bound in each direction."""
 
     theorem: str
-    epsilon_at: Callable[[Composition, Decimal], Figure]
-    delta_at: Callable[[Composition, Decimal], Figure]
+    epsilon_at: Callable[[Composition, Decimal], Bound]
+    delta_at: Callable[[Composition, Decimal], Bound]
 
 
 ACCOUNTANTS: dict[str, Accountant] = {

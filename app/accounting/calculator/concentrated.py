@@ -9,7 +9,7 @@ from collections.abc import Callable
 from decimal import Decimal
 
 from app.accounting.calculator.composition import Composition
-from app.accounting.calculator.figures import Figure, epsilon_number
+from app.accounting.calculator.figures import Bound, epsilon_number
 from app.accounting.calculator.renyi import converted_delta, converted_epsilon
 
 THEOREM = (
@@ -19,17 +19,17 @@ THEOREM = (
 UNSAMPLED = "sampling is left out of account: this bound is that of the noise alone"
 
 
-def epsilon_at(composition: Composition, delta: Decimal) -> Figure:
+def epsilon_at(composition: Composition, delta: Decimal) -> Bound:
     rho = composition.rho()
     value, order = epsilon_of(rho, composition.delta_left(delta))
-    return Figure(value, extras=_extras(rho, order), notes=unsampled(composition))
+    return Bound(value, extras=_extras(rho, order), notes=unsampled(composition))
 
 
-def delta_at(composition: Composition, epsilon: Decimal) -> Figure:
+def delta_at(composition: Composition, epsilon: Decimal) -> Bound:
     rho = composition.rho()
     value, order = delta_of(rho, epsilon)
     whole = composition.delta_with_failure(value)
-    return Figure(whole, extras=_extras(rho, order), notes=unsampled(composition))
+    return Bound(whole, extras=_extras(rho, order), notes=unsampled(composition))
 
 
 def unsampled(composition: Composition) -> tuple[str, ...]:

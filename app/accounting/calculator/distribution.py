@@ -32,7 +32,7 @@ from app.accounting.calculator.events import (
     RandomizedResponse,
     SampledGaussian,
 )
-from app.accounting.calculator.figures import DoesNotApply, Figure
+from app.accounting.calculator.figures import Bound, DoesNotApply
 from app.accounting.calculator.renyi import converted_epsilon
 
 THEOREM = "privacy loss distribution (Zhu, Dong and Wang 2022; computed by dp-accounting)"
@@ -49,7 +49,7 @@ _STAGE = 16  # compositions at once; for more, the package would allot far too m
 _ULP = 1e-15
 
 
-def epsilon_at(composition: Composition, delta: Decimal) -> Figure:
+def epsilon_at(composition: Composition, delta: Decimal) -> Bound:
     composition.delta_left(delta)  # or there is nothing to look for
     margin = _margin(composition)
     if margin * 10 > delta:
@@ -61,9 +61,9 @@ def epsilon_at(composition: Composition, delta: Decimal) -> Figure:
     return _checked(value, interval, least=0.0, most=math.inf)
 
 
-def delta_at(composition: Composition, epsilon: Decimal) -> Figure:
+def delta_at(composition: Composition, epsilon: Decimal) -> Bound:
     if composition.failure >= 1:
-        return Figure(Decimal(1), exact=True)
+        return Bound(Decimal(1), exact=True)
     composed, interval = _composed(composition)
     value = float(composed.get_delta_for_epsilon(_down(epsilon))) + float(_margin(composition))
     return _checked(min(value, 1.0), interval, least=0.0, most=1.0)
@@ -73,10 +73,10 @@ def _margin(composition: Composition) -> Decimal:
     return _MARGIN + _MARGIN_EACH * composition.event_count
 
 
-def _checked(value: float, interval: float, *, least: float, most: float) -> Figure:
+def _checked(value: float, interval: float, *, least: float, most: float) -> Bound:
     if not least <= value <= most or not math.isfinite(value):  # NaN is not between them
         raise DoesNotApply("the distribution gives no finite bound")
-    return Figure(Decimal(value) * (1 + Decimal(_ULP)), extras={"discretisation": interval})
+    return Bound(Decimal(value) * (1 + Decimal(_ULP)), extras={"discretisation": interval})
 
 
 def _composed(composition: Composition) -> tuple[Any, float]:

@@ -20,7 +20,7 @@ class DoesNotApply(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class Bound:
     """An epsilon or a delta, which is `exact` or else within 1e-20; the delta that it really needs
     where that is not the asked one; extra members of the reply; what was left out of account."""
 

@@ -7,26 +7,22 @@ from decimal import Decimal
 
 from app.accounting.calculator.composition import Composition
 from app.accounting.calculator.concentrated import unsampled
-from app.accounting.calculator.figures import DoesNotApply, Figure, epsilon_number
+from app.accounting.calculator.figures import Bound, DoesNotApply, epsilon_number
 from app.accounting.curves import gaussian
 
 THEOREM = "Gaussian: mu^2 adds up, exact conversion (Dong, Roth and Su 2019)"
 
 
-def epsilon_at(composition: Composition, delta: Decimal) -> Figure:
+def epsilon_at(composition: Composition, delta: Decimal) -> Bound:
     mu = _mu(composition)
     value = gaussian.epsilon_at(composition.delta_left(delta), mu)
-    return Figure(
-        value, extras={"mu": epsilon_number(mu, exact=True)}, notes=unsampled(composition)
-    )
+    return Bound(value, extras={"mu": epsilon_number(mu, exact=True)}, notes=unsampled(composition))
 
 
-def delta_at(composition: Composition, epsilon: Decimal) -> Figure:
+def delta_at(composition: Composition, epsilon: Decimal) -> Bound:
     mu = _mu(composition)
     value = composition.delta_with_failure(gaussian.delta_at(epsilon, mu))
-    return Figure(
-        value, extras={"mu": epsilon_number(mu, exact=True)}, notes=unsampled(composition)
-    )
+    return Bound(value, extras={"mu": epsilon_number(mu, exact=True)}, notes=unsampled(composition))
 
 
 def _mu(composition: Composition) -> Decimal:

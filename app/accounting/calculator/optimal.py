@@ -17,7 +17,7 @@ from math import prod
 from typing import NamedTuple
 
 from app.accounting.calculator.composition import Composition
-from app.accounting.calculator.figures import DoesNotApply, Figure
+from app.accounting.calculator.figures import Bound, DoesNotApply
 from app.accounting.calculator.gamma import log_binomial
 from app.accounting.precise import CONTEXT
 
@@ -32,17 +32,17 @@ _ABOVE = 1 + Decimal("1e-25")
 Outcomes = Iterable[tuple[Decimal, Decimal]]
 
 
-def epsilon_at(composition: Composition, delta: Decimal) -> Figure:
+def epsilon_at(composition: Composition, delta: Decimal) -> Bound:
     left = composition.delta_left(delta)
     with localcontext(_WORK):
-        return Figure(_epsilon(_outcomes(composition, left), left))
+        return Bound(_epsilon(_outcomes(composition, left), left))
 
 
-def delta_at(composition: Composition, epsilon: Decimal) -> Figure:
+def delta_at(composition: Composition, epsilon: Decimal) -> Bound:
     with localcontext(_WORK):
         # The delta is not known yet, so the tail is judged by what would be shown at all.
         value = _delta(_outcomes(composition, Decimal("1e-50")), epsilon)
-    return Figure(composition.delta_with_failure(value))
+    return Bound(composition.delta_with_failure(value))
 
 
 def _outcomes(composition: Composition, delta: Decimal) -> Outcomes:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from decimal import Decimal
 
 from app.accounting.calculator.composition import GRID, Composition
-from app.accounting.calculator.figures import Figure
+from app.accounting.calculator.figures import Bound
 
 THEOREM = (
     "Renyi: sum of curves (Mironov 2017); best order of the improved conversion "
@@ -19,19 +19,19 @@ THEOREM = (
 _LOG_DELTA_LEAST = Decimal(-(10**6))  # below, a delta is not told from 0, and never called 0
 
 
-def epsilon_at(composition: Composition, delta: Decimal) -> Figure:
+def epsilon_at(composition: Composition, delta: Decimal) -> Bound:
     left = composition.delta_left(delta)
     value, order = _least(
         composition, lambda order: converted_epsilon(composition.renyi(order), order, left)
     )
-    return Figure(value, extras={"order": float(order)})
+    return Bound(value, extras={"order": float(order)})
 
 
-def delta_at(composition: Composition, epsilon: Decimal) -> Figure:
+def delta_at(composition: Composition, epsilon: Decimal) -> Bound:
     value, order = _least(
         composition, lambda order: converted_delta(composition.renyi(order), order, epsilon)
     )
-    return Figure(composition.delta_with_failure(value), extras={"order": float(order)})
+    return Bound(composition.delta_with_failure(value), extras={"order": float(order)})
 
 
 def converted_epsilon(divergence: Decimal, order: Decimal, delta: Decimal) -> Decimal:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from app.accounting.loss import Loss
 from app.accounting.precise import INFINITE
 from app.accounting.rules.spending import Spend
-from app.accounting.rules.terms import Terms, Wish
+from app.accounting.rules.terms import GrantTerms, Terms
 from app.accounting.units import ATTO, PICO, limit_units
 from app.errors import Invalid
 
@@ -28,7 +28,7 @@ class BasicRule:
     theorem: str = THEOREM
     nothing: Spend = (0, 0)
 
-    def freeze(self, wish: Wish, star: str | None = None) -> Terms:
+    def freeze(self, wish: GrantTerms, star: str | None = None) -> Terms:
         for name in ("rho", "mu", "failure_delta", "order"):
             if getattr(wish, name) is not None:
                 raise Invalid.field(f"/{name}", f"{self.currency} accounts have none: leave it out")

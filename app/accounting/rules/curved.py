@@ -32,7 +32,7 @@ from app.accounting.curves.orders import ORDERS, PLACES
 from app.accounting.loss import Loss
 from app.accounting.precise import CONTEXT, INFINITE, decimal, units_up
 from app.accounting.rules.spending import Spend
-from app.accounting.rules.terms import Terms, Wish
+from app.accounting.rules.terms import GrantTerms, Terms
 from app.accounting.units import ATTO, PICO, limit_units
 from app.errors import Invalid
 
@@ -55,7 +55,7 @@ class CurveRule(ABC):
 
     @abstractmethod
     def path_limits(
-        self, wish: Wish, conversion: Decimal, star: str | None
+        self, wish: GrantTerms, conversion: Decimal, star: str | None
     ) -> tuple[Decimal, Spend, str]:
         """The promised epsilon, the limit of each path, and the order with most of delta: the one
         that is given, or the one that suits the grant best."""
@@ -73,7 +73,7 @@ class CurveRule(ABC):
 
     # The same for all
 
-    def freeze(self, wish: Wish, star: str | None = None) -> Terms:
+    def freeze(self, wish: GrantTerms, star: str | None = None) -> Terms:
         if not wish.delta:
             raise Invalid.field("/delta", f"a {self.currency} account needs a delta above 0")
         delta = limit_units(wish.delta, ATTO)

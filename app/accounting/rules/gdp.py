@@ -21,7 +21,7 @@ from app.accounting.loss import Loss
 from app.accounting.precise import CONTEXT, INFINITE, units_down, units_up
 from app.accounting.rules.curved import CurveRule, best_order
 from app.accounting.rules.spending import Spend
-from app.accounting.rules.terms import Terms, Wish
+from app.accounting.rules.terms import GrantTerms, Terms
 from app.accounting.units import PICO, limit_units
 from app.errors import Invalid
 
@@ -48,7 +48,7 @@ class GaussianRule(CurveRule):
 
     @override
     def path_limits(
-        self, wish: Wish, conversion: Decimal, star: str | None
+        self, wish: GrantTerms, conversion: Decimal, star: str | None
     ) -> tuple[Decimal, Spend, str]:
         for name in ("rho", "order"):
             if getattr(wish, name) is not None:

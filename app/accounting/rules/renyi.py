@@ -21,7 +21,7 @@ from app.accounting.loss import Loss
 from app.accounting.precise import INFINITE, decimal, units_down
 from app.accounting.rules.curved import CurveRule, best_order, weights
 from app.accounting.rules.spending import Spend
-from app.accounting.rules.terms import Terms, Wish
+from app.accounting.rules.terms import GrantTerms, Terms
 from app.accounting.units import PICO
 from app.errors import Invalid
 
@@ -45,7 +45,7 @@ class RenyiRule(CurveRule):
 
     @override
     def path_limits(
-        self, wish: Wish, conversion: Decimal, star: str | None
+        self, wish: GrantTerms, conversion: Decimal, star: str | None
     ) -> tuple[Decimal, Spend, str]:
         for name in ("rho", "mu"):
             if getattr(wish, name) is not None:

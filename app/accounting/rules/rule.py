@@ -4,7 +4,7 @@ from typing import Protocol
 
 from app.accounting.loss import Loss
 from app.accounting.rules.spending import Spend
-from app.accounting.rules.terms import Terms, Wish
+from app.accounting.rules.terms import GrantTerms, Terms
 
 
 class Rule(Protocol):
@@ -24,7 +24,7 @@ class Rule(Protocol):
         """The spend of a new account."""
         ...
 
-    def freeze(self, wish: Wish, star: str | None = None) -> Terms:
+    def freeze(self, wish: GrantTerms, star: str | None = None) -> Terms:
         """The terms of a grant. Raises Invalid, naming the field, for what cannot be granted.
 
         `star` is the order that an account with spends was granted with, and keeps.

@@ -9,7 +9,7 @@ from app.accounting.rules.spending import Spend
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class GrantTerms:
     """A grant as it is asked for; which members it needs is the currency's business."""
 
     epsilon: Decimal | None = None

@@ -33,7 +33,7 @@ class Tradeoff:
 
 
 @dataclass(frozen=True, slots=True)
-class RandomizedResponse:
+class RandomizedResponseTradeoff:
     """One answer, or several of two categories and the same epsilon; delta is a leak in each."""
 
     epsilon: Fraction
@@ -43,14 +43,14 @@ class RandomizedResponse:
 
 
 @dataclass(frozen=True, slots=True)
-class LeakyInput:
+class LeakyInputTradeoff:
     """Shows its input with probability delta, and else nothing."""
 
     delta: Fraction
 
 
 @dataclass(frozen=True, slots=True)
-class Laplace:
+class LaplaceTradeoff:
     """Real noise, or whole-number noise on one answer that moves by so many steps."""
 
     epsilon: Fraction
@@ -58,13 +58,13 @@ class Laplace:
 
 
 @dataclass(frozen=True, slots=True)
-class Gaussian:
+class GaussianTradeoff:
     """Real noise; mu_squared is (L2 sensitivity / standard deviation)^2."""
 
     mu_squared: Fraction
 
 
-Single = RandomizedResponse | LeakyInput | Laplace | Gaussian
+Single = RandomizedResponseTradeoff | LeakyInputTradeoff | LaplaceTradeoff | GaussianTradeoff
 
 
 def tradeoff_of(
@@ -118,7 +118,7 @@ def lowest(curves: Sequence[Tradeoff]) -> Tradeoff:
 
 def _single(release: Single) -> tuple[Curve, str]:
     match release:
-        case RandomizedResponse():
+        case RandomizedResponseTradeoff():
             delta = _fraction(release.delta, "delta", most=1)
             if release.categories < 2 or (release.categories > 2 and release.repeats > 1):
                 raise ValueError("several answers have two categories each, one has at least two")
@@ -131,10 +131,10 @@ def _single(release: Single) -> tuple[Curve, str]:
             leaks = -math.expm1(release.repeats * math.log1p(-delta)) if delta < 1.0 else 1.0
             name = "leaky randomised response" if delta else "randomised response"
             return exact.leaking(curve, leaks), f"{name} (Kairouz-Oh-Viswanath 2015)"
-        case LeakyInput():
+        case LeakyInputTradeoff():
             delta = _fraction(release.delta, "delta", most=1)
             return exact.limited(0.0, delta), "leaky input (Kairouz-Oh-Viswanath 2015)"
-        case Laplace():
+        case LaplaceTradeoff():
             epsilon = _fraction(release.epsilon, "epsilon")
             if release.steps is None:
                 return exact.laplace(epsilon), "Laplace noise (Dong-Roth-Su 2022)"
@@ -142,7 +142,7 @@ def _single(release: Single) -> tuple[Curve, str]:
                 raise ValueError("steps are at least one")
             theorem = "whole-number Laplace noise (Neyman-Pearson lemma)"
             return exact.discrete_laplace(epsilon, release.steps), theorem
-        case Gaussian():
+        case GaussianTradeoff():
             mu = math.sqrt(_fraction(release.mu_squared, "mu_squared"))
             return exact.gaussian(mu), "Gaussian noise (Dong-Roth-Su 2022)"
 

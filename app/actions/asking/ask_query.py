@@ -11,22 +11,28 @@ from typing import Any
 from typing_extensions import override
 
 from app.access import Principal
-from app.actions.asking.charge import AskedOnce, Begun, Charging, Reply, told
+from app.actions.asking.charge import (
+    ChargedAction,
+    OpenCharge,
+    QueryRequest,
+    Reply,
+    reply_when_visible,
+)
 from app.actions.asking.engine_data import EngineData
-from app.actions.asking.leased_run import LongRun, kept_alive
-from app.actions.asking.readiness import Readiness
+from app.actions.asking.leased_run import LeasedRun, kept_alive
+from app.actions.asking.readiness import DatasetReadiness
 from app.actions.scheduling.background import Background
 from app.actions.scheduling.planning_threads import PlanningThreads
 from app.actions.scheduling.slots import STORE_SECONDS, Slot, Slots, Turn
 from app.caches import owned_by
 from app.data.card import Dataset
 from app.errors import AppError, EngineFailed, EngineUnavailable, StillRunning, TooManyRunning
-from app.fault_points import reach
+from app.fault_points import crash_point
 from app.ledger.leaving import Leaving
-from app.ledger.orders import AtOnce, Charged, RecordOrder, Settled, VoidOrder
+from app.ledger.orders import Charged, PreparedAnswer, RecordOrder, Settled, VoidOrder
 from app.mechanisms.noise.additive import AdditiveRelease
 from app.mechanisms.propose_test_release.padding import ENCODER
-from app.mechanisms.release import Noise
+from app.mechanisms.release import RandomSource
 from app.planning.duration import slot_seconds
 from app.planning.plan import Plan, Planner
 from app.ports import Catalogue, Engine, Engines, Ledger
@@ -57,12 +63,12 @@ class Accepted:
 
 
 @dataclass(slots=True)
-class AnswerQuery(Charging[Plan]):
+class AnswerQuery(ChargedAction[Plan]):
     ledger: Ledger
     catalogue: Catalogue
     engines: Engines
-    readiness: Readiness
-    noise: Noise
+    readiness: DatasetReadiness
+    noise: RandomSource
     planner: Planner
     planning: PlanningThreads
     slots: Slots
@@ -72,7 +78,7 @@ class AnswerQuery(Charging[Plan]):
     release_grid_seconds: float = 0.0
 
     async def __call__(
-        self, asked: AskedOnce, wait_seconds: float | None = None
+        self, asked: QueryRequest, wait_seconds: float | None = None
     ) -> Reply | Accepted:
         """The answer, if it may be told before the caller's patience or ours is over. Work that
         takes longer goes on, and so it does if the caller leaves."""
@@ -80,7 +86,7 @@ class AnswerQuery(Charging[Plan]):
         if wait_seconds is not None:
             patience = min(patience, wait_seconds)
 
-        def at_once(principal: Principal, dataset: Dataset, plan: Plan) -> AtOnce | None:
+        def at_once(principal: Principal, dataset: Dataset, plan: Plan) -> PreparedAnswer | None:
             return self._at_once(principal, dataset, plan, patience)
 
         try:
@@ -90,8 +96,8 @@ class AnswerQuery(Charging[Plan]):
                 raise
             return accepted(running.charge_id, running.charged)
         if isinstance(begun, Settled):
-            return await told(begun)
-        reach("F4")
+            return await reply_when_visible(begun)
+        crash_point("F4")
         if self.release_grid_seconds < patience:
             exact = self._at_hand(begun)
             if exact is not None:
@@ -112,7 +118,7 @@ class AnswerQuery(Charging[Plan]):
                 f"You have {self.limits.running_each} questions at work or waiting: ask again when "
                 "one is answered. Nothing was charged."
             )
-        return await Charging._refusal(self, principal, dataset, plan)
+        return await ChargedAction._refusal(self, principal, dataset, plan)
 
     @property
     def _soon(self) -> Leaving:
@@ -121,7 +127,7 @@ class AnswerQuery(Charging[Plan]):
 
     def _at_once(
         self, principal: Principal, dataset: Dataset, plan: Plan, patience: float
-    ) -> AtOnce | None:
+    ) -> PreparedAnswer | None:
         """Where noise that looks at no data is added to what this asker has paid to have read: then
         neither the time it takes nor a death amid it could tell anything, and one commit is as safe
         as two (decision 0003)."""
@@ -129,9 +135,9 @@ class AnswerQuery(Charging[Plan]):
         if not isinstance(plan.release, AdditiveRelease) or grid >= patience:
             return None
         exact = self._remembered(dataset, plan, principal.analyst_id)
-        return None if exact is None else AtOnce(DrawnOnce(plan, exact, self.noise), grid)
+        return None if exact is None else PreparedAnswer(SingleDraw(plan, exact, self.noise), grid)
 
-    def _at_hand(self, begun: Begun[Plan]) -> Any:
+    def _at_hand(self, begun: OpenCharge[Plan]) -> Any:
         if begun.charge.version_id != begun.dataset.version.id:
             return None
         return self._remembered(begun.dataset, begun.plan, begun.order.analyst_id)
@@ -139,20 +145,20 @@ class AnswerQuery(Charging[Plan]):
     def _remembered(self, dataset: Dataset, plan: Plan, analyst_id: str) -> Any:
         """What was read for this asker before, if a draw from it keeps nobody waiting."""
         release = plan.release
-        if not release.quick or release.tally.group_count() > INLINE_GROUPS_MAX:
+        if not release.is_instant or release.tally.group_count() > INLINE_GROUPS_MAX:
             return None
         engine = self.engines.engine(dataset.source.engine)
         return engine.cached(dataset, release.tally, analyst_id)
 
-    async def _answer_here(self, begun: Begun[Plan], exact: Any) -> Reply:
-        reach("F5")
+    async def _answer_here(self, begun: OpenCharge[Plan], exact: Any) -> Reply:
+        crash_point("F5")
         try:
             answer = self._noisy(begun, exact)
         except Exception:  # noqa: BLE001  # drawing again would choose
             return await self._lose(begun, self._soon)
         return await self._record(begun, answer, self._soon)
 
-    async def _answer(self, begun: Begun[Plan]) -> Reply:
+    async def _answer(self, begun: OpenCharge[Plan]) -> Reply:
         """In a slot, under a lease that is kept; only the current attempt may settle."""
         charge, plan = begun.charge, begun.plan
         if charge.version_id != begun.dataset.version.id:  # an earlier attempt asked another one
@@ -168,7 +174,9 @@ class AnswerQuery(Charging[Plan]):
         finally:
             slot.abandon()
 
-    async def _answer_in_slot(self, begun: Begun[Plan], run: LongRun, slot: Slot | Turn) -> Reply:
+    async def _answer_in_slot(
+        self, begun: OpenCharge[Plan], run: LeasedRun, slot: Slot | Turn
+    ) -> Reply:
         """Whether a cancelled question is given back depends on its public slot: no row is read
         before the slot begins."""
         if not await run.unless_cancelled(slot.begun):
@@ -191,7 +199,7 @@ class AnswerQuery(Charging[Plan]):
         return await self._record(begun, answer, leaving)
 
     async def _until_it_may_be_stored(
-        self, begun: Begun[Plan], run: LongRun, slot: Slot | Turn, leaving: Leaving
+        self, begun: OpenCharge[Plan], run: LeasedRun, slot: Slot | Turn, leaving: Leaving
     ) -> bool:
         """Wait for the last grid step before the reply may leave; False if cancelled meanwhile.
 
@@ -207,7 +215,7 @@ class AnswerQuery(Charging[Plan]):
         spare = max(leaving.grid_seconds, STORE_SECONDS)
         return rung - spare <= taken or await run.unless_cancelled(seconds=rung - spare - taken)
 
-    def _slot(self, begun: Begun[Plan]) -> Slot | Turn:
+    def _slot(self, begun: OpenCharge[Plan]) -> Slot | Turn:
         release, dataset = begun.plan.release, begun.dataset
         seconds = slot_seconds(
             release.work, dataset.card, dataset.source.engine, self.limits.slot_factor
@@ -215,18 +223,18 @@ class AnswerQuery(Charging[Plan]):
         stepped = release.steps is not None
         return self.slots.arrive(begun.order.analyst_id, seconds, stepped=stepped)
 
-    def _run(self, plan: Plan) -> LongRun:
+    def _run(self, plan: Plan) -> LeasedRun:
         steps, limits = plan.release.steps, self.limits
         if steps is not None:
-            return LongRun(steps, limits.learning_seconds)
-        return LongRun(None, limits.engine_seconds, quiet_seconds=limits.engine_seconds)
+            return LeasedRun(steps, limits.learning_seconds)
+        return LeasedRun(None, limits.engine_seconds, quiet_seconds=limits.engine_seconds)
 
-    def _ask(self, begun: Begun[Plan], run: LongRun) -> str:
-        run.reached(0)
+    def _ask(self, begun: OpenCharge[Plan], run: LeasedRun) -> str:
+        run.checkpoint(0)
         dataset, release = begun.dataset, begun.plan.release
         engine = self.engines.engine(dataset.source.engine)
         self._must_be_there(engine, dataset)
-        reach("F5")
+        crash_point("F5")
         with (
             owned_by(begun.order.analyst_id),
             engine.stoppable(run),
@@ -234,14 +242,14 @@ class AnswerQuery(Charging[Plan]):
         ):
             return self._noisy(begun, release.read(data))
 
-    async def _record(self, begun: Begun[Plan], answer: str, leaving: Leaving) -> Reply:
+    async def _record(self, begun: OpenCharge[Plan], answer: str, leaving: Leaving) -> Reply:
         charge = begun.charge
         return await self._settled(RecordOrder(charge.charge_id, charge.attempt, answer, leaving))
 
-    async def _lose(self, begun: Begun[Plan], leaving: Leaving) -> Reply:
+    async def _lose(self, begun: OpenCharge[Plan], leaving: Leaving) -> Reply:
         return await self._forfeit(begun.charge, leaving)
 
-    async def _give_back(self, begun: Begun[Plan], reason: str, leaving: Leaving) -> Reply:
+    async def _give_back(self, begun: OpenCharge[Plan], reason: str, leaving: Leaving) -> Reply:
         """Nothing was read by us; but an earlier attempt that vanished may have read."""
         order, charge = begun.order, begun.charge
         if charge.attempt > 1:
@@ -260,33 +268,33 @@ class AnswerQuery(Charging[Plan]):
         )
 
     def _must_be_there(self, engine: Engine, dataset: Dataset) -> None:
-        if engine.lost(dataset):
+        if engine.is_missing(dataset):
             raise EngineUnavailable("The prepared data are gone; nothing was read.")
 
-    def _noisy(self, begun: Begun[Plan], exact: Any) -> str:
-        reach("F6")
+    def _noisy(self, begun: OpenCharge[Plan], exact: Any) -> str:
+        crash_point("F6")
         answer = begun.plan.answer(exact, self.noise)
-        reach("F7")
+        crash_point("F7")
         return answer_text(begun.charge, begun.plan, answer)
 
 
 @dataclass(slots=True)
-class DrawnOnce:
+class SingleDraw:
     """An answer from what is remembered. A batch whose commit broke off is decided again: it gets
     the answer that was drawn before, or fails as it failed before."""
 
     plan: Plan
     exact: Any
-    noise: Noise
+    noise: RandomSource
     _begun: bool = False
     _answer: dict[str, Any] | None = None
 
     def __call__(self, charge: Charged) -> str:
         if not self._begun:
             self._begun = True
-            reach("F6")
+            crash_point("F6")
             self._answer = self.plan.answer(self.exact, self.noise)
-            reach("F7")
+            crash_point("F7")
         if self._answer is None:
             raise EngineFailed("There is no answer, and there will be none.")
         return answer_text(charge, self.plan, self._answer)

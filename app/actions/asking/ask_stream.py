@@ -11,8 +11,8 @@ from functools import partial
 from typing import Any
 
 from app.access import Principal, Role
-from app.actions.asking.charge import STALE_TRIES, Reply, reply_of
-from app.actions.asking.readiness import Readiness
+from app.actions.asking.charge import STALE_TRIES, Reply, reply_from
+from app.actions.asking.readiness import DatasetReadiness
 from app.actions.scheduling.slots import Slots
 from app.caches import owned_by
 from app.data.card import Dataset
@@ -24,26 +24,26 @@ from app.errors import (
     StillRunning,
     StreamEnded,
 )
-from app.fault_points import reach
+from app.fault_points import crash_point
 from app.ledger.leaving import Leaving
-from app.ledger.orders import Settled, Stale
+from app.ledger.orders import Settled, StaleCatalogue
 from app.ledger.stream_orders import (
     AnswerAskOrder,
-    Busy,
     Claimed,
     ClaimOrder,
     ForfeitAskOrder,
     Nodes,
     Stream,
+    StreamBusy,
 )
-from app.mechanisms.release import Noise
+from app.mechanisms.release import RandomSource
 from app.mechanisms.streams.above_threshold import AboveThreshold
 from app.mechanisms.streams.tree_counter import exact_counts, nodes
 from app.mechanisms.work import Work
 from app.names import new_id
 from app.planning.duration import slot_seconds
 from app.planning.stream_ask import Ask, AskPlan, plan_ask
-from app.ports import Catalogue, Engine, Engines, Ledger, Seal, Streams
+from app.ports import Catalogue, Engine, Engines, Ledger, SecretBox, Streams
 
 BUSY_SECONDS = 10.0
 POLL_SECONDS = 0.02
@@ -54,7 +54,7 @@ BUSY = "Another ask of this stream is still running."
 
 
 @dataclass(frozen=True, slots=True)
-class AskedOfStream:
+class StreamAskRequest:
     """One request: whose key asks what of which stream, under which request key."""
 
     token: str | None
@@ -79,17 +79,17 @@ class AskStream:
     ledger: Ledger
     catalogue: Catalogue
     engines: Engines
-    readiness: Readiness
+    readiness: DatasetReadiness
     streams: Streams
-    noise: Noise
-    seal: Seal
+    noise: RandomSource
+    seal: SecretBox
     slots: Slots
     lease_seconds: float
     release_grid_seconds: float = 0.0
     slot_factor: float = 1.0
 
-    async def __call__(self, asked: AskedOfStream) -> Reply:
-        reach("F1")
+    async def __call__(self, asked: StreamAskRequest) -> Reply:
+        crash_point("F1")
         for _ in range(STALE_TRIES):
             principal = await self.catalogue.principal(asked.token)
             principal.must_be(Role.ANALYST)
@@ -103,13 +103,13 @@ class AskStream:
             secret, refusal = await self._refusal(stream, plan, dataset)
             order = _claim(asked, principal, dataset, refusal, number, self.lease_seconds)
             outcome = await self._submitted(order)
-            if not isinstance(outcome, Stale):
+            if not isinstance(outcome, StaleCatalogue):
                 break
             self.catalogue.forget(outcome.catalogue)
         else:
             raise StillRunning("People or datasets keep changing.", retry_after_seconds=1)
         if isinstance(outcome, Settled):
-            return reply_of(outcome)
+            return reply_from(outcome)
         assert isinstance(outcome, Claimed)
         return await self._run(stream, plan, dataset, secret, outcome)
 
@@ -130,13 +130,13 @@ class AskStream:
             if dataset.version.number == 1 and dataset.version.digest != stream.digest:
                 # Its node is of the old rows, or may be, and is drawn once.
                 return secret, Conflict(REPLACED)
-        return secret, await self.readiness.why_not(dataset)
+        return secret, await self.readiness.refusal(dataset)
 
     async def _submitted(self, order: ClaimOrder) -> object:
         """What comes of the claim once no other ask holds the stream."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + BUSY_SECONDS
-        while isinstance(outcome := await self.ledger.submit(order), Busy):
+        while isinstance(outcome := await self.ledger.submit(order), StreamBusy):
             if loop.time() >= deadline:
                 raise StillRunning(BUSY, retry_after_seconds=1)
             await asyncio.sleep(min(outcome.wait_seconds + 0.001, POLL_SECONDS))
@@ -146,7 +146,7 @@ class AskStream:
         self, stream: Stream, plan: AskPlan, dataset: Dataset, secret: int | None, claim: Claimed
     ) -> Reply:
         """Ask the engine under a durable claim; only the current attempt may settle it."""
-        reach("F4")
+        crash_point("F4")
         soon = Leaving(self.release_grid_seconds)
         forfeit = ForfeitAskOrder(claim.ask_id, stream.id, claim.attempt, claim.fence, soon)
         if claim.version_id != dataset.version.id:  # an earlier attempt asked another version
@@ -187,7 +187,7 @@ class AskStream:
         outcome = await self.ledger.submit(order)
         if isinstance(outcome, Settled) and outcome.wait_seconds:
             await asyncio.sleep(outcome.wait_seconds)
-        return reply_of(outcome)
+        return reply_from(outcome)
 
     def _draw(
         self,
@@ -210,16 +210,16 @@ class AskStream:
         secret: int | None,
         claim: Claimed,
     ) -> _Drawn:
-        if engine.lost(dataset):
+        if engine.is_missing(dataset):
             raise EngineUnavailable("The prepared data are gone; nothing was read.")
-        reach("F5")
+        crash_point("F5")
         if isinstance(plan.counter, AboveThreshold):
             assert secret is not None
             assert claim.crossings_left is not None
             exact = engine.exact(dataset, plan.tally, stream.analyst_id)
-            reach("F6")
+            crash_point("F6")
             above = plan.counter.is_above(exact[0][0], secret, self.noise)
-            reach("F7")
+            crash_point("F7")
             left = {"crossings_left": claim.crossings_left - above, "asks_left": claim.asks_left}
             return _Drawn({"above": above, **left}, above, {})
         epoch = dataset.version.number
@@ -227,17 +227,17 @@ class AskStream:
         new: Nodes = {}
         if missing:
             by_epoch = engine.epochs(dataset, plan.tally.where)
-            reach("F6")
+            crash_point("F6")
             counts = exact_counts(missing, lambda each: by_epoch[each - 1])
             new = plan.counter.draw(missing, counts, self.noise)
-        reach("F7")
+        crash_point("F7")
         figure = plan.counter.figure(epoch, {**claim.nodes, **new}, plan.confidence)
         told = {"value": figure.value, "interval": figure.interval(plan.confidence)}
         return _Drawn(told, False, new)
 
 
 def _claim(
-    asked: AskedOfStream,
+    asked: StreamAskRequest,
     principal: Principal,
     dataset: Dataset,
     refusal: AppError | None,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from app.access import Principal, Role
 from app.ledger.orders import CancelOrder, State
-from app.ledger.records import Asked
+from app.ledger.records import QuestionRecord
 from app.ports import History, Ledger
 
 LOOK_SECONDS = 0.1
@@ -22,7 +22,7 @@ class CancelQuery:
     history: History
     patience_seconds: float
 
-    async def __call__(self, principal: Principal, charge_id: str) -> Asked:
+    async def __call__(self, principal: Principal, charge_id: str) -> QuestionRecord:
         """The question as it is once it is settled, or as it still runs when patience is over."""
         principal.must_be(Role.ANALYST, Role.ADMIN)
         own = principal.analyst_id if principal.role is Role.ANALYST else None

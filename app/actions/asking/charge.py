@@ -12,7 +12,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from app.access import Principal, Role
 from app.accounting.loss import Loss
-from app.actions.asking.readiness import Readiness
+from app.actions.asking.readiness import DatasetReadiness
 from app.actions.scheduling.planning_threads import PlanningThreads
 from app.data.card import Dataset
 from app.errors import (
@@ -21,21 +21,21 @@ from app.errors import (
     QuestionVoided,
     StillRunning,
 )
-from app.fault_points import reach
+from app.fault_points import crash_point
 from app.ledger.leaving import Leaving
 from app.ledger.orders import (
-    AtOnce,
     Charged,
     ChargeOrder,
     ForfeitOrder,
+    PreparedAnswer,
     RecordOrder,
     Settled,
-    Stale,
+    StaleCatalogue,
     State,
     VoidOrder,
 )
 from app.names import new_id
-from app.planning.cells import Pinning
+from app.planning.cells import ChargedCells
 from app.planning.request import Question
 from app.planning.stream_request import Opening
 from app.ports import Catalogue, Grant, Ledger
@@ -52,7 +52,7 @@ STALE_TRIES = 5
 
 
 @dataclass(frozen=True, slots=True)
-class AskedOnce:
+class QueryRequest:
     """One request: whose key asks what, under which request key, with which body."""
 
     token: str | None
@@ -84,7 +84,7 @@ class Priced(Protocol):
     def digest(self) -> str: ...
 
     @property
-    def pinning(self) -> Pinning: ...
+    def pinning(self) -> ChargedCells: ...
 
     @property
     def cells_shown(self) -> list[Any] | None: ...
@@ -95,7 +95,7 @@ class Priced(Protocol):
 
 P = TypeVar("P", bound=Priced)
 Made = TypeVar("Made", bound=Priced, covariant=True)
-Answering = Callable[[Principal, Dataset, P], AtOnce | None]
+Answering = Callable[[Principal, Dataset, P], PreparedAnswer | None]
 
 
 class Plans(Protocol[Made]):
@@ -116,7 +116,7 @@ class Plans(Protocol[Made]):
 
 
 @dataclass(frozen=True, slots=True)
-class Begun(Generic[P]):
+class OpenCharge(Generic[P]):
     """A durable charge and what was charged for: the engine may be asked."""
 
     order: ChargeOrder
@@ -125,23 +125,23 @@ class Begun(Generic[P]):
     charge: Charged
 
 
-class Charging(Generic[P]):
+class ChargedAction(Generic[P]):
     """One request under one charge. What is done for it is of each kind its own."""
 
     ledger: Ledger
     catalogue: Catalogue
-    readiness: Readiness
+    readiness: DatasetReadiness
     planner: Plans[P]
     planning: PlanningThreads
     lease_seconds: float
     release_grid_seconds: float
 
     async def _begin(
-        self, asked: AskedOnce, at_once: Answering[P] | None = None
-    ) -> Begun[P] | Settled:
+        self, asked: QueryRequest, at_once: Answering[P] | None = None
+    ) -> OpenCharge[P] | Settled:
         """Charge, or find what was stored before; raises the refusal. What can be answered at once
         is stored with its charge."""
-        reach("F1")
+        crash_point("F1")
         for _ in range(STALE_TRIES):
             principal = await self.catalogue.principal(asked.token)
             principal.must_be(Role.ANALYST)
@@ -153,7 +153,7 @@ class Charging(Generic[P]):
                 continue
             order, plan = await self._order(principal, asked, grant, at_once)
             outcome = await self.ledger.submit(order)
-            if not isinstance(outcome, Stale):
+            if not isinstance(outcome, StaleCatalogue):
                 break
             self.catalogue.forget(outcome.catalogue)
         else:
@@ -161,16 +161,16 @@ class Charging(Generic[P]):
         if isinstance(outcome, Settled):
             return outcome
         assert isinstance(outcome, Charged)
-        return Begun(order, plan, dataset, outcome)
+        return OpenCharge(order, plan, dataset, outcome)
 
     async def _refusal(self, principal: Principal, dataset: Dataset, plan: P) -> AppError | None:
         """Why nothing new may be charged for this plan now."""
-        return await self.readiness.why_not(dataset)
+        return await self.readiness.refusal(dataset)
 
     async def _order(
         self,
         principal: Principal,
-        asked: AskedOnce,
+        asked: QueryRequest,
         grant: Grant,
         at_once: Answering[P] | None,
     ) -> tuple[ChargeOrder, P]:
@@ -215,17 +215,17 @@ class Charging(Generic[P]):
         """What depends on rows leaves at a public time; the store shows nothing of it before."""
         outcome = await self.ledger.submit(order)
         assert isinstance(outcome, Settled)
-        return await told(outcome)
+        return await reply_when_visible(outcome)
 
 
-async def told(outcome: Settled) -> Reply:
+async def reply_when_visible(outcome: Settled) -> Reply:
     """When its point of the grid has come."""
     if outcome.wait_seconds:
         await asyncio.sleep(outcome.wait_seconds)
-    return reply_of(outcome)
+    return reply_from(outcome)
 
 
-def reply_of(outcome: object) -> Reply:
+def reply_from(outcome: object) -> Reply:
     """What is told of a settled request."""
     assert isinstance(outcome, Settled)
     match outcome.state:

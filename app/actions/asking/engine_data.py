@@ -4,20 +4,20 @@ from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field
 from types import TracebackType
 
-from app.actions.asking.leased_run import LongRun
+from app.actions.asking.leased_run import LeasedRun
 from app.data.card import Dataset
 from app.ports import Engine
 from app.queries.block_tally import BlockCounts, BlockTally
 from app.queries.tally import (
-    EdgeTally,
     Exact,
     GraphCounts,
+    GraphCountsRequest,
     KeyBatch,
-    KeyTally,
+    KeyCountsRequest,
     Matrix,
     Records,
     StepCounts,
-    StepTally,
+    StepHistogram,
     Tally,
 )
 
@@ -29,18 +29,18 @@ class EngineData:
     engine: Engine
     dataset: Dataset
     asker: str
-    run: LongRun | None = None
+    run: LeasedRun | None = None
     _open: list[Generator[KeyBatch]] = field(default_factory=list)
 
     def exact(self, tally: Tally) -> Exact:
         self._go_on()
         return self.engine.exact(self.dataset, tally, self.asker)
 
-    def steps(self, wanted: StepTally) -> StepCounts:
+    def steps(self, wanted: StepHistogram) -> StepCounts:
         self._go_on()
         return self.engine.steps(self.dataset, wanted)
 
-    def graph(self, wanted: EdgeTally) -> GraphCounts:
+    def graph(self, wanted: GraphCountsRequest) -> GraphCounts:
         self._go_on()
         return self.engine.graph(self.dataset, wanted, self.asker)
 
@@ -51,20 +51,20 @@ class EngineData:
     def records(self, wanted: Records) -> Iterable[Matrix]:
         return self.engine.records(self.dataset, wanted)
 
-    def keys(self, wanted: KeyTally) -> Iterable[KeyBatch]:
+    def keys(self, wanted: KeyCountsRequest) -> Iterable[KeyBatch]:
         self._go_on()
         batches = self.engine.keys(self.dataset, wanted)
         self._open.append(batches)
         return batches
 
-    def reached(self, step: int) -> None:
+    def checkpoint(self, step: int) -> None:
         if self.run is not None:
-            self.run.reached(step)
+            self.run.checkpoint(step)
 
     def _go_on(self) -> None:
         """Each reading is a move of its run, and none begins after the run is to end."""
         if self.run is not None:
-            self.run.reached(self.run.step)
+            self.run.checkpoint(self.run.step)
 
     def __enter__(self) -> "EngineData":
         return self

@@ -14,14 +14,14 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 from app.errors import EngineFailed, StoreUnavailable
-from app.ledger.orders import Charged, Noted, ProgressOrder
+from app.ledger.orders import Charged, LeaseRenewed, ProgressOrder
 from app.ports import Ledger
 
 LOOK_SECONDS = 1.0
 TENTHS = 10
 
 
-class LongRun:
+class LeasedRun:
     """How far a run is. Written by its thread, read by the event loop; implements
     `interfaces.Stop`.
 
@@ -53,7 +53,7 @@ class LongRun:
             await asyncio.wait(waited_for, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         return not self._cancelled.done()
 
-    def reached(self, step: int) -> None:
+    def checkpoint(self, step: int) -> None:
         """Called often by the thread. Raises EngineFailed if the run is to end."""
         now = time.monotonic()
         if self._deadline is None:
@@ -111,7 +111,7 @@ class LongRun:
 
 @asynccontextmanager
 async def kept_alive(
-    run: LongRun, ledger: Ledger, charge: Charged, lease_seconds: float, grid_seconds: float = 0.0
+    run: LeasedRun, ledger: Ledger, charge: Charged, lease_seconds: float, grid_seconds: float = 0.0
 ) -> AsyncIterator[None]:
     """Meanwhile the ledger hears how far the run is; however it ends, so does its thread."""
     keeper = asyncio.create_task(_keep(run, ledger, charge, lease_seconds, grid_seconds))
@@ -123,7 +123,7 @@ async def kept_alive(
 
 
 async def _keep(
-    run: LongRun, ledger: Ledger, charge: Charged, lease_seconds: float, grid_seconds: float
+    run: LeasedRun, ledger: Ledger, charge: Charged, lease_seconds: float, grid_seconds: float
 ) -> None:
     look_seconds = min(LOOK_SECONDS, lease_seconds / 3)
     if run.steps is None:  # most are over before the first look, and nothing is told of them
@@ -142,7 +142,7 @@ async def _keep(
             except StoreUnavailable:
                 pass  # the lease may last until it is back; if not, storing the answer is fenced
             else:
-                assert isinstance(noted, Noted)
+                assert isinstance(noted, LeaseRenewed)
                 if not noted.held:
                     run.end()
                     return

@@ -7,29 +7,29 @@ from dataclasses import dataclass
 from typing_extensions import override
 
 from app.access import Principal
-from app.actions.asking.charge import AskedOnce, Charging, Reply, reply_of
-from app.actions.asking.readiness import Readiness
+from app.actions.asking.charge import ChargedAction, QueryRequest, Reply, reply_from
+from app.actions.asking.readiness import DatasetReadiness
 from app.actions.scheduling.planning_threads import PlanningThreads
 from app.data.card import Dataset
 from app.errors import AppError, SecretUnavailable
-from app.fault_points import reach
+from app.fault_points import crash_point
 from app.ledger.chain import canonical
 from app.ledger.leaving import Leaving
 from app.ledger.orders import Charged, ChargeOrder, RecordOrder, Settled
 from app.ledger.stream_orders import NewStream, stream_of
-from app.mechanisms.release import Noise
+from app.mechanisms.release import RandomSource
 from app.mechanisms.streams.above_threshold import AboveThreshold
 from app.planning.stream_request import StreamPlan, StreamPlanner
-from app.ports import Catalogue, Ledger, Seal
+from app.ports import Catalogue, Ledger, SecretBox
 
 
 @dataclass(slots=True)
-class OpenStream(Charging[StreamPlan]):
+class OpenStream(ChargedAction[StreamPlan]):
     ledger: Ledger
     catalogue: Catalogue
-    readiness: Readiness
-    noise: Noise
-    seal: Seal
+    readiness: DatasetReadiness
+    noise: RandomSource
+    seal: SecretBox
     planner: StreamPlanner
     planning: PlanningThreads
     lease_seconds: float
@@ -44,14 +44,14 @@ class OpenStream(Charging[StreamPlan]):
                 self.seal.check()
             except SecretUnavailable as missing:
                 return missing
-        return await Charging._refusal(self, principal, dataset, plan)
+        return await ChargedAction._refusal(self, principal, dataset, plan)
 
-    async def __call__(self, asked: AskedOnce) -> Reply:
+    async def __call__(self, asked: QueryRequest) -> Reply:
         """No row is read here: what is drawn is drawn from nothing but the plan."""
         begun = await self._begin(asked)
         if isinstance(begun, Settled):
-            return reply_of(begun)
-        reach("F4")
+            return reply_from(begun)
+        crash_point("F4")
         charge = begun.charge
         try:
             stream = self._made(begun.order, begun.plan, charge)
@@ -68,7 +68,7 @@ class OpenStream(Charging[StreamPlan]):
         if isinstance(plan.counter, AboveThreshold):
             drawn = plan.counter.draw_threshold(self.noise)
             secret = self.seal.close(str(drawn), stream_of(charge.charge_id))
-        reach("F7")
+        crash_point("F7")
         return NewStream(
             analyst_id=order.analyst_id,
             charge_id=charge.charge_id,

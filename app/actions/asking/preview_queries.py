@@ -91,13 +91,13 @@ class PreviewQueries:
         return {
             "dataset": dataset.name,
             "kind": question.query.kind,
-            "price": plan.loss.wire(),
+            "price": plan.loss.to_json(),
             "account_price": own[0].price(plan.loss),
             "mechanism": plan.mechanism,
             "alternatives": [
                 {
                     "kind": option.kind,
-                    "price": option.release.loss.wire(),
+                    "price": option.release.loss.to_json(),
                     "account_price": own[0].price(option.release.loss),
                     "mechanism": option.release.describe(),
                     "expected_error": option.release.expected_error(question.confidence),
@@ -113,7 +113,7 @@ class PreviewQueries:
             "reused": reused,
             "fits": reused or (refusal is None and not dataset.closed),
             "refusal": refusal_of(refusal, closed=dataset.closed and not reused),
-            "remaining_after": after.told()["remaining"],
+            "remaining_after": after.balances()["remaining"],
             **wire("largest_epsilon", largest, PICO),
         }
 

@@ -40,7 +40,7 @@ class PreviewStream:
         return {
             "dataset": dataset.name,
             "stream": opening.stream.model_dump(mode="json", by_alias=True, exclude_none=True),
-            "price": plan.loss.wire(),
+            "price": plan.loss.to_json(),
             "account_price": accounts[0].price(plan.loss),
             "mechanism": plan.mechanism,
             "theorem": plan.theorem,

@@ -19,14 +19,14 @@ DATA_CHANGED = (
 
 
 @dataclass(slots=True)
-class Readiness:
+class DatasetReadiness:
     """Used from one event loop."""
 
     engines: Engines
     threads: ThreadPoolExecutor
     _turns: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
 
-    async def why_not(self, dataset: Dataset) -> AppError | None:
+    async def refusal(self, dataset: Dataset) -> AppError | None:
         """Why nothing new may be asked of this dataset now. A version that this server has not
         prepared is prepared here, and a source that may have changed is read: for no question and
         before any charge. Only for callers who have a grant."""
@@ -45,7 +45,7 @@ class Readiness:
 
     async def _prepare(self, engine: Engine, dataset: Dataset) -> None:
         loop = asyncio.get_running_loop()
-        if not engine.lasting:
+        if not engine.has_prepared_files:
             await loop.run_in_executor(self.threads, engine.prepare, dataset)
             return
         # It may take as long as reading all files: whoever else wants it waits here, and not in a

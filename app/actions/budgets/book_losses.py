@@ -13,7 +13,7 @@ from app.accounting.precise import INFINITE
 from app.accounting.units import ATTO
 from app.errors import Invalid
 from app.ledger.account import EVERYBODY
-from app.ports import Budgets, Datasets, People
+from app.ports import Analysts, Budgets, Datasets
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Told:
 class BookLosses:
     budgets: Budgets
     datasets: Datasets
-    people: People
+    people: Analysts
 
     def __call__(
         self,

@@ -3,20 +3,20 @@
 from dataclasses import dataclass
 
 from app.access import GROUP, Principal, Role
-from app.accounting.rules.terms import Wish
+from app.accounting.rules.terms import GrantTerms
 from app.errors import Invalid
 from app.ledger.account import EVERYBODY
 from app.ledger.precondition import Precondition
 from app.ledger.records import Budget
 from app.names import folded
-from app.ports import Budgets, Datasets, People
+from app.ports import Analysts, Budgets, Datasets
 
 
 @dataclass(slots=True)
 class GrantBudget:
     budgets: Budgets
     datasets: Datasets
-    people: People
+    people: Analysts
 
     def __call__(
         self,
@@ -25,7 +25,7 @@ class GrantBudget:
         dataset: str,
         holder: str,
         currency: str,
-        wish: Wish,
+        wish: GrantTerms,
         precondition: Precondition,
         reason: str | None,
     ) -> tuple[Budget, bool]:

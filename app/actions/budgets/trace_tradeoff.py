@@ -13,10 +13,10 @@ from app.accounting.curves.orders import ORDERS
 from app.accounting.precise import INFINITE
 from app.accounting.rules.spending import Spend, largest, undominated
 from app.accounting.tradeoff.curve import (
-    Gaussian,
-    Laplace,
-    LeakyInput,
-    RandomizedResponse,
+    GaussianTradeoff,
+    LaplaceTradeoff,
+    LeakyInputTradeoff,
+    RandomizedResponseTradeoff,
     Single,
     Tradeoff,
     lowest,
@@ -53,7 +53,9 @@ class TraceTradeoff:
             ]
             spent = lowest(curves)
             # Replacing somebody spreads the change over two groups: no attack does so well.
-            spread = account.balance.pairs and isinstance(single, Laplace) and single.steps != 1
+            spread = (
+                account.balance.pairs and isinstance(single, LaplaceTradeoff) and single.steps != 1
+            )
             if spread or not surely:
                 spent = replace(spent, exact=False)
         return spent, promise
@@ -95,9 +97,9 @@ def _of_charge(body: dict[str, Any]) -> Single | None:
         case {"strategy": _} | {"moments": _}:  # many numbers may move at once
             return None
         case {"mechanism": "laplace", "noise": [{"sensitivity": str(moves), "share": "1"}]}:
-            return Laplace(epsilon, steps=int(moves))
+            return LaplaceTradeoff(epsilon, steps=int(moves))
         case {"mechanism": "randomized_response", "outcomes": int(outcomes), "keep": str()}:
-            return RandomizedResponse(epsilon, outcomes)
+            return RandomizedResponseTradeoff(epsilon, outcomes)
         case _:
             return None
 
@@ -105,19 +107,21 @@ def _of_charge(body: dict[str, Any]) -> Single | None:
 def _of_event(event: dict[str, Any]) -> Single | None:
     match event:
         case {"mechanism": "laplace", "epsilon": epsilon, "count": 1}:
-            return Laplace(Fraction(epsilon))
+            return LaplaceTradeoff(Fraction(epsilon))
         case {"mechanism": "gaussian", "noise_multiplier": multiplier, "count": int(count)}:
-            return Gaussian(count / Fraction(multiplier) ** 2)
+            return GaussianTradeoff(count / Fraction(multiplier) ** 2)
         case {"mechanism": "randomized_response", "epsilon": epsilon, "categories": 2, **more}:
             if more["count"] <= REPEATS_MAX:
                 leak = Fraction(more.get("delta", 0))
-                return RandomizedResponse(Fraction(epsilon), repeats=more["count"], delta=leak)
+                return RandomizedResponseTradeoff(
+                    Fraction(epsilon), repeats=more["count"], delta=leak
+                )
             return None
         case {"mechanism": "randomized_response", "categories": int(categories), "count": 1}:
             leak = Fraction(event.get("delta", 0))
-            return RandomizedResponse(Fraction(event["epsilon"]), categories, delta=leak)
+            return RandomizedResponseTradeoff(Fraction(event["epsilon"]), categories, delta=leak)
         case {"mechanism": "leaky_input", "delta": delta, "count": int(count)}:
-            return LeakyInput(1 - (1 - Fraction(delta)) ** count)
+            return LeakyInputTradeoff(1 - (1 - Fraction(delta)) ** count)
         case _:
             return None
 
@@ -127,13 +131,18 @@ def _together(releases: list[Single | None]) -> Single | None:
     answers that move by one step is randomised response, so often repeated."""
     if len(releases) == 1:
         return releases[0]
-    gaussian = [each for each in releases if isinstance(each, Gaussian)]
+    gaussian = [each for each in releases if isinstance(each, GaussianTradeoff)]
     if gaussian and len(gaussian) == len(releases):
-        return Gaussian(sum((each.mu_squared for each in gaussian), Fraction(0)))
+        return GaussianTradeoff(sum((each.mu_squared for each in gaussian), Fraction(0)))
     first = releases[0] if releases else None
     same = all(each == first for each in releases)
-    if isinstance(first, Laplace) and first.steps == 1 and same and len(releases) <= REPEATS_MAX:
-        return RandomizedResponse(first.epsilon, repeats=len(releases))
+    if (
+        isinstance(first, LaplaceTradeoff)
+        and first.steps == 1
+        and same
+        and len(releases) <= REPEATS_MAX
+    ):
+        return RandomizedResponseTradeoff(first.epsilon, repeats=len(releases))
     return None
 
 

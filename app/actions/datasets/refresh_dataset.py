@@ -61,7 +61,7 @@ class RefreshDataset:
             inspection = _inspected(engine, before)
             if inspection.digest != before.version.digest:
                 return inspection
-            if not engine.lasting and not self.datasets.holds(before, inspection):
+            if not engine.has_prepared_files and not self.datasets.holds(before, inspection):
                 raise EngineUnavailable(NOT_COUNTED)
             try:
                 engine.prepare(before)

@@ -24,11 +24,11 @@ WORDS = (
 )  # fmt: skip
 
 
-class Choice(Protocol):
+class ColumnValues(Protocol):
     def below(self, bound: int) -> int: ...
 
 
-def sample_rows(card: Card, count: int, choice: Choice) -> list[dict[str, Any]]:
+def sample_rows(card: Card, count: int, choice: ColumnValues) -> list[dict[str, Any]]:
     """So many rows, each value drawn evenly from what the card allows."""
     rows: list[dict[str, Any]] = []
     person = 0
@@ -54,7 +54,7 @@ def _derived(column: Column, row: dict[str, Any]) -> Any:
     return min(max(value, column.low), column.high)
 
 
-def _value(column: Column, choice: Choice) -> Any:
+def _value(column: Column, choice: ColumnValues) -> Any:
     match column:
         case IntegerColumn():
             return column.low + choice.below(column.high - column.low + 1)

@@ -38,11 +38,13 @@ class ExactFloat(float):
     text: str
 
 
-Told = Callable[[Invalid], Invalid]
-Translate = Callable[[Any], tuple[Any, Told]]  # of JSON that may be written in another way
+ErrorTranslator = Callable[[Invalid], Invalid]
+Translate = Callable[
+    [Any], tuple[Any, ErrorTranslator]
+]  # of JSON that may be written in another way
 
 
-def as_it_is(error: Invalid) -> Invalid:
+def unchanged(error: Invalid) -> Invalid:
     return error
 
 
@@ -55,7 +57,7 @@ class Parsed(Generic[T]):
     text: str
     hash: str
     request_key: str | None
-    told: Told = as_it_is
+    told: ErrorTranslator = unchanged
 
     def at(self, request: Request, text: str | None = None) -> "Parsed[T]":
         """An administrative request is repeated only at its own path; `text` is what was sent,
@@ -78,7 +80,7 @@ def body(
         raw = await read_bytes(request)
         given = raw or b"null" if empty else raw
         key = request_key(request)
-        parsed = await aside(raw, lambda: parse(given, adapter, key, translate))
+        parsed = await parse_off_loop(raw, lambda: parse(given, adapter, key, translate))
         return parsed.at(request)
 
     return read
@@ -112,7 +114,7 @@ def parse(
     raw: bytes, adapter: StrictAdapter[T], key: str | None, translate: Translate | None = None
 ) -> Parsed[T]:
     sent = strict_json(raw)
-    data, told = (sent, as_it_is) if translate is None else translate(sent)
+    data, told = (sent, unchanged) if translate is None else translate(sent)
     try:
         value = adapter.validate_python(data)
     except ValidationError as error:
@@ -125,7 +127,7 @@ def parse(
     return Parsed(value, text, hashlib.sha256(hashed.encode()).hexdigest(), key, told)
 
 
-async def aside(raw: bytes, read: Callable[[], Parsed[T]]) -> Parsed[T]:
+async def parse_off_loop(raw: bytes, read: Callable[[], Parsed[T]]) -> Parsed[T]:
     """Read a body: off the event loop if it is large, or if there may be SQL in it, which takes
     milliseconds, and a second while its parser is loaded. Large bodies are read one at a time, so
     that their memory is that of one."""

@@ -12,7 +12,7 @@ from app.errors import NotAuthenticated
 TOKEN_MAX = 500
 MESSAGE = "Send a valid key: `Authorization: Bearer <key>`."
 
-Given = Annotated[Services, Depends(services)]
+ServicesDep = Annotated[Services, Depends(services)]
 
 
 def token(request: Request) -> str | None:
@@ -23,7 +23,7 @@ def token(request: Request) -> str | None:
     return value
 
 
-def current(request: Request, given: Given) -> Principal:
+def current(request: Request, given: ServicesDep) -> Principal:
     """Who asks, read from the ledger; for routes that run in a thread."""
     shown = token(request)
     principal = None if shown is None else given.people.principal(shown)

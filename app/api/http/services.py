@@ -19,22 +19,22 @@ from app.actions.budgets.verify_ledger import VerifyLedger
 from app.actions.datasets.append_epoch import AppendEpoch
 from app.actions.datasets.refresh_dataset import RefreshDataset
 from app.actions.datasets.register_dataset import RegisterDataset
-from app.actions.datasets.sample_rows import Choice
+from app.actions.datasets.sample_rows import ColumnValues
 from app.actions.datasets.withdraw_dataset import WithdrawDataset
 from app.planning.plan import Planner
 from app.ports import (
+    Analysts,
     Budgets,
     Catalogue,
     Datasets,
     History,
     Ledger,
-    People,
     PublicTables,
     Streams,
 )
 
 
-class Readiness(Protocol):
+class ReadinessCheck(Protocol):
     def check(self) -> None:
         """Raises StoreUnavailable if a charge could not be taken now."""
         ...
@@ -60,14 +60,14 @@ class Services:
     planner: Planner
     ledger: Ledger
     catalogue: Catalogue
-    people: People
+    people: Analysts
     datasets: Datasets
     budgets: Budgets
     history: History
     streams: Streams
-    choice: Choice
+    choice: ColumnValues
     tables: PublicTables
-    readiness: Readiness
+    readiness: ReadinessCheck
 
 
 def services(request: Request) -> Services:

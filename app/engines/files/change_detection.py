@@ -62,7 +62,7 @@ class Found:
         return self.look.still_so()
 
 
-class Unchanged:
+class SourceMonitor:
     """Remembers of each version how its files were when they were last read. Safe to call from many
     threads."""
 
@@ -72,7 +72,7 @@ class Unchanged:
         self._reading: WeakValueDictionary[str, Lock] = WeakValueDictionary()
         self._lock = Lock()
 
-    def at_a_glance(self, dataset: Dataset) -> bool:
+    def unchanged_fast(self, dataset: Dataset) -> bool:
         """Are they as they were when their bytes were right? No if it is not known, or would take
         long to see. Reads no byte."""
         known = self._known.get(dataset.version.id)
@@ -80,7 +80,7 @@ class Unchanged:
             return False
         return known.right and known.still_so()
 
-    def must_be(self, dataset: Dataset) -> Found:
+    def require_unchanged(self, dataset: Dataset) -> Found:
         """Where they are. Raises SourceChanged, and EngineUnavailable or an OSError if they are
         gone."""
         version_id = dataset.version.id

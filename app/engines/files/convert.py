@@ -13,7 +13,7 @@ import duckdb
 
 from app.engines.files.connect import Limits, connect_to_ingest
 from app.engines.files.paths import PATTERN_LETTERS, SourceFiles
-from app.engines.files.read_errors import readable
+from app.engines.files.read_errors import hide_driver_errors
 from app.engines.files.sources import SourceTable, open_table, source_state
 from app.engines.watchdog import WATCHDOG
 from app.errors import EngineUnavailable, Invalid
@@ -27,7 +27,7 @@ def read_schema(source: SourceFiles, limits: Limits) -> SourceTable:
         with connect_to_ingest(":memory:", source.files, limits) as connection:
             return open_table(connection, source)
 
-    return readable(read)
+    return hide_driver_errors(read)
 
 
 class Conversion:
@@ -52,7 +52,7 @@ class Conversion:
         if self._target.exists():
             raise Invalid(f"{self._target.name} is in the data root already: move it away first.")
         try:
-            readable(self._write)
+            hide_driver_errors(self._write)
             if self._stopped:
                 raise EngineUnavailable("The conversion was stopped.")
             shutil.copymode(self._source.place, self._aside)

@@ -19,7 +19,7 @@ from app.data.card import Card, Dataset, EpochInspection, Inspection, Source
 from app.engines.card_check import Figures, figures
 from app.engines.card_fit import check_fit
 from app.engines.epochs import POINTER, check_epoch, is_empty
-from app.engines.files.change_detection import Unchanged
+from app.engines.files.change_detection import SourceMonitor
 from app.engines.files.connect import Limits, connect_to_ingest
 from app.engines.files.fingerprint import contents_of
 from app.engines.files.paths import WANTED, SourceFiles, resolve_source
@@ -31,7 +31,7 @@ from app.engines.files.prepare import (
     version_path,
     write_categories,
 )
-from app.engines.files.read_errors import readable
+from app.engines.files.read_errors import hide_driver_errors
 from app.engines.files.rows import file_rows, file_table
 from app.engines.files.sources import SourceTable, open_table, source_digest, source_state
 from app.engines.files.versions import OpenVersions
@@ -43,7 +43,7 @@ from app.engines.sql_engine import SqlEngine
 from app.engines.watchdog import WATCHDOG
 from app.engines.whole_row_hash import named_rows, whole_rows_of, whole_rows_statement
 from app.errors import EngineUnavailable, Invalid
-from app.queries.tally import EdgeTally, GraphCounts, Matrix, Records
+from app.queries.tally import GraphCounts, GraphCountsRequest, Matrix, Records
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class DuckDBAsking:
 class DuckDBEngine(SqlEngine):
     """Implements `interfaces.Engine`. Safe to call from many threads."""
 
-    lasting = True
+    has_prepared_files = True
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class DuckDBEngine(SqlEngine):
             home.resolve(), memory_limit, threads, prepared_bytes_max=prepared_bytes_max
         )
         self._data_roots = data_roots
-        self._unchanged = Unchanged(data_roots)
+        self._unchanged = SourceMonitor(data_roots)
         self._there: set[str] = set()  # versions seen prepared; looking costs 70 us
         self._timeout_seconds = timeout_seconds
         self._ingest_timeout_seconds = ingest_timeout_seconds
@@ -95,23 +95,25 @@ class DuckDBEngine(SqlEngine):
 
     def inspect(self, source: Source, card: Card) -> Inspection:
         found = resolve_source(source.path, self._data_roots)
-        return readable(lambda: self._inspect(found, card, source.reading), at="/source/path")
+        return hide_driver_errors(
+            lambda: self._inspect(found, card, source.reading), at="/source/path"
+        )
 
     def inspect_epoch(self, dataset: Dataset, path: str) -> EpochInspection:
         try:
             found = resolve_source(path, self._data_roots)
         except Invalid:
             raise Invalid.field(POINTER, WANTED) from None
-        return readable(lambda: self._inspect_epoch(dataset, found), at=POINTER)
+        return hide_driver_errors(lambda: self._inspect_epoch(dataset, found), at=POINTER)
 
     def prepare(self, dataset: Dataset) -> None:
         if not self.ready(dataset):
-            readable(lambda: self._prepare(dataset))
+            hide_driver_errors(lambda: self._prepare(dataset))
 
     def ready(self, dataset: Dataset) -> bool:
-        return dataset.version.id in self._there and self._unchanged.at_a_glance(dataset)
+        return dataset.version.id in self._there and self._unchanged.unchanged_fast(dataset)
 
-    def lost(self, dataset: Dataset) -> bool:
+    def is_missing(self, dataset: Dataset) -> bool:
         if version_path(self._limits.home, dataset).exists():
             return False
         self._there.discard(dataset.version.id)
@@ -130,7 +132,7 @@ class DuckDBEngine(SqlEngine):
 
     def figures(self, dataset: Dataset) -> Figures:
         """Private counts, for the owner alone. Raises SourceChanged."""
-        return readable(lambda: self._figures(dataset))
+        return hide_driver_errors(lambda: self._figures(dataset))
 
     @contextmanager
     @override
@@ -142,7 +144,7 @@ class DuckDBEngine(SqlEngine):
             yield DuckDBAsking(cursor, layout)
 
     @override
-    def _graph(self, asking: DuckDBAsking, wanted: EdgeTally) -> GraphCounts:
+    def _graph(self, asking: DuckDBAsking, wanted: GraphCountsRequest) -> GraphCounts:
         return count_graph(asking.cursor, asking.layout, wanted)
 
     @override
@@ -170,7 +172,7 @@ class DuckDBEngine(SqlEngine):
         return Inspection(digest, contents, str(source.place), _parts(source), celled)
 
     def _figures(self, dataset: Dataset) -> Figures:
-        found, reading = self._unchanged.must_be(dataset).sources, dataset.source.reading
+        found, reading = self._unchanged.require_unchanged(dataset).sources, dataset.source.reading
         files = [file for source in found for file in source.files]
         with (
             connect_to_ingest(":memory:", files, self._limits) as connection,
@@ -189,14 +191,14 @@ class DuckDBEngine(SqlEngine):
             return figures(dataset, [file_table(table) for table in tables], sources, ask)
 
     def _prepare(self, dataset: Dataset) -> None:
-        if self.lost(dataset):
+        if self.is_missing(dataset):
             limits, seconds = self._limits, self._ingest_timeout_seconds
             prepare_version(dataset, self._unchanged, limits, seconds)
-        self._unchanged.must_be(dataset)  # another process may have built it
+        self._unchanged.require_unchanged(dataset)  # another process may have built it
         self._there.add(dataset.version.id)
 
     def _inspect_epoch(self, dataset: Dataset, added: SourceFiles) -> EpochInspection:
-        sources = [*self._unchanged.must_be(dataset).sources, added]
+        sources = [*self._unchanged.require_unchanged(dataset).sources, added]
         state, digest = source_state(added), source_digest(added)
         files = [file for source in sources for file in source.files]
         with (

@@ -16,14 +16,14 @@ import duckdb
 from app.data.card import WITH_FRACTIONS, Card, Dataset
 from app.data.columns import CategoryColumn
 from app.engines.card_fit import check_fit
-from app.engines.files.change_detection import Unchanged
+from app.engines.files.change_detection import SourceMonitor
 from app.engines.files.connect import Limits, connect_to_ingest
 from app.engines.files.rows import category_table, file_rows
 from app.engines.files.size_limit import limited_size
 from app.engines.files.sources import open_table
 from app.engines.sql.cleaning import cleaned_rows
 from app.engines.sql.dialects import DUCKDB, written
-from app.engines.sql.layout import TABLE, persons_are_told_apart
+from app.engines.sql.layout import TABLE, has_person_column
 from app.engines.watchdog import WATCHDOG
 from app.errors import EngineUnavailable, SourceChanged
 
@@ -34,7 +34,7 @@ _PERSONS = ".persons"  # in the name of a version in which persons are told apar
 def version_path(home: Path, dataset: Dataset) -> Path:
     """Where persons are told apart a version bears another name than before they all were: what an
     older server left is not taken for it, but built again."""
-    told = _PERSONS if persons_are_told_apart(dataset.card) else ""
+    told = _PERSONS if has_person_column(dataset.card) else ""
     return _file(home, dataset.version.id, told)
 
 
@@ -84,7 +84,7 @@ def clear_unfinished(home: Path) -> None:
 
 
 def prepare_version(
-    dataset: Dataset, unchanged: Unchanged, limits: Limits, timeout_seconds: float
+    dataset: Dataset, unchanged: SourceMonitor, limits: Limits, timeout_seconds: float
 ) -> None:
     """Build the version, of its source and the epochs after it, unless it is there.
 
@@ -114,12 +114,12 @@ def prepare_version(
 
 def _build(
     dataset: Dataset,
-    unchanged: Unchanged,
+    unchanged: SourceMonitor,
     building: Path,
     limits: Limits,
     timeout_seconds: float,
 ) -> None:
-    found = unchanged.must_be(dataset)
+    found = unchanged.require_unchanged(dataset)
     card = dataset.card
     files = [file for source in found.sources for file in source.files]
     with (

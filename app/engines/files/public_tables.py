@@ -16,7 +16,7 @@ from app.data.card import PrivateFiles
 from app.data.expressions import LOOKUP_MAX
 from app.engines.files.connect import Limits, connect_to_ingest
 from app.engines.files.paths import SourceFiles, resolve_source
-from app.engines.files.read_errors import readable
+from app.engines.files.read_errors import hide_driver_errors
 from app.engines.files.sources import digest_and_states, open_table, source_state
 from app.engines.watchdog import WATCHDOG
 from app.errors import EngineUnavailable, Invalid
@@ -53,7 +53,7 @@ class FileTableReader:
         if self._is_where_rows_are(found.place):
             raise Invalid.field(f"{at}/path", PRIVATE)
         (self.limits.home / "tmp").mkdir(mode=0o700, parents=True, exist_ok=True)
-        lines = readable(lambda: self._read(found, key, value, at), at=f"{at}/path")
+        lines = hide_driver_errors(lambda: self._read(found, key, value, at), at=f"{at}/path")
         if len(lines) > LOOKUP_MAX:
             raise Invalid.field(f"{at}/path", f"a file of at most {LOOKUP_MAX} lines")
         if digest_and_states(found)[0] in self.private.digests:  # moved, copied, or of old rows

@@ -22,7 +22,7 @@ WELL_FORMED = (
 )
 
 
-def readable(work: Callable[[], T], *, at: str | None = None) -> T:
+def hide_driver_errors(work: Callable[[], T], *, at: str | None = None) -> T:
     """What the work returns. Raises Invalid or EngineUnavailable: for files that are not what they
     should be Invalid where `at` says which field of a request named them, so that whoever sent it
     can mend them; and EngineUnavailable for all that lies with us, or where nobody is asking.

@@ -16,7 +16,7 @@ POINTER = "/source/connection"
 
 
 @dataclass(frozen=True, slots=True)
-class Connection:
+class DataConnection:
     """An engine, and where its data are. `roots` are the folders in which Spark may read files."""
 
     engine: str
@@ -24,7 +24,7 @@ class Connection:
     roots: tuple[str, ...] = ()
 
 
-Connections = Mapping[str, Connection]
+Connections = Mapping[str, DataConnection]
 
 
 class Unusable(Exception):
@@ -46,7 +46,7 @@ def read_connections(path: Path | None) -> Connections:
     )
 
 
-def _connection(said: dict[str, object]) -> Connection:
+def _connection(said: dict[str, object]) -> DataConnection:
     roots = said.get("roots", [])
     url = said["url"]
     known = {"engine", "url", "roots"}
@@ -56,10 +56,10 @@ def _connection(said: dict[str, object]) -> Connection:
         isinstance(root, str) and root for root in roots
     ):
         raise ValueError
-    return Connection(str(said["engine"]), url, tuple(roots))
+    return DataConnection(str(said["engine"]), url, tuple(roots))
 
 
-def find_connection(connections: Connections, name: str | None, engine: str) -> Connection:
+def find_connection(connections: Connections, name: str | None, engine: str) -> DataConnection:
     """Unknown, and one of another engine, look alike."""
     found = connections.get(name or "")
     if found is None or found.engine != engine:

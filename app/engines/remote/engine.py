@@ -27,11 +27,11 @@ from app.engines.remote.table_rows import table_rows
 from app.engines.sql.cleaning import cleaned_rows
 from app.engines.sql.dialects import Dialect, Statement, written
 from app.engines.sql.layout import TABLE, Layout
-from app.engines.sql_engine import Asking, SqlEngine
+from app.engines.sql_engine import EngineSession, SqlEngine
 from app.engines.table import Table
 from app.engines.whole_row_hash import named_rows, whole_rows_of, whole_rows_statement
 from app.errors import EngineUnavailable, Invalid, SourceChanged
-from app.queries.tally import EdgeTally, GraphCounts, Matrix, Records
+from app.queries.tally import GraphCounts, GraphCountsRequest, Matrix, Records
 
 T = TypeVar("T")
 LAYOUTS_MAX = 64
@@ -73,7 +73,7 @@ class Session(Protocol):
         ...
 
 
-class RemoteAsking:
+class RemoteEngineSession:
     def __init__(self, session: Session, layout: Layout) -> None:
         self._session = session
         self.layout = layout
@@ -92,7 +92,7 @@ class RemoteEngine(SqlEngine):
     """Implements `interfaces.Engine` but for the sessions, which each database has of its own."""
 
     dialect: Dialect
-    lasting = False
+    has_prepared_files = False
 
     def __init__(self, memo_size: int) -> None:
         super().__init__(memo_size)
@@ -193,7 +193,7 @@ class RemoteEngine(SqlEngine):
         """Nothing is prepared: `prepare` looks every time."""
         return False
 
-    def lost(self, dataset: Dataset) -> bool:
+    def is_missing(self, dataset: Dataset) -> bool:
         """Nothing that was prepared can be; whoever asks looks again at the tables."""
         return False
 
@@ -202,11 +202,11 @@ class RemoteEngine(SqlEngine):
             pass
 
     @override
-    def _asking(self, dataset: Dataset) -> AbstractContextManager[Asking]:
+    def _asking(self, dataset: Dataset) -> AbstractContextManager[EngineSession]:
         return _Asking(self, dataset)
 
     @override
-    def _graph(self, asking: RemoteAsking, wanted: EdgeTally) -> GraphCounts:
+    def _graph(self, asking: RemoteEngineSession, wanted: GraphCountsRequest) -> GraphCounts:
         ((size,),) = asking.rows(edge_count(asking.layout, wanted))
         must_be_held(size)
         edges = asking.batches(all_edges(asking.layout, wanted), BATCH)
@@ -241,7 +241,7 @@ class RemoteEngine(SqlEngine):
         return layout
 
 
-class _Asking(AbstractContextManager[RemoteAsking]):
+class _Asking(AbstractContextManager[RemoteEngineSession]):
     """A session on tables that are as they were registered."""
 
     def __init__(self, engine: RemoteEngine, dataset: Dataset) -> None:
@@ -250,7 +250,7 @@ class _Asking(AbstractContextManager[RemoteAsking]):
         self._open: AbstractContextManager[Session] | None = None
 
     @override
-    def __enter__(self) -> RemoteAsking:
+    def __enter__(self) -> RemoteEngineSession:
         engine, dataset = self._engine, self._dataset
         try:
             opened = engine._session(dataset.source)
@@ -258,7 +258,7 @@ class _Asking(AbstractContextManager[RemoteAsking]):
         except Invalid:
             raise EngineUnavailable(UNREACHABLE) from None
         try:
-            return RemoteAsking(session, self._known(session))
+            return RemoteEngineSession(session, self._known(session))
         except BaseException as error:
             opened.__exit__(type(error), error, None)
             if isinstance(error, EngineUnavailable) or not isinstance(error, Exception):

@@ -23,7 +23,12 @@ from sqlalchemy.sql.elements import quoted_name
 from typing_extensions import override
 
 from app.data.card import Source
-from app.engines.remote.connections import Connection, Connections, Interruption, find_connection
+from app.engines.remote.connections import (
+    Connections,
+    DataConnection,
+    Interruption,
+    find_connection,
+)
 from app.engines.remote.engine import UNREACHABLE, RemoteEngine
 from app.engines.sql.dialects import SPARK, Statement
 from app.engines.table import Table
@@ -172,14 +177,14 @@ class SparkEngine(RemoteEngine):
             if not sound:
                 self._forget(connection, session)
 
-    def _connected(self, connection: Connection) -> Any:
+    def _connected(self, connection: DataConnection) -> Any:
         with self._sessions_lock:
             found = self._sessions.get(connection.url)
             if found is None:
                 found = self._sessions[connection.url] = _opened(connection.url)
             return found
 
-    def _forget(self, connection: Connection, session: Any) -> None:
+    def _forget(self, connection: DataConnection, session: Any) -> None:
         """After a failure the next question opens a session of its own: this one may be lost."""
         with self._sessions_lock:
             if self._sessions.get(connection.url) is session:

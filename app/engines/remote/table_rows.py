@@ -33,7 +33,7 @@ from app.data.columns import (
     NumberColumn,
     TextColumn,
 )
-from app.engines.content_hash import Trimmed
+from app.engines.content_hash import TrimmedText
 from app.engines.files.rows import truth
 from app.engines.sql.cleaning import RawRows
 from app.engines.sql.dialects import ByBytes, Dialect, IsNaN, constant, quoted
@@ -112,7 +112,7 @@ def _value(each: Column, table: Table, i: int, reading: int) -> ColumnElement[An
         case BooleanColumn():
             if stored == "BOOLEAN":
                 return cast(raw, Boolean())
-            return truth(Trimmed(raw) if stored == "VARCHAR" else raw, reading)
+            return truth(TrimmedText(raw) if stored == "VARCHAR" else raw, reading)
         case DateColumn():
             return cast(raw, Date())
         case TextColumn():

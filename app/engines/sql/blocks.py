@@ -30,14 +30,14 @@ from sqlalchemy import (
 from app.engines.sql.conditions import condition_sql, stored_column
 from app.engines.sql.dialects import (
     ExactSum,
-    LotNumber,
+    HashBitsLow,
     Statement,
     Wide,
     WideQuotient,
     constant,
     quoted,
 )
-from app.engines.sql.layout import LOT, Layout
+from app.engines.sql.layout import BLOCK_HASH, Layout
 from app.engines.sql.tally_statement import factor_sql
 from app.queries.block_tally import (
     Added,
@@ -50,7 +50,7 @@ from app.queries.block_tally import (
     Steps,
     Trimmed,
 )
-from app.queries.tally import CodeOf
+from app.queries.tally import CategoryIndex
 
 
 def render_blocks(layout: Layout, wanted: BlockTally, seed: str) -> Statement:
@@ -74,18 +74,18 @@ def _placed(layout: Layout, wanted: BlockTally, seed: str) -> Subquery:
     made = [_reading(each, layout) for each in wanted.readings] or [constant(0)]
     names = [f"r{i}" for i in range(len(made))]
     read = [each.label(name) for name, each in zip(names, made, strict=True)]
-    lot: list[ColumnElement[Any]] = [column(LOT)] if wanted.persons else []
+    lot: list[ColumnElement[Any]] = [column(BLOCK_HASH)] if wanted.persons else []
     chosen = select(*read, *lot).select_from(layout.rows)
     if wanted.where is not None:
         chosen = chosen.where(condition_sql(wanted.where, layout))
     readings: list[ColumnElement[Any]] = [column(name, BigInteger()) for name in names]
-    decides: ColumnElement[Any] = column(LOT, BigInteger())
+    decides: ColumnElement[Any] = column(BLOCK_HASH, BigInteger())
     rows = chosen.subquery("chosen")
     present = and_(true(), *(column(name).is_not(None) for name in names))
     if not wanted.persons:
         k = func.row_number().over(partition_by=readings, order_by=readings).label("k")
         rows = select(*readings, k).select_from(rows).where(present).subquery("numbered")
-        decides = LotNumber(_keyed([*readings, column("k")], seed))
+        decides = HashBitsLow(_keyed([*readings, column("k")], seed))
     block = cast(decides % constant(wanted.blocks), BigInteger()).label("block")
     return select(*readings, block).select_from(rows).where(present).subquery("placed")
 
@@ -104,7 +104,7 @@ def _reading(reading: Reading, layout: Layout) -> ColumnElement[Any]:
         case Meets():
             met = condition_sql(reading.condition, layout)
             return cast(case((met, constant(1)), else_=constant(0)), BigInteger())
-        case CodeOf():
+        case CategoryIndex():
             return cast(cast(stored_column(layout, reading.column), Integer()), BigInteger())
         case _:
             return cast(factor_sql(reading, layout), BigInteger())

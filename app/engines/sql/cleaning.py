@@ -48,16 +48,16 @@ from app.engines.sql.derived import derived_value
 from app.engines.sql.dialects import (
     ByBytes,
     Dialect,
+    HashBitsHigh,
+    HashBitsLow,
     IsNaN,
-    LotNumber,
-    OtherLotNumber,
     constant,
     day,
     exact_double,
     quoted,
     scaled,
 )
-from app.engines.sql.layout import EPOCH, LOT, PERSON, PLACE, Layout, persons_are_told_apart
+from app.engines.sql.layout import BLOCK_HASH, EPOCH, PERSON, PLACE, Layout, has_person_column
 
 NUMBER = "number"
 DRAWN = "drawn"
@@ -119,8 +119,8 @@ def cleaned_rows(card: Card, sources: Sequence[RawRows], seed: str) -> Select[*t
     if isinstance(card.person, RowPerson):
         return rows if isinstance(rows, Select) else select(*names).select_from(rows.subquery("e"))
     kept = _bounded(card, rows.subquery("fitted"), stored, seed, sources[0].dialect)
-    if persons_are_told_apart(card):
-        names += [column(LOT), column(PERSON), column(PLACE)]
+    if has_person_column(card):
+        names += [column(BLOCK_HASH), column(PERSON), column(PLACE)]
     result = select(*names).select_from(kept).where(column(PLACE) <= card.person.rows_max)
     return result.where(column(CELL) == column(OWN_CELL)) if _one_cell(card) else result
 
@@ -235,7 +235,7 @@ def _bounded(
         sorted_by.insert(0, column(EPOCH))
     names: list[Element] = [column(name) for name in stored]
     person: Element = column(PERSON)
-    known = select(*names, person, LotNumber(hashed).label(DRAWN))
+    known = select(*names, person, HashBitsLow(hashed).label(DRAWN))
     known = known.select_from(rows).where(person.is_not(None))
 
     def of_first(name: str) -> Element:
@@ -243,13 +243,13 @@ def _bounded(
 
     place = func.row_number().over(partition_by=person, order_by=sorted_by).label(PLACE)
     placed = select(*names, place)
-    if persons_are_told_apart(card):
-        known = known.add_columns(OtherLotNumber(hashed).label(LOT))
+    if has_person_column(card):
+        known = known.add_columns(HashBitsHigh(hashed).label(BLOCK_HASH))
         who = person
         if dialect.name == "duckdb":
             known = known.add_columns(func.row_number().over().label(NUMBER))
             who = of_first(NUMBER)
-        placed = placed.add_columns(who.label(PERSON), of_first(LOT).label(LOT))
+        placed = placed.add_columns(who.label(PERSON), of_first(BLOCK_HASH).label(BLOCK_HASH))
     if _one_cell(card):
         known = known.add_columns(cell_number(card).label(CELL))
         placed = placed.add_columns(column(CELL), of_first(CELL).label(OWN_CELL))

@@ -277,7 +277,7 @@ def _hash_number_spark(element: HashNumber, compiler: SQLCompiler, **options: An
     )
 
 
-class LotNumber(_Element):
+class HashBitsLow(_Element):
     """A whole number below 2^60 that a text decides, for drawing lots: the first fifteen digits of
     its MD5, read from the last to the first, because DuckDB has an MD5 as a number whose first byte
     is the smallest."""
@@ -286,22 +286,22 @@ class LotNumber(_Element):
     type = BigInteger()
 
 
-class OtherLotNumber(_Element):
+class HashBitsHigh(_Element):
     """The same of the second half of the MD5, which DuckDB works out once for both."""
 
     name = "other_lot_number"
     type = BigInteger()
 
 
-@compiles(LotNumber)
-def _lot_number(element: LotNumber, compiler: SQLCompiler, **options: Any) -> str:
+@compiles(HashBitsLow)
+def _lot_number(element: HashBitsLow, compiler: SQLCompiler, **options: Any) -> str:
     return _digits_swapped(
         "md5_number({}) & {}".format(*_parts(element, compiler, options), 2**64 - 1)
     )
 
 
-@compiles(OtherLotNumber)
-def _other_lot_number(element: OtherLotNumber, compiler: SQLCompiler, **options: Any) -> str:
+@compiles(HashBitsHigh)
+def _other_lot_number(element: HashBitsHigh, compiler: SQLCompiler, **options: Any) -> str:
     (text,) = _parts(element, compiler, options)
     return _digits_swapped(f"md5_number({text}) >> 64")
 
@@ -314,14 +314,14 @@ def _digits_swapped(half: str) -> str:
     return f"CAST(({odd}) | ({even}) AS BIGINT)"
 
 
-@compiles(LotNumber, "postgresql")
-def _lot_number_postgresql(element: LotNumber, compiler: SQLCompiler, **options: Any) -> str:
+@compiles(HashBitsLow, "postgresql")
+def _lot_number_postgresql(element: HashBitsLow, compiler: SQLCompiler, **options: Any) -> str:
     return _postgresql_lot(1, *_parts(element, compiler, options))
 
 
-@compiles(OtherLotNumber, "postgresql")
+@compiles(HashBitsHigh, "postgresql")
 def _other_lot_number_postgresql(
-    element: OtherLotNumber, compiler: SQLCompiler, **options: Any
+    element: HashBitsHigh, compiler: SQLCompiler, **options: Any
 ) -> str:
     return _postgresql_lot(17, *_parts(element, compiler, options))
 
@@ -330,13 +330,13 @@ def _postgresql_lot(digit: int, text: str) -> str:
     return f"CAST(CAST('x' || reverse(substr(md5({text}), {digit}, 15)) AS BIT(60)) AS BIGINT)"
 
 
-@compiles(LotNumber, "spark")
-def _lot_number_spark(element: LotNumber, compiler: SQLCompiler, **options: Any) -> str:
+@compiles(HashBitsLow, "spark")
+def _lot_number_spark(element: HashBitsLow, compiler: SQLCompiler, **options: Any) -> str:
     return _spark_lot(1, *_parts(element, compiler, options))
 
 
-@compiles(OtherLotNumber, "spark")
-def _other_lot_number_spark(element: OtherLotNumber, compiler: SQLCompiler, **options: Any) -> str:
+@compiles(HashBitsHigh, "spark")
+def _other_lot_number_spark(element: HashBitsHigh, compiler: SQLCompiler, **options: Any) -> str:
     return _spark_lot(17, *_parts(element, compiler, options))
 
 

@@ -12,12 +12,12 @@ from app.engines.sql.conditions import condition_sql, stored_column
 from app.engines.sql.dialects import constant
 from app.engines.sql.layout import PERSON, Layout
 from app.engines.sql.tally_statement import Rendered, compiled, grouped_rows
-from app.queries.tally import KeyBatch, KeyTally
+from app.queries.tally import KeyBatch, KeyCountsRequest
 
 BATCH = 20_000
 
 
-def render_keys(layout: Layout, wanted: KeyTally) -> Rendered:
+def render_keys(layout: Layout, wanted: KeyCountsRequest) -> Rendered:
     """Numbers of the public groups, the text, and how many."""
     tally = wanted.tally
     rows, codes, conditions, places = grouped_rows(layout, tally, layout.rows)

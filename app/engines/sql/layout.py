@@ -26,11 +26,11 @@ from app.engines.sql.dialects import DUCKDB, Dialect, Statement, written
 TABLE = "rows"
 PERSON = "person"
 PLACE = "own_place"  # lists that rows are joined with have places too
-LOT = "lot"
+BLOCK_HASH = "lot"
 EPOCH = "epoch"
 
 
-def persons_are_told_apart(card: Card) -> bool:
+def has_person_column(card: Card) -> bool:
     """May a person have several rows? Otherwise each row is one, and rows are what is counted."""
     return card.person.rows_max > 1
 

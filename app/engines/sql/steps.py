@@ -11,10 +11,10 @@ from sqlalchemy import BigInteger, and_, bindparam, cast, column, func, or_, sel
 from app.engines.sql.conditions import condition_sql
 from app.engines.sql.dialects import Shifted, Statement, constant
 from app.engines.sql.layout import Layout
-from app.queries.tally import StepTally
+from app.queries.tally import StepHistogram
 
 
-def render_steps(layout: Layout, wanted: StepTally) -> Statement:
+def render_steps(layout: Layout, wanted: StepHistogram) -> Statement:
     steps = column(layout.steps(wanted.column), BigInteger())
     (first, _), (_, last) = wanted.ranges[0], wanted.ranges[-1]
     inside = [steps >= _whole(first), steps <= _whole(last)]  # by which whole blocks are skipped

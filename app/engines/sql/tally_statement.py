@@ -32,26 +32,26 @@ from app.caches import owned_cache
 from app.engines.sql.bins import binned
 from app.engines.sql.conditions import condition_sql, opened, stored_column
 from app.engines.sql.dialects import ExactSum, Quotient, Statement, constant
-from app.engines.sql.layout import Layout, persons_are_told_apart
+from app.engines.sql.layout import Layout, has_person_column
 from app.engines.sql.persons import clamped, of_persons
 from app.queries.tally import (
     Aggregate,
     ByEdges,
     ByValues,
     Compare,
+    CountPresent,
+    CountRows,
+    CountWhere,
+    EqualsValue,
     Factor,
     Grouping,
-    Marked,
-    Meeting,
     OfPersons,
     Persons,
     PersonTotal,
     Product,
-    Rows,
     Split,
+    SumSteps,
     Tally,
-    Total,
-    Values,
 )
 
 KEPT_SIZE_MAX = 1000
@@ -119,7 +119,7 @@ def _render(layout: Layout, tally: Tally) -> Rendered:
     if tally.where is not None:
         conditions.append(condition_sql(tally.where, layout))
     counted = any(isinstance(each, OfPersons) for each in tally.aggregates)
-    if counted and persons_are_told_apart(layout.card):
+    if counted and has_person_column(layout.card):
         statement = of_persons(layout, tally, rows, codes, conditions)
         return compiled(layout, statement, tally, places)
     statement = select(*codes, *(_aggregate(each, layout, factors) for each in tally.aggregates))
@@ -226,18 +226,18 @@ def _with_factors(factors: Factors, layout: Layout) -> FromClause:
 
 def _aggregate(aggregate: Aggregate, layout: Layout, factors: Factors) -> ColumnElement[Any]:
     match aggregate:
-        case Rows():
+        case CountRows():
             return func.count()
-        case Values():
+        case CountPresent():
             return func.count(stored_column(layout, aggregate.column))
-        case Total():
+        case SumSteps():
             return ExactSum(column(layout.steps(aggregate.column)))
         case Persons():  # each row is one
             named = aggregate.column
             return func.count() if named is None else func.count(stored_column(layout, named))
         case PersonTotal():
             return ExactSum(clamped(column(layout.steps(aggregate.column)), aggregate))
-        case Meeting():
+        case CountWhere():
             return func.count().filter(condition_sql(aggregate.condition, layout))
         case Product():
             # The planner keeps products far within BIGINT.
@@ -247,7 +247,7 @@ def _aggregate(aggregate: Aggregate, layout: Layout, factors: Factors) -> Column
 
 def factor_sql(factor: Factor, layout: Layout) -> ColumnElement[Any]:
     """Steps are never below their low bound, so that the division is of no negative number."""
-    if isinstance(factor, Marked):
+    if isinstance(factor, EqualsValue):
         marked = condition_sql(Compare(factor.column, "==", factor.value), layout)
         return cast(case((marked, _whole(1)), else_=_whole(0)), BigInteger())
     steps = column(layout.steps(factor.column), BigInteger())

@@ -1,20 +1,24 @@
-"""Noisy gradient descent: weights of a regression, learned in steps that each see noisy sums only.
+"""Noisy gradient descent: regression weights learned in steps that see only noisy sums.
 
-In every step the gradients of all rows, or of a Poisson sample of them, are clipped and added up in
-whole numbers (`clipping.py`), discrete Gaussian noise goes on the sum, and the weights
-move against it (Abadi et al. 2016; Bassily, Smith and Thakurta 2014). What a step does with the
-noisy sum is post-processing: it is divided by a public number, never by how many rows there really
-were; steps look ahead (Nesterov 1983) with a momentum that rises to MOMENTUM; the weights that are
-told are the average over the second half of the steps, which evens out noise.
+In every step the gradients of all rows, or of a Poisson sample of them, are clipped and added as
+integers (`clipping.py`). Discrete Gaussian noise goes on the sum, and the weights move against it
+(Abadi et al. 2016; Bassily, Smith and Thakurta 2014). The rest of a step is post-processing of the
+noisy sum:
 
-Sampling: each row is in a step's sample by a coin of its own, 32 bits of the system's generator
-below `threshold`; the rate is threshold / 2^32, rounded up from what was asked, and it is priced.
-The number of rows is public under replace_one, if there is no filter, or told by the analyst as
-`expected_rows`; otherwise it is released with noise (`noise_schedule.py`), and counted as at least
-so many that the noise of a step is no larger than the clipping norm.
+- it is divided by a public number, never by the true number of rows;
+- steps look ahead (Nesterov 1983) with a momentum that rises to MOMENTUM;
+- the released weights are the average over the second half of the steps, which reduces noise.
 
-Defaults are public: the clipping norm is the longest gradient of a logistic regression, so that
-none is clipped, and the learning rate one over the largest curvature there can be.
+Sampling: each row joins a step's sample by its own coin, 32 bits of the system's generator below
+`threshold`. The rate is threshold / 2^32, rounded up from the requested rate, and the rounded rate
+is priced.
+
+The number of rows is public under replace_one without a filter, or if the analyst sends
+`expected_rows`. Otherwise it is released with noise (`noise_schedule.py`). The divisor is at least
+large enough that the noise of a step is no larger than the clipping norm.
+
+Defaults are public. The clipping norm is the longest possible gradient of a logistic regression, so
+none is clipped. The learning rate is one over the largest possible curvature.
 """
 
 import math
@@ -30,12 +34,12 @@ from app.accounting.loss import Loss
 from app.data.card import Card
 from app.errors import Invalid
 from app.mechanisms.learning.clipping import NORM, clipped_sum
-from app.mechanisms.learning.noise_schedule import Moves, Price, full_batch, sampled
-from app.mechanisms.privacy_target import Asked
-from app.mechanisms.release import Data, Noise
+from app.mechanisms.learning.noise_schedule import Moves, NoiseSchedule, full_batch, sampled
+from app.mechanisms.privacy_target import PrivacyTarget
+from app.mechanisms.release import DataReader, RandomSource
 from app.mechanisms.work import Work
 from app.queries import Query
-from app.queries.shapes.learning import GradientShape, Weights
+from app.queries.shapes.learning import LearningShape, Weights
 from app.queries.tally import Exact, Matrix, Records, Tally
 
 KIND = "noisy_gradient_descent"
@@ -50,35 +54,38 @@ THEOREM_SAMPLED = (
 STEPS = 100
 STEPS_MAX = 10_000
 MOMENTUM = 0.95
-WORK_MAX = 100_000_000_000  # steps times rows times terms, where the rows are public
+# limit on steps times rows times terms, where the number of rows is public
+WORK_MAX = 100_000_000_000
 COINS = 1 << 32
 Reading = tuple[Exact | None, Iterable[Matrix], Callable[[int], None]]
 
 
-def prepare(shape: GradientShape, asked: Asked) -> "GradientRelease":
+def prepare(shape: LearningShape, target: PrivacyTarget) -> "GradientRelease":
     if shape.ridged:
-        raise Invalid.field("/query/ridge", "0: gradient descent has none")
-    wished = asked.descent
-    steps = wished.steps or STEPS
-    rows = wished.expected_rows or shape.rows
+        raise Invalid.field("/query/ridge", "must be 0: gradient descent has no ridge")
+    parameters = target.descent
+    steps = parameters.steps or STEPS
+    rows = parameters.expected_rows or shape.rows
     if shape.rows is not None and steps * shape.rows * len(shape.inputs) > WORK_MAX:
-        rule = f"steps times rows times terms is at most {WORK_MAX}"
+        rule = f"too large: steps times rows times terms must be at most {WORK_MAX}"
         raise Invalid.field("/mechanism/steps", rule)
-    threshold = math.ceil(Fraction(wished.sampling_rate or 1) * COINS)
+    threshold = math.ceil(Fraction(parameters.sampling_rate or 1) * COINS)
     moves = Moves(steps, shape.moves, shape.rows_max if rows is None else None, shape.replaced)
     if threshold == COINS:
-        price, theorem = full_batch(moves, asked), THEOREM
+        price, theorem = full_batch(moves, target), THEOREM
     elif shape.rows_max > 1:
-        raise Invalid.field("/mechanism/sampling_rate", "only where each row is a person")
+        raise Invalid.field(
+            "/mechanism/sampling_rate", "allowed only where each person has one row"
+        )
     else:
-        price, theorem = sampled(moves, Fraction(threshold, COINS), asked), THEOREM_SAMPLED
+        price, theorem = sampled(moves, Fraction(threshold, COINS), target), THEOREM_SAMPLED
     curvature = shape.longest**2 / (4.0 if shape.model == "logistic" else 1.0)
     return GradientRelease(
         shape=shape,
         price=price,
         steps=steps,
-        clipping_norm=wished.clipping_norm or shape.longest,
-        learning_rate=wished.learning_rate or 1.0 / curvature,
+        clipping_norm=parameters.clipping_norm or shape.longest,
+        learning_rate=parameters.learning_rate or 1.0 / curvature,
         threshold=threshold,
         rows=rows,
         theorem=theorem,
@@ -87,15 +94,15 @@ def prepare(shape: GradientShape, asked: Asked) -> "GradientRelease":
 
 @dataclass(frozen=True, slots=True)
 class GradientRelease:
-    """A descent that is ready to be charged and run. It is answered by `learn`, over rows."""
+    """A prepared descent. `learn` answers it from the rows."""
 
-    shape: GradientShape
-    price: Price
+    shape: LearningShape
+    price: NoiseSchedule
     steps: int
     clipping_norm: float
     learning_rate: float
-    threshold: int  # of a row's coin
-    rows: int | None  # the public number to divide by; None where it is released
+    threshold: int  # a row joins a sample if its 32-bit coin is below this
+    rows: int | None  # public divisor; None where the number of rows is released with noise
     theorem: str
 
     @property
@@ -107,7 +114,7 @@ class GradientRelease:
         return self.shape.records
 
     @property
-    def quick(self) -> bool:
+    def is_instant(self) -> bool:
         return False
 
     @property
@@ -125,8 +132,8 @@ class GradientRelease:
         return self.price.loss
 
     @property
-    def spread(self) -> tuple[float, ...]:
-        """Unknown: how far the weights are off depends on the data."""
+    def standard_deviations(self) -> tuple[float, ...]:
+        """Infinite: the error of the weights depends on the data."""
         return (math.inf,)
 
     @property
@@ -144,12 +151,12 @@ class GradientRelease:
     def warm(self, confidence: float) -> None:
         return None
 
-    def read(self, data: Data) -> Reading:
+    def read(self, data: DataReader) -> Reading:
         exact = data.exact(self.tally) if self.rows is None else None
-        return exact, data.records(self.records), data.reached
+        return exact, data.records(self.records), data.checkpoint
 
     def answer(
-        self, exact: Reading, noise: Noise, *, query: Query, card: Card, confidence: float
+        self, exact: Reading, noise: RandomSource, *, query: Query, card: Card, confidence: float
     ) -> dict[str, Any]:
         counted, rows, reached = exact
         return self.learn(counted, rows, noise, reached)
@@ -158,12 +165,14 @@ class GradientRelease:
         self,
         exact: Exact | None,
         rows: Iterable[Matrix],
-        noise: Noise,
+        noise: RandomSource,
         reached: Callable[[int], None],
     ) -> dict[str, Any]:
-        """`exact` is the tally, needed only if the number of rows is to be released. `rows` is gone
-        through once for each step; `reached` hears of each batch in which step it is, and may
-        raise to end the run."""
+        """Run the descent and return the averaged weights.
+
+        `exact` is the tally, needed only if the number of rows is released. `rows` is iterated once
+        per step. `reached` receives the step number with every batch and may raise to end the run.
+        """
         count = self._count(exact, noise)
         step_size = self.learning_rate * self.clipping_norm / (NORM * self.sampling_rate * count)
         weights = before = np.zeros(len(self.shape.inputs))
@@ -179,36 +188,41 @@ class GradientRelease:
         return {"value": self._told(average, count), "interval": None}
 
     def noisy_sum(
-        self, weights: Weights, rows: Iterable[Matrix], noise: Noise, reached: Callable[[], None]
+        self,
+        weights: Weights,
+        rows: Iterable[Matrix],
+        noise: RandomSource,
+        reached: Callable[[], None],
     ) -> Weights:
-        """One step's release, in steps of the grid."""
+        """Noisy gradient sum of one step, in steps of the clipping grid."""
         total = [0] * len(self.shape.inputs)
         reached()
         for batch in self._one_at_least(rows):
             taken = batch if self.threshold == COINS else batch[self._coins(len(batch), noise)]
-            found = clipped_sum(self.shape, weights, taken, self.clipping_norm)
-            total = [have + new for have, new in zip(total, found, strict=True)]
+            batch_sum = clipped_sum(self.shape, weights, taken, self.clipping_norm)
+            total = [have + new for have, new in zip(total, batch_sum, strict=True)]
             reached()
         drawn = noise.discrete_gaussian(self.price.scale, len(total))
         return np.array([float(have + z) for have, z in zip(total, drawn, strict=True)])
 
     def _one_at_least(self, rows: Iterable[Matrix]) -> Iterator[Matrix]:
-        """The batches, or an empty one: a step over no rows takes as long as one over a few."""
+        """Yield the batches, or one empty batch. A step over no rows takes as long as over a
+        few."""
         batch = None
         for batch in rows:
             yield batch
         if batch is None:
             yield np.empty((0, len(self.records.columns)), dtype=np.int64)
 
-    def _coins(self, rows: int, noise: Noise) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    def _coins(self, rows: int, noise: RandomSource) -> np.ndarray[Any, np.dtype[np.bool_]]:
         words = np.asarray(noise.words((rows + 1) // 2), dtype=np.uint64)
         return words.view(np.uint32)[:rows] < self.threshold
 
-    def _count(self, exact: Exact | None, noise: Noise) -> int:
+    def _count(self, exact: Exact | None, noise: RandomSource) -> int:
         if self.rows is not None:
             return self.rows
         if exact is None or self.price.count_scale is None:
-            raise ValueError("the number of rows is needed")
+            raise ValueError("the tally is needed: the number of rows is released with noise")
         (drawn,) = noise.discrete_gaussian(self.price.count_scale, 1)
         return max(exact[0][0] + drawn, math.ceil(self.noise_multiplier / self.sampling_rate))
 
@@ -242,8 +256,8 @@ class GradientRelease:
         assert self.rows is not None
         return self.noise_multiplier * self.clipping_norm / (self.sampling_rate * self.rows)
 
-    def record(self) -> dict[str, Any]:
-        """For the ledger: from these any accountant can recompute the price."""
+    def ledger_entry(self) -> dict[str, Any]:
+        """Ledger description: any accountant can recompute the price from it."""
         return {
             "mechanism": KIND,
             "steps": self.steps,

@@ -1,14 +1,17 @@
-"""How much noise the steps of a descent need, and what they cost together.
+"""Noise scale and price of the steps of a descent.
 
 A row adds at most NORM to a step's sum (`clipping.py`), so a person moves it by at most moves *
-NORM, and T steps with discrete Gaussian noise of parameter t are T (moves NORM)^2 / (2 t^2) zCDP:
-each is so given what the ones before have said (Canonne, Kamath and Steinke 2020, Theorem 4 and
-Proposition 5; zCDP adds up under adaptive composition, Bun and Steinke 2016). On Poisson samples
-the steps cost a Renyi curve (`accounting/curves/sampled.py`); the least noise whose curve converts
-to within (epsilon, delta) is found by bisection on public numbers. Where the number of rows is
-private it is released once, with discrete Gaussian noise, for a hundredth of the loss: it only sets
-how far a step goes.
-Rounding: parameters round up, and the price is that of the parameter drawn with.
+NORM. T steps with discrete Gaussian noise of parameter t cost T (moves NORM)^2 / (2 t^2) zCDP. Each
+step has its share of this, given the results of all steps before (Canonne, Kamath and Steinke 2020,
+Theorem 4 and Proposition 5). zCDP adds up under adaptive composition (Bun and Steinke 2016).
+
+On Poisson samples the steps cost a Renyi curve (`accounting/curves/sampled.py`). Bisection on
+public numbers finds the least noise whose curve converts to within (epsilon, delta).
+
+A private number of rows is released once, with discrete Gaussian noise, for a hundredth of the
+loss. It only sets the size of a step.
+
+Rounding: parameters round up, and the price is computed from the rounded parameter.
 """
 
 import math
@@ -25,74 +28,74 @@ from app.accounting.units import ATTO, PICO, cost_units, limit_units
 from app.errors import Invalid
 from app.mechanisms.learning.clipping import NORM
 from app.mechanisms.noise.gaussian import SCALE_MAX, root_up
-from app.mechanisms.privacy_target import Asked, CannotServe
+from app.mechanisms.privacy_target import CannotServe, PrivacyTarget
 
 COUNT_SHARE = Fraction(1, 100)
 MULTIPLIER_MIN = 0.01
-COUNT_SCALE_MIN = 0.5  # less noise would serve nobody
-TOO_LARGE = "so large a loss that there would be hardly any noise"
-TOO_SMALL = "so small a loss that the noise would not fit 64 bits"
+COUNT_SCALE_MIN = 0.5  # less noise on the count has no use
+TOO_LARGE = "too large: there would be almost no noise"
+TOO_SMALL = "too small: the noise would not fit 64 bits"
 
 
 @dataclass(frozen=True, slots=True)
 class Moves:
-    """What a person can do to the numbers that get noise."""
+    """Largest change that one person causes in the numbers that receive noise."""
 
     steps: int
-    gradient: int  # rows' worth of gradients, in each step
-    count: int | None  # of the number of rows; None where it is not released
+    gradient: int  # gradients of one row each that a person changes in every step
+    count: int | None  # change of the number of rows; None where it is not released
     replaced: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Price:
-    scale: float  # of each number of a step's sum, in steps of the grid
-    count_scale: float | None  # of the number of rows
+class NoiseSchedule:
+    scale: float  # noise on each coordinate of a step's sum, in steps of the grid
+    count_scale: float | None  # noise on the number of rows, in rows
     loss: Loss
 
 
-def full_batch(moves: Moves, asked: Asked) -> Price:
+def full_batch(moves: Moves, target: PrivacyTarget) -> NoiseSchedule:
     promise = None
-    if asked.epsilon is not None:
-        if asked.delta is None:
+    if target.epsilon is not None:
+        if target.delta is None:
             raise CannotServe(_NEEDS_DELTA)
-        promise = cost_units(asked.epsilon, PICO), cost_units(asked.delta, ATTO)
+        promise = cost_units(target.epsilon, PICO), cost_units(target.delta, ATTO)
         rho = _rho_within(promise)
-    elif asked.rho is not None:
-        rho = Fraction(limit_units(asked.rho, PICO), PICO)
+    elif target.rho is not None:
+        rho = Fraction(limit_units(target.rho, PICO), PICO)
     else:
         raise CannotServe(_NO_WIDTH)
     count_scale, rho_of_count = _counting(moves, rho)
     moved = (moves.gradient * NORM) ** 2
     scale = _fitting(root_up(moves.steps * moved / (2 * (rho - rho_of_count))))
     spent = moves.steps * moved / (2 * Fraction(scale) ** 2) + _rho(moves.count, count_scale)
-    if promise is None and asked.delta is not None:
-        epsilon = units_up(epsilon_of_rho(decimal(spent), asked.delta))
-        promise = epsilon, cost_units(asked.delta, ATTO)
-    return Price(scale, count_scale, zcdp_loss(spent, promise or NO_PROMISE))
+    if promise is None and target.delta is not None:
+        epsilon = units_up(epsilon_of_rho(decimal(spent), target.delta))
+        promise = epsilon, cost_units(target.delta, ATTO)
+    return NoiseSchedule(scale, count_scale, zcdp_loss(spent, promise or NO_PROMISE))
 
 
-def sampled(moves: Moves, rate: Fraction, asked: Asked) -> Price:
-    if asked.rho is not None:
-        raise CannotServe("steps on samples have no rho of their own: ask by epsilon and delta")
-    if asked.epsilon is None:
+def sampled(moves: Moves, rate: Fraction, target: PrivacyTarget) -> NoiseSchedule:
+    if target.rho is not None:
+        raise CannotServe("steps on samples have no rho: request epsilon and delta")
+    if target.epsilon is None:
         raise CannotServe(_NO_WIDTH)
-    if asked.delta is None:
+    if target.delta is None:
         raise CannotServe(_NEEDS_DELTA)
-    promise = cost_units(asked.epsilon, PICO), cost_units(asked.delta, ATTO)
+    promise = cost_units(target.epsilon, PICO), cost_units(target.delta, ATTO)
     count_scale, _ = _counting(moves, _rho_within(promise))
     beside = decimal(_rho(moves.count, count_scale))
     epsilon, delta = Decimal(promise[0]) / PICO, Decimal(promise[1]) / ATTO
-    place = 12
+    order_index = 12
 
     def steps(scale: float) -> SampledSteps:
         multiplier = decimal(Fraction(scale) / NORM)
         return SampledSteps(moves.steps, decimal(rate), multiplier, moves.replaced, beside)
 
     def fits(scale: float) -> bool:
-        nonlocal place
-        found, place = steps(scale).epsilon_from(delta, place)
-        return found <= epsilon
+        nonlocal order_index
+        spent, order_index = steps(scale).epsilon_from(delta, order_index)
+        return spent <= epsilon
 
     low, high = math.log(NORM * MULTIPLIER_MIN), math.log(SCALE_MAX)
     if fits(math.exp(low)):
@@ -104,12 +107,12 @@ def sampled(moves: Moves, rate: Fraction, asked: Asked) -> Price:
         low, high = (low, middle) if fits(math.exp(middle)) else (middle, high)
     scale = math.exp(high)
     if steps(scale).epsilon(delta) > epsilon:
-        raise ArithmeticError("noise that costs more than it may")
-    return Price(scale, count_scale, steps(scale).loss(promise))
+        raise ArithmeticError("the noise costs more than the requested epsilon")
+    return NoiseSchedule(scale, count_scale, steps(scale).loss(promise))
 
 
 _NEEDS_DELTA = "noisy gradient descent needs a delta beside epsilon, or a rho"
-_NO_WIDTH = "the error of gradient descent has no closed form: ask by epsilon and delta, or by rho"
+_NO_WIDTH = "gradient descent has no error formula: request epsilon and delta, or rho"
 
 
 def _rho_within(promise: tuple[int, int]) -> Fraction:
@@ -118,9 +121,9 @@ def _rho_within(promise: tuple[int, int]) -> Fraction:
 
 
 def _counting(moves: Moves, rho: Fraction) -> tuple[float | None, Fraction]:
-    """The parameter of the noise on the number of rows, and the part of rho that is kept for it."""
+    """Noise parameter for the number of rows, and the part of rho reserved for it."""
     if rho <= 0:
-        raise CannotServe("a loss below one unit")
+        raise CannotServe("the loss is below one ledger unit")
     if moves.count is None:
         return None, Fraction(0)
     kept = rho * COUNT_SHARE

@@ -1,21 +1,23 @@
-"""Randomised response: every row reports at random, and counts are estimated from the reports.
+"""Randomised response: every row sends a random report, and counts are estimated from the reports.
 
-Theorem: Warner (1965); for K outcomes Kairouz, Oh and Viswanath (2016): a row that reports its
-value with probability p = e^epsilon / (e^epsilon + K - 1) and each other outcome with
-q = 1 / (e^epsilon + K - 1) is epsilon-private, and counting reports of independent rows is
-post-processing. On a grid P(report | value) falls with the distance (McSherry and Talwar 2007), at
-the largest rate that the loss allows.
+Theorem: Warner (1965); for K outcomes Kairouz, Oh and Viswanath (2016). A row reports its value
+with probability p = e^epsilon / (e^epsilon + K - 1), and each other outcome with q = 1 / (e^epsilon
++ K - 1). This is epsilon-private, and counting reports of independent rows is post-processing. On a
+grid P(report | value) falls with the distance (McSherry and Talwar 2007), at the largest rate that
+the loss allows.
 Assumes: one row is replaced, and the number of rows is public (`queries/randomized_column.py`).
-Rounding: of the table, down (`report_tables.py`), so that the loss never exceeds the charge.
+Rounding: table probabilities round down (`report_tables.py`), so the loss never exceeds the charge.
 
-Estimate, uniform: c_j = (y_j - N q) / (p - q), of variance
-[c_j p (1 - p) + (N - c_j) q (1 - q)] / (p - q)^2 for the table as it is: no sampling error.
-Interval: y_j is a sum of independent coins, c_j of them p and the others q; its tails are within
-those of a binomial of the mean chance from one beyond the mean on (Hoeffding 1956, Theorem 5), so
-that the interval of Clopper and Pearson (1934) for one report more and less covers that chance, and
-it is linear in c_j.
-Estimate, grid: P^T c = y, solved; refused where P is too nearly singular. A row adds g(report), so
-the interval is by Hoeffding (1963) or Bernstein, whichever is less.
+Uniform estimate: c_j = (y_j - N q) / (p - q). Its variance is [c_j p (1 - p) + (N - c_j) q (1 - q)]
+/ (p - q)^2 for the fixed table: no sampling error.
+
+Interval: y_j is a sum of independent coins, c_j of them with chance p and the others with q. From
+one beyond the mean on, its tails are within those of a binomial with the mean chance (Hoeffding
+1956, Theorem 5). So the interval of Clopper and Pearson (1934) for one report more and one less
+covers that chance, and it is linear in c_j.
+
+Grid estimate: the solution of P^T c = y, refused where P is nearly singular. A row adds g(report),
+so the interval is the smaller of Hoeffding's (1963) and Bernstein's.
 """
 
 import math
@@ -42,32 +44,32 @@ from app.mechanisms.local.report_tables import (
     uniform_table,
 )
 from app.mechanisms.noise.laplace import epsilon_within_rho
-from app.mechanisms.privacy_target import Asked, CannotServe
-from app.mechanisms.release import Noise, OneTally
+from app.mechanisms.privacy_target import CannotServe, PrivacyTarget
+from app.mechanisms.release import OneTally, RandomSource
 from app.mechanisms.work import Work
 from app.queries import Query
-from app.queries.estimates import Figure
+from app.queries.estimates import Estimate
 from app.queries.randomized_column import RandomizedShape
 from app.queries.tally import Exact, Tally
 from app.queries.weighted_noise import Numbers
 
 KIND = "randomized_response"
-REPORT_NANOSECONDS = 200.0  # to draw the report of one row
+REPORT_NANOSECONDS = 200.0  # time to draw the report of one row
 THEOREM = "Warner 1965; Kairouz, Oh and Viswanath 2016 (randomised response)"
-EPSILON_MAX = 20 * PICO  # above, hardly a row is reported otherwise
+EPSILON_MAX = 20 * PICO  # above, almost every row reports its true value
 CONDITION_MAX = 1e8
 
 
-def prepare(shape: RandomizedShape, asked: Asked) -> "RandomizedRelease":
-    if asked.epsilon is not None:
-        epsilon = cost_units(asked.epsilon, PICO)
-    elif asked.rho is not None:
-        epsilon = epsilon_within_rho(limit_units(asked.rho, PICO))
+def prepare(shape: RandomizedShape, target: PrivacyTarget) -> "RandomizedRelease":
+    if target.epsilon is not None:
+        epsilon = cost_units(target.epsilon, PICO)
+    elif target.rho is not None:
+        epsilon = epsilon_within_rho(limit_units(target.rho, PICO))
     else:
-        assert asked.half_width is not None
-        epsilon = _epsilon_for(shape, asked.half_width, asked.confidence)
+        assert target.half_width is not None
+        epsilon = _epsilon_for(shape, target.half_width, target.confidence)
     if epsilon > EPSILON_MAX:
-        raise Invalid.field("/privacy", "so large a loss that hardly a row would report otherwise")
+        raise Invalid.field("/privacy", "too large: almost every row would report its true value")
     estimate: UniformEstimate | GridEstimate
     if shape.grid is not None:
         estimate = GridEstimate(_solvable(grid_table(shape.grid, epsilon)))
@@ -75,7 +77,7 @@ def prepare(shape: RandomizedShape, asked: Asked) -> "RandomizedRelease":
     else:
         table = uniform_table(len(shape.outcomes), epsilon)
         if table is None:
-            raise Invalid.field("/privacy", "so small a loss that 64 bits do not tell it from none")
+            raise Invalid.field("/privacy", "too small: 64-bit tables cannot represent the loss")
         estimate = UniformEstimate(table)
         loss = randomized_response_loss(epsilon, len(shape.outcomes))
     return RandomizedRelease(shape, estimate, loss)
@@ -83,17 +85,17 @@ def prepare(shape: RandomizedShape, asked: Asked) -> "RandomizedRelease":
 
 def _solvable(table: GridTable) -> GridTable:
     if not np.linalg.cond(table.matrix) <= CONDITION_MAX:
-        raise Invalid.field("/privacy", "so small a loss that no estimate can be solved for")
+        raise Invalid.field("/privacy", "too small: the estimate has no stable solution")
     return table
 
 
 def _epsilon_for(shape: RandomizedShape, half_width: float, confidence: float) -> int:
-    """The intervals' half width is D / (p - q), D known; p - q is (e - 1) / (e + K - 1)."""
+    """Least epsilon for a half width D / (p - q), D known; p - q is (e - 1) / (e + K - 1)."""
     if shape.grid is not None:
         return _epsilon_on_grid(shape, shape.grid, half_width, confidence)
     apart = reports_apart(shape.rows, 1.0 - confidence) * (1.0 + 1e-6) / half_width
     if apart >= 1.0:
-        raise CannotServe("a half width that no randomised response is within")
+        raise CannotServe("no randomised response reaches this half width")
     odds = (1.0 + (len(shape.outcomes) - 1) * apart) / (1.0 - apart)
     return max(1, math.ceil(math.log(odds) * PICO))
 
@@ -101,8 +103,10 @@ def _epsilon_for(shape: RandomizedShape, half_width: float, confidence: float) -
 def _epsilon_on_grid(
     shape: RandomizedShape, grid: tuple[int, int], half_width: float, confidence: float
 ) -> int:
-    """The least epsilon, to a thousandth, whose widest interval is within the half width. A table
-    that cannot be solved for has too little of it."""
+    """Least epsilon, to a thousandth, whose widest interval is within the half width.
+
+    A table that cannot be solved for counts as too wide.
+    """
 
     def too_wide(epsilon: int) -> bool:
         table = grid_table(grid, epsilon)
@@ -112,7 +116,7 @@ def _epsilon_on_grid(
 
     low, high = EPSILON_MAX // 10**6, EPSILON_MAX
     if too_wide(high):
-        raise CannotServe("a half width that no randomised response is within")
+        raise CannotServe("no randomised response reaches this half width")
     while high - low > high // 1000:
         middle = math.isqrt(low * high)
         low, high = (middle, high) if too_wide(middle) else (low, middle)
@@ -121,7 +125,7 @@ def _epsilon_on_grid(
 
 @dataclass(frozen=True, slots=True)
 class RandomizedRelease(OneTally):
-    """The reports of all rows, counted, and what they say of the values."""
+    """Counted reports of all rows, and the counts estimated from them."""
 
     shape: RandomizedShape
     estimate: "UniformEstimate | GridEstimate"
@@ -140,11 +144,11 @@ class RandomizedRelease(OneTally):
         return replace(work, row_nanoseconds=REPORT_NANOSECONDS)
 
     @property
-    def spread(self) -> tuple[float, ...]:
+    def standard_deviations(self) -> tuple[float, ...]:
         return (self.estimate.deviation_max(self.shape.rows),)
 
     def answer(
-        self, exact: Exact, noise: Noise, *, query: Query, card: Card, confidence: float
+        self, exact: Exact, noise: RandomSource, *, query: Query, card: Card, confidence: float
     ) -> dict[str, Any]:
         reports = drawn(self.shape.counts(exact), self.estimate.table, noise)
         figures = self.estimate.figures(reports, 1.0 - confidence)
@@ -166,8 +170,8 @@ class RandomizedRelease(OneTally):
     def describe(self) -> dict[str, Any]:
         return {"kind": KIND, "outcomes": len(self.shape.outcomes), **self.estimate.describe()}
 
-    def record(self) -> dict[str, Any]:
-        told = self.estimate.record()
+    def ledger_entry(self) -> dict[str, Any]:
+        told = self.estimate.ledger_entry()
         return {"mechanism": KIND, "outcomes": len(self.shape.outcomes), **told}
 
     def expected_error(self, confidence: float) -> dict[str, Any]:
@@ -191,12 +195,12 @@ class UniformEstimate:
     def apart(self) -> float:
         return (self.table.keep - self.table.other) / WHOLE
 
-    def figures(self, reports: list[int], alpha: float) -> list[Figure]:
+    def figures(self, reports: list[int], alpha: float) -> list[Estimate]:
         rows = sum(reports)
         low, high = chance_interval(np.array(reports, dtype=np.int64), rows, alpha)
         values = [self._count(Fraction(each), rows) for each in reports]
         return [
-            Figure(value, min(a, value), max(b, value))
+            Estimate(value, min(a, value), max(b, value))
             for value, a, b in zip(
                 values,
                 (rows * (low - self.q) / self.apart).tolist(),
@@ -210,7 +214,7 @@ class UniformEstimate:
         return float((reported * WHOLE - rows * self.table.other) / apart)
 
     def deviations(self, reports: list[int]) -> list[float]:
-        """Standard errors, by the estimate in place of the count, within what counts can be."""
+        """Standard errors, with the estimate clamped to [0, rows] in place of the true count."""
         rows = sum(reports)
         counts = (min(max(self._count(Fraction(y), rows), 0.0), rows) for y in reports)
         return [math.sqrt(self.variance(count, rows)) for count in counts]
@@ -223,13 +227,13 @@ class UniformEstimate:
         return math.sqrt(max(self.variance(0, rows), self.variance(rows, rows)))
 
     def half_width(self, rows: int, alpha: float) -> float:
-        """Of the widest interval that any reports can have."""
+        """Half width of the widest interval that any reports can have."""
         return reports_apart(rows, alpha) / self.apart
 
     def describe(self) -> dict[str, Any]:
         return {"keep": self.p, "other": self.q}
 
-    def record(self) -> dict[str, Any]:
+    def ledger_entry(self) -> dict[str, Any]:
         return {"keep": str(self.table.keep), "other": str(self.table.other)}
 
 
@@ -237,16 +241,18 @@ class UniformEstimate:
 class GridEstimate:
     table: GridTable
 
-    def figures(self, reports: list[int], alpha: float) -> list[Figure]:
+    def figures(self, reports: list[int], alpha: float) -> list[Estimate]:
         matrix, rows = self.table.matrix, sum(reports)
         values = np.linalg.solve(matrix.T, np.array(reports, dtype=np.float64))
         return [
-            Figure(value, value - half, value + half)
+            Estimate(value, value - half, value + half)
             for value, half in zip(values.tolist(), self._halves(rows, alpha).tolist(), strict=True)
         ]
 
     def _halves(self, rows: int, alpha: float) -> Numbers:
-        """Sums of N independent g(report) within their range, of variance at most the largest."""
+        """Half widths for sums of N independent g(report), from their range and their largest
+        variance.
+        """
         log = math.log(2.0 / alpha)
         weights = self._weights()
         ranges = weights.max(axis=1) - weights.min(axis=1)
@@ -256,12 +262,12 @@ class GridEstimate:
         return np.asarray(np.minimum(by_range, by_variance) * (1.0 + 1e-6))
 
     def _weights(self) -> Numbers:
-        """(P^T)^-1: row j says what each report adds to the estimate of j."""
+        """(P^T)^-1: row j holds the weight of each report in the estimate of j."""
         matrix = self.table.matrix
         return np.asarray(np.linalg.solve(matrix.T, np.eye(len(matrix))))
 
     def _variances(self) -> Numbers:
-        """Of what one row of a value (column) adds to an estimate (row)."""
+        """Variance that one row of a value (column) adds to an estimate (row)."""
         matrix, weights = self.table.matrix, self._weights()
         return np.asarray(weights**2 @ matrix.T - (weights @ matrix.T) ** 2)
 
@@ -279,13 +285,15 @@ class GridEstimate:
     def describe(self) -> dict[str, Any]:
         return {"rate": self.table.rate}
 
-    def record(self) -> dict[str, Any]:
+    def ledger_entry(self) -> dict[str, Any]:
         return {"rate": self.table.rate.hex()}
 
 
 def chance_interval(reports: Places, rows: int, alpha: float) -> tuple[Numbers, Numbers]:
-    """For so many reports each: bounds of the mean chance of a report, by one report less and more
-    than there were."""
+    """Bounds on the mean chance of a report, for each number of reports.
+
+    They use one report less and one more than observed.
+    """
     from scipy.special import betaincinv
 
     less, more = np.maximum(reports - 1, 0), np.minimum(reports + 1, rows)
@@ -299,8 +307,11 @@ def chance_interval(reports: Places, rows: int, alpha: float) -> tuple[Numbers, 
 
 @owned_cache(maxsize=256)
 def reports_apart(rows: int, alpha: float) -> float:
-    """The farthest that a bound is from its number of reports, over all numbers there can be; they
-    are gone through one by one, or where they are many in a thousand steps, with a spare."""
+    """Largest distance between a bound and its number of reports, over all possible numbers.
+
+    All numbers are tried up to 4096 rows. Beyond that 2049 numbers are tried, and a factor of 1.001
+    covers the rest.
+    """
     if rows <= 4096:
         reports, spare = np.arange(rows + 1, dtype=np.int64), 1.0
     else:

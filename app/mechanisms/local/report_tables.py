@@ -1,9 +1,9 @@
-"""Tables of report probabilities in whole numbers of 2^-64, and reports drawn exactly by them.
+"""Tables of report probabilities as integers over 2^64, and exact sampling from them.
 
-A word from the system's generator is one of 2^64 equally likely numbers, so a table whose rows add
-up to 2^64 is drawn from without any rounding. Rounding is in the table, and the loss is that of the
-table: for every report, the largest probability over the least is at most e^epsilon, as compared in
-whole numbers with a lower bound of e^epsilon.
+A word from the system's generator is one of 2^64 equally likely numbers. So a table whose rows add
+up to 2^64 is sampled without any rounding. Rounding happens in the table, and the loss is that of
+the table. For every report, the largest probability over the least is at most e^epsilon. This is
+compared in integers with a lower bound of e^epsilon.
 """
 
 from collections.abc import Sequence
@@ -22,20 +22,20 @@ Places = np.ndarray[Any, np.dtype[np.int64]]
 Words = np.ndarray[Any, np.dtype[np.uint64]]
 
 
-class Source(Protocol):
+class RandomWords(Protocol):
     def words(self, size: int) -> Sequence[int]: ...
 
 
 def odds(epsilon: int) -> Decimal:
-    """e^epsilon from below."""
+    """Lower bound of e^epsilon."""
     context = Context(prec=60, rounding=ROUND_DOWN)
     return context.multiply(
         context.exp(context.divide(Decimal(epsilon), Decimal(PICO))), 1 - Decimal("1e-50")
     )
 
 
-def drawn(counts: list[int], table: "Table", source: Source) -> list[int]:
-    """The reports of all rows, counted: each row's own, independent of all others."""
+def drawn(counts: list[int], table: "ReportTable", source: RandomWords) -> list[int]:
+    """Draw one independent report per row, and count the reports."""
     ends = np.cumsum(np.array(counts, dtype=np.int64))
     total = int(ends[-1])
     reports = np.zeros(len(counts), dtype=np.int64)
@@ -47,15 +47,15 @@ def drawn(counts: list[int], table: "Table", source: Source) -> list[int]:
     return [int(count) for count in reports]
 
 
-class Table(Protocol):
+class ReportTable(Protocol):
     def reports(self, values: Places, words: Words) -> Places:
-        """The report of each row, by its value and its word."""
+        """The report of each row, from its value and its random word."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class UniformTable:
-    """The true outcome with probability keep / 2^64, every other one with other / 2^64."""
+    """Table with the true outcome at probability keep / 2^64 and every other at other / 2^64."""
 
     outcomes: int
     other: int
@@ -65,31 +65,37 @@ class UniformTable:
         return WHOLE - (self.outcomes - 1) * self.other
 
     def reports(self, values: Places, words: Words) -> Places:
-        """Words below (outcomes - 1) * other name one of the others, in the order without the true
-        one; all else keeps it."""
+        """Map each word to a report.
+
+        Words below (outcomes - 1) * other select another outcome, in the order without the true
+        one. All other words keep the true outcome.
+        """
         others = (words // np.uint64(self.other)).astype(np.int64)
         moved = words < np.uint64((self.outcomes - 1) * self.other)
         return np.where(moved, others + (others >= values), values)
 
 
 def uniform_table(outcomes: int, epsilon: int) -> UniformTable | None:
-    """other = 2^64 / (e^epsilon + outcomes - 1), rounded up: then keep / other <= e^epsilon. None
-    where rounding takes more than a thousandth of what sets the two apart."""
+    """Table with other = 2^64 / (e^epsilon + outcomes - 1), rounded up, so that keep / other <=
+    e^epsilon.
+
+    None where rounding loses more than a thousandth of the difference between the two.
+    """
     exact = odds(epsilon)
     context = Context(prec=60)
     other = int(context.divide(Decimal(WHOLE), context.add(exact, outcomes - 1))) + 1
     table = UniformTable(outcomes, other)
     if Decimal(table.keep) > context.multiply(exact, other):
-        raise ArithmeticError("a table that costs more than it may")
-    wanted = context.subtract(exact, 1)
-    if table.keep - other < context.multiply(wanted, other) * Decimal("0.999"):
+        raise ArithmeticError("the table costs more than epsilon")
+    ratio_excess = context.subtract(exact, 1)
+    if table.keep - other < context.multiply(ratio_excess, other) * Decimal("0.999"):
         return None
     return table
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GridTable:
-    """Any law of reports for each value: rows of whole numbers that add up to 2^64."""
+    """Table with its own report distribution per value: rows of integers that add up to 2^64."""
 
     rate: float
     chances: tuple[tuple[int, ...], ...]
@@ -104,13 +110,16 @@ class GridTable:
 
     @property
     def matrix(self) -> Numbers:
-        """Row: value, column: report."""
+        """Probabilities. Row: value, column: report."""
         return np.array([[chance / WHOLE for chance in row] for row in self.chances])
 
 
 def grid_table(grid: tuple[int, int], epsilon: int) -> GridTable:
-    """P(report | value) in proportion to exp(-rate * distance), distances in steps along rows and
-    columns, with nearly the largest rate whose loss is within epsilon."""
+    """Table with P(report | value) in proportion to exp(-rate * distance).
+
+    Distances are steps along rows and columns. The rate is nearly the largest whose loss is within
+    epsilon.
+    """
     distances = distances_on(grid)
     low, high = 0.0, 2.0 * epsilon / PICO
     for _ in range(60):
@@ -127,7 +136,7 @@ def grid_table(grid: tuple[int, int], epsilon: int) -> GridTable:
         columns = list(zip(*table.chances, strict=True))
         if all(min(c) > 0 and Decimal(max(c)) <= bound * min(c) for c in columns):
             return table
-    raise ArithmeticError("no table within its loss")
+    raise ArithmeticError("no table has a loss within epsilon")
 
 
 def distances_on(grid: tuple[int, int]) -> Numbers:
@@ -149,7 +158,7 @@ def _loss(distances: Numbers, rate: float) -> float:
 
 
 def _rounded(distances: Numbers, rate: float) -> tuple[tuple[int, ...], ...]:
-    """Down to whole numbers of 2^-64; what is left over goes to the true outcome."""
+    """Round probabilities down to multiples of 2^-64; the remainder goes to the true outcome."""
     rows = []
     for value, chances in enumerate(chances_at(distances, rate)):
         row = [int(chance * WHOLE) for chance in map(float, chances)]

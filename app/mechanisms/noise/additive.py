@@ -10,30 +10,30 @@ from typing_extensions import override
 
 from app.accounting.loss import Loss
 from app.data.card import Card
-from app.mechanisms.release import Noise, OneTally
+from app.mechanisms.release import OneTally, RandomSource
 from app.queries import Measured, Query
-from app.queries.estimates import Noisy, number
+from app.queries.estimates import NoisySteps, number
 from app.queries.shapes.measures import Measure, Terms
-from app.queries.shapes.sums import Shape
+from app.queries.shapes.sums import SumShape
 from app.queries.tally import Exact, Tally
-from app.queries.weighted_noise import Combination
+from app.queries.weighted_noise import WeightedNoiseSum
 
 FACTOR_LOG_MAX = 690.0  # what a float holds, and JSON writes
 
 
-class Law(Protocol):
+class NoiseDistribution(Protocol):
     """A law of noise on whole numbers, of one scale."""
 
     @property
     def kind(self) -> str: ...
 
-    def draw(self, noise: Noise, scale: float, size: int) -> list[int]: ...
+    def draw(self, noise: RandomSource, scale: float, size: int) -> list[int]: ...
 
     def width(self, scale: float, alpha: float) -> int:
         """A w with P(|Z| > w) <= alpha."""
         ...
 
-    def sum_width(self, scale: float, sum_of: Combination, alpha: float) -> float:
+    def sum_width(self, scale: float, sum_of: WeightedNoiseSum, alpha: float) -> float:
         """A w with P(|sum of a_i Z_i| > w) <= alpha, for more than one independent draw."""
         ...
 
@@ -48,7 +48,7 @@ class Law(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class NoisyMeasure:
     """One measure with its noise, in steps of the measure's own grid."""
 
     measure: Measure
@@ -68,9 +68,9 @@ class Part:
 class AdditiveRelease(OneTally):
     """What will be asked, what it costs, and how the noise is drawn."""
 
-    law: Law
-    shape: Shape
-    parts: tuple[Part, ...]
+    law: NoiseDistribution
+    shape: SumShape
+    parts: tuple[NoisyMeasure, ...]
     loss: Loss
     theorem: str
 
@@ -81,17 +81,17 @@ class AdditiveRelease(OneTally):
 
     @property
     @override
-    def quick(self) -> bool:
+    def is_instant(self) -> bool:
         return True
 
     def draw(
         self,
         exact: Exact,
-        noise: Noise,
+        noise: RandomSource,
         *,
         confidence: float,
-        parts: tuple[Part, ...] | None = None,
-    ) -> tuple[tuple[Noisy, ...], ...]:
+        parts: tuple[NoisyMeasure, ...] | None = None,
+    ) -> tuple[tuple[NoisySteps, ...], ...]:
         """Noise on every vector of all parts, or of those that one figure is made of.
         Each interval holds with its share of 1 - confidence, so that those of one figure hold
         together."""
@@ -103,11 +103,13 @@ class AdditiveRelease(OneTally):
             draws = self.law.draw(noise, part.scale, len(exacts))
             half = self.law.width(part.scale, alpha)
             sums = [e + z for e, z in zip(exacts, draws, strict=True)]
-            released.append(tuple([Noisy(steps, steps - half, steps + half) for steps in sums]))
+            released.append(
+                tuple([NoisySteps(steps, steps - half, steps + half) for steps in sums])
+            )
         return tuple(released)
 
     def answer(
-        self, exact: Exact, noise: Noise, *, query: Query, card: Card, confidence: float
+        self, exact: Exact, noise: RandomSource, *, query: Query, card: Card, confidence: float
     ) -> dict[str, Any]:
         """One figure, or one for each public group, each with the interval of its noise."""
         assert isinstance(query, Measured)
@@ -126,7 +128,7 @@ class AdditiveRelease(OneTally):
     def describe(self) -> dict[str, Any]:
         return {"kind": self.law.kind, "noise": [part.describe() for part in self.parts]}
 
-    def record(self) -> dict[str, Any]:
+    def ledger_entry(self) -> dict[str, Any]:
         """For the ledger: whole numbers and fractions from which any accountant can recompute."""
         return {
             "mechanism": self.law.kind,
@@ -148,12 +150,12 @@ class AdditiveRelease(OneTally):
         told = {"half_width": half, "confidence": confidence, "covers": "noise"}
         if self.shape.factor:
             told["factor"] = self.factor(confidence)
-        return told if half is not None else {**told, "reason": self.shape.unpromised}
+        return told if half is not None else {**told, "reason": self.shape.no_half_width_reason}
 
     def half_width(self, confidence: float) -> float | None:
         """Half of the interval's width where one measure is the figure; None for a mean, whose
         interval depends on what is released."""
-        if self.shape.unpromised is not None:
+        if self.shape.no_half_width_reason is not None:
             return None
         part = self.parts[0]
         steps = self.law.width(part.scale, 1.0 - confidence)
@@ -166,7 +168,7 @@ class AdditiveRelease(OneTally):
         return math.exp(min(number(steps, part.measure.grid_exponent), FACTOR_LOG_MAX))
 
     @property
-    def spread(self) -> tuple[float, ...]:
+    def standard_deviations(self) -> tuple[float, ...]:
         """Standard deviations of the noise: mechanisms for one question are compared by them."""
         return tuple(self.law.deviation(part.scale) for part in self.parts)
 
@@ -184,6 +186,6 @@ def float_up(exact: Fraction) -> float:
     return scale if Fraction(scale) >= exact else math.nextafter(scale, math.inf)
 
 
-def steps_within(shape: Shape, half_width: float) -> Fraction:
+def steps_within(shape: SumShape, half_width: float) -> Fraction:
     """How many steps of the one measure's grid a half width holds."""
     return Fraction(half_width) * shape.divisor * Fraction(2) ** shape.measures[0].grid_exponent

@@ -7,24 +7,24 @@ from typing_extensions import override
 
 from app.data.card import Card
 from app.mechanisms.noise.additive import AdditiveRelease
-from app.mechanisms.release import Noise
+from app.mechanisms.release import RandomSource
 from app.queries import Query
-from app.queries.estimates import Figure
+from app.queries.estimates import Estimate
 from app.queries.sums.aggregates import Aggregates
 from app.queries.tally import Exact
 
 
 @dataclass(frozen=True, slots=True)
-class SeveralRelease(AdditiveRelease):
+class AggregatesRelease(AdditiveRelease):
     """The measures of each aggregate stand together, in the order of the question."""
 
     @override
     def answer(
-        self, exact: Exact, noise: Noise, *, query: Query, card: Card, confidence: float
+        self, exact: Exact, noise: RandomSource, *, query: Query, card: Card, confidence: float
     ) -> dict[str, Any]:
         """Each interval holds with the confidence by itself, as those of groups do."""
         assert isinstance(query, Aggregates)
-        columns: list[list[Figure]] = []
+        columns: list[list[Estimate]] = []
         rest = self.parts
         for question, size in zip(query.alone(), self.shape.several, strict=True):
             parts, rest = rest[:size], rest[size:]

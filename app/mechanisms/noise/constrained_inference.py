@@ -10,11 +10,11 @@ the set and stretched to hold the value.
 
 import numpy as np
 
-from app.queries.shapes.workload import Linear, tree
+from app.queries.shapes.workload import OverlappingCounts, tree
 from app.queries.weighted_noise import Numbers
 
 
-def linear_estimate(linear: Linear, noisy: list[int]) -> Numbers:
+def linear_estimate(linear: OverlappingCounts, noisy: list[int]) -> Numbers:
     """The answers by least squares; whole numbers where they are sums of what was measured."""
     measured = np.array(noisy, dtype=np.float64)
     if linear.projection is not None:
@@ -24,7 +24,7 @@ def linear_estimate(linear: Linear, noisy: list[int]) -> Numbers:
     return linear.wanted_of(_cells(linear, measured))
 
 
-def adjusted(linear: Linear, noisy: list[int], estimate: Numbers) -> Numbers:
+def adjusted(linear: OverlappingCounts, noisy: list[int], estimate: Numbers) -> Numbers:
     """The answers with the constraints that were asked for."""
     values = estimate
     if linear.nonnegative:
@@ -42,7 +42,7 @@ def running(values: Numbers) -> Numbers:
     return np.asarray(np.clip(fitted, 0.0, max(float(fitted[-1]), 0.0)))
 
 
-def _cells(linear: Linear, measured: Numbers) -> Numbers:
+def _cells(linear: OverlappingCounts, measured: Numbers) -> Numbers:
     from scipy.linalg import cho_factor, cho_solve
 
     if not linear.runs:
@@ -51,7 +51,7 @@ def _cells(linear: Linear, measured: Numbers) -> Numbers:
     return np.asarray(cho_solve(cho_factor(basis.T @ basis), basis.T @ measured))
 
 
-def _nonnegative(linear: Linear, measured: Numbers) -> Numbers:
+def _nonnegative(linear: OverlappingCounts, measured: Numbers) -> Numbers:
     from scipy.optimize import nnls
 
     if linear.runs:

@@ -24,7 +24,7 @@ from app.accounting.losses import NO_PROMISE, zcdp_loss
 from app.accounting.precise import decimal, units_down, units_up
 from app.accounting.units import ATTO, PICO, cost_units, limit_units
 from app.errors import Invalid
-from app.mechanisms.noise.additive import AdditiveRelease, Part, float_up, steps_within
+from app.mechanisms.noise.additive import AdditiveRelease, NoisyMeasure, float_up, steps_within
 from app.mechanisms.noise.gaussian_calibration import (
     SUMMED_MAX,
     least_scale,
@@ -34,11 +34,11 @@ from app.mechanisms.noise.gaussian_calibration import (
 from app.mechanisms.noise.release_for_shape import release_of
 from app.mechanisms.noise.sum_tails import gaussian_norm, gaussian_width
 from app.mechanisms.noise.workload import figure_width
-from app.mechanisms.privacy_target import Asked, CannotServe
-from app.mechanisms.release import Noise
+from app.mechanisms.privacy_target import CannotServe, PrivacyTarget
+from app.mechanisms.release import RandomSource
 from app.queries.shapes.measures import Measure
-from app.queries.shapes.sums import Shape
-from app.queries.weighted_noise import Combination
+from app.queries.shapes.sums import SumShape
+from app.queries.weighted_noise import WeightedNoiseSum
 
 KIND = "gaussian"
 THEOREM = "Canonne, Kamath and Steinke 2020, Theorem 4 (discrete Gaussian mechanism)"
@@ -47,18 +47,18 @@ SCALE_MIN = 0.1  # below, a draw other than 0 has probability below 4e-22
 _NORMAL = NormalDist()
 
 
-class DiscreteGaussian:
+class DiscreteGaussianNoise:
     """P(Z = z) in proportion to exp(-z^2 / (2 scale^2))."""
 
     kind = KIND
 
-    def draw(self, noise: Noise, scale: float, size: int) -> list[int]:
+    def draw(self, noise: RandomSource, scale: float, size: int) -> list[int]:
         return noise.discrete_gaussian(scale, size)
 
     def width(self, scale: float, alpha: float) -> int:
         return width(scale, alpha)
 
-    def sum_width(self, scale: float, sum_of: Combination, alpha: float) -> float:
+    def sum_width(self, scale: float, sum_of: WeightedNoiseSum, alpha: float) -> float:
         return gaussian_width(scale, sum_of, alpha)
 
     def norm(self, scale: float, *, root: float, largest: float, size: int, alpha: float) -> float:
@@ -74,7 +74,7 @@ class DiscreteGaussian:
         return math.sqrt(2.0 * float(np.sum(places**2 * weights)) / normaliser(scale))
 
 
-LAW = DiscreteGaussian()
+LAW = DiscreteGaussianNoise()
 
 
 def width(scale: float, alpha: float) -> int:
@@ -93,7 +93,7 @@ def width(scale: float, alpha: float) -> int:
     return int(np.count_nonzero(tails[1:] > allowed))
 
 
-def prepare(shape: Shape, asked: Asked) -> AdditiveRelease:
+def prepare(shape: SumShape, asked: PrivacyTarget) -> AdditiveRelease:
     if asked.epsilon is not None:
         if asked.delta is None:
             raise CannotServe("Gaussian noise needs a delta beside epsilon, or a rho")
@@ -117,38 +117,38 @@ def prepare(shape: Shape, asked: Asked) -> AdditiveRelease:
     return release_of(LAW, shape, parts, loss, THEOREM)
 
 
-def _rho(part: Part) -> Fraction:
+def _rho(part: NoisyMeasure) -> Fraction:
     """What this part takes of the whole, by the parameter that is really drawn with."""
     squared = Fraction(part.measure.sensitivity_squared)
     return squared / (2 * Fraction(part.scale) ** 2)
 
 
-def _from_rho(shape: Shape, rho: Fraction) -> tuple[Part, ...]:
+def _from_rho(shape: SumShape, rho: Fraction) -> tuple[NoisyMeasure, ...]:
     if rho <= 0:
         raise CannotServe("a rho below one unit")
     return tuple(
-        Part(measure, root_up(measure.sensitivity_squared / (2 * rho * measure.share)))
+        NoisyMeasure(measure, root_up(measure.sensitivity_squared / (2 * rho * measure.share)))
         for measure in shape.measures
     )
 
 
 def _from_promise(
-    shape: Shape, epsilon: Decimal, delta: Decimal
-) -> tuple[tuple[Part, ...], tuple[int, int]]:
+    shape: SumShape, epsilon: Decimal, delta: Decimal
+) -> tuple[tuple[NoisyMeasure, ...], tuple[int, int]]:
     promise = cost_units(epsilon, PICO), cost_units(delta, ATTO)
     exactly = Decimal(promise[0]) / PICO, Decimal(promise[1]) / ATTO
     only = shape.measures[0]
-    if len(shape.measures) == 1 and only.in_one:
+    if len(shape.measures) == 1 and only.single_cell:
         scale = least_scale(*exactly, steps=only.sensitivity)
-        return (Part(only, scale),), promise
+        return (NoisyMeasure(only, scale),), promise
     rho = Fraction(units_down(rho_limit(*exactly)), PICO)
     return _from_rho(shape, rho), promise
 
 
-def _from_width(shape: Shape, half_width: float, confidence: float) -> tuple[Part, ...]:
+def _from_width(shape: SumShape, half_width: float, confidence: float) -> tuple[NoisyMeasure, ...]:
     """The largest parameter whose interval is within the half width."""
-    if shape.unpromised is not None:
-        raise Invalid.field("/privacy/half_width", shape.unpromised)
+    if shape.no_half_width_reason is not None:
+        raise Invalid.field("/privacy/half_width", shape.no_half_width_reason)
     measure: Measure = shape.measures[0]
     steps = steps_within(shape, half_width)
     if shape.linear is None:
@@ -158,10 +158,10 @@ def _from_width(shape: Shape, half_width: float, confidence: float) -> tuple[Par
     scale = _largest_scale(shape, float(steps), 1.0 - confidence, near)
     if steps < 1 or figure_width(LAW, shape, scale, 1.0 - confidence) > steps:
         raise CannotServe("a half width that no noise is within")
-    return (Part(measure, scale),)
+    return (NoisyMeasure(measure, scale),)
 
 
-def _largest_scale(shape: Shape, steps: float, alpha: float, start: float) -> float:
+def _largest_scale(shape: SumShape, steps: float, alpha: float, start: float) -> float:
     """Near the largest parameter of which no answer's interval is wider, by bisection."""
     low, high = 0.0, 2.0 * start + 1.0
     for _ in range(40):

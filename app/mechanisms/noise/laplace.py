@@ -20,16 +20,16 @@ from app.accounting.curves.curve_units import pure_rho
 from app.accounting.losses import discrete_laplace_loss
 from app.accounting.units import PICO, cost_units, limit_units
 from app.errors import Invalid
-from app.mechanisms.noise.additive import AdditiveRelease, Part, float_up, steps_within
+from app.mechanisms.noise.additive import AdditiveRelease, NoisyMeasure, float_up, steps_within
 from app.mechanisms.noise.release_for_shape import release_of
 from app.mechanisms.noise.sum_tails import laplace_norm, laplace_width
 from app.mechanisms.noise.workload import figure_width
-from app.mechanisms.privacy_target import Asked, CannotServe
-from app.mechanisms.release import Noise
-from app.mechanisms.unit_search import EPSILON_UNITS_MAX, last
+from app.mechanisms.privacy_target import CannotServe, PrivacyTarget
+from app.mechanisms.release import RandomSource
+from app.mechanisms.unit_search import EPSILON_UNITS_MAX, largest_satisfying
 from app.queries.shapes.measures import Measure
-from app.queries.shapes.sums import Shape
-from app.queries.weighted_noise import Combination
+from app.queries.shapes.sums import SumShape
+from app.queries.weighted_noise import WeightedNoiseSum
 
 KIND = "laplace"
 THEOREM = "Dwork, McSherry, Nissim and Smith 2006, Proposition 1 (discrete Laplace mechanism)"
@@ -37,18 +37,18 @@ SCALE_MAX = 2.0**55
 SCALE_MIN = 1e-3  # below, a draw other than 0 has probability exp(-1000): no noise at all
 
 
-class DiscreteLaplace:
+class DiscreteLaplaceNoise:
     """P(Z = z) = (1 - p) / (1 + p) * p^|z|, p = exp(-1 / scale)."""
 
     kind = KIND
 
-    def draw(self, noise: Noise, scale: float, size: int) -> list[int]:
+    def draw(self, noise: RandomSource, scale: float, size: int) -> list[int]:
         return noise.discrete_laplace(scale, size)
 
     def width(self, scale: float, alpha: float) -> int:
         return width(scale, alpha)
 
-    def sum_width(self, scale: float, sum_of: Combination, alpha: float) -> float:
+    def sum_width(self, scale: float, sum_of: WeightedNoiseSum, alpha: float) -> float:
         return laplace_width(scale, sum_of, alpha)
 
     def norm(self, scale: float, *, root: float, largest: float, size: int, alpha: float) -> float:
@@ -60,7 +60,7 @@ class DiscreteLaplace:
         return math.sqrt(2.0 * p) / -math.expm1(-1.0 / scale)
 
 
-LAW = DiscreteLaplace()
+LAW = DiscreteLaplaceNoise()
 
 
 def width(scale: float, alpha: float) -> int:
@@ -69,7 +69,7 @@ def width(scale: float, alpha: float) -> int:
     return max(0, math.ceil(scale * tail * (1.0 + 1e-12)) - 1)
 
 
-def prepare(shape: Shape, asked: Asked) -> AdditiveRelease:
+def prepare(shape: SumShape, asked: PrivacyTarget) -> AdditiveRelease:
     """The release that costs the asked epsilon, no more than the asked rho, or the least epsilon
     whose half width is within the asked one."""
     if asked.epsilon is not None:
@@ -90,13 +90,13 @@ def prepare(shape: Shape, asked: Asked) -> AdditiveRelease:
     )
 
 
-def _part(measure: Measure, epsilon: int) -> Part:
+def _part(measure: Measure, epsilon: int) -> NoisyMeasure:
     scale = _scale(measure, epsilon)
     if scale < SCALE_MIN:
         raise Invalid.field("/privacy/epsilon", "so large that there would be no noise at all")
     if scale > SCALE_MAX:
         raise Invalid.field("/privacy/epsilon", "so small that the noise would not fit 64 bits")
-    return Part(measure, scale)
+    return NoisyMeasure(measure, scale)
 
 
 def _scale(measure: Measure, epsilon: int) -> float:
@@ -111,7 +111,7 @@ def epsilon_within_rho(rho: int) -> int:
 
     if not fits(1):
         raise CannotServe("a rho so small that no Laplace noise is within it")
-    return last(fits, 1, EPSILON_UNITS_MAX, pure_epsilon_near(rho / PICO) * PICO)
+    return largest_satisfying(fits, 1, EPSILON_UNITS_MAX, pure_epsilon_near(rho / PICO) * PICO)
 
 
 def pure_epsilon_near(rho: float) -> float:
@@ -123,10 +123,10 @@ def pure_epsilon_near(rho: float) -> float:
     return e
 
 
-def _epsilon_for(shape: Shape, half_width: float, confidence: float) -> int:
+def _epsilon_for(shape: SumShape, half_width: float, confidence: float) -> int:
     """The least epsilon whose interval is no wider: a larger one never has a wider one."""
-    if shape.unpromised is not None:
-        raise Invalid.field("/privacy/half_width", shape.unpromised)
+    if shape.no_half_width_reason is not None:
+        raise Invalid.field("/privacy/half_width", shape.no_half_width_reason)
     measure = shape.measures[0]
     steps = steps_within(shape, half_width)
 
@@ -135,4 +135,4 @@ def _epsilon_for(shape: Shape, half_width: float, confidence: float) -> int:
 
     if too_wide(EPSILON_UNITS_MAX):
         raise CannotServe("a half width that no noise is within")
-    return last(too_wide, 0, EPSILON_UNITS_MAX) + 1 if too_wide(1) else 1
+    return largest_satisfying(too_wide, 0, EPSILON_UNITS_MAX) + 1 if too_wide(1) else 1

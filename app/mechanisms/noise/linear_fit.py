@@ -36,12 +36,12 @@ from typing import Any
 
 import numpy as np
 
-from app.mechanisms.noise.additive import Law
+from app.mechanisms.noise.additive import NoiseDistribution
 from app.mechanisms.noise.moment_noise import MomentNoise
-from app.queries.estimates import Figure
-from app.queries.shapes.features import Indicator, Place
+from app.queries.estimates import Estimate
+from app.queries.shapes.features import BucketTerm, Indicator
 from app.queries.shapes.moments import Moments
-from app.queries.weighted_noise import ORDERS, Combination, Numbers
+from app.queries.weighted_noise import ORDERS, Numbers, WeightedNoiseSum
 
 NORM_SHARE = 0.1  # of the remaining probability: for the bounds on what the noise stretches
 
@@ -63,7 +63,7 @@ def model_of(moments: Moments, *, intercept: bool, ridge: float) -> Model:
     """With an intercept the coordinates themselves are fitted; without one the columns over half of
     their width, so that the fit goes through the origin of their own units."""
     *features, last = (each.term for each in moments.coordinates)
-    assert isinstance(last, Place)
+    assert isinstance(last, BucketTerm)
     size = len(features)
     fitted = np.eye(size, size + 1)
     units = np.eye(size) * last.half_width
@@ -71,7 +71,7 @@ def model_of(moments: Moments, *, intercept: bool, ridge: float) -> Model:
     offset[0] = last.middle
     for i, coordinate in enumerate(moments.coordinates[1:-1], start=1):
         term = coordinate.term
-        if isinstance(term, Place):
+        if isinstance(term, BucketTerm):
             units[i, i] /= term.half_width
             shift, scale = term.middle / term.half_width, 1.0
         else:
@@ -109,7 +109,7 @@ class Fit:
         model: Model,
         noise: MomentNoise,
         noisy: list[int],
-        law: Law,
+        law: NoiseDistribution,
         scale: float,
         alpha: float,
     ) -> None:
@@ -147,12 +147,12 @@ class Fit:
         self._y = r / (1.0 - r) if self.known else math.inf
         self._d = math.sqrt(1.0 + self._y) * r_rest / (1.0 - 2.0 * self._y)
 
-    def rows_between(self, alpha: float) -> Figure:
+    def rows_between(self, alpha: float) -> Estimate:
         """How many rows there are, whole; n is measured in steps of a fraction."""
         half, row = self._law.width(self._scale, alpha), self._noise.row
         value = max((2 * self._rows + row) // (2 * row), 0)
         low, high = -((half - self._rows) // row), (self._rows + half) // row
-        return Figure(value, min(max(low, 0), value), max(high, value))
+        return Estimate(value, min(max(low, 0), value), max(high, value))
 
     def residual_variance(self) -> float | None:
         """s^2, of the outcome over half of its width; None where the noise leaves none."""
@@ -195,7 +195,7 @@ class Fit:
         shares = np.abs(weights) / size
         norms = [float(np.sum(shares**r)) ** (1.0 / r) + unsure / size for r in ORDERS]
         powers = tuple(norm**r for norm, r in zip(norms, ORDERS, strict=True))
-        sum_of = Combination(len(shares), None, powers)
+        sum_of = WeightedNoiseSum(len(shares), None, powers)
         return size * self._law.sum_width(self._scale, sum_of, alpha)
 
 
@@ -213,7 +213,7 @@ def told(fit: Fit, confidence: float) -> dict[str, Any]:
         interval, error = None, None
         if fit.known:
             half = fit.half_width(direction)
-            shown = Figure(float(value), float(value - half), float(value + half))
+            shown = Estimate(float(value), float(value - half), float(value + half))
             interval = shown.interval(confidence)
         if fit.solvable and variance is not None:
             sampling = variance * float(direction @ fit.inverse @ direction)
@@ -241,5 +241,5 @@ def _residual_told(fit: Fit, variance: float | None, confidence: float) -> dict[
     half = fit.residual_half_width(fit.alpha / 2.0)
     ends = (fit.residual - half, rows.high), (fit.residual + half, rows.low)
     low, high = (half_width * math.sqrt(max(rss, 0.0) / (n - terms)) for rss, n in ends)
-    shown = Figure(high if value is None else value, low, high)
+    shown = Estimate(high if value is None else value, low, high)
     return {"value": value, "interval": shown.interval(confidence)}

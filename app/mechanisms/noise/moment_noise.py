@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from app.queries.shapes.features import Place
+from app.queries.shapes.features import BucketTerm
 from app.queries.shapes.moments import Moments
 from app.queries.weighted_noise import Numbers
 
@@ -35,7 +35,7 @@ class MomentNoise:
         # What n adds to each square: all of that of 1 and -1, and half of that of a place, which is
         # measured as z^2 - 1/2.
         self._rows = np.array(
-            [0.5 if isinstance(each.term, Place) else 0.0 for each in coordinates]
+            [0.5 if isinstance(each.term, BucketTerm) else 0.0 for each in coordinates]
         ) + np.array([float(each.alone) for each in coordinates])
         # The square of a value of a category is itself, its product with 1.
         self._values = [j for j, each in enumerate(coordinates) if each.category is not None]

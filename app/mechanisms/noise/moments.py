@@ -9,7 +9,7 @@ from app.data.card import Card
 from app.mechanisms.noise.additive import AdditiveRelease
 from app.mechanisms.noise.linear_fit import Fit, model_of, told
 from app.mechanisms.noise.moment_noise import MomentNoise
-from app.mechanisms.release import Noise
+from app.mechanisms.release import RandomSource
 from app.queries import Query
 from app.queries.regression.linear import LinearRegression
 from app.queries.tally import Exact
@@ -21,12 +21,12 @@ class MomentsRelease(AdditiveRelease):
 
     @property
     @override
-    def quick(self) -> bool:
+    def is_instant(self) -> bool:
         return False
 
     @override
     def answer(
-        self, exact: Exact, noise: Noise, *, query: Query, card: Card, confidence: float
+        self, exact: Exact, noise: RandomSource, *, query: Query, card: Card, confidence: float
     ) -> dict[str, Any]:
         assert isinstance(query, LinearRegression)
         assert self.shape.moments is not None
@@ -46,8 +46,8 @@ class MomentsRelease(AdditiveRelease):
         return {**super(MomentsRelease, self).describe(), "moments": self._count}
 
     @override
-    def record(self) -> dict[str, Any]:
-        return {**super(MomentsRelease, self).record(), "moments": self._count}
+    def ledger_entry(self) -> dict[str, Any]:
+        return {**super(MomentsRelease, self).ledger_entry(), "moments": self._count}
 
     @property
     def _count(self) -> int:

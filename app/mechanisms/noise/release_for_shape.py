@@ -1,21 +1,25 @@
 """Which release a shape's noise makes: one figure, several, sums of counts, or a fit to moments."""
 
 from app.accounting.loss import Loss
-from app.mechanisms.noise.additive import AdditiveRelease, Law, Part
-from app.mechanisms.noise.aggregates import SeveralRelease
+from app.mechanisms.noise.additive import AdditiveRelease, NoiseDistribution, NoisyMeasure
+from app.mechanisms.noise.aggregates import AggregatesRelease
 from app.mechanisms.noise.moments import MomentsRelease
-from app.mechanisms.noise.workload import LinearRelease
-from app.queries.shapes.sums import Shape
+from app.mechanisms.noise.workload import WorkloadRelease
+from app.queries.shapes.sums import SumShape
 
 
 def release_of(
-    law: Law, shape: Shape, parts: tuple[Part, ...], loss: Loss, theorem: str
+    law: NoiseDistribution,
+    shape: SumShape,
+    parts: tuple[NoisyMeasure, ...],
+    loss: Loss,
+    theorem: str,
 ) -> AdditiveRelease:
     kind = AdditiveRelease
     if shape.linear is not None:
-        kind = LinearRelease
+        kind = WorkloadRelease
     elif shape.moments is not None:
         kind = MomentsRelease
     elif shape.several:
-        kind = SeveralRelease
+        kind = AggregatesRelease
     return kind(law, shape, parts, loss, theorem)

@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from app.caches import owned_cache
-from app.queries.weighted_noise import ORDERS, Combination
+from app.queries.weighted_noise import ORDERS, WeightedNoiseSum
 
 POINTS_MAX = 1 << 18
 ALPHA_MIN = 1e-8  # below, the rounding of the transform would be seen
@@ -54,7 +54,7 @@ Transform = Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]
 
 
 @owned_cache(maxsize=4096)
-def laplace_width(scale: float, sum_of: Combination, alpha: float) -> float:
+def laplace_width(scale: float, sum_of: WeightedNoiseSum, alpha: float) -> float:
     """A w with P(|sum of a_i Z_i| > w) <= alpha, for more than one discrete Laplace draw."""
     scale = max(scale, SCALE_MIN)  # less noise is never wider
     if sum_of.weight is not None and alpha >= ALPHA_MIN:
@@ -99,7 +99,7 @@ def _log_rest(rate: float) -> float:
     return math.log(-math.expm1(-rate))
 
 
-def _moments(scale: float, sum_of: Combination, *, smooth: bool) -> list[float]:
+def _moments(scale: float, sum_of: WeightedNoiseSum, *, smooth: bool) -> list[float]:
     """E S^r over (its variance)^(r/2), for the orders, from the cumulants of independent parts."""
     p, rest = math.exp(-1.0 / scale), -math.expm1(-1.0 / scale)
     cumulants: dict[int, float] = {}
@@ -130,7 +130,7 @@ def _root(moments: list[float], alpha: float, *, unimodal: bool) -> float:
 
 
 @owned_cache(maxsize=4096)
-def gaussian_width(scale: float, sum_of: Combination, alpha: float) -> float:
+def gaussian_width(scale: float, sum_of: WeightedNoiseSum, alpha: float) -> float:
     """A w with P(|sum of a_i Z_i| > w) <= alpha, for more than one discrete Gaussian draw."""
     if sum_of.weight is not None and alpha >= ALPHA_MIN and scale < 10.0:
         return sum_of.weight * _gaussian_sum(scale, _longer(sum_of.count), alpha)

@@ -19,8 +19,8 @@ import numpy as np
 
 from app.accounting.curves.gaussian import normal_cdf, normal_quantile
 from app.caches import owned_cache
-from app.mechanisms.release import Noise
-from app.mechanisms.sampling.bernoulli import geometric, heads
+from app.mechanisms.release import RandomSource
+from app.mechanisms.sampling.bernoulli import bernoulli_exp, geometric
 
 DIGITS = 60
 WIDE = 1000.0
@@ -49,7 +49,7 @@ class Tail(Protocol):
         """Roughly above P(Z >= k), for many k at once."""
         ...
 
-    def beyond(self, k: int, noise: Noise) -> int:
+    def beyond(self, k: int, noise: RandomSource) -> int:
         """A draw of Z given that Z >= k, for k above twice the scale."""
         ...
 
@@ -82,7 +82,7 @@ class LaplaceTail:
     def bound(self, k: Numbers) -> Numbers:
         return np.asarray(np.exp(-k / self.scale))
 
-    def beyond(self, k: int, noise: Noise) -> int:
+    def beyond(self, k: int, noise: RandomSource) -> int:
         return k + geometric(self.rate, noise)
 
 
@@ -120,13 +120,13 @@ class GaussianTail:
         """P(N >= x) <= exp(-x^2 / 2) / 2 for x >= 0."""
         return np.asarray(np.exp(-(((k - 1) / self.scale) ** 2) / 2) / 2)
 
-    def beyond(self, k: int, noise: Noise) -> int:
+    def beyond(self, k: int, noise: RandomSource) -> int:
         """exp(-(k + j)^2 / 2s^2) is in proportion to exp(-j k / s^2), from which j is drawn, times
         exp(-j^2 / 2s^2), with which it is taken."""
         squared = Fraction(self.scale) ** 2
         while True:
             j = geometric(k / squared, noise)
-            if heads(j * j / (2 * squared), noise):
+            if bernoulli_exp(j * j / (2 * squared), noise):
                 return k + j
 
 

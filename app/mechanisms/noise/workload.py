@@ -11,36 +11,36 @@ from typing_extensions import override
 
 from app.caches import owned_cache
 from app.data.card import Card
-from app.mechanisms.noise.additive import AdditiveRelease, Law
+from app.mechanisms.noise.additive import AdditiveRelease, NoiseDistribution
 from app.mechanisms.noise.constrained_inference import adjusted, linear_estimate
-from app.mechanisms.release import Noise
+from app.mechanisms.release import RandomSource
 from app.queries import Query
-from app.queries.estimates import Figure
-from app.queries.shapes.sums import Shape
-from app.queries.shapes.workload import Linear
+from app.queries.estimates import Estimate
+from app.queries.shapes.sums import SumShape
+from app.queries.shapes.workload import OverlappingCounts
 from app.queries.tally import Exact
-from app.queries.weighted_noise import Combination
+from app.queries.weighted_noise import WeightedNoiseSum
 
 _CLOSE = 1e-6  # a change of a count that is only rounding
 
 
 @dataclass(frozen=True, slots=True)
-class LinearRelease(AdditiveRelease):
+class WorkloadRelease(AdditiveRelease):
     """One measure over all that is measured; each answer has the interval of its own noise."""
 
     @property
-    def linear(self) -> Linear:
+    def linear(self) -> OverlappingCounts:
         assert self.shape.linear is not None
         return self.shape.linear
 
     @property
     @override
-    def quick(self) -> bool:
+    def is_instant(self) -> bool:
         return False
 
     @override
     def answer(
-        self, exact: Exact, noise: Noise, *, query: Query, card: Card, confidence: float
+        self, exact: Exact, noise: RandomSource, *, query: Query, card: Card, confidence: float
     ) -> dict[str, Any]:
         numbers = self.linear.measurements(exact)
         draws = self.law.draw(noise, self.parts[0].scale, len(numbers))
@@ -62,7 +62,7 @@ class LinearRelease(AdditiveRelease):
                 item["share"] = {"value": share.value, "interval": share.interval(confidence)}
         return {"value": items, "interval": None}
 
-    def _figures(self, noisy: list[int], alpha: float) -> Iterator[tuple[Figure, bool]]:
+    def _figures(self, noisy: list[int], alpha: float) -> Iterator[tuple[Estimate, bool]]:
         linear = self.linear
         estimate = linear_estimate(linear, noisy)
         values = adjusted(linear, noisy, estimate)
@@ -73,7 +73,7 @@ class LinearRelease(AdditiveRelease):
         ):
             half = width_of(self.law, self.parts[0].scale, sum_of, alpha)
             low, high = (max(bound, least) for bound in (linear_value - half, linear_value + half))
-            shown = Figure(_plain(value), _plain(min(low, value)), _plain(max(high, value)))
+            shown = Estimate(_plain(value), _plain(min(low, value)), _plain(max(high, value)))
             yield shown, bool(abs(value - before) > _CLOSE)
 
     @override
@@ -88,12 +88,12 @@ class LinearRelease(AdditiveRelease):
 
     @override
     def expected_error(self, confidence: float) -> dict[str, Any]:
-        told = super(LinearRelease, self).expected_error(confidence)
+        told = super(WorkloadRelease, self).expected_error(confidence)
         return {**told, "total_squared_error": self._squared_error()}
 
     @property
     @override
-    def spread(self) -> tuple[float, ...]:
+    def standard_deviations(self) -> tuple[float, ...]:
         return (math.sqrt(self._squared_error()),)
 
     def _squared_error(self) -> float:
@@ -102,12 +102,12 @@ class LinearRelease(AdditiveRelease):
 
     @override
     def describe(self) -> dict[str, Any]:
-        told = super(LinearRelease, self).describe()
+        told = super(WorkloadRelease, self).describe()
         return {**told, **self._strategy()}
 
     @override
-    def record(self) -> dict[str, Any]:
-        told = super(LinearRelease, self).record()
+    def ledger_entry(self) -> dict[str, Any]:
+        told = super(WorkloadRelease, self).ledger_entry()
         return {**told, **self._strategy()}
 
     def _strategy(self) -> dict[str, Any]:
@@ -115,14 +115,14 @@ class LinearRelease(AdditiveRelease):
         return {"strategy": self.linear.strategy, "measured": self.linear.measured, **levels}
 
 
-def figure_width(law: Law, shape: Shape, scale: float, alpha: float) -> float:
+def figure_width(law: NoiseDistribution, shape: SumShape, scale: float, alpha: float) -> float:
     """Half of the interval's width, in steps of the one measure."""
     if shape.linear is None:
         return law.width(scale, alpha)
     return widest(law, shape, scale, alpha)
 
 
-def width_of(law: Law, scale: float, sum_of: Combination, alpha: float) -> float:
+def width_of(law: NoiseDistribution, scale: float, sum_of: WeightedNoiseSum, alpha: float) -> float:
     """A w with P(|sum of a_i Z_i| > w) <= alpha."""
     if sum_of.count == 0:
         return 0.0
@@ -132,19 +132,19 @@ def width_of(law: Law, scale: float, sum_of: Combination, alpha: float) -> float
     return law.sum_width(scale, sum_of, alpha)
 
 
-def widest(law: Law, shape: Shape, scale: float, alpha: float) -> float:
+def widest(law: NoiseDistribution, shape: SumShape, scale: float, alpha: float) -> float:
     """The largest width of all answers."""
     assert shape.linear is not None
     return max(width_of(law, scale, each, alpha) for each in _may_be_widest(shape.linear))
 
 
 @owned_cache(maxsize=16)
-def _may_be_widest(linear: Linear) -> tuple[Combination, ...]:
+def _may_be_widest(linear: OverlappingCounts) -> tuple[WeightedNoiseSum, ...]:
     """Of sums with equal weights a longer one is never narrower, so only the longest of each weight
     counts. Of others the width is worked out from the sums of powers of their weights, and is
     never more where each of these is no more."""
-    longest: dict[float, Combination] = {}
-    others: list[Combination] = []
+    longest: dict[float, WeightedNoiseSum] = {}
+    others: list[WeightedNoiseSum] = []
     for sum_of in sorted(set(linear.answers), key=lambda each: each.powers, reverse=True):
         if sum_of.weight is not None:
             if sum_of.weight not in longest or sum_of.count > longest[sum_of.weight].count:
@@ -154,13 +154,13 @@ def _may_be_widest(linear: Linear) -> tuple[Combination, ...]:
     return (*longest.values(), *others)
 
 
-def _share(part: Figure, whole: Figure) -> Figure:
+def _share(part: Estimate, whole: Estimate) -> Estimate:
     """A part over the whole, of which it is one: the extremes over the box of both intervals; of
     nothing 0, and if there may be nothing anything can be."""
     value = part.value / whole.value if whole.value > 0 else 0.0
     if whole.low < 1:
-        return Figure(value, 0.0, 1.0)
-    return Figure(
+        return Estimate(value, 0.0, 1.0)
+    return Estimate(
         value, min(part.low / whole.high, value), max(min(part.high / whole.low, 1.0), value)
     )
 

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from app.mechanisms.noise.additive import Law
+from app.mechanisms.noise.additive import NoiseDistribution
 from app.mechanisms.noise.tails import DIGITS, Tail
-from app.mechanisms.release import Noise
+from app.mechanisms.release import RandomSource
 
 Whole = np.ndarray[Any, np.dtype[np.int64]]
 WORD = 64
@@ -25,8 +25,8 @@ _MORE = 1.0 + 1e-6  # what floats may be off by, many times over
 _LEAST = 2.0**-60
 
 
-def reaching(
-    counts: Whole, bar: int, *, law: Law, tail: Tail, noise: Noise
+def sample_counts_above(
+    counts: Whole, bar: int, *, law: NoiseDistribution, tail: Tail, noise: RandomSource
 ) -> Iterator[tuple[int, int]]:
     """The places of those whose noisy count is at least `bar`, and their noisy counts."""
     short = bar - counts
@@ -46,7 +46,7 @@ def reaching(
             yield place, int(counts[place]) + tail.beyond(k, noise)
 
 
-def below_chance(word: int, k: int, tail: Tail, noise: Noise) -> bool:
+def below_chance(word: int, k: int, tail: Tail, noise: RandomSource) -> bool:
     """Is the uniform number that begins with these 64 bits below P(Z >= k)?"""
     bits, digits = WORD, DIGITS
     while True:

@@ -22,12 +22,12 @@ from app.accounting.curves.curve_units import pure_rho
 from app.accounting.losses import repeated_loss
 from app.accounting.units import ATTO, PICO, cost_units, limit_units
 from app.errors import Invalid
-from app.mechanisms.privacy_target import Asked, CannotServe, OtherShape
+from app.mechanisms.privacy_target import CannotServe, PrivacyTarget, UnsupportedShape
 from app.mechanisms.private_keys.keep_probability import ROWS_MAX, WHOLE, keep_table
 from app.mechanisms.private_keys.release import KEYS_MAX, KeysRelease
-from app.mechanisms.release import Noise
-from app.mechanisms.unit_search import EPSILON_UNITS_MAX, last
-from app.queries.shapes.private_keys import KeysShape
+from app.mechanisms.release import RandomSource
+from app.mechanisms.unit_search import EPSILON_UNITS_MAX, largest_satisfying
+from app.queries.shapes.private_keys import PrivateKeysShape
 from app.queries.tally import KeyBatch
 
 KIND = "partition_selection"
@@ -46,7 +46,7 @@ class PartitionRelease(KeysRelease):
         return table
 
     @override
-    def released(self, batch: KeyBatch, noise: Noise) -> Iterator[tuple[int, str, int]]:
+    def released(self, batch: KeyBatch, noise: RandomSource) -> Iterator[tuple[int, str, int]]:
         chances = np.asarray(self.table, dtype=np.uint64)
         persons = np.array([count for _, _, count in batch], dtype=np.int64)
         words = np.asarray(noise.words(len(batch)), dtype=np.uint64)
@@ -60,7 +60,7 @@ class PartitionRelease(KeysRelease):
         return [text for _, text, _ in keys]
 
     @property
-    def spread(self) -> tuple[float, ...]:
+    def standard_deviations(self) -> tuple[float, ...]:
         return (float(self._kept_from(0.95)),)
 
     def _kept_from(self, probability: float) -> int:
@@ -75,7 +75,7 @@ class PartitionRelease(KeysRelease):
             "keys_max": KEYS_MAX,
         }
 
-    def record(self) -> dict[str, Any]:
+    def ledger_entry(self) -> dict[str, Any]:
         return {"mechanism": KIND, "keys_of_a_person": self.shape.keys}
 
     def expected_error(self, confidence: float) -> dict[str, Any]:
@@ -86,9 +86,9 @@ class PartitionRelease(KeysRelease):
         }
 
 
-def prepare(shape: KeysShape, asked: Asked) -> PartitionRelease:
+def prepare(shape: PrivateKeysShape, asked: PrivacyTarget) -> PartitionRelease:
     if shape.counts:
-        raise OtherShape("it tells which keys there are, without counts: ask for keys")
+        raise UnsupportedShape("it tells which keys there are, without counts: ask for keys")
     if asked.delta is None:
         raise Invalid.field("/privacy/delta", "private keys cost a delta: give one")
     if asked.epsilon is not None:
@@ -103,11 +103,11 @@ def prepare(shape: KeysShape, asked: Asked) -> PartitionRelease:
     if _table(shape, epsilon, delta) is None:
         rule = f"so small a loss that a key of {ROWS_MAX} persons might still be left out"
         raise Invalid.field("/privacy", rule)
-    loss = repeated_loss(epsilon, shape.keys).but(delta=delta, failure=delta)
+    loss = repeated_loss(epsilon, shape.keys).replace(delta=delta, failure=delta)
     return PartitionRelease(shape, loss)
 
 
-def _table(shape: KeysShape, epsilon: int, delta: int) -> Sequence[int] | None:
+def _table(shape: PrivateKeysShape, epsilon: int, delta: int) -> Sequence[int] | None:
     return keep_table(Fraction(epsilon, PICO * shape.keys), delta, shape.keys)
 
 
@@ -119,4 +119,4 @@ def _epsilon_within(rho: int, keys: int) -> int:
 
     if not fits(1):
         raise CannotServe("a rho so small that no choice of keys is within it")
-    return last(fits, 1, EPSILON_UNITS_MAX)
+    return largest_satisfying(fits, 1, EPSILON_UNITS_MAX)

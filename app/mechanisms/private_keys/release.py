@@ -15,21 +15,21 @@ from typing_extensions import override
 
 from app.accounting.loss import Loss
 from app.data.card import Card
-from app.mechanisms.release import AtOnce, Data, Noise
+from app.mechanisms.release import DataReader, RandomSource, SingleGroupRelease
 from app.mechanisms.work import Work
 from app.queries import Query
-from app.queries.shapes.private_keys import KeysShape
-from app.queries.tally import KeyBatch, KeyTally, Tally
+from app.queries.shapes.private_keys import PrivateKeysShape
+from app.queries.tally import KeyBatch, KeyCountsRequest, Tally
 
 KEYS_MAX = 100_000
 KEY_NANOSECONDS = 3000.0  # to read one key and to decide about it
 
 
 @dataclass(frozen=True, slots=True)
-class KeysRelease(AtOnce, ABC):
+class KeysRelease(SingleGroupRelease, ABC):
     """Which keys will be told, at what price."""
 
-    shape: KeysShape
+    shape: PrivateKeysShape
     loss: Loss
 
     @property
@@ -38,7 +38,7 @@ class KeysRelease(AtOnce, ABC):
         return self.shape.tally
 
     @property
-    def wanted(self) -> KeyTally:
+    def wanted(self) -> KeyCountsRequest:
         """What the engine is asked for."""
         return self.shape.wanted
 
@@ -53,11 +53,11 @@ class KeysRelease(AtOnce, ABC):
         """There may be as many keys as rows; how many is private."""
         return Work(leaves=self.tally.leaves(), row_nanoseconds=KEY_NANOSECONDS)
 
-    def read(self, data: Data) -> Iterable[KeyBatch]:
+    def read(self, data: DataReader) -> Iterable[KeyBatch]:
         return data.keys(self.wanted)
 
     @abstractmethod
-    def released(self, batch: KeyBatch, noise: Noise) -> Iterator[tuple[int, str, int]]:
+    def released(self, batch: KeyBatch, noise: RandomSource) -> Iterator[tuple[int, str, int]]:
         """Those of a batch that are released, as public group, text and number."""
 
     @abstractmethod
@@ -67,7 +67,7 @@ class KeysRelease(AtOnce, ABC):
     def answer(
         self,
         exact: Iterable[KeyBatch],
-        noise: Noise,
+        noise: RandomSource,
         *,
         query: Query,
         card: Card,

@@ -37,17 +37,17 @@ from app.accounting.precise import INFINITE
 from app.accounting.units import ATTO, PICO, cost_units
 from app.errors import Invalid
 from app.mechanisms.noise import gaussian, laplace
-from app.mechanisms.noise.additive import AdditiveRelease, Law, float_up
+from app.mechanisms.noise.additive import AdditiveRelease, NoiseDistribution, float_up
 from app.mechanisms.noise.tail_threshold import failure_units, least_threshold
 from app.mechanisms.noise.tails import GaussianTail, LaplaceTail, Tail
-from app.mechanisms.privacy_target import Asked, CannotServe, OtherShape
-from app.mechanisms.private_keys.counts_above import reaching
+from app.mechanisms.privacy_target import CannotServe, PrivacyTarget, UnsupportedShape
+from app.mechanisms.private_keys.counts_above import sample_counts_above
 from app.mechanisms.private_keys.release import KEYS_MAX, KeysRelease
-from app.mechanisms.release import Noise
-from app.mechanisms.unit_search import EPSILON_UNITS_MAX, last
-from app.queries.estimates import Figure
-from app.queries.shapes.private_keys import KeysShape, NoiseName
-from app.queries.shapes.sums import Shape
+from app.mechanisms.release import RandomSource
+from app.mechanisms.unit_search import EPSILON_UNITS_MAX, largest_satisfying
+from app.queries.estimates import Estimate
+from app.queries.shapes.private_keys import NoiseName, PrivateKeysShape
+from app.queries.shapes.sums import SumShape
 from app.queries.tally import KeyBatch
 
 KIND = "stability_histogram"
@@ -74,14 +74,16 @@ class StabilityRelease(KeysRelease):
         return self.shape.noise
 
     @property
-    def law(self) -> Law:
+    def law(self) -> NoiseDistribution:
         return laplace.LAW if self.noise == "laplace" else gaussian.LAW
 
     @override
-    def released(self, batch: KeyBatch, noise: Noise) -> Iterator[tuple[int, str, int]]:
+    def released(self, batch: KeyBatch, noise: RandomSource) -> Iterator[tuple[int, str, int]]:
         counts = np.array([count for _, _, count in batch], dtype=np.int64)
         tail = tail_of(self.noise, self.scale)
-        for i, noisy in reaching(counts, self.threshold, law=self.law, tail=tail, noise=noise):
+        for i, noisy in sample_counts_above(
+            counts, self.threshold, law=self.law, tail=tail, noise=noise
+        ):
             yield batch[i][0], batch[i][1], noisy
 
     @override
@@ -97,12 +99,12 @@ class StabilityRelease(KeysRelease):
             for place, text, noisy in keys
         ]
 
-    def _figure(self, noisy: int, width: int) -> Figure:
+    def _figure(self, noisy: int, width: int) -> Estimate:
         low = noisy - width if noisy - width >= self.threshold else 1
-        return Figure(noisy, low, noisy + width)
+        return Estimate(noisy, low, noisy + width)
 
     @property
-    def spread(self) -> tuple[float, ...]:
+    def standard_deviations(self) -> tuple[float, ...]:
         """From which count on a key is told with probability 0.95."""
         return (float(self._told_from(0.95)),)
 
@@ -121,7 +123,7 @@ class StabilityRelease(KeysRelease):
             "keys_max": KEYS_MAX,
         }
 
-    def record(self) -> dict[str, Any]:
+    def ledger_entry(self) -> dict[str, Any]:
         return {
             "mechanism": KIND,
             "noise": self.noise,
@@ -159,11 +161,11 @@ def width_above(noise: NoiseName, scale: float, alpha: float) -> int:
     return min(width, math.ceil(normal * (1.0 + 1e-9)))
 
 
-def prepare(shape: KeysShape, asked: Asked) -> StabilityRelease:
+def prepare(shape: PrivateKeysShape, asked: PrivacyTarget) -> StabilityRelease:
     if not shape.counts:
-        raise OtherShape("it tells counts: ask for a count or a histogram")
+        raise UnsupportedShape("it tells counts: ask for a count or a histogram")
     if asked.noise not in (None, shape.noise):
-        raise OtherShape("another noise was named")
+        raise UnsupportedShape("another noise was named")
     if asked.delta is None:
         raise Invalid.field("/privacy/delta", "private keys cost a delta: give one")
     if shape.noise == "gaussian":
@@ -171,44 +173,46 @@ def prepare(shape: KeysShape, asked: Asked) -> StabilityRelease:
     return _laplace(shape, asked, cost_units(asked.delta, ATTO))
 
 
-def _laplace(shape: KeysShape, asked: Asked, delta: int) -> StabilityRelease:
-    wish = Asked(epsilon=asked.epsilon, rho=asked.rho)
+def _laplace(shape: PrivateKeysShape, asked: PrivacyTarget, delta: int) -> StabilityRelease:
+    wish = PrivacyTarget(epsilon=asked.epsilon, rho=asked.rho)
     if asked.half_width is not None:
-        wish = Asked(epsilon=Decimal(_epsilon_for(shape, asked)) / PICO)
+        wish = PrivacyTarget(epsilon=Decimal(_epsilon_for(shape, asked)) / PICO)
     counted = laplace.prepare(_counted(shape), wish)
     return _with_threshold(shape, counted, delta)
 
 
-def _gaussian(shape: KeysShape, asked: Asked, delta: int) -> StabilityRelease:
+def _gaussian(shape: PrivateKeysShape, asked: PrivacyTarget, delta: int) -> StabilityRelease:
     if asked.epsilon is None:
         rho = asked.rho if asked.half_width is None else _rho_for(shape, asked)
-        counted = gaussian.prepare(_counted(shape), Asked(rho=rho))
+        counted = gaussian.prepare(_counted(shape), PrivacyTarget(rho=rho))
         return _with_threshold(shape, counted, delta)
     half = delta // 2
     if half < 1:
         raise CannotServe("a delta so small that noise and threshold cannot share it")
-    wish = Asked(epsilon=asked.epsilon, delta=Decimal(half) / ATTO)
+    wish = PrivacyTarget(epsilon=asked.epsilon, delta=Decimal(half) / ATTO)
     return _with_threshold(shape, gaussian.prepare(_counted(shape), wish), delta - half)
 
 
-def _counted(shape: KeysShape) -> Shape:
-    return Shape(shape.tally, (shape.measure,))
+def _counted(shape: PrivateKeysShape) -> SumShape:
+    return SumShape(shape.tally, (shape.measure,))
 
 
-def _with_threshold(shape: KeysShape, counted: AdditiveRelease, allowed: int) -> StabilityRelease:
+def _with_threshold(
+    shape: PrivateKeysShape, counted: AdditiveRelease, allowed: int
+) -> StabilityRelease:
     scale = counted.parts[0].scale
     tail = tail_of(shape.noise, scale)
     threshold = least_threshold(tail, shape.rows, allowed)
     failure = failure_units(tail, shape.rows, threshold)
     if failure > allowed:
         raise ArithmeticError("a threshold that fails more often than it may")
-    loss = counted.loss.but(failure=failure)
+    loss = counted.loss.replace(failure=failure)
     if loss.epsilon < INFINITE:
-        loss = loss.but(delta=loss.delta + failure)
+        loss = loss.replace(delta=loss.delta + failure)
     return StabilityRelease(shape, loss, scale, threshold, failure, counted.theorem)
 
 
-def _epsilon_for(shape: KeysShape, asked: Asked) -> int:
+def _epsilon_for(shape: PrivateKeysShape, asked: PrivacyTarget) -> int:
     """The least epsilon whose interval is no wider."""
     assert asked.half_width is not None
     steps, alpha = math.floor(asked.half_width), 1.0 - asked.confidence
@@ -219,10 +223,10 @@ def _epsilon_for(shape: KeysShape, asked: Asked) -> int:
 
     if too_wide(EPSILON_UNITS_MAX):
         raise CannotServe("a half width that no noise is within")
-    return last(too_wide, 0, EPSILON_UNITS_MAX) + 1 if too_wide(1) else 1
+    return largest_satisfying(too_wide, 0, EPSILON_UNITS_MAX) + 1 if too_wide(1) else 1
 
 
-def _rho_for(shape: KeysShape, asked: Asked) -> Decimal:
+def _rho_for(shape: PrivateKeysShape, asked: PrivacyTarget) -> Decimal:
     """Near the least rho whose interval is no wider."""
     assert asked.half_width is not None
     steps, alpha = math.floor(asked.half_width), 1.0 - asked.confidence

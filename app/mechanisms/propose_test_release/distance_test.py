@@ -29,16 +29,16 @@ from app.accounting.units import ATTO
 from app.mechanisms.noise import laplace
 from app.mechanisms.noise.tail_threshold import units_above
 from app.mechanisms.noise.tails import LaplaceTail
-from app.mechanisms.privacy_target import Asked
-from app.mechanisms.release import Noise
+from app.mechanisms.privacy_target import PrivacyTarget
+from app.mechanisms.release import RandomSource
 from app.queries.shapes.measures import Measure
-from app.queries.shapes.sums import Shape
-from app.queries.tally import Rows, Tally
+from app.queries.shapes.sums import SumShape
+from app.queries.tally import CountRows, Tally
 
 THEOREM = "Dwork and Lei 2009 (propose-test-release)"
 FAR = 20  # scales above the threshold a test fails with probability below 2e-9
-_DISTANCE = Measure("distance", ((1, 0),), 1, Fraction(1), 0, in_one=True)
-_SHAPE = Shape(Tally(None, (), (Rows(),)), (_DISTANCE,))
+_DISTANCE = Measure("distance", ((1, 0),), 1, Fraction(1), 0, single_cell=True)
+_SHAPE = SumShape(Tally(None, (), (CountRows(),)), (_DISTANCE,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class DistanceTest:
     failure: int  # f, in units
     loss: Loss  # of the noise alone
 
-    def passed(self, distance: int, noise: Noise) -> bool:
+    def passed(self, distance: int, noise: RandomSource) -> bool:
         return distance + noise.discrete_laplace(self.scale, 1)[0] > self.threshold
 
     def likely_from(self, probability: float) -> int:
@@ -64,17 +64,17 @@ class DistanceTest:
     @property
     def alone(self) -> Loss:
         """The loss if what is told of safe neighbours is the same."""
-        return self.loss.but(delta=self.failure, failure=self.failure)
+        return self.loss.replace(delta=self.failure, failure=self.failure)
 
     def then(self, told: Loss) -> Loss:
         """The loss of the test and of what is told if it is passed."""
-        both = (self.loss + told).but(failure=self.failure)
+        both = (self.loss + told).replace(failure=self.failure)
         if both.epsilon >= INFINITE:
             return both
-        return both.but(delta=max(told.delta, self.failure))
+        return both.replace(delta=max(told.delta, self.failure))
 
 
-def prepare(asked: Asked, delta: int) -> DistanceTest:
+def prepare(asked: PrivacyTarget, delta: int) -> DistanceTest:
     """Of a loss for the noise, and units of delta for its failure."""
     noisy = laplace.prepare(_SHAPE, asked)
     tail = LaplaceTail(noisy.parts[0].scale)

@@ -7,11 +7,11 @@ that are at most a whole number B apart are still at most B apart.
 from dataclasses import dataclass
 from operator import sub
 
-from app.mechanisms.propose_test_release.rank_distance import least
-from app.mechanisms.release import Data
+from app.mechanisms.propose_test_release.rank_distance import smallest_satisfying
+from app.mechanisms.release import DataReader
 from app.mechanisms.smooth_sensitivity.rank_bound import rank_work
 from app.mechanisms.work import Work
-from app.queries.shapes.ranks.shape import OrderShape
+from app.queries.shapes.ranks.shape import RankShape
 from app.queries.shapes.ranks.sum_between import sum_between
 from app.queries.shapes.ranks.window import Span, Window
 from app.queries.shapes.single_mean import MeanShape
@@ -36,7 +36,7 @@ class MeanStatistic:
         return self.shape.tally
 
     @property
-    def quick(self) -> bool:
+    def is_instant(self) -> bool:
         return True
 
     @property
@@ -51,7 +51,7 @@ class MeanStatistic:
     def work(self, cap: int, bounds: int) -> Work:
         return Work.of(self.tally)
 
-    def read(self, data: Data, cap: int) -> Exact:
+    def read(self, data: DataReader, cap: int) -> Exact:
         return data.exact(self.tally)
 
     def value(self, found: Exact) -> int:
@@ -76,7 +76,7 @@ class TrimmedMeanStatistic:
     Steinke 2019; mechanism sheet, M10): d is the least b - a - w of such windows, exactly.
     """
 
-    shape: OrderShape
+    shape: RankShape
     finer: int
 
     @property
@@ -84,7 +84,7 @@ class TrimmedMeanStatistic:
         return self.shape.tally
 
     @property
-    def quick(self) -> bool:
+    def is_instant(self) -> bool:
         return False
 
     @property
@@ -99,7 +99,7 @@ class TrimmedMeanStatistic:
     def work(self, cap: int, bounds: int) -> Work:
         return rank_work(self.shape, cap, bounds)
 
-    def read(self, data: Data, cap: int) -> tuple[tuple[Window, ...], int]:
+    def read(self, data: DataReader, cap: int) -> tuple[tuple[Window, ...], int]:
         windows = self.shape.windows(data.steps, data.exact, cap + 1)
         return windows, sum_between(self.shape, windows, data.exact)
 
@@ -121,7 +121,7 @@ class TrimmedMeanStatistic:
             widest: int = max(map(sub, high[: k + 2], low[-k - 2 :]))
             return widest << self.finer > most
 
-        return least(wide, cap)
+        return smallest_satisfying(wide, cap)
 
     def _ends(self, windows: tuple[Window, ...]) -> tuple[int, int]:
         first, last = (

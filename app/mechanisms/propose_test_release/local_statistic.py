@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from app.mechanisms.propose_test_release.rank_distance import rank_distance, reach_of
-from app.mechanisms.release import Data
+from app.mechanisms.release import DataReader
 from app.mechanisms.smooth_sensitivity.rank_bound import rank_work
 from app.mechanisms.work import Work
 from app.queries.ranks.iqr import QUARTILES
-from app.queries.shapes.ranks.shape import OrderShape
+from app.queries.shapes.ranks.shape import RankShape
 from app.queries.shapes.ranks.window import Span, Window
 from app.queries.tally import Tally
 
@@ -25,7 +25,7 @@ class LocalStatistic(Protocol):
         ...
 
     @property
-    def quick(self) -> bool: ...
+    def is_instant(self) -> bool: ...
 
     @property
     def grid_exponent(self) -> int: ...
@@ -35,7 +35,7 @@ class LocalStatistic(Protocol):
         """Between which the number is, in steps of its grid."""
         ...
 
-    def read(self, data: Data, cap: int) -> Any:
+    def read(self, data: DataReader, cap: int) -> Any:
         """What number and distances up to the cap are made of."""
         ...
 
@@ -68,14 +68,14 @@ class RankStatistic:
     Elsewhere it is half of B for each, rounded down for one and up for the other.
     """
 
-    shape: OrderShape
+    shape: RankShape
 
     @property
     def tally(self) -> Tally:
         return self.shape.tally
 
     @property
-    def quick(self) -> bool:
+    def is_instant(self) -> bool:
         return False
 
     @property
@@ -86,7 +86,7 @@ class RankStatistic:
     def limits(self) -> Span:
         return (0, self.shape.width) if self.shape.statistic == "distance" else self.shape.bounds
 
-    def read(self, data: Data, cap: int) -> tuple[Window, ...]:
+    def read(self, data: DataReader, cap: int) -> tuple[Window, ...]:
         return self.shape.windows(data.steps, data.exact, reach_of(self.shape, cap))
 
     def work(self, cap: int, bounds: int) -> Work:

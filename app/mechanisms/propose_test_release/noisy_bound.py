@@ -39,13 +39,13 @@ from app.data.card import Card
 from app.errors import Invalid
 from app.mechanisms.noise import laplace
 from app.mechanisms.noise.additive import float_up
-from app.mechanisms.privacy_target import Asked, CannotServe
+from app.mechanisms.privacy_target import CannotServe, PrivacyTarget
 from app.mechanisms.propose_test_release import distance_test
 from app.mechanisms.propose_test_release.distance_test import DistanceTest
-from app.mechanisms.release import AtOnce, Data, Noise
+from app.mechanisms.release import DataReader, RandomSource, SingleGroupRelease
 from app.mechanisms.work import Work
 from app.queries import Query
-from app.queries.estimates import Figure
+from app.queries.estimates import Estimate
 from app.queries.shapes.graphs import GraphShape
 from app.queries.tally import GraphCounts, Tally
 
@@ -56,7 +56,7 @@ DEPENDS = "the width depends on the bound, which is told with the answer"
 
 
 @dataclass(frozen=True, slots=True)
-class BoundedRelease(AtOnce):
+class BoundedRelease(SingleGroupRelease):
     shape: GraphShape
     above: DistanceTest  # the noise on LS, and T, which puts it above
     epsilon: int  # units, of the answer
@@ -75,22 +75,28 @@ class BoundedRelease(AtOnce):
         return THEOREM
 
     @property
-    def spread(self) -> tuple[float, ...]:
+    def standard_deviations(self) -> tuple[float, ...]:
         """Not known; where it can be paid it comes first, because its interval can be told."""
         return (math.inf,)
 
-    def read(self, data: Data) -> GraphCounts:
+    def read(self, data: DataReader) -> GraphCounts:
         return data.graph(self.shape.edges)
 
     def answer(
-        self, exact: GraphCounts, noise: Noise, *, query: Query, card: Card, confidence: float
+        self,
+        exact: GraphCounts,
+        noise: RandomSource,
+        *,
+        query: Query,
+        card: Card,
+        confidence: float,
     ) -> dict[str, Any]:
         noisy = exact.common + noise.discrete_laplace(self.above.scale, 1)[0] + self.above.threshold
         bound = min(max(noisy, 1), self.shape.sensitivity_max)
         scale = self.scale(bound)
         value = exact.triangles + noise.discrete_laplace(scale, 1)[0]
         width = laplace.width(scale, 1.0 - confidence)
-        figure = Figure(*map(self.shape.possible, (value, value - width, value + width)))
+        figure = Estimate(*map(self.shape.possible, (value, value - width, value + width)))
         return {
             "value": figure.value,
             "interval": figure.interval(confidence),
@@ -110,7 +116,7 @@ class BoundedRelease(AtOnce):
             "scale_over_bound": self.scale(1),
         }
 
-    def record(self) -> dict[str, Any]:
+    def ledger_entry(self) -> dict[str, Any]:
         return {
             "mechanism": KIND,
             "bound_scale": self.above.scale.hex(),
@@ -130,7 +136,7 @@ class BoundedRelease(AtOnce):
         }
 
 
-def prepare(shape: GraphShape, asked: Asked) -> BoundedRelease:
+def prepare(shape: GraphShape, asked: PrivacyTarget) -> BoundedRelease:
     if asked.half_width is not None:
         raise CannotServe(f"no half width can be promised: {DEPENDS}")
     if asked.delta is None:
@@ -138,11 +144,11 @@ def prepare(shape: GraphShape, asked: Asked) -> BoundedRelease:
     share = asked.bound_share or BOUND_SHARE
     if asked.epsilon is not None:
         first, epsilon = _shared(cost_units(asked.epsilon, PICO), share)
-        wish = Asked(epsilon=Decimal(first) / PICO)
+        wish = PrivacyTarget(epsilon=Decimal(first) / PICO)
     else:
         assert asked.rho is not None
         first, rest = _shared(limit_units(asked.rho, PICO), share)
-        wish = Asked(rho=Decimal(first) / PICO)
+        wish = PrivacyTarget(rho=Decimal(first) / PICO)
         epsilon = laplace.epsilon_within_rho(rest)
     above = distance_test.prepare(wish, cost_units(asked.delta, ATTO))
     release = BoundedRelease(shape, above, epsilon, above.then(pure_loss(epsilon)))

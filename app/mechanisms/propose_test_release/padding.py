@@ -24,9 +24,9 @@ def padded(members: dict[str, Any], size: int) -> dict[str, Any]:
     return {**members, "padding": " " * spaces}
 
 
-def told(value: object, interval: object, size: int, **more: object) -> dict[str, Any]:
+def padded_answer(value: object, interval: object, size: int, **more: object) -> dict[str, Any]:
     return padded({"status": "answered", "value": value, "interval": interval, **more}, size)
 
 
-def withheld(size: int, **more: object) -> dict[str, Any]:
+def padded_refusal(size: int, **more: object) -> dict[str, Any]:
     return padded({"status": "withheld", "value": None, "interval": None, **more}, size)

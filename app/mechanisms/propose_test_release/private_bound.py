@@ -27,7 +27,7 @@ from app.accounting.loss import Loss
 from app.accounting.losses import pure_loss
 from app.accounting.units import PICO
 from app.mechanisms.propose_test_release.distance_test import DistanceTest
-from app.mechanisms.release import Noise
+from app.mechanisms.release import RandomSource
 from app.mechanisms.selection.release import RATE_MAX, tail_bound
 from app.mechanisms.selection.samplers import permute_and_flip
 
@@ -52,7 +52,7 @@ class PrivateBound:
     def cap(self, test: DistanceTest) -> int:
         return max(self.target + self.slack, test.enough)
 
-    def choose(self, distance: Callable[[int], int], noise: Noise) -> int:
+    def choose(self, distance: Callable[[int], int], noise: RandomSource) -> int:
         """The place of the chosen one; `distance` tells that of each place."""
         distances = [0, *map(distance, range(self.candidates))]
         target = self.target

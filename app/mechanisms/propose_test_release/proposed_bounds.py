@@ -6,7 +6,7 @@ from fractions import Fraction
 from app.errors import Invalid
 from app.mechanisms.propose_test_release.local_mean import MeanStatistic, TrimmedMeanStatistic
 from app.mechanisms.propose_test_release.local_statistic import LocalStatistic, RankStatistic
-from app.queries.shapes.ranks.shape import OrderShape
+from app.queries.shapes.ranks.shape import RankShape
 from app.queries.shapes.single_mean import MeanShape
 
 POINTER = "/mechanism/bound"
@@ -15,11 +15,11 @@ HALVINGS = 30  # of a mean's width: a table of 2^30 rows has no smaller sensitiv
 
 
 def proposed(
-    shape: OrderShape | MeanShape, bound: float | None
+    shape: RankShape | MeanShape, bound: float | None
 ) -> tuple[LocalStatistic, tuple[int, ...]]:
     """The statistic, and the one bound in steps of its grid; or, where none is proposed, public
     candidates for it, increasing, the last of which nothing exceeds."""
-    if isinstance(shape, OrderShape) and shape.statistic != "mean_between":
+    if isinstance(shape, RankShape) and shape.statistic != "mean_between":
         return RankStatistic(shape), _of_ranks(shape, bound)
     finer, bounds = _of_mean(shape, bound)
     if isinstance(shape, MeanShape):
@@ -27,7 +27,7 @@ def proposed(
     return TrimmedMeanStatistic(shape, finer), bounds
 
 
-def _of_ranks(shape: OrderShape, bound: float | None) -> tuple[int, ...]:
+def _of_ranks(shape: RankShape, bound: float | None) -> tuple[int, ...]:
     width = max(1, shape.width)  # of bounds that fall on one step: then nothing moves
     if bound is None:
         return (*(1 << power for power in range((width - 1).bit_length())), width)
@@ -38,7 +38,7 @@ def _of_ranks(shape: OrderShape, bound: float | None) -> tuple[int, ...]:
     return (min(steps, width),)
 
 
-def _of_mean(shape: OrderShape | MeanShape, bound: float | None) -> tuple[int, tuple[int, ...]]:
+def _of_mean(shape: RankShape | MeanShape, bound: float | None) -> tuple[int, tuple[int, ...]]:
     """How many bits finer its grid is, and the bounds."""
     width = max(1, shape.width)
     if bound is None:
@@ -51,5 +51,5 @@ def _of_mean(shape: OrderShape | MeanShape, bound: float | None) -> tuple[int, t
     return finer, (min(math.floor(steps * (1 << finer)), width << finer),)
 
 
-def _steps(shape: OrderShape | MeanShape, bound: float) -> Fraction:
+def _steps(shape: RankShape | MeanShape, bound: float) -> Fraction:
     return Fraction(bound) * Fraction(2) ** shape.grid_exponent

@@ -40,16 +40,16 @@ from operator import sub
 
 from app.mechanisms.smooth_sensitivity.rank_bound import gap_corners
 from app.queries.shapes.ranks.rank import RankRule
-from app.queries.shapes.ranks.shape import OrderShape
+from app.queries.shapes.ranks.shape import RankShape
 from app.queries.shapes.ranks.window import Window
 
 
-def reach_of(shape: OrderShape, cap: int) -> int:
+def reach_of(shape: RankShape, cap: int) -> int:
     """How far from its rank values matter for distances up to the cap."""
     return _moves(shape) * (cap + 1)
 
 
-def rank_distance(shape: OrderShape, window: Window, rule: RankRule, bound: int, cap: int) -> int:
+def rank_distance(shape: RankShape, window: Window, rule: RankRule, bound: int, cap: int) -> int:
     """Of the value at one rank, in persons; `bound` is B, in steps."""
     moves = _moves(shape)
     if not shape.fixed and moves == 1:
@@ -57,7 +57,7 @@ def rank_distance(shape: OrderShape, window: Window, rule: RankRule, bound: int,
     return -(-_to_a_window(window, rule(window.count), bound, moves, cap * moves) // moves)
 
 
-def _moves(shape: OrderShape) -> int:
+def _moves(shape: RankShape) -> int:
     """Under fixed n a person is one row that is replaced."""
     return 1 if shape.fixed else shape.moves
 
@@ -74,10 +74,10 @@ def _to_a_window(window: Window, rank: int, bound: int, moves: int, cap: int) ->
         widest: int = max(map(sub, high, low))
         return widest > bound
 
-    return least(found, cap)
+    return smallest_satisfying(found, cap)
 
 
-def least(holds: Callable[[int], bool], cap: int) -> int:
+def smallest_satisfying(holds: Callable[[int], bool], cap: int) -> int:
     """The least k >= 0 for which it holds, if it holds from there on, or the cap; by halving, which
     asks as often whatever is found."""
     low, high = -1, cap

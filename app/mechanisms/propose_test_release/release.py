@@ -25,23 +25,28 @@ from app.accounting.units import ATTO, PICO, cost_units, limit_units
 from app.data.card import Card
 from app.errors import Invalid
 from app.mechanisms.noise import gaussian, laplace
-from app.mechanisms.noise.additive import AdditiveRelease, Law
-from app.mechanisms.privacy_target import Asked, CannotServe, OtherShape
+from app.mechanisms.noise.additive import AdditiveRelease, NoiseDistribution
+from app.mechanisms.privacy_target import CannotServe, PrivacyTarget, UnsupportedShape
 from app.mechanisms.propose_test_release import distance_test, private_bound
 from app.mechanisms.propose_test_release.distance_test import DistanceTest
 from app.mechanisms.propose_test_release.local_statistic import LocalStatistic
-from app.mechanisms.propose_test_release.padding import NUMBER_SIZE, text_size, told, withheld
+from app.mechanisms.propose_test_release.padding import (
+    NUMBER_SIZE,
+    padded_answer,
+    padded_refusal,
+    text_size,
+)
 from app.mechanisms.propose_test_release.private_bound import PrivateBound
 from app.mechanisms.propose_test_release.proposed_bounds import proposed
 from app.mechanisms.propose_test_release.rank_distance import reach_of
-from app.mechanisms.release import AtOnce, Data, Noise
+from app.mechanisms.release import DataReader, RandomSource, SingleGroupRelease
 from app.mechanisms.work import Work
 from app.queries import Query
-from app.queries.estimates import Figure, number
+from app.queries.estimates import Estimate, number
 from app.queries.shapes.measures import Measure
-from app.queries.shapes.ranks.shape import OrderShape
+from app.queries.shapes.ranks.shape import RankShape
 from app.queries.shapes.single_mean import MeanShape
-from app.queries.shapes.sums import Shape
+from app.queries.shapes.sums import SumShape
 from app.queries.tally import Tally
 
 KIND = "propose_test_release"
@@ -53,11 +58,11 @@ CHOSEN = "the width depends on the bound that is chosen; propose one"
 
 
 @dataclass(frozen=True, slots=True)
-class ProposedRelease(AtOnce):
+class ProposedRelease(SingleGroupRelease):
     statistic: LocalStatistic
     bounds: tuple[int, ...]  # in steps: one that was proposed, or those to choose from
     scales: tuple[float, ...]  # of the noise for each
-    law: Law
+    law: NoiseDistribution
     noise_theorem: str
     test: DistanceTest
     chosen: PrivateBound | None
@@ -69,8 +74,8 @@ class ProposedRelease(AtOnce):
 
     @property
     @override
-    def quick(self) -> bool:
-        return self.statistic.quick
+    def is_instant(self) -> bool:
+        return self.statistic.is_instant
 
     @property
     def work(self) -> Work:
@@ -82,7 +87,7 @@ class ProposedRelease(AtOnce):
         return f"{distance_test.THEOREM}; {self.noise_theorem}{chosen}"
 
     @property
-    def spread(self) -> tuple[float, ...]:
+    def standard_deviations(self) -> tuple[float, ...]:
         """Not to be compared: it may tell nothing."""
         return (math.inf,)
 
@@ -91,11 +96,11 @@ class ProposedRelease(AtOnce):
         """Of the distances: public."""
         return self.test.enough if self.chosen is None else self.chosen.cap(self.test)
 
-    def read(self, data: Data) -> Any:
+    def read(self, data: DataReader) -> Any:
         return self.statistic.read(data, self.cap)
 
     def answer(
-        self, exact: Any, noise: Noise, *, query: Query, card: Card, confidence: float
+        self, exact: Any, noise: RandomSource, *, query: Query, card: Card, confidence: float
     ) -> dict[str, Any]:
         def distance(place: int) -> int:
             return self.statistic.distance(exact, self.bounds[place], self.cap)
@@ -107,13 +112,13 @@ class ProposedRelease(AtOnce):
         more = {} if self.chosen is None else {"bound": self._told(self.bounds[place])}
         size = _size(confidence)
         if not passed:
-            return withheld(size, **more)
-        return told(figure.value, figure.interval(confidence), size, **more)
+            return padded_refusal(size, **more)
+        return padded_answer(figure.value, figure.interval(confidence), size, **more)
 
-    def _figure(self, noisy: int, width: int) -> Figure:
+    def _figure(self, noisy: int, width: int) -> Estimate:
         """Within what the statistic can be, which leaves out nothing that it is."""
         low, high = self.statistic.limits
-        return Figure(
+        return Estimate(
             *(
                 self._told(min(max(steps, low), high))
                 for steps in (noisy, noisy - width, noisy + width)
@@ -149,7 +154,7 @@ class ProposedRelease(AtOnce):
             "target": chosen.target,
         }
 
-    def record(self) -> dict[str, Any]:
+    def ledger_entry(self) -> dict[str, Any]:
         chosen = self.chosen
         return {
             "mechanism": KIND,
@@ -179,15 +184,15 @@ class ProposedRelease(AtOnce):
 def _size(confidence: float) -> int:
     """No number is longer than its place here."""
     digits = "0" * NUMBER_SIZE
-    longest = {**Figure(0, 0, 0).interval(confidence), "low": digits, "high": digits}
+    longest = {**Estimate(0, 0, 0).interval(confidence), "low": digits, "high": digits}
     return text_size({"status": "answered", "value": digits, "interval": longest, "bound": digits})
 
 
-def prepare(shape: OrderShape | MeanShape, asked: Asked) -> ProposedRelease:
+def prepare(shape: RankShape | MeanShape, asked: PrivacyTarget) -> ProposedRelease:
     wish = asked.proposal
     if wish is None:
-        raise OtherShape("it may tell nothing: it is used where it is asked for")
-    if isinstance(shape, OrderShape) and shape.candidates:
+        raise UnsupportedShape("it may tell nothing: it is used where it is asked for")
+    if isinstance(shape, RankShape) and shape.candidates:
         raise Invalid.field(
             "/query/candidates", "none: propose_test_release answers with any value"
         )
@@ -216,16 +221,20 @@ def prepare(shape: OrderShape | MeanShape, asked: Asked) -> ProposedRelease:
         chosen=chosen,
         loss=loss,
     )
-    if isinstance(shape, OrderShape):
+    if isinstance(shape, RankShape):
         reach = reach_of(shape, release.cap)
         if reach > RANKS_MAX or reach * len(bounds) > COMPARED_MAX:
             raise CannotServe("so small a loss for the test that too many ranks would be read")
     return release
 
 
-def _noise(statistic: LocalStatistic, bound: int, law: str, asked: Asked) -> AdditiveRelease:
-    measure = Measure("value", ((1, 0),), bound, Fraction(1), statistic.grid_exponent, in_one=True)
-    shape = Shape(statistic.tally, (measure,))
+def _noise(
+    statistic: LocalStatistic, bound: int, law: str, asked: PrivacyTarget
+) -> AdditiveRelease:
+    measure = Measure(
+        "value", ((1, 0),), bound, Fraction(1), statistic.grid_exponent, single_cell=True
+    )
+    shape = SumShape(statistic.tally, (measure,))
     return NOISES[law](shape, asked)
 
 
@@ -242,23 +251,25 @@ def _shares(
 
 
 def _parts(
-    asked: Asked,
+    asked: PrivacyTarget,
     shares: tuple[Fraction, ...],
     statistic: LocalStatistic,
     bounds: tuple[int, ...],
     law: str,
-) -> list[Asked]:
+) -> list[PrivacyTarget]:
     """What each part asks for; the noise comes last."""
     noise_delta = asked.delta if law == "gaussian" else None
     if asked.half_width is not None:
         if len(shares) > 2:
             raise CannotServe(f"no half width can be promised: {CHOSEN}")
-        wish = Asked(half_width=asked.half_width, confidence=asked.confidence, delta=noise_delta)
+        wish = PrivacyTarget(
+            half_width=asked.half_width, confidence=asked.confidence, delta=noise_delta
+        )
         found = _noise(statistic, bounds[0], law, wish).loss
         test, rest = shares
         if law == "gaussian":
-            return [Asked(rho=_amount(math.ceil(found.rho * test / rest))), wish]
-        return [Asked(epsilon=_amount(math.ceil(found.epsilon * test / rest))), wish]
+            return [PrivacyTarget(rho=_amount(math.ceil(found.rho * test / rest))), wish]
+        return [PrivacyTarget(epsilon=_amount(math.ceil(found.epsilon * test / rest))), wish]
     if asked.epsilon is not None:
         whole = cost_units(asked.epsilon, PICO)
     else:
@@ -269,13 +280,13 @@ def _parts(
     if min(units) < 1:
         raise CannotServe("so small a loss that it cannot be shared")
     if asked.epsilon is None:
-        wishes = [Asked(rho=_amount(each)) for each in units[:-1]]
-        return [*wishes, Asked(rho=_amount(units[-1]), delta=noise_delta)]
-    wishes = [Asked(epsilon=_amount(each)) for each in units[:-1]]
-    return [*wishes, Asked(epsilon=_amount(units[-1]), delta=noise_delta)]
+        wishes = [PrivacyTarget(rho=_amount(each)) for each in units[:-1]]
+        return [*wishes, PrivacyTarget(rho=_amount(units[-1]), delta=noise_delta)]
+    wishes = [PrivacyTarget(epsilon=_amount(each)) for each in units[:-1]]
+    return [*wishes, PrivacyTarget(epsilon=_amount(units[-1]), delta=noise_delta)]
 
 
-def _epsilon(asked: Asked) -> int:
+def _epsilon(asked: PrivacyTarget) -> int:
     if asked.epsilon is not None:
         return cost_units(asked.epsilon, PICO)
     assert asked.rho is not None

@@ -31,13 +31,18 @@ from app.accounting.loss import Loss
 from app.accounting.units import ATTO, cost_units
 from app.data.card import Card
 from app.errors import Invalid
-from app.mechanisms.privacy_target import Asked, CannotServe, OtherShape
+from app.mechanisms.privacy_target import CannotServe, PrivacyTarget, UnsupportedShape
 from app.mechanisms.propose_test_release import distance_test
 from app.mechanisms.propose_test_release.distance_test import DistanceTest
-from app.mechanisms.propose_test_release.padding import NUMBER_SIZE, text_size, told, withheld
-from app.mechanisms.release import Noise, OneTally
+from app.mechanisms.propose_test_release.padding import (
+    NUMBER_SIZE,
+    padded_answer,
+    padded_refusal,
+    text_size,
+)
+from app.mechanisms.release import OneTally, RandomSource
 from app.queries import Query
-from app.queries.shapes.selection import ChoiceShape
+from app.queries.shapes.selection import SelectionShape
 from app.queries.tally import Exact, Tally
 
 KIND = "stable_value"
@@ -46,7 +51,7 @@ THEOREM = "Smith and Thakurta 2013 (distance to instability)"
 
 @dataclass(frozen=True, slots=True)
 class StableRelease(OneTally):
-    shape: ChoiceShape
+    shape: SelectionShape
     ordered: bool
     test: DistanceTest
     size: int  # of an answer, in bytes
@@ -58,7 +63,7 @@ class StableRelease(OneTally):
 
     @property
     @override
-    def quick(self) -> bool:
+    def is_instant(self) -> bool:
         return True
 
     @property
@@ -70,12 +75,12 @@ class StableRelease(OneTally):
         return THEOREM
 
     @property
-    def spread(self) -> tuple[float, ...]:
+    def standard_deviations(self) -> tuple[float, ...]:
         """Not to be compared: it may tell nothing."""
         return (math.inf,)
 
     def answer(
-        self, exact: Exact, noise: Noise, *, query: Query, card: Card, confidence: float
+        self, exact: Exact, noise: RandomSource, *, query: Query, card: Card, confidence: float
     ) -> dict[str, Any]:
         scores = self.shape.scores(exact, 0)
         places = winners(scores, self.shape.picks or 1)
@@ -83,8 +88,8 @@ class StableRelease(OneTally):
         passed = self.test.passed(self.test.enough if distance is None else distance, noise)
         shown = [self.shape.outcomes[i] for i in (places if self.ordered else sorted(places))]
         if not passed:
-            return withheld(self.size)
-        return told(shown if self.shape.picks is not None else shown[0], None, self.size)
+            return padded_refusal(self.size)
+        return padded_answer(shown if self.shape.picks is not None else shown[0], None, self.size)
 
     def describe(self) -> dict[str, Any]:
         choices = {} if self.shape.picks is None else {"choices": self.shape.picks}
@@ -99,7 +104,7 @@ class StableRelease(OneTally):
             "failure": self.test.failure / ATTO,
         }
 
-    def record(self) -> dict[str, Any]:
+    def ledger_entry(self) -> dict[str, Any]:
         return {
             "mechanism": KIND,
             "outcomes": len(self.shape.outcomes),
@@ -116,7 +121,7 @@ class StableRelease(OneTally):
         return {"told_from": float(lead / self.shape.steps), "probability": confidence}
 
 
-def _size(shape: ChoiceShape) -> int:
+def _size(shape: SelectionShape) -> int:
     """With the longest outcomes that there could be."""
     sizes = (
         text_size(outcome) if isinstance(outcome, str) else NUMBER_SIZE
@@ -143,17 +148,17 @@ def stability(
     return max(0, -(-min(leads) // score_range) - 1) if leads else None
 
 
-def prepare(shape: ChoiceShape, asked: Asked) -> StableRelease:
+def prepare(shape: SelectionShape, asked: PrivacyTarget) -> StableRelease:
     if asked.ordered is None:
-        raise OtherShape("it may tell nothing: it is used where it is asked for")
+        raise UnsupportedShape("it may tell nothing: it is used where it is asked for")
     if shape.error != "regret":
-        raise OtherShape("it is for the highest scores: ask for a mode, top_k or price")
+        raise UnsupportedShape("it is for the highest scores: ask for a mode, top_k or price")
     if asked.half_width is not None:
         raise CannotServe("an exact answer or none has no half width")
     if asked.delta is None:
         raise Invalid.field("/privacy/delta", "a test that may fail costs a delta: give one")
     if asked.ordered and shape.picks is None:
         raise Invalid.field("/mechanism/ordered", "only for top_k, which has several outcomes")
-    wish = Asked(epsilon=asked.epsilon, rho=asked.rho)
+    wish = PrivacyTarget(epsilon=asked.epsilon, rho=asked.rho)
     test = distance_test.prepare(wish, cost_units(asked.delta, ATTO))
     return StableRelease(shape, asked.ordered, test, _size(shape))

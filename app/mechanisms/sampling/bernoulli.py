@@ -12,13 +12,13 @@ from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
 
-from app.mechanisms.release import Noise
+from app.mechanisms.release import RandomSource
 
 WORD = 64
 DEEP = 45  # exp(-45) is below 2^-64: what lies deeper is told apart by the bits that follow
 
 
-def heads(exponent: Fraction, noise: Noise) -> bool:
+def bernoulli_exp(exponent: Fraction, noise: RandomSource) -> bool:
     """True with probability exp(-exponent), for an exponent of 0 or more."""
     whole, rest = divmod(exponent.numerator, exponent.denominator)
     while whole > 0:  # ends at the first tail
@@ -28,7 +28,7 @@ def heads(exponent: Fraction, noise: Noise) -> bool:
     return _heads_within_one(rest, exponent.denominator, noise)
 
 
-def _heads_within_one(top: int, bottom: int, noise: Noise) -> bool:
+def _heads_within_one(top: int, bottom: int, noise: RandomSource) -> bool:
     """exp(-x) for x = top / bottom <= 1: the first k at which a coin of x / k fails is odd."""
     k = 1
     while noise.below(bottom * k) < top:
@@ -54,7 +54,7 @@ def leading_bits(whole: int, bits: int) -> int:
 FIRST_BITS = tuple(leading_bits(whole, WORD) for whole in range(DEEP + 1))
 
 
-def within(word: int, whole: int, noise: Noise) -> bool:
+def uniform_below_exp(word: int, whole: int, noise: RandomSource) -> bool:
     """Is the uniform number that begins with these 64 bits below exp(-whole)?"""
     bits = WORD
     while word == leading_bits(whole, bits):
@@ -63,7 +63,7 @@ def within(word: int, whole: int, noise: Noise) -> bool:
     return word < leading_bits(whole, bits)
 
 
-def geometric(rate: Fraction, noise: Noise) -> int:
+def geometric(rate: Fraction, noise: RandomSource) -> int:
     """A whole number G >= 0 with P(G >= g) = exp(-rate g)."""
     bottom = rate.denominator
     part = noise.below(bottom)
@@ -75,7 +75,7 @@ def geometric(rate: Fraction, noise: Noise) -> int:
     return (part + bottom * whole) // rate.numerator
 
 
-def discrete_laplace(rate: Fraction, noise: Noise) -> int:
+def discrete_laplace(rate: Fraction, noise: RandomSource) -> int:
     """P(Z = z) in proportion to exp(-rate |z|)."""
     while True:
         size, negative = geometric(rate, noise), noise.below(2) == 1
@@ -83,10 +83,10 @@ def discrete_laplace(rate: Fraction, noise: Noise) -> int:
             return -size if negative else size
 
 
-def positive_side(rate: Fraction, noise: Noise) -> bool:
+def positive_side(rate: Fraction, noise: RandomSource) -> bool:
     """True with probability 1 / (1 + exp(-rate)): of discrete Laplace noise,
     P(Z >= z) = exp(-rate z) / (1 + exp(-rate)) for z >= 1."""
     while noise.below(2):
-        if heads(rate, noise):
+        if bernoulli_exp(rate, noise):
             return False
     return True

@@ -18,7 +18,7 @@ from fractions import Fraction
 import numpy as np
 
 from app.caches import owned_cache
-from app.mechanisms.release import Noise
+from app.mechanisms.release import RandomSource
 from app.mechanisms.sampling.bulk_laplace import WORD, Coin, Whole, laplace_draws
 
 MARGIN = 1e-9
@@ -34,7 +34,7 @@ class GaussianDraws:
         self._from = float(int(scale) + 1)  # of the Laplace draws
         self._exact = Fraction(scale)
 
-    def draw(self, size: int, noise: Noise) -> list[int]:
+    def draw(self, size: int, noise: RandomSource) -> list[int]:
         found: list[int] = []
         while len(found) < size:
             wanted = int(SPARE * (size - len(found))) + 16
@@ -42,7 +42,7 @@ class GaussianDraws:
             found += [drawn[place] for place in self._kept(drawn, noise)]
         return found[:size]
 
-    def _kept(self, drawn: list[int], noise: Noise) -> Whole:
+    def _kept(self, drawn: list[int], noise: RandomSource) -> Whole:
         """The places of the draws that are kept."""
         far = np.abs(np.array(drawn, dtype=np.float64)) - self._scale * self._scale / self._from
         x = (far / self._scale) ** 2 / 2.0
@@ -56,7 +56,7 @@ class GaussianDraws:
             kept[place] = self._keeps(drawn[place], int(words[place]), noise)
         return np.flatnonzero(kept)
 
-    def _keeps(self, y: int, word: int, noise: Noise) -> bool:
+    def _keeps(self, y: int, word: int, noise: RandomSource) -> bool:
         far = abs(y) - self._exact**2 / Fraction(self._from)
         x = far**2 / (2 * self._exact**2)
         if x == 0:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from app.caches import owned_cache
-from app.mechanisms.release import Noise
+from app.mechanisms.release import RandomSource
 
 WORD = 64
 DEEP = 45  # exp(-45) is below 2^-64: beyond, hardly any draw has a digit that is set
@@ -46,7 +46,7 @@ class Coin:
                     return int(value)
             digits *= 2
 
-    def heads(self, size: int, noise: Noise) -> Flags:
+    def heads(self, size: int, noise: RandomSource) -> Flags:
         """So many independent tosses."""
         words = np.asarray(noise.words(size), dtype=np.uint64)
         found: Flags = words < self._first
@@ -54,12 +54,12 @@ class Coin:
             found[place] = self._decided(int(words[place]), noise)
         return found
 
-    def decides(self, word: int, noise: Noise) -> bool:
+    def decides(self, word: int, noise: RandomSource) -> bool:
         """Is the uniform number that begins with this word below h?"""
         first = int(self._first)
         return self._decided(word, noise) if word == first else word < first
 
-    def _decided(self, number: int, noise: Noise) -> bool:
+    def _decided(self, number: int, noise: RandomSource) -> bool:
         """Is the uniform number that begins with these 64 bits, which are those of h, below h?"""
         bits = WORD
         while True:
@@ -90,7 +90,7 @@ class LaplaceDraws:
         self._digits = [coin_of_digit(digit) for digit in range(digits)]
         self._beyond = Coin(lambda: power(1 << digits))
 
-    def draw(self, size: int, noise: Noise) -> list[int]:
+    def draw(self, size: int, noise: RandomSource) -> list[int]:
         draws: Whole = np.zeros(size, dtype=np.int64)
         places = np.flatnonzero(self._nonzero.heads(size, noise))
         count = len(places)

@@ -16,8 +16,8 @@ from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 
-from app.mechanisms.release import Noise
-from app.mechanisms.sampling.bernoulli import WORD, geometric, heads
+from app.mechanisms.release import RandomSource
+from app.mechanisms.sampling.bernoulli import WORD, bernoulli_exp, geometric
 from app.mechanisms.sampling.directed_decimal import Directed, both_ways
 
 Ends = tuple[Decimal, Decimal]  # one below, one above, none negative
@@ -26,12 +26,12 @@ Ends = tuple[Decimal, Decimal]  # one below, one above, none negative
 SIZE_MAX = 10**120
 
 
-class LazyReal:
+class PartialSample:
     """whole + a uniform number between 0 and 1."""
 
     __slots__ = ("_noise", "_part", "bits", "whole")
 
-    def __init__(self, noise: Noise, whole: int = 0) -> None:
+    def __init__(self, noise: RandomSource, whole: int = 0) -> None:
         self._noise, self.whole = noise, whole
         self._part = self.bits = 0
         self.more()
@@ -53,15 +53,15 @@ class LazyReal:
         )
 
 
-def digits_for(*numbers: LazyReal) -> int:
+def digits_for(*numbers: PartialSample) -> int:
     """So many that rounding is less than what the bits leave open."""
     return 40 + 2 * max(number.bits for number in numbers) // 5
 
 
-def happens(noise: Noise, chance: Callable[[int], Ends], *numbers: LazyReal) -> bool:
+def bernoulli(noise: RandomSource, chance: Callable[[int], Ends], *numbers: PartialSample) -> bool:
     """A coin of this chance, told for a number of digits by its two ends; `numbers` are those that
     it is a function of, and get more bits if they must."""
-    uniform = LazyReal(noise)
+    uniform = PartialSample(noise)
     while True:
         digits = digits_for(uniform, *numbers)
         down, up = both_ways(digits)
@@ -74,30 +74,30 @@ def happens(noise: Noise, chance: Callable[[int], Ends], *numbers: LazyReal) -> 
             number.more()
 
 
-def exponential(noise: Noise) -> LazyReal:
+def exponential(noise: RandomSource) -> PartialSample:
     """Density exp(-x) for x >= 0: the part x is kept with probability exp(-x)."""
     while True:
-        part = LazyReal(noise)
+        part = PartialSample(noise)
 
-        def chance(digits: int, part: LazyReal = part) -> Ends:
+        def chance(digits: int, part: PartialSample = part) -> Ends:
             down, up = both_ways(digits)
             return down.falls(part.high(up)), up.falls(part.low(down))
 
-        if happens(noise, chance, part):
+        if bernoulli(noise, chance, part):
             part.whole = geometric(Fraction(1), noise)
             return part
 
 
-def half_normal(noise: Noise) -> LazyReal:
+def half_normal(noise: RandomSource) -> PartialSample:
     """Density in proportion to exp(-x^2 / 2) for x >= 0: (k + x)^2 / 2 is k / 2, by which k is
     drawn, and k (k - 1) / 2 and x (2 k + x) / 2, with which it is kept."""
     while True:
         k = geometric(Fraction(1, 2), noise)
-        if not heads(Fraction(k * (k - 1), 2), noise):
+        if not bernoulli_exp(Fraction(k * (k - 1), 2), noise):
             continue
-        part = LazyReal(noise)
+        part = PartialSample(noise)
 
-        def chance(digits: int, part: LazyReal = part, k: int = k) -> Ends:
+        def chance(digits: int, part: PartialSample = part, k: int = k) -> Ends:
             down, up = both_ways(digits)
 
             def falls(x: Decimal, one_way: Directed, other: Directed) -> Decimal:
@@ -106,7 +106,7 @@ def half_normal(noise: Noise) -> LazyReal:
 
             return falls(part.high(up), down, up), falls(part.low(down), up, down)
 
-        if happens(noise, chance, part):
+        if bernoulli(noise, chance, part):
             part.whole = k
             return part
 
@@ -117,7 +117,7 @@ def rounded(
     exponent: int,
     negative: bool,
     size: Callable[[int], Ends],
-    numbers: tuple[LazyReal, ...],
+    numbers: tuple[PartialSample, ...],
 ) -> int:
     """centre + scale * z to the nearest whole number of steps of 2^-exponent, halves upwards, for a
     z whose size is told by its two ends, as a function of these numbers."""

@@ -29,7 +29,7 @@ _ONE_BY_ONE_MAX = 16
 _AT_ONCE_MIN = 256  # of draws: the coins of a scale take a millisecond or two to prepare
 
 
-class SystemNoise:
+class SystemRandom:
     """Noise from the system's generator. One for a process; safe to share between threads."""
 
     def __init__(self) -> None:

@@ -10,13 +10,18 @@ and Rogers 2019).
 
 from app.accounting.curves.curve_units import bounded_range_rho
 from app.accounting.losses import bounded_range_loss
-from app.mechanisms.privacy_target import Asked
+from app.mechanisms.privacy_target import PrivacyTarget
 from app.mechanisms.selection import samplers
-from app.mechanisms.selection.release import Law, SelectionRelease, prepare_by, tail_bound
-from app.queries.shapes.selection import ChoiceShape
+from app.mechanisms.selection.release import (
+    SelectionMechanism,
+    SelectionRelease,
+    prepare_by,
+    tail_bound,
+)
+from app.queries.shapes.selection import SelectionShape
 
 KIND = "exponential"
-LAW = Law(
+LAW = SelectionMechanism(
     kind=KIND,
     theorem="McSherry and Talwar 2007, Theorem 6; Dong, Durfee and Rogers 2020 (bounded range)",
     pick=samplers.exponential,
@@ -26,5 +31,5 @@ LAW = Law(
 )
 
 
-def prepare(shape: ChoiceShape, asked: Asked) -> SelectionRelease:
+def prepare(shape: SelectionShape, asked: PrivacyTarget) -> SelectionRelease:
     return prepare_by(LAW, shape, asked)

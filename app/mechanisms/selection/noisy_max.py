@@ -15,10 +15,10 @@ from dataclasses import replace
 from app.accounting.curves.curve_units import pure_rho
 from app.accounting.losses import repeated_loss
 from app.mechanisms.noise import laplace
-from app.mechanisms.privacy_target import Asked, CannotServe
+from app.mechanisms.privacy_target import CannotServe, PrivacyTarget
 from app.mechanisms.selection import exponential, permute_and_flip, samplers
-from app.mechanisms.selection.release import Law, SelectionRelease, prepare_by
-from app.queries.shapes.selection import ChoiceShape
+from app.mechanisms.selection.release import SelectionMechanism, SelectionRelease, prepare_by
+from app.queries.shapes.selection import SelectionShape
 
 KIND = "noisy_max"
 
@@ -31,7 +31,7 @@ def laplace_bound(scale: float, outcomes: int, alpha: float) -> float:
 LAWS = {
     "exponential": replace(permute_and_flip.LAW, kind=KIND, noise="exponential"),
     "gumbel": replace(exponential.LAW, kind=KIND, noise="gumbel"),
-    "laplace": Law(
+    "laplace": SelectionMechanism(
         kind=KIND,
         theorem="Dwork and Roth 2014, Claim 3.9 (report noisy max)",
         pick=samplers.laplace_noisy_max,
@@ -43,7 +43,7 @@ LAWS = {
 }
 
 
-def prepare(shape: ChoiceShape, asked: Asked) -> SelectionRelease:
+def prepare(shape: SelectionShape, asked: PrivacyTarget) -> SelectionRelease:
     if asked.noise is None:
         raise CannotServe("noisy_max is used where its noise is named")
     return prepare_by(LAWS[asked.noise], shape, asked)

@@ -9,13 +9,18 @@ mechanism, and get `exponential` instead.
 
 from app.accounting.curves.curve_units import pure_rho
 from app.accounting.losses import repeated_loss
-from app.mechanisms.privacy_target import Asked
+from app.mechanisms.privacy_target import PrivacyTarget
 from app.mechanisms.selection import samplers
-from app.mechanisms.selection.release import Law, SelectionRelease, prepare_by, tail_bound
-from app.queries.shapes.selection import ChoiceShape
+from app.mechanisms.selection.release import (
+    SelectionMechanism,
+    SelectionRelease,
+    prepare_by,
+    tail_bound,
+)
+from app.queries.shapes.selection import SelectionShape
 
 KIND = "permute_and_flip"
-LAW = Law(
+LAW = SelectionMechanism(
     kind=KIND,
     theorem="McKenna and Sheldon 2020 (permute-and-flip)",
     pick=samplers.permute_and_flip,
@@ -25,5 +30,5 @@ LAW = Law(
 )
 
 
-def prepare(shape: ChoiceShape, asked: Asked) -> SelectionRelease:
+def prepare(shape: SelectionShape, asked: PrivacyTarget) -> SelectionRelease:
     return prepare_by(LAW, shape, asked)

@@ -23,19 +23,19 @@ from app.accounting.loss import Loss
 from app.accounting.units import PICO, cost_units, limit_units
 from app.data.card import Card
 from app.errors import Invalid
-from app.mechanisms.privacy_target import Asked, CannotServe
-from app.mechanisms.release import Noise, OneTally
+from app.mechanisms.privacy_target import CannotServe, PrivacyTarget
+from app.mechanisms.release import OneTally, RandomSource
 from app.mechanisms.selection.samplers import Pick
-from app.mechanisms.unit_search import EPSILON_UNITS_MAX, last
+from app.mechanisms.unit_search import EPSILON_UNITS_MAX, largest_satisfying
 from app.queries import Query
-from app.queries.shapes.selection import ChoiceShape
+from app.queries.shapes.selection import SelectionShape
 from app.queries.tally import Exact, Tally
 
 RATE_MAX = 1000  # above, one step below the best has probability exp(-1000): no noise at all
 
 
 @dataclass(frozen=True, slots=True)
-class Law:
+class SelectionMechanism:
     """A way to choose: how an outcome is drawn, what it costs, and how far below the best it is."""
 
     kind: str
@@ -57,8 +57,8 @@ def tail_bound(scale: float, outcomes: int, alpha: float) -> float:
 class SelectionRelease(OneTally):
     """Which outcomes, chosen how, at what price."""
 
-    law: Law
-    shape: ChoiceShape
+    law: SelectionMechanism
+    shape: SelectionShape
     loss: Loss
     rank: int | None  # the rank aimed at, where there is one
     confidence: float
@@ -70,7 +70,7 @@ class SelectionRelease(OneTally):
 
     @property
     @override
-    def quick(self) -> bool:
+    def is_instant(self) -> bool:
         return True
 
     @property
@@ -82,7 +82,7 @@ class SelectionRelease(OneTally):
         return _rate(self.shape, self.loss.epsilon)
 
     def answer(
-        self, exact: Exact, noise: Noise, *, query: Query, card: Card, confidence: float
+        self, exact: Exact, noise: RandomSource, *, query: Query, card: Card, confidence: float
     ) -> dict[str, Any]:
         """The outcome, or a list of them in the order they were chosen; never a score."""
         scores = self.shape.scores(exact, self.rank or 0)
@@ -115,7 +115,7 @@ class SelectionRelease(OneTally):
             told["rank"] = self.rank
         return told
 
-    def record(self) -> dict[str, Any]:
+    def ledger_entry(self) -> dict[str, Any]:
         return {
             "mechanism": self.law.kind,
             "outcomes": len(self.shape.outcomes),
@@ -130,11 +130,13 @@ class SelectionRelease(OneTally):
         return {self.shape.error: steps / float(self.shape.steps), "probability": confidence}
 
     @property
-    def spread(self) -> tuple[float, ...]:
+    def standard_deviations(self) -> tuple[float, ...]:
         return (_regret(self.law, self.shape, self.loss.epsilon, self.confidence),)
 
 
-def prepare_by(law: Law, shape: ChoiceShape, asked: Asked) -> SelectionRelease:
+def prepare_by(
+    law: SelectionMechanism, shape: SelectionShape, asked: PrivacyTarget
+) -> SelectionRelease:
     """The choice that costs the asked epsilon, no more than the asked rho, or the least epsilon at
     which it is within the asked distance of the best."""
     if asked.epsilon is not None:
@@ -158,17 +160,19 @@ def prepare_by(law: Law, shape: ChoiceShape, asked: Asked) -> SelectionRelease:
     )
 
 
-def _rate(shape: ChoiceShape, epsilon: int) -> Fraction:
+def _rate(shape: SelectionShape, epsilon: int) -> Fraction:
     return Fraction(epsilon, PICO * shape.score_range * (shape.picks or 1))
 
 
-def _regret(law: Law, shape: ChoiceShape, epsilon: int, confidence: float) -> float:
+def _regret(
+    law: SelectionMechanism, shape: SelectionShape, epsilon: int, confidence: float
+) -> float:
     alpha = (1.0 - confidence) / (shape.picks or 1)
     scale = float(1 / _rate(shape, epsilon))
     return law.regret(scale, len(shape.outcomes), alpha) * (1.0 + 1e-12)
 
 
-def _epsilon_within(law: Law, rho: int, picks: int) -> int:
+def _epsilon_within(law: SelectionMechanism, rho: int, picks: int) -> int:
     """The largest epsilon whose rho is at most so many units."""
 
     def fits(epsilon: int) -> bool:
@@ -176,10 +180,10 @@ def _epsilon_within(law: Law, rho: int, picks: int) -> int:
 
     if not fits(1):
         raise CannotServe("a rho so small that no choice is within it")
-    return last(fits, 1, EPSILON_UNITS_MAX, _near(law, rho / PICO, picks) * PICO)
+    return largest_satisfying(fits, 1, EPSILON_UNITS_MAX, _near(law, rho / PICO, picks) * PICO)
 
 
-def _near(law: Law, rho: float, picks: int) -> float:
+def _near(law: SelectionMechanism, rho: float, picks: int) -> float:
     """Near the epsilon of which so many choices have this rho: by secants of the logarithms, which
     are all but straight."""
 
@@ -197,7 +201,9 @@ def _near(law: Law, rho: float, picks: int) -> float:
     return math.exp(x)
 
 
-def _epsilon_for(law: Law, shape: ChoiceShape, distance: float, confidence: float) -> int:
+def _epsilon_for(
+    law: SelectionMechanism, shape: SelectionShape, distance: float, confidence: float
+) -> int:
     """The least epsilon whose bound is within the distance: it falls as epsilon grows."""
     steps = distance * float(shape.steps)
 
@@ -206,4 +212,4 @@ def _epsilon_for(law: Law, shape: ChoiceShape, distance: float, confidence: floa
 
     if too_far(EPSILON_UNITS_MAX):
         raise CannotServe("a distance to the best that no choice with noise is within")
-    return last(too_far, 0, EPSILON_UNITS_MAX) + 1 if too_far(1) else 1
+    return largest_satisfying(too_far, 0, EPSILON_UNITS_MAX) + 1 if too_far(1) else 1

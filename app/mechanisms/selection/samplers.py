@@ -11,22 +11,22 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
-from app.mechanisms.release import Noise
+from app.mechanisms.release import RandomSource
 from app.mechanisms.sampling.bernoulli import (
     DEEP,
     FIRST_BITS,
+    bernoulli_exp,
     discrete_laplace,
     geometric,
-    heads,
     positive_side,
-    within,
+    uniform_below_exp,
 )
 
-Pick = Callable[[Sequence[int], Fraction, Noise], int]
+Pick = Callable[[Sequence[int], Fraction, RandomSource], int]
 AHEAD = 1024
 
 
-def permute_and_flip(scores: Sequence[int], rate: Fraction, noise: Noise) -> int:
+def permute_and_flip(scores: Sequence[int], rate: Fraction, noise: RandomSource) -> int:
     """Outcomes in random order, each taken with probability exp(-rate d); the first that is taken.
 
     The order does not depend on the coins, so they may be flipped before, and the first taken is
@@ -47,7 +47,7 @@ def permute_and_flip(scores: Sequence[int], rate: Fraction, noise: Noise) -> int
             return place
 
 
-def exponential(scores: Sequence[int], rate: Fraction, noise: Noise) -> int:
+def exponential(scores: Sequence[int], rate: Fraction, noise: RandomSource) -> int:
     """Each outcome with probability in proportion to exp(-rate d): the law of adding Gumbel noise.
 
     Outcomes of the same k are proposed with floor(2^64 exp(-k)) + 1 tickets each, of which all but
@@ -72,7 +72,7 @@ def exponential(scores: Sequence[int], rate: Fraction, noise: Noise) -> int:
             return place
 
 
-def laplace_noisy_max(scores: Sequence[int], rate: Fraction, noise: Noise) -> int:
+def laplace_noisy_max(scores: Sequence[int], rate: Fraction, noise: RandomSource) -> int:
     """The outcome whose score with discrete Laplace noise is largest, ties broken at random.
 
     Noise is drawn for the best scores; of the others only those count whose noise reaches the
@@ -102,7 +102,7 @@ def laplace_noisy_max(scores: Sequence[int], rate: Fraction, noise: Noise) -> in
     return winners[noise.below(len(winners))]
 
 
-def _taken(word: int, exponent: Fraction, noise: Noise) -> bool:
+def _taken(word: int, exponent: Fraction, noise: RandomSource) -> bool:
     """True with probability exp(-exponent), if the word is the first of a uniform number."""
     whole = min(exponent.numerator // exponent.denominator, DEEP)
-    return within(word, whole, noise) and heads(exponent - whole, noise)
+    return uniform_below_exp(word, whole, noise) and bernoulli_exp(exponent - whole, noise)

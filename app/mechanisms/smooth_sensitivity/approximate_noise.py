@@ -28,15 +28,15 @@ from app.accounting.curves.gaussian import mu_within, normal_cdf
 from app.accounting.losses import generic_loss
 from app.accounting.units import ATTO, PICO
 from app.caches import owned_cache
-from app.mechanisms.privacy_target import CannotServe, SmoothWish
-from app.mechanisms.release import Noise
+from app.mechanisms.privacy_target import CannotServe, SmoothSensitivityParameters
+from app.mechanisms.release import RandomSource
 from app.mechanisms.sampling.directed_decimal import both_ways
-from app.mechanisms.sampling.partial_sample import Ends, LazyReal, exponential, half_normal
+from app.mechanisms.sampling.partial_sample import Ends, PartialSample, exponential, half_normal
 from app.mechanisms.smooth_sensitivity.calibrated_noise import (
     FINE,
-    Admissible,
-    Budget,
+    CalibratedNoise,
     Drawn,
+    NoiseBudget,
     Numbers,
     betas,
     even_spread,
@@ -57,7 +57,7 @@ _TWO_OVER_ROOT_PI = 2.0 / math.sqrt(math.pi)
 
 
 @owned_cache(maxsize=512)
-def laplace(budget: Budget, wish: SmoothWish) -> Admissible:
+def laplace(budget: NoiseBudget, wish: SmoothSensitivityParameters) -> CalibratedNoise:
     units, epsilon, delta = _promise(budget)
     must_bear(wish.beta, float(epsilon))
 
@@ -66,7 +66,7 @@ def laplace(budget: Budget, wish: SmoothWish) -> Admissible:
         width = laplace_quantile(0.95) / _laplace_near(float(epsilon), float(delta), looked_at)
     beta, _ = least(looked_at, width, budget.moves)
     s = laplace_divisor(epsilon, delta, beta)
-    return Admissible(
+    return CalibratedNoise(
         name=LAPLACE,
         parameters={},
         beta=beta,
@@ -104,16 +104,16 @@ def laplace_quantile(confidence: float) -> float:
     return -math.log1p(-confidence)
 
 
-def draw_laplace(noise: Noise) -> Drawn:
+def draw_laplace(noise: RandomSource) -> Drawn:
     return _plain(noise, exponential(noise))
 
 
 @owned_cache(maxsize=512)
-def gaussian(budget: Budget, wish: SmoothWish) -> Admissible:
+def gaussian(budget: NoiseBudget, wish: SmoothSensitivityParameters) -> CalibratedNoise:
     units, epsilon, delta = _promise(budget)
     beta, stretch, _ = _gaussian_near(budget, wish)
     s = gaussian_divisor(epsilon, delta, beta, stretch)
-    return Admissible(
+    return CalibratedNoise(
         name=GAUSSIAN,
         parameters={},
         beta=beta,
@@ -126,14 +126,16 @@ def gaussian(budget: Budget, wish: SmoothWish) -> Admissible:
     )
 
 
-def gaussian_even(budget: Budget, wish: SmoothWish) -> float:
+def gaussian_even(budget: NoiseBudget, wish: SmoothSensitivityParameters) -> float:
     """About the `even` of `gaussian`, whose exact numbers take longest of all."""
     beta, _, s = _gaussian_near(budget, wish)
     return gaussian_quantile(0.95) / s * even_spread(float(beta), budget.moves)
 
 
 @owned_cache(maxsize=512)
-def _gaussian_near(budget: Budget, wish: SmoothWish) -> tuple[Fraction, Fraction, float]:
+def _gaussian_near(
+    budget: NoiseBudget, wish: SmoothSensitivityParameters
+) -> tuple[Fraction, Fraction, float]:
     """The beta, the part of epsilon for the stretch, and about the divisor."""
     _, exact_epsilon, exact_delta = _promise(budget)
     epsilon, delta = float(exact_epsilon), float(exact_delta)
@@ -201,11 +203,11 @@ def gaussian_quantile(confidence: float) -> float:
     return _NORMAL.inv_cdf((1.0 + confidence) / 2.0)
 
 
-def draw_gaussian(noise: Noise) -> Drawn:
+def draw_gaussian(noise: RandomSource) -> Drawn:
     return _plain(noise, half_normal(noise))
 
 
-def _plain(noise: Noise, number: LazyReal) -> Drawn:
+def _plain(noise: RandomSource, number: PartialSample) -> Drawn:
     def size(digits: int) -> Ends:
         down, up = both_ways(digits)
         return number.low(down), number.high(up)
@@ -213,7 +215,7 @@ def _plain(noise: Noise, number: LazyReal) -> Drawn:
     return Drawn(noise.below(2) == 1, size, (number,))
 
 
-def _promise(budget: Budget) -> tuple[tuple[int, int], Fraction, Fraction]:
+def _promise(budget: NoiseBudget) -> tuple[tuple[int, int], Fraction, Fraction]:
     if budget.promise is None:
         raise CannotServe("this noise needs an epsilon and a delta")
     epsilon, delta = budget.promise

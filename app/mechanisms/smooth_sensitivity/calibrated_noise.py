@@ -27,8 +27,8 @@ import numpy as np
 
 from app.accounting.loss import Loss
 from app.errors import Invalid
-from app.mechanisms.release import Noise
-from app.mechanisms.sampling.partial_sample import Ends, LazyReal, rounded
+from app.mechanisms.release import RandomSource
+from app.mechanisms.sampling.partial_sample import Ends, PartialSample, rounded
 from app.mechanisms.smooth_sensitivity.rank_bound import BETA_MAX, BETA_MIN
 
 POINTER = "/mechanism"
@@ -45,11 +45,11 @@ class Drawn(NamedTuple):
 
     negative: bool
     size: Callable[[int], Ends]
-    numbers: tuple[LazyReal, ...]
+    numbers: tuple[PartialSample, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
+class NoiseBudget:
     """What may be spent, in one of three ways; those that are not open are None."""
 
     pure: int | None  # units of epsilon
@@ -59,7 +59,7 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True)
-class Admissible:
+class CalibratedNoise:
     """A noise with its parameters fixed from public numbers alone."""
 
     name: str
@@ -68,7 +68,7 @@ class Admissible:
     divisor: Fraction  # s
     loss: Loss
     theorem: str
-    draw: Callable[[Noise], Drawn]
+    draw: Callable[[RandomSource], Drawn]
     quantile: Callable[[float], float]  # of |Z|, for people: |Z| is above it with 1 - confidence
     even: float  # the noise that 95 % is within, where values are spread evenly
 
@@ -76,7 +76,9 @@ class Admissible:
         """In units of S."""
         return self.quantile(confidence) / float(self.divisor)
 
-    def release(self, centre: Fraction, smooth: Fraction, exponent: int, noise: Noise) -> int:
+    def release(
+        self, centre: Fraction, smooth: Fraction, exponent: int, noise: RandomSource
+    ) -> int:
         """centre + (smooth / s) Z, rounded to the nearest whole number of steps of 2^-exponent."""
         drawn = self.draw(noise)
         scale = smooth / self.divisor
@@ -91,7 +93,7 @@ class Admissible:
             "scale_of_smooth_sensitivity": float(1 / self.divisor),
         }
 
-    def record(self) -> dict[str, Any]:
+    def ledger_entry(self) -> dict[str, Any]:
         """For the ledger, exactly."""
         return {
             "noise": self.name,

@@ -31,23 +31,23 @@ from app.accounting.losses import pure_loss
 from app.accounting.units import PICO
 from app.caches import owned_cache
 from app.errors import Invalid
-from app.mechanisms.privacy_target import CannotServe, SmoothWish
-from app.mechanisms.release import Noise
+from app.mechanisms.privacy_target import CannotServe, SmoothSensitivityParameters
+from app.mechanisms.release import RandomSource
 from app.mechanisms.sampling.directed_decimal import both_ways
 from app.mechanisms.sampling.partial_sample import (
     SIZE_MAX,
     Ends,
-    LazyReal,
+    PartialSample,
+    bernoulli,
     exponential,
     half_normal,
-    happens,
 )
 from app.mechanisms.smooth_sensitivity.calibrated_noise import (
     FINE,
     POINTER,
-    Admissible,
-    Budget,
+    CalibratedNoise,
     Drawn,
+    NoiseBudget,
     Numbers,
     betas,
     even_spread,
@@ -67,7 +67,7 @@ NEEDS_PURE = "this noise is scaled by an epsilon or a rho"
 
 
 @owned_cache(maxsize=512)
-def student_t(budget: Budget, wish: SmoothWish) -> Admissible:
+def student_t(budget: NoiseBudget, wish: SmoothSensitivityParameters) -> CalibratedNoise:
     epsilon = _epsilon(budget)
     if wish.degrees is not None:
         must_bear(wish.beta, epsilon / wish.degrees)
@@ -85,7 +85,7 @@ def student_t(budget: Budget, wish: SmoothWish) -> Admissible:
     degrees = choices[row]
     s = student_divisor(_exact(budget), beta, degrees)
     quantile = partial(student_quantile, degrees)
-    return Admissible(
+    return CalibratedNoise(
         name=STUDENT,
         parameters={"degrees": degrees},
         beta=beta,
@@ -128,10 +128,10 @@ def student_quantile(degrees: int, confidence: float) -> float:
     return float(-stdtrit(degrees, (1.0 - confidence) / 2.0))
 
 
-def draw_student(degrees: int, noise: Noise) -> Drawn:
+def draw_student(degrees: int, noise: RandomSource) -> Drawn:
     negative = noise.below(2) == 1
     if degrees == 2:
-        uniform = LazyReal(noise)
+        uniform = PartialSample(noise)
 
         def size(digits: int) -> Ends:
             down, up = both_ways(digits)
@@ -164,7 +164,7 @@ def draw_student(degrees: int, noise: Noise) -> Drawn:
 
 
 @owned_cache(maxsize=512)
-def cauchy(budget: Budget, wish: SmoothWish) -> Admissible:
+def cauchy(budget: NoiseBudget, wish: SmoothSensitivityParameters) -> CalibratedNoise:
     if wish.gamma is not None and not EXPONENT_MIN <= wish.gamma <= EXPONENT_MAX:
         rule = f"greater than 1: from {EXPONENT_MIN:g} to {EXPONENT_MAX:g}"
         raise Invalid.field(f"{POINTER}/gamma", rule)
@@ -184,7 +184,7 @@ def cauchy(budget: Budget, wish: SmoothWish) -> Admissible:
     gamma = Fraction(choices[row])
     s = cauchy_divisor(_exact(budget), beta, gamma)
     quantile = partial(cauchy_quantile, float(gamma))
-    return Admissible(
+    return CalibratedNoise(
         name=CAUCHY,
         parameters={"gamma": float(gamma)},
         beta=beta,
@@ -222,18 +222,18 @@ def cauchy_quantile(gamma: float, confidence: float) -> float:
     return float(math.exp(min(700.0, math.log((1.0 - rest) / rest) / gamma)))
 
 
-def draw_cauchy(gamma: Fraction, noise: Noise) -> Drawn:
+def draw_cauchy(gamma: Fraction, noise: RandomSource) -> Drawn:
     negative = noise.below(2) == 1
     while True:
         # Of the two parts of what is proposed, 1 and 1 / (g - 1), the first is up to 1.
         inner = noise.below(gamma.numerator) < gamma.numerator - gamma.denominator
-        number = LazyReal(noise) if inner else exponential(noise)
+        number = PartialSample(noise) if inner else exponential(noise)
 
-        def inside(digits: int, v: LazyReal = number) -> Ends:
+        def inside(digits: int, v: PartialSample = number) -> Ends:
             down, up = both_ways(digits)
             return v.low(down), v.high(up)
 
-        def outside(digits: int, v: LazyReal = number) -> Ends:
+        def outside(digits: int, v: PartialSample = number) -> Ends:
             """u^(-1/(g-1)) of a uniform u, and -ln u is exponential."""
             down, up = both_ways(digits)
             rate = 1 / (gamma - 1)
@@ -242,7 +242,7 @@ def draw_cauchy(gamma: Fraction, noise: Noise) -> Drawn:
                 up.exp(up.times(v.high(up), up.of(rate))),
             )
 
-        def chance(digits: int, v: LazyReal = number, inner: bool = inner) -> Ends:
+        def chance(digits: int, v: PartialSample = number, inner: bool = inner) -> Ends:
             """1 / (1 + z^g), or 1 / (1 + z^-g): either way of a number that is 1 at most."""
             down, up = both_ways(digits)
             one = Decimal(1)
@@ -255,21 +255,21 @@ def draw_cauchy(gamma: Fraction, noise: Noise) -> Drawn:
                 large = up.falls(down.times(v.low(down), down.of(rate)))
             return down.over(one, up.add(one, large)), up.over(one, down.add(one, small))
 
-        if happens(noise, chance, number):
+        if bernoulli(noise, chance, number):
             return Drawn(negative, inside if inner else outside, (number,))
 
 
-def _units(budget: Budget) -> int:
+def _units(budget: NoiseBudget) -> int:
     if budget.pure is None:
         raise CannotServe(NEEDS_PURE)
     return budget.pure
 
 
-def _exact(budget: Budget) -> Fraction:
+def _exact(budget: NoiseBudget) -> Fraction:
     return Fraction(_units(budget), PICO)
 
 
-def _epsilon(budget: Budget) -> float:
+def _epsilon(budget: NoiseBudget) -> float:
     return float(_exact(budget))
 
 

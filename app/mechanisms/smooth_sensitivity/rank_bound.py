@@ -45,7 +45,7 @@ from fractions import Fraction
 from app.mechanisms.work import Work
 from app.queries.ranks.iqr import QUARTILES
 from app.queries.shapes.ranks.rank import RankRule
-from app.queries.shapes.ranks.shape import OrderShape
+from app.queries.shapes.ranks.shape import RankShape
 from app.queries.shapes.ranks.window import Window
 
 SLACK = Fraction(1, 10**30)
@@ -57,12 +57,12 @@ BETA_MAX = 50
 _KEPT = 45  # digits that the smallest weight still has
 
 
-def reach_of(shape: OrderShape, beta: Fraction) -> int:
+def reach_of(shape: RankShape, beta: Fraction) -> int:
     """How many moves away tables still matter: a public number."""
     return min(REACH_MAX, math.ceil(FAR / _rate(shape, beta)))
 
 
-def rank_work(shape: OrderShape, reach: int, bounds: int = 1) -> Work:
+def rank_work(shape: RankShape, reach: int, bounds: int = 1) -> Work:
     """Windows of `reach` ranks around each rank, found in a few scans and compared with so many
     proposed bounds."""
     return Work(
@@ -72,7 +72,7 @@ def rank_work(shape: OrderShape, reach: int, bounds: int = 1) -> Work:
     )
 
 
-def smooth_bound(shape: OrderShape, windows: tuple[Window, ...], beta: Fraction) -> Fraction:
+def smooth_bound(shape: RankShape, windows: tuple[Window, ...], beta: Fraction) -> Fraction:
     """At least S and at most S (1 + SLACK) of the shape's statistic, in steps; beta-smooth."""
     rate, reach = _rate(shape, beta), reach_of(shape, beta)
     weights = Weights.of(rate, 6 * reach + 20)
@@ -89,7 +89,7 @@ def smooth_bound(shape: OrderShape, windows: tuple[Window, ...], beta: Fraction)
 
 
 def _fixed(
-    shape: OrderShape, windows: tuple[Window, ...], weights: "Weights", reach: int
+    shape: RankShape, windows: tuple[Window, ...], weights: "Weights", reach: int
 ) -> Fraction:
     places = [rule(window.count) for rule, window in zip(shape.ranks, windows, strict=True)]
     if shape.statistic == "mean_between":
@@ -236,7 +236,7 @@ class Envelope:
         return at(low)
 
 
-def _rate(shape: OrderShape, beta: Fraction) -> Fraction:
+def _rate(shape: RankShape, beta: Fraction) -> Fraction:
     """For one move."""
     if not 0 < beta <= BETA_MAX:
         raise ValueError("beta is positive and not too large")

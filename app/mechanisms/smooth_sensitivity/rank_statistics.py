@@ -21,29 +21,29 @@ from app.accounting.units import ATTO, PICO, cost_units, limit_units
 from app.data.card import Card
 from app.errors import Invalid
 from app.mechanisms.noise.laplace import pure_epsilon_near
-from app.mechanisms.privacy_target import Asked, CannotServe, SmoothWish
-from app.mechanisms.release import Data, Noise
+from app.mechanisms.privacy_target import CannotServe, PrivacyTarget, SmoothSensitivityParameters
+from app.mechanisms.release import DataReader, RandomSource
 from app.mechanisms.smooth_sensitivity import approximate_noise, pure_noise, zcdp_noise
 from app.mechanisms.smooth_sensitivity.calibrated_noise import (
     DEPENDS,
     EPSILON_MAX,
     POINTER,
-    Admissible,
-    Budget,
+    CalibratedNoise,
+    NoiseBudget,
 )
 from app.mechanisms.smooth_sensitivity.rank_bound import rank_work, reach_of, smooth_bound
 from app.mechanisms.smooth_sensitivity.release import ScaledRelease
 from app.mechanisms.smooth_sensitivity.scale_disclosure import Disclosure
-from app.mechanisms.unit_search import last
+from app.mechanisms.unit_search import largest_satisfying
 from app.mechanisms.work import Work
 from app.queries import Query
-from app.queries.estimates import Figure
-from app.queries.shapes.ranks.shape import OrderShape
+from app.queries.estimates import Estimate
+from app.queries.shapes.ranks.shape import RankShape
 from app.queries.shapes.ranks.sum_between import sum_between
 from app.queries.shapes.ranks.window import Window
 from app.queries.tally import Tally
 
-NOISES: dict[str, Callable[[Budget, SmoothWish], Admissible]] = {
+NOISES: dict[str, Callable[[NoiseBudget, SmoothSensitivityParameters], CalibratedNoise]] = {
     pure_noise.STUDENT: pure_noise.student_t,
     pure_noise.CAUCHY: pure_noise.cauchy,
     approximate_noise.LAPLACE: approximate_noise.laplace,
@@ -67,7 +67,7 @@ OF_NOISE = {  # which noises a parameter belongs to
 GRID_BITS = 30  # the bounds are at least about 2^30 steps of the grid apart
 
 
-def prepare(shape: OrderShape, asked: Asked) -> "SmoothRelease":
+def prepare(shape: RankShape, asked: PrivacyTarget) -> "SmoothRelease":
     if shape.candidates:
         raise Invalid.field("/query/candidates", "none: smooth sensitivity answers with any value")
     if asked.half_width is not None:
@@ -76,7 +76,9 @@ def prepare(shape: OrderShape, asked: Asked) -> "SmoothRelease":
     return SmoothRelease(*scaled_noise(asked, moves, alone=shape.alone), shape)
 
 
-def scaled_noise(asked: Asked, moves: int, *, alone: bool) -> tuple[Admissible, Disclosure | None]:
+def scaled_noise(
+    asked: PrivacyTarget, moves: int, *, alone: bool
+) -> tuple[CalibratedNoise, Disclosure | None]:
     """The noise, and what tells its scale if that is paid for; `alone` where nothing else would
     answer the question."""
     told = _interval_units(asked)
@@ -84,7 +86,7 @@ def scaled_noise(asked: Asked, moves: int, *, alone: bool) -> tuple[Admissible, 
     return noise, Disclosure(told, noise.beta) if told else None
 
 
-def _interval_units(asked: Asked) -> int:
+def _interval_units(asked: PrivacyTarget) -> int:
     """What is spent on an interval, of epsilon."""
     if asked.smooth is None or asked.smooth.interval_epsilon is None:
         return 0
@@ -93,16 +95,16 @@ def _interval_units(asked: Asked) -> int:
     return cost_units(asked.smooth.interval_epsilon, PICO)
 
 
-def _noise(asked: Asked, moves: int, spent: int, *, alone: bool) -> Admissible:
+def _noise(asked: PrivacyTarget, moves: int, spent: int, *, alone: bool) -> CalibratedNoise:
     wish = asked.smooth
     if wish is None:
         # Beside a choice it is shown for what it is, with the noise that is most often the best.
-        usual = SmoothWish(noise=pure_noise.STUDENT, degrees=2)
-        wish = SmoothWish() if alone else usual
+        usual = SmoothSensitivityParameters(noise=pure_noise.STUDENT, degrees=2)
+        wish = SmoothSensitivityParameters() if alone else usual
     names = _names(wish)
     wish = replace(wish, interval_epsilon=None)
     budget = _budget(asked, moves, spent)
-    found: list[Admissible] = []
+    found: list[CalibratedNoise] = []
     reasons: list[Exception] = []
     for name in sorted(names, key=lambda name: name in ABOUT):
         try:
@@ -121,11 +123,11 @@ def _noise(asked: Asked, moves: int, spent: int, *, alone: bool) -> Admissible:
     return min([each for each in found if asked.payable(each.loss)] or found, key=_even)
 
 
-def _even(noise: Admissible) -> float:
+def _even(noise: CalibratedNoise) -> float:
     return noise.even
 
 
-def _names(wish: SmoothWish) -> list[str]:
+def _names(wish: SmoothSensitivityParameters) -> list[str]:
     names = list(NOISES) if wish.noise is None else [wish.noise]
     for parameter, owners in OF_NOISE.items():
         if getattr(wish, parameter) is not None:
@@ -136,7 +138,7 @@ def _names(wish: SmoothWish) -> list[str]:
     return names
 
 
-def _budget(asked: Asked, moves: int, spent: int) -> Budget:
+def _budget(asked: PrivacyTarget, moves: int, spent: int) -> NoiseBudget:
     if asked.epsilon is not None:
         epsilon = cost_units(asked.epsilon, PICO) - spent
         if epsilon < 1:
@@ -146,11 +148,11 @@ def _budget(asked: Asked, moves: int, spent: int) -> Budget:
         if epsilon > EPSILON_MAX * PICO:
             raise Invalid.field("/privacy/epsilon", f"at most {EPSILON_MAX}, or there is no noise")
         if asked.delta is None:
-            return Budget(epsilon, None, None, moves)
+            return NoiseBudget(epsilon, None, None, moves)
         delta = cost_units(asked.delta, ATTO)
         within = units_down(rho_limit(Decimal(epsilon) / PICO, Decimal(delta) / ATTO))
         rho = Fraction(within, PICO) if within > 0 else None
-        return Budget(epsilon, (epsilon, delta), rho, moves)
+        return NoiseBudget(epsilon, (epsilon, delta), rho, moves)
     assert asked.rho is not None
     units = limit_units(asked.rho, PICO)
     if not 0 < units <= EPSILON_MAX**2 * PICO // 2:
@@ -161,8 +163,8 @@ def _budget(asked: Asked, moves: int, spent: int) -> Budget:
         return pure_rho(epsilon) <= units
 
     near = pure_epsilon_near(units / PICO) * PICO
-    pure = last(fits, 1, EPSILON_MAX * PICO, near) if fits(1) else None
-    return Budget(pure, None, Fraction(units, PICO), moves)
+    pure = largest_satisfying(fits, 1, EPSILON_MAX * PICO, near) if fits(1) else None
+    return NoiseBudget(pure, None, Fraction(units, PICO), moves)
 
 
 class Reading(NamedTuple):
@@ -176,7 +178,7 @@ class Reading(NamedTuple):
 class SmoothRelease(ScaledRelease):
     """A statistic of ranks and the noise that goes on it."""
 
-    shape: OrderShape
+    shape: RankShape
 
     @property
     def tally(self) -> Tally:
@@ -195,7 +197,7 @@ class SmoothRelease(ScaledRelease):
         """How many bits the grid of answers has below a step of the column."""
         return max(0, GRID_BITS - self.shape.width.bit_length())
 
-    def read(self, data: Data) -> Reading:
+    def read(self, data: DataReader) -> Reading:
         windows = self.shape.windows(data.steps, data.exact, self.reach + 1)
         total = None
         if self.shape.statistic == "mean_between":
@@ -203,7 +205,7 @@ class SmoothRelease(ScaledRelease):
         return Reading(windows, total)
 
     def answer(
-        self, exact: Reading, noise: Noise, *, query: Query, card: Card, confidence: float
+        self, exact: Reading, noise: RandomSource, *, query: Query, card: Card, confidence: float
     ) -> dict[str, Any]:
         smooth = smooth_bound(self.shape, exact.windows, self.noise.beta)
         steps = self.noise.release(centre_of(self.shape, exact), smooth, self.finer, noise)
@@ -213,7 +215,7 @@ class SmoothRelease(ScaledRelease):
             # Half a step of the grid more, for what was rounded.
             half = self.disclosure.half_width(smooth, self.noise, confidence, noise)
             reach = Fraction(min(half, 1e300)) + Fraction(1, 2)
-            figure = Figure(*map(self._told, (value, value - reach, value + reach)))
+            figure = Estimate(*map(self._told, (value, value - reach, value + reach)))
             interval = figure.interval(confidence)
         return {"value": self._told(value), "interval": interval}
 
@@ -229,12 +231,12 @@ class SmoothRelease(ScaledRelease):
         grid = 2.0 ** -(self.shape.grid_exponent + self.finer)
         return self.described(reach=self.reach, grid=grid)
 
-    def record(self) -> dict[str, Any]:
+    def ledger_entry(self) -> dict[str, Any]:
         fixed = self.shape.fixed
         return self.recorded(moves=1 if fixed else self.shape.moves, fixed=fixed)
 
 
-def centre_of(shape: OrderShape, exact: Reading) -> Fraction:
+def centre_of(shape: RankShape, exact: Reading) -> Fraction:
     """The statistic without noise, in steps."""
     windows = exact.windows
     places = [rule(window.count) for rule, window in zip(shape.ranks, windows, strict=True)]

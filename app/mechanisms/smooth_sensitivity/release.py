@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.accounting.loss import Loss
-from app.mechanisms.release import AtOnce
-from app.mechanisms.smooth_sensitivity.calibrated_noise import Admissible
+from app.mechanisms.release import SingleGroupRelease
+from app.mechanisms.smooth_sensitivity.calibrated_noise import CalibratedNoise
 from app.mechanisms.smooth_sensitivity.scale_disclosure import Disclosure
 
 KIND = "smooth_sensitivity"
 
 
 @dataclass(frozen=True, slots=True)
-class ScaledRelease(AtOnce):
-    noise: Admissible
+class ScaledRelease(SingleGroupRelease):
+    noise: CalibratedNoise
     disclosure: Disclosure | None
 
     @property
@@ -30,7 +30,7 @@ class ScaledRelease(AtOnce):
         return self.noise.theorem
 
     @property
-    def spread(self) -> tuple[float, ...]:
+    def standard_deviations(self) -> tuple[float, ...]:
         """Not known: it is compared with nothing else."""
         return math.inf, self.noise.even
 
@@ -43,5 +43,5 @@ class ScaledRelease(AtOnce):
 
     def recorded(self, **more: Any) -> dict[str, Any]:
         """For the ledger: from these any accountant can recompute the price."""
-        told = {} if self.disclosure is None else self.disclosure.record()
-        return {"mechanism": KIND, **self.noise.record(), **more, **told}
+        told = {} if self.disclosure is None else self.disclosure.ledger_entry()
+        return {"mechanism": KIND, **self.noise.ledger_entry(), **more, **told}

@@ -21,8 +21,8 @@ from app.accounting.losses import pure_loss
 from app.accounting.units import PICO
 from app.mechanisms.noise.additive import float_up
 from app.mechanisms.noise.laplace import width
-from app.mechanisms.release import Noise
-from app.mechanisms.smooth_sensitivity.calibrated_noise import FINE, Admissible, fine
+from app.mechanisms.release import RandomSource
+from app.mechanisms.smooth_sensitivity.calibrated_noise import FINE, CalibratedNoise, fine
 
 STEPS = 64
 EXPONENT_MAX = Decimal(690)  # exp of it is still a float
@@ -51,7 +51,7 @@ class Disclosure:
             return int(steps.to_integral_value("ROUND_CEILING"))
 
     def half_width(
-        self, smooth: Fraction, scaled: Admissible, confidence: float, noise: Noise
+        self, smooth: Fraction, scaled: CalibratedNoise, confidence: float, noise: RandomSource
     ) -> float:
         """In steps; drawn anew each time it is called, so call it once."""
         half = (1.0 - confidence) / 2.0
@@ -67,5 +67,5 @@ class Disclosure:
     def describe(self) -> dict[str, Any]:
         return {"interval_epsilon": self.epsilon / PICO, "interval_scale": self.scale}
 
-    def record(self) -> dict[str, Any]:
+    def ledger_entry(self) -> dict[str, Any]:
         return {"interval": {"sensitivity": STEPS + 1, "scale": self.scale.hex()}}

@@ -23,22 +23,22 @@ from fractions import Fraction
 from typing import Any
 
 from app.data.card import Card
-from app.mechanisms.privacy_target import Asked, CannotServe
-from app.mechanisms.release import Data, Noise
+from app.mechanisms.privacy_target import CannotServe, PrivacyTarget
+from app.mechanisms.release import DataReader, RandomSource
 from app.mechanisms.smooth_sensitivity.calibrated_noise import DEPENDS
 from app.mechanisms.smooth_sensitivity.rank_bound import SLACK
 from app.mechanisms.smooth_sensitivity.rank_statistics import scaled_noise
 from app.mechanisms.smooth_sensitivity.release import ScaledRelease
 from app.mechanisms.work import Work
 from app.queries import Query
-from app.queries.estimates import Figure
+from app.queries.estimates import Estimate
 from app.queries.shapes.graphs import GraphShape
 from app.queries.tally import GraphCounts, Tally
 
 _FINE = Context(prec=60, Emax=10**9, Emin=-(10**9))
 
 
-def prepare(shape: GraphShape, asked: Asked) -> "SmoothTriangles":
+def prepare(shape: GraphShape, asked: PrivacyTarget) -> "SmoothTriangles":
     if asked.half_width is not None:
         raise CannotServe(f"no half width can be promised: {DEPENDS}")
     return SmoothTriangles(*scaled_noise(asked, 1, alone=True), shape)
@@ -67,11 +67,17 @@ class SmoothTriangles(ScaledRelease):
     def work(self) -> Work:
         return Work(seconds=self.shape.seconds, leaves=self.tally.leaves())
 
-    def read(self, data: Data) -> GraphCounts:
+    def read(self, data: DataReader) -> GraphCounts:
         return data.graph(self.shape.edges)
 
     def answer(
-        self, exact: GraphCounts, noise: Noise, *, query: Query, card: Card, confidence: float
+        self,
+        exact: GraphCounts,
+        noise: RandomSource,
+        *,
+        query: Query,
+        card: Card,
+        confidence: float,
     ) -> dict[str, Any]:
         smooth = smooth_common(exact.common, self.shape.sensitivity_max, self.noise.beta)
         noisy = self.noise.release(Fraction(exact.triangles), smooth, 0, noise)
@@ -81,11 +87,11 @@ class SmoothTriangles(ScaledRelease):
             half = self.disclosure.half_width(smooth, self.noise, confidence, noise)
             reach = math.ceil(min(half, 1e300)) + 1
             ends = map(self.shape.possible, (noisy, noisy - reach, noisy + reach))
-            interval = Figure(*ends).interval(confidence)
+            interval = Estimate(*ends).interval(confidence)
         return {"value": self.shape.possible(noisy), "interval": interval}
 
     def describe(self) -> dict[str, Any]:
         return self.described(largest=self.shape.sensitivity_max)
 
-    def record(self) -> dict[str, Any]:
+    def ledger_entry(self) -> dict[str, Any]:
         return self.recorded(moves=1)

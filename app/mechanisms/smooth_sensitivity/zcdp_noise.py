@@ -37,17 +37,17 @@ from app.accounting.curves.gaussian import normal_cdf
 from app.accounting.losses import NO_PROMISE, zcdp_loss
 from app.caches import owned_cache
 from app.errors import Invalid
-from app.mechanisms.privacy_target import CannotServe, SmoothWish
-from app.mechanisms.release import Noise
+from app.mechanisms.privacy_target import CannotServe, SmoothSensitivityParameters
+from app.mechanisms.release import RandomSource
 from app.mechanisms.sampling.directed_decimal import both_ways
-from app.mechanisms.sampling.partial_sample import Ends, LazyReal, exponential, half_normal
+from app.mechanisms.sampling.partial_sample import Ends, PartialSample, exponential, half_normal
 from app.mechanisms.smooth_sensitivity.approximate_noise import gaussian_quantile
 from app.mechanisms.smooth_sensitivity.calibrated_noise import (
     FINE,
     POINTER,
-    Admissible,
-    Budget,
+    CalibratedNoise,
     Drawn,
+    NoiseBudget,
     Numbers,
     betas,
     even_spread,
@@ -133,11 +133,11 @@ def _prepared(
     name: str,
     stretch: Callable[[Fraction], Decimal],
     slope: Callable[[Fraction], Decimal],
-    draw: Callable[[Fraction, Noise], Drawn],
+    draw: Callable[[Fraction, RandomSource], Drawn],
     quantile: Callable[[float, float], float],
-    budget: Budget,
-    wish: SmoothWish,
-) -> Admissible:
+    budget: NoiseBudget,
+    wish: SmoothSensitivityParameters,
+) -> CalibratedNoise:
     if wish.sigma is not None and not SIGMA_MIN <= wish.sigma <= SIGMA_MAX:
         raise Invalid.field(f"{POINTER}/sigma", f"from {SIGMA_MIN:g} to {SIGMA_MAX:g}")
     rho = budget.rho
@@ -157,7 +157,7 @@ def _prepared(
     sigma = Fraction(choices[row])
     s = divisor(rho, beta, sigma, stretch, slope)
     size = partial(quantile, float(sigma))
-    return Admissible(
+    return CalibratedNoise(
         name=name,
         parameters={"sigma": float(sigma)},
         beta=beta,
@@ -183,15 +183,15 @@ def _looked_at(
     return np.array(costs), np.array(noise)
 
 
-def draw_laplace_log_normal(sigma: Fraction, noise: Noise) -> Drawn:
+def draw_laplace_log_normal(sigma: Fraction, noise: RandomSource) -> Drawn:
     return _log_normal(sigma, exponential(noise), noise)
 
 
-def draw_uniform_log_normal(sigma: Fraction, noise: Noise) -> Drawn:
-    return _log_normal(sigma, LazyReal(noise), noise)
+def draw_uniform_log_normal(sigma: Fraction, noise: RandomSource) -> Drawn:
+    return _log_normal(sigma, PartialSample(noise), noise)
 
 
-def _log_normal(sigma: Fraction, factor: LazyReal, noise: Noise) -> Drawn:
+def _log_normal(sigma: Fraction, factor: PartialSample, noise: RandomSource) -> Drawn:
     normal, downwards = half_normal(noise), noise.below(2) == 1
 
     def size(digits: int) -> Ends:
@@ -206,7 +206,7 @@ def _log_normal(sigma: Fraction, factor: LazyReal, noise: Noise) -> Drawn:
     return Drawn(noise.below(2) == 1, size, (factor, normal))
 
 
-def draw_arsinh_normal(sigma: Fraction, noise: Noise) -> Drawn:
+def draw_arsinh_normal(sigma: Fraction, noise: RandomSource) -> Drawn:
     normal = half_normal(noise)
 
     def size(digits: int) -> Ends:

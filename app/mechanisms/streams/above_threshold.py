@@ -46,7 +46,7 @@ from app.data.card import Card
 from app.errors import Invalid
 from app.mechanisms.noise.additive import float_up
 from app.mechanisms.noise.laplace import SCALE_MAX, SCALE_MIN, width
-from app.mechanisms.release import Noise
+from app.mechanisms.release import RandomSource
 from app.queries.shapes.measures import sensitivity_l1
 
 KIND = "above_threshold"
@@ -67,11 +67,11 @@ class AboveThreshold:
     threshold_scale: float
     count_scale: float
 
-    def draw_threshold(self, noise: Noise) -> int:
+    def draw_threshold(self, noise: RandomSource) -> int:
         """The one secret of a stream: what is added to its threshold."""
         return noise.discrete_laplace(self.threshold_scale, 1)[0]
 
-    def is_above(self, count: int, threshold_noise: int, noise: Noise) -> bool:
+    def is_above(self, count: int, threshold_noise: int, noise: RandomSource) -> bool:
         drawn = noise.discrete_laplace(self.count_scale, 1)[0]
         return count + drawn >= self.threshold + threshold_noise
 

@@ -44,10 +44,10 @@ from app.accounting.units import ATTO, PICO, cost_units, limit_units
 from app.data.card import Card
 from app.errors import Invalid
 from app.mechanisms.noise import gaussian, laplace
-from app.mechanisms.noise.additive import Law, float_up
+from app.mechanisms.noise.additive import NoiseDistribution, float_up
 from app.mechanisms.noise.workload import width_of
-from app.mechanisms.release import Noise
-from app.queries.estimates import Figure
+from app.mechanisms.release import RandomSource
+from app.queries.estimates import Estimate
 from app.queries.shapes.measures import sensitivity_l1
 from app.queries.weighted_noise import equal_weights
 
@@ -56,7 +56,7 @@ THEOREM = (
     "Dwork, Naor, Pitassi and Rothblum 2010, Chan, Shi and Song 2011 "
     "(binary tree counter, on whole numbers)"
 )
-LAWS: dict[str, Law] = {laplace.KIND: laplace.LAW, gaussian.KIND: gaussian.LAW}
+LAWS: dict[str, NoiseDistribution] = {laplace.KIND: laplace.LAW, gaussian.KIND: gaussian.LAW}
 Node = tuple[int, int]  # the first and the last epoch
 
 
@@ -73,17 +73,17 @@ class TreeCounter:
     def levels(self) -> int:
         return self.epochs_max.bit_length()
 
-    def draw(self, wanted: list[Node], counts: list[int], noise: Noise) -> dict[Node, int]:
+    def draw(self, wanted: list[Node], counts: list[int], noise: RandomSource) -> dict[Node, int]:
         """Noisy nodes, from the exact count of each."""
         draws = LAWS[self.noise].draw(noise, self.scale, len(wanted))
         return {n: count + z for n, count, z in zip(wanted, counts, draws, strict=True)}
 
-    def figure(self, epoch: int, noisy: Mapping[Node, int], confidence: float) -> Figure:
+    def figure(self, epoch: int, noisy: Mapping[Node, int], confidence: float) -> Estimate:
         """The count up to an epoch, with the interval of its noise."""
         parts = nodes(epoch)
         total = sum(noisy[node] for node in parts)
         half = self.half_width(len(parts), confidence)
-        return Figure(total, total - half, total + half)
+        return Estimate(total, total - half, total + half)
 
     def half_width(self, parts: int, confidence: float) -> int:
         wide = width_of(LAWS[self.noise], self.scale, equal_weights(parts), 1.0 - confidence)

@@ -20,9 +20,9 @@ from app.queries.bareiss import eliminate
 from app.queries.block_tally import Added
 from app.queries.blocks.value import HERE, BlockValue, step
 from app.queries.shapes.features import (
+    BucketTerm,
     Features,
     Intercept,
-    Place,
     Term,
     factor,
     feature_terms,
@@ -60,7 +60,7 @@ class BlockRegression(BaseModel):
         wanted = terms[-1]
         outcome = place(column)
         unit = step(column) / (
-            step(numeric(card, wanted.column)) if isinstance(wanted, Place) else 1
+            step(numeric(card, wanted.column)) if isinstance(wanted, BucketTerm) else 1
         )
         readings = tuple(
             factor(each) for each in (*terms, outcome) if not isinstance(each, Intercept)
@@ -105,7 +105,7 @@ class _Fit:
                 self._columns.append((1, 0, 0))
                 continue
             self._readings += 1
-            if isinstance(column, Place):
+            if isinstance(column, BucketTerm):
                 first = column.low + column.grain * column.centre
                 self._columns.append((first, column.grain, self._readings))
             else:

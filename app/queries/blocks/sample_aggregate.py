@@ -39,12 +39,12 @@ from app.errors import Invalid
 from app.queries.block_tally import BlockCounts, BlockTally
 from app.queries.blocks.statistics import BlockMode, BlockStatistic
 from app.queries.blocks.value import BlockValue
-from app.queries.estimates import Figure, Noisy, number
+from app.queries.estimates import Estimate, NoisySteps, number
 from app.queries.filters import POINTER, Filter, resolve
 from app.queries.shapes.measures import Measure
-from app.queries.shapes.post_processed import DerivedShape
-from app.queries.shapes.selection import ChoiceShape
-from app.queries.shapes.sums import Shape
+from app.queries.shapes.post_processed import PostProcessedShape
+from app.queries.shapes.selection import SelectionShape
+from app.queries.shapes.sums import SumShape
 from app.queries.tally import AllOf, Condition, Exact
 
 THEOREM = "Nissim, Raskhodnikova and Smith 2007 (sample and aggregate)"
@@ -91,7 +91,7 @@ class SampleAggregate(BaseModel):
             raise ValueError("low must be less than high")
         return self
 
-    def shape(self, card: Card) -> DerivedShape:
+    def shape(self, card: Card) -> PostProcessedShape:
         self._must_fit()
         value = self.statistic.computed(card)
         if self.blocks * value.work > WORK_MAX:
@@ -110,16 +110,16 @@ class SampleAggregate(BaseModel):
         if isinstance(self.statistic, BlockMode):
             values = self.statistic.values(card)
             shape = _voted(changed, wanted, values)
-            return DerivedShape(
+            return PostProcessedShape(
                 wanted, shape, lambda counts: (_votes(counts, len(values)),), THEOREM, told
             )
         if self.aggregate == "median":
             chosen = self._chosen(changed, wanted)
-            return DerivedShape(
+            return PostProcessedShape(
                 wanted, chosen, lambda counts: (self.places(counts, value),), THEOREM, told
             )
         added = self._added(changed, wanted)
-        return DerivedShape(
+        return PostProcessedShape(
             wanted, added, lambda counts: ((sum(self.places(counts, value)),),), THEOREM, told
         )
 
@@ -183,12 +183,12 @@ class SampleAggregate(BaseModel):
 
     # Aggregates
 
-    def _added(self, changed: int, wanted: BlockTally) -> Shape:
+    def _added(self, changed: int, wanted: BlockTally) -> SumShape:
         moved = changed * self.top
-        measure = Measure("blocks", ((1, 0),), moved, Fraction(1), self.exponent, in_one=True)
-        return Shape(wanted.tally, (measure,), divisor=self.blocks)
+        measure = Measure("blocks", ((1, 0),), moved, Fraction(1), self.exponent, single_cell=True)
+        return SumShape(wanted.tally, (measure,), divisor=self.blocks)
 
-    def _chosen(self, changed: int, wanted: BlockTally) -> ChoiceShape:
+    def _chosen(self, changed: int, wanted: BlockTally) -> SelectionShape:
         low, high = self._bounds
         evenly = (low + (high - low) * j / (CANDIDATES - 1) for j in range(CANDIDATES - 1))
         candidates = [*evenly, high]
@@ -203,7 +203,7 @@ class SampleAggregate(BaseModel):
             below = [bisect_left(places, cut) for cut in cuts]
             return [-max(0, 2 * few - count, count - 2 * many) for few, many in pairwise(below)]
 
-        return ChoiceShape(
+        return SelectionShape(
             tally=wanted.tally,
             outcomes=candidates,
             scores=scores,
@@ -212,18 +212,18 @@ class SampleAggregate(BaseModel):
             error="rank_error",
         )
 
-    def figures(self, noisy: tuple[tuple[Noisy, ...], ...], card: Card) -> list[Figure]:
+    def figures(self, noisy: tuple[tuple[NoisySteps, ...], ...], card: Card) -> list[Estimate]:
         """Of the mean: within the bounds, which leaves out nothing that it is."""
         (total,) = noisy[0]
         low, high = self._bounds
         told = (low + number(each, self.exponent) / self.blocks for each in total)
-        return [Figure(*(min(max(each, low), high) for each in told))]
+        return [Estimate(*(min(max(each, low), high) for each in told))]
 
 
 def _voted(
     changed: int, wanted: BlockTally, values: tuple[str, ...] | tuple[bool, ...]
-) -> ChoiceShape:
-    return ChoiceShape(
+) -> SelectionShape:
+    return SelectionShape(
         tally=wanted.tally,
         outcomes=values,
         scores=lambda exact, _: list(exact[0]),

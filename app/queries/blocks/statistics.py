@@ -23,8 +23,8 @@ from app.queries.ranks.quantile import Share
 from app.queries.ranks.trimmed_mean import Trim
 from app.queries.shapes.sums import numeric
 from app.queries.sums.ratio import Part, divided, must_be_either
-from app.queries.sums.variance import Grid
-from app.queries.tally import CodeOf, Compare, Condition, IsMissing, Negation, Placed
+from app.queries.sums.variance import CentredGrid
+from app.queries.tally import CategoryIndex, CentredBucket, Compare, Condition, IsMissing, Negation
 
 _RANKS = {"median": ((1, 2),), "min": ((0, 1),), "max": ((1, 1),), "iqr": ((1, 4), (3, 4))}
 
@@ -145,7 +145,9 @@ class BlockMode(_Frozen):
         return column.values if isinstance(column, CategoryColumn) else (False, True)
 
     def computed(self, card: Card) -> BlockValue:
-        return BlockValue((CodeOf(self.column),), Commonest(), lambda found: Fraction(found[0]))
+        return BlockValue(
+            (CategoryIndex(self.column),), Commonest(), lambda found: Fraction(found[0])
+        )
 
 
 BlockStatistic = Annotated[
@@ -171,12 +173,12 @@ def _share(met: Condition, *present: Condition) -> BlockValue:
 
 
 def _variance(column: IntegerColumn | NumberColumn) -> BlockValue:
-    grain = Grid(column).grain
+    grain = CentredGrid(column).grain
     square = (grain * step(column)) ** 2
 
     def value(found: Sequence[int]) -> Fraction:
         n, total, squares = found
         return square * Fraction(n * squares - total**2, n**2)
 
-    place = Placed(column.name, column.steps[0], grain, 0)
+    place = CentredBucket(column.name, column.steps[0], grain, 0)
     return BlockValue((place,), Added(((0,), (0, 0))), value)

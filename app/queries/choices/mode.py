@@ -15,7 +15,7 @@ from app.data.card import Card
 from app.data.columns import BooleanColumn, CategoryColumn
 from app.errors import Invalid
 from app.queries.filters import POINTER, declared
-from app.queries.shapes.selection import Choice, ChoiceShape
+from app.queries.shapes.selection import Choice, SelectionShape
 from app.queries.tally import ByValues, Exact
 
 WORK_MAX = 10_000_000  # rounds times categories
@@ -27,7 +27,7 @@ class Mode(Choice):
     kind: Literal["mode"]
     column: str
 
-    def shape(self, card: Card) -> ChoiceShape:
+    def shape(self, card: Card) -> SelectionShape:
         column = declared(card, self.column, f"{POINTER}/column")
         if not isinstance(column, CategoryColumn | BooleanColumn):
             raise Invalid.field(f"{POINTER}/column", "a category or boolean column")
@@ -42,7 +42,7 @@ class TopK(Choice):
     column: str
     k: Annotated[int, Field(ge=1)]
 
-    def shape(self, card: Card) -> ChoiceShape:
+    def shape(self, card: Card) -> SelectionShape:
         column = declared(card, self.column, f"{POINTER}/column")
         if not isinstance(column, CategoryColumn):
             raise Invalid.field(f"{POINTER}/column", "a category column")
@@ -55,8 +55,8 @@ class TopK(Choice):
 
 def _most_frequent(
     asked: Choice, card: Card, values: ByValues, picks: int | None = None
-) -> ChoiceShape:
-    return ChoiceShape(
+) -> SelectionShape:
+    return SelectionShape(
         tally=asked.tally(card, values),
         outcomes=values.values,
         scores=_counts,

@@ -20,7 +20,7 @@ from typing import Literal
 from app.data.card import Card
 from app.queries.candidates import Candidates, resolve_candidates
 from app.queries.cut_points import cut_from_below
-from app.queries.shapes.selection import Choice, ChoiceShape
+from app.queries.shapes.selection import Choice, SelectionShape
 from app.queries.shapes.sums import numeric
 from app.queries.tally import Exact
 
@@ -32,7 +32,7 @@ class Price(Choice):
     column: str
     candidates: Candidates | None = None
 
-    def shape(self, card: Card) -> ChoiceShape:
+    def shape(self, card: Card) -> SelectionShape:
         column = numeric(card, self.column)
         prices = resolve_candidates(self.candidates, column, least=0)
         exponent = column.grid_exponent
@@ -42,7 +42,7 @@ class Price(Choice):
             at_least = list(accumulate(reversed(exact[0])))
             return [p * buyers for p, buyers in zip(whole, reversed(at_least), strict=True)]
 
-        return ChoiceShape(
+        return SelectionShape(
             tally=self.tally(card, cut_from_below(column, prices)),
             outcomes=prices,
             scores=scores,

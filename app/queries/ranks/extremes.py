@@ -26,8 +26,8 @@ from app.data.card import Card
 from app.queries.candidates import ordered_column
 from app.queries.cut_points import outcomes_cut
 from app.queries.shapes.ranks.rank import RankFromAbove, RankFromBelow
-from app.queries.shapes.ranks.shape import OrderShape
-from app.queries.shapes.selection import ChoiceShape, RankChoice
+from app.queries.shapes.ranks.shape import RankShape
+from app.queries.shapes.selection import RankChoice, SelectionShape
 from app.queries.tally import Exact
 
 RANK_MAX = 10**12
@@ -37,7 +37,7 @@ Rank = Annotated[int, Field(ge=1, le=RANK_MAX)]
 class _Extreme(RankChoice):
     rank: Rank | None = None
 
-    def extreme_shape(self, card: Card, *, from_above: bool) -> ChoiceShape | OrderShape:
+    def extreme_shape(self, card: Card, *, from_above: bool) -> SelectionShape | RankShape:
         # By its value the very end is the default: noise goes on the value and not on the rank.
         by_value = (RankFromAbove if from_above else RankFromBelow)(self.rank or 1)
         if self.missing is not None:
@@ -54,7 +54,7 @@ class _Extreme(RankChoice):
                 for few, many in zip(before, until, strict=True)
             ]
 
-        return ChoiceShape(
+        return SelectionShape(
             tally=self.tally(card, pieces.grouping),
             outcomes=outcomes,
             scores=scores,
@@ -73,7 +73,7 @@ class Min(_Extreme):
 
     kind: Literal["min"]
 
-    def shape(self, card: Card) -> ChoiceShape | OrderShape:
+    def shape(self, card: Card) -> SelectionShape | RankShape:
         return self.extreme_shape(card, from_above=False)
 
 
@@ -82,5 +82,5 @@ class Max(_Extreme):
 
     kind: Literal["max"]
 
-    def shape(self, card: Card) -> ChoiceShape | OrderShape:
+    def shape(self, card: Card) -> SelectionShape | RankShape:
         return self.extreme_shape(card, from_above=True)

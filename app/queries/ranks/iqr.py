@@ -10,7 +10,7 @@ from typing import Literal
 from app.data.card import Card
 from app.queries.ranks.rank_query import OrderQuery
 from app.queries.shapes.ranks.rank import ShareRank
-from app.queries.shapes.ranks.shape import OrderShape
+from app.queries.shapes.ranks.shape import RankShape
 
 QUARTILES = ShareRank(Fraction(1, 4)), ShareRank(Fraction(3, 4))
 
@@ -21,5 +21,5 @@ class Iqr(OrderQuery):
     kind: Literal["iqr"]
     missing: int | float | None = None
 
-    def shape(self, card: Card) -> OrderShape:
+    def shape(self, card: Card) -> RankShape:
         return self.order_shape(card, "distance", QUARTILES, self.missing)

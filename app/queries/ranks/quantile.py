@@ -28,8 +28,8 @@ from app.data.card import Card
 from app.queries.candidates import ordered_column
 from app.queries.cut_points import outcomes_cut
 from app.queries.shapes.ranks.rank import ShareRank
-from app.queries.shapes.ranks.shape import OrderShape
-from app.queries.shapes.selection import ChoiceShape, RankChoice
+from app.queries.shapes.ranks.shape import RankShape
+from app.queries.shapes.selection import RankChoice, SelectionShape
 from app.queries.tally import Exact
 
 PLACES_MAX = 9
@@ -66,7 +66,7 @@ class Quantile(RankChoice):
     kind: Literal["quantile"]
     q: Share
 
-    def shape(self, card: Card) -> ChoiceShape | OrderShape:
+    def shape(self, card: Card) -> SelectionShape | RankShape:
         return quantile_shape(self, card, Fraction(self.q))
 
 
@@ -75,11 +75,11 @@ class Median(RankChoice):
 
     kind: Literal["median"]
 
-    def shape(self, card: Card) -> ChoiceShape | OrderShape:
+    def shape(self, card: Card) -> SelectionShape | RankShape:
         return quantile_shape(self, card, Fraction(1, 2))
 
 
-def quantile_shape(asked: RankChoice, card: Card, q: Fraction) -> ChoiceShape | OrderShape:
+def quantile_shape(asked: RankChoice, card: Card, q: Fraction) -> SelectionShape | RankShape:
     if asked.missing is not None:
         return asked.value_shape(card, ShareRank(q))
     column = ordered_column(card, asked.column)
@@ -95,7 +95,7 @@ def quantile_shape(asked: RankChoice, card: Card, q: Fraction) -> ChoiceShape | 
             for few, many in zip(below, at_most, strict=True)
         ]
 
-    return ChoiceShape(
+    return SelectionShape(
         tally=asked.tally(card, pieces.grouping),
         outcomes=outcomes,
         scores=scores,

@@ -5,7 +5,7 @@ from pydantic import BaseModel, ConfigDict
 from app.data.card import Card
 from app.queries.filters import POINTER, Filter, resolve
 from app.queries.shapes.ranks.rank import RankRule
-from app.queries.shapes.ranks.shape import OrderShape, Statistic, order_shape
+from app.queries.shapes.ranks.shape import RankShape, Statistic, order_shape
 
 
 class OrderQuery(BaseModel):
@@ -22,6 +22,6 @@ class OrderQuery(BaseModel):
         statistic: Statistic,
         ranks: tuple[RankRule, ...],
         missing: int | float | None,
-    ) -> OrderShape:
+    ) -> RankShape:
         where = resolve(self.where, card, f"{POINTER}/where")
         return order_shape(card, self.column, where, statistic, ranks, missing)

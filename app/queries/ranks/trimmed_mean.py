@@ -17,7 +17,7 @@ from app.queries.filters import POINTER
 from app.queries.ranks.quantile import Share
 from app.queries.ranks.rank_query import OrderQuery
 from app.queries.shapes.ranks.rank import TrimmedRank
-from app.queries.shapes.ranks.shape import OrderShape, stepped_column
+from app.queries.shapes.ranks.shape import RankShape, stepped_column
 
 
 def _below_half(share: Share) -> Share:
@@ -36,7 +36,7 @@ class TrimmedMean(OrderQuery):
     trim: Trim
     missing: int | float | None = None
 
-    def shape(self, card: Card) -> OrderShape:
+    def shape(self, card: Card) -> RankShape:
         if card.neighbours != "replace_one":
             raise Invalid.field(f"{POINTER}/kind", "trimmed_mean needs a public number of rows")
         if card.person.kind != "row":

@@ -15,10 +15,10 @@ from app.data.card import Card
 from app.data.columns import IntegerColumn, NumberColumn
 from app.errors import Invalid
 from app.queries.filters import POINTER, Filter, declared, resolve
-from app.queries.shapes.features import Features, Place, feature_terms, place
-from app.queries.shapes.learning import GradientShape, gradient_shape
+from app.queries.shapes.features import BucketTerm, Features, feature_terms, place
+from app.queries.shapes.learning import LearningShape, gradient_shape
 from app.queries.shapes.moments import Moments, moments_of
-from app.queries.shapes.sums import DEPENDS, Shape
+from app.queries.shapes.sums import DEPENDS, SumShape
 from app.queries.tally import AllOf, IsMissing, Negation, Tally
 
 RIDGE_MAX = 1e12
@@ -49,21 +49,21 @@ class LinearRegression(BaseModel):
     def _list(cls, value: object) -> object:
         return tuple(value) if isinstance(value, list) else value
 
-    def shape(self, card: Card) -> Shape:
+    def shape(self, card: Card) -> SumShape:
         moments = self.moments(card)
         aggregates, measure = moments.measured(card)
         where = resolve(self.where, card, f"{POINTER}/where")
         present = [Negation(IsMissing(name)) for name in (*self.features, self.outcome)]
         complete = AllOf(tuple(present if where is None else [where, *present]))
-        return Shape(
+        return SumShape(
             Tally(complete, (), aggregates),
             (measure,),
-            unpromised=UNPROMISED,
+            no_half_width_reason=UNPROMISED,
             moments=moments,
             alternatives=(self._by_steps(card),),
         )
 
-    def _by_steps(self, card: Card) -> GradientShape:
+    def _by_steps(self, card: Card) -> LearningShape:
         """The same regression, to be learned by gradient descent."""
         terms = feature_terms(self.features, card, f"{POINTER}/features", intercept=self.intercept)
         where = resolve(self.where, card, f"{POINTER}/where")
@@ -79,7 +79,7 @@ class LinearRegression(BaseModel):
         terms = feature_terms(self.features, card, f"{POINTER}/features", intercept=self.intercept)
         return moments_of(terms, outcome)
 
-    def _outcome(self, card: Card) -> Place:
+    def _outcome(self, card: Card) -> BucketTerm:
         column = declared(card, self.outcome, f"{POINTER}/outcome")
         if not isinstance(column, IntegerColumn | NumberColumn):
             raise Invalid.field(f"{POINTER}/outcome", "an integer or number column")

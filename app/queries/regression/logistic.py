@@ -16,7 +16,7 @@ from app.data.columns import BooleanColumn
 from app.errors import Invalid
 from app.queries.filters import POINTER, Filter, declared, resolve
 from app.queries.shapes.features import Features, Indicator, feature_terms
-from app.queries.shapes.learning import GradientShape, gradient_shape
+from app.queries.shapes.learning import LearningShape, gradient_shape
 
 
 class LogisticRegression(BaseModel):
@@ -36,7 +36,7 @@ class LogisticRegression(BaseModel):
     def _list(cls, value: object) -> object:
         return tuple(value) if isinstance(value, list) else value
 
-    def shape(self, card: Card) -> GradientShape:
+    def shape(self, card: Card) -> LearningShape:
         outcome = declared(card, self.outcome, f"{POINTER}/outcome")
         if not isinstance(outcome, BooleanColumn):
             raise Invalid.field(f"{POINTER}/outcome", "a boolean column")

@@ -29,28 +29,28 @@ from app.data.card import Card
 from app.data.columns import BooleanColumn, CategoryColumn, IntegerColumn, NumberColumn
 from app.errors import Invalid
 from app.queries.bareiss import eliminate
-from app.queries.estimates import Figure, Noisy
+from app.queries.estimates import Estimate, NoisySteps
 from app.queries.filters import POINTER, Filter, declared, resolve
 from app.queries.shapes.features import (
+    BucketTerm,
     Features,
     Indicator,
     Intercept,
-    Place,
     Term,
     factor,
     feature_terms,
 )
 from app.queries.shapes.measures import Measure
-from app.queries.shapes.post_processed import DerivedShape
-from app.queries.shapes.sums import Shape
+from app.queries.shapes.post_processed import PostProcessedShape
+from app.queries.shapes.sums import SumShape
 from app.queries.tally import (
     Aggregate,
     AllOf,
+    CountRows,
     Exact,
     IsMissing,
     Negation,
     Product,
-    Rows,
     Tally,
 )
 
@@ -88,7 +88,7 @@ class PredictionVariance(BaseModel):
     def _list(cls, value: object) -> object:
         return tuple(value) if isinstance(value, list) else value
 
-    def shape(self, card: Card) -> DerivedShape:
+    def shape(self, card: Card) -> PostProcessedShape:
         if self.ridge is None or not RIDGE_MIN <= self.ridge <= RIDGE_MAX:
             raise Invalid.field(f"{POINTER}/ridge", RIDGE_NEEDED)
         terms = feature_terms(self.features, card, f"{POINTER}/features", intercept=self.intercept)
@@ -104,11 +104,11 @@ class PredictionVariance(BaseModel):
             return ((floor(logarithm(variance) * Fraction(2) ** exponent),),)
 
         moved = ceil(self.moves(card) * Fraction(2) ** exponent) + 2
-        measure = Measure("logarithm", ((1, 0),), moved, Fraction(1), exponent, in_one=True)
-        counted = Tally(complete, (), (Rows(),))
-        inner = Shape(counted, (measure,), unpromised=UNPROMISED, factor=True)
+        measure = Measure("logarithm", ((1, 0),), moved, Fraction(1), exponent, single_cell=True)
+        counted = Tally(complete, (), (CountRows(),))
+        inner = SumShape(counted, (measure,), no_half_width_reason=UNPROMISED, factor=True)
         tally = Tally(complete, (), gram.aggregates())
-        return DerivedShape(tally, inner, exact, THEOREM, {"ridge": self.ridge})
+        return PostProcessedShape(tally, inner, exact, THEOREM, {"ridge": self.ridge})
 
     @property
     def _ridge(self) -> Fraction:
@@ -124,7 +124,7 @@ class PredictionVariance(BaseModel):
         """g = 2^-exponent."""
         return STEP_BITS - frexp(float(self.moves(card)))[1]
 
-    def figures(self, noisy: tuple[tuple[Noisy, ...], ...], card: Card) -> list[Figure]:
+    def figures(self, noisy: tuple[tuple[NoisySteps, ...], ...], card: Card) -> list[Estimate]:
         """No variance is above that of an empty table."""
         (told,) = noisy[0]
         exponent = self.exponent(card)
@@ -136,7 +136,7 @@ class PredictionVariance(BaseModel):
             return min(exp(min(ldexp(steps, -exponent), 700.0)), most)
 
         low, high = figure(told.low - 1), figure(told.high + 2)
-        return [Figure(figure(told.steps + 0.5), low * (1 - ROUNDED), high * (1 + ROUNDED))]
+        return [Estimate(figure(told.steps + 0.5), low * (1 - ROUNDED), high * (1 + ROUNDED))]
 
     def _point(self, card: Card, terms: tuple[Term, ...]) -> tuple[int, ...]:
         """The point in whole numbers, as rows are."""
@@ -156,7 +156,7 @@ class PredictionVariance(BaseModel):
                 return 1
             case Indicator():
                 return int(self.point[term.column] == term.value)
-            case Place():
+            case BucketTerm():
                 column = card.column(term.column)
                 assert isinstance(column, IntegerColumn | NumberColumn), "it is a place"
                 steps = floor(ldexp(float(self.point[term.column]), column.grid_exponent))
@@ -206,7 +206,7 @@ class Gram:
 def _sum_of(one: Term, other: Term) -> Aggregate:
     factors = [factor(term) for term in (one, other) if not isinstance(term, Intercept)]
     if not factors:
-        return Rows()
+        return CountRows()
     return Product(tuple(factors))  # type: ignore[arg-type]
 
 

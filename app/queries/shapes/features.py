@@ -18,7 +18,7 @@ from app.data.card import Card
 from app.data.columns import BooleanColumn, CategoryColumn, IntegerColumn, NumberColumn
 from app.errors import Invalid
 from app.queries.filters import declared
-from app.queries.tally import Factor, Marked, Placed
+from app.queries.tally import CentredBucket, EqualsValue, Factor
 
 TERMS_MAX = 64
 STEPS_MAX = 1 << 16  # products of two places stay below 2^30
@@ -39,7 +39,7 @@ class Intercept:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class BucketTerm:
     """(steps - low) // grain - centre: from -centre to reach, for a value between the bounds.
 
     A value x of the column is near middle + half_width * whole / reach, so that a coefficient of
@@ -73,7 +73,7 @@ class Indicator:
         return self.column if self.value is True else f"{self.column}={self.value}"
 
 
-Term = Intercept | Place | Indicator
+Term = Intercept | BucketTerm | Indicator
 
 
 def feature_terms(names: Features, card: Card, at: str, *, intercept: bool) -> tuple[Term, ...]:
@@ -101,7 +101,7 @@ def feature_terms(names: Features, card: Card, at: str, *, intercept: bool) -> t
     return tuple(terms)
 
 
-def place(column: IntegerColumn | NumberColumn) -> Place:
+def place(column: IntegerColumn | NumberColumn) -> BucketTerm:
     low, high = column.steps
     doublings = max(0, (high - low).bit_length() - STEPS_MAX.bit_length() + 1)
     grain = 1 << doublings
@@ -110,11 +110,11 @@ def place(column: IntegerColumn | NumberColumn) -> Place:
     reach = max(width - centre, 1)  # bounds within one step of the grid leave one place, 0
     step = grain * 2.0**-column.grid_exponent
     middle = (low + grain * centre) * 2.0**-column.grid_exponent
-    return Place(column.name, low, grain, centre, reach, middle, step * reach)
+    return BucketTerm(column.name, low, grain, centre, reach, middle, step * reach)
 
 
-def factor(term: Indicator | Place) -> Factor:
+def factor(term: Indicator | BucketTerm) -> Factor:
     """`whole`, as engines compute it."""
     if isinstance(term, Indicator):
-        return Marked(term.column, term.value)
-    return Placed(term.column, term.low, term.grain, term.centre)
+        return EqualsValue(term.column, term.value)
+    return CentredBucket(term.column, term.low, term.grain, term.centre)

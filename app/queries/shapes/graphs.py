@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from app.data.card import Card, EdgePerson
 from app.data.columns import IntegerColumn
 from app.errors import Invalid
-from app.queries.tally import Condition, EdgeTally, Tally
+from app.queries.tally import Condition, GraphCountsRequest, Tally
 
 NODES_MAX = 1 << 31
 SECONDS_MAX = 10.0
@@ -23,7 +23,7 @@ SECONDS_MAX = 10.0
 class GraphShape:
     """Triangles among the edges that meet a condition."""
 
-    edges: EdgeTally
+    edges: GraphCountsRequest
     nodes: int
     alternatives: tuple["GraphShape", ...] = ()  # other ways to ask the same; there are none
 
@@ -56,4 +56,4 @@ def graph_shape(card: Card, where: Condition | None) -> GraphShape:
     nodes = column.high - column.low + 1
     if not 3 <= nodes <= NODES_MAX:
         raise Invalid.field("/query/kind", f"a graph of 3 to {NODES_MAX} nodes")
-    return GraphShape(EdgeTally(where, (one, other)), nodes)
+    return GraphShape(GraphCountsRequest(where, (one, other)), nodes)

@@ -18,16 +18,16 @@ import numpy as np
 
 from app.data.card import Card
 from app.data.columns import CategoryColumn
-from app.queries.shapes.features import Indicator, Intercept, Place, Term
+from app.queries.shapes.features import BucketTerm, Indicator, Intercept, Term
 from app.queries.tally import (
     AllOf,
-    CodeOf,
+    CategoryIndex,
+    CentredBucket,
     Condition,
+    CountRows,
     IsMissing,
     Negation,
-    Placed,
     Records,
-    Rows,
     Tally,
 )
 
@@ -50,7 +50,7 @@ class Input:
 
 
 @dataclass(frozen=True, slots=True)
-class GradientShape:
+class LearningShape:
     """A regression to be fitted step by step, over the rows in which nothing of it is missing."""
 
     tally: Tally  # how many such rows
@@ -64,7 +64,7 @@ class GradientShape:
     replaced: bool
     rows: int | None  # how many there are, if that is public
     ridged: bool = False  # was a ridge asked for, which gradient descent does not have
-    alternatives: tuple["GradientShape", ...] = ()  # other ways to the same; there are none
+    alternatives: tuple["LearningShape", ...] = ()  # other ways to the same; there are none
 
     def in_own_units(self, weights: Weights) -> list[float]:
         """Coefficients of the columns: outcome = intercept + sum of coefficient * value."""
@@ -81,12 +81,12 @@ class GradientShape:
 
 def gradient_shape(
     terms: tuple[Term, ...],
-    outcome: Place | Indicator,
+    outcome: BucketTerm | Indicator,
     where: Condition | None,
     card: Card,
     *,
     model: Model,
-) -> GradientShape:
+) -> LearningShape:
     """`terms` as `features.feature_terms` gives them."""
     named = [term.column for term in terms if not isinstance(term, Intercept)]
     columns = list(dict.fromkeys([*named, outcome.column]))
@@ -96,8 +96,8 @@ def gradient_shape(
     by_name = {term.column: term for term in terms if not isinstance(term, Intercept)}
     by_name[outcome.column] = outcome
     replaced = card.neighbours == "replace_one"
-    return GradientShape(
-        tally=Tally(counted, (), (Rows(),)),
+    return LearningShape(
+        tally=Tally(counted, (), (CountRows(),)),
         records=Records(where, tuple(_stored(by_name[name]) for name in columns)),
         model=model,
         inputs=tuple(_input(term, columns, card, centred=intercept) for term in terms),
@@ -111,10 +111,10 @@ def gradient_shape(
     )
 
 
-def _stored(term: Place | Indicator) -> Placed | CodeOf:
-    if isinstance(term, Place):
-        return Placed(term.column, term.low, term.grain, term.centre)
-    return CodeOf(term.column)
+def _stored(term: BucketTerm | Indicator) -> CentredBucket | CategoryIndex:
+    if isinstance(term, BucketTerm):
+        return CentredBucket(term.column, term.low, term.grain, term.centre)
+    return CategoryIndex(term.column)
 
 
 def _input(term: Term, columns: list[str], card: Card, *, centred: bool) -> Input:

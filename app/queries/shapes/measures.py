@@ -44,17 +44,17 @@ class Measure:
     sensitivity: int
     share: Fraction
     grid_exponent: int  # one step is worth 2^-grid_exponent
-    square: int = 0  # 0 stands for sensitivity^2, which always holds
-    in_one: bool = False  # does a person move one number only
-    also: tuple[Terms, ...] = ()
+    sensitivity_l2_squared: int = 0  # 0 stands for sensitivity^2, which always holds
+    single_cell: bool = False  # does a person move one number only
+    more_vectors: tuple[Terms, ...] = ()
 
     @property
     def vectors(self) -> tuple[Terms, ...]:
-        return (self.terms, *self.also)
+        return (self.terms, *self.more_vectors)
 
     @property
     def sensitivity_squared(self) -> int:
-        return self.square or self.sensitivity**2
+        return self.sensitivity_l2_squared or self.sensitivity**2
 
 
 def sensitivity_l1(card: Card, *, low: int, high: int, grouped: bool) -> int:

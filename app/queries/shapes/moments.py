@@ -42,9 +42,9 @@ from fractions import Fraction
 from math import ceil, comb
 
 from app.data.card import Card
-from app.queries.shapes.features import Indicator, Intercept, Place, Term
+from app.queries.shapes.features import BucketTerm, Indicator, Intercept, Term
 from app.queries.shapes.measures import Measure, Terms
-from app.queries.tally import Aggregate, Factor, Marked, Placed, Product, Rows
+from app.queries.tally import Aggregate, CentredBucket, CountRows, EqualsValue, Factor, Product
 
 SPARE_BITS = 7  # so that steps are within a 64th of what they stand for
 Polynomial = dict[tuple[Factor, ...], int]  # coefficients of products of the engine's numbers
@@ -70,15 +70,15 @@ class Coordinate:
         match self.term:
             case Intercept():
                 return {(): 1}
-            case Place(column, low, grain, centre):
-                return {(Placed(column, low, grain, centre),): 1}
+            case BucketTerm(column, low, grain, centre):
+                return {(CentredBucket(column, low, grain, centre),): 1}
             case Indicator(column, value):
-                mark: Factor = Marked(column, value)
+                mark: Factor = EqualsValue(column, value)
                 return {(mark,): 2, (): -1} if self.alone else {(mark,): 1}
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class MomentEntry:
     """A measured moment: of coordinates i <= j, of which a step is worth 1 / steps."""
 
     i: int
@@ -98,7 +98,7 @@ class Moments:
         reach = max(each.reach for each in self.coordinates)
         return (reach * reach).bit_length() + SPARE_BITS
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[MomentEntry]:
         """All that is measured, n first."""
         unit = 1 << self.exponent
         for i, one in enumerate(self.coordinates):
@@ -106,17 +106,17 @@ class Moments:
                 other = self.coordinates[j]
                 if i == j:
                     if isinstance(one.term, Intercept):
-                        yield Entry(i, j, unit)
-                    elif isinstance(one.term, Place):
-                        yield Entry(i, j, unit // (2 * one.reach**2) * 2 * one.reach**2)
+                        yield MomentEntry(i, j, unit)
+                    elif isinstance(one.term, BucketTerm):
+                        yield MomentEntry(i, j, unit // (2 * one.reach**2) * 2 * one.reach**2)
                 elif one.category is None or one.category != other.category:
                     reach = one.reach * other.reach
-                    yield Entry(i, j, unit // reach * reach)
+                    yield MomentEntry(i, j, unit // reach * reach)
 
     def measured(self, card: Card) -> tuple[tuple[Aggregate, ...], Measure]:
         """What the engine is asked for, and the one measure made of it."""
         places: dict[tuple[Factor, ...], int] = {(): 0}
-        aggregates: list[Aggregate] = [Rows()]
+        aggregates: list[Aggregate] = [CountRows()]
         vectors: list[Terms] = []
         for entry in self.entries():
             vector = []
@@ -134,12 +134,12 @@ class Moments:
             m * ceil(unit * sensitivity),
             Fraction(1),
             self.exponent,
-            square=m**2 * ceil(unit**2 * square),
-            also=tuple(vectors[1:]),
+            sensitivity_l2_squared=m**2 * ceil(unit**2 * square),
+            more_vectors=tuple(vectors[1:]),
         )
         return tuple(aggregates), measure
 
-    def _polynomial(self, entry: Entry) -> Polynomial:
+    def _polynomial(self, entry: MomentEntry) -> Polynomial:
         """The moment in steps, of the engine's numbers."""
         one, other = self.coordinates[entry.i], self.coordinates[entry.j]
         each = entry.steps // (one.reach * other.reach)
@@ -157,7 +157,7 @@ class Moments:
         categories = {each.category for each in self.coordinates} - {None}
         g = len(categories)
         n = sum(each.category is None for each in self.coordinates)
-        m = sum(isinstance(each.term, Place) for each in self.coordinates)
+        m = sum(isinstance(each.term, BucketTerm) for each in self.coordinates)
         d = n + g
         there = comb(d, 2) + Fraction(m, 2) + 1, comb(d, 2) + Fraction(m, 4) + 1
         if card.neighbours == "add_remove":
@@ -171,7 +171,7 @@ class Moments:
         return max(there[0], replaced), max(there[1], Fraction(d * d))
 
 
-def moments_of(terms: tuple[Term, ...], outcome: Place) -> Moments:
+def moments_of(terms: tuple[Term, ...], outcome: BucketTerm) -> Moments:
     """1 is always measured: a fit without intercept goes through the origin of the columns' own
     units, which is not that of the coordinates."""
     features = [term for term in terms if not isinstance(term, Intercept)]

@@ -6,21 +6,23 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.queries.block_tally import BlockTally
-from app.queries.shapes.selection import ChoiceShape
-from app.queries.shapes.sums import Shape
+from app.queries.shapes.selection import SelectionShape
+from app.queries.shapes.sums import SumShape
 from app.queries.tally import Exact, Tally
 
 
 @dataclass(frozen=True, slots=True)
-class DerivedShape:
+class PostProcessedShape:
     """The inner shape's exact numbers are made of what is read from the source."""
 
     source: BlockTally | Tally
-    inner: Shape | ChoiceShape
+    inner: SumShape | SelectionShape
     exact: Callable[[Any], Exact]  # of what the source gives
     theorem: str
     told: dict[str, Any]  # public, for people and for the ledger
-    alternatives: tuple["DerivedShape", ...] = ()  # other ways to ask the same; there are none
+    alternatives: tuple[
+        "PostProcessedShape", ...
+    ] = ()  # other ways to ask the same; there are none
 
     @property
     def tally(self) -> Tally:

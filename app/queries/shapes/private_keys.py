@@ -20,32 +20,32 @@ from typing import Literal
 
 from app.data.card import Card
 from app.queries.shapes.measures import Measure, row_measure
-from app.queries.tally import KeyTally, Tally
+from app.queries.tally import KeyCountsRequest, Tally
 
 NoiseName = Literal["laplace", "gaussian"]
 
 
 @dataclass(frozen=True, slots=True)
-class KeysShape:
+class PrivateKeysShape:
     """Keys to ask the engine for, and how far a person moves them."""
 
-    wanted: KeyTally
+    wanted: KeyCountsRequest
     counts: bool  # are the counts wanted too, or only which keys there are
     rows: int  # m: the most that one person has
     measure: Measure  # how far the counts of rows move
     keys: int  # how many keys' numbers of persons move
     noise: NoiseName = "laplace"  # what counts get
-    alternatives: tuple["KeysShape", ...] = ()  # other ways to the same answer
+    alternatives: tuple["PrivateKeysShape", ...] = ()  # other ways to the same answer
 
     @property
     def tally(self) -> Tally:
         return self.wanted.tally
 
 
-def keys_shape(card: Card, tally: Tally, column: str, *, counts: bool) -> KeysShape:
+def keys_shape(card: Card, tally: Tally, column: str, *, counts: bool) -> PrivateKeysShape:
     rows = card.person.rows_max
-    shape = KeysShape(
-        wanted=KeyTally(tally, column, persons=not counts and rows > 1),
+    shape = PrivateKeysShape(
+        wanted=KeyCountsRequest(tally, column, persons=not counts and rows > 1),
         counts=counts,
         rows=rows,
         measure=row_measure(card, "count", low=1, high=1, grouped=True, grid_exponent=0),

@@ -23,12 +23,12 @@ from app.data.columns import IntegerColumn, NumberColumn
 from app.queries.candidates import CandidatesOrIntervals
 from app.queries.filters import POINTER, Filter, resolve
 from app.queries.shapes.ranks.rank import RankRule
-from app.queries.shapes.ranks.shape import OrderShape, order_shape
-from app.queries.tally import Condition, Exact, Grouping, Rows, Tally
+from app.queries.shapes.ranks.shape import RankShape, order_shape
+from app.queries.tally import Condition, CountRows, Exact, Grouping, Tally
 
 
 @dataclass(frozen=True, slots=True)
-class ChoiceShape:
+class SelectionShape:
     """One tally to ask the engine for, and the scores of public outcomes made of it."""
 
     tally: Tally
@@ -40,7 +40,7 @@ class ChoiceShape:
     picks: int | None = None  # so many outcomes, one after the other; None for one alone
     # The rank to aim at if the noise leaves an error of so many steps; None where there is none.
     rank: Callable[[float], int] | None = None
-    alternatives: tuple[OrderShape, ...] = ()  # other ways to the same, by the values at ranks
+    alternatives: tuple[RankShape, ...] = ()  # other ways to the same, by the values at ranks
 
 
 class Choice(BaseModel):
@@ -51,7 +51,7 @@ class Choice(BaseModel):
     where: Filter | None = None
 
     def tally(self, card: Card, grouping: Grouping) -> Tally:
-        return Tally(self.condition(card), (grouping,), (Rows(),))
+        return Tally(self.condition(card), (grouping,), (CountRows(),))
 
     def condition(self, card: Card) -> Condition | None:
         return resolve(self.where, card, f"{POINTER}/where")
@@ -65,7 +65,7 @@ class RankChoice(Choice):
     missing: int | float | None = None
     candidates: CandidatesOrIntervals | None = None
 
-    def by_value(self, card: Card, rank: RankRule) -> tuple[OrderShape, ...]:
+    def by_value(self, card: Card, rank: RankRule) -> tuple[RankShape, ...]:
         """The other way; there is none for days, and none within one step of a grid."""
         column = card.column(self.column)
         if (
@@ -75,7 +75,7 @@ class RankChoice(Choice):
             return ()
         return (self.value_shape(card, rank),)
 
-    def value_shape(self, card: Card, rank: RankRule) -> OrderShape:
+    def value_shape(self, card: Card, rank: RankRule) -> RankShape:
         return order_shape(
             card,
             self.column,

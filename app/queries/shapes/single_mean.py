@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from app.data.card import Card
 from app.data.columns import IntegerColumn, NumberColumn
 from app.queries.shapes.ranks.window import Span
-from app.queries.tally import Condition, Tally, Total, Values
+from app.queries.tally import Condition, CountPresent, SumSteps, Tally
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ def mean_shape(
     card: Card, column: IntegerColumn | NumberColumn, where: Condition | None
 ) -> MeanShape:
     return MeanShape(
-        tally=Tally(where, (), (Total(column.name), Values(column.name))),
+        tally=Tally(where, (), (SumSteps(column.name), CountPresent(column.name))),
         grid_exponent=column.grid_exponent,
         bounds=column.steps,
         rows=card.person.rows_max,

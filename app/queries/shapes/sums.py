@@ -10,18 +10,18 @@ from app.data.columns import Column, IntegerColumn, NumberColumn
 from app.errors import Invalid
 from app.queries.filters import POINTER, Filter, declared, resolve
 from app.queries.groups import GroupBy, resolve_groups
-from app.queries.shapes.learning import GradientShape
+from app.queries.shapes.learning import LearningShape
 from app.queries.shapes.measures import Measure
 from app.queries.shapes.moments import Moments
 from app.queries.shapes.single_mean import MeanShape
-from app.queries.shapes.workload import Linear
+from app.queries.shapes.workload import OverlappingCounts
 from app.queries.tally import Aggregate, Grouping, Tally
 
 DEPENDS = "none: the width depends on what is released"
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class SumShape:
     """One tally to ask the engine for, and the measures made of it that get noise.
 
     Where the figure is one measure, or sums of what is measured, its width is that of the noise and
@@ -30,11 +30,11 @@ class Shape:
 
     tally: Tally
     measures: tuple[Measure, ...]
-    linear: Linear | None = None  # answers that are sums of what is measured
+    linear: OverlappingCounts | None = None  # answers that are sums of what is measured
     # Other ways to the same answers.
-    alternatives: tuple["Shape | GradientShape | MeanShape", ...] = ()
+    alternatives: tuple["SumShape | LearningShape | MeanShape", ...] = ()
     divisor: int = 1  # a public number: the figure is the measure over it
-    unpromised: str | None = None  # why no half width can be promised, for people
+    no_half_width_reason: str | None = None  # why no half width can be promised, for people
     factor: bool = False  # is the measure a logarithm, so that noise is a factor of the figure
     moments: Moments | None = None  # of a regression, whose coefficients are made of them
     several: tuple[int, ...] = ()  # of how many measures each of several figures is made

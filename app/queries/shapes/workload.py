@@ -25,7 +25,7 @@ from app.data.card import Card
 from app.queries.shapes.measures import Measure
 from app.queries.shapes.overlap import Bits
 from app.queries.tally import Exact
-from app.queries.weighted_noise import Combination, Numbers, combinations
+from app.queries.weighted_noise import Numbers, WeightedNoiseSum, combinations
 
 COLUMNS_COMPARED_MAX = 4096  # more are not compared pair by pair: the two fullest bound them
 LEAVES_MAX = 512  # of a hierarchy
@@ -34,7 +34,7 @@ BRANCHINGS = (2, 4, 8, 16)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Linear:
+class OverlappingCounts:
     """What is measured of a tally, and how answers are made of it.
 
     `runs` are the widths of a hierarchy's levels, the first one 1; with none the tally's numbers
@@ -45,7 +45,7 @@ class Linear:
     strategy: str
     labels: tuple[Any, ...]  # what each answer is of
     cells: int
-    answers: tuple[Combination, ...]  # of the noise of each answer
+    answers: tuple[WeightedNoiseSum, ...]  # of the noise of each answer
     runs: tuple[int, ...] = ()
     nonnegative: bool = False
     increasing: bool = False  # the answers are running totals, up to their labels
@@ -177,12 +177,20 @@ def linear_measure(card: Card, d: int, *, alone: bool) -> Measure:
     """All measured counts as one measure; `alone` if there is just one."""
     m = card.person.rows_max
     in_one = alone or m * d == 1
-    return Measure("counts", ((1, 0),), m * d, Fraction(1), 0, square=m**2 * d, in_one=in_one)
+    return Measure(
+        "counts",
+        ((1, 0),),
+        m * d,
+        Fraction(1),
+        0,
+        sensitivity_l2_squared=m**2 * d,
+        single_cell=in_one,
+    )
 
 
 def running_totals(cells: int) -> Bits:
     return np.tri(cells, dtype=bool)
 
 
-def combined(weights: Numbers | Bits) -> tuple[Combination, ...]:
+def combined(weights: Numbers | Bits) -> tuple[WeightedNoiseSum, ...]:
     return combinations(np.array(weights, dtype=np.float64))

@@ -22,7 +22,7 @@ from app.errors import Invalid
 from app.queries.filters import POINTER
 from app.queries.groups import GROUPS_MAX
 from app.queries.shapes.measures import Measure
-from app.queries.shapes.sums import Selection, Shape, numeric
+from app.queries.shapes.sums import Selection, SumShape, numeric
 from app.queries.sums.count import Count
 from app.queries.sums.mean import Mean
 from app.queries.sums.sum import Sum
@@ -82,14 +82,14 @@ class Aggregates(Selection):
             case "variance":
                 return Variance(kind="variance", column=one.column, where=where, group_by=groups)
 
-    def shape(self, card: Card) -> Shape:
+    def shape(self, card: Card) -> SumShape:
         self._must_fit(card)
         places: dict[Aggregate, int] = {}
         measures: list[Measure] = []
         sizes = []
         for i, question in enumerate(self.alone()):
             shape = question.shape(card)
-            assert isinstance(shape, Shape)  # no private keys: those were refused
+            assert isinstance(shape, SumShape)  # no private keys: those were refused
             moved = [places.setdefault(each, len(places)) for each in shape.tally.aggregates]
             measures.extend(
                 replace(
@@ -97,14 +97,16 @@ class Aggregates(Selection):
                     name=f"of/{i}/{measure.name}",
                     terms=tuple((factor, moved[index]) for factor, index in measure.terms),
                     share=measure.share * Fraction(1, len(self.of)),
-                    in_one=False,
+                    single_cell=False,
                 )
                 for measure in shape.measures
             )
             sizes.append(len(shape.measures))
         rows = self.tally(card, self.resolved_groups(card))
         tally = Tally(rows.where, rows.groups, tuple(places))
-        return Shape(tally, tuple(measures), unpromised=UNPROMISED, several=tuple(sizes))
+        return SumShape(
+            tally, tuple(measures), no_half_width_reason=UNPROMISED, several=tuple(sizes)
+        )
 
     def _must_fit(self, card: Card) -> None:
         for i, each in enumerate(self.of):

@@ -8,13 +8,13 @@ Grouped by private keys it tells the groups that enough rows are in, with their 
 from typing import Literal
 
 from app.data.card import Card
-from app.queries.estimates import Figure, Noisy, figure
+from app.queries.estimates import Estimate, NoisySteps, figure
 from app.queries.filters import POINTER
 from app.queries.groups import private_column, public_groups
 from app.queries.shapes.measures import row_measure
-from app.queries.shapes.private_keys import KeysShape, keys_shape
-from app.queries.shapes.sums import Selection, Shape
-from app.queries.tally import Rows
+from app.queries.shapes.private_keys import PrivateKeysShape, keys_shape
+from app.queries.shapes.sums import Selection, SumShape
+from app.queries.tally import CountRows
 
 
 class Count(Selection):
@@ -22,14 +22,14 @@ class Count(Selection):
 
     kind: Literal["count"]
 
-    def shape(self, card: Card) -> Shape | KeysShape:
+    def shape(self, card: Card) -> SumShape | PrivateKeysShape:
         at = f"{POINTER}/group_by"
         groups = public_groups(self.group_by, card, at)
         private = private_column(self.group_by, card, at)
         if private is not None:
-            return keys_shape(card, self.tally(card, groups, Rows()), private, counts=True)
+            return keys_shape(card, self.tally(card, groups, CountRows()), private, counts=True)
         counted = row_measure(card, "count", low=1, high=1, grouped=bool(groups), grid_exponent=0)
-        return Shape(tally=self.tally(card, groups, Rows()), measures=(counted,))
+        return SumShape(tally=self.tally(card, groups, CountRows()), measures=(counted,))
 
-    def figures(self, noisy: tuple[tuple[Noisy, ...], ...], card: Card) -> list[Figure]:
+    def figures(self, noisy: tuple[tuple[NoisySteps, ...], ...], card: Card) -> list[Estimate]:
         return [figure(each, 0) for each in noisy[0]]

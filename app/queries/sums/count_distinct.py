@@ -9,11 +9,11 @@ from typing import Literal
 
 from app.data.card import Card, ColumnPerson
 from app.errors import Invalid
-from app.queries.estimates import Figure, Noisy, figure
+from app.queries.estimates import Estimate, NoisySteps, figure
 from app.queries.filters import POINTER
-from app.queries.shapes.sums import Shape
+from app.queries.shapes.sums import SumShape
 from app.queries.sums.persons import PersonSelection, person_measure
-from app.queries.tally import Persons, Rows
+from app.queries.tally import CountRows, Persons
 
 
 class CountDistinct(PersonSelection):
@@ -22,7 +22,7 @@ class CountDistinct(PersonSelection):
     kind: Literal["count_distinct"]
     column: str | None = None  # the card's person column, for those who would rather name it
 
-    def shape(self, card: Card) -> Shape:
+    def shape(self, card: Card) -> SumShape:
         person = card.person
         named = person.column if isinstance(person, ColumnPerson) else None
         if self.column is not None and self.column != named:
@@ -32,11 +32,11 @@ class CountDistinct(PersonSelection):
         kept = self.groups_of_one(card, groups)
         tally = self.person_tally(card, groups, Persons())
         if person.rows_max == 1:
-            tally = self.tally(card, groups, Rows())
+            tally = self.tally(card, groups, CountRows())
         counted = person_measure(
             card, "persons", low=1, high=1, kept=kept, grouped=bool(groups), grid_exponent=0
         )
-        return Shape(tally=tally, measures=(counted,))
+        return SumShape(tally=tally, measures=(counted,))
 
-    def figures(self, noisy: tuple[tuple[Noisy, ...], ...], card: Card) -> list[Figure]:
+    def figures(self, noisy: tuple[tuple[NoisySteps, ...], ...], card: Card) -> list[Estimate]:
         return [figure(each, 0) for each in noisy[0]]

@@ -13,13 +13,13 @@ from pydantic import BaseModel, ConfigDict, field_validator
 from app.data.card import Card
 from app.data.columns import BooleanColumn, CategoryColumn, TextColumn
 from app.errors import Invalid
-from app.queries.estimates import Figure, Noisy, figure
+from app.queries.estimates import Estimate, NoisySteps, figure
 from app.queries.filters import POINTER, Filter, declared, resolve
 from app.queries.groups import EDGES_NEEDED, GROUPS_MAX, Edges, resolve_group
 from app.queries.shapes.measures import row_measure
-from app.queries.shapes.private_keys import KeysShape, keys_shape
-from app.queries.shapes.sums import Shape
-from app.queries.tally import Rows, Tally
+from app.queries.shapes.private_keys import PrivateKeysShape, keys_shape
+from app.queries.shapes.sums import SumShape
+from app.queries.tally import CountRows, Tally
 
 
 class Histogram(BaseModel):
@@ -37,22 +37,22 @@ class Histogram(BaseModel):
     def _list(cls, value: object) -> object:
         return tuple(value) if isinstance(value, list) else value
 
-    def shape(self, card: Card) -> Shape | KeysShape:
+    def shape(self, card: Card) -> SumShape | PrivateKeysShape:
         column = declared(card, self.column, f"{POINTER}/column")
         where = resolve(self.where, card, f"{POINTER}/where")
         if isinstance(column, TextColumn):
             if self.edges is not None:
                 raise Invalid.field(f"{POINTER}/edges", "a text column has no edges")
-            return keys_shape(card, Tally(where, (), (Rows(),)), column.name, counts=True)
+            return keys_shape(card, Tally(where, (), (CountRows(),)), column.name, counts=True)
         if self.edges is None and not isinstance(column, CategoryColumn | BooleanColumn):
             raise Invalid.field(f"{POINTER}/edges", EDGES_NEEDED)
         bins = resolve_group(self.column, self.edges, card, POINTER)
         if bins.count > GROUPS_MAX:
             raise Invalid.field(f"{POINTER}/edges", f"at most {GROUPS_MAX} bins")
-        return Shape(
-            tally=Tally(where, (bins,), (Rows(),)),
+        return SumShape(
+            tally=Tally(where, (bins,), (CountRows(),)),
             measures=(row_measure(card, "count", low=1, high=1, grouped=True, grid_exponent=0),),
         )
 
-    def figures(self, noisy: tuple[tuple[Noisy, ...], ...], card: Card) -> list[Figure]:
+    def figures(self, noisy: tuple[tuple[NoisySteps, ...], ...], card: Card) -> list[Estimate]:
         return [figure(each, 0) for each in noisy[0]]

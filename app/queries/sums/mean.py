@@ -28,13 +28,13 @@ from typing import Literal
 from app.data.card import Card
 from app.data.columns import IntegerColumn, NumberColumn
 from app.errors import Invalid
-from app.queries.estimates import Figure, Noisy
+from app.queries.estimates import Estimate, NoisySteps
 from app.queries.filters import POINTER
 from app.queries.shapes.measures import Measure
 from app.queries.shapes.single_mean import mean_shape
-from app.queries.shapes.sums import DEPENDS, Shape, numeric
+from app.queries.shapes.sums import DEPENDS, SumShape, numeric
 from app.queries.sums.persons import NEEDS_PERSONS, PerPerson, PersonSelection, person_mean_measures
-from app.queries.tally import Persons, PersonTotal, Total, Values
+from app.queries.tally import CountPresent, Persons, PersonTotal, SumSteps
 
 UNPROMISED = f"{DEPENDS}, by how many values there are; a count and a sum promise theirs"
 
@@ -47,7 +47,7 @@ class Mean(PersonSelection):
     column: str
     per_person: PerPerson = None
 
-    def shape(self, card: Card) -> Shape:
+    def shape(self, card: Card) -> SumShape:
         column = numeric(card, self.column)
         low, high = self._bounds(column)
         centre = (low + high) // 2
@@ -63,7 +63,9 @@ class Mean(PersonSelection):
                 grouped=bool(groups),
                 grid_exponent=column.grid_exponent,
             )
-            return Shape(self.person_tally(card, groups, *parts), measures, unpromised=UNPROMISED)
+            return SumShape(
+                self.person_tally(card, groups, *parts), measures, no_half_width_reason=UNPROMISED
+            )
         if self.groups_max is not None:
             raise Invalid.field(f"{POINTER}/groups_max", NEEDS_PERSONS)
         m = rows = card.person.rows_max
@@ -75,8 +77,8 @@ class Mean(PersonSelection):
                 rows, square, count_square = 2 * m, 2 * reach**2, 2
         half = Fraction(1, 2)
         total_terms = ((1, 0), (-centre, 1))
-        tally = self.tally(card, groups, Total(column.name), Values(column.name))
-        return Shape(
+        tally = self.tally(card, groups, SumSteps(column.name), CountPresent(column.name))
+        return SumShape(
             tally=tally,
             measures=(
                 Measure(
@@ -85,18 +87,20 @@ class Mean(PersonSelection):
                     rows * reach,
                     half,
                     column.grid_exponent,
-                    square=square * m**2,
+                    sensitivity_l2_squared=square * m**2,
                 ),
-                Measure("count", ((1, 1),), rows, half, 0, square=count_square * m**2),
+                Measure(
+                    "count", ((1, 1),), rows, half, 0, sensitivity_l2_squared=count_square * m**2
+                ),
             ),
-            unpromised=UNPROMISED,
+            no_half_width_reason=UNPROMISED,
             alternatives=() if groups else (mean_shape(card, column, tally.where),),
         )
 
     def _bounds(self, column: IntegerColumn | NumberColumn) -> tuple[int, int]:
         return column.steps if self.per_person is None else self.per_person.steps(column)
 
-    def figures(self, noisy: tuple[tuple[Noisy, ...], ...], card: Card) -> list[Figure]:
+    def figures(self, noisy: tuple[tuple[NoisySteps, ...], ...], card: Card) -> list[Estimate]:
         column = numeric(card, self.column)
         low, high = self._bounds(column)
         centre = (low + high) // 2
@@ -106,7 +110,7 @@ class Mean(PersonSelection):
             steps = centre + Fraction(total, max(count, 1))
             return float(min(max(steps, Fraction(low)), Fraction(high)) * step)
 
-        def interval(total: Noisy, count: Noisy) -> tuple[float, float]:
+        def interval(total: NoisySteps, count: NoisySteps) -> tuple[float, float]:
             # T / N over the box of both intervals has its extremes in the corners once N >= 1; if
             # N = 0 is possible there may be no mean at all, and the bounds are all one can say.
             if count.low < 1:
@@ -116,5 +120,5 @@ class Mean(PersonSelection):
 
         figures = []
         for total, count in zip(*noisy, strict=True):
-            figures.append(Figure(mean(total.steps, count.steps), *interval(total, count)))
+            figures.append(Estimate(mean(total.steps, count.steps), *interval(total, count)))
         return figures

@@ -149,6 +149,13 @@ def person_mean_measures(
             square = max(square, ((high - low) ** 2 + 1) // 2)
     half, terms = Fraction(1, 2), ((1, 0), (-centre, 1))
     return (
-        Measure("centred_sum", terms, numbers * reach, half, grid_exponent, square=square),
-        Measure("count", ((1, 1),), numbers, half, 0, square=count_square),
+        Measure(
+            "centred_sum",
+            terms,
+            numbers * reach,
+            half,
+            grid_exponent,
+            sensitivity_l2_squared=square,
+        ),
+        Measure("count", ((1, 1),), numbers, half, 0, sensitivity_l2_squared=count_square),
     )

@@ -26,11 +26,11 @@ from pydantic import BaseModel, ConfigDict
 from app.data.card import Card
 from app.data.columns import Column, IntegerColumn, NumberColumn
 from app.errors import Invalid
-from app.queries.estimates import Figure, Noisy
+from app.queries.estimates import Estimate, NoisySteps
 from app.queries.filters import POINTER, Filter, declared, resolve
 from app.queries.shapes.measures import row_measure
-from app.queries.shapes.sums import DEPENDS, Selection, Shape
-from app.queries.tally import AllOf, IsMissing, Meeting, Negation, Tally, Total
+from app.queries.shapes.sums import DEPENDS, Selection, SumShape
+from app.queries.tally import AllOf, CountWhere, IsMissing, Negation, SumSteps, Tally
 
 Numeric = IntegerColumn | NumberColumn
 UNPROMISED = f"{DEPENDS}, by the denominator"
@@ -53,11 +53,11 @@ class Ratio(Selection):
     numerator: Part
     denominator: Part | None = None
 
-    def shape(self, card: Card) -> Shape:
+    def shape(self, card: Card) -> SumShape:
         must_be_either(self.numerator, self.denominator, POINTER)
         return self._sums(card) if self.denominator is not None else self._rows(card)
 
-    def figures(self, noisy: tuple[tuple[Noisy, ...], ...], card: Card) -> list[Figure]:
+    def figures(self, noisy: tuple[tuple[NoisySteps, ...], ...], card: Card) -> list[Estimate]:
         if self.denominator is None:
             rows = self._public_rows(card)
             if rows is not None:
@@ -66,19 +66,19 @@ class Ratio(Selection):
         quotient = _Quotient(*self._columns(card))
         return [quotient.figure(*each) for each in zip(*noisy, strict=True)]
 
-    def _rows(self, card: Card) -> Shape:
+    def _rows(self, card: Card) -> SumShape:
         met = resolve(self.numerator.where, card, f"{POINTER}/numerator/where")
         assert met is not None
         rows = self._public_rows(card)
         if rows is not None:
             counted = row_measure(card, "count", low=1, high=1, grouped=False, grid_exponent=0)
-            return Shape(self.tally(card, (), Meeting(met)), (counted,), divisor=rows)
+            return SumShape(self.tally(card, (), CountWhere(met)), (counted,), divisor=rows)
         groups = self.resolved_groups(card)
         counted = row_measure(card, "count", low=1, high=1, grouped=True, grid_exponent=0)
-        return Shape(
-            self.tally(card, groups, Meeting(met), Meeting(Negation(met))),
-            (replace(counted, also=(((1, 1),),)),),
-            unpromised=UNPROMISED,
+        return SumShape(
+            self.tally(card, groups, CountWhere(met), CountWhere(Negation(met))),
+            (replace(counted, more_vectors=(((1, 1),),)),),
+            no_half_width_reason=UNPROMISED,
         )
 
     def _public_rows(self, card: Card) -> int | None:
@@ -86,7 +86,7 @@ class Ratio(Selection):
         whole = self.where is None and not self.group_by
         return card.rows if whole and card.person.kind == "row" else None
 
-    def _sums(self, card: Card) -> Shape:
+    def _sums(self, card: Card) -> SumShape:
         above, below = self._columns(card)
         groups = self.resolved_groups(card)
         measures = tuple(
@@ -101,15 +101,15 @@ class Ratio(Selection):
                 ),
                 terms=((1, index),),
                 share=Fraction(1, 2),
-                in_one=False,
+                single_cell=False,
             )
             for index, (name, column) in enumerate((("numerator", above), ("denominator", below)))
         )
         where = resolve(self.where, card, f"{POINTER}/where")
         present = [Negation(IsMissing(column.name)) for column in (above, below)]
         both = AllOf(tuple(present if where is None else [where, *present]))
-        tally = Tally(both, groups, (Total(above.name), Total(below.name)))
-        return Shape(tally, measures, unpromised=UNPROMISED)
+        tally = Tally(both, groups, (SumSteps(above.name), SumSteps(below.name)))
+        return SumShape(tally, measures, no_half_width_reason=UNPROMISED)
 
     def _columns(self, card: Card) -> tuple[Numeric, Numeric]:
         assert self.denominator is not None
@@ -148,17 +148,17 @@ def _numeric(card: Card, part: Part, at: str) -> Numeric:
     return column
 
 
-def _of_rows(met: Noisy, rows: int) -> Figure:
+def _of_rows(met: NoisySteps, rows: int) -> Estimate:
     value, low, high = (min(max(each, 0), rows) / rows for each in (met.steps, met.low, met.high))
-    return Figure(value, low, high)
+    return Estimate(value, low, high)
 
 
-def _share(met: Noisy, others: Noisy) -> Figure:
+def _share(met: NoisySteps, others: NoisySteps) -> Estimate:
     def share(a: int, b: int) -> float:
         a, b = max(a, 0), max(b, 0)
         return a / max(a + b, 1)
 
-    return Figure(
+    return Estimate(
         share(met.steps, others.steps), share(met.low, others.high), share(met.high, others.low)
     )
 
@@ -171,14 +171,14 @@ class _Quotient:
         corners = [Fraction(x, y) for x, y in product(above.steps, below.steps)]
         self._low, self._high = min(corners), max(corners)
 
-    def figure(self, above: Noisy, below: Noisy) -> Figure:
+    def figure(self, above: NoisySteps, below: NoisySteps) -> Estimate:
         value = self._value(above.steps, below.steps)
         if below.low < 1:  # there may be no row at all: the bounds are all one can say
-            return Figure(value, self._told(self._low), self._told(self._high))
+            return Estimate(value, self._told(self._low), self._told(self._high))
         corners = [
             self._value(x, y) for x in (above.low, above.high) for y in (below.low, below.high)
         ]
-        return Figure(value, min(corners), max(corners))
+        return Estimate(value, min(corners), max(corners))
 
     def _value(self, above: int, below: int) -> float:
         return self._told(Fraction(above, max(below, 1)))

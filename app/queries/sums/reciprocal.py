@@ -10,10 +10,10 @@ are not offered.
 from typing import Literal
 
 from app.data.card import Card
-from app.queries.estimates import Figure, Noisy
+from app.queries.estimates import Estimate, NoisySteps
 from app.queries.shapes.measures import row_measure
-from app.queries.shapes.sums import DEPENDS, Selection, Shape
-from app.queries.tally import Rows
+from app.queries.shapes.sums import DEPENDS, Selection, SumShape
+from app.queries.tally import CountRows
 
 UNPROMISED = f"{DEPENDS}, by the count itself; a count promises its own"
 
@@ -23,13 +23,15 @@ class Reciprocal(Selection):
 
     kind: Literal["reciprocal"]
 
-    def shape(self, card: Card) -> Shape:
+    def shape(self, card: Card) -> SumShape:
         groups = self.resolved_groups(card)
         counted = row_measure(card, "count", low=1, high=1, grouped=bool(groups), grid_exponent=0)
-        return Shape(self.tally(card, groups, Rows()), (counted,), unpromised=UNPROMISED)
+        return SumShape(
+            self.tally(card, groups, CountRows()), (counted,), no_half_width_reason=UNPROMISED
+        )
 
-    def figures(self, noisy: tuple[tuple[Noisy, ...], ...], card: Card) -> list[Figure]:
+    def figures(self, noisy: tuple[tuple[NoisySteps, ...], ...], card: Card) -> list[Estimate]:
         return [
-            Figure(1 / max(each.steps, 1), 1 / max(each.high, 1), 1 / max(each.low, 1))
+            Estimate(1 / max(each.steps, 1), 1 / max(each.high, 1), 1 / max(each.low, 1))
             for each in noisy[0]
         ]

@@ -12,12 +12,12 @@ from typing import Literal
 
 from app.data.card import Card
 from app.errors import Invalid
-from app.queries.estimates import Figure, Noisy, figure
+from app.queries.estimates import Estimate, NoisySteps, figure
 from app.queries.filters import POINTER
 from app.queries.shapes.measures import row_measure
-from app.queries.shapes.sums import Shape, numeric
+from app.queries.shapes.sums import SumShape, numeric
 from app.queries.sums.persons import NEEDS_PERSONS, PerPerson, PersonSelection, person_measure
-from app.queries.tally import PersonTotal, Total
+from app.queries.tally import PersonTotal, SumSteps
 
 
 class Sum(PersonSelection):
@@ -28,7 +28,7 @@ class Sum(PersonSelection):
     column: str
     per_person: PerPerson = None
 
-    def shape(self, card: Card) -> Shape:
+    def shape(self, card: Card) -> SumShape:
         column = numeric(card, self.column)
         groups = self.resolved_groups(card)
         if self.per_person is not None:
@@ -43,7 +43,7 @@ class Sum(PersonSelection):
                 grid_exponent=column.grid_exponent,
             )
             total = PersonTotal(column.name, low, high)
-            return Shape(tally=self.person_tally(card, groups, total), measures=(added,))
+            return SumShape(tally=self.person_tally(card, groups, total), measures=(added,))
         if self.groups_max is not None:
             raise Invalid.field(f"{POINTER}/groups_max", NEEDS_PERSONS)
         low, high = column.steps
@@ -55,8 +55,8 @@ class Sum(PersonSelection):
             grouped=bool(groups),
             grid_exponent=column.grid_exponent,
         )
-        return Shape(tally=self.tally(card, groups, Total(column.name)), measures=(added,))
+        return SumShape(tally=self.tally(card, groups, SumSteps(column.name)), measures=(added,))
 
-    def figures(self, noisy: tuple[tuple[Noisy, ...], ...], card: Card) -> list[Figure]:
+    def figures(self, noisy: tuple[tuple[NoisySteps, ...], ...], card: Card) -> list[Estimate]:
         exponent = numeric(card, self.column).grid_exponent
         return [figure(each, exponent) for each in noisy[0]]

@@ -27,10 +27,10 @@ from typing import Literal
 
 from app.data.card import Card
 from app.data.columns import IntegerColumn, NumberColumn
-from app.queries.estimates import Figure, Noisy
+from app.queries.estimates import Estimate, NoisySteps
 from app.queries.shapes.measures import Measure
-from app.queries.shapes.sums import DEPENDS, Selection, Shape, numeric
-from app.queries.tally import Placed, Product, Values
+from app.queries.shapes.sums import DEPENDS, Selection, SumShape, numeric
+from app.queries.tally import CentredBucket, CountPresent, Product
 
 STEPS_MAX = 1 << 21  # squares stay below 2^40, and their noise far within 64 bits
 SHARES = Fraction(2, 5), Fraction(1, 4), Fraction(7, 20)
@@ -42,9 +42,9 @@ class Variance(Selection):
     kind: Literal["variance"]
     column: str
 
-    def shape(self, card: Card) -> Shape:
+    def shape(self, card: Card) -> SumShape:
         column = numeric(card, self.column)
-        grid = Grid(column)
+        grid = CentredGrid(column)
         groups = self.resolved_groups(card)
         m = rows = card.person.rows_max
         one, others = 1, 1
@@ -53,14 +53,14 @@ class Variance(Selection):
             if groups:
                 rows, one = 2 * m, 2
         exponent = grid.exponent
-        place = Placed(column.name, column.steps[0], grid.grain, grid.centre)
-        return Shape(
+        place = CentredBucket(column.name, column.steps[0], grid.grain, grid.centre)
+        return SumShape(
             tally=self.tally(
                 card,
                 groups,
                 Product((place,)),
                 Product((place, place)),
-                Values(column.name),
+                CountPresent(column.name),
             ),
             measures=(
                 Measure("count", ((1, 2),), rows, SHARES[0], 0, one * m**2),
@@ -81,15 +81,15 @@ class Variance(Selection):
                     others * (m * grid.square_reach) ** 2,
                 ),
             ),
-            unpromised=f"{DEPENDS}, by how many values there are",
+            no_half_width_reason=f"{DEPENDS}, by how many values there are",
         )
 
-    def figures(self, noisy: tuple[tuple[Noisy, ...], ...], card: Card) -> list[Figure]:
-        grid = Grid(numeric(card, self.column))
+    def figures(self, noisy: tuple[tuple[NoisySteps, ...], ...], card: Card) -> list[Estimate]:
+        grid = CentredGrid(numeric(card, self.column))
         return [grid.figure(*each) for each in zip(*noisy, strict=True)]
 
 
-class Grid:
+class CentredGrid:
     """The places of a column's values: 0 to `width`, and from the middle -centre to `reach`."""
 
     def __init__(self, column: IntegerColumn | NumberColumn) -> None:
@@ -103,11 +103,13 @@ class Grid:
         self.middle = self.reach**2 // 2
         self.square_reach = self.reach**2 - self.middle
 
-    def figure(self, count: Noisy, total: Noisy, squares: Noisy) -> Figure:
+    def figure(self, count: NoisySteps, total: NoisySteps, squares: NoisySteps) -> Estimate:
         n = max(count.steps, 1)
         value = self._value(Fraction(1, n), squares.steps, total.steps**2)
         if count.low < 1:  # there may be no value at all: the bounds are all one can say
-            return Figure(value, self._clamped(Fraction(0)), self._clamped(Fraction(self.width**2)))
+            return Estimate(
+                value, self._clamped(Fraction(0)), self._clamped(Fraction(self.width**2))
+            )
         # With y = 1/N the variance is k + Q y - T^2 y^2: more with Q, less with |T|, and concave in
         # y, so that it is least in a corner and largest in one or where its slope is zero.
         ends = Fraction(1, count.high), Fraction(1, count.low)
@@ -116,7 +118,7 @@ class Grid:
         tops = list(ends)
         if near:
             tops.append(min(max(Fraction(squares.high, 2 * near), ends[0]), ends[1]))
-        return Figure(
+        return Estimate(
             value,
             min(self._value(y, squares.low, far) for y in ends),
             max(self._value(y, squares.high, near) for y in tops),

@@ -26,18 +26,18 @@ from app.queries.candidates import OrderedColumn
 from app.queries.cut_points import until_edges
 from app.queries.filters import POINTER, Filter, declared, resolve
 from app.queries.groups import Edges, resolve_group
-from app.queries.shapes.sums import Shape
+from app.queries.shapes.sums import SumShape
 from app.queries.shapes.workload import (
     LEAVES_MAX,
     LEAVES_MIN,
-    Linear,
+    OverlappingCounts,
     best_trees,
     disjoint,
     linear_measure,
     running_totals,
 )
-from app.queries.tally import AllOf, ByEdges, Compare, Rows, Tally
-from app.queries.weighted_noise import Combination, combinations, equal_weights
+from app.queries.tally import AllOf, ByEdges, Compare, CountRows, Tally
+from app.queries.weighted_noise import WeightedNoiseSum, combinations, equal_weights
 
 BINS_MAX = 10_000
 Strategy = Literal["cells", "hierarchical"]
@@ -59,7 +59,7 @@ class Cdf(BaseModel):
     def _list(cls, value: object) -> object:
         return tuple(value) if isinstance(value, list) else value
 
-    def shape(self, card: Card) -> Shape:
+    def shape(self, card: Card) -> SumShape:
         column = self._column(card)
         asked = resolve_group(self.column, self.edges, card, POINTER)
         assert isinstance(asked, ByEdges)
@@ -69,9 +69,9 @@ class Cdf(BaseModel):
         up_to = Compare(column.name, "<=", asked.edges[-1])
         where = resolve(self.where, card, f"{POINTER}/where")
         counted = up_to if where is None else AllOf((where, up_to))
-        tally = Tally(counted, (bins,), (Rows(),))
+        tally = Tally(counted, (bins,), (CountRows(),))
         labels = tuple(label["to"] for label in asked.labels())
-        ways: list[tuple[str, tuple[Combination, ...], tuple[int, ...], int]] = []
+        ways: list[tuple[str, tuple[WeightedNoiseSum, ...], tuple[int, ...], int]] = []
         count = len(bins.edges) - 1
         if self.strategy != "hierarchical":
             sums = tuple(equal_weights(i + 1) for i in range(count))
@@ -100,19 +100,19 @@ class Cdf(BaseModel):
         labels: tuple[Any, ...],
         card: Card,
         strategy: str,
-        sums: tuple[Combination, ...],
+        sums: tuple[WeightedNoiseSum, ...],
         runs: tuple[int, ...],
         d: int,
-    ) -> Shape:
-        linear = Linear(strategy, labels, len(labels), sums, runs, increasing=True)
+    ) -> SumShape:
+        linear = OverlappingCounts(strategy, labels, len(labels), sums, runs, increasing=True)
         measure = linear_measure(card, d, alone=len(labels) == 1)
-        return Shape(tally, (measure,), linear=linear)
+        return SumShape(tally, (measure,), linear=linear)
 
 
 @owned_cache(maxsize=64)
 def _hierarchies(
     count: int, card: Card
-) -> tuple[tuple[tuple[Combination, ...], tuple[int, ...], int], ...]:
+) -> tuple[tuple[tuple[WeightedNoiseSum, ...], tuple[int, ...], int], ...]:
     """They depend on the number of bins alone."""
     return tuple(
         (combinations(np.array(weights, dtype=np.float64)), runs, d)

@@ -28,11 +28,11 @@ from app.queries.shapes.overlap import (
     pieces_of,
     product_size,
 )
-from app.queries.shapes.sums import Shape
+from app.queries.shapes.sums import SumShape
 from app.queries.shapes.workload import (
     LEAVES_MAX,
     LEAVES_MIN,
-    Linear,
+    OverlappingCounts,
     best_trees,
     changed,
     combined,
@@ -40,7 +40,7 @@ from app.queries.shapes.workload import (
     linear_measure,
     projector,
 )
-from app.queries.tally import Condition, Meeting, Rows, Split, Tally
+from app.queries.tally import Condition, CountRows, CountWhere, Split, Tally
 from app.queries.weighted_noise import Numbers
 from app.queries.workloads.ordered_bins import bins_of
 
@@ -78,7 +78,7 @@ class Workload(BaseModel):
     def _list(cls, value: object) -> object:
         return tuple(value) if isinstance(value, list) else value
 
-    def shape(self, card: Card) -> Shape:
+    def shape(self, card: Card) -> SumShape:
         """The shape of the strategy that was asked for, or of all, the others beside the first."""
         text = self.model_dump_json(by_alias=True)  # to Python 1, 1.0 and True are the same
         first, *others = _shapes(text, card)
@@ -97,14 +97,14 @@ class Workload(BaseModel):
             condition = resolve(predicate.where, card, f"{POINTER}/predicates/{i}/where")
             assert condition is not None
             found.append(condition)
-        if Tally(None, (), tuple(map(Meeting, found))).size() > VALUES_MAX:
+        if Tally(None, (), tuple(map(CountWhere, found))).size() > VALUES_MAX:
             rule = f"predicates compare with at most {VALUES_MAX} values together"
             raise Invalid.field(f"{POINTER}/predicates", rule)
         return tuple(found)
 
 
 @owned_cache(maxsize=8)
-def _shapes(text: str, card: Card) -> tuple[Shape, ...]:
+def _shapes(text: str, card: Card) -> tuple[SumShape, ...]:
     return tuple(_Designer(Workload.model_validate_json(text), card).shapes())
 
 
@@ -125,16 +125,16 @@ class _Designer:
             self.sets = distinct(self.met)
         self.labels = tuple(predicate.name for predicate in query.predicates)
 
-    def shapes(self) -> list[Shape]:
+    def shapes(self) -> list[SumShape]:
         ways = {"identity": self.identity, "cells": self.cells, "hierarchical": self.hierarchical}
         if self.query.strategy is not None:
             found = ways[self.query.strategy]()
             if isinstance(found, str):
                 raise Invalid.field(f"{POINTER}/strategy", found)
             return found
-        return [shape for way in ways.values() for shape in way() if isinstance(shape, Shape)]
+        return [shape for way in ways.values() for shape in way() if isinstance(shape, SumShape)]
 
-    def identity(self) -> list[Shape] | str:
+    def identity(self) -> list[SumShape] | str:
         """Noise on the predicates' own counts."""
         count = len(self.conditions)
         d, projection = count, None
@@ -151,10 +151,10 @@ class _Designer:
             wanted=self.sets if known else None,
             projection=projection,
         )
-        tally = Tally(self.where, (), tuple(map(Meeting, self.conditions)))
+        tally = Tally(self.where, (), tuple(map(CountWhere, self.conditions)))
         return [self.shaped(tally, linear, d)]
 
-    def cells(self) -> list[Shape] | str:
+    def cells(self) -> list[SumShape] | str:
         """Noise on the disjoint sets of predicates that rows can meet."""
         sets = self.sets
         if sets is None:
@@ -163,11 +163,11 @@ class _Designer:
         if not 0 < count <= CELLS_MAX:
             return f"from 1 to {CELLS_MAX} disjoint cells, and the predicates make another number"
         signatures = tuple(sum(1 << int(i) for i in np.nonzero(each)[0]) for each in sets.T)
-        tally = Tally(self.where, (), (Rows(),), Split(self.conditions, signatures))
+        tally = Tally(self.where, (), (CountRows(),), Split(self.conditions, signatures))
         linear = replace(self.linear("cells", count, sets), wanted=sets)
         return [self.shaped(tally, linear, disjoint(count, self.card))]
 
-    def hierarchical(self) -> list[Shape] | str:
+    def hierarchical(self) -> list[SumShape] | str:
         """Noise on the pieces of one ordered column, and on runs of them."""
         column = self.ordered_column()
         if isinstance(column, str):
@@ -182,7 +182,7 @@ class _Designer:
         if bins is None:
             return "a range that ends before the last of all days"
         wanted = present[:, starts]
-        tally = Tally(self.where, (bins,), (Rows(),))
+        tally = Tally(self.where, (bins,), (CountRows(),))
         return [
             self.shaped(tally, replace(self.linear("hierarchical", *sized), wanted=wanted), d)
             for d, sized in best_trees(wanted, self.card)
@@ -197,10 +197,12 @@ class _Designer:
 
     def linear(
         self, strategy: Strategy, cells: int, weights: Numbers | Bits, runs: tuple[int, ...] = ()
-    ) -> Linear:
-        return Linear(strategy, self.labels, cells, combined(weights), runs, self.query.nonnegative)
+    ) -> OverlappingCounts:
+        return OverlappingCounts(
+            strategy, self.labels, cells, combined(weights), runs, self.query.nonnegative
+        )
 
-    def shaped(self, tally: Tally, linear: Linear, d: int) -> Shape:
+    def shaped(self, tally: Tally, linear: OverlappingCounts, d: int) -> SumShape:
         counted = len(tally.aggregates) * tally.group_count()
         measure = linear_measure(self.card, d, alone=counted == 1 and not linear.runs)
-        return Shape(tally, (measure,), linear=linear)
+        return SumShape(tally, (measure,), linear=linear)

@@ -1,1 +1,1 @@
-"""Anchors outside the database: they reveal a ledger that was rolled back."""
+"""Anchors outside the database: they reveal that a ledger was rolled back."""

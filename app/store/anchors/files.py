@@ -1,9 +1,10 @@
-"""Anchors outside the database: after each commit, where the books and the chains of stamps end.
+"""Anchor files outside the database: the ends of books and stamp chains after each commit.
 
-Each process appends to a file of its own in every anchor folder, within milliseconds of the commit
-and without a flush. So an anchor is never ahead of the ledger, and may be a moment behind it: after
-a crash it knows less, which only means that it notices less. Files lie in a folder named after
-the ledger, so that those of another ledger are not taken for ours.
+Each process appends to its own file in every anchor folder, within milliseconds of the commit and
+without a flush. So an anchor is never ahead of the ledger, but may be slightly behind. After a
+crash
+it may miss the last commits, and then cannot reveal their loss. The folder is named after the
+ledger, so that files of another ledger are not mistaken for ours.
 """
 
 import asyncio
@@ -23,18 +24,18 @@ from app.names import new_id
 from app.store.anchors.lines import Anchor, BookEnd, book_line, read_anchor, stamp_line
 from app.store.anchors.state import AnchorState, MergedEnds
 
-BYTES_MAX = 4 << 20  # of one file; then it is written anew from what is known here
-DELAY_SECONDS = 0.02  # what is committed in this time is written together
+BYTES_MAX = 4 << 20  # of one file; a longer one is rewritten from memory
+DELAY_SECONDS = 0.02  # commits within this time are written together
 _log = logging.getLogger("bursar.anchors")
 
 
 def ledger_identity(secret: str) -> str:
-    """Which ledger this is, whatever copy of it: public, and nothing of the secret."""
+    """Public identity of a ledger, the same for all its copies; reveals nothing of the secret."""
     return hashlib.sha256(f"bursar ledger {secret}".encode()).hexdigest()[:32]
 
 
 class AnchorFiles:
-    """This process's anchor. Appended to by the event loop and by administrative threads."""
+    """This process's anchor. The event loop and administrative threads append to it."""
 
     def __init__(self, folders: Iterable[Path], identity: str) -> None:
         self.identity = identity
@@ -43,7 +44,7 @@ class AnchorFiles:
         self._files: list[int] = []
         self._size = 0
         self._size_max = BYTES_MAX
-        self._torn = False  # did the last write fail, perhaps within a line
+        self._torn = False  # True if the last write failed, possibly in the middle of a line
         self._lock = Lock()
         self._state = AnchorState()
         self._ends: dict[str, tuple[int, str]] = {}  # of the books that this process has written
@@ -54,8 +55,10 @@ class AnchorFiles:
     # Writing
 
     def append_soon(self, ends: Callable[[], list[BookEnd]], stamps: StampChain | None) -> None:
-        """What a batch of the event loop has left, once a moment has passed: what is committed
-        meanwhile is written with it, at a fraction of the cost."""
+        """Schedule the ends of a batch to be written after a short delay.
+
+        Commits within the delay are written together, at a fraction of the cost.
+        """
         loop = asyncio.get_running_loop()
         with self._lock:
             self._coming.append((ends, stamps))
@@ -68,8 +71,11 @@ class AnchorFiles:
             self._take()
 
     def _take(self) -> None:
-        """Write what was to be written soon. Of each book only the last end tells what its accounts
-        have spent; the ones before it are points that a restored copy may end at."""
+        """Write the scheduled ends.
+
+        Only the last end of a book carries its accounts' spends. The earlier ones are points where
+        a restored copy may end.
+        """
         coming, self._coming = self._coming, []
         merged: dict[str, MergedEnds] = {}
         stamps: dict[str, StampChain] = {}
@@ -91,7 +97,7 @@ class AnchorFiles:
     def append(
         self, ends: Sequence[BookEnd], stamps: StampChain | None = None, more: Sequence[str] = ()
     ) -> None:
-        """What a commit has left, at once."""
+        """Write the ends of one commit now."""
         with self._lock:
             self._take()
             self._put(ends, [] if stamps is None else [stamps], more, [])
@@ -103,8 +109,11 @@ class AnchorFiles:
         more: Sequence[str],
         first: list[str],
     ) -> None:
-        """A folder that cannot be written must not stop a charge that is committed: it is said in
-        the log, and tried again with the next one."""
+        """Write lines to every folder.
+
+        A folder that cannot be written must not stop a committed charge. The failure is logged, and
+        the next write tries again.
+        """
         for end in ends:
             self._ends[end.id] = end.seq, end.head
         self._state.note(ends, stamps, more)
@@ -113,12 +122,12 @@ class AnchorFiles:
             self._write("".join(lines))
         except OSError as error:
             self._torn = True
-            _log.error("an anchor cannot be written: %s", error.strerror)
+            _log.error("cannot write an anchor file: %s", error.strerror)
 
     def _write(self, lines: str) -> None:
         if not self._files:
             self._open()
-        # After a torn write all that is known goes out again, so that nothing is missing.
+        # After a torn write the whole state is written again, so that nothing is missing.
         raw = f"\n{self._state.text()}".encode() if self._torn else lines.encode()
         for descriptor in self._files:
             if os.write(descriptor, raw) != len(raw):
@@ -150,7 +159,7 @@ class AnchorFiles:
             aside.rename(folder / self._name)
             os.close(descriptor)
         self._size = len(raw)
-        self._size_max = max(BYTES_MAX, 2 * len(raw))  # so that it is seldom, however much it is
+        self._size_max = max(BYTES_MAX, 2 * len(raw))  # keeps rewriting rare at any size
 
     def close(self) -> None:
         with self._lock:
@@ -161,11 +170,13 @@ class AnchorFiles:
                 os.close(descriptor)
             self._files = []
 
-    # Looking
+    # Reading
 
     def has_lost(self, standing: int, books: Iterable[Book]) -> bool:
-        """Whether a book as it was just read lacks what this process has committed to it. Once the
-        difference is booked (`standing` changes), only what is written from then on counts."""
+        """True if one of these books, as just read, lacks entries that this process committed.
+
+        Once the difference is booked (`standing` changes), only later commits count.
+        """
         with self._lock:
             self._take()
             if self._standing is None:
@@ -179,23 +190,23 @@ class AnchorFiles:
         return False
 
     def _begin_anew(self, standing: int) -> None:
-        """Forget what was written before: it may be about entries that are lost."""
+        """Forget earlier commits: they may concern entries that are lost."""
         self._standing = standing
         self._ends.clear()
         self._state = AnchorState()
 
     def read(self) -> list[Anchor]:
-        """The anchors of this ledger that all processes have left, in every folder."""
-        found = []
+        """Read the anchors that all processes have left for this ledger, in every folder."""
+        anchors = []
         for folder in self.folders:
             for path in sorted(folder.glob("*.anchor")):
-                with contextlib.suppress(FileNotFoundError):  # removed by another start meanwhile
+                with contextlib.suppress(FileNotFoundError):  # removed by another process meanwhile
                     text = path.read_bytes().decode(errors="replace")
-                    found.append(read_anchor(path.name, text.split("\n")[:-1]))
-        return found
+                    anchors.append(read_anchor(path.name, text.split("\n")[:-1]))
+        return anchors
 
     def others(self) -> list[str]:
-        """The ledgers that other anchors in the same folders belong to."""
+        """Identities of other ledgers with anchors in the same folders."""
         parents = {folder.parent for folder in self.folders}
         found = {path.name for parent in parents for path in parent.glob("*/") if path.is_dir()}
         return sorted(found - {self.identity})
@@ -207,14 +218,16 @@ class AnchorFiles:
         ends: Sequence[BookEnd],
         more: Sequence[str],
     ) -> None:
-        """Begin with the points and stamps of these anchors, which the ledger has all of, and with
-        where it stands now; then remove the files of processes that have ended."""
+        """Start a new anchor from these anchors, and remove the files of ended processes.
+
+        The ledger must contain all points and stamps of `anchors`. `ends` is where it ends now.
+        """
         ended = [path for folder in self.folders for path in _ended(folder, self._name)]
         with self._lock:
             self._take()
             self._begin_anew(standing)
             self._state.inherit(anchors)
-            self._torn = True  # so that all of it is written
+            self._torn = True  # makes the next write put out the whole state
         self.append(ends, None, more)
         with self._lock:
             if self._torn:
@@ -226,15 +239,15 @@ class AnchorFiles:
 
 
 def _opened(path: Path) -> int:
-    """Locked for as long as this process lives: others can tell by it that the file is in use."""
+    """Open a file and lock it while this process lives: the lock shows that it is in use."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-    with contextlib.suppress(OSError):  # where there are no locks, no file is taken as ended
+    with contextlib.suppress(OSError):  # without file locks, no file counts as ended
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     return descriptor
 
 
 def _ended(folder: Path, own: str) -> Iterator[Path]:
-    """Files of processes that are gone."""
+    """Files whose process has ended."""
     for path in folder.glob("*.anchor"):
         if path.name == own:
             continue

@@ -1,10 +1,10 @@
-"""The lines of an anchor file: JSON, each whole in itself, so that a torn one is only left out.
+"""Lines of an anchor file: one JSON object each, so that a torn line is simply skipped.
 
-| line | says |
+| line | content |
 |---|---|
-| `book` | where a book ended after a commit, and what the accounts written by it had spent |
-| `stamp` | the newest stamp of a chain, and the row that has it |
-| `terms` | who holds an account, and what was granted |
+| `book` | the end of a book after a commit, and the spends of the accounts that it wrote |
+| `stamp` | the newest stamp of a chain, and the row that carries it |
+| `terms` | the holder of an account, and the granted terms |
 | `marks` | fingerprints that lead to a book |
 """
 
@@ -24,7 +24,7 @@ Row = tuple[Any, ...]
 
 @dataclass(slots=True)
 class AnchoredAccount:
-    """What an account had spent; of its cells those that were written with it."""
+    """Spend of an account, and of those cells that were written with it."""
 
     currency: str
     common: Spend
@@ -33,7 +33,7 @@ class AnchoredAccount:
 
 @dataclass(slots=True)
 class Point:
-    """Where a book ended after a commit."""
+    """End of a book after a commit."""
 
     book: str
     seq: int
@@ -43,7 +43,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class AnchoredTerms:
-    """An account as it was granted."""
+    """Account as granted."""
 
     id: str
     holder: str
@@ -55,7 +55,7 @@ class AnchoredTerms:
 
 @dataclass(slots=True)
 class Anchor:
-    """What one file says, oldest first."""
+    """Content of one anchor file, oldest line first."""
 
     name: str
     points: list[Point] = field(default_factory=list)
@@ -69,7 +69,7 @@ class Anchor:
 
 
 class BookEnd(NamedTuple):
-    """Where a book ends after a commit, and what the accounts written by it have spent."""
+    """End of a book after a commit, and the spends of the accounts that it wrote."""
 
     id: str
     seq: int
@@ -79,7 +79,7 @@ class BookEnd(NamedTuple):
 
 
 def book_line(end: BookEnd) -> str:
-    """Put together by hand, because it is written after every batch."""
+    """One `book` line. Formatted by hand, because it is written after every batch."""
     spent = ",".join([f'[{quoted(a)},"{c}",{e},{d},{v}]' for a, c, e, d, v in end.accounts])
     by_cell = ",".join([f"[{quoted(a)},{c},{e},{d},{v}]" for a, c, e, d, v in end.cells])
     return (
@@ -89,7 +89,7 @@ def book_line(end: BookEnd) -> str:
 
 
 def book_end(book_id: str, seq: int, head: str, accounts: Iterable[Account]) -> BookEnd:
-    """Of accounts with all their cells."""
+    """End of a book with these accounts and all their cells."""
     spent: list[Row] = []
     cells: list[Row] = []
     for account in accounts:
@@ -124,7 +124,7 @@ def marks_line(book_id: str, fingerprints: Iterable[str]) -> str:
 
 
 def read_anchor(name: str, lines: Iterable[str]) -> Anchor:
-    """What can be read of a file; a torn or foreign line is counted and left out."""
+    """Read an anchor file; torn or foreign lines are counted and skipped."""
     anchor = Anchor(name)
     for line in lines:
         try:
@@ -138,28 +138,30 @@ def _read_line(anchor: Anchor, line: object) -> None:
     match line:
         case {"book": str(book), "seq": int(seq), "head": str(head), **rest}:
             accounts: dict[str, AnchoredAccount] = {}
-            for place, currency, epsilon, delta, curve in _list(rest["accounts"]):
+            for account_id, currency, epsilon, delta, curve in _list(rest["accounts"]):
                 common = _spend(currency, epsilon, delta, curve)
-                accounts[str(place)] = AnchoredAccount(str(currency), common)
-            for place, cell, epsilon, delta, curve in _list(rest["cells"]):
-                account = accounts[str(place)]
+                accounts[str(account_id)] = AnchoredAccount(str(currency), common)
+            for account_id, cell, epsilon, delta, curve in _list(rest["cells"]):
+                account = accounts[str(account_id)]
                 account.cells[_whole(cell)] = _spend(account.currency, epsilon, delta, curve)
             anchor.points.append(Point(book, _whole(seq), head, accounts))
         case {"stamp": str(chain), "seq": int(seq), "link": str(link), "row": str(row)}:
             anchor.stamps[chain] = Stamp(chain, _whole(seq), link), row
         case {
-            "terms": str(place),
+            "terms": str(account_id),
             "holder": str(holder),
             "shown": str(shown),
             "currency": str(currency),
             "granted": str(granted),
             "pairs": bool(pairs),
         }:
-            anchor.terms[place] = AnchoredTerms(place, holder, shown, currency, granted, pairs)
+            anchor.terms[account_id] = AnchoredTerms(
+                account_id, holder, shown, currency, granted, pairs
+            )
         case {"marks": str(book), "fingerprints": list(fingerprints)}:
             anchor.marks.setdefault(book, set()).update(map(str, fingerprints))
         case _:
-            raise ValueError("no line of an anchor")
+            raise ValueError("not a line of an anchor file")
 
 
 def _list(value: object) -> list[Any]:
@@ -170,12 +172,12 @@ def _list(value: object) -> list[Any]:
 
 def _whole(value: object) -> int:
     if type(value) is not int or value < 0:
-        raise ValueError("a whole number")
+        raise ValueError("expected an integer of at least 0")
     return value
 
 
 def _spend(currency: object, epsilon: object, delta: object, curve: object) -> Spend:
     spend = tuple(map(_whole, [epsilon, delta, *_list(curve)]))
     if len(spend) != len(COMPOSITION_RULES[str(currency)].nothing):
-        raise ValueError("a spend of another currency")
+        raise ValueError("the spend has the length of another currency")
     return spend

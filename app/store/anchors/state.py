@@ -1,18 +1,20 @@
-"""What an anchor file says, kept in memory so that the file can be written again."""
+"""Content of an anchor file, kept in memory so that the file can be rewritten."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
 from app.ledger.stamp import StampChain
 from app.store.anchors.lines import Anchor, BookEnd, Row, book_line, stamp_line
 
-POINTS_NEWEST = 2000  # of each book all are kept
+POINTS_NEWEST = 2000  # the newest n points of each book are all kept
 CHAINS_MAX = 1000
 
 
 def thinned(points: Mapping[int, str]) -> dict[int, str]:
-    """Of older points one in ten, of those ten times as old one in a hundred, and so on. If a copy
-    is restored that ends between two of them, the difference to the older one is booked: at most a
-    tenth as many entries as were lost count twice."""
+    """Keep one in ten of the older points, one in a hundred of those ten times as old, and so on.
+
+    A restored copy may end between two kept points. Then the difference to the older one is booked:
+    at most a tenth as many entries as were lost count twice.
+    """
     newest = max(points)
     kept: dict[int, str] = {}
     seen: set[tuple[int, int]] = set()
@@ -27,7 +29,7 @@ def thinned(points: Mapping[int, str]) -> dict[int, str]:
 
 
 class MergedEnds:
-    """The ends of one book after some commits in turn."""
+    """Ends of one book after several commits, merged into one."""
 
     def __init__(self, end: BookEnd) -> None:
         self.end = end
@@ -47,10 +49,10 @@ class MergedEnds:
 
 
 class AnchorState:
-    """What a file says, so that it can be written again without its older points."""
+    """State of an anchor file, so that it can be rewritten without its older points."""
 
     def __init__(self) -> None:
-        self._points: dict[str, dict[int, str]] = {}  # heads by book and place
+        self._points: dict[str, dict[int, str]] = {}  # heads by book and sequence number
         self._points_max: dict[str, int] = {}
         self._ends: dict[str, tuple[int, str]] = {}
         self._accounts: dict[str, dict[str, Row]] = {}  # by book
@@ -59,7 +61,7 @@ class AnchorState:
         self._more: dict[str, None] = {}
 
     def pass_by(self, end: BookEnd) -> None:
-        """A point that another one follows at once."""
+        """Note a point that another one follows at once."""
         self._add_point(end.id, end.seq, end.head)
 
     def _add_point(self, book: str, seq: int, head: str) -> None:
@@ -70,7 +72,7 @@ class AnchorState:
             self._points_max[book] = len(kept) + POINTS_NEWEST
 
     def inherit(self, anchors: Iterable[Anchor]) -> None:
-        """What earlier processes have said, of a ledger that has all of it."""
+        """Take over the anchors of earlier processes; the ledger must contain all of them."""
         for anchor in anchors:
             for point in anchor.points:
                 self._add_point(point.book, point.seq, point.head)
@@ -90,7 +92,7 @@ class AnchorState:
             cells = self._cells.setdefault(end.id, {})
             for row in end.accounts:
                 before = accounts.get(row[0], row)
-                if before[1] != row[1]:  # cells in the old currency mean nothing now
+                if before[1] != row[1]:  # cells in the old currency no longer apply
                     for key in [key for key in cells if key[0] == row[0]]:
                         del cells[key]
                 accounts[row[0]] = row

@@ -1,4 +1,4 @@
-"""Registered datasets, their versions, and the books of loss they share."""
+"""Registered datasets, their versions, and the books that they share."""
 
 import json
 from dataclasses import asdict, replace
@@ -28,17 +28,17 @@ from app.store.datasets.keyed_hashes import marked
 from app.store.datasets.shared_cells import has_whole_rows, must_be_the_only_name_with_cells
 
 UNKNOWN_DATASET = "There is no dataset of this name."
-# A request's reply names the dataset it made: another may have the name when it is repeated. Names
-# have no slash.
+# Prefix of a stored reply that holds a dataset's id. The name alone would not do: another dataset
+# may have it by the time the request is repeated. Names contain no slash.
 _BY_ID = "id/"
 
 
-class Datasets:
+class SqlDatasets:
     def __init__(self, database: Database, administration: Administration) -> None:
         self._database = database
         self._administration = administration
 
-    # Looking
+    # Reading
 
     def find(self, name: str, holders: tuple[str, ...] | None = None) -> Dataset:
         with store_errors(), self._database.reading() as connection:
@@ -64,7 +64,7 @@ class Datasets:
         for row in rows:
             source, epochs = json.loads(row.source), json.loads(row.appended)
             digests |= {row.digest, *(epoch["digest"] for epoch in epochs)}
-            if source["engine"] != "postgresql":  # there it is the name of a table
+            if source["engine"] != "postgresql":  # whose path is the name of a table
                 paths |= {source["path"], *(epoch["path"] for epoch in epochs)}
         return PrivateFiles(tuple(sorted(paths)), frozenset(digests))
 
@@ -108,7 +108,7 @@ class Datasets:
         request: str | None,
         body: str,
     ) -> Dataset:
-        """Store a new dataset; the same rows, or the same place, meet the book they have."""
+        """Store a new dataset. Rows or a location that are known lead to their existing book."""
         with self._administration.change() as change:
             if (earlier := change.remembered(request, body)) is not None:
                 return _repeated(change.connection, earlier)
@@ -158,11 +158,13 @@ class Datasets:
         *,
         reason: str | None,
     ) -> Dataset:
-        """Store a new version. The loss stays with the book: the new rows, and all rows together,
-        lead to it from now on, whatever they are registered as."""
+        """Store a version with an appended epoch; the loss stays with the book.
+
+        From now on the new rows, and all rows together, lead to this book under any name.
+        """
         with self._administration.change() as change:
             if find_dataset(change.connection, before.name).version.id != before.version.id:
-                raise Conflict("Another epoch was appended meanwhile; look again.")
+                raise Conflict("Another epoch was appended meanwhile; read the dataset again.")
             must_be_the_only_name_with_cells(change.connection, before)
             change.must_be_open()
             known = tables.fingerprints
@@ -171,28 +173,28 @@ class Datasets:
             places = marked(
                 change, *(f"place {each}" for each in (inspection.place, *inspection.parts))
             )
-            # Nothing is what every empty file holds; it belongs to nobody.
+            # All empty files have the same content, so it identifies no dataset.
             marks = [*together, *places] if inspection.empty else [*together, *contents, *places]
-            found: dict[str, str] = {
+            known_books: dict[str, str] = {
                 row.fingerprint: row.book_id
                 for row in change.connection.execute(
                     select(known).where(known.c.fingerprint.in_(marks))
                 )
             }
-            if set(places) & set(found):
+            if set(places) & set(known_books):
                 raise Conflict("This file is registered already, as a dataset's source or epoch.")
-            if set(found.values()) - {before.book_id}:
-                raise Conflict("These rows belong to another dataset's loss.")
-            again = set(contents) & set(marks) & set(found)
+            if set(known_books.values()) - {before.book_id}:
+                raise Conflict("The loss of these rows is recorded in another dataset's book.")
+            again = set(contents) & set(marks) & set(known_books)
             if again & held_marks(change.connection, before, contents[0]):
                 raise Conflict(
-                    "These rows are in the dataset already: its source, an epoch, or some of them "
-                    "together hold the same. Each person in them would count twice."
+                    "These rows are in the dataset already: its source, an epoch, or several of "
+                    "them together have the same rows. Each person in them would count twice."
                 )
             *earlier, newest = after.version.appended
             epochs = (*earlier, replace(newest, mark="" if inspection.empty else contents[0]))
             after = replace(after, version=replace(after.version, appended=epochs))
-            self._put_version(change, after, [*(set(marks) - set(found))], together[0])
+            self._put_version(change, after, [*(set(marks) - set(known_books))], together[0])
             version = after.version
             change.append(
                 before.book_id,
@@ -222,18 +224,18 @@ class Datasets:
         *,
         reason: str | None,
     ) -> Dataset:
-        """Store a new version of rows that have changed; the loss stays with the book."""
+        """Store a new version of changed rows; the loss stays with the book."""
         with self._administration.change() as change:
             if find_dataset(change.connection, before.name).version.id != before.version.id:
-                raise Conflict("Another version was declared meanwhile; look again.")
+                raise Conflict("Another version was declared meanwhile; read the dataset again.")
             change.must_be_open()
             marks = marks_of(change, inspection)
             known = tables.fingerprints
             rows = change.connection.execute(select(known).where(known.c.fingerprint.in_(marks)))
-            found = {row.fingerprint: row.book_id for row in rows}
-            if set(found.values()) - {before.book_id}:
-                raise Conflict("These rows belong to another dataset's loss.")
-            self._put_version(change, after, [*(set(marks) - set(found))], marks[0])
+            known_books = {row.fingerprint: row.book_id for row in rows}
+            if set(known_books.values()) - {before.book_id}:
+                raise Conflict("The loss of these rows is recorded in another dataset's book.")
+            self._put_version(change, after, [*(set(marks) - set(known_books))], marks[0])
             change.append(
                 before.book_id,
                 kind="version_declared",
@@ -254,7 +256,7 @@ class Datasets:
     def _put_version(
         self, change: Change, after: Dataset, new_marks: list[str], fingerprint: str
     ) -> None:
-        """The dataset's version from now on, and what its rows are known by."""
+        """Make this version the current one, and store its fingerprints."""
         for mark in sorted(new_marks):
             row = {"fingerprint": mark, "book_id": after.book_id}
             change.written.marks.setdefault(after.book_id, set()).add(mark)
@@ -357,7 +359,7 @@ def _select() -> Select[Any]:
 
 
 def _granted(statement: Select[Any], holders: tuple[str, ...] | None) -> Select[Any]:
-    """Those on which one of the holders has a budget; all, without holders."""
+    """Restrict a query to datasets on which one of the holders has a budget; None means all."""
     if holders is None:
         return statement
     accounts = tables.accounts
@@ -366,14 +368,14 @@ def _granted(statement: Select[Any], holders: tuple[str, ...] | None) -> Select[
 
 
 def _repeated(connection: Connection, reply: str) -> Dataset:
-    """What the first request made. The first ledgers remembered its name."""
+    """The dataset that the first request made. Old ledgers stored its name, not its id."""
     if not reply.startswith(_BY_ID):
         return find_dataset(connection, reply)
     statement = _select().where(tables.datasets.c.id == reply.removeprefix(_BY_ID))
     row = connection.execute(statement).one_or_none()
     if row is None:
         raise Conflict(
-            "This request registered a dataset that was withdrawn since; use another "
+            "This request registered a dataset that has been withdrawn since; use another "
             "Idempotency-Key."
         )
     return dataset_from(row)
@@ -396,7 +398,7 @@ def dataset_from(row: Any) -> Dataset:
         description=row.description,
         book_id=row.book_id,
         card=Card.model_validate_json(row.card),
-        source=Source(**{"reading": PLAIN, **json.loads(row.source)}),  # the first ledgers had none
+        source=Source(**{"reading": PLAIN, **json.loads(row.source)}),  # missing in old ledgers
         version=Version(
             row.version_id,
             row.number,

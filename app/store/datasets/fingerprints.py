@@ -1,4 +1,4 @@
-"""By what the same data are known again, under whatever name, and the book that they share."""
+"""Find the book of data that was registered before under any name, by keyed fingerprints."""
 
 import json
 
@@ -20,12 +20,15 @@ def marks_of(change: Change, inspection: Inspection) -> list[str]:
 
 
 def book_of(change: Change, actor: str, dataset: Dataset, inspection: Inspection) -> str:
-    """The book that the rows or their place lead to, or a new one; both lead to it from now on."""
+    """The book of these rows or their location, or a new one.
+
+    From now on both the rows and the location lead to this book.
+    """
     connection, known = change.connection, tables.fingerprints
     marks = marks_of(change, inspection)
     rows = _books(connection, marks)
     if len(rows) > 1:
-        raise Conflict("This file's place and its rows belong to two different datasets' loss.")
+        raise Conflict("This file's path and its rows belong to two different datasets' books.")
     if rows:
         (book_id,) = rows
         _must_agree(connection, book_id, dataset)
@@ -46,7 +49,7 @@ def book_of(change: Change, actor: str, dataset: Dataset, inspection: Inspection
 
 
 def known_seed(change: Change, inspection: Inspection) -> str | None:
-    """The seed of the book that a registration would join."""
+    """Seed of the book that a registration would join."""
     books = _books(change.connection, marks_of(change, inspection))
     return _seed_of(change.connection, *books) if len(books) == 1 else None
 
@@ -58,8 +61,10 @@ def _books(connection: Connection, marks: list[str]) -> list[str]:
 
 
 def _seed_of(connection: Connection, book_id: str) -> str | None:
-    """The seed of the book's first name. Names that an earlier release registered after it have
-    seeds of their own, and keep them."""
+    """Seed of the book's first name.
+
+    Names registered later by an earlier release have their own seeds, and keep them.
+    """
     datasets, versions = tables.datasets, tables.versions
     row = connection.execute(
         select(versions.c.seed)
@@ -72,14 +77,16 @@ def _seed_of(connection: Connection, book_id: str) -> str | None:
 
 
 def _must_have_the_seed(connection: Connection, book_id: str, dataset: Dataset) -> None:
-    """All names of a book keep the same rows of a person. The rows were chosen before this, with
-    another seed only if the book's first name was stored meanwhile."""
+    """Require the book's seed, so that all its names select the same rows of a person.
+
+    The seed differs only if the book's first name was stored after this name's rows were selected.
+    """
     if _seed_of(connection, book_id) not in (None, dataset.version.seed):
         raise Conflict("The same data were registered under another name meanwhile; try again.")
 
 
 def _must_agree(connection: Connection, book_id: str, dataset: Dataset) -> None:
-    """One book, one unit and relation: losses under two of them cannot be added up."""
+    """Require the same person and relation in a book: losses under two of them do not add up."""
     card, reading = dataset.card, dataset.source.reading
     rows = connection.execute(
         select(tables.datasets.c.card, tables.datasets.c.source).where(
@@ -90,22 +97,24 @@ def _must_agree(connection: Connection, book_id: str, dataset: Dataset) -> None:
         other = Card.model_validate_json(row.card)
         if (other.person, other.neighbours) != (card.person, card.neighbours):
             raise Conflict(
-                "These data are registered under another name with another person or "
+                "These data are registered under another name with a different person or "
                 "neighbouring relation; their losses could not be added up."
             )
         same_reading = json.loads(row.source).get("reading", PLAIN) == reading
         if card.cells and other.cells and not same_reading:
             raise Conflict(
                 "These data are registered under another name with cells, by a version of this "
-                "program that read texts such as 1.0 in another way. Persons could be in other "
-                "cells. Declare no cells: what is asked is charged to all."
+                "program that parsed texts such as 1.0 differently. Persons could be in other "
+                "cells. Declare no cells: queries are then charged to every cell."
             )
         must_agree_on_cells(card, other)
 
 
 def held_marks(connection: Connection, dataset: Dataset, otherwise: str) -> set[str]:
-    """The marks of what a dataset holds: of every version, the source being the first, and of every
-    epoch; `otherwise` stands for an epoch of which it is not known."""
+    """Fingerprints of everything a dataset holds: every version, source first, and every epoch.
+
+    `otherwise`: fingerprint to assume for an epoch whose own was not stored.
+    """
     versions = tables.versions
     statement = select(versions.c.fingerprint).where(versions.c.dataset_id == dataset.id)
     marks = {row.fingerprint for row in connection.execute(statement)}

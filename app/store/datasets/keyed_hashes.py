@@ -1,4 +1,4 @@
-"""Keyed hashes of what data are known by."""
+"""Keyed hashes that identify registered data."""
 
 import hashlib
 import hmac
@@ -10,6 +10,6 @@ from app.store.administration import Change
 
 
 def marked(change: Change, *texts: str) -> list[str]:
-    """Keyed, so that nobody who sees a fingerprint can try guesses of the data against it."""
+    """HMAC of each text under the ledger's secret, so that nobody can test guesses of the data."""
     secret: str = change.connection.execute(select(tables.installation.c.secret)).scalar_one()
     return [hmac.new(secret.encode(), text.encode(), hashlib.sha256).hexdigest() for text in texts]

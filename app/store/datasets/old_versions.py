@@ -1,12 +1,13 @@
-"""Which prepared versions nobody needs any more.
+"""Find prepared versions that may be deleted.
 
-A version that was current until it was followed by another is needed by what was charged for it and
-is not settled: no charge is taken for it any more, because one that was planned under the earlier
-catalogue number is refused. On PostgreSQL a charge may read that number before the change commits
-and commit after it: there a version has to be followed for longer than any transaction takes.
-A version that this ledger does not know is none of its business: it may belong to a registration
-that is not stored yet, or to another ledger. Versions of a withdrawn dataset are listed apart, and
-nobody needs them: nothing was ever charged for one.
+A version that a newer one has replaced is needed until its charges are settled. It takes no new
+charges, because a charge planned under the earlier catalogue number is refused. On PostgreSQL a
+charge may read that number before the change commits, and commit after it. There a version counts
+as replaced only after longer than any transaction takes.
+
+A version unknown to this ledger is kept: it may belong to a registration that is not stored yet, or
+to another ledger. Versions of a withdrawn dataset have their own table. They were never charged, so
+nobody needs them.
 """
 
 from collections.abc import Collection
@@ -18,37 +19,37 @@ from app.store import tables
 from app.store.administration import store_errors
 from app.store.connect import Database
 
-DAY_MS = 86_400_000  # more than the clocks of two servers are apart
-FOLLOWED_MIN_US = 60_000_000  # where charges and changes are not strictly one after the other
+DAY_MS = 86_400_000  # more than two servers' clocks differ
+FOLLOWED_MIN_US = 60_000_000  # where charges and catalogue changes are not serialized
 CHUNK = 500
 UNSETTLED = "charged"
 
 
-class OldVersions:
+class SqlOldVersions:
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def unneeded(self, present: Collection[str]) -> list[str]:
-        """Of these versions those that may be deleted."""
+        """Those of the present versions that may be deleted."""
         listed = sorted(present)
-        found: list[str] = []
+        deletable: list[str] = []
         with store_errors(), self._database.reading() as connection:
             until = self._followed_until(connection)
             for start in range(0, len(listed), CHUNK):
                 some = listed[start : start + CHUNK]
-                found += _withdrawn(connection, some)
+                deletable += _withdrawn(connection, some)
                 old = _old(connection, some)
-                found += [
+                deletable += [
                     row.id
                     for row in old
                     if row.followed_at is not None
                     and (until is None or row.followed_at <= until)
                     and not _is_needed(connection, row)
                 ]
-        return found
+        return deletable
 
     def _followed_until(self, connection: Connection) -> int | None:
-        if self._database.is_sqlite:  # one writer at a time, who reads the number first
+        if self._database.is_sqlite:  # one writer at a time, which reads the number first
             return None
         now = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
         return int(connection.execute(text(now)).scalar_one()) - FOLLOWED_MIN_US
@@ -61,7 +62,9 @@ def _withdrawn(connection: Connection, listed: list[str]) -> list[str]:
 
 
 def _old(connection: Connection, listed: list[str]) -> list[Any]:
-    """Known, and current of no dataset; with when they became so, and when they were followed."""
+    """Known versions that are no dataset's current one, with their times of creation and
+    successor.
+    """
     versions, datasets = tables.versions, tables.datasets
     later = versions.alias("later")
     followed = (
@@ -81,15 +84,17 @@ def _old(connection: Connection, listed: list[str]) -> list[Any]:
 
 def _is_needed(connection: Connection, version: Any) -> bool:
     charges, asks = tables.charges, tables.asks
-    # Identifiers sort by time, and charges may be many: only those of its time are looked at.
+    # Identifiers sort by time. There may be many charges, so read only those of the version's time.
     charged = select(charges.c.id).where(
         charges.c.version_id == version.id,
         charges.c.state == UNSETTLED,
         charges.c.id >= _made_at(version.created_at // 1000 - DAY_MS),
         charges.c.id <= _made_at(version.followed_at // 1000 + DAY_MS),
     )
-    asked = select(asks.c.id).where(asks.c.version_id == version.id, asks.c.state == UNSETTLED)
-    return any(connection.execute(each.limit(1)).first() for each in (charged, asked))
+    asked_of_streams = select(asks.c.id).where(
+        asks.c.version_id == version.id, asks.c.state == UNSETTLED
+    )
+    return any(connection.execute(each.limit(1)).first() for each in (charged, asked_of_streams))
 
 
 def _made_at(moment_ms: int) -> str:

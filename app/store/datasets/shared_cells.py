@@ -1,8 +1,8 @@
-"""When two names of one book may both have cells: only if they put every person in the same cell.
+"""When two names of one book may both have cells: only if each person has one cell under both.
 
-A question about a cell is charged to that cell alone, under whichever name it is asked. So the
-ledger's figure for a person's cell covers all names only if the person is in that cell under each.
-Names without cells are charged to every cell, and may hold any rows of the book.
+A query about a cell is charged to that cell alone, under any name. So the ledger's figure for a
+cell covers all names only if each person is in the same cell under all of them. Queries to names
+without cells are charged to every cell, so such names may hold any rows of the book.
 """
 
 import json
@@ -18,8 +18,8 @@ from app.store import tables
 from app.store.administration import Change
 from app.store.datasets.keyed_hashes import marked
 
-WITHOUT_CELLS = "Register this name without cells: its questions are then charged to every cell."
-FILES = "duckdb"  # the engine whose digest is one of bytes; that of a table is one of its state
+WITHOUT_CELLS = "Register this name without cells: its queries are then charged to every cell."
+FILES = "duckdb"  # its digest is a hash of the file's bytes; a table's digest describes its state
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,16 +31,16 @@ class CelledName:
 
 
 def must_agree_on_cells(card: Card, other: Card) -> None:
-    """What two cards declare must make the same cells of the same rows."""
+    """Refuse two cards that would divide the same rows into different cells."""
     if _by_epochs(card) and _by_epochs(other):
         raise Conflict(
-            "These data are registered under another name with cells by epoch. Rows could "
-            "come in one epoch of the one and in another of the other, and would bear the "
-            "loss of both. Declare no cells: what is asked is charged to all."
+            "These data are registered under another name with cells by epoch. The same rows could "
+            "be in different epochs of the two names, and both epochs' losses would fall on them. "
+            "Declare no cells: queries are then charged to every cell."
         )
     if card.cells and other.cells and _partition(card) != _partition(other):
         raise Conflict(
-            "These data are registered under another name with other cells; a loss on one "
+            "These data are registered under another name with other cells; a loss in one "
             "partition says nothing about the other. Declare the same cells of the same "
             "column, or none."
         )
@@ -51,7 +51,7 @@ def must_hold_the_same_rows(
 ) -> None:
     """Refuse cells for a name whose rows are not those of every other name with cells.
 
-    `whole_rows` is their hash (`engines/whole_row_hash.py`).
+    `whole_rows`: hash of the dataset's rows (`engines/whole_row_hash.py`).
     """
     others = celled_names(change.connection, book_id)
     if dataset.card.cells is None or not others:
@@ -63,15 +63,15 @@ def must_hold_the_same_rows(
         )
     if not all(_same_rows(change, dataset, other, whole_rows) for other in others):
         raise Conflict(
-            "These data are registered under another name with cells, and the rows, the names "
-            "of the columns or the cells of some rows are not the same here. Somebody could be "
-            "in one cell there and in another here, and would bear more than the ledger shows. "
+            "These data are registered under another name with cells. Here the rows, the column "
+            "names or the cells of some rows differ. A person could be in different cells under "
+            "the two names, with more loss than the ledger shows. "
             f"{WITHOUT_CELLS}"
         )
 
 
 def must_be_the_only_name_with_cells(connection: Connection, dataset: Dataset) -> None:
-    """Refuse rows that one of several names with cells would hold and the others would not."""
+    """Refuse new rows for one of several names with cells: the other names would lack them."""
     if dataset.card.cells is None:
         return
     names = celled_names(connection, dataset.book_id)
@@ -79,7 +79,7 @@ def must_be_the_only_name_with_cells(connection: Connection, dataset: Dataset) -
         raise Conflict(
             "These data have cells under another name too, and both must hold the same rows. "
             "Append to a name without cells, or register all rows together under a new name "
-            "without cells: its questions are then charged to every cell."
+            "without cells: its queries are then charged to every cell."
         )
 
 
@@ -101,19 +101,19 @@ def celled_names(connection: Connection, book_id: str) -> list[CelledName]:
 
 
 def cells_mark(dataset_id: str, whole_rows: str) -> str:
-    """The text by which the whole rows of one name with cells are known again."""
+    """Text that identifies the whole rows of one name with cells."""
     return f"cells {dataset_id} {whole_rows}"
 
 
 def _same_rows(change: Change, dataset: Dataset, other: CelledName, whole_rows: str | None) -> bool:
-    """By the same bytes of a file, or by their hash; an earlier release stored no such hash."""
+    """True if the file bytes or the row hashes are equal; an earlier release stored no row hash."""
     if dataset.source.engine == other.engine == FILES and dataset.version.digest == other.digest:
         return True
     return has_whole_rows(change, other.dataset_id, whole_rows)
 
 
 def has_whole_rows(change: Change, dataset_id: str, whole_rows: str | None) -> bool:
-    """Was the name registered with these whole rows, each in the cell that it is in now?"""
+    """True if the name was registered with these whole rows, each in its present cell."""
     if whole_rows is None:
         return False
     (mark,) = marked(change, cells_mark(dataset_id, whole_rows))
@@ -127,8 +127,11 @@ def _by_epochs(card: Card) -> bool:
 
 
 def _partition(card: Card) -> tuple[object, ...]:
-    """Who is in which cell: the edges, and the column's own declaration, by which its values are
-    ordered and clamped; of a derived one also the declarations of what it is made of."""
+    """Declarations that decide each person's cell.
+
+    They are the edges and the column's declaration, which orders and clamps its values. For a
+    derived column they include the declarations of the columns that it is computed from.
+    """
     assert card.cells is not None
     column = card.column(card.cells.column)
     assert column is not None

@@ -1,11 +1,11 @@
-"""Withdraw a dataset's name: for good if nothing was ever charged to its book, else it closes.
+"""Withdraw a dataset's name: remove it if its book was never charged, else close it.
 
 The book keeps its chain and its accounts in either case. A book that loses its last name without a
-charge lets go of its fingerprints: then the same data may be registered again, with another person
-or neighbouring relation, into a new book.
+charge also loses its fingerprints. Then the same data may be registered again in a new book, with
+another person or neighbouring relation.
 
 Lock order: installation, then the book. A charge locks its book before it reads the catalogue
-number, so it has either committed before the book is looked at here, or is refused as stale.
+number. So it has either committed before this module reads the book, or is refused as stale.
 """
 
 import json
@@ -20,8 +20,8 @@ from app.store import tables
 from app.store.administration import Administration, Change
 from app.store.datasets.datasets import UNKNOWN_DATASET, close_dataset, find_dataset
 
-# Entries of a book that has never lost anything. Any other kind counts as a charge, so that a kind
-# that is added later keeps its book.
+# Kinds of entries that cost nothing. Any other kind counts as a charge, so that a book with a kind
+# added later is kept.
 FREE_KINDS = frozenset(
     {
         "dataset_registered",
@@ -34,7 +34,7 @@ FREE_KINDS = frozenset(
 )
 
 
-class Withdrawals:
+class SqlWithdrawals:
     def __init__(self, administration: Administration) -> None:
         self._administration = administration
 
@@ -64,8 +64,11 @@ def lock_book(connection: Connection, book_id: str) -> None:
 
 
 def must_be_there(change: Change, dataset: Dataset) -> None:
-    """Raises NotFound if the dataset was withdrawn since it was read. Locks its book, so that it
-    stays there until the end of the transaction; the catalogue cannot be raised after this."""
+    """Raise NotFound if the dataset was withdrawn since it was read.
+
+    Locks its book, so that the dataset stays until the transaction ends. The catalogue number must
+    not be raised after this.
+    """
     lock_book(change.connection, dataset.book_id)
     datasets = tables.datasets
     statement = select(datasets.c.id).where(datasets.c.id == dataset.id)

@@ -16,7 +16,7 @@ from sqlalchemy import (
 from app.errors import NotFound
 from app.ledger.chain import Entry
 from app.ledger.orders import State
-from app.ledger.records import EVERYTHING, Asked, Search
+from app.ledger.records import EVERYTHING, QuestionRecord, Search
 from app.ledger.verification.lines import Line
 from app.store import tables
 from app.store.administration import store_errors
@@ -28,7 +28,7 @@ from app.store.writer.connection import now_microseconds
 ORIGINAL = tables.charges.alias("original")  # of a question that was answered again for free
 
 
-class History:
+class SqlHistory:
     def __init__(self, database: Database) -> None:
         self._database = database
 
@@ -61,7 +61,7 @@ class History:
 
     def asked(
         self, *, analyst_id: str | None, after: str | None, limit: int, search: Search = EVERYTHING
-    ) -> list[Asked]:
+    ) -> list[QuestionRecord]:
         """Questions, newest first."""
         database, charges = self._database, tables.charges
         with store_errors(), database.reading() as connection:
@@ -75,7 +75,7 @@ class History:
             statement = statement.where(*conditions)
             return [_asked_from(row) for row in connection.execute(statement).all()]
 
-    def last(self, analyst_id: str, dataset_id: str) -> Asked | None:
+    def last(self, analyst_id: str, dataset_id: str) -> QuestionRecord | None:
         """The latest question that this analyst was charged for on this dataset."""
         charges = tables.charges
         statement = (
@@ -89,7 +89,7 @@ class History:
             row = connection.execute(statement).one_or_none()
         return None if row is None else _asked_from(row)
 
-    def one(self, charge_id: str, *, analyst_id: str | None) -> Asked:
+    def one(self, charge_id: str, *, analyst_id: str | None) -> QuestionRecord:
         statement = _asked(_clock(self._database)).where(tables.charges.c.id == charge_id)
         if analyst_id is not None:
             statement = statement.where(tables.charges.c.analyst_id == analyst_id)
@@ -131,10 +131,10 @@ def _asked(clock: ColumnElement[Any]) -> Select[Any]:
     )
 
 
-def _asked_from(row: Any) -> Asked:
+def _asked_from(row: Any) -> QuestionRecord:
     """What is settled as of a later point of the time grid is not told to be settled before."""
     told = row.settled_at is None or row.settled_at <= (row.now or now_microseconds())
-    return Asked(
+    return QuestionRecord(
         row.id,
         row.analyst,
         row.dataset,

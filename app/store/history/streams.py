@@ -13,7 +13,7 @@ from app.store.writer.connection import now_microseconds
 from app.store.writer.stream_decisions import UNKNOWN_STREAM
 
 
-class Streams:
+class SqlStreams:
     def __init__(self, database: Database) -> None:
         self._database = database
 

@@ -29,7 +29,7 @@ from app.store.administration import Administration, Change
 from app.store.budgets import locked_account, write_account, write_cells
 from app.store.connect import Database
 from app.store.rollback.anchor_check import RECONCILED, RESUMED, stops
-from app.store.rollback.standing import Standing, read_standing, set_standing
+from app.store.rollback.standing import SqlStanding, read_standing, set_standing
 from app.store.writer.statements import is_stopped
 
 
@@ -46,9 +46,9 @@ class _Lost:
     cells: dict[int, Spend]
 
 
-class Reconciling:
+class SqlReconciling:
     def __init__(
-        self, database: Database, administration: Administration, standing: Standing
+        self, database: Database, administration: Administration, standing: SqlStanding
     ) -> None:
         self._database = database
         self._administration = administration

@@ -38,7 +38,7 @@ CATALOGUE_STEP = 1 << 20
 REASON = "the ledger is behind its anchors"
 
 
-class Standing:
+class SqlStanding:
     def __init__(self, database: Database, administration: Administration) -> None:
         self._database = database
         self._administration = administration

@@ -3,12 +3,12 @@
 from app.ledger.account import Account, account_id
 from app.ledger.chain import canonical
 from app.store.account_rows import accounts_from_tuples
-from app.store.writer.connection import HotConnection
+from app.store.writer.connection import WriterConnection
 from app.store.writer.statements import Statements
 
 
 async def find_accounts(
-    hot: HotConnection, sql: Statements, *, book_id: str, holders: list[str]
+    hot: WriterConnection, sql: Statements, *, book_id: str, holders: list[str]
 ) -> dict[str, Account]:
     wanted = canonical([account_id(book_id, holder) for holder in holders])
     rows, cells = await hot.read([(sql.read_accounts, (wanted,)), (sql.cells, (wanted,))])

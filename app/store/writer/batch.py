@@ -9,28 +9,28 @@ unknown commit is safe: orders find what they did the first time.
 from collections.abc import Sequence
 
 from app.errors import AppError
-from app.fault_points import reach
+from app.fault_points import crash_point
 from app.ledger.orders import Order, Outcome, Settled
 from app.ledger.stamp import StampChain, new_chain, stamp_key
 from app.ledger.stream_orders import StreamOrder
 from app.store.anchors.files import AnchorFiles
-from app.store.writer.charge_decisions import ChargeBatch
-from app.store.writer.connection import Changed, Clash, HotConnection
+from app.store.writer.charge_decisions import ChargeDecisions
+from app.store.writer.connection import SnapshotStale, WriteConflict, WriterConnection
 from app.store.writer.statements import Statements
-from app.store.writer.stream_decisions import AskBatch
+from app.store.writer.stream_decisions import StreamDecisions
 
 Result = Outcome | AppError
 
 
 async def settle(
     orders: Sequence[Order],
-    hot: HotConnection,
+    hot: WriterConnection,
     sql: Statements,
     anchors: AnchorFiles | None = None,
 ) -> list[Result]:
     if hot.stamps is None:
         hot.stamps = await _new_chain(hot, sql)
-    if hot.known.covers(orders):
+    if hot.known.can_decide(orders):
         results = await _on_what_is_known(orders, hot, sql, anchors)
         if results is not None:
             return results
@@ -43,7 +43,7 @@ async def settle(
         raise
 
 
-async def _new_chain(hot: HotConnection, sql: Statements) -> StampChain:
+async def _new_chain(hot: WriterConnection, sql: Statements) -> StampChain:
     """Each connection begins its own: after a commit whose outcome is unknown nobody knows where
     the old chain ends."""
     (((secret,),),) = await hot.read([(sql.identity, ())])
@@ -51,30 +51,30 @@ async def _new_chain(hot: HotConnection, sql: Statements) -> StampChain:
 
 
 async def _on_what_is_known(
-    orders: Sequence[Order], hot: HotConnection, sql: Statements, anchors: AnchorFiles | None
+    orders: Sequence[Order], hot: WriterConnection, sql: Statements, anchors: AnchorFiles | None
 ) -> list[Result] | None:
     """None if not all are charged: what is refused, or was asked before, only reading can tell."""
     assert hot.stamps is not None
     batch = _Batch(orders, sql, hot.stamps, anchors)
     try:
         await hot.begin()
-        batch.charges.assume(hot.known)
+        batch.charges.load_snapshot(hot.known)
         results = batch.decide()
         if not any(isinstance(result, AppError) for result in results):
             return await batch.commit(hot, results)
         await hot.rollback()
-    except Clash:
+    except WriteConflict:
         await _undo(hot)
-    except Changed:
+    except SnapshotStale:
         await _undo(hot)
-        hot.known.doubt()
+        hot.known.back_off()
     except BaseException:
         await _undo(hot)
         raise
     return None
 
 
-async def _undo(hot: HotConnection) -> None:
+async def _undo(hot: WriterConnection) -> None:
     hot.known.forget()
     await hot.rollback()
 
@@ -94,11 +94,11 @@ class _Batch:
         self._stamps = stamps.copy()  # it counts once the batch is committed
         self._stamped_before = stamps.seq
         about_charges = [o for o in orders if not isinstance(o, StreamOrder)]
-        self.charges = ChargeBatch(about_charges, sql, self._stamps, anchors)
+        self.charges = ChargeDecisions(about_charges, sql, self._stamps, anchors)
         about_streams = [o for o in orders if isinstance(o, StreamOrder)]
-        self._asks = AskBatch(about_streams, sql, self._stamps)
+        self._asks = StreamDecisions(about_streams, sql, self._stamps)
 
-    async def read(self, hot: HotConnection) -> None:
+    async def read(self, hot: WriterConnection) -> None:
         """Under locks, which are held until the commit."""
         charges, asks = self.charges, self._asks
         reads = charges.reads()
@@ -121,23 +121,23 @@ class _Batch:
             for order in self._orders
         ]
 
-    async def commit(self, hot: HotConnection, results: list[Result]) -> list[Result]:
+    async def commit(self, hot: WriterConnection, results: list[Result]) -> list[Result]:
         """What each is told once it is durable."""
         charges, asks = self.charges, self._asks
         if charges.charged or asks.claimed:
-            reach("F2")
+            crash_point("F2")
         if charges.recorded or asks.recorded:
-            reach("F8")
+            crash_point("F8")
         after = charges.reads_after()
         stored = await hot.write_and_commit(
             [*charges.writes(), *asks.writes()], [*after, *asks.reads_after()]
         )
         hot.stamps = self._stamps
-        charges.teach(hot.known)
+        charges.update_snapshot(hot.known)
         if charges.charged or asks.claimed:
-            reach("F3")
+            crash_point("F3")
         if charges.recorded or asks.recorded:
-            reach("F9")
+            crash_point("F9")
         self._anchor()
         found = charges.stored(stored[: len(after)])
         return _concluded(results, found | asks.stored(stored[len(after) :]))

@@ -15,19 +15,19 @@ from app.ledger.account import EVERYBODY, NO_GRANT, account_id
 from app.ledger.loss_record import loss_record
 from app.ledger.orders import (
     ATTEMPTS_MAX,
-    AtOnce,
     Cancelling,
     CancelOrder,
     Charged,
     ChargeOrder,
     ForfeitOrder,
-    Noted,
+    LeaseRenewed,
     Outcome,
+    PreparedAnswer,
     ProgressOrder,
     QuestionOrder,
     RecordOrder,
     Settled,
-    Stale,
+    StaleCatalogue,
     State,
     VoidOrder,
 )
@@ -61,7 +61,7 @@ def _still_running(row: dict[str, Any]) -> StillRunning:
     )
 
 
-class ChargeBatch(ChargeRows):
+class ChargeDecisions(ChargeRows):
     """Decides each order against the running totals as the orders before it have left them."""
 
     def decide(self, order: QuestionOrder) -> Result:
@@ -92,7 +92,7 @@ class ChargeBatch(ChargeRows):
             made = Charged(order.charge_id, 1, earlier["version_id"], earlier["charged"])
             return made if order.at_once is None else self._to_be_read(order.charge_id)
         if order.catalogue != self.catalogue:
-            return Stale(self.catalogue)
+            return StaleCatalogue(self.catalogue)
         if earlier is not None and earlier["body_hash"] == order.body_hash:
             return self._again(order, earlier)
         # Without a grant every refusal is the one for a name that nobody knows.
@@ -129,7 +129,7 @@ class ChargeBatch(ChargeRows):
         self._insert(order, State.CHARGED, charge.charged)
         return charge
 
-    def _answer(self, order: ChargeOrder, at_once: AtOnce, charge: Charged) -> Settled:
+    def _answer(self, order: ChargeOrder, at_once: PreparedAnswer, charge: Charged) -> Settled:
         """In the same commit: what is not stored with its charge is gone with this process."""
         state, answer = State.FORFEITED, None
         try:
@@ -189,15 +189,15 @@ class ChargeBatch(ChargeRows):
         row = self._by_id.get(charge_id, {"state": None, "attempt": 0})
         return (row["state"], row["attempt"]) == (State.CHARGED.value, attempt)
 
-    def _note(self, order: ProgressOrder) -> Noted:
+    def _note(self, order: ProgressOrder) -> LeaseRenewed:
         if not self._held(order.charge_id, order.attempt):
-            return Noted(held=False)
+            return LeaseRenewed(held=False)
         until = self._lease(order)
         self._by_id[order.charge_id]["lease_until"] = until
         noted = (order.step, order.steps, until, order.charge_id, order.attempt)
         self._progress.append(noted)
         ends = self._cancelled_at(self._by_id[order.charge_id], order.grid_seconds)
-        return Noted(True, None if ends is None else max(0, ends - self.now) / 1_000_000)
+        return LeaseRenewed(True, None if ends is None else max(0, ends - self.now) / 1_000_000)
 
     def _cancel(self, order: CancelOrder) -> Result:
         """Of what is stored and not told yet the same is told as of what is at work."""

@@ -33,7 +33,7 @@ class ChargeTexts(NamedTuple):
     def charged(self, paid: list[Account], entry: Entry) -> str:
         """Only the asker's own balances are told: what everybody has left would show what others
         ask."""
-        accounts = ",".join([*(each.told_text() for each in paid[:-1]), _EVERYBODY_TOLD])
+        accounts = ",".join([*(each.balances_json() for each in paid[:-1]), _EVERYBODY_TOLD])
         return (
             f'{{"charged":{{"accounts":[{accounts}],{self.price}}},'
             f'"receipt":{{"entry":{entry.seq},"hash":"{entry.hash}"}},"theorem":{self.theorem}}}'
@@ -76,7 +76,7 @@ def _write(order: ChargeOrder, paid: list[Account]) -> ChargeTexts:
     before, _, rest = canonical(body).partition(order.charge_id)
     between, _, after = rest.partition(_ASKED)
     between += _ASKED
-    price = canonical({"cells": order.cells_shown, **order.loss.wire()})[1:-1]
+    price = canonical({"cells": order.cells_shown, **order.loss.to_json()})[1:-1]
     theorems = dict.fromkeys([order.theorem, *(account.rule.theorem for account in paid)])
     if order.cells is not None:
         theorems[PARALLEL] = None

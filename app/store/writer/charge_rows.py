@@ -17,7 +17,7 @@ from app.store.account_rows import accounts_from_tuples, spend_columns
 from app.store.anchors.files import AnchorFiles
 from app.store.anchors.lines import BookEnd
 from app.store.writer.connection import Read, Write, now_microseconds
-from app.store.writer.snapshot import Known, touched
+from app.store.writer.snapshot import LedgerSnapshot, touched
 from app.store.writer.statements import Statements, is_stopped
 
 _CHARGE = (
@@ -127,7 +127,7 @@ class ChargeRows:
         if self._anchors is not None and self._anchors.has_lost(standing, self._books.values()):
             self.stopped = True
 
-    def assume(self, known: Known) -> None:
+    def load_snapshot(self, known: LedgerSnapshot) -> None:
         """Instead of reading: what is written then holds only if it is so."""
         self._assumed = True
         self.catalogue, self.now = known.catalogue, known.now()
@@ -141,7 +141,7 @@ class ChargeRows:
                     self._accounts[each], self._versions[each] = account, account.version
         self._heads = {book.id: book.head for book in self._books.values()}
 
-    def teach(self, known: Known) -> None:
+    def update_snapshot(self, known: LedgerSnapshot) -> None:
         """What is so after the commit."""
         seen: dict[str, dict[str, Account | None]] = {book: {} for book in self._books}
         for order in self._paying():
@@ -149,7 +149,7 @@ class ChargeRows:
                 found = {each: self._accounts.get(each) for each in touched(order)}
                 seen[order.book_id].update(found)
         for book_id, accounts in seen.items():
-            known.learn(self.catalogue, self._heads[book_id], self._books[book_id], accounts)
+            known.record(self.catalogue, self._heads[book_id], self._books[book_id], accounts)
         for order in self._charge_orders:
             known.has_asked(order)
 

@@ -15,29 +15,29 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from app.ledger.stamp import StampChain
-from app.store.writer.snapshot import Known
+from app.store.writer.snapshot import LedgerSnapshot
 
 Read = tuple[str, Sequence[Any]]
 Write = tuple[str, Sequence[Sequence[Any]]]
 Rows = list[Any]
 
 
-class Broken(Exception):
+class ConnectionLost(Exception):
     """The connection or the storage failed; whether a commit happened may be unknown."""
 
 
-class Clash(Exception):
+class WriteConflict(Exception):
     """A constraint or a lock stopped the batch; nothing of it happened."""
 
 
-class Changed(Exception):
+class SnapshotStale(Exception):
     """The ledger is not as it was known to be; nothing of the batch happened."""
 
 
-class HotConnection(Protocol):
+class WriterConnection(Protocol):
     """Used from one event loop, for one thing at a time."""
 
-    known: Known
+    known: LedgerSnapshot
     stamps: StampChain | None  # of what this connection settles; begun with its first batch
 
     async def begin(self) -> None:

@@ -3,12 +3,14 @@
 import asyncio
 
 from app.store.connect import Database
-from app.store.writer.connection import HotConnection
-from app.store.writer.postgresql import HotPostgres
-from app.store.writer.sqlite import HotSQLite
+from app.store.writer.connection import WriterConnection
+from app.store.writer.postgresql import PostgresWriterConnection
+from app.store.writer.sqlite import SQLiteWriterConnection
 
 
-async def open_hot(database: Database) -> HotConnection:
+async def open_hot(database: Database) -> WriterConnection:
     if database.is_sqlite:
-        return HotSQLite(database)
-    return await asyncio.to_thread(HotPostgres, database)  # connecting may wait for seconds
+        return SQLiteWriterConnection(database)
+    return await asyncio.to_thread(
+        PostgresWriterConnection, database
+    )  # connecting may wait for seconds

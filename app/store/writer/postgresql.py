@@ -15,8 +15,15 @@ from psycopg.pq import ExecStatus
 
 from app.ledger.stamp import StampChain
 from app.store.connect import IDLE_IN_TRANSACTION_MS, LOCK_TIMEOUT_MS, Database
-from app.store.writer.connection import Broken, Changed, Clash, Read, Rows, Write
-from app.store.writer.snapshot import Known
+from app.store.writer.connection import (
+    ConnectionLost,
+    Read,
+    Rows,
+    SnapshotStale,
+    Write,
+    WriteConflict,
+)
+from app.store.writer.snapshot import LedgerSnapshot
 from app.store.writer.statements import statements
 
 DIVISION_BY_ZERO = "22012"  # how a guard says that something is not as known
@@ -27,14 +34,14 @@ Run = tuple[bytes, list[bytes | None] | None]  # a prepared statement, or one as
 BEGIN, COMMIT, ROLLBACK = (b"BEGIN", None), (b"COMMIT", None), (b"ROLLBACK", None)
 
 
-class HotPostgres:
+class PostgresWriterConnection:
     def __init__(self, database: Database) -> None:
         url = database.url.set(drivername="postgresql").render_as_string(hide_password=False)
         try:
             self._connection = psycopg.connect(url, autocommit=True, connect_timeout=5)
         except psycopg.Error:
-            raise Broken from None
-        self.known = Known()
+            raise ConnectionLost from None
+        self.known = LedgerSnapshot()
         self.stamps: StampChain | None = None
         self._native = self._connection.pgconn
         self._names: dict[str, bytes] = {}
@@ -102,7 +109,7 @@ class HotPostgres:
             native.pipeline_sync()
             results = await self._received()
         except (psycopg.Error, OSError):
-            raise Broken from None
+            raise ConnectionLost from None
         except BaseException:  # what is still to come would be taken for the next one's
             self.close()
             raise
@@ -110,7 +117,7 @@ class HotPostgres:
             if result.status not in _FINE:
                 raise _error(result)
         if len(results) != len(runs):
-            raise Broken
+            raise ConnectionLost
         return [_rows(result) for result in results]
 
     async def _received(self) -> list[psycopg.pq.abc.PGresult]:
@@ -138,7 +145,7 @@ class HotPostgres:
             return
         try:
             await self._travel([ROLLBACK])
-        except Broken:
+        except ConnectionLost:
             self.close()
 
     def close(self) -> None:
@@ -190,8 +197,8 @@ async def _ready(descriptor: int, *, write: bool) -> None:
 def _error(result: psycopg.pq.abc.PGresult) -> Exception:
     code = (result.error_field(psycopg.pq.DiagnosticField.SQLSTATE) or b"").decode()
     if code == DIVISION_BY_ZERO:
-        return Changed()
-    return Clash() if code[:2] == "23" or code in ("40P01", "40001") else Broken()
+        return SnapshotStale()
+    return WriteConflict() if code[:2] == "23" or code in ("40P01", "40001") else ConnectionLost()
 
 
 def _rows(result: psycopg.pq.abc.PGresult) -> Rows:

@@ -31,7 +31,7 @@ class KnownBook:
     accounts: dict[str, Account | None]  # None: there is no such account
 
 
-class Known:
+class LedgerSnapshot:
     """Books as they were left, under which catalogue, and what the clock is."""
 
     def __init__(self, clock: Callable[[], int] | None = None) -> None:
@@ -46,7 +46,7 @@ class Known:
         # catalogue number, so it is still so where that number is.
         self.stopped = False
 
-    def covers(self, orders: Sequence[Order]) -> bool:
+    def can_decide(self, orders: Sequence[Order]) -> bool:
         """Is all that these orders hang on known? Of charges alone."""
         if self.stopped:
             return False
@@ -74,7 +74,7 @@ class Known:
     def read_clock(self, now: int) -> None:
         self._ahead = now - MARGIN_MICROSECONDS - time.monotonic_ns() // 1000
 
-    def learn(
+    def record(
         self, catalogue: int, head: str, end: Book, accounts: Mapping[str, Account | None]
     ) -> None:
         """Of a book that a batch has found with this head and left with this end."""
@@ -99,7 +99,7 @@ class Known:
         self.books.clear()
         self._size = 0
 
-    def doubt(self) -> None:
+    def back_off(self) -> None:
         self.forget()
         self._doubted = DOUBTED
 

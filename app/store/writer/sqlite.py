@@ -11,12 +11,20 @@ import apsw
 from app.ledger.stamp import StampChain
 from app.store import sqlite_driver
 from app.store.connect import Database, prepare_sqlite
-from app.store.writer.connection import Broken, Changed, Clash, Read, Rows, Write, now_microseconds
-from app.store.writer.snapshot import Known
+from app.store.writer.connection import (
+    ConnectionLost,
+    Read,
+    Rows,
+    SnapshotStale,
+    Write,
+    WriteConflict,
+    now_microseconds,
+)
+from app.store.writer.snapshot import LedgerSnapshot
 from app.store.writer.statements import statements
 
 
-class HotSQLite:
+class SQLiteWriterConnection:
     """Statements use `?`; lists arrive as JSON text. The file lock is held from begin to end."""
 
     def __init__(self, database: Database) -> None:
@@ -25,7 +33,7 @@ class HotSQLite:
         self._connection = sqlite_driver.connect(database.url.database)
         prepare_sqlite(self._connection)
         self._native = self._connection.native
-        self.known = Known(now_microseconds)
+        self.known = LedgerSnapshot(now_microseconds)
         self.stamps: StampChain | None = None
         sql = statements(sqlite=True)
         self._guards = (sql.keep_account, sql.keep_book, sql.nothing_to_reuse)
@@ -44,7 +52,7 @@ class HotSQLite:
             self._native.execute("BEGIN IMMEDIATE")
         except apsw.Error:
             await self.rollback()
-            raise Broken from None
+            raise ConnectionLost from None
 
     async def write_and_commit(self, writes: Sequence[Write], then: Sequence[Read]) -> list[Rows]:
         try:
@@ -55,16 +63,16 @@ class HotSQLite:
                     self._native.executemany(statement, rows)
             self._native.execute("COMMIT")
         except apsw.ConstraintError:
-            raise Clash from None
+            raise WriteConflict from None
         except apsw.Error:
-            raise Broken from None
+            raise ConnectionLost from None
         fcntl.flock(self._lock, fcntl.LOCK_UN)
         return self._rows(then)
 
     def _must_be_so(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
         for row in rows:
             if not self._native.execute(statement, row).fetchall():
-                raise Changed
+                raise SnapshotStale
 
     async def read(self, reads: Sequence[Read]) -> list[Rows]:
         return self._rows(reads)
@@ -73,7 +81,7 @@ class HotSQLite:
         try:
             return [self._native.execute(text, tuple(values)).fetchall() for text, values in reads]
         except apsw.Error:
-            raise Broken from None
+            raise ConnectionLost from None
 
     async def rollback(self) -> None:
         try:

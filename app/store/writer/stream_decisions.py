@@ -17,16 +17,16 @@ from app.errors import (
     StreamEnded,
 )
 from app.ledger.chain import canonical
-from app.ledger.orders import ATTEMPTS_MAX, Settled, Stale, State
+from app.ledger.orders import ATTEMPTS_MAX, Settled, StaleCatalogue, State
 from app.ledger.stamp import StampChain, ask_content
 from app.ledger.stream_orders import (
     AnswerAskOrder,
-    Busy,
     Claimed,
     ClaimOrder,
     Closed,
     CloseOrder,
     ForfeitAskOrder,
+    StreamBusy,
     StreamOrder,
     StreamOutcome,
 )
@@ -37,7 +37,7 @@ from app.store.writer.time_grid import leaves_at
 
 UNKNOWN_STREAM = "There is no stream of this id."
 STILL_ASKING = "The first attempt at this ask is still running."
-Result = StreamOutcome | Settled | Stale | AppError
+Result = StreamOutcome | Settled | StaleCatalogue | AppError
 
 
 @dataclass(slots=True)
@@ -81,7 +81,7 @@ def _many(values: Sequence[str]) -> tuple[str]:
     return (canonical(list(values)),)
 
 
-class AskBatch:
+class StreamDecisions:
     """The state of one transaction's streams while its orders are decided."""
 
     def __init__(self, orders: Sequence[StreamOrder], sql: Statements, stamps: StampChain) -> None:
@@ -169,7 +169,7 @@ class AskBatch:
         if earlier and made == (order.ask_id, State.CHARGED.value, 1):
             return self._holds(earlier, stream)  # by this very order, in an unknown commit
         if order.catalogue != self._catalogue:
-            return Stale(self._catalogue)
+            return StaleCatalogue(self._catalogue)
         if earlier is not None:
             if earlier.body_hash != order.body_hash:
                 raise IdempotencyConflict("This Idempotency-Key was used with another body.")
@@ -210,10 +210,10 @@ class AskBatch:
         )
         return self._holds(ask, stream)
 
-    def _held(self, stream: _Stream) -> Busy | None:
+    def _held(self, stream: _Stream) -> StreamBusy | None:
         """By an ask under its lease, or by one whose answer may not be told yet."""
         wait = stream.held_until - self._now
-        return Busy(wait / 1_000_000) if wait > 0 else None
+        return StreamBusy(wait / 1_000_000) if wait > 0 else None
 
     def _again(self, order: ClaimOrder, ask: _Ask, stream: _Stream) -> Result:
         if ask.state != State.CHARGED.value:

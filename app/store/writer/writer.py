@@ -26,7 +26,7 @@ from app.ledger.stream_orders import AnswerAskOrder, ForfeitAskOrder
 from app.store.connect import Database
 from app.store.writer.accounts import find_accounts
 from app.store.writer.batch import Result, settle
-from app.store.writer.connection import Broken, Clash, HotConnection
+from app.store.writer.connection import ConnectionLost, WriteConflict, WriterConnection
 from app.store.writer.open_connection import open_hot
 from app.store.writer.statements import Statements, statements
 
@@ -35,7 +35,7 @@ TRIES_MAX = 6
 RETRY_SECONDS = 0.25
 
 T = TypeVar("T")
-Look = Callable[[HotConnection, Statements], Awaitable[Any]]
+Look = Callable[[WriterConnection, Statements], Awaitable[Any]]
 _log = logging.getLogger("bursar.writer")
 
 
@@ -72,7 +72,7 @@ class Writer:
         result: Outcome = await self._lanes[-1 if stores else 0].put(order)
         return result
 
-    async def look(self, look: Callable[[HotConnection, Statements], Awaitable[T]]) -> T:
+    async def look(self, look: Callable[[WriterConnection, Statements], Awaitable[T]]) -> T:
         """Read through a writing connection, between two batches."""
         result: T = await self._lanes[0].put(look)
         return result
@@ -96,7 +96,7 @@ class _Lane:
         self._sql = statements(sqlite=database.is_sqlite)
         self._waiting: list[_Job] = []
         self._task: asyncio.Task[None] | None = None
-        self._hot: HotConnection | None = None
+        self._hot: WriterConnection | None = None
         self._crowded = False  # did the last batch carry more than one
 
     def put(self, work: Order | Look) -> asyncio.Future[Any]:
@@ -145,7 +145,7 @@ class _Lane:
             if callable(job.work):
                 _tell(job.future, await self._look(job.work))
 
-    async def _connected(self) -> HotConnection:
+    async def _connected(self) -> WriterConnection:
         if self._hot is None:
             self._hot = await open_hot(self._database)
         return self._hot
@@ -161,9 +161,9 @@ class _Lane:
             try:
                 hot = await self._connected()
                 return list(await settle(orders, hot, self._sql, self._database.anchors))
-            except Broken:
+            except ConnectionLost:
                 self._disconnect()
-            except Clash:
+            except WriteConflict:
                 if len(orders) > 1:  # decide each alone, so that one cannot spoil the others
                     return await self._one_by_one(orders)
             except Exception as error:  # noqa: BLE001  # the writer must outlive any one batch
@@ -182,7 +182,7 @@ class _Lane:
         for _ in range(2):
             try:
                 return await look(await self._connected(), self._sql)
-            except Broken:
+            except ConnectionLost:
                 self._disconnect()
             except Exception as error:  # noqa: BLE001  # handed to the one who looked
                 return error

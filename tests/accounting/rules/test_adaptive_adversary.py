@@ -18,7 +18,7 @@ from app.accounting.curves.orders import ORDERS
 from app.accounting.loss import Loss
 from app.accounting.precise import INFINITE, decimal, units_down
 from app.accounting.rules.spending import Spend, plus
-from app.accounting.rules.terms import Terms, Wish
+from app.accounting.rules.terms import GrantTerms, Terms
 from app.accounting.units import ATTO, PICO
 from tests.accounting.rules.adversary import (
     Costs,
@@ -217,7 +217,7 @@ def mu_of(mechanism: Mechanism) -> float:
     return abs(NORMAL.inv_cdf(mechanism.first[0]) - NORMAL.inv_cdf(mechanism.second[0]))
 
 
-def ledger_game(currency: str, wish: Wish, **options: Any) -> tuple[Game, float]:
+def ledger_game(currency: str, wish: GrantTerms, **options: Any) -> tuple[Game, float]:
     """The currency's own rule and terms; and the delta it promises."""
     rule = COMPOSITION_RULES[currency]
     terms: Terms = options.pop("terms", None) or rule.freeze(wish)
@@ -236,11 +236,11 @@ def ledger_game(currency: str, wish: Wish, **options: Any) -> tuple[Game, float]
 
 
 FEW = (UNLIKELY, UNLIKELY.exchanged(), rare(1e-3, 0.2), randomized_response(0.02))
-SMALL = Wish(epsilon=Decimal(1), delta=Decimal("1e-6"))
+SMALL = GrantTerms(epsilon=Decimal(1), delta=Decimal("1e-6"))
 AIMED = tuple(map(overshoot, (12, 22, 66)))
 # Large enough for answers that are not rare, and for the pure way beside the currency's own.
-LARGE = Wish(epsilon=Decimal("1.5"), delta=Decimal("0.05"), failure_delta=Decimal("0.02"))
-SIMPLE = Wish(epsilon=Decimal("1.5"), delta=Decimal("0.05"))
+LARGE = GrantTerms(epsilon=Decimal("1.5"), delta=Decimal("0.05"), failure_delta=Decimal("0.02"))
+SIMPLE = GrantTerms(epsilon=Decimal("1.5"), delta=Decimal("0.05"))
 ANSWERS = (
     *map(randomized_response, (0.25, 0.5, 0.75, 1.5)),
     *(randomized_response(epsilon, leak=0.01) for epsilon in (0.25, 0.5, 0.75, 1.5)),
@@ -259,7 +259,7 @@ def test_no_strategy_breaks_the_promise_of_an_account(currency: str) -> None:
     assert reached > FOUND[currency] * delta
 
 
-def delta_of(wish: Wish) -> float:
+def delta_of(wish: GrantTerms) -> float:
     return float(wish.delta)
 
 

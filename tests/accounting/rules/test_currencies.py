@@ -24,7 +24,7 @@ from app.accounting.precise import INFINITE
 from app.accounting.rules.curved import CurveRule
 from app.accounting.rules.rule import Rule
 from app.accounting.rules.spending import Spend, largest, minus, plus, two_largest
-from app.accounting.rules.terms import Terms, Wish
+from app.accounting.rules.terms import GrantTerms, Terms
 from app.accounting.units import ATTO, PICO
 
 RULES = list(COMPOSITION_RULES.values())
@@ -33,7 +33,7 @@ CURVED = [rule for rule in RULES if isinstance(rule, CurveRule)]
 
 def terms_of(rule: Rule, epsilon: str = "1", delta: str = "1e-6", **more: Any) -> Terms:
     given_delta = Decimal(0) if rule.currency == "pure" else Decimal(delta)
-    return rule.freeze(Wish(epsilon=Decimal(epsilon), delta=given_delta, **more))
+    return rule.freeze(GrantTerms(epsilon=Decimal(epsilon), delta=given_delta, **more))
 
 
 GRANTED = {rule.currency: terms_of(rule) for rule in RULES}
@@ -250,12 +250,12 @@ def test_a_loss_is_never(what: str) -> None:
 def test_terms_are_never_made_of_what_is_no_number(rule: Rule, bad: str) -> None:
     delta = Decimal(0) if rule.currency == "pure" else Decimal("1e-6")
     wishes = [
-        Wish(epsilon=Decimal(bad), delta=delta),
-        Wish(epsilon=Decimal(1), delta=Decimal(bad)),
-        Wish(rho=Decimal(bad), delta=delta),
-        Wish(mu=Decimal(bad), delta=delta),
-        Wish(epsilon=Decimal(1), delta=delta, failure_delta=Decimal(bad)),
-        Wish(epsilon=Decimal(1), delta=delta, order=Decimal(bad)),
+        GrantTerms(epsilon=Decimal(bad), delta=delta),
+        GrantTerms(epsilon=Decimal(1), delta=Decimal(bad)),
+        GrantTerms(rho=Decimal(bad), delta=delta),
+        GrantTerms(mu=Decimal(bad), delta=delta),
+        GrantTerms(epsilon=Decimal(1), delta=delta, failure_delta=Decimal(bad)),
+        GrantTerms(epsilon=Decimal(1), delta=delta, order=Decimal(bad)),
     ]
     for wish in wishes:
         with pytest.raises(Exception, match=r".") as caught:

@@ -19,18 +19,18 @@ from app.accounting.losses import (
     zcdp_loss,
 )
 from app.accounting.rules import curved as curve_rule
-from app.accounting.rules.terms import Terms, Wish
+from app.accounting.rules.terms import GrantTerms, Terms
 from app.accounting.units import ATTO, PICO
 from app.errors import BudgetExhausted, Invalid
 from app.ledger.account import Account
 from app.ledger.balance import Balance
 
 DELTA = Decimal("1e-6")
-ONE = Wish(epsilon=Decimal(1), delta=DELTA)
+ONE = GrantTerms(epsilon=Decimal(1), delta=DELTA)
 CURVED = ["zcdp", "renyi", "gdp"]
 
 
-def account(currency: str, wish: Wish = ONE, terms: Terms | None = None) -> Account:
+def account(currency: str, wish: GrantTerms = ONE, terms: Terms | None = None) -> Account:
     rule = COMPOSITION_RULES[currency]
     frozen = terms or rule.freeze(wish)
     return Account("b", "ann", "Ann", currency, frozen, Balance(rule.nothing), 1)
@@ -71,10 +71,10 @@ COUNTS = {
 @pytest.mark.parametrize("case", COUNTS, ids=" ".join)
 def test_as_many_questions_fit_as_the_best_theorem_allows(case: tuple[str, str]) -> None:
     loss, least, most = COUNTS[case]
-    now = account(case[0], Wish(epsilon=Decimal(1)) if case[0] == "pure" else ONE)
+    now = account(case[0], GrantTerms(epsilon=Decimal(1)) if case[0] == "pure" else ONE)
     count = admitted(now, loss)
     assert least <= count <= most
-    assert now.times(loss) == count
+    assert now.repeats_left(loss) == count
 
 
 AT_THREE = {"renyi": (3671, 3701), "zcdp": (3701, 3701), "gdp": (4195, 4195)}
@@ -83,15 +83,15 @@ AT_THREE = {"renyi": (3671, 3701), "zcdp": (3701, 3701), "gdp": (4195, 4195)}
 @pytest.mark.parametrize("currency", AT_THREE)
 def test_as_many_fit_at_epsilon_3(currency: str) -> None:
     least, most = AT_THREE[currency]
-    wish = Wish(epsilon=Decimal(3), delta=DELTA)
-    assert least <= account(currency, wish).times(GAUSSIAN) <= most
+    wish = GrantTerms(epsilon=Decimal(3), delta=DELTA)
+    assert least <= account(currency, wish).repeats_left(GAUSSIAN) <= most
 
 
 # The limits are sound: worked out anew, in floats, from the theorems
 
 
 grants = st.builds(
-    lambda e, d: Wish(epsilon=Decimal(e) / 100, delta=Decimal(1).scaleb(-d)),
+    lambda e, d: GrantTerms(epsilon=Decimal(e) / 100, delta=Decimal(1).scaleb(-d)),
     st.integers(1, 2000),
     st.integers(2, 15),
 )
@@ -99,7 +99,7 @@ grants = st.builds(
 
 @settings(max_examples=40)
 @given(grants)
-def test_the_orders_of_a_renyi_account_share_one_delta(wish: Wish) -> None:
+def test_the_orders_of_a_renyi_account_share_one_delta(wish: GrantTerms) -> None:
     """What each order's limit lets through, added up over all of them, is the conversion's delta:
     with the whole of it for each, forty times as much would pass."""
     terms = COMPOSITION_RULES["renyi"].freeze(wish)
@@ -118,7 +118,7 @@ def test_the_orders_of_a_renyi_account_share_one_delta(wish: Wish) -> None:
 
 @settings(max_examples=25)
 @given(grants)
-def test_the_limit_of_a_zcdp_account_is_what_the_best_order_converts(wish: Wish) -> None:
+def test_the_limit_of_a_zcdp_account_is_what_the_best_order_converts(wish: GrantTerms) -> None:
     terms = COMPOSITION_RULES["zcdp"].freeze(wish)
     assert wish.epsilon is not None
     rho, log_delta = terms.limits[2] / PICO, math.log(terms.conversion / ATTO)
@@ -137,7 +137,7 @@ def upper_tail(x: float) -> float:
 
 @settings(max_examples=25)
 @given(grants)
-def test_the_limit_of_a_gdp_account_keeps_its_delta(wish: Wish) -> None:
+def test_the_limit_of_a_gdp_account_keeps_its_delta(wish: GrantTerms) -> None:
     terms = COMPOSITION_RULES["gdp"].freeze(wish)
     assert wish.epsilon is not None
     epsilon, mu = float(wish.epsilon), math.sqrt(terms.limits[2] / PICO)
@@ -150,17 +150,17 @@ def test_the_limit_of_a_gdp_account_keeps_its_delta(wish: Wish) -> None:
 @pytest.mark.parametrize(
     ("currency", "wish"),
     [
-        ("zcdp", Wish(rho=Decimal("0.02"), delta=DELTA)),
-        ("gdp", Wish(mu=Decimal("0.2"), delta=DELTA)),
+        ("zcdp", GrantTerms(rho=Decimal("0.02"), delta=DELTA)),
+        ("gdp", GrantTerms(mu=Decimal("0.2"), delta=DELTA)),
     ],
 )
 def test_a_grant_in_the_currencys_own_units_promises_the_epsilon_that_gives_them_back(
-    currency: str, wish: Wish
+    currency: str, wish: GrantTerms
 ) -> None:
     rule = COMPOSITION_RULES[currency]
     own = rule.freeze(wish)
     assert own.limits[2] == (20_000_000_000 if currency == "zcdp" else 40_000_000_000)
-    again = rule.freeze(Wish(epsilon=Decimal(own.epsilon) / PICO, delta=DELTA))
+    again = rule.freeze(GrantTerms(epsilon=Decimal(own.epsilon) / PICO, delta=DELTA))
     assert 0 <= again.limits[2] - own.limits[2] <= own.limits[2] * 1e-6
     assert again.limits[:2] == own.limits[:2]
 
@@ -170,7 +170,7 @@ def test_a_failure_delta_is_taken_from_the_conversions() -> None:
         rule = COMPOSITION_RULES[currency]
         usual = rule.freeze(ONE)
         assert usual.limits[1] == 10**9, "a thousandth"
-        more = rule.freeze(Wish(epsilon=Decimal(1), delta=DELTA, failure_delta=DELTA / 2))
+        more = rule.freeze(GrantTerms(epsilon=Decimal(1), delta=DELTA, failure_delta=DELTA / 2))
         assert (more.limits[1], more.conversion) == (5 * 10**11, 5 * 10**11)
         assert all(a <= b for a, b in zip(more.limits[2:], usual.limits[2:], strict=True))
         assert more.limits[2] < usual.limits[2] or currency == "renyi"
@@ -181,7 +181,7 @@ def test_a_failure_delta_is_taken_from_the_conversions() -> None:
 
 @pytest.mark.parametrize("currency", COMPOSITION_RULES)
 def test_terms_are_written_and_read_as_they_were_frozen(currency: str) -> None:
-    wish = Wish(epsilon=Decimal(1)) if currency == "pure" else ONE
+    wish = GrantTerms(epsilon=Decimal(1)) if currency == "pure" else ONE
     terms = COMPOSITION_RULES[currency].freeze(wish)
     assert Terms.from_text(terms.text()) == terms
     assert Terms.from_text(terms.text()).text() == terms.text()
@@ -202,22 +202,24 @@ def test_what_was_granted_does_not_follow_the_program(
 
 @settings(max_examples=30)
 @given(grants, st.integers(0, 2000))
-def test_a_raised_limit_keeps_the_order_that_has_most_of_delta(wish: Wish, hundredths: int) -> None:
+def test_a_raised_limit_keeps_the_order_that_has_most_of_delta(
+    wish: GrantTerms, hundredths: int
+) -> None:
     rule = COMPOSITION_RULES["renyi"]
     before = rule.freeze(wish)
     assert wish.epsilon is not None
-    raised = Wish(epsilon=wish.epsilon + Decimal(hundredths) / 100, delta=wish.delta)
+    raised = GrantTerms(epsilon=wish.epsilon + Decimal(hundredths) / 100, delta=wish.delta)
     after = rule.freeze(raised, star=before.order)
     assert after.order == before.order
     assert all(a >= b for a, b in zip(after.limits, before.limits, strict=True))
-    lowered = rule.freeze(Wish(epsilon=wish.epsilon / 2, delta=wish.delta), star=before.order)
+    lowered = rule.freeze(GrantTerms(epsilon=wish.epsilon / 2, delta=wish.delta), star=before.order)
     assert lowered.order == before.order
     assert all(a <= b for a, b in zip(lowered.limits, before.limits, strict=True))
 
 
 def test_an_order_can_be_chosen_at_first_and_not_after() -> None:
     rule = COMPOSITION_RULES["renyi"]
-    chosen = Wish(epsilon=Decimal(1), delta=DELTA, order=Decimal(41))
+    chosen = GrantTerms(epsilon=Decimal(1), delta=DELTA, order=Decimal(41))
     terms = rule.freeze(chosen)
     assert terms.order == "41"
     assert rule.freeze(chosen, star="41") == terms
@@ -227,36 +229,40 @@ def test_an_order_can_be_chosen_at_first_and_not_after() -> None:
 
 
 D = Decimal
-REFUSED: dict[str, tuple[str, Wish, str]] = {
-    "pure without epsilon": ("pure", Wish(), "/epsilon"),
-    "pure with delta": ("pure", Wish(epsilon=D(1), delta=DELTA), "/delta"),
-    "pure with rho": ("pure", Wish(epsilon=D(1), rho=D(1)), "/rho"),
-    "pure with mu": ("pure", Wish(epsilon=D(1), mu=D(1)), "/mu"),
-    "pure with an order": ("pure", Wish(epsilon=D(1), order=D(2)), "/order"),
-    "pure with failures": ("pure", Wish(epsilon=D(1), failure_delta=DELTA), "/failure_delta"),
-    "approximate without delta": ("approximate", Wish(epsilon=D(1)), "/delta"),
-    "approximate with rho": ("approximate", Wish(rho=D(1), delta=DELTA), "/rho"),
-    "zcdp without delta": ("zcdp", Wish(epsilon=D(1)), "/delta"),
-    "zcdp with neither": ("zcdp", Wish(delta=DELTA), "/epsilon"),
-    "zcdp with both": ("zcdp", Wish(epsilon=D(1), rho=D(1), delta=DELTA), "/epsilon"),
-    "zcdp with mu": ("zcdp", Wish(epsilon=D(1), mu=D(1), delta=DELTA), "/mu"),
-    "zcdp with an order": ("zcdp", Wish(epsilon=D(1), order=D(2), delta=DELTA), "/order"),
-    "renyi without delta": ("renyi", Wish(epsilon=D(1)), "/delta"),
-    "renyi without epsilon": ("renyi", Wish(delta=DELTA), "/epsilon"),
-    "renyi with rho": ("renyi", Wish(epsilon=D(1), rho=D(1), delta=DELTA), "/rho"),
-    "renyi off the grid": ("renyi", Wish(epsilon=D(1), order=D("2.1"), delta=DELTA), "/order"),
-    "gdp without delta": ("gdp", Wish(epsilon=D(1)), "/delta"),
-    "gdp with neither": ("gdp", Wish(delta=DELTA), "/epsilon"),
-    "gdp with both": ("gdp", Wish(epsilon=D(1), mu=D(1), delta=DELTA), "/epsilon"),
-    "gdp with rho": ("gdp", Wish(epsilon=D(1), rho=D(1), delta=DELTA), "/rho"),
+REFUSED: dict[str, tuple[str, GrantTerms, str]] = {
+    "pure without epsilon": ("pure", GrantTerms(), "/epsilon"),
+    "pure with delta": ("pure", GrantTerms(epsilon=D(1), delta=DELTA), "/delta"),
+    "pure with rho": ("pure", GrantTerms(epsilon=D(1), rho=D(1)), "/rho"),
+    "pure with mu": ("pure", GrantTerms(epsilon=D(1), mu=D(1)), "/mu"),
+    "pure with an order": ("pure", GrantTerms(epsilon=D(1), order=D(2)), "/order"),
+    "pure with failures": ("pure", GrantTerms(epsilon=D(1), failure_delta=DELTA), "/failure_delta"),
+    "approximate without delta": ("approximate", GrantTerms(epsilon=D(1)), "/delta"),
+    "approximate with rho": ("approximate", GrantTerms(rho=D(1), delta=DELTA), "/rho"),
+    "zcdp without delta": ("zcdp", GrantTerms(epsilon=D(1)), "/delta"),
+    "zcdp with neither": ("zcdp", GrantTerms(delta=DELTA), "/epsilon"),
+    "zcdp with both": ("zcdp", GrantTerms(epsilon=D(1), rho=D(1), delta=DELTA), "/epsilon"),
+    "zcdp with mu": ("zcdp", GrantTerms(epsilon=D(1), mu=D(1), delta=DELTA), "/mu"),
+    "zcdp with an order": ("zcdp", GrantTerms(epsilon=D(1), order=D(2), delta=DELTA), "/order"),
+    "renyi without delta": ("renyi", GrantTerms(epsilon=D(1)), "/delta"),
+    "renyi without epsilon": ("renyi", GrantTerms(delta=DELTA), "/epsilon"),
+    "renyi with rho": ("renyi", GrantTerms(epsilon=D(1), rho=D(1), delta=DELTA), "/rho"),
+    "renyi off the grid": (
+        "renyi",
+        GrantTerms(epsilon=D(1), order=D("2.1"), delta=DELTA),
+        "/order",
+    ),
+    "gdp without delta": ("gdp", GrantTerms(epsilon=D(1)), "/delta"),
+    "gdp with neither": ("gdp", GrantTerms(delta=DELTA), "/epsilon"),
+    "gdp with both": ("gdp", GrantTerms(epsilon=D(1), mu=D(1), delta=DELTA), "/epsilon"),
+    "gdp with rho": ("gdp", GrantTerms(epsilon=D(1), rho=D(1), delta=DELTA), "/rho"),
     "failures that are all of delta": (
         "zcdp",
-        Wish(epsilon=D(1), delta=DELTA, failure_delta=DELTA),
+        GrantTerms(epsilon=D(1), delta=DELTA, failure_delta=DELTA),
         "/failure_delta",
     ),
-    "a mu beyond 64 bits": ("gdp", Wish(mu=D(5000), delta=DELTA), "/mu"),
-    "a mu far beyond": ("gdp", Wish(mu=D(9_000_000), delta=DELTA), "/mu"),
-    "a rho whose epsilon is beyond": ("zcdp", Wish(rho=D(9_220_000), delta=DELTA), "/rho"),
+    "a mu beyond 64 bits": ("gdp", GrantTerms(mu=D(5000), delta=DELTA), "/mu"),
+    "a mu far beyond": ("gdp", GrantTerms(mu=D(9_000_000), delta=DELTA), "/mu"),
+    "a rho whose epsilon is beyond": ("zcdp", GrantTerms(rho=D(9_220_000), delta=DELTA), "/rho"),
 }
 
 
@@ -271,7 +277,9 @@ def test_a_grant_is_refused_by_name_of_its_field(what: str) -> None:
 @pytest.mark.parametrize("currency", COMPOSITION_RULES)
 def test_the_largest_epsilon_of_the_wire_can_be_granted(currency: str) -> None:
     delta = D(0) if currency == "pure" else DELTA
-    terms = COMPOSITION_RULES[currency].freeze(Wish(epsilon=D("9223372.036854775807"), delta=delta))
+    terms = COMPOSITION_RULES[currency].freeze(
+        GrantTerms(epsilon=D("9223372.036854775807"), delta=delta)
+    )
     assert terms.epsilon >= 2**63 - 2
 
 
@@ -282,4 +290,4 @@ def test_a_currency_says_by_name_who_can_pay() -> None:
         (zcdp_loss(Fraction(1, 50), (PICO, 10**9)), "approximate, zcdp, renyi"),
     ):
         with pytest.raises(Invalid, match=f"currencies that can: {able}$"):
-            account("pure", Wish(epsilon=D(1))).admit(loss)
+            account("pure", GrantTerms(epsilon=D(1))).admit(loss)

@@ -21,10 +21,10 @@ from app.accounting.tradeoff import exact as exact
 from app.accounting.tradeoff.curve import (
     ALPHAS,
     GUARD,
-    Gaussian,
-    Laplace,
-    LeakyInput,
-    RandomizedResponse,
+    GaussianTradeoff,
+    LaplaceTradeoff,
+    LeakyInputTradeoff,
+    RandomizedResponseTradeoff,
     Single,
     Tradeoff,
     shown,
@@ -143,13 +143,16 @@ def gaussian(mu_squared: Fraction) -> Reference:
 F = Fraction
 SINGLES: list[tuple[Single, Callable[[], Reference]]] = [
     *[
-        (RandomizedResponse(e, categories=k), lambda e=e, k=k: neyman_pearson(*answers(e, k)))
+        (
+            RandomizedResponseTradeoff(e, categories=k),
+            lambda e=e, k=k: neyman_pearson(*answers(e, k)),
+        )
         for e in (F("0.01"), F(1), F("5.5"), F(40))
         for k in (2, 3, 10)
     ],
     *[
         (
-            RandomizedResponse(e, repeats=k),
+            RandomizedResponseTradeoff(e, repeats=k),
             lambda e=e, k=k: neyman_pearson(*independent(answers(e), k)),
         )
         for e in (F("0.01"), F(1), F(4))
@@ -157,23 +160,23 @@ SINGLES: list[tuple[Single, Callable[[], Reference]]] = [
     ],
     *[
         (
-            RandomizedResponse(F(1, 2), repeats=k, delta=d),
+            RandomizedResponseTradeoff(F(1, 2), repeats=k, delta=d),
             lambda k=k, d=d: neyman_pearson(*independent(leaky(answers(F(1, 2)), d), k)),
         )
         for k in (1, 2, 3)
         for d in (F("1e-6"), F(1, 5))
     ],
     *[
-        (LeakyInput(d), lambda d=d: neyman_pearson(*leaky(([1], [1]), d)))
+        (LeakyInputTradeoff(d), lambda d=d: neyman_pearson(*leaky(([1], [1]), d)))
         for d in (F("1e-9"), F(1, 4), F(1))
     ],
     *[
-        (Laplace(e, steps=d), lambda e=e, d=d: neyman_pearson(*whole_laplace(e, d)))
+        (LaplaceTradeoff(e, steps=d), lambda e=e, d=d: neyman_pearson(*whole_laplace(e, d)))
         for e in (F("0.01"), F(1), F(12))
         for d in (1, 2, 7, 40)
     ],
-    *[(Laplace(e), lambda e=e: laplace(e)) for e in (F("0.01"), F("0.7"), F(3), F(30))],
-    *[(Gaussian(m), lambda m=m: gaussian(m)) for m in (F("0.0001"), F(1, 4), F(1), F(49))],
+    *[(LaplaceTradeoff(e), lambda e=e: laplace(e)) for e in (F("0.01"), F("0.7"), F(3), F(30))],
+    *[(GaussianTradeoff(m), lambda m=m: gaussian(m)) for m in (F("0.0001"), F(1, 4), F(1), F(49))],
 ]
 
 
@@ -203,11 +206,11 @@ def test_a_single_release_has_the_curve_of_the_best_attack(
 epsilons = st.fractions(F(1, 1000), F(6), max_denominator=1000)
 deltas = st.fractions(F(0), F(1, 2), max_denominator=10**6)
 singles: st.SearchStrategy[Single] = st.one_of(
-    st.builds(RandomizedResponse, epsilons, categories=st.integers(2, 9), delta=deltas),
-    st.builds(RandomizedResponse, epsilons, repeats=st.integers(1, 50), delta=deltas),
-    st.builds(LeakyInput, deltas),
-    st.builds(Laplace, epsilons, steps=st.none() | st.integers(1, 10**12)),
-    st.builds(Gaussian, epsilons),
+    st.builds(RandomizedResponseTradeoff, epsilons, categories=st.integers(2, 9), delta=deltas),
+    st.builds(RandomizedResponseTradeoff, epsilons, repeats=st.integers(1, 50), delta=deltas),
+    st.builds(LeakyInputTradeoff, deltas),
+    st.builds(LaplaceTradeoff, epsilons, steps=st.none() | st.integers(1, 10**12)),
+    st.builds(GaussianTradeoff, epsilons),
 )
 optional = st.none() | epsilons
 
@@ -268,7 +271,7 @@ def below(bound: Tradeoff, curve: Tradeoff) -> None:
 def test_bounds_of_repeated_answers_are_below_their_exact_curve(
     epsilon: Fraction, repeats: int, delta: Fraction
 ) -> None:
-    true = tradeoff_of(single=RandomizedResponse(epsilon, repeats=repeats, delta=delta))
+    true = tradeoff_of(single=RandomizedResponseTradeoff(epsilon, repeats=repeats, delta=delta))
     failure = min(F(1), repeats * delta)
     e = decimal(epsilon)
     spent: list[dict[str, Any]] = [
@@ -284,11 +287,11 @@ def test_bounds_of_repeated_answers_are_below_their_exact_curve(
 @given(epsilons, st.sampled_from([1, 2, 5, 1000]))
 def test_bounds_of_laplace_noise_are_below_its_exact_curve(epsilon: Fraction, steps: int) -> None:
     e = decimal(epsilon)
-    real = tradeoff_of(single=Laplace(epsilon))
+    real = tradeoff_of(single=LaplaceTradeoff(epsilon))
     below(tradeoff_of(pure=epsilon), real)
     below(tradeoff_of(rho=Fraction(renyi_curves.laplace_rho(e))), real)
     below(tradeoff_of(renyi=renyi_of(lambda a: renyi_curves.laplace(e, a))), real)
-    whole = tradeoff_of(single=Laplace(epsilon, steps=steps))
+    whole = tradeoff_of(single=LaplaceTradeoff(epsilon, steps=steps))
     below(
         tradeoff_of(renyi=renyi_of(lambda a: renyi_curves.discrete_laplace(e, Decimal(steps), a))),
         whole,
@@ -313,14 +316,16 @@ def test_a_change_spread_over_several_answers_tells_no_more_than_in_one(
         for side in (0, 1)
     ]
     spread = neyman_pearson(together[0], together[1])
-    for alpha, beta in zip(ALPHAS, tradeoff_of(single=Laplace(epsilon, total)).betas, strict=True):
+    for alpha, beta in zip(
+        ALPHAS, tradeoff_of(single=LaplaceTradeoff(epsilon, total)).betas, strict=True
+    ):
         assert beta <= spread(alpha)
 
 
 @settings(max_examples=20)
 @given(epsilons)
 def test_bounds_of_gaussian_noise_are_below_its_exact_curve(mu_squared: Fraction) -> None:
-    true = tradeoff_of(single=Gaussian(mu_squared))
+    true = tradeoff_of(single=GaussianTradeoff(mu_squared))
     below(tradeoff_of(rho=mu_squared / 2), true)
     below(tradeoff_of(renyi=[(a, a * mu_squared / 2) for a in ORDERS]), true)
     assert tradeoff_of(mu_squared=mu_squared).betas == true.betas
@@ -346,7 +351,7 @@ def test_data_processing_loses_no_more_than_the_conversion_to_epsilon_and_delta(
     profile = shown(
         bounds.from_profile(converted(float(mu_squared / 2))), ALPHAS, exact=False, theorem=""
     )
-    below(profile, tradeoff_of(single=Gaussian(mu_squared)))
+    below(profile, tradeoff_of(single=GaussianTradeoff(mu_squared)))
     better = tradeoff_of(renyi=[(a, a * mu_squared / 2) for a in ORDERS]).betas
     for low, high in zip(profile.betas, better, strict=True):
         assert low <= high + ROUNDING
@@ -456,15 +461,15 @@ def test_wrong_numbers_are_refused() -> None:
         {"alphas": [0.0, 1.5]},
         {"alphas": [0.5, 0.5]},
         {"alphas": [math.nan]},
-        {"single": RandomizedResponse(F(-1))},
-        {"single": RandomizedResponse(F(1), categories=1)},
-        {"single": RandomizedResponse(F(1), categories=3, repeats=2)},
-        {"single": RandomizedResponse(F(1), repeats=0)},
-        {"single": RandomizedResponse(F(1), repeats=exact.REPEATS_MAX + 1)},
-        {"single": RandomizedResponse(F(1), delta=F(2))},
-        {"single": LeakyInput(F(2))},
-        {"single": Laplace(F(1), steps=0)},
-        {"single": Gaussian(F(-1))},
+        {"single": RandomizedResponseTradeoff(F(-1))},
+        {"single": RandomizedResponseTradeoff(F(1), categories=1)},
+        {"single": RandomizedResponseTradeoff(F(1), categories=3, repeats=2)},
+        {"single": RandomizedResponseTradeoff(F(1), repeats=0)},
+        {"single": RandomizedResponseTradeoff(F(1), repeats=exact.REPEATS_MAX + 1)},
+        {"single": RandomizedResponseTradeoff(F(1), delta=F(2))},
+        {"single": LeakyInputTradeoff(F(2))},
+        {"single": LaplaceTradeoff(F(1), steps=0)},
+        {"single": GaussianTradeoff(F(-1))},
     ]
     for each in wrong:
         with pytest.raises(ValueError, match=r"."):

@@ -13,7 +13,7 @@ from app.data.card import Card, Dataset
 from app.errors import EngineFailed, QuestionForfeited
 from app.ledger.account import EVERYBODY
 from app.mechanisms.private_keys.release import first_keys
-from app.queries.tally import KeyBatch, KeyTally
+from app.queries.tally import KeyBatch, KeyCountsRequest
 from tests.actions.asking.test_ask_query import Spoiled
 from tests.actions.service import Service
 
@@ -58,7 +58,7 @@ class Failing(Spoiled):
     """Gives one batch, and then what the fault is."""
 
     @override
-    def keys(self, dataset: Dataset, wanted: KeyTally) -> Generator[KeyBatch]:
+    def keys(self, dataset: Dataset, wanted: KeyCountsRequest) -> Generator[KeyBatch]:
         self.asked += 1
         yield [(0, SECRET, 1), (0, "flu", 90)]
         assert isinstance(self._fault, BaseException)

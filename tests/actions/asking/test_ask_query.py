@@ -16,7 +16,7 @@ from typing_extensions import override
 from app.access import Role
 from app.accounting.units import PICO
 from app.actions.asking import ask_query
-from app.actions.asking.leased_run import LongRun
+from app.actions.asking.leased_run import LeasedRun
 from app.data.card import Dataset
 from app.errors import (
     BudgetExhausted,
@@ -33,20 +33,20 @@ from app.errors import (
     StillRunning,
 )
 from app.ledger.account import EVERYBODY
-from app.mechanisms.sampling.system import SystemNoise
+from app.mechanisms.sampling.system import SystemRandom
 from app.ports import Engine, Stop
 from app.queries.block_tally import BlockCounts, BlockTally
 from app.queries.tally import (
     Condition,
-    EdgeTally,
     Exact,
     GraphCounts,
+    GraphCountsRequest,
     KeyBatch,
-    KeyTally,
+    KeyCountsRequest,
     Matrix,
     Records,
     StepCounts,
-    StepTally,
+    StepHistogram,
     Tally,
 )
 from tests.actions.clock import LedgerClock
@@ -60,7 +60,7 @@ NOTHING = (0, 0)
 class Spoiled:
     """The real engine, but for one fault; counts how often it was asked."""
 
-    lasting = True
+    has_prepared_files = True
 
     def __init__(self, service: Service, fault: BaseException | Event | None) -> None:
         self._real: Engine = service.stores.engines.engine("duckdb")
@@ -94,9 +94,9 @@ class Spoiled:
     def ready(self, dataset: Dataset) -> bool:
         return self._real.ready(dataset)
 
-    def lost(self, dataset: Dataset) -> bool:
+    def is_missing(self, dataset: Dataset) -> bool:
         """There before the charge; with EngineUnavailable for a fault, gone after it."""
-        return isinstance(self._fault, EngineUnavailable) or self._real.lost(dataset)
+        return isinstance(self._fault, EngineUnavailable) or self._real.is_missing(dataset)
 
     def exact(self, dataset: Dataset, tally: Tally, asker: str) -> Exact:
         fault = self._fault
@@ -113,16 +113,16 @@ class Spoiled:
     def blocks(self, dataset: Dataset, wanted: BlockTally) -> BlockCounts:
         return self._real.blocks(dataset, wanted)
 
-    def graph(self, dataset: Dataset, wanted: EdgeTally, asker: str) -> GraphCounts:
+    def graph(self, dataset: Dataset, wanted: GraphCountsRequest, asker: str) -> GraphCounts:
         return self._real.graph(dataset, wanted, asker)
 
-    def steps(self, dataset: Dataset, wanted: StepTally) -> StepCounts:
+    def steps(self, dataset: Dataset, wanted: StepHistogram) -> StepCounts:
         return self._real.steps(dataset, wanted)
 
     def epochs(self, dataset: Dataset, where: Condition | None) -> tuple[int, ...]:
         return self._real.epochs(dataset, where)
 
-    def keys(self, dataset: Dataset, wanted: KeyTally) -> Generator[KeyBatch]:
+    def keys(self, dataset: Dataset, wanted: KeyCountsRequest) -> Generator[KeyBatch]:
         self.asked += 1
         if isinstance(self._fault, BaseException):
             raise self._fault
@@ -274,7 +274,7 @@ def test_a_failure_after_data_was_asked_forfeits_and_says_always_the_same(
 
 
 def test_noise_that_fails_forfeits(service: Service) -> None:
-    class NoNoise(SystemNoise):
+    class NoNoise(SystemRandom):
         @override
         def discrete_laplace(self, scale: float, size: int) -> list[int]:
             raise ArithmeticError("the sampler failed")
@@ -375,7 +375,7 @@ def test_a_worker_that_slept_past_its_lease_tells_what_the_next_one_stored(
     clock, go_on = LedgerClock(monkeypatch), Event()
     spoiled = spoil(service, go_on)
     # While it is silent it is not kept alive.
-    monkeypatch.setattr(ask_query, "LongRun", lambda steps, limit, **_: LongRun(steps, limit))
+    monkeypatch.setattr(ask_query, "LeasedRun", lambda steps, limit, **_: LeasedRun(steps, limit))
 
     async def ask() -> Any:
         return await service.answer_query(service.asked(body(COUNT), key="k"))

@@ -19,13 +19,13 @@ from typing_extensions import override
 
 from app.actions.asking import leased_run
 from app.actions.asking.charge import Reply
-from app.actions.asking.leased_run import LongRun, kept_alive
+from app.actions.asking.leased_run import LeasedRun, kept_alive
 from app.data.card import Dataset
 from app.engines.files.duckdb import DuckDBEngine
 from app.errors import EngineFailed, QuestionForfeited, StillRunning, StoreUnavailable
 from app.ledger.account import EVERYBODY, Account
-from app.ledger.orders import Charged, Noted, Order, Outcome, ProgressOrder
-from app.ledger.records import Asked
+from app.ledger.orders import Charged, LeaseRenewed, Order, Outcome, ProgressOrder
+from app.ledger.records import QuestionRecord
 from app.queries.tally import Matrix, Records
 from tests.actions.clock import LedgerClock
 from tests.actions.service import Service, service_in
@@ -44,30 +44,30 @@ WAIT_SECONDS = 30  # until a test has failed
 
 
 def test_a_run_is_ended_where_it_next_says_how_far_it_is() -> None:
-    run = LongRun(10, limit_seconds=60)
+    run = LeasedRun(10, limit_seconds=60)
     assert run.is_alive(run.moves)
-    run.reached(0)
-    run.reached(3)
+    run.checkpoint(0)
+    run.checkpoint(3)
     assert (run.step, run.is_alive(run.moves)) == (3, False)
     run.end()
     with pytest.raises(EngineFailed):
-        run.reached(4)
+        run.checkpoint(4)
     assert run.step == 3
 
 
 def test_a_run_that_lasts_too_long_is_ended() -> None:
-    run = LongRun(10, limit_seconds=0.05)
+    run = LeasedRun(10, limit_seconds=0.05)
     time.sleep(0.1)
-    run.reached(0)  # waiting does not count
+    run.checkpoint(0)  # waiting does not count
     time.sleep(0.1)
     with pytest.raises(EngineFailed):
-        run.reached(1)
+        run.checkpoint(1)
 
 
 class Listening:
     """A ledger that hears of progress."""
 
-    def __init__(self, outcome: Callable[[int], Noted]) -> None:
+    def __init__(self, outcome: Callable[[int], LeaseRenewed]) -> None:
         self.heard: list[ProgressOrder] = []
         self._outcome = outcome
 
@@ -89,7 +89,7 @@ class Listening:
 CHARGE = Charged("q_1", 2, "v_1", "{}")
 
 
-class Watched(LongRun):
+class Watched(LeasedRun):
     """Counts how often somebody looked whether it is alive."""
 
     looks = 0
@@ -100,7 +100,7 @@ class Watched(LongRun):
         return super().is_alive(moves_seen)
 
 
-def run_with(ledger: Listening, work: Callable[[Watched], Coroutine[Any, Any, None]]) -> LongRun:
+def run_with(ledger: Listening, work: Callable[[Watched], Coroutine[Any, Any, None]]) -> LeasedRun:
     run = Watched(10, limit_seconds=600)
 
     async def main() -> None:
@@ -118,13 +118,13 @@ async def until(true: Callable[[], bool]) -> None:
 
 
 def test_a_run_that_moves_is_renewed_and_one_that_hangs_is_not() -> None:
-    ledger = Listening(lambda _: Noted(held=True))
+    ledger = Listening(lambda _: LeaseRenewed(held=True))
 
     async def moves_and_hangs(run: Watched) -> None:
         await until(partial(ledger.has_heard, 3))  # while it waits for a thread
         for step in range(5):
             moved = len(ledger.heard)
-            run.reached(step)
+            run.checkpoint(step)
             await until(partial(ledger.has_heard, moved + 1))
         moved, looked = len(ledger.heard), run.looks
         await until(lambda: run.looks >= looked + 5)
@@ -136,24 +136,24 @@ def test_a_run_that_moves_is_renewed_and_one_that_hangs_is_not() -> None:
     assert steps == sorted(steps)
     assert max(steps) == 4
     with pytest.raises(EngineFailed):
-        run.reached(5)  # nobody awaits it any more
+        run.checkpoint(5)  # nobody awaits it any more
 
 
 def test_a_run_that_is_done_is_renewed_until_the_end_of_its_slot() -> None:
     """Otherwise its lease ends before its answer is stored, and another attempt draws again."""
-    run = LongRun(10, limit_seconds=60)
-    run.reached(9)
+    run = LeasedRun(10, limit_seconds=60)
+    run.checkpoint(9)
     assert not run.is_alive(run.moves)
     run.done = True
     assert run.is_alive(run.moves)
 
 
 def test_a_run_that_was_taken_over_is_ended() -> None:
-    ledger = Listening(lambda number: Noted(held=number < 2))
+    ledger = Listening(lambda number: LeaseRenewed(held=number < 2))
 
-    async def goes_on(run: LongRun) -> None:
+    async def goes_on(run: LeasedRun) -> None:
         while True:
-            run.reached(run.step + 1)
+            run.checkpoint(run.step + 1)
             await asyncio.sleep(0.02)
 
     with pytest.raises(EngineFailed):
@@ -162,16 +162,16 @@ def test_a_run_that_was_taken_over_is_ended() -> None:
 
 
 def test_a_ledger_that_is_away_for_a_while_ends_nothing() -> None:
-    def away(number: int) -> Noted:
+    def away(number: int) -> LeaseRenewed:
         if number < 4:
             raise StoreUnavailable("away")
-        return Noted(held=True)
+        return LeaseRenewed(held=True)
 
     ledger = Listening(away)
 
-    async def goes_on(run: LongRun) -> None:
+    async def goes_on(run: LeasedRun) -> None:
         while len(ledger.heard) <= 4:
-            run.reached(run.step)
+            run.checkpoint(run.step)
             await asyncio.sleep(0.005)
 
     run_with(ledger, goes_on)
@@ -237,7 +237,7 @@ def slow_engine(service: Service) -> Slow:
     return engine
 
 
-def asked(service: Service) -> list[Asked]:
+def asked(service: Service) -> list[QuestionRecord]:
     return service.stores.history.asked(analyst_id=None, after=None, limit=10)
 
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from typing_extensions import override
 
-from app.actions.asking.ask_query import DrawnOnce
+from app.actions.asking.ask_query import SingleDraw
 from app.errors import EngineFailed, QuestionForfeited
 from app.ledger.orders import Charged, ChargeOrder, Order, Outcome
-from app.mechanisms.sampling.system import SystemNoise
+from app.mechanisms.sampling.system import SystemRandom
 from tests.actions.asking.test_ask_query import COUNT, TENTH
 from tests.actions.service import Service, body
 
@@ -109,7 +109,7 @@ def test_noise_that_fails_forfeits_and_the_same_key_says_so_again(
 ) -> None:
     service.ask(COUNT)
 
-    class NoNoise(SystemNoise):
+    class NoNoise(SystemRandom):
         @override
         def discrete_laplace(self, scale: float, size: int) -> list[int]:
             raise ArithmeticError("the sampler failed")
@@ -140,11 +140,11 @@ def test_however_often_a_batch_is_tried_the_noise_is_drawn_once() -> None:
 
     charge = Charged("q_1", 1, "v", '{"charged":1}')
     fair = Counted(fails=False)
-    once = DrawnOnce(fair, ((1,),), SystemNoise())  # type: ignore[arg-type]
+    once = SingleDraw(fair, ((1,),), SystemRandom())  # type: ignore[arg-type]
     assert once(charge) == once(charge)
     assert fair.draws == 1
     unfair = Counted(fails=True)
-    never = DrawnOnce(unfair, ((1,),), SystemNoise())  # type: ignore[arg-type]
+    never = SingleDraw(unfair, ((1,),), SystemRandom())  # type: ignore[arg-type]
     with pytest.raises(ArithmeticError):
         never(charge)
     with pytest.raises(EngineFailed):

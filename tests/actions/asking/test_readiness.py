@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from app.actions.asking.readiness import Readiness
+from app.actions.asking.readiness import DatasetReadiness
 from app.errors import DatasetClosed, SourceChanged
 from tests.actions.service import Service, service_in
 
@@ -35,9 +35,9 @@ def test_one_thread_is_enough_for_all_who_wait_for_the_same_data(
 
         async def run() -> None:
             with ThreadPoolExecutor(2) as threads:
-                readiness = Readiness(service.stores.engines, threads)
+                readiness = DatasetReadiness(service.stores.engines, threads)
                 waiting = [
-                    asyncio.create_task(readiness.why_not(service.dataset)) for _ in range(20)
+                    asyncio.create_task(readiness.refusal(service.dataset)) for _ in range(20)
                 ]
                 while not came:
                     await asyncio.sleep(0.01)
@@ -62,8 +62,8 @@ def test_each_who_waited_is_told_of_a_change(
 
         async def run() -> None:
             with ThreadPoolExecutor(2) as threads:
-                readiness = Readiness(service.stores.engines, threads)
-                asked = (readiness.why_not(service.dataset) for _ in range(5))
+                readiness = DatasetReadiness(service.stores.engines, threads)
+                asked = (readiness.refusal(service.dataset) for _ in range(5))
                 found = await asyncio.gather(*asked)
                 assert [type(each) for each in found] == [SourceChanged] * 5
 
@@ -81,8 +81,8 @@ def test_of_a_closed_dataset_nothing_is_looked_at(
 
         async def run() -> None:
             with ThreadPoolExecutor(1) as threads:
-                readiness = Readiness(service.stores.engines, threads)
-                assert isinstance(await readiness.why_not(closed), DatasetClosed)
+                readiness = DatasetReadiness(service.stores.engines, threads)
+                assert isinstance(await readiness.refusal(closed), DatasetClosed)
 
         asyncio.run(run())
         assert came == []

@@ -15,8 +15,8 @@ from app.mechanisms.sampling.system import secret_text
 from app.names import new_id
 from app.store.administration import Administration, install
 from app.store.connect import Database
-from app.store.datasets.datasets import Datasets
-from app.store.datasets.old_versions import OldVersions
+from app.store.datasets.datasets import SqlDatasets
+from app.store.datasets.old_versions import SqlOldVersions
 from app.store.migrate import migrate
 from tests.engines.remote.tables import card_of
 from tests.engines.remote.warehouses import PostgresWarehouse
@@ -47,11 +47,11 @@ class WrittenWhileRead:
 
 
 @pytest.fixture
-def datasets(tmp_path: Path) -> Iterator[Datasets]:
+def datasets(tmp_path: Path) -> Iterator[SqlDatasets]:
     database = Database(f"sqlite:///{tmp_path / 'ledger.db'}")
     migrate(database)
     install(database)
-    yield Datasets(database, Administration(database))
+    yield SqlDatasets(database, Administration(database))
     database.engine.dispose()
 
 
@@ -62,7 +62,7 @@ def clinic(postgres: PostgresServer) -> Iterator[PostgresWarehouse]:
     warehouse.engine.close()
 
 
-def registered(datasets: Datasets, clinic: PostgresWarehouse) -> Dataset:
+def registered(datasets: SqlDatasets, clinic: PostgresWarehouse) -> Dataset:
     source = clinic.put([{"age": age} for age in range(10)], {"age": "INTEGER"})
     inspection = clinic.engine.inspect(source, CARD)
     version = Version(new_id("v"), 1, inspection.digest, secret_text(32))
@@ -71,7 +71,7 @@ def registered(datasets: Datasets, clinic: PostgresWarehouse) -> Dataset:
 
 
 def refresh(
-    datasets: Datasets, clinic: PostgresWarehouse, dataset: Dataset, writes: int
+    datasets: SqlDatasets, clinic: PostgresWarehouse, dataset: Dataset, writes: int
 ) -> Dataset:
     def write() -> None:
         with clinic.owner() as owner:
@@ -79,12 +79,12 @@ def refresh(
             clinic.settled(owner)
 
     engines = WrittenWhileRead(clinic.engine, write, writes)
-    clear = ClearVersions(OldVersions(datasets._database), engines)
+    clear = ClearVersions(SqlOldVersions(datasets._database), engines)
     return RefreshDataset(datasets, engines, clear)(ADMIN, name=dataset.name, reason=None)
 
 
 def test_a_write_after_the_inspection_is_declared_and_not_called_nothing(
-    datasets: Datasets, clinic: PostgresWarehouse
+    datasets: SqlDatasets, clinic: PostgresWarehouse
 ) -> None:
     dataset = registered(datasets, clinic)
     after = refresh(datasets, clinic, dataset, writes=1)
@@ -95,7 +95,7 @@ def test_a_write_after_the_inspection_is_declared_and_not_called_nothing(
 
 
 def test_a_table_that_is_written_all_the_time_is_not_declared(
-    datasets: Datasets, clinic: PostgresWarehouse
+    datasets: SqlDatasets, clinic: PostgresWarehouse
 ) -> None:
     dataset = registered(datasets, clinic)
     with pytest.raises(EngineUnavailable, match="keeps changing"):
@@ -104,7 +104,7 @@ def test_a_table_that_is_written_all_the_time_is_not_declared(
 
 
 def test_nothing_is_said_only_where_questions_are_answered(
-    datasets: Datasets, clinic: PostgresWarehouse
+    datasets: SqlDatasets, clinic: PostgresWarehouse
 ) -> None:
     dataset = registered(datasets, clinic)
     with pytest.raises(Conflict, match="nothing to declare"):
@@ -113,7 +113,7 @@ def test_nothing_is_said_only_where_questions_are_answered(
 
 
 def test_a_write_amid_the_inspection_is_seen(
-    datasets: Datasets, clinic: PostgresWarehouse, monkeypatch: pytest.MonkeyPatch
+    datasets: SqlDatasets, clinic: PostgresWarehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The second look at the counts is a real one, though the transaction saw them before."""
     dataset = registered(datasets, clinic)

@@ -9,10 +9,10 @@ import pytest
 
 from app.actions.datasets.sample_rows import WORDS, sample_rows
 from app.data.columns import TextColumn
-from app.mechanisms.sampling.system import SystemNoise
+from app.mechanisms.sampling.system import SystemRandom
 from tests.queries.cards import card
 
-NOISE = SystemNoise()
+NOISE = SystemRandom()
 
 
 def test_every_value_is_one_that_the_card_allows() -> None:

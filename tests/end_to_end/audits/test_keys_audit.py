@@ -25,13 +25,13 @@ PERSONS = (1, 2, 3, 4, 5, 6)
 PRIVACY = {"epsilon": 1, "delta": "0.02"}
 LOWER_BAR = """
 import app.mechanisms.private_keys.stability_histogram as mechanism
-reaching = mechanism.reaching
-mechanism.reaching = lambda counts, bar, **given: reaching(counts, bar - 2, **given)
+sample = mechanism.sample_counts_above
+mechanism.sample_counts_above = lambda counts, bar, **more: sample(counts, bar - 2, **more)
 """
 NARROWER_NOISE = """
-from app.mechanisms.sampling.system import SystemNoise
-draw = SystemNoise.discrete_laplace
-SystemNoise.discrete_laplace = lambda self, scale, size: draw(self, scale / 3, size)
+from app.mechanisms.sampling.system import SystemRandom
+draw = SystemRandom.discrete_laplace
+SystemRandom.discrete_laplace = lambda self, scale, size: draw(self, scale / 3, size)
 """
 ONE_PERSON_MORE = """
 import app.mechanisms.private_keys.partition_selection as mechanism

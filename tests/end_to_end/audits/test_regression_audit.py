@@ -39,8 +39,8 @@ MECHANISMS: dict[str, Json] = {
 }
 TEN_TIMES_LESS_NOISE = """
 from app.mechanisms.sampling import system as sampling
-drawn = sampling.SystemNoise.discrete_gaussian
-sampling.SystemNoise.discrete_gaussian = lambda self, scale, size: drawn(self, scale / 10, size)
+drawn = sampling.SystemRandom.discrete_gaussian
+sampling.SystemRandom.discrete_gaussian = lambda self, scale, size: drawn(self, scale / 10, size)
 """
 
 

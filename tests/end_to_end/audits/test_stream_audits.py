@@ -86,8 +86,8 @@ def test_streams_about_neighbours_prove_no_more_loss_than_was_charged(
 
 QUIET = """
 import app.mechanisms.sampling.system as sampling
-whole = sampling.SystemNoise.discrete_laplace
-sampling.SystemNoise.discrete_laplace = lambda self, scale, size: whole(self, scale / 6, size)
+whole = sampling.SystemRandom.discrete_laplace
+sampling.SystemRandom.discrete_laplace = lambda self, scale, size: whole(self, scale / 6, size)
 """
 
 

@@ -192,9 +192,9 @@ passed = DistanceTest.passed
 DistanceTest.passed = lambda self, distance, noise: passed(self, distance + 7, noise)
 """
 NARROWER_NOISE = """
-from app.mechanisms.sampling.system import SystemNoise
-draw = SystemNoise.discrete_laplace
-SystemNoise.discrete_laplace = lambda self, scale, size: draw(self, scale / 20, size)
+from app.mechanisms.sampling.system import SystemRandom
+draw = SystemRandom.discrete_laplace
+SystemRandom.discrete_laplace = lambda self, scale, size: draw(self, scale / 20, size)
 """
 
 

@@ -13,7 +13,7 @@ import pytest
 from app.ledger.verification.lines import from_lines
 from app.ledger.verification.verify import verify
 from app.store.connect import Database
-from app.store.history.history import History
+from app.store.history.history import SqlHistory
 from tests.conftest import Template
 from tests.server import Json, World, ask, count, made, new_key
 
@@ -285,7 +285,7 @@ def test_saboteurs_of_the_database_are_all_named(peopled: Template, tmp_path: Pa
             assert connection.execute(edit).rowcount > 0, what
             connection.commit()
         database = Database(f"sqlite:///{path}")
-        assert not verify(History(database).snapshot(None)).sound, what
+        assert not verify(SqlHistory(database).snapshot(None)).sound, what
         database.engine.dispose()
         for log in path.parent.glob("ledger.db-*"):
             log.unlink()

@@ -37,7 +37,7 @@ QUESTIONS = {  # and what their charge is when it is durable
 }
 GONE_ON = "the database did not go on"
 # A batch that is held up for a second is void; here it may be held up for as long as we take.
-NEVER_TOO_LATE = "from app.store import statements; statements.CLOCK_LATE_MAX = 3600 * 10**6"
+NEVER_TOO_LATE = "from app.store.writer import statements; statements.CLOCK_LATE_MAX = 3600 * 10**6"
 ROWS = ["accounts", "books"]  # nothing is written yet; the accounts are
 
 

@@ -138,14 +138,14 @@ def test_one_request_key_sent_by_eight_at_once_is_one_charge_and_one_answer(
 
 BALANCES_FROM_MEMORY = """
 from app.store.writer import batch as settle
-load, writes, kept = settle.ChargeBatch.load, settle.ChargeBatch.writes, {}
+load, writes, kept = settle.ChargeDecisions.load, settle.ChargeDecisions.writes, {}
 def load_old(batch, rows):
     load(batch, rows)
     batch._accounts = {id: kept.get(id, account) for id, account in batch._accounts.items()}
 def keep(batch):
     kept.update(batch._accounts)
     return writes(batch)
-settle.ChargeBatch.load, settle.ChargeBatch.writes = load_old, keep
+settle.ChargeDecisions.load, settle.ChargeDecisions.writes = load_old, keep
 """
 
 

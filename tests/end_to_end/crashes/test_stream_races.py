@@ -136,12 +136,12 @@ def read_slowly(*given):
     time.sleep(0.05)
     return read(*given)
 AskStream._read = read_slowly
-settle = settle_asks.AskBatch._settle
+settle = settle_asks.StreamDecisions._settle
 def settle_whatever_came_since(batch, order, state, answer, *stored):
     stream = batch._streams[order.stream_id]
     return settle(batch, replace(order, fence=stream.version), state, answer, *stored)
-settle_asks.AskBatch._settle = settle_whatever_came_since
-settle_asks.AskBatch._held = lambda batch, stream: None
+settle_asks.StreamDecisions._settle = settle_whatever_came_since
+settle_asks.StreamDecisions._held = lambda batch, stream: None
 """
 
 

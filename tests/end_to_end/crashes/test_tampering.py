@@ -11,7 +11,7 @@ from sqlalchemy import URL, make_url
 
 from app.ledger.verification.verify import Report, verify
 from app.store.connect import Database
-from app.store.history.history import History
+from app.store.history.history import SqlHistory
 from tests.conftest import STORES, Template
 from tests.server import (
     Ledger,
@@ -315,7 +315,7 @@ def _execute(server: URL, statement: str) -> None:
 def _verified(url: str) -> Report:
     database = Database(url)
     try:
-        return verify(History(database).snapshot(None, stored=True))
+        return verify(SqlHistory(database).snapshot(None, stored=True))
     finally:
         database.engine.dispose()
 

@@ -96,13 +96,13 @@ def test_the_largest_single_requests_leave_the_server_below_a_gigabyte(world: Wo
 
 HELD = """
 import pathlib, time
-from app.mechanisms.noise.workload import LinearRelease
-read = LinearRelease.read
+from app.mechanisms.noise.workload import WorkloadRelease
+read = WorkloadRelease.read
 def held(self, data):
     while not pathlib.Path({path!r}).exists():
         time.sleep(0.01)
     return read(self, data)
-LinearRelease.read = held
+WorkloadRelease.read = held
 """
 
 

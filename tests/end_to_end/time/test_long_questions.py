@@ -185,8 +185,8 @@ def test_the_work_goes_on_when_the_caller_hangs_up(world: World) -> None:
 
 
 IS_NOT_KEPT_ALIVE = """
-from app.actions.asking.leased_run import LongRun
-LongRun.is_alive = lambda self, moves_seen: False
+from app.actions.asking.leased_run import LeasedRun
+LeasedRun.is_alive = lambda self, moves_seen: False
 """
 
 

@@ -66,7 +66,7 @@ def test_a_version_cannot_take_more_room_than_it_may(tmp_path: Path, room: Room)
         assert isinstance(small.engine, DuckDBEngine)
         assert "BURSAR_PREPARED_SIZE_MAX" in refusal(small, "random.parquet", card)
     with room_in(tmp_path, prepared_bytes_max=100_000_000) as large:
-        assert not large.engine.lost(large.prepared("random.parquet", card))
+        assert not large.engine.is_missing(large.prepared("random.parquet", card))
 
 
 def test_a_file_cut_short_or_with_a_false_footer_is_refused(room: Room) -> None:

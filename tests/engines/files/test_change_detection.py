@@ -15,11 +15,11 @@ from app.engines.files import change_detection
 from app.engines.files.paths import SourceFiles
 from app.engines.files.sources import FileState, digest_and_states
 from app.errors import EngineUnavailable, SourceChanged
-from app.queries.tally import Rows, Tally
+from app.queries.tally import CountRows, Tally
 from tests.engines.remote.tables import Room, card_of, room_in, write_csv, write_parquet
 from tests.engines.test_epochs import appended
 
-COUNT = Tally(None, (), (Rows(),))
+COUNT = Tally(None, (), (CountRows(),))
 CARD = card_of({"name": "x", "type": "integer", "low": 0, "high": 9})
 TICK = 0.02  # the system's clock of files goes in steps, of 10 ms at most
 LONG_AGO = 10**18  # nanoseconds; the time that counts, when it was told so, cannot be set
@@ -46,7 +46,7 @@ def some(room: Room, name: str = "t.csv", *, value: int = 1) -> str:
 
 
 def refused(room: Room, dataset: Dataset) -> bool:
-    """As `why_not` asks: at a glance, then thoroughly."""
+    """As `refusal` asks: at a glance, then thoroughly."""
     if room.engine.ready(dataset):
         return False
     try:

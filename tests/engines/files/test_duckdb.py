@@ -13,11 +13,11 @@ from app.engines.files.duckdb import DuckDBEngine
 from app.engines.files.prepare import version_path
 from app.engines.files.versions import OpenVersions
 from app.errors import EngineFailed
-from app.queries.tally import ByEdges, Compare, Exact, Rows, Tally, Total
+from app.queries.tally import ByEdges, Compare, CountRows, Exact, SumSteps, Tally
 from tests.engines.endless import ENDLESS, LIGHT, X_CARD, no_time
 from tests.engines.remote.tables import ASKER, Room, room_in, write_csv
 
-COUNT = Tally(None, (), (Rows(),))
+COUNT = Tally(None, (), (CountRows(),))
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def test_an_overdue_question_is_interrupted_and_the_next_one_is_answered(
             pytest.raises(EngineFailed, match=r"^The question could not be answered\.$"),
         ):
             room.ask(dataset, ENDLESS)
-        below = Tally(Compare("x", "<", 500.0 - number), (), (Rows(),))  # each asked anew
+        below = Tally(Compare("x", "<", 500.0 - number), (), (CountRows(),))  # each asked anew
         assert room.ask(dataset, below) == ((500 - number,),)
     assert room.engine.cached(dataset, ENDLESS, ASKER) is None
 
@@ -91,7 +91,7 @@ def test_too_little_memory_fails_the_question_and_not_the_engine(
 ) -> None:
     room, dataset = big
     edges = tuple(i / 100 for i in range(100_000))
-    large = Tally(None, (ByEdges("x", edges),), (Rows(), Total("x")))
+    large = Tally(None, (ByEdges("x", edges),), (CountRows(), SumSteps("x")))
     room.engine.close()
     poor = DuckDBEngine(home=room.home, data_roots=(), memory_limit="20MB", timeout_seconds=60)
     poor._versions = OpenVersions(replace(poor._limits, temporary_size_max="1MB"), 1)
@@ -138,7 +138,7 @@ def test_a_damaged_version_fails_in_the_same_words(room: Room, damage: str) -> N
 def test_a_question_about_an_unknown_column_fails_in_the_same_words(room: Room) -> None:
     dataset = small(room)
     with pytest.raises(EngineFailed, match=r"^The question could not be answered\.$"):
-        room.ask(dataset, Tally(Compare("absent", "==", 1), (), (Rows(),)))
+        room.ask(dataset, Tally(Compare("absent", "==", 1), (), (CountRows(),)))
 
 
 def test_a_repeated_question_reads_nothing(room: Room) -> None:
@@ -147,7 +147,7 @@ def test_a_repeated_question_reads_nothing(room: Room) -> None:
     result = room.ask(dataset, LIGHT)
     room.engine.close()
     version_path(room.home, dataset).unlink()
-    again = Tally(Compare("x", "<", 500), (), (Rows(),))
+    again = Tally(Compare("x", "<", 500), (), (CountRows(),))
     assert (
         room.engine.cached(dataset, again, ASKER) == room.ask(dataset, again) == result == ((3,),)
     )
@@ -195,7 +195,7 @@ def test_many_threads_get_their_own_answers(tmp_path: Path) -> None:
 
         def ask(number: int) -> bool:
             dataset, bound = datasets[number % 4], number % 90
-            tally = Tally(Compare("x", "<", bound), (), (Rows(), Total("x")))
+            tally = Tally(Compare("x", "<", bound), (), (CountRows(), SumSteps("x")))
             rows, _ = room.ask(dataset, tally)
             return rows == (bound,)
 
@@ -206,7 +206,7 @@ def test_many_threads_get_their_own_answers(tmp_path: Path) -> None:
 def test_results_are_python_whole_numbers_past_64_bits(room: Room) -> None:
     write_csv(room.data / "t.csv", [{"x": 1000}] * 50_000)
     dataset = room.prepared("t.csv", X_CARD)
-    ((total,),) = room.ask(dataset, Tally(None, (), (Total("x"),)))
+    ((total,),) = room.ask(dataset, Tally(None, (), (SumSteps("x"),)))
     column = X_CARD.columns[0]
     assert column.type == "number"
     assert total == 50_000 * column.steps[1]

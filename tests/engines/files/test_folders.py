@@ -9,7 +9,7 @@ import pytest
 
 from app.data.card import Dataset, Epoch, Source, Version
 from app.errors import EngineUnavailable, Invalid
-from app.queries.tally import Rows, Tally
+from app.queries.tally import CountRows, Tally
 from tests.engines.remote.tables import Room, card_of, stored, write_csv, write_parquet
 
 CARD = card_of(
@@ -18,7 +18,7 @@ CARD = card_of(
 )
 TYPES = {"n": "BIGINT", "t": "VARCHAR"}
 ROWS: list[dict[str, Any]] = [{"n": i, "t": "ab"[i % 2]} for i in range(10)]
-COUNT = Tally(None, (), (Rows(),))
+COUNT = Tally(None, (), (CountRows(),))
 
 
 def write_folder(folder: Path, *parts: list[dict[str, Any]]) -> Path:

@@ -16,10 +16,10 @@ from app.data.card import Card, Dataset
 from app.engines.files.connect import Limits, connect_to_ask
 from app.engines.files.prepare import _lock, _locked, version_path
 from app.errors import EngineUnavailable, SourceChanged
-from app.queries.tally import ByValues, Compare, Rows, Tally, Total, Values
+from app.queries.tally import ByValues, Compare, CountPresent, CountRows, SumSteps, Tally
 from tests.engines.remote.tables import Room, card_of, card_with, stored, write_csv, write_parquet
 
-COUNT = Tally(None, (), (Rows(),))
+COUNT = Tally(None, (), (CountRows(),))
 
 
 def stored_texts(room: Room, column: dict[str, Any], texts: list[str]) -> list[Any]:
@@ -92,7 +92,7 @@ def test_declared_names_that_look_like_stored_ones_do_not_collide(room: Room) ->
     columns = [{"name": name, "type": "number", "low": 0, "high": 100} for name in names]
     dataset = room.prepared("t.csv", card_of(*columns))
     for i, name in enumerate(names):
-        assert room.ask(dataset, Tally(Compare(name, "==", i), (), (Rows(),))) == ((1,),)
+        assert room.ask(dataset, Tally(Compare(name, "==", i), (), (CountRows(),))) == ((1,),)
 
 
 def test_undeclared_columns_and_the_person_column_are_not_stored(room: Room) -> None:
@@ -134,7 +134,7 @@ def test_nobody_keeps_more_than_the_most_rows_and_nobody_loses_fewer(room: Room,
         types = {"id": "VARCHAR", "who": "VARCHAR", "x": "DOUBLE"}
         write_parquet(room.data / "t.parquet", rows, types)
     dataset = room.prepared(f"t.{kind}", persons_card(3))
-    tally = Tally(None, (ByValues("who", tuple(counts)),), (Rows(),))
+    tally = Tally(None, (ByValues("who", tuple(counts)),), (CountRows(),))
     assert room.ask(dataset, tally) == (tuple(min(count, 3) for count in counts.values()),)
 
 
@@ -187,9 +187,9 @@ def test_what_an_older_server_prepared_without_persons_is_built_again(room: Room
     older.parent.mkdir(mode=0o700)
     with duckdb.connect(str(older)) as connection:
         connection.execute("CREATE TABLE rows AS SELECT 1 AS c0, 2.0 AS c1, 4294967296 AS s1")
-    assert room.engine.lost(dataset)
+    assert room.engine.is_missing(dataset)
     room.engine.prepare(dataset)
-    assert not room.engine.lost(dataset)
+    assert not room.engine.is_missing(dataset)
     assert {row[-1] for row in stored(room, dataset)} == {1, 2}
     assert room.ask(dataset, COUNT) == ((2,),)
     assert room.engine.prepared() == [dataset.version.id]
@@ -263,7 +263,7 @@ def test_two_processes_may_prepare_at_once(room: Room, tmp_path: Path) -> None:
     for process in started:
         process.communicate()
     assert [process.returncode for process in started] == [0, 0, 0]
-    assert room.ask(dataset, Tally(Compare("x", "==", True), (), (Rows(),))) == ((100_000,),)
+    assert room.ask(dataset, Tally(Compare("x", "==", True), (), (CountRows(),))) == ((100_000,),)
     assert [path.suffix for path in sorted((room.home / "versions").iterdir())] == [
         ".duckdb",
         ".lock",
@@ -273,7 +273,7 @@ def test_two_processes_may_prepare_at_once(room: Room, tmp_path: Path) -> None:
 def test_an_empty_table_counts_zero(room: Room) -> None:
     write_parquet(room.data / "t.parquet", [])
     dataset = room.prepared("t.parquet", card_with())
-    tally = Tally(None, (), (Rows(), Values("city"), Total("income")))
+    tally = Tally(None, (), (CountRows(), CountPresent("city"), SumSteps("income")))
     assert room.ask(dataset, tally) == ((0,), (0,), (0,))
 
 

@@ -14,7 +14,7 @@ import pytest
 from typing_extensions import override
 
 from app.data.card import PLAIN, WITH_FRACTIONS, Card, Source
-from app.queries.tally import ByValues, Rows, Tally, Values
+from app.queries.tally import ByValues, CountPresent, CountRows, Tally
 from tests.engines.remote.tables import ASKER, Row, card_of
 from tests.engines.remote.warehouses import (
     DuckDBWarehouse,
@@ -114,11 +114,13 @@ def test_every_engine_reads_them_alike(warehouse: Warehouse, reading: int) -> No
     found = {}
     for name, values in groups.items():
         (counts,) = warehouse.engine.exact(
-            dataset, Tally(None, (ByValues(name, values),), (Rows(),)), ASKER
+            dataset, Tally(None, (ByValues(name, values),), (CountRows(),)), ASKER
         )
         found[name] = counts
     assert found == expected(CARD, fractions=reading >= WITH_FRACTIONS)
-    (values_there,) = warehouse.engine.exact(dataset, Tally(None, (), (Values("grade"),)), ASKER)
+    (values_there,) = warehouse.engine.exact(
+        dataset, Tally(None, (), (CountPresent("grade"),)), ASKER
+    )
     assert values_there == (sum(found["grade"]),)
 
 

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from app.actions.asking.engine_data import EngineData
-from app.actions.asking.leased_run import LongRun
+from app.actions.asking.leased_run import LeasedRun
 from app.data.card import Dataset
 from app.engines.watchdog import AGAIN_SECONDS
 from app.errors import EngineFailed
@@ -18,7 +18,7 @@ from tests.server import wait_until
 WAIT_SECONDS = 30  # less than the engine's time limit, which would end what was not stopped
 
 
-def read(room: Room, dataset: Dataset, run: LongRun, tally: Tally = ENDLESS) -> Exact:
+def read(room: Room, dataset: Dataset, run: LeasedRun, tally: Tally = ENDLESS) -> Exact:
     with room.engine.stoppable(run), EngineData(room.engine, dataset, ASKER, run) as data:
         return data.exact(tally)
 
@@ -37,7 +37,7 @@ def are_reading(room: Room, number: int) -> None:
 @pytest.mark.parametrize("moment", ["before it reads", "as it begins", "while it reads"])
 def test_what_is_being_read_is_interrupted(endless: tuple[Room, Dataset], moment: str) -> None:
     room, dataset = endless
-    run = LongRun(None, 60, quiet_seconds=60)
+    run = LeasedRun(None, 60, quiet_seconds=60)
     if moment == "before it reads":
         run.end()
     with ThreadPoolExecutor(1) as pool:
@@ -49,13 +49,13 @@ def test_what_is_being_read_is_interrupted(endless: tuple[Room, Dataset], moment
             reading.result(WAIT_SECONDS)
         with pytest.raises(EngineFailed):  # nothing more is read for it
             pool.submit(read, room, dataset, run, LIGHT).result()
-        fresh = LongRun(None, 60)  # of the same thread
+        fresh = LeasedRun(None, 60)  # of the same thread
         assert pool.submit(read, room, dataset, fresh, LIGHT).result() == ((500,),)
 
 
 def test_the_question_beside_it_is_not_hit(endless: tuple[Room, Dataset]) -> None:
     room, dataset = endless
-    stopped, other = LongRun(None, 60), LongRun(None, 60)
+    stopped, other = LeasedRun(None, 60), LeasedRun(None, 60)
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(read, room, dataset, stopped)
         second = pool.submit(read, room, dataset, other)
@@ -73,7 +73,7 @@ def test_the_question_beside_it_is_not_hit(endless: tuple[Room, Dataset]) -> Non
 def test_a_run_that_is_over_wakes_nobody() -> None:
     """Every question ends its run; the watchdog need not hear of those that are done."""
     heard = threading.Event()
-    run = LongRun(None, 60)
+    run = LeasedRun(None, 60)
     with run.telling(heard.set):
         assert not heard.is_set()
     run.end()

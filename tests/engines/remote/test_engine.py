@@ -7,11 +7,11 @@ import pytest
 
 from app.data.card import Dataset, Source
 from app.engines.remote import postgresql
-from app.engines.remote.connections import Connection, Unusable, read_connections
+from app.engines.remote.connections import DataConnection, Unusable, read_connections
 from app.engines.sql.dialects import Statement
-from app.engines.sql_engine import Asking
+from app.engines.sql_engine import EngineSession
 from app.errors import EngineFailed, EngineUnavailable, Invalid, SourceChanged
-from app.queries.tally import Rows, Tally
+from app.queries.tally import CountRows, Tally
 from tests.engines.clock import Clock
 from tests.engines.remote.tables import ASKER, Row, card_of
 from tests.engines.remote.warehouses import (
@@ -27,7 +27,7 @@ CARD = card_of({"name": "age", "type": "integer", "low": 0, "high": 100})
 TYPES = {"age": "INTEGER", "note": "VARCHAR"}
 PLANTED = "planted-in-a-cell"
 ROWS: list[Row] = [{"age": 7, "note": PLANTED}, {"age": 8, "note": "x"}]
-WHOLE = Tally(None, (), (Rows(),))
+WHOLE = Tally(None, (), (CountRows(),))
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +71,7 @@ def test_a_statement_that_takes_too_long_is_ended_and_the_next_is_answered(
     clock = Clock()
     sleeping = Statement("SELECT pg_sleep(20)", None, {})
 
-    def ask_late(asking: Asking) -> None:
+    def ask_late(asking: EngineSession) -> None:
         clock.jump()
         asking.rows(sleeping)
 
@@ -132,7 +132,7 @@ def test_a_view_a_catalogue_and_a_table_of_another_schema_are_no_tables(
 def test_a_file_of_connections_says_what_it_should_hold(tmp_path: Path) -> None:
     path = tmp_path / "connections.json"
     path.write_text('{"a": {"engine": "spark", "url": "sc://x", "roots": ["/lake"]}}')
-    assert read_connections(path) == {"a": Connection("spark", "sc://x", ("/lake",))}
+    assert read_connections(path) == {"a": DataConnection("spark", "sc://x", ("/lake",))}
     assert read_connections(None) == {}
     for text in ("", "[]", '{"a": 1}', '{"a": {"engine": "x", "url": "hush"}}', '{"a": {}}'):
         path.write_text(text)

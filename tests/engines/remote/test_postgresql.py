@@ -13,13 +13,13 @@ from app.engines.sql.cleaning import cleaned_rows
 from app.engines.sql.dialects import POSTGRESQL, written
 from app.engines.table import Table
 from app.errors import EngineUnavailable, Invalid
-from app.queries.tally import ByEdges, ByValues, Rows, Tally, Total, Values
+from app.queries.tally import ByEdges, ByValues, CountPresent, CountRows, SumSteps, Tally
 from tests.engines.remote.tables import ASKER, card_of
 from tests.engines.remote.warehouses import DuckDBWarehouse, PostgresWarehouse, registered
 from tests.postgres import PostgresServer
 
 CARD = card_of({"name": "x", "type": "integer", "low": 0, "high": 10})
-COUNT = Tally(None, (), (Rows(),))
+COUNT = Tally(None, (), (CountRows(),))
 
 
 @pytest.fixture(scope="module")
@@ -47,8 +47,8 @@ def test_a_number_too_small_to_be_scaled_is_no_error(
     rows = [{"x": x} for x in (5e-324, -5e-324, 1e-310, -1e-310, 0.0, -0.0, 1.0, None)]
     edges = tuple(4.0 * i for i in range(31))
     tallies = [
-        Tally(None, (), (Rows(), Values("x"), Total("x"))),
-        Tally(None, (ByEdges("x", edges),), (Rows(), Total("x"))),
+        Tally(None, (), (CountRows(), CountPresent("x"), SumSteps("x"))),
+        Tally(None, (ByEdges("x", edges),), (CountRows(), SumSteps("x"))),
     ]
     found = []
     for warehouse in (DuckDBWarehouse(tmp_path / "here"), there):
@@ -85,7 +85,7 @@ def test_who_a_person_is_goes_by_bytes_whatever_a_column_holds_for_equal() -> No
 def test_truths_are_read_past_spaces_as_of_a_file(there: PostgresWarehouse, tmp_path: Path) -> None:
     card = card_of({"name": "x", "type": "boolean"})
     rows = [{"x": x} for x in ("true", " true", "NO ", "t\n", "", None)]
-    tally = Tally(None, (ByValues("x", (False, True)),), (Rows(),))
+    tally = Tally(None, (ByValues("x", (False, True)),), (CountRows(),))
     for warehouse in (DuckDBWarehouse(tmp_path / "here"), there):
         dataset = registered(warehouse, card, warehouse.put(rows, {"x": "VARCHAR"}))
         assert warehouse.engine.exact(dataset, tally, ASKER) == ((1, 2),)

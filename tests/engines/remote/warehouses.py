@@ -18,7 +18,7 @@ from sqlalchemy import make_url
 
 from app.data.card import Card, Dataset, Epoch, Source, Version
 from app.engines.files.duckdb import DuckDBEngine
-from app.engines.remote.connections import Connection
+from app.engines.remote.connections import DataConnection
 from app.engines.remote.postgresql import PostgresEngine
 from app.engines.remote.spark import SparkEngine
 from app.ports import Engine
@@ -95,9 +95,9 @@ class PostgresWarehouse:
                 "EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$"
             )
         connections = {
-            "clinic": Connection("postgresql", self.reader_url),
-            "owner": Connection("postgresql", self.owner_url),
-            "nowhere": Connection("postgresql", "postgresql://nobody@127.0.0.1:1/none"),
+            "clinic": DataConnection("postgresql", self.reader_url),
+            "owner": DataConnection("postgresql", self.owner_url),
+            "nowhere": DataConnection("postgresql", "postgresql://nobody@127.0.0.1:1/none"),
         }
         self.engine = PostgresEngine(connections=connections, **self.options)
 
@@ -140,8 +140,8 @@ class SparkWarehouse:
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True)
         self.folder.chmod(0o755)
-        connection = Connection("spark", self.url, (str(self.folder),))
-        nowhere = Connection("spark", "sc://127.0.0.1:1")
+        connection = DataConnection("spark", self.url, (str(self.folder),))
+        nowhere = DataConnection("spark", "sc://127.0.0.1:1")
         self.engine = SparkEngine(
             connections={"lake": connection, "nowhere": nowhere}, timeout_seconds=120.0
         )

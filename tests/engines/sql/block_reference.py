@@ -20,7 +20,7 @@ from app.queries.block_tally import (
     Steps,
     Trimmed,
 )
-from app.queries.tally import CodeOf, Marked
+from app.queries.tally import CategoryIndex, EqualsValue
 from tests.engines.reference import fitted_row, holds, steps, whole
 
 Readings = tuple[int, ...]
@@ -34,12 +34,12 @@ def read(card: Card, reading: Reading, row: Row) -> int | None:
     if isinstance(reading, Meets):
         return int(holds(reading.condition, row))
     value = row[reading.column]
-    if isinstance(reading, Marked):
+    if isinstance(reading, EqualsValue):
         return int(value == reading.value)
     if value is None:
         return None
     column = card.column(reading.column)
-    if isinstance(reading, CodeOf):
+    if isinstance(reading, CategoryIndex):
         if isinstance(column, CategoryColumn):
             return column.values.index(value)
         assert isinstance(column, BooleanColumn)

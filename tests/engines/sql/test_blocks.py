@@ -21,7 +21,7 @@ from app.queries.block_tally import (
     Steps,
     Trimmed,
 )
-from app.queries.tally import CodeOf, Compare, Condition, Marked, Placed
+from app.queries.tally import CategoryIndex, CentredBucket, Compare, Condition, EqualsValue
 from tests.engines.remote.tables import Room, card_of, room_in, stored, write_csv
 from tests.engines.sql.block_reference import block_reference, by_lot, by_readings
 
@@ -65,19 +65,21 @@ def asked(
 
 ALL: dict[str, BlockTally] = {
     "sums": asked(Added(((0,),)), X),
-    "squares": asked(Added(((0,), (0, 0))), Placed("x", -5, 4, 0)),
+    "squares": asked(Added(((0,), (0, 0))), CentredBucket("x", -5, 4, 0)),
     "filtered": asked(Added(((0,),)), X, where=Compare("kept", "==", True)),
     "counts": asked(Added()),
     "shares": asked(Added(((0,),)), Meets(Compare("x", ">", 7))),
-    "sums of two": asked(Added(((0,), (1,))), X, CodeOf("kept")),
+    "sums of two": asked(Added(((0,), (1,))), X, CategoryIndex("kept")),
     "products": asked(
-        Added(((0,), (1,), (0, 0), (0, 1), (1, 1))), Placed("x", -5, 1, 3), Marked("kind", "b")
+        Added(((0,), (1,), (0, 0), (0, 1), (1, 1))),
+        CentredBucket("x", -5, 1, 3),
+        EqualsValue("kind", "b"),
     ),
     "middle": asked(AtRanks(((1, 2),)), X),
     "ends": asked(AtRanks(((0, 1), (9, 10), (1, 1))), X),
     "trimmed": asked(Trimmed((1, 5)), X),
-    "commonest": asked(Commonest(), CodeOf("kind")),
-    "commonest of two": asked(Commonest(), CodeOf("kept")),
+    "commonest": asked(Commonest(), CategoryIndex("kind")),
+    "commonest of two": asked(Commonest(), CategoryIndex("kept")),
     "nobody": asked(Added(((0,),)), X, where=Compare("x", ">", 60)),
 }
 

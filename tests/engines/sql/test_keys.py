@@ -22,13 +22,13 @@ from app.queries.tally import (
     ByValues,
     Compare,
     Condition,
+    CountPresent,
+    CountRows,
     IsMissing,
-    KeyTally,
+    KeyCountsRequest,
     Negation,
     OneOf,
-    Rows,
     Tally,
-    Values,
 )
 from tests.engines.clock import WatchdogClock
 from tests.engines.reference import holds
@@ -41,7 +41,7 @@ CARD = card_of(
     {"name": "city", "type": "category", "values": ["Bern", "Chur"]},
 )
 TYPES = {"note": "VARCHAR", "age": "BIGINT", "city": "VARCHAR"}
-ALL = KeyTally(Tally(None, (), (Rows(),)), "note")
+ALL = KeyCountsRequest(Tally(None, (), (CountRows(),)), "note")
 TEXTS = [
     None, "", " ", "flu", "Flu", " flu ", "flu\t\n flu", "a|b", "~", "é", "e\u0301", "ß", "日本語",
     "😀", "x" * LENGTH, "x" * (LENGTH + 1), "y" * 5000, "17", "1.0", "true", "NULL", "null",
@@ -76,7 +76,7 @@ def expected(
     return dict(found)
 
 
-def keys_of(room: Room, dataset: Any, wanted: KeyTally = ALL) -> dict[tuple[int, str], int]:
+def keys_of(room: Room, dataset: Any, wanted: KeyCountsRequest = ALL) -> dict[tuple[int, str], int]:
     found: dict[tuple[int, str], int] = {}
     for batch in room.engine.keys(dataset, wanted):
         assert 0 < len(batch) <= BATCH
@@ -127,10 +127,10 @@ def test_any_text_any_filter(texts: list[str | None], sign: Any, literal: str) -
     with tempfile.TemporaryDirectory() as directory, room_in(Path(directory)) as room:
         for dataset in both(room, rows):
             for where in conditions:
-                wanted = KeyTally(Tally(where, (), (Rows(),)), "note")
+                wanted = KeyCountsRequest(Tally(where, (), (CountRows(),)), "note")
                 assert keys_of(room, dataset, wanted) == expected(rows, where)
                 counted = sum(holds(where, {**r, "note": cleaned(r["note"])}) for r in rows)
-                assert room.ask(dataset, Tally(where, (), (Rows(),))) == ((counted,),)
+                assert room.ask(dataset, Tally(where, (), (CountRows(),))) == ((counted,),)
 
 
 def test_characters_that_are_no_text_do_not_reach_an_answer(room: Room) -> None:
@@ -152,7 +152,10 @@ def test_a_text_that_is_no_utf8_is_refused_at_registration_without_being_quoted(
 def test_no_rows_and_no_texts_are_no_keys(room: Room, rows: list[dict[str, Any]]) -> None:
     for dataset in both(room, rows):
         assert keys_of(room, dataset) == {}
-        assert room.ask(dataset, Tally(None, (), (Rows(), Values("note")))) == ((len(rows),), (0,))
+        assert room.ask(dataset, Tally(None, (), (CountRows(), CountPresent("note")))) == (
+            (len(rows),),
+            (0,),
+        )
 
 
 @pytest.mark.parametrize(
@@ -185,9 +188,9 @@ def test_public_groups_beside_the_keys(room: Room) -> None:
     by_city = ByValues("city", ("Chur", "Bern"))
     by_age = ByEdges("age", (0.0, 10.0, 60.0))
     for dataset in both(room, [*rows, row("c", 5, "Genf")]):
-        wanted = KeyTally(Tally(None, (by_city,), (Rows(),)), "note")
+        wanted = KeyCountsRequest(Tally(None, (by_city,), (CountRows(),)), "note")
         assert keys_of(room, dataset, wanted) == expected(rows, None, (by_city,))
-        wanted = KeyTally(Tally(None, (by_city, by_age), (Rows(),)), "note")
+        wanted = KeyCountsRequest(Tally(None, (by_city, by_age), (CountRows(),)), "note")
         found = keys_of(room, dataset, wanted)
         assert found == {(1, "a"): 1, (1, "b"): 1, (2, "a"): 1}  # 95 is outside the edges
 
@@ -215,11 +218,13 @@ def visits(room: Room, rows_max: int = 5, name: str = "v.csv", **options: str) -
 def test_persons_are_counted_once_for_a_text_however_many_rows_they_have(room: Room) -> None:
     dataset = visits(room)
     assert keys_of(room, dataset) == {(0, "flu"): 4, (0, "gout"): 2}
-    persons = KeyTally(ALL.tally, "note", persons=True)
+    persons = KeyCountsRequest(ALL.tally, "note", persons=True)
     assert keys_of(room, dataset, persons) == {(0, "flu"): 2, (0, "gout"): 2}
-    old = KeyTally(Tally(Compare("age", ">", 1), (), (Rows(),)), "note", persons=True)
+    old = KeyCountsRequest(Tally(Compare("age", ">", 1), (), (CountRows(),)), "note", persons=True)
     assert keys_of(room, dataset, old) == {(0, "flu"): 2, (0, "gout"): 2}
-    older = KeyTally(Tally(Compare("age", ">", 2), (), (Rows(),)), "note", persons=True)
+    older = KeyCountsRequest(
+        Tally(Compare("age", ">", 2), (), (CountRows(),)), "note", persons=True
+    )
     assert keys_of(room, dataset, older) == {(0, "flu"): 1, (0, "gout"): 2}
 
 
@@ -304,7 +309,7 @@ def test_the_time_limit_is_for_all_batches_together(room: Room, clock: WatchdogC
 
 def test_a_failure_says_nothing(room: Room) -> None:
     dataset = many(room, 10)
-    wrong = KeyTally(Tally(Compare("absent", "==", 1), (), (Rows(),)), "note")
+    wrong = KeyCountsRequest(Tally(Compare("absent", "==", 1), (), (CountRows(),)), "note")
     with pytest.raises(EngineFailed, match=r"^The question could not be answered\.$") as failed:
         list(room.engine.keys(dataset, wrong))
     assert failed.value.__cause__ is None

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from app.data.card import Card, Dataset
-from app.planning.cells import pinned_cells
-from app.queries.tally import ByEdges, ByValues, Compare, IsMissing, Persons, Rows, Tally
+from app.planning.cells import cells_to_charge
+from app.queries.tally import ByEdges, ByValues, Compare, CountRows, IsMissing, Persons, Tally
 from tests.engines.remote.tables import Room, card_of, stored, write_csv
 from tests.engines.test_epochs import appended
 
@@ -80,9 +80,9 @@ def test_without_the_promise_the_rows_of_all_cells_are_kept(room: Room) -> None:
     rows = [row("ann", city) for city in CITIES]
     dataset = prepared(room, rows, card(CELLS["category"], 3, promised=False), "t", "seed")
     assert [len(held) for held in cities(room, dataset).values()] == [3]
-    pinned = Tally(Compare("city", "==", "Bern"), (), (Rows(),))
-    assert pinned_cells(pinned, dataset.card).cells is None
-    assert pinned_cells(pinned, card(CELLS["category"], 3)).cells == (0,)
+    pinned = Tally(Compare("city", "==", "Bern"), (), (CountRows(),))
+    assert cells_to_charge(pinned, dataset.card).cells is None
+    assert cells_to_charge(pinned, card(CELLS["category"], 3)).cells == (0,)
 
 
 @pytest.mark.parametrize("kind", CELLS)

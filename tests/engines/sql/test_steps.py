@@ -10,7 +10,7 @@ import pytest
 
 from app.queries.filters import resolve
 from app.queries.shapes.ranks.window import order_windows
-from app.queries.tally import StepTally
+from app.queries.tally import StepHistogram
 from tests.engines.remote.tables import CARD, Row, room_in, write_csv, write_parquet
 from tests.queries.cards import question
 
@@ -62,12 +62,12 @@ def test_stretches_and_windows_are_those_of_the_rows(
                 if low + 1 <= step:
                     place = (step - low - 1) >> shift
                     expected[place] = expected.get(place, 0) + 1
-            wanted = StepTally(condition, name, low + 1, shift, ((low + 1, high),))
+            wanted = StepHistogram(condition, name, low + 1, shift, ((low + 1, high),))
             assert room.engine.steps(dataset, wanted) == sorted(expected.items())
             parts = ((low, low + 5), (low + 1000, high))
             kept_steps = [s for s in present if any(a <= s <= b for a, b in parts)]
             apart = Counter((step - low) >> shift for step in kept_steps)
-            wanted = StepTally(condition, name, low, shift, parts)
+            wanted = StepHistogram(condition, name, low, shift, parts)
             assert room.engine.steps(dataset, wanted) == sorted(apart.items())
         (window,) = order_windows(
             lambda asked: room.engine.steps(dataset, asked),

@@ -22,21 +22,21 @@ from app.queries.tally import (
     AnyOf,
     ByEdges,
     ByValues,
+    CentredBucket,
     Compare,
     Condition,
+    CountPresent,
+    CountRows,
+    CountWhere,
+    EqualsValue,
     Factor,
     IsMissing,
-    Marked,
-    Meeting,
     Negation,
     OneOf,
-    Placed,
     Product,
-    Rows,
     Split,
+    SumSteps,
     Tally,
-    Total,
-    Values,
 )
 from tests.engines.reference import reference
 from tests.engines.remote.tables import CARD, Room, Row, room_in, write_csv, write_parquet
@@ -141,20 +141,20 @@ groupings: dict[str, st.SearchStrategy[Any]] = {
     "born": edges_of(st.sampled_from(DAYS)).map(lambda e: ByEdges("born", e)),
 }
 FACTORS: tuple[Factor, ...] = (
-    Placed("age", 0, 1, 50),
-    Placed("income", INCOME.steps[0], 1 << 14, 1 << 20),
-    Placed("rate", RATE.steps[0], 1 << 14, 1 << 20),
-    Marked("city", "Zürich"),
-    Marked("member", True),
-    Marked("member", False),
+    CentredBucket("age", 0, 1, 50),
+    CentredBucket("income", INCOME.steps[0], 1 << 14, 1 << 20),
+    CentredBucket("rate", RATE.steps[0], 1 << 14, 1 << 20),
+    EqualsValue("city", "Zürich"),
+    EqualsValue("member", True),
+    EqualsValue("member", False),
 )
 aggregates: st.SearchStrategy[Any] = st.sampled_from(
     [
-        Rows(),
-        *(Values(name) for name in NAMES),
-        *(Total(name) for name in ("age", "income", "rate")),
-        Meeting(Compare("age", ">=", 18)),
-        Meeting(Negation(OneOf("city", ("Bern",)))),
+        CountRows(),
+        *(CountPresent(name) for name in NAMES),
+        *(SumSteps(name) for name in ("age", "income", "rate")),
+        CountWhere(Compare("age", ">=", 18)),
+        CountWhere(Negation(OneOf("city", ("Bern",)))),
         *(Product((factor,)) for factor in FACTORS),
         *(Product((one, other)) for one, other in product(FACTORS, FACTORS)),
     ]
@@ -183,7 +183,7 @@ def splits(draw: st.DrawFn) -> Tally:
         for bits in product((False, True), repeat=len(places))
     ]
     listed = draw(st.lists(st.sampled_from(everything), min_size=1, unique=True))
-    return Tally(draw(st.none() | conditions), (), (Rows(),), Split(together, tuple(listed)))
+    return Tally(draw(st.none() | conditions), (), (CountRows(),), Split(together, tuple(listed)))
 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
@@ -210,7 +210,7 @@ def ages_17_18_missing(room: Room) -> Any:
     dataset = room.prepared("t.parquet")
 
     def count(condition: Condition) -> int:
-        return room.ask(dataset, Tally(condition, (), (Rows(),)))[0][0]
+        return room.ask(dataset, Tally(condition, (), (CountRows(),)))[0][0]
 
     return count
 
@@ -244,7 +244,7 @@ def test_all_of_nothing_holds_and_any_of_nothing_does_not(ages_17_18_missing: An
 def test_the_last_interval_holds_its_upper_edge_and_others_do_not(room: Room) -> None:
     write_parquet(room.data / "t.parquet", [row(age=age) for age in (0, 10, 20, 30)])
     dataset = room.prepared("t.parquet")
-    tally = Tally(None, (ByEdges("age", (0.0, 10.0, 20.0)),), (Rows(),))
+    tally = Tally(None, (ByEdges("age", (0.0, 10.0, 20.0)),), (CountRows(),))
     assert room.ask(dataset, tally) == ((1, 2),)
 
 
@@ -252,7 +252,7 @@ def test_one_hundred_thousand_intervals_are_fine(room: Room) -> None:
     write_parquet(room.data / "t.parquet", [row(income=i / 7) for i in range(500)])
     dataset = room.prepared("t.parquet")
     edges = tuple(i / 1000 for i in range(100_001))
-    tally = Tally(None, (ByEdges("income", edges),), (Rows(), Total("income")))
+    tally = Tally(None, (ByEdges("income", edges),), (CountRows(), SumSteps("income")))
     expected = [0] * 100_000
     for i in range(500):
         expected[bisect_right(edges, i / 7) - 1] += 1
@@ -272,10 +272,10 @@ def test_one_hundred_thousand_categories_are_fine(room: Room) -> None:
     )
     write_csv(room.data / "t.csv", [{"name": name} for name in ["n7", "n99999", "n7", "other"]])
     dataset = room.prepared("t.csv", card)
-    tally = Tally(None, (ByValues("name", tuple(names)),), (Rows(),))
+    tally = Tally(None, (ByValues("name", tuple(names)),), (CountRows(),))
     (rows,) = room.ask(dataset, tally)
     assert (rows[7], rows[99_999], sum(rows), len(rows)) == (2, 1, 3, 100_000)
-    many = Tally(OneOf("name", tuple(names[:10_000])), (), (Rows(),))
+    many = Tally(OneOf("name", tuple(names[:10_000])), (), (CountRows(),))
     assert room.ask(dataset, many) == ((2,),)
 
 
@@ -284,7 +284,7 @@ def test_values_and_names_are_never_in_the_text() -> None:
     tally = Tally(
         AllOf((Compare("city", "==", text), Compare("income", ">", 123456.5))),
         (ByEdges("income", (0.0, 98765.0, 98766.0)),),
-        (Values("city"),),
+        (CountPresent("city"),),
     )
     rendered = render(Layout(CARD), tally)
     for private in (text, "123456", "98765", "city", "income"):
@@ -294,8 +294,8 @@ def test_values_and_names_are_never_in_the_text() -> None:
 
 
 def test_rendering_is_kept_for_the_same_layout_and_tally() -> None:
-    layout, tally = Layout(CARD), Tally(None, (), (Rows(),))
-    assert render(layout, tally) is render(layout, Tally(None, (), (Rows(),)))
+    layout, tally = Layout(CARD), Tally(None, (), (CountRows(),))
+    assert render(layout, tally) is render(layout, Tally(None, (), (CountRows(),)))
     assert render(Layout(CARD), tally) is not render(layout, tally)
 
 
@@ -309,7 +309,7 @@ def test_values_at_and_beside_even_edges_fall_where_comparison_puts_them(
     near = [math.nextafter(edge, way) for edge in edges for way in (-math.inf, edge, math.inf)]
     write_parquet(room.data / "t.parquet", [row(income=value) for value in near])
     dataset = room.prepared("t.parquet")
-    tally = Tally(None, (ByEdges("income", edges),), (Rows(),))
+    tally = Tally(None, (ByEdges("income", edges),), (CountRows(),))
     expected = [0] * count
     for value in near:
         if edges[0] <= value <= edges[-1]:
@@ -346,7 +346,7 @@ def test_a_quotient_tells_intervals_as_comparison_does(
     near += [5e-324, 1e-310, 1e-300, -5e-324, -1e-300, 0.0, 999.75, 2e3]
     write_parquet(room.data / "t.parquet", [row(income=value) for value in near])
     dataset = room.prepared("t.parquet")
-    tally = Tally(None, (ByEdges("income", edges),), (Rows(),))
+    tally = Tally(None, (ByEdges("income", edges),), (CountRows(),))
     expected = [0] * (len(edges) - 1)
     for value in near:
         stored = min(max(value, -10.5), 1000.25)  # as the card has it

@@ -19,7 +19,7 @@ from app.engines import ENGINES
 from app.engines.files.duckdb import DuckDBEngine
 from app.errors import EngineUnavailable, Invalid
 from app.mechanisms import MECHANISMS
-from app.mechanisms.sampling.system import SystemNoise
+from app.mechanisms.sampling.system import SystemRandom
 from app.planning.plan import Plan as Plan
 from app.planning.plan import make_plan
 from app.planning.request import Question
@@ -95,7 +95,7 @@ def charged(plan: Plan) -> dict[str, list[int] | None]:
 # Randomness
 
 
-class SeededNoise(SystemNoise):
+class SeededNoise(SystemRandom):
     """The app's own samplers on `secrets`, which the golden files seed. Few draws come from OpenDP,
     which cannot be seeded: they are drawn here instead."""
 
@@ -175,7 +175,7 @@ async def served(folder: Path, admin_key: str) -> AsyncIterator[ASGIApp]:
             "BURSAR_ENGINE_THREADS": "1",
         }
     )
-    setattr(main, SystemNoise.__name__, SeededNoise)
+    setattr(main, SystemRandom.__name__, SeededNoise)
     ENGINES["duckdb"] = f"{__name__}:{TroubledEngine.__name__}"
     stores = main.Stores(settings)
     stores.get_ready(settings)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from app.accounting import COMPOSITION_RULES
 from app.accounting.loss import Loss
-from app.accounting.rules.terms import Terms, Wish
+from app.accounting.rules.terms import GrantTerms, Terms
 from app.errors import BudgetExhausted
 from app.ledger.account import EVERYBODY, Account
 from app.ledger.balance import Balance, Cells
@@ -15,7 +15,7 @@ from app.ledger.verification.lines import Line, to_line
 from app.ledger.verification.verify import verify
 
 HOLDERS = ["ann", "bob", EVERYBODY]
-Grants = Mapping[str, tuple[str, Wish]]
+Grants = Mapping[str, tuple[str, GrantTerms]]
 
 
 def account(book: str, holder: str, limit: int, delta: int = 0, spent: int = 0) -> Account:
@@ -24,7 +24,9 @@ def account(book: str, holder: str, limit: int, delta: int = 0, spent: int = 0) 
     return Account(book, holder, holder, "pure", terms, Balance((spent, 0)), 1)
 
 
-def granted(book: str, holder: str, currency: str, wish: Wish, *, pairs: bool = False) -> Account:
+def granted(
+    book: str, holder: str, currency: str, wish: GrantTerms, *, pairs: bool = False
+) -> Account:
     rule = COMPOSITION_RULES[currency]
     balance = Balance(rule.nothing, pairs)
     return Account(book, holder, holder, currency, rule.freeze(wish), balance, 1)

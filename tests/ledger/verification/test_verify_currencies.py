@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.accounting.losses import gaussian_loss, generic_loss, pure_loss
-from app.accounting.rules.terms import Wish
+from app.accounting.rules.terms import GrantTerms
 from app.accounting.units import PICO
 from app.ledger.account import EVERYBODY, Account
 from app.ledger.balance import Balance
@@ -31,14 +31,14 @@ from tests.ledger.verification.books import (
     said,
 )
 
-ONE = Wish(epsilon=Decimal(1), delta=Decimal("1e-6"))
+ONE = GrantTerms(epsilon=Decimal(1), delta=Decimal("1e-6"))
 GROUP = "group:clinic"
 GRANTS = {
     "ann": ("renyi", ONE),
-    "bob": ("zcdp", Wish(rho=Decimal("0.02"), delta=Decimal("1e-6"))),
-    "eve": ("pure", Wish(epsilon=Decimal(1))),
-    GROUP: ("gdp", Wish(mu=Decimal("0.3"), delta=Decimal("1e-6"))),
-    EVERYBODY: ("approximate", Wish(epsilon=Decimal(5), delta=Decimal("1e-3"))),
+    "bob": ("zcdp", GrantTerms(rho=Decimal("0.02"), delta=Decimal("1e-6"))),
+    "eve": ("pure", GrantTerms(epsilon=Decimal(1))),
+    GROUP: ("gdp", GrantTerms(mu=Decimal("0.3"), delta=Decimal("1e-6"))),
+    EVERYBODY: ("approximate", GrantTerms(epsilon=Decimal(5), delta=Decimal("1e-3"))),
 }
 BOOKED = gaussian_loss(Fraction(4), (3 * PICO, 10**12))
 LISTED = generic_loss(PICO // 50, 10**8)
@@ -246,7 +246,7 @@ def test_a_grant_never_forgets_what_was_spent_on_cells() -> None:
     """What an account has paid is carried into its new currency, even if only for some cells."""
     for cells in (None, (1,)):
         made = Made(
-            grants={"ann": ("pure", Wish(epsilon=Decimal(1))), EVERYBODY: GRANTS[EVERYBODY]}
+            grants={"ann": ("pure", GrantTerms(epsilon=Decimal(1))), EVERYBODY: GRANTS[EVERYBODY]}
         )
         assert made.charge("ann", pure_loss(PICO // 2), cells)
         before, after = made.accounts["ann"], granted("b_1", "ann", *GRANTS["ann"])
@@ -264,7 +264,7 @@ def test_a_grant_never_forgets_what_was_spent_on_cells() -> None:
 def test_a_currency_may_change_once_all_was_given_back() -> None:
     for cells in (None, (1,)):
         made = Made(
-            grants={"ann": ("pure", Wish(epsilon=Decimal(1))), EVERYBODY: GRANTS[EVERYBODY]}
+            grants={"ann": ("pure", GrantTerms(epsilon=Decimal(1))), EVERYBODY: GRANTS[EVERYBODY]}
         )
         assert made.charge("ann", pure_loss(PICO // 2), cells)
         made.void("ann", pure_loss(PICO // 2), cells)

@@ -6,15 +6,15 @@ from collections.abc import Iterable
 from app.data.card import Card
 from app.queries.block_tally import BlockCounts, BlockTally
 from app.queries.tally import (
-    EdgeTally,
     Exact,
     GraphCounts,
+    GraphCountsRequest,
     KeyBatch,
-    KeyTally,
+    KeyCountsRequest,
     Matrix,
     Records,
     StepCounts,
-    StepTally,
+    StepHistogram,
     Tally,
 )
 from tests.queries.reference import Row, holds, in_steps, tallied
@@ -29,7 +29,7 @@ class RowsData:
     def exact(self, tally: Tally) -> Exact:
         return tallied(self.card, tally, self.rows)
 
-    def steps(self, wanted: StepTally) -> StepCounts:
+    def steps(self, wanted: StepHistogram) -> StepCounts:
         kept = [row[wanted.column] for row in self.rows if holds(wanted.where, row)]
         steps = [in_steps(self.card, wanted.column, each) for each in kept if each is not None]
         inside = [s for s in steps if any(low <= s <= high for low, high in wanted.ranges)]
@@ -41,11 +41,11 @@ class RowsData:
     def blocks(self, wanted: BlockTally) -> BlockCounts:
         raise NotImplementedError
 
-    def graph(self, wanted: EdgeTally) -> GraphCounts:
+    def graph(self, wanted: GraphCountsRequest) -> GraphCounts:
         raise NotImplementedError
 
-    def keys(self, wanted: KeyTally) -> Iterable[KeyBatch]:
+    def keys(self, wanted: KeyCountsRequest) -> Iterable[KeyBatch]:
         raise NotImplementedError
 
-    def reached(self, step: int) -> None:
+    def checkpoint(self, step: int) -> None:
         raise NotImplementedError

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from app.data.card import Card
 from app.mechanisms.learning import clipping
 from app.mechanisms.learning.clipping import NORM, bounded, clipped, clipped_sum
-from app.queries.shapes.learning import GradientShape
+from app.queries.shapes.learning import LearningShape
 from tests.queries.cards import card
 from tests.queries.reference import Row
 from tests.queries.regression.regressions import COLUMNS, recorded, regression_shape
@@ -37,13 +37,13 @@ OTHERS: list[Row] = [
 ]
 
 
-def shape_of(model: str, made: Card) -> GradientShape:
+def shape_of(model: str, made: Card) -> LearningShape:
     if model == "logistic":
         return regression_shape(made, ("x", "group"), "yes")
     return regression_shape(made, ("group", "yes"), "x", model="squares")
 
 
-def weights_for(shape: GradientShape) -> list[np.ndarray]:
+def weights_for(shape: LearningShape) -> list[np.ndarray]:
     count = len(shape.inputs)
     rising = np.array([(-1) ** i * (0.3 + i / 7) for i in range(count)])
     return [np.zeros(count), rising, 40.0 * rising, np.full(count, -1e12)]
@@ -57,7 +57,7 @@ def persons(made: Card) -> list[tuple[Row, ...]]:
     return [rows for count in counts for rows in combinations_with_replacement(ROWS, count)]
 
 
-def moved(shape: GradientShape, made: Card, weights: np.ndarray, norm: float) -> int:
+def moved(shape: LearningShape, made: Card, weights: np.ndarray, norm: float) -> int:
     """The largest square of how far two neighbours' sums are apart."""
     choices = persons(made)
     sums = []

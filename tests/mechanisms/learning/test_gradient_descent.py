@@ -15,10 +15,10 @@ from app.data.card import Card
 from app.errors import EngineFailed
 from app.mechanisms.learning.clipping import NORM
 from app.mechanisms.learning.gradient_descent import COINS, GradientRelease, prepare
-from app.mechanisms.privacy_target import Asked
-from app.mechanisms.sampling.system import SystemNoise
+from app.mechanisms.privacy_target import PrivacyTarget
+from app.mechanisms.sampling.system import SystemRandom
 from app.planning.mechanism_choice import options
-from app.queries.shapes.learning import GradientShape
+from app.queries.shapes.learning import LearningShape
 from app.queries.tally import Matrix
 from tests.mechanisms.noise.noise_law import DRAWS, FALSE_ALARM, binomial_tail, chi_square_tail
 from tests.queries.cards import card
@@ -37,7 +37,7 @@ from tests.queries.regression.regressions import (
 SAMPLED: dict[str, Any] = {"sampling_rate": 0.1, "steps": 200}
 
 
-class Silent(SystemNoise):
+class Silent(SystemRandom):
     """No noise at all; coins are coins."""
 
     @override
@@ -45,7 +45,7 @@ class Silent(SystemNoise):
         return [0] * size
 
 
-class Louder(SystemNoise):
+class Louder(SystemRandom):
     """The planted bug: three hundred times the noise."""
 
     @override
@@ -81,7 +81,7 @@ QUERY = LOGISTIC | {"features": ["x", "z", "group"]}
 LABELS = ["(intercept)", "x", "z", "group=b", "group=c"]
 
 
-def design(shape: GradientShape, rows: Matrix) -> tuple[np.ndarray, np.ndarray]:
+def design(shape: LearningShape, rows: Matrix) -> tuple[np.ndarray, np.ndarray]:
     """Terms and outcomes as floats, made anew."""
 
     def values(term: Any) -> np.ndarray:
@@ -94,7 +94,7 @@ def design(shape: GradientShape, rows: Matrix) -> tuple[np.ndarray, np.ndarray]:
     return np.column_stack([values(term) for term in shape.inputs]), values(shape.outcome)
 
 
-def fitted(shape: GradientShape, rows: Matrix) -> np.ndarray:
+def fitted(shape: LearningShape, rows: Matrix) -> np.ndarray:
     """The fit without noise: least squares, or Newton's method."""
     terms, outcome = design(shape, rows)
     if shape.model == "squares":
@@ -108,7 +108,7 @@ def fitted(shape: GradientShape, rows: Matrix) -> np.ndarray:
 
 
 def learned(
-    release: GradientRelease, made: Card, rows: list[Row], noise: SystemNoise
+    release: GradientRelease, made: Card, rows: list[Row], noise: SystemRandom
 ) -> list[float]:
     """The coefficients of an answer, which must have its form."""
     batches = np.array_split(recorded(made, release.records, rows), 3)
@@ -130,7 +130,7 @@ def learned(
 # How near
 
 
-def off(release: GradientRelease, made: Card, rows: list[Row], noise: SystemNoise) -> float:
+def off(release: GradientRelease, made: Card, rows: list[Row], noise: SystemRandom) -> float:
     """How far the log odds are off the fit's, at most, anywhere in the bounds."""
     best = fitted(release.shape, recorded(made, release.records, rows))
     want = release.shape.in_own_units(best)
@@ -162,7 +162,7 @@ def test_a_moderate_budget_comes_near_the_fit(mechanism: dict[str, Any], near: f
     off: wrong with probability below 1e-7. Far more noise is found out, but for 1e-7 too."""
     made = card(COLUMNS)
     release = release_of(made, BY_DELTA, QUERY, **mechanism)
-    assert off(release, made, ROWS, SystemNoise()) < near
+    assert off(release, made, ROWS, SystemRandom()) < near
     assert off(release, made, ROWS, Louder()) > near
 
 
@@ -173,7 +173,7 @@ def test_least_squares_are_learned_by_the_same_steps(intercept: bool) -> None:
     rows = [
         row | {"z": 0.2 + 0.3 * (row["x"] or 0) - 0.4 * bool(row["yes"])} for row in ROWS[:2000:11]
     ]
-    release = prepare(shape, Asked(rho=Decimal("0.5")))
+    release = prepare(shape, PrivacyTarget(rho=Decimal("0.5")))
     best = shape.in_own_units(fitted(shape, recorded(made, shape.records, rows)))
     found = learned(release, made, rows, Silent())
     assert found == pytest.approx(best, abs=0.02)
@@ -181,7 +181,7 @@ def test_least_squares_are_learned_by_the_same_steps(intercept: bool) -> None:
 
 def test_how_far_a_descent_is_off_is_unknown_beforehand() -> None:
     release = release_of(card(COLUMNS), BY_RHO)
-    assert release.spread == (math.inf,)
+    assert release.standard_deviations == (math.inf,)
     assert release.expected_error(0.9) == {
         "half_width": None,
         "confidence": 0.9,
@@ -210,7 +210,7 @@ def test_every_step_has_the_noise_it_is_charged_for_and_a_tenth_more_or_less_is_
     rows = recorded(made, release.records, ROWS[:40])
     weights = np.array([0.3, -0.1, 0.2, 0.0, 0.5])
     exact = release.noisy_sum(weights, [rows], Silent(), lambda: None)
-    noise = SystemNoise()
+    noise = SystemRandom()
     draws: list[int] = []
     while len(draws) < DRAWS:
         noisy = release.noisy_sum(weights, [rows], noise, lambda: None)
@@ -230,7 +230,7 @@ def fit(draws: list[int], scale: float) -> float:
     return chi_square_tail(statistic, 20)
 
 
-class Remembering(SystemNoise):
+class Remembering(SystemRandom):
     """What was drawn, by scale."""
 
     def __init__(self) -> None:
@@ -263,7 +263,7 @@ def test_a_row_is_in_a_sample_as_often_as_is_priced_and_a_tenth_more_or_less_is_
 ) -> None:
     """False alarm 1e-6 on each side. Coins of neighbours agree as often as independent ones do."""
     release = release_of(card(COLUMNS), BY_DELTA, sampling_rate=rate)
-    noise, size = SystemNoise(), 999_999
+    noise, size = SystemRandom(), 999_999
     coins = release._coins(size, noise)
     heads, chance = int(coins.sum()), release.threshold / COINS
 
@@ -355,7 +355,7 @@ def test_whatever_the_data_are_there_is_an_answer(
 ) -> None:
     made = card(COLUMNS, neighbours=neighbours)
     release = release_of(made, BY_DELTA, QUERY, **mechanism)
-    found = learned(release, made, STRANGE[what], SystemNoise())
+    found = learned(release, made, STRANGE[what], SystemRandom())
     assert all(map(math.isfinite, found))
 
 
@@ -367,7 +367,7 @@ def test_a_run_says_how_far_it_is_and_can_be_ended() -> None:
     release = release_of(made, BY_RHO, QUERY, steps=7, expected_rows=100)
     rows = np.array_split(recorded(made, release.records, ROWS[:30]), 3)
     heard: list[int] = []
-    release.learn(None, rows, SystemNoise(), heard.append)
+    release.learn(None, rows, SystemRandom(), heard.append)
     assert heard == [*sorted([*range(7)] * 4), 7]
 
     def ending(after: int) -> Callable[[int], None]:
@@ -378,4 +378,4 @@ def test_a_run_says_how_far_it_is_and_can_be_ended() -> None:
         return hear
 
     with pytest.raises(EngineFailed):
-        release.learn(None, rows, SystemNoise(), ending(3))
+        release.learn(None, rows, SystemRandom(), ending(3))

@@ -39,7 +39,7 @@ def made(neighbours: str = "add_remove", rows_max: int | None = None) -> Card:
 
 def spent(release: GradientRelease) -> Fraction:
     """The rho of a full batch, from the numbers that the ledger's entry has."""
-    record = release.record()
+    record = release.ledger_entry()
     moved = Fraction(record["moves"] * int(record["norm"]))
     scale = Fraction(float.fromhex(record["scale"]))
     rho: Fraction = record["steps"] * moved**2 / (2 * scale**2)
@@ -171,8 +171,8 @@ def test_which_accounts_can_pay() -> None:
     assert payers(whole) == {"approximate", "zcdp", "renyi"}
     assert payers(by_rho) == {"zcdp", "renyi"}
     assert payers(sample) == {"approximate", "renyi"}
-    assert "rho" not in sample.loss.wire()
-    assert "rho" in whole.loss.wire()
+    assert "rho" not in sample.loss.to_json()
+    assert "rho" in whole.loss.to_json()
 
 
 REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {

@@ -33,8 +33,8 @@ from app.mechanisms.local.report_tables import (
     grid_table,
     uniform_table,
 )
-from app.mechanisms.privacy_target import Asked
-from app.mechanisms.sampling.system import SystemNoise
+from app.mechanisms.privacy_target import PrivacyTarget
+from app.mechanisms.sampling.system import SystemRandom
 from app.planning.plan import make_plan
 from app.planning.request import Privacy, Question
 from app.queries.randomized_column import RandomizedShape
@@ -257,7 +257,7 @@ def test_large_tables_are_covered_as_often_as_is_said() -> None:
         question({"kind": "randomized_column", "column": "member"}, confidence=0.8),
         rows_card(5000),
     )
-    noise = SystemNoise()
+    noise = SystemRandom()
     misses = 0
     for _ in range(2000):
         item = plan.answer(((1500, 3000, 500),), noise)["value"][1]
@@ -268,7 +268,7 @@ def test_large_tables_are_covered_as_often_as_is_said() -> None:
 # Drawing
 
 
-class Words(SystemNoise):
+class Words(SystemRandom):
     """Words that are told beforehand."""
 
     def __init__(self, *told: int) -> None:
@@ -304,7 +304,7 @@ def test_draws_fit_the_table_and_one_whose_loss_is_a_tenth_off_does_not(kind: st
 
     size = 200_000
     table = uniform(5, ONE) if kind == "uniform" else grid_table((1, 5), ONE)
-    reports = drawn([0, 0, size, 0, 0], table, SystemNoise())
+    reports = drawn([0, 0, size, 0, 0], table, SystemRandom())
     assert sum(reports) == size
 
     def p_value(epsilon: int) -> float:
@@ -343,7 +343,7 @@ def test_all_missing_constant_and_empty_data_give_an_ordinary_answer(
     plan = make_plan(question({"kind": "randomized_column", "column": "city"}), rows_card())
     if sum(counts) == 0:
         return  # a card says how many rows there are, at least one
-    answer = plan.answer((counts,), SystemNoise())
+    answer = plan.answer((counts,), SystemRandom())
     assert sum(item["reported"] for item in answer["value"]) == 100
     assert sum(item["value"] for item in answer["value"]) == pytest.approx(100)
     for item in answer["value"]:
@@ -406,7 +406,7 @@ def test_the_width_is_near_the_normal_one_of_the_mechanism_sheet() -> None:
             0,
             None,
         ),
-        Asked(epsilon=Decimal(1)),
+        PrivacyTarget(epsilon=Decimal(1)),
     )
     ours = release.expected_error(0.95)["half_width"] / 10**6
     normal = 1.959964 / (2 * math.sqrt(10**6) * math.sinh(0.5))

@@ -15,7 +15,7 @@ from app.accounting.units import ATTO, PICO
 from app.errors import Invalid
 from app.mechanisms.noise.gaussian import LAW, width
 from app.mechanisms.noise.gaussian_calibration import SUMMED_MAX, least_scale
-from app.mechanisms.sampling.system import SystemNoise
+from app.mechanisms.sampling.system import SystemRandom
 from app.planning.plan import make_plan
 from app.planning.request import Question
 from tests.mechanisms.noise.noise_law import DRAWS, EXPECTED_MIN, FALSE_ALARM, chi_square_tail
@@ -113,7 +113,7 @@ def test_a_rho_is_charged_as_asked_and_has_a_promise_only_with_a_delta() -> None
     plain = make_plan(gaussian({"kind": "count"}, {"rho": 0.02}), card()).loss
     assert plain.rho == PICO // 50
     assert plain.epsilon == INFINITE
-    assert "epsilon" in plain.wire()
+    assert "epsilon" in plain.to_json()
     told = make_plan(gaussian({"kind": "count"}, {"rho": 0.02, "delta": 1e-6}), card()).loss
     assert told.epsilon == pytest.approx(0.8995 * PICO, rel=1e-2)
     assert told.delta == ATTO // 10**6
@@ -193,7 +193,7 @@ def test_draws_fit_the_law_and_a_scale_off_by_a_tenth_is_rejected(
     scale: float, at_once: int
 ) -> None:
     """A false alarm with probability 1e-6."""
-    noise = SystemNoise()
+    noise = SystemRandom()
     draws = [z for _ in range(DRAWS // at_once) for z in noise.discrete_gaussian(scale, at_once)]
     assert p_value(draws, scale) > FALSE_ALARM
     assert p_value(draws, scale * 1.1) < FALSE_ALARM
@@ -269,7 +269,7 @@ def test_the_promised_half_width_holds_in_simulation(currencies: frozenset[str])
         {"dataset": "d", "query": {"kind": "count"}, "privacy": {"half_width": 12}}
     )
     plan = make_plan(asked, card(), currencies)
-    noise = SystemNoise()
+    noise = SystemRandom()
     inside = sum(abs(plan.answer(((500,),), noise)["value"] - 500) <= 12 for _ in range(4000))
     assert inside >= 3726
 

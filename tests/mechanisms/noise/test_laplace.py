@@ -13,28 +13,28 @@ from app.accounting.units import PICO, UNITS_MAX
 from app.errors import Invalid
 from app.mechanisms.noise.additive import AdditiveRelease
 from app.mechanisms.noise.laplace import prepare, width
-from app.mechanisms.privacy_target import Asked
-from app.mechanisms.sampling.system import SystemNoise
+from app.mechanisms.privacy_target import PrivacyTarget
+from app.mechanisms.sampling.system import SystemRandom
 from app.planning.plan import make_plan
 from app.queries.shapes.measures import Measure
-from app.queries.shapes.sums import Shape
-from app.queries.tally import ByValues, Rows, Tally
+from app.queries.shapes.sums import SumShape
+from app.queries.tally import ByValues, CountRows, Tally
 from tests.mechanisms.noise.noise_law import inside_summed, tail_exact
 from tests.queries.cards import additive, card, measured_shape, question
 
-ONE = Tally(None, (), (Rows(),))
+ONE = Tally(None, (), (CountRows(),))
 sensitivities = st.integers(1, 2**72)
 shares = st.sampled_from([Fraction(1), Fraction(1, 2), Fraction(1, 3)])
 epsilons = st.integers(1, UNITS_MAX)
 
 
-def asked(epsilon: int) -> Asked:
-    return Asked(epsilon=Decimal(epsilon).scaleb(-12))
+def asked(epsilon: int) -> PrivacyTarget:
+    return PrivacyTarget(epsilon=Decimal(epsilon).scaleb(-12))
 
 
 def release(sensitivity: int, epsilon: int, share: Fraction = Fraction(1)) -> AdditiveRelease:
     measure = Measure("count", ((1, 0),), sensitivity, share, 0)
-    return prepare(Shape(ONE, (measure,)), asked(epsilon))
+    return prepare(SumShape(ONE, (measure,)), asked(epsilon))
 
 
 # Scales
@@ -71,7 +71,7 @@ def test_an_epsilon_between_two_units_is_charged_and_drawn_as_the_one_above() ->
 @pytest.mark.parametrize("epsilon", ["1e-12", "0.000001", "0.1", "1", "37.5", "1000"])
 def test_extreme_epsilons_of_a_count_are_answered(epsilon: str) -> None:
     plan = make_plan(question({"kind": "count"}, epsilon=epsilon), card())
-    answer = plan.answer(((1000,),), SystemNoise())
+    answer = plan.answer(((1000,),), SystemRandom())
     low, high = answer["interval"]["low"], answer["interval"]["high"]
     assert low <= answer["value"] <= high
     assert plan.loss.epsilon == Decimal(epsilon) * PICO
@@ -97,7 +97,7 @@ def test_a_column_narrower_than_its_grid_is_refused_rather_than_answered_without
 def test_a_record_says_exactly_what_was_drawn() -> None:
     shape = measured_shape({"kind": "mean", "column": "income"}, card())
     made = prepare(shape, asked(PICO // 7))
-    for said, part in zip(made.record()["noise"], made.parts, strict=True):
+    for said, part in zip(made.ledger_entry()["noise"], made.parts, strict=True):
         assert float.fromhex(said["scale"]) == part.scale
         spend = Fraction(made.loss.epsilon, PICO) * Fraction(said["share"])
         assert Fraction(part.scale) >= int(said["sensitivity"]) / spend
@@ -106,7 +106,7 @@ def test_a_record_says_exactly_what_was_drawn() -> None:
 # Drawing
 
 
-class Told(SystemNoise):
+class Told(SystemRandom):
     """Noise that is told beforehand."""
 
     def __init__(self, *draws: int) -> None:
@@ -140,9 +140,9 @@ def test_noise_is_added_without_saturating() -> None:
 
 
 def test_a_sampler_that_returns_too_few_draws_is_an_error_and_no_answer() -> None:
-    groups = Tally(None, (ByValues("city", ("a", "b")),), (Rows(),))
+    groups = Tally(None, (ByValues("city", ("a", "b")),), (CountRows(),))
     measure = Measure("count", ((1, 0),), 1, Fraction(1), 0)
-    made = prepare(Shape(groups, (measure,)), asked(PICO))
+    made = prepare(SumShape(groups, (measure,)), asked(PICO))
     with pytest.raises(ValueError, match="shorter"):
         made.draw(((1, 2),), Told(5), confidence=0.95)
 

@@ -14,7 +14,7 @@ from typing_extensions import override
 
 from app.mechanisms.noise.moment_noise import MomentNoise
 from app.mechanisms.noise.sum_tails import gaussian_norm, laplace_norm
-from app.mechanisms.sampling.system import SystemNoise
+from app.mechanisms.sampling.system import SystemRandom
 from app.queries.shapes.moments import Moments
 from app.queries.weighted_noise import Numbers
 from tests.mechanisms.learning.regressions import (
@@ -33,7 +33,7 @@ from tests.queries.reference import Row
 
 ALL = ["age", "hours", "sex", "city", "member"]
 ROWS = survey(1500)
-NOISE = SystemNoise()
+NOISE = SystemRandom()
 
 
 def values(answer: dict[str, Any]) -> Numbers:
@@ -160,7 +160,7 @@ def test_the_gaussian_parameter_is_that_of_the_mechanism_sheet() -> None:
 # With noise
 
 
-class Recording(SystemNoise):
+class Recording(SystemRandom):
     """Keeps what it drew; `times` plants a bug."""
 
     def __init__(self, times: float) -> None:

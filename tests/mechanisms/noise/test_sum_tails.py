@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from app.mechanisms.noise import gaussian, laplace
-from app.mechanisms.noise.additive import Law
+from app.mechanisms.noise.additive import NoiseDistribution
 from app.mechanisms.noise.workload import width_of
 from app.queries.weighted_noise import combinations
 
-LAWS: dict[str, Law] = {"laplace": laplace.LAW, "gaussian": gaussian.LAW}
+LAWS: dict[str, NoiseDistribution] = {"laplace": laplace.LAW, "gaussian": gaussian.LAW}
 ALPHAS = (0.5, 0.1, 0.05, 0.01, 1e-4)
 
 

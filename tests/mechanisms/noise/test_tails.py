@@ -10,13 +10,13 @@ import pytest
 from typing_extensions import override
 
 from app.mechanisms.noise import gaussian, laplace
-from app.mechanisms.noise.additive import Law
+from app.mechanisms.noise.additive import NoiseDistribution
 from app.mechanisms.noise.tails import WIDE, GaussianTail, LaplaceTail, Tail
-from app.mechanisms.private_keys.counts_above import below_chance, reaching
-from app.mechanisms.sampling.system import SystemNoise
+from app.mechanisms.private_keys.counts_above import below_chance, sample_counts_above
+from app.mechanisms.sampling.system import SystemRandom
 from tests.mechanisms.noise.noise_law import FALSE_ALARM, chi_square_tail
 
-NOISE = SystemNoise()
+NOISE = SystemRandom()
 SCALES = [0.1, 0.5, 1.0, 1 / 3, 7.25, 60.0]
 
 
@@ -31,7 +31,9 @@ def gaussian_true(scale: float, k: int) -> mpmath.mpf:
     return mpmath.fsum(terms[k:]) / (2 * mpmath.fsum(terms) - 1)
 
 
-LAWS: dict[str, tuple[Callable[[float], Tail], Callable[[float, int], mpmath.mpf], Law]] = {
+LAWS: dict[
+    str, tuple[Callable[[float], Tail], Callable[[float, int], mpmath.mpf], NoiseDistribution]
+] = {
     "laplace": (LaplaceTail, laplace_true, laplace.LAW),
     "gaussian": (GaussianTail, gaussian_true, gaussian.LAW),
 }
@@ -122,7 +124,7 @@ def chances_of(law: str, scale: float, short: int, outcomes: int) -> list[float]
 def excesses(law: str, scale: float, short: int, outcomes: int, size: int) -> list[int]:
     made, _, noise = LAWS[law]
     counts = np.full(size, 1000 - short, dtype=np.int64)
-    told = dict(reaching(counts, 1000, law=noise, tail=made(scale), noise=NOISE))
+    told = dict(sample_counts_above(counts, 1000, law=noise, tail=made(scale), noise=NOISE))
     assert all(noisy >= 1000 for noisy in told.values())
     return [min(told[place] - 999, outcomes - 1) if place in told else 0 for place in range(size)]
 
@@ -155,13 +157,13 @@ def test_what_reaches_the_bar_has_the_law_of_noise_on_every_count(
 def test_noise_that_reaches_the_bar_exactly_is_told() -> None:
     """`>=`, not `>`: with noise that is always 2 a count of 8 reaches 10, and one of 7 does not."""
 
-    class Always(SystemNoise):
+    class Always(SystemRandom):
         @override
         def discrete_laplace(self, scale: float, size: int) -> list[int]:
             return [2] * size
 
     counts = np.array([7, 8, 9], dtype=np.int64)
-    found = reaching(counts, 10, law=laplace.LAW, tail=LaplaceTail(5.0), noise=Always())
+    found = sample_counts_above(counts, 10, law=laplace.LAW, tail=LaplaceTail(5.0), noise=Always())
     assert list(found) == [(1, 10), (2, 11)]
 
 
@@ -172,7 +174,7 @@ def test_bits_are_drawn_until_a_uniform_number_is_on_one_side(law: str) -> None:
     with mpmath.workdps(150):
         bits = int(mpmath.floor(LAWS[law][1](3.0, 9) * mpmath.mpf(2) ** 128))
 
-    class Next(SystemNoise):
+    class Next(SystemRandom):
         def __init__(self, word: int) -> None:
             super().__init__()
             self.word = word
@@ -192,5 +194,5 @@ def test_bits_are_drawn_until_a_uniform_number_is_on_one_side(law: str) -> None:
 def test_what_is_next_to_impossible_is_not_told_and_takes_no_time() -> None:
     counts = np.full(10_000, 1, dtype=np.int64)
     for tail, law in ((LaplaceTail(0.001), laplace.LAW), (GaussianTail(0.1), gaussian.LAW)):
-        assert list(reaching(counts, 100_000, law=law, tail=tail, noise=NOISE)) == []
+        assert list(sample_counts_above(counts, 100_000, law=law, tail=tail, noise=NOISE)) == []
     assert not below_chance(1, 100_000, LaplaceTail(0.001), NOISE)

@@ -16,7 +16,7 @@ from app.accounting.units import ATTO, PICO
 from app.errors import Invalid
 from app.mechanisms.private_keys.keep_probability import ROWS_MAX, WHOLE, keep_table
 from app.mechanisms.private_keys.partition_selection import PartitionRelease
-from app.mechanisms.sampling.system import SystemNoise
+from app.mechanisms.sampling.system import SystemRandom
 from app.planning.plan import make_plan
 from app.planning.request import Question
 from app.queries.tally import KeyBatch
@@ -25,7 +25,7 @@ from tests.mechanisms.private_keys.key_law import Counts, coin_law, hockey_stick
 from tests.mechanisms.private_keys.key_releases import COLUMNS
 from tests.queries.cards import card
 
-NOISE = SystemNoise()
+NOISE = SystemRandom()
 RELATIONS = pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 SLACK = Decimal("1e-30")
 
@@ -246,7 +246,7 @@ def test_keys_are_kept_as_often_as_the_table_says() -> None:
 def test_a_word_below_the_chance_keeps_and_one_that_equals_it_does_not() -> None:
     release = release_of({"epsilon": "1", "delta": "1e-5"})
 
-    class Planted(SystemNoise):
+    class Planted(SystemRandom):
         word = 0
 
         @override
@@ -270,7 +270,7 @@ def test_the_preview_says_from_how_many_persons_on_keys_are_kept() -> None:
     told = release.expected_error(0.95)
     assert told == {"kept_from": 14, "probability": 0.95, "surely_kept_from": len(release.table)}
     assert release.table[13] / WHOLE < 0.95 <= release.table[14] / WHOLE
-    assert math.isfinite(release.spread[0])
+    assert math.isfinite(release.standard_deviations[0])
 
 
 def test_nothing_but_texts_is_told() -> None:

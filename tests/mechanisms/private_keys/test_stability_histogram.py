@@ -16,7 +16,7 @@ from app.errors import Invalid
 from app.mechanisms.noise.tail_threshold import failure_units, least_threshold
 from app.mechanisms.noise.tails import GaussianTail
 from app.mechanisms.private_keys.stability_histogram import width_above
-from app.mechanisms.sampling.system import SystemNoise
+from app.mechanisms.sampling.system import SystemRandom
 from app.planning.mechanism_choice import options
 from app.planning.plan import make_plan
 from app.queries.tally import KeyBatch
@@ -25,7 +25,7 @@ from tests.mechanisms.private_keys.key_law import Counts, neighbours
 from tests.mechanisms.private_keys.key_releases import COLUMNS, asked, release_of
 from tests.queries.cards import card
 
-NOISE = SystemNoise()
+NOISE = SystemRandom()
 RELATIONS = pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 ROWS = pytest.mark.parametrize("rows", [1, 2, 3])
 
@@ -116,7 +116,7 @@ def test_gaussian_thresholds_are_the_least() -> None:
 def test_laplace_noise_costs_its_epsilon_and_what_the_threshold_fails_with() -> None:
     release = release_of({"epsilon": "0.7", "delta": "1e-6"}, "replace_one", 3)
     noise = discrete_laplace_loss(7 * PICO // 10, (Fraction(6),))
-    assert release.loss.but(delta=0, failure=0) == noise
+    assert release.loss.replace(delta=0, failure=0) == noise
     assert 0 < release.loss.failure <= 10**12
     assert release.loss.delta == release.loss.failure
 
@@ -147,7 +147,7 @@ def test_which_currencies_can_pay(privacy: dict[str, Any], noise: str, able: str
 
 
 def test_a_release_without_a_promise_tells_its_failure_beside_its_rho() -> None:
-    told = release_of({"rho": "0.1", "delta": "1e-6"}, noise="gaussian").loss.wire()
+    told = release_of({"rho": "0.1", "delta": "1e-6"}, noise="gaussian").loss.to_json()
     assert told["epsilon"] is None
     assert 0 < float(told["delta"] or 0) <= 1e-6
     assert float(told["rho"] or 0) == pytest.approx(0.1, rel=1e-9)
@@ -164,7 +164,9 @@ def test_left_out_the_noise_is_the_one_that_tells_smaller_counts() -> None:
         assert plan.mechanism["noise"] == kind
         both = options(question, made, frozenset({"renyi"}))
         assert [each.release.describe()["noise"] for each in both] == ["laplace", "gaussian"]
-        assert plan.release.spread == min(each.release.spread for each in both)
+        assert plan.release.standard_deviations == min(
+            each.release.standard_deviations for each in both
+        )
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str | None, str]] = {

@@ -18,7 +18,14 @@ from app.mechanisms.propose_test_release.release import ProposedRelease
 from app.planning.plan import make_plan
 from app.planning.request import Question
 from app.queries.block_tally import BlockCounts, BlockTally
-from app.queries.tally import EdgeTally, Exact, GraphCounts, StepCounts, StepTally, Tally
+from app.queries.tally import (
+    Exact,
+    GraphCounts,
+    GraphCountsRequest,
+    StepCounts,
+    StepHistogram,
+    Tally,
+)
 from tests.mechanisms.selection.selection_law import permute_and_flip_law
 from tests.queries.cards import card
 from tests.queries.reference import tallied
@@ -45,7 +52,7 @@ class TableData:
         rows = [{"x": value, "kept": True} for value in self.table]
         return tallied(self.made, tally, rows)
 
-    def steps(self, wanted: StepTally) -> StepCounts:
+    def steps(self, wanted: StepHistogram) -> StepCounts:
         inside = [v for v in self.table if any(a <= v <= b for a, b in wanted.ranges)]
         places = [(v - wanted.low) >> wanted.shift for v in inside]
         return sorted((place, places.count(place)) for place in set(places))
@@ -53,7 +60,7 @@ class TableData:
     def blocks(self, wanted: BlockTally) -> BlockCounts:
         raise NotImplementedError
 
-    def graph(self, wanted: EdgeTally) -> GraphCounts:
+    def graph(self, wanted: GraphCountsRequest) -> GraphCounts:
         raise NotImplementedError
 
     def records(self, wanted: object) -> Any:
@@ -62,7 +69,7 @@ class TableData:
     def keys(self, wanted: object) -> Any:
         raise NotImplementedError
 
-    def reached(self, step: int) -> None:
+    def checkpoint(self, step: int) -> None:
         raise NotImplementedError
 
 

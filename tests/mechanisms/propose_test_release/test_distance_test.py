@@ -8,15 +8,17 @@ import pytest
 
 from app.accounting.losses import pure_loss
 from app.accounting.units import ATTO, PICO
-from app.mechanisms.privacy_target import Asked
+from app.mechanisms.privacy_target import PrivacyTarget
 from app.mechanisms.propose_test_release import distance_test
 from app.mechanisms.propose_test_release.distance_test import DistanceTest
-from app.mechanisms.sampling.system import SystemNoise
+from app.mechanisms.sampling.system import SystemRandom
 from tests.mechanisms.noise.noise_law import at_least, chi_square_tail, lower_chance, upper_chance
 
 
 def made(epsilon: str, delta: str) -> DistanceTest:
-    return distance_test.prepare(Asked(epsilon=Decimal(epsilon)), int(Decimal(delta) * ATTO))
+    return distance_test.prepare(
+        PrivacyTarget(epsilon=Decimal(epsilon)), int(Decimal(delta) * ATTO)
+    )
 
 
 @pytest.mark.parametrize(
@@ -48,7 +50,7 @@ def test_chances_are_those_of_the_sheet() -> None:
     """M13: at epsilon 1 and T = 13, of d = 19 it is passed with 0.998188, of d = 0 with 6.08e-7."""
     test = made("1", "1e-6")
     assert test.failure / ATTO == pytest.approx(6.08e-7, rel=1e-3)
-    runs, noise = 20_000, SystemNoise()
+    runs, noise = 20_000, SystemRandom()
     passed = sum(test.passed(19, noise) for _ in range(runs))
     assert lower_chance(runs, passed, 1e-6) <= 0.998188 <= upper_chance(runs, passed, 1e-6)
     assert not any(test.passed(0, noise) for _ in range(1000))
@@ -58,7 +60,7 @@ def test_chances_are_those_of_the_sheet() -> None:
 def test_it_is_passed_as_often_as_was_charged_and_a_tenth_more_or_less_noise_is_rejected() -> None:
     """30,000 tests on either side of the threshold, two scales away, where a tail tells most of its
     scale. False alarms 1e-6; of scales 10 % off one escapes with a probability below 1e-3."""
-    test, noise, runs, away = made("0.2", "1e-4"), SystemNoise(), 30_000, 10
+    test, noise, runs, away = made("0.2", "1e-4"), SystemRandom(), 30_000, 10
     assert test.scale == 5.0
     # Below: passed if Z >= away; above: not passed if Z <= -away.
     below = sum(test.passed(test.threshold + 1 - away, noise) for _ in range(runs))
@@ -76,7 +78,7 @@ def test_it_is_passed_as_often_as_was_charged_and_a_tenth_more_or_less_noise_is_
 
 def test_a_distance_from_which_it_is_likely_passed_is_so() -> None:
     """False alarm 1e-6: for every T, of which one less would be less likely."""
-    noise, runs = SystemNoise(), 20_000
+    noise, runs = SystemRandom(), 20_000
     for epsilon in ("0.2", "1", "3"):
         test = made(epsilon, "1e-4")
         d = test.likely_from(0.9)
@@ -91,7 +93,7 @@ def test_a_distance_from_which_it_is_likely_passed_is_so() -> None:
 
 def test_the_loss_has_both_parts_and_one_delta() -> None:
     test = made("1", "1e-6")
-    told = pure_loss(PICO // 2).but(delta=10**12 // 2)
+    told = pure_loss(PICO // 2).replace(delta=10**12 // 2)
     both = test.then(told)
     assert both.epsilon == PICO * 3 // 2
     assert both.delta == max(told.delta, test.failure)
@@ -104,4 +106,4 @@ def test_the_loss_has_both_parts_and_one_delta() -> None:
 @pytest.mark.parametrize("wish", [{"epsilon": Decimal("1e6")}, {"rho": Decimal("1e-13")}])
 def test_a_loss_that_leaves_no_noise_or_none_is_refused(wish: Any) -> None:
     with pytest.raises(Exception, match=r"so (large|small)"):
-        distance_test.prepare(Asked(**wish), ATTO // 100)
+        distance_test.prepare(PrivacyTarget(**wish), ATTO // 100)

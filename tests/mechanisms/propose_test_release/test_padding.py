@@ -11,11 +11,11 @@ from typing_extensions import override
 
 from app.mechanisms.propose_test_release.padding import padded, text_size
 from app.mechanisms.propose_test_release.release import ProposedRelease
-from app.mechanisms.release import Noise
-from app.mechanisms.sampling.system import SystemNoise
+from app.mechanisms.release import RandomSource
+from app.mechanisms.sampling.system import SystemRandom
 from app.planning.plan import Plan, make_plan
 from app.planning.request import Question
-from app.queries.tally import Exact, StepCounts, StepTally, Tally
+from app.queries.tally import Exact, StepCounts, StepHistogram, Tally
 from tests.mechanisms.noise.noise_law import DRAWS, FALSE_ALARM, chi_square, upper_chance
 from tests.mechanisms.propose_test_release.proposals import TableData
 from tests.queries.cards import card
@@ -34,7 +34,7 @@ class Counting:
 
     def __init__(self) -> None:
         self.drawn: list[tuple[str, float, int]] = []
-        self._noise = SystemNoise()
+        self._noise = SystemRandom()
 
     def discrete_laplace(self, scale: float, size: int) -> list[int]:
         self.drawn.append(("laplace", scale, size))
@@ -62,7 +62,7 @@ class CountingData(TableData):
         return super().exact(tally)
 
     @override
-    def steps(self, wanted: StepTally) -> StepCounts:
+    def steps(self, wanted: StepHistogram) -> StepCounts:
         self.asked.append(wanted.shift)
         return super().steps(wanted)
 
@@ -78,7 +78,7 @@ def plan(query: dict[str, Any], mechanism: dict[str, Any], **more: Any) -> Plan:
     return make_plan(Question.model_validate(question), card(COLUMNS))
 
 
-def drawn(made: Plan, table: tuple[int, ...], noise: Noise) -> dict[str, Any]:
+def drawn(made: Plan, table: tuple[int, ...], noise: RandomSource) -> dict[str, Any]:
     return made.answer(made.release.read(TableData(made.card, table)), noise)
 
 
@@ -134,7 +134,7 @@ def test_a_value_of_any_length_fits_the_size() -> None:
     sizes = set()
     for value in (low, high, 0, 1, 123456789, high - 1):
         exact = made.release.read(TableData(made.card, (value,) * 100))
-        sizes |= {text_size(made.answer(exact, SystemNoise())) for _ in range(50)}
+        sizes |= {text_size(made.answer(exact, SystemRandom())) for _ in range(50)}
     assert len(sizes) == 1
     with pytest.raises(ArithmeticError):
         padded({"value": "x" * 100}, 100)
@@ -146,7 +146,7 @@ def test_stable_values_are_padded_to_the_longest_names(query: dict[str, Any]) ->
     sizes, values = set(), []
     for counts in ((99, 0, 50, 0), (0, 99, 0, 50), (99, 90, 80, 0), (5, 5, 5, 5), (0, 0, 0, 0)):
         for _ in range(20):
-            answer = made.answer((counts,), SystemNoise())
+            answer = made.answer((counts,), SystemRandom())
             sizes.add(text_size(answer))
             values.append(answer["value"])
     assert len(sizes) == 1
@@ -166,7 +166,7 @@ def test_intervals_of_what_is_told_hold_as_often_as_they_say(kind: str, noise: s
         {"kind": kind, "column": "x"}, {**PROPOSED, "bound": 2, "noise": noise}, confidence=0.9
     )
     runs, missed, told = 3000, 0, 0
-    system = SystemNoise()
+    system = SystemRandom()
     exact = made.release.read(TableData(made.card, SAFE))
     for _ in range(runs):
         answer = made.answer(exact, system)
@@ -193,7 +193,7 @@ def test_what_is_told_has_the_noise_that_was_charged_and_a_tenth_more_or_less_is
         grid_exponent=release.statistic.grid_exponent,
     )
     far = replace(release, statistic=cast(Any, safe))
-    noise = SystemNoise()
+    noise = SystemRandom()
     answers = [
         far.answer(None, noise, query=cast(Any, None), card=cast(Any, None), confidence=0.95)
         for _ in range(DRAWS)
@@ -214,7 +214,7 @@ def test_what_is_told_stays_within_what_the_statistic_can_be() -> None:
         privacy={"epsilon": "0.5", "delta": "0.2"},
     )
     for _ in range(200):
-        answer = drawn(made, SAFE, SystemNoise())
+        answer = drawn(made, SAFE, SystemRandom())
         if answer["status"] == "answered":
             assert 0 <= answer["interval"]["low"] <= answer["value"]
             assert answer["value"] <= answer["interval"]["high"] <= 40
@@ -236,4 +236,4 @@ def test_empty_and_constant_tables_are_answered_or_withheld_as_any_other() -> No
     for query, mechanism in ASKED.values():
         made = plan(query, mechanism)
         for table in ((), (40,), (0,) * 5):
-            assert drawn(made, table, SystemNoise())["status"] in ("answered", "withheld")
+            assert drawn(made, table, SystemRandom())["status"] in ("answered", "withheld")

@@ -8,10 +8,10 @@ from itertools import pairwise, product
 import pytest
 
 from app.accounting.units import ATTO, PICO
-from app.mechanisms.privacy_target import Asked
+from app.mechanisms.privacy_target import PrivacyTarget
 from app.mechanisms.propose_test_release import distance_test, private_bound
 from app.mechanisms.propose_test_release.private_bound import PrivateBound
-from app.mechanisms.sampling.system import SystemNoise
+from app.mechanisms.sampling.system import SystemRandom
 from tests.mechanisms.selection.selection_law import permute_and_flip_law
 
 CAP = 4
@@ -55,7 +55,7 @@ def test_the_draw_is_by_these_scores_and_this_rate() -> None:
     chosen = PrivateBound(2 * PICO, 3, target=2, slack=1)
     table = (1, 3, CAP)
     expected = permute_and_flip_law(scores(table, 2), float(Fraction(2, 2)))
-    runs, noise = 20_000, SystemNoise()
+    runs, noise = 20_000, SystemRandom()
     hits = [0, 0, 0]
     for _ in range(runs):
         hits[chosen.choose(table.__getitem__, noise)] += 1
@@ -70,7 +70,7 @@ def test_with_the_stated_probability_the_chosen_one_passes_and_is_no_larger_than
     epsilon: str,
 ) -> None:
     """Of distances that double with the bound, as where values lie evenly."""
-    test = distance_test.prepare(Asked(epsilon=Decimal(epsilon)), ATTO // 10**6)
+    test = distance_test.prepare(PrivacyTarget(epsilon=Decimal(epsilon)), ATTO // 10**6)
     chosen = private_bound.prepare(int(float(epsilon) * PICO), 20, test)
     cap = chosen.cap(test)
     for first in (0.1, 1, 3):

@@ -10,7 +10,11 @@ import pytest
 
 from app.mechanisms.propose_test_release.local_mean import TrimmedMeanStatistic
 from app.mechanisms.propose_test_release.local_statistic import RankStatistic
-from app.mechanisms.propose_test_release.rank_distance import least, rank_distance, reach_of
+from app.mechanisms.propose_test_release.rank_distance import (
+    rank_distance,
+    reach_of,
+    smallest_satisfying,
+)
 from app.queries.shapes.ranks.rank import (
     RankFromAbove,
     RankFromBelow,
@@ -18,7 +22,7 @@ from app.queries.shapes.ranks.rank import (
     ShareRank,
     TrimmedRank,
 )
-from app.queries.shapes.ranks.shape import OrderShape
+from app.queries.shapes.ranks.shape import RankShape
 from app.queries.shapes.ranks.window import Window
 
 Table = tuple[int, ...]
@@ -33,11 +37,11 @@ RULES: list[RankRule] = [
 
 def shape_of(
     ranks: tuple[RankRule, ...], *, fixed: bool, moves: int, top: int = TOP, statistic: Any = "rank"
-) -> OrderShape:
-    return OrderShape(statistic, ranks, None, "x", 0, (0, top), fixed, moves, None)
+) -> RankShape:
+    return RankShape(statistic, ranks, None, "x", 0, (0, top), fixed, moves, None)
 
 
-def windows(shape: OrderShape, table: Table, cap: int) -> tuple[Window, ...]:
+def windows(shape: RankShape, table: Table, cap: int) -> tuple[Window, ...]:
     """As the engine gives them: nothing further than `reach` is there."""
     reach, n = reach_of(shape, cap), len(table)
     found = []
@@ -60,7 +64,7 @@ def value(rule: RankRule, table: Table) -> int:
     return table[rule(len(table)) - 1] if table else 0
 
 
-def d(shape: OrderShape, x: Table, bound: int, cap: int) -> int:
+def d(shape: RankShape, x: Table, bound: int, cap: int) -> int:
     return RankStatistic(shape).distance(windows(shape, x, cap), bound, cap)
 
 
@@ -146,7 +150,7 @@ def test_a_trimmed_mean_has_the_distance_to_the_nearest_unsafe_table(size: int, 
 # Persons of several moves: what a test needs, and a saboteur
 
 
-def violations(shape: OrderShape, bound: int, counted_as: OrderShape) -> int:
+def violations(shape: RankShape, bound: int, counted_as: RankShape) -> int:
     """Pairs whose distances are more than one apart, or that are unsafe with a distance above 0."""
 
     @cache
@@ -294,7 +298,7 @@ def _least(first: int, cap: int) -> tuple[int, int]:
         asked.append(k)
         return k >= first
 
-    return least(holds, cap), len(asked)
+    return smallest_satisfying(holds, cap), len(asked)
 
 
 def test_distances_grow_with_the_bound() -> None:

@@ -10,11 +10,11 @@ import pytest
 from typing_extensions import override
 
 from app.mechanisms.sampling.bulk_gaussian import MARGIN, GaussianDraws
-from app.mechanisms.sampling.system import SystemNoise
+from app.mechanisms.sampling.system import SystemRandom
 from tests.mechanisms.noise.noise_law import chi_square_tail
 
 
-class Given(SystemNoise):
+class Given(SystemRandom):
     """Words as they are given, then the system's; and how often more bits were asked for."""
 
     def __init__(self, words: Sequence[int], more: Sequence[int] = ()) -> None:
@@ -87,7 +87,7 @@ def p_value(draws: list[int], scale: float) -> float:
 @pytest.mark.parametrize("scale", [0.6, 1.0, 2.23, 4.0])
 def test_single_values_come_as_often_as_they_should(scale: float) -> None:
     """200,000 draws; a false alarm has probability 1e-6. A scale a tenth off is rejected."""
-    draws = GaussianDraws(scale).draw(200_000, SystemNoise())
+    draws = GaussianDraws(scale).draw(200_000, SystemRandom())
     assert len(draws) == 200_000
     assert p_value(draws, scale) > 1e-6
     assert p_value(draws, scale * 1.1) < 1e-6

@@ -11,13 +11,13 @@ import pytest
 from typing_extensions import override
 
 from app.mechanisms.sampling.bulk_laplace import DEEP, WORD, Coin, LaplaceDraws
-from app.mechanisms.sampling.system import SystemNoise
+from app.mechanisms.sampling.system import SystemRandom
 from tests.mechanisms.noise.noise_law import DRAWS, FALSE_ALARM, chi_square
 
 SCALES = [0.3, 1.0, 2.5, 10.0, 777.7, 2.0**34 + 0.5, 2.0**55]
 
 
-class Given(SystemNoise):
+class Given(SystemRandom):
     """Words as they are given, then the system's."""
 
     def __init__(self, *words: int) -> None:
@@ -82,14 +82,14 @@ def test_what_lies_beyond_the_digits_is_added_and_keeps_its_sign() -> None:
 @pytest.mark.statistical
 @pytest.mark.parametrize("scale", SCALES)
 def test_draws_fit_the_law(scale: float) -> None:
-    assert chi_square(LaplaceDraws(scale).draw(DRAWS, SystemNoise()), scale) > FALSE_ALARM
+    assert chi_square(LaplaceDraws(scale).draw(DRAWS, SystemRandom()), scale) > FALSE_ALARM
 
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("factor", [0.9, 1.1])
 @pytest.mark.parametrize("scale", [1.0, 10.0, 2.0**34 + 0.5])
 def test_a_scale_that_is_off_by_a_tenth_is_rejected(scale: float, factor: float) -> None:
-    assert chi_square(LaplaceDraws(scale * factor).draw(DRAWS, SystemNoise()), scale) < FALSE_ALARM
+    assert chi_square(LaplaceDraws(scale * factor).draw(DRAWS, SystemRandom()), scale) < FALSE_ALARM
 
 
 @pytest.mark.statistical
@@ -97,7 +97,7 @@ def test_single_values_come_as_often_as_they_should() -> None:
     """Counts of -4 to 4 at scale 1.3 over 200,000 draws, each within six standard deviations: a
     false alarm has probability below 9 * 2e-9."""
     size, scale = 200_000, 1.3
-    draws = LaplaceDraws(scale).draw(size, SystemNoise())
+    draws = LaplaceDraws(scale).draw(size, SystemRandom())
     p = math.exp(-1 / scale)
     for z in range(-4, 5):
         chance = (1 - p) / (1 + p) * p ** abs(z)

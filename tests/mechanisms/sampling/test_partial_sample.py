@@ -14,11 +14,11 @@ import pytest
 from scipy import special
 
 from app.accounting.units import ATTO, PICO
-from app.mechanisms.privacy_target import SmoothWish
+from app.mechanisms.privacy_target import SmoothSensitivityParameters
 from app.mechanisms.sampling.directed_decimal import both_ways
-from app.mechanisms.sampling.partial_sample import LazyReal, digits_for, rounded
-from app.mechanisms.sampling.system import SystemNoise
-from app.mechanisms.smooth_sensitivity.calibrated_noise import Admissible, Budget
+from app.mechanisms.sampling.partial_sample import PartialSample, digits_for, rounded
+from app.mechanisms.sampling.system import SystemRandom
+from app.mechanisms.smooth_sensitivity.calibrated_noise import CalibratedNoise, NoiseBudget
 from app.mechanisms.smooth_sensitivity.pure_noise import draw_student
 from app.mechanisms.smooth_sensitivity.rank_statistics import NOISES
 from tests.mechanisms.sampling.test_bulk_laplace import Given
@@ -37,9 +37,9 @@ CASES: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-def made(name: str, wish: dict[str, Any]) -> Admissible:
-    budget = Budget(PICO, (PICO, ATTO // 10**6), Fraction(1, 2))
-    return NOISES[name](budget, SmoothWish(noise=name, **wish))
+def made(name: str, wish: dict[str, Any]) -> CalibratedNoise:
+    budget = NoiseBudget(PICO, (PICO, ATTO // 10**6), Fraction(1, 2))
+    return NOISES[name](budget, SmoothSensitivityParameters(noise=name, **wish))
 
 
 def cdf_of_size(name: str, wish: dict[str, Any]) -> Callable[[float], float]:
@@ -71,7 +71,7 @@ def test_draws_have_the_law_of_the_noise_and_of_no_other_scale(
     name: str, wish: dict[str, Any]
 ) -> None:
     noise, cdf = made(name, wish), cdf_of_size(name, wish)
-    system, scale = SystemNoise(), 10**6
+    system, scale = SystemRandom(), 10**6
     smooth = scale * noise.divisor
     draws = [noise.release(Fraction(0), smooth, 0, system) / scale for _ in range(DRAWS)]
     assert abs(sum(z > 0 for z in draws) / DRAWS - 0.5) < REACH
@@ -105,7 +105,7 @@ def test_student_noise_of_two_degrees_is_rounded_as_the_real_number_is() -> None
 
 def test_ends_come_together_around_the_number() -> None:
     given = Given(2**63, 1, 0, 5)
-    number = LazyReal(given, whole=3)
+    number = PartialSample(given, whole=3)
     ends = [number.ends()]
     for _ in range(3):
         number.more()

@@ -13,12 +13,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from app.mechanisms.sampling.system import SystemNoise, secret_text
+from app.mechanisms.sampling.system import SystemRandom, secret_text
 from tests.mechanisms.noise.noise_law import DRAWS, FALSE_ALARM, chi_square, chi_square_tail, edges
 
 TOP = Path(__file__).resolve().parents[3]
 SCALES = [0.3, 1.0, 3.7, 250.0, 1e6, 2.0**55]
-noise = SystemNoise()
+noise = SystemRandom()
 
 
 def draws_of(scale: float, at_once: int = DRAWS) -> list[int]:
@@ -80,9 +80,9 @@ def test_a_scale_without_noise_or_beyond_64_bits_is_refused(scale: float) -> Non
 def test_no_two_samplers_threads_or_processes_draw_the_same_even_after_a_fork() -> None:
     """160 draws of scale 2^50: two of them are equal with probability below 1e-10."""
     draws: list[int] = []
-    for sampler in (SystemNoise(), SystemNoise()):
+    for sampler in (SystemRandom(), SystemRandom()):
         draws += sampler.discrete_laplace(2.0**50, 20)
-    shared = SystemNoise()
+    shared = SystemRandom()
     drawn: list[list[int]] = []
     threads = [
         threading.Thread(target=lambda: drawn.append(shared.discrete_laplace(2.0**50, 10)))
@@ -95,8 +95,8 @@ def test_no_two_samplers_threads_or_processes_draw_the_same_even_after_a_fork() 
     draws += [z for each in drawn for z in each]
     script = (
         "import os\n"
-        "from app.mechanisms.sampling.system import SystemNoise\n"
-        "noise = SystemNoise()\n"
+        "from app.mechanisms.sampling.system import SystemRandom\n"
+        "noise = SystemRandom()\n"
         "noise.discrete_laplace(2.0**50, 1), noise.discrete_laplace(2.0**50, 20)\n"
         "child = os.fork()\n"
         "text = ' '.join(map(str, noise.discrete_laplace(2.0**50, 10)\n"
@@ -125,7 +125,7 @@ def test_drawing_one_by_one_keeps_no_memory() -> None:
 
 
 def test_many_scales_keep_a_bounded_number_of_samplers() -> None:
-    sampler = SystemNoise()
+    sampler = SystemRandom()
     for number in range(1100):
         sampler.discrete_laplace(1.0 + number / 1000, 1)
     assert len(sampler._samplers) <= 1024

@@ -18,14 +18,14 @@ from typing_extensions import override
 from app.mechanisms.sampling.bernoulli import (
     DEEP,
     FIRST_BITS,
+    bernoulli_exp,
     discrete_laplace,
     geometric,
-    heads,
     leading_bits,
     positive_side,
-    within,
+    uniform_below_exp,
 )
-from app.mechanisms.sampling.system import SystemNoise
+from app.mechanisms.sampling.system import SystemRandom
 from app.mechanisms.selection import samplers
 from tests.mechanisms.noise.noise_law import FALSE_ALARM
 from tests.mechanisms.selection.selection_law import (
@@ -36,7 +36,7 @@ from tests.mechanisms.selection.selection_law import (
     permute_and_flip_law,
 )
 
-noise = SystemNoise()
+noise = SystemRandom()
 DRAWS = 22_000
 PICKS: dict[str, tuple[samplers.Pick, Callable[[Sequence[int], float], Law]]] = {
     "permute and flip": (samplers.permute_and_flip, permute_and_flip_law),
@@ -151,7 +151,7 @@ def test_the_leading_bits_are_those_of_the_exponential_function() -> None:
     assert FIRST_BITS[DEEP] == 0 < FIRST_BITS[DEEP - 1]
 
 
-class Bits(SystemNoise):
+class Bits(SystemRandom):
     """Words that are told beforehand."""
 
     def __init__(self, *told: int) -> None:
@@ -169,13 +169,13 @@ def test_a_word_that_is_equal_so_far_is_decided_by_the_bits_that_follow() -> Non
         second = leading_bits(whole, 128) - (first << 64)
         third = leading_bits(whole, 192) - (leading_bits(whole, 128) << 64)
         if whole:
-            assert not within(first, whole, Bits(second + 1))
-            assert not within(first, whole, Bits(second, third + 1))
-            assert not within(first + 1, whole, Bits())
-        assert within(first, whole, Bits(second - 1))
-        assert within(first, whole, Bits(second, third - 1))
+            assert not uniform_below_exp(first, whole, Bits(second + 1))
+            assert not uniform_below_exp(first, whole, Bits(second, third + 1))
+            assert not uniform_below_exp(first + 1, whole, Bits())
+        assert uniform_below_exp(first, whole, Bits(second - 1))
+        assert uniform_below_exp(first, whole, Bits(second, third - 1))
         if first:
-            assert within(first - 1, whole, Bits())
+            assert uniform_below_exp(first - 1, whole, Bits())
 
 
 def flips(coin: Callable[[], bool], size: int = 10_000) -> list[int]:
@@ -189,9 +189,9 @@ def test_heads_come_up_as_often_as_they_should(exponent: str) -> None:
     x = Fraction(exponent)
     size = 50_000 if x < 1 / 10 else 10_000
     chance = math.exp(-x)
-    counts = flips(lambda: heads(x, noise), size)
+    counts = flips(lambda: bernoulli_exp(x, noise), size)
     assert chi_square(counts, [chance, 1 - chance]) > FALSE_ALARM
-    assert heads(Fraction(0), noise)
+    assert bernoulli_exp(Fraction(0), noise)
 
 
 @pytest.mark.statistical

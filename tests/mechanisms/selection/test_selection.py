@@ -15,8 +15,8 @@ from app.accounting.losses import bounded_range_loss, pure_loss, repeated_loss
 from app.accounting.units import ATTO, PICO
 from app.errors import Invalid
 from app.mechanisms import MECHANISMS
-from app.mechanisms.privacy_target import Asked, CannotServe
-from app.mechanisms.sampling.system import SystemNoise
+from app.mechanisms.privacy_target import CannotServe, PrivacyTarget
+from app.mechanisms.sampling.system import SystemRandom
 from app.mechanisms.selection.exponential import LAW as EXPONENTIAL
 from app.mechanisms.selection.noisy_max import LAWS as NOISY
 from app.mechanisms.selection.noisy_max import laplace_bound
@@ -24,8 +24,8 @@ from app.mechanisms.selection.permute_and_flip import LAW as FLIP
 from app.mechanisms.selection.release import SelectionRelease, prepare_by, tail_bound
 from app.planning.plan import Plan, make_plan
 from app.planning.request import Question
-from app.queries.shapes.selection import ChoiceShape
-from app.queries.tally import Rows, Tally
+from app.queries.shapes.selection import SelectionShape
+from app.queries.tally import CountRows, Tally
 from tests.mechanisms.noise.noise_law import FALSE_ALARM
 from tests.mechanisms.selection.selection_law import (
     chi_square,
@@ -43,9 +43,9 @@ CITY = {"kind": "mode", "column": "city"}
 AGE = {"kind": "median", "column": "age"}
 
 
-def shape(score_range: int, outcomes: int = 4, picks: int | None = None) -> ChoiceShape:
-    tally = Tally(None, (), (Rows(),))
-    return ChoiceShape(tally, range(outcomes), lambda e, _: list(e[0]), score_range, picks=picks)
+def shape(score_range: int, outcomes: int = 4, picks: int | None = None) -> SelectionShape:
+    tally = Tally(None, (), (CountRows(),))
+    return SelectionShape(tally, range(outcomes), lambda e, _: list(e[0]), score_range, picks=picks)
 
 
 def asked(query: dict[str, Any], privacy: dict[str, Any], **more: Any) -> Question:
@@ -59,7 +59,7 @@ def chosen(plan: Plan) -> SelectionRelease:
 
 
 def rate_of(law: Any, score_range: int, epsilon: str) -> float:
-    release = prepare_by(law, shape(score_range), Asked(epsilon=Decimal(epsilon)))
+    release = prepare_by(law, shape(score_range), PrivacyTarget(epsilon=Decimal(epsilon)))
     return float(release.rate)
 
 
@@ -209,7 +209,7 @@ def test_rounds_add_up() -> None:
 @pytest.mark.parametrize("rho", ["0.125", "1e-6", "0.5", "30"])
 def test_a_rho_is_never_exceeded_and_used_up(kind: str, rho: str) -> None:
     made = choice_shape(CITY, card())
-    release = MECHANISMS[kind](made, Asked(rho=Decimal(rho), noise="gumbel"))
+    release = MECHANISMS[kind](made, PrivacyTarget(rho=Decimal(rho), noise="gumbel"))
     assert isinstance(release, SelectionRelease)
     units = Decimal(rho) * PICO
     assert release.loss.rho <= units
@@ -223,17 +223,17 @@ def test_a_rho_is_never_exceeded_and_used_up(kind: str, rho: str) -> None:
 
 
 def test_a_rho_that_is_less_than_any_choice_costs_is_refused() -> None:
-    tiny = prepare_by(EXPONENTIAL, shape(1), Asked(rho=Decimal("1e-12")))
+    tiny = prepare_by(EXPONENTIAL, shape(1), PrivacyTarget(rho=Decimal("1e-12")))
     assert tiny.loss.rho <= 1
     with pytest.raises(CannotServe):
-        prepare_by(EXPONENTIAL, shape(1), Asked(rho=Decimal("1e-13")))
+        prepare_by(EXPONENTIAL, shape(1), PrivacyTarget(rho=Decimal("1e-13")))
 
 
 @pytest.mark.parametrize("epsilon", ["1e-12", "0.001", "1", "50", "1000"])
 def test_extreme_epsilons_are_answered(epsilon: str) -> None:
     for mechanism in ("permute_and_flip", "exponential"):
         plan = make_plan(question(CITY, epsilon=epsilon, mechanism={"kind": mechanism}), card())
-        assert plan.answer(((5, 0, 3),), SystemNoise())["value"] in ("Bern", "Chur", "Zürich")
+        assert plan.answer(((5, 0, 3),), SystemRandom())["value"] in ("Bern", "Chur", "Zürich")
         assert plan.loss.epsilon == Decimal(epsilon) * PICO
         assert plan.loss.delta == 0
 
@@ -264,7 +264,7 @@ def test_the_bound_holds_by_the_exact_laws(epsilon: str, confidence: float) -> N
         NOISY["laplace"]: discrete_laplace_law,
     }
     for law, law_of in laws.items():
-        release = prepare_by(law, shape(1), Asked(epsilon=Decimal(epsilon)))
+        release = prepare_by(law, shape(1), PrivacyTarget(epsilon=Decimal(epsilon)))
         bound = release.expected_error(confidence)["regret"]
         for scores in SCORES:
             spread = [20 * score for score in scores] if epsilon == "0.1" else scores
@@ -289,13 +289,13 @@ def test_accuracy_first_finds_the_least_epsilon(query: dict[str, Any], kind: str
     made = choice_shape(query, card())
     earlier = math.inf
     for distance in (1.5, 7.0, 40.0, 1e4):
-        wish = Asked(half_width=distance, confidence=0.9, noise="laplace")
+        wish = PrivacyTarget(half_width=distance, confidence=0.9, noise="laplace")
         release = MECHANISMS[kind](made, wish)
         assert isinstance(release, SelectionRelease)
         (told,) = (v for k, v in release.expected_error(0.9).items() if k != "probability")
         assert told <= distance
         less = Decimal(release.loss.epsilon - 1 - release.loss.epsilon // 10**9) / PICO
-        worse = MECHANISMS[kind](made, Asked(epsilon=less, noise="laplace"))
+        worse = MECHANISMS[kind](made, PrivacyTarget(epsilon=less, noise="laplace"))
         (then,) = (v for k, v in worse.expected_error(0.9).items() if k != "probability")
         assert then > distance or release.loss.epsilon == 1
         assert release.loss.epsilon < earlier
@@ -305,7 +305,7 @@ def test_accuracy_first_finds_the_least_epsilon(query: dict[str, Any], kind: str
 def test_a_distance_that_no_noise_is_within_is_refused() -> None:
     for distance in (1e-3, 1e-9):
         with pytest.raises(CannotServe):
-            prepare_by(FLIP, shape(1), Asked(half_width=distance, confidence=0.9))
+            prepare_by(FLIP, shape(1), PrivacyTarget(half_width=distance, confidence=0.9))
 
 
 def test_the_preview_of_a_quantile_is_a_rank_error_in_rows() -> None:
@@ -342,7 +342,7 @@ def test_an_extreme_is_not_beyond_the_last_row(kind: str, low: int, high: int) -
     assert tally.group_count() == 101  # every age from 0 to 100
     rows = Counter(dict.fromkeys(range(30, 71), 10)) + Counter({50: 590})
     exact = (tuple(rows[age] for age in range(101)),)
-    values = [plan.answer(exact, SystemNoise())["value"] for _ in range(300)]
+    values = [plan.answer(exact, SystemRandom())["value"] for _ in range(300)]
     assert sum(not 30 <= value <= 70 for value in values) <= 45
     assert sum(low <= value <= high for value in values) >= 250
 
@@ -363,7 +363,7 @@ def test_the_first_two_are_chosen_one_after_the_other_at_half_the_rate(kind: str
     names = ["Bern", "Chur", "Zürich"]
     drawn: Counter[tuple[int, int]] = Counter()
     for _ in range(6000):
-        first, second = plan.answer(((3, 2, 2),), SystemNoise())["value"]
+        first, second = plan.answer(((3, 2, 2),), SystemRandom())["value"]
         drawn[names.index(first), names.index(second)] += 1
     counts = [drawn[pair] for pair in joint]
     assert chi_square(counts, list(joint.values())) > FALSE_ALARM
@@ -373,10 +373,10 @@ def test_all_categories_can_be_asked_for_and_none_comes_twice() -> None:
     query = {"kind": "top_k", "column": "city", "k": 3}
     plan = make_plan(question(query), card())
     for _ in range(20):
-        value = plan.answer(((0, 0, 0),), SystemNoise())["value"]
+        value = plan.answer(((0, 0, 0),), SystemRandom())["value"]
         assert sorted(value) == ["Bern", "Chur", "Zürich"]
     one = make_plan(question({**query, "k": 1}, epsilon="900"), card())
-    assert one.answer(((0, 9, 0),), SystemNoise())["value"] == ["Chur"]
+    assert one.answer(((0, 9, 0),), SystemRandom())["value"] == ["Chur"]
 
 
 # Who draws
@@ -408,7 +408,7 @@ def test_a_rho_is_best_spent_by_the_exponential_mechanism() -> None:
 
 def test_additive_mechanisms_refuse_choices_and_the_other_way() -> None:
     numbers, outcomes = measured_shape({"kind": "count"}, card()), choice_shape(CITY, card())
-    one = Asked(epsilon=Decimal(1), delta=Decimal("1e-6"), noise="laplace")
+    one = PrivacyTarget(epsilon=Decimal(1), delta=Decimal("1e-6"), noise="laplace")
     for kind, prepare in MECHANISMS.items():
         wrong = outcomes if kind in ("laplace", "gaussian") else numbers
         with pytest.raises(CannotServe):
@@ -427,7 +427,7 @@ def test_a_noisy_max_is_drawn_where_its_noise_is_named(noise: str) -> None:
     assert plan.mechanism["noise"] == plan.record["noise"] == noise
     assert plan.record["mechanism"] == plan.mechanism["kind"] == "noisy_max"
     # Another is chosen with probability below 1e-30.
-    assert plan.answer(((1, 19, 1),), SystemNoise()) == {"value": "Chur", "interval": None}
+    assert plan.answer(((1, 19, 1),), SystemRandom()) == {"value": "Chur", "interval": None}
     charged = bounded_range_loss if noise == "gumbel" else pure_loss
     assert plan.loss == charged(9 * PICO)
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from app.data.card import Card
-from app.mechanisms.sampling.system import SystemNoise
+from app.mechanisms.sampling.system import SystemRandom
 from app.mechanisms.selection.release import SelectionRelease
 from app.planning.plan import Plan, make_plan
 from tests.conftest import Counts
@@ -61,7 +61,7 @@ def audited(name: str, mechanism: dict[str, Any], times: int) -> float:
     plan = make_plan(question(query, epsilon="1", mechanism=mechanism), made)
     sharper = _sharper(plan, times)
     exacts = [tallied(made, plan.release.tally, rows) for rows in (one, other)]
-    noise = SystemNoise()
+    noise = SystemRandom()
     found = (values(sharper, exact, noise, lambda a: float(a["value"])) for exact in exacts)
     return loss_at_least(*found)
 
@@ -70,7 +70,7 @@ def _sharper(plan: Plan, times: int) -> Plan:
     """The planted bug: so many times the rate, for the same charge."""
     release = plan.release
     assert isinstance(release, SelectionRelease)
-    loss = release.loss.but(epsilon=times * release.loss.epsilon)
+    loss = release.loss.replace(epsilon=times * release.loss.epsilon)
     return replace(plan, release=replace(release, loss=loss))
 
 

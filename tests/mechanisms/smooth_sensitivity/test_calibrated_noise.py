@@ -14,26 +14,30 @@ from scipy import special
 
 from app.accounting.units import ATTO, PICO
 from app.errors import Invalid
-from app.mechanisms.privacy_target import CannotServe, SmoothWish
+from app.mechanisms.privacy_target import CannotServe, SmoothSensitivityParameters
 from app.mechanisms.smooth_sensitivity import approximate_noise, pure_noise
 from app.mechanisms.smooth_sensitivity import zcdp_noise as concentrated
-from app.mechanisms.smooth_sensitivity.calibrated_noise import Admissible, Budget, even_spread
+from app.mechanisms.smooth_sensitivity.calibrated_noise import (
+    CalibratedNoise,
+    NoiseBudget,
+    even_spread,
+)
 from app.mechanisms.smooth_sensitivity.rank_statistics import NOISES
 
 Numbers = np.ndarray[Any, np.dtype[np.float64]]
-ONE = Budget(PICO, (PICO, ATTO // 10**6), Fraction(1, 2))
+ONE = NoiseBudget(PICO, (PICO, ATTO // 10**6), Fraction(1, 2))
 PURE = ["student_t", "cauchy"]
 WITH_DELTA = ["laplace", "gaussian"]
 CONCENTRATED = ["laplace_log_normal", "uniform_log_normal", "arsinh_normal"]
 
 
-def made(name: str, budget: Budget = ONE, **wish: Any) -> Admissible:
-    return NOISES[name](budget, SmoothWish(noise=name, **wish))
+def made(name: str, budget: NoiseBudget = ONE, **wish: Any) -> CalibratedNoise:
+    return NOISES[name](budget, SmoothSensitivityParameters(noise=name, **wish))
 
 
-def budget(epsilon: str, delta: str = "1e-6") -> Budget:
+def budget(epsilon: str, delta: str = "1e-6") -> NoiseBudget:
     e = Fraction(epsilon)
-    return Budget(int(e * PICO), (int(e * PICO), int(Fraction(delta) * ATTO)), e * e / 2)
+    return NoiseBudget(int(e * PICO), (int(e * PICO), int(Fraction(delta) * ATTO)), e * e / 2)
 
 
 # Mechanism sheet, M11, vectors.
@@ -106,7 +110,7 @@ def test_the_constant_of_the_arsinh_stretch_is_above_its_maximum() -> None:
 # Densities, up to a constant that is the same for both neighbours.
 
 
-def density(noise: Admissible) -> Callable[[Numbers], Numbers]:
+def density(noise: CalibratedNoise) -> Callable[[Numbers], Numbers]:
     """The logarithm of it."""
     told = noise.parameters
     match noise.name:
@@ -149,7 +153,7 @@ def density(noise: Admissible) -> Callable[[Numbers], Numbers]:
             return arsinh
 
 
-def neighbours(noise: Admissible, s: float) -> list[tuple[float, float]]:
+def neighbours(noise: CalibratedNoise, s: float) -> list[tuple[float, float]]:
     beta = float(noise.beta)
     shifts = [(lam, s * min(1.0, math.exp(lam))) for lam in np.linspace(-beta, beta, 9)]
     return [(lam, theta * part) for lam, theta in shifts for part in (0.0, 0.5, 1.0)]
@@ -161,7 +165,7 @@ def line(reach: float, count: int = 60_001) -> Numbers:
     return np.concatenate([-half[::-1], half])
 
 
-def worst_log_ratio(noise: Admissible, s: float) -> float:
+def worst_log_ratio(noise: CalibratedNoise, s: float) -> float:
     log, z = density(noise), line(25.0)
     here, worst = log(z), 0.0
     for lam, theta in neighbours(noise, s):
@@ -190,7 +194,7 @@ def test_student_noise_attains_its_epsilon_so_more_would_be_found_out() -> None:
     assert worst_log_ratio(cauchy, 2 * float(cauchy.divisor)) > 1.0
 
 
-def hockey_stick(noise: Admissible, s: float, epsilon: float) -> float:
+def hockey_stick(noise: CalibratedNoise, s: float, epsilon: float) -> float:
     """The largest over neighbours and directions, by summing rectangles."""
     log = density(noise)
     z = np.linspace(-60.0, 60.0, 600_001)
@@ -224,7 +228,7 @@ def test_laplace_noise_attains_its_delta_so_more_would_be_found_out() -> None:
     assert hockey_stick(gaussian, 1.5 * float(gaussian.divisor), 1.0) > 1e-4
 
 
-def renyi(noise: Admissible, s: float, order: float) -> float:
+def renyi(noise: CalibratedNoise, s: float, order: float) -> float:
     """The largest over neighbours, in units of order * rho, by sums over points that reach as far
     as the divergence of this order looks; both laws are taken as they are on these points."""
     log, sigma = density(noise), noise.parameters["sigma"]
@@ -309,7 +313,7 @@ def test_what_a_noise_does_not_bear_is_named(name: str, wish: dict[str, Any], po
 @pytest.mark.parametrize("name", WITH_DELTA + CONCENTRATED)
 def test_noise_that_needs_a_delta_or_rho_says_so(name: str) -> None:
     with pytest.raises(CannotServe):
-        made(name, Budget(PICO, None, None))
+        made(name, NoiseBudget(PICO, None, None))
 
 
 @pytest.mark.parametrize("epsilon", ["1e-9", "1e-3", "100"])

@@ -26,7 +26,7 @@ from app.queries.shapes.ranks.rank import (
     ShareRank,
     TrimmedRank,
 )
-from app.queries.shapes.ranks.shape import OrderShape
+from app.queries.shapes.ranks.shape import RankShape
 from app.queries.shapes.ranks.window import Window
 
 Table = tuple[int, ...]
@@ -122,11 +122,11 @@ def test_a_fixed_number_of_rows_is_the_maximum_over_all_tables(size: int) -> Non
                         assert near(found, max(within, far)), (x, first, last, beta)
 
 
-def shape_of(statistic: Any, ranks: tuple[RankRule, ...], *, fixed: bool, moves: int) -> OrderShape:
-    return OrderShape(statistic, ranks, None, "x", 0, (0, TOP), fixed, moves, None)
+def shape_of(statistic: Any, ranks: tuple[RankRule, ...], *, fixed: bool, moves: int) -> RankShape:
+    return RankShape(statistic, ranks, None, "x", 0, (0, TOP), fixed, moves, None)
 
 
-def bound_of(shape: OrderShape, x: Table, beta: Fraction) -> Fraction:
+def bound_of(shape: RankShape, x: Table, beta: Fraction) -> Fraction:
     reach = reach_of(shape, beta)
     around = tuple(window(x, rule(len(x)), reach, shape.bounds) for rule in shape.ranks)
     return smooth_bound(shape, around, beta)
@@ -150,7 +150,7 @@ CLAIMS = [
 ]
 
 
-def statistic(shape: OrderShape, table: Table) -> Fraction:
+def statistic(shape: RankShape, table: Table) -> Fraction:
     if not table:
         return Fraction(0)
     ends = [rule(len(table)) for rule in shape.ranks]
@@ -161,7 +161,7 @@ def statistic(shape: OrderShape, table: Table) -> Fraction:
     return Fraction(values[-1] - (values[0] if shape.statistic == "distance" else 0))
 
 
-def persons_apart(shape: OrderShape) -> Iterator[tuple[Table, Table]]:
+def persons_apart(shape: RankShape) -> Iterator[tuple[Table, Table]]:
     """Every two small tables that one person may tell apart."""
     if shape.fixed:
         for size in (1, 4, 5):
@@ -173,7 +173,7 @@ def persons_apart(shape: OrderShape) -> Iterator[tuple[Table, Table]]:
         yield from ((x, y) for y in every if 0 < distance(x, y) <= shape.moves)
 
 
-def violations(shape: OrderShape, beta: Fraction, made_for: Fraction) -> int:
+def violations(shape: RankShape, beta: Fraction, made_for: Fraction) -> int:
     """Pairs whose change is above the bound, or whose bounds are further apart than beta."""
     bounds: dict[Table, Fraction] = {}
 
@@ -192,13 +192,13 @@ def violations(shape: OrderShape, beta: Fraction, made_for: Fraction) -> int:
 @pytest.mark.parametrize("shape", CLAIMS)
 @pytest.mark.parametrize("beta", [Fraction(1, 10), Fraction(3, 4)])
 def test_persons_change_no_more_than_the_bound_and_bounds_are_smooth(
-    shape: OrderShape, beta: Fraction
+    shape: RankShape, beta: Fraction
 ) -> None:
     assert violations(shape, beta, beta) == 0
 
 
 @pytest.mark.parametrize("shape", CLAIMS)
-def test_a_bound_made_for_a_larger_beta_is_found_out(shape: OrderShape) -> None:
+def test_a_bound_made_for_a_larger_beta_is_found_out(shape: RankShape) -> None:
     assert violations(shape, Fraction(1, 10), Fraction(2, 10)) > 0
 
 
@@ -262,7 +262,7 @@ def test_the_numbers_of_the_sheet(
     fixed: bool,
     expected: float,
 ) -> None:
-    shape = OrderShape(kind, ranks, None, "x", 0, (0, high), fixed, 1, None)
+    shape = RankShape(kind, ranks, None, "x", 0, (0, high), fixed, 1, None)
     found = bound_of(shape, table, Fraction(beta) + SLACK)
     assert float(found) == pytest.approx(expected, rel=1e-7)
 
@@ -277,7 +277,7 @@ def test_the_cut_off_of_the_sheet(reach: int, expected: float) -> None:
 def test_evenly_spread_values_have_the_bound_of_the_lecture() -> None:
     """x_i = i / (n + 1) on [0, 1]: e^(beta - 1) / (beta n), where 1 / beta is whole."""
     n = 100
-    shape = OrderShape("rank", (HALF,), None, "x", 0, (0, n + 1), True, 2, None)
+    shape = RankShape("rank", (HALF,), None, "x", 0, (0, n + 1), True, 2, None)
     found = bound_of(shape, tuple(range(1, n + 1)), Fraction(1, 10) + SLACK) / (n + 1)
     assert float(found) == pytest.approx(math.exp(0.1 - 1) / (0.1 * 101), rel=1e-9)
     assert float(found) == pytest.approx(0.040254422, rel=1e-7)
@@ -287,7 +287,7 @@ def test_the_median_on_a_line_with_its_two_bad_neighbours() -> None:
     """Half of the rows at 0 and half at L: one row decides, and S is L. A few rows away from that
     it has fallen by exp(-beta) for each, and both neighbours differ by no more."""
     n, length, beta = 101, 1000, Fraction(1, 5)
-    shape = OrderShape("rank", (HALF,), None, "x", 0, (0, length), True, 2, None)
+    shape = RankShape("rank", (HALF,), None, "x", 0, (0, length), True, 2, None)
     for ones in range(51, 60):
         table = (0,) * (n - ones) + (length,) * ones
         expected = length * math.exp(-0.2 * (ones - 51))
@@ -295,7 +295,7 @@ def test_the_median_on_a_line_with_its_two_bad_neighbours() -> None:
 
 
 def test_a_million_rows_take_a_window_only() -> None:
-    shape = OrderShape("rank", (HALF,), None, "x", 0, (0, 10**6), False, 1, None)
+    shape = RankShape("rank", (HALF,), None, "x", 0, (0, 10**6), False, 1, None)
     beta = Fraction(1, 4)
     rank, reach, n = 500_000, reach_of(shape, Fraction(1, 4)), 1_000_000
     assert reach <= 113

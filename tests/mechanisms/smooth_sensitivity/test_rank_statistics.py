@@ -14,7 +14,7 @@ import pytest
 from app.accounting.units import PICO
 from app.data.card import Card
 from app.errors import Invalid
-from app.mechanisms.sampling.system import SystemNoise
+from app.mechanisms.sampling.system import SystemRandom
 from app.mechanisms.smooth_sensitivity.rank_bound import smooth_bound
 from app.mechanisms.smooth_sensitivity.rank_statistics import NOISES, SmoothRelease, centre_of
 from app.planning.plan import Plan, make_plan
@@ -145,7 +145,7 @@ def test_every_noise_answers_near_the_truth_where_there_is_little(noise: str) ->
     query = {"kind": "median", "column": "income", "missing": 0}
     plan = planned(query, made, "approximate", mechanism=mechanism, privacy=privacy)
     read = plan.release.read(RowsData(made, incomes(501)))
-    answers = [plan.answer(read, SystemNoise()) for _ in range(21)]
+    answers = [plan.answer(read, SystemRandom()) for _ in range(21)]
     assert all(answer["interval"] is None for answer in answers)
     middle = sorted(answer["value"] for answer in answers)[10]
     assert abs(middle - 250.0) < 30.0
@@ -187,7 +187,7 @@ def test_data_that_break_no_formula_get_an_answer_within_the_bounds(
     made = card(neighbours="replace_one")
     query = KINDS.get(kind, {"kind": "trimmed_mean", "column": "age", "trim": "0.25"})
     plan = planned(query, made)
-    answer = plan.answer(plan.release.read(RowsData(made, rows)), SystemNoise())
+    answer = plan.answer(plan.release.read(RowsData(made, rows)), SystemRandom())
     assert 0.0 <= answer["value"] <= 100.0
     assert answer["interval"] is None
 
@@ -199,7 +199,7 @@ def test_answers_lie_on_the_grid_that_was_declared() -> None:
         grid = plan.mechanism["grid"]
         assert math.frexp(grid)[0] == 0.5
         for _ in range(20):
-            value = plan.answer(read, SystemNoise())["value"]
+            value = plan.answer(read, SystemRandom())["value"]
             assert (Fraction(value) / Fraction(grid)).denominator == 1
 
 

@@ -9,10 +9,10 @@ import pytest
 from app.accounting.units import PICO
 from app.errors import Invalid
 from app.mechanisms.noise.laplace import width
-from app.mechanisms.sampling.system import SystemNoise
+from app.mechanisms.sampling.system import SystemRandom
 from app.mechanisms.smooth_sensitivity.rank_statistics import centre_of
 from app.mechanisms.smooth_sensitivity.scale_disclosure import STEPS, Disclosure
-from app.queries.shapes.ranks.shape import OrderShape
+from app.queries.shapes.ranks.shape import RankShape
 from tests.mechanisms.learning.rows_data import RowsData
 from tests.mechanisms.noise.noise_law import upper_chance
 from tests.mechanisms.smooth_sensitivity.test_rank_bound import CLAIMS, bound_of, persons_apart
@@ -30,7 +30,7 @@ DRAWS = 400
 
 
 @pytest.mark.parametrize("shape", CLAIMS)
-def test_no_person_moves_the_level_by_more_than_its_sensitivity(shape: OrderShape) -> None:
+def test_no_person_moves_the_level_by_more_than_its_sensitivity(shape: RankShape) -> None:
     beta = Fraction(1, 10)
     disclosure = Disclosure(PICO, beta)
     levels: dict[tuple[int, ...], int] = {}
@@ -92,7 +92,7 @@ def test_the_interval_holds_the_truth_as_often_as_it_says(noise: str, confidence
     release = release_of(plan)
     read = release.read(RowsData(made, incomes(900)))
     truth = float(centre_of(release.shape, read) / 2**release.shape.grid_exponent)
-    system, held, informative = SystemNoise(), 0, 0
+    system, held, informative = SystemRandom(), 0, 0
     for _ in range(DRAWS):
         interval = plan.answer(read, system)["interval"]
         assert interval["covers"] == "noise"
@@ -123,5 +123,5 @@ def test_an_interval_that_cost_next_to_nothing_is_wide_and_no_error(confidence: 
     for units in (1, 100, PICO // 1000):
         disclosure = Disclosure(units, scaled.beta)
         for _ in range(20):
-            half = disclosure.half_width(Fraction(3), scaled, confidence, SystemNoise())
+            half = disclosure.half_width(Fraction(3), scaled, confidence, SystemRandom())
             assert half >= 0.0

@@ -16,7 +16,7 @@ from app.accounting.curves.orders import ORDERS
 from app.accounting.units import ATTO, PICO
 from app.errors import Invalid
 from app.mechanisms.propose_test_release.noisy_bound import BoundedRelease
-from app.mechanisms.sampling.system import SystemNoise
+from app.mechanisms.sampling.system import SystemRandom
 from app.mechanisms.smooth_sensitivity.rank_bound import SLACK
 from app.mechanisms.smooth_sensitivity.triangles import SmoothTriangles, smooth_common
 from app.planning.plan import Plan, make_plan
@@ -298,7 +298,7 @@ def _moved(release: BoundedRelease, bound: int, apart: int, alpha: float) -> flo
 def test_draws_are_of_this_law() -> None:
     """One bound at a time; false alarms as in `noise_law.py`, and a scale 10 % off is seen."""
     release = bounded(40, "1", "1e-3")
-    noise = SystemNoise()
+    noise = SystemRandom()
     exact = GraphCounts(4000, 38)  # the bound is 38 but for a small chance
     told = [
         release.answer(exact, noise, query=None, card=None, confidence=0.95)  # type: ignore[arg-type]
@@ -317,7 +317,7 @@ def test_bounds_are_of_this_law_too() -> None:
     """In a graph so large that no bound is cut; false alarms as in `noise_law.py`."""
     release = bounded(2000, "2", "1e-3", "0.1")
     assert release.above.scale == 5.0
-    noise = SystemNoise()
+    noise = SystemRandom()
     exact = GraphCounts(0, 15)
     told = [
         release.answer(exact, noise, query=None, card=None, confidence=0.95)  # type: ignore[arg-type]
@@ -357,7 +357,7 @@ def test_smooth_answers_are_of_the_law_that_was_charged() -> None:
     assert release.describe()["degrees"] == 2
     beta = release.noise.beta
     middle = math.comb(400, 3) // 2
-    noise = SystemNoise()
+    noise = SystemRandom()
     draws = [made.answer(GraphCounts(middle, 50), noise)["value"] - middle for _ in range(20_000)]
     # From the sheet, M11: the largest s for this beta; and M14, as 50 is above 1 / beta: S = 50.
     phi = (2 - float(beta)) / 3
@@ -409,10 +409,10 @@ def test_what_cannot_be_is_refused_by_name(
 
 def test_smooth_answers_are_whole_and_possible() -> None:
     made = plan(20, {"epsilon": "0.5"}, {"kind": "smooth_sensitivity", "noise": "student_t"})
-    told = [made.answer(GraphCounts(3, 2), SystemNoise())["value"] for _ in range(300)]
+    told = [made.answer(GraphCounts(3, 2), SystemRandom())["value"] for _ in range(300)]
     assert all(type(value) is int and 0 <= value <= math.comb(20, 3) for value in told)
     paid = plan(20, {"epsilon": "1"}, {"kind": "smooth_sensitivity", "interval_epsilon": "0.5"})
     assert paid.loss.epsilon == PICO
-    answers = [made.answer(GraphCounts(30, 2), SystemNoise()) for made in [paid] * 300]
+    answers = [made.answer(GraphCounts(30, 2), SystemRandom()) for made in [paid] * 300]
     held = sum(a["interval"]["low"] <= 30 <= a["interval"]["high"] for a in answers)
     assert held >= 270  # of 95 %: less has probability below 2e-4

@@ -12,7 +12,7 @@ import pytest
 
 from app.accounting.units import PICO
 from app.errors import Invalid
-from app.mechanisms.sampling.system import SystemNoise
+from app.mechanisms.sampling.system import SystemRandom
 from app.mechanisms.streams.above_threshold import AboveThreshold, prepare, split
 from tests.mechanisms.noise.noise_law import chi_square_tail
 from tests.mechanisms.streams.stream_law import Answers, Law, loss
@@ -127,7 +127,7 @@ def test_draws_reject_either_scale_a_tenth_off(which: str) -> None:
 
 
 def drawn(values: list[int], bar: int, b: float, s: float, runs: int = 20_000) -> Counter[Answers]:
-    made, noise = AboveThreshold(bar, 1, len(values), 1, b, s), SystemNoise()
+    made, noise = AboveThreshold(bar, 1, len(values), 1, b, s), SystemRandom()
     found: Counter[Answers] = Counter()
     for _ in range(runs):
         secret = made.draw_threshold(noise)

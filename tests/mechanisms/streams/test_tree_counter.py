@@ -11,7 +11,7 @@ from app.accounting.curves.renyi_curves import pure_rho
 from app.accounting.losses import pure_loss
 from app.accounting.units import PICO
 from app.errors import Invalid
-from app.mechanisms.sampling.system import SystemNoise
+from app.mechanisms.sampling.system import SystemRandom
 from app.mechanisms.streams.tree_counter import Node, TreeCounter, exact_counts, nodes, prepare
 from tests.mechanisms.noise.noise_law import DRAWS, FALSE_ALARM, chi_square, lower_chance
 from tests.queries.cards import card
@@ -164,7 +164,7 @@ def test_a_delta_beside_rho_makes_a_promise() -> None:
 def test_nodes_have_the_noise_they_are_charged_for_and_no_other() -> None:
     """False alarms: 1e-6. Scales a tenth off are rejected."""
     made = counter(4, epsilon="1.5")
-    noise, wanted = SystemNoise(), nodes(3)
+    noise, wanted = SystemRandom(), nodes(3)
     draws: list[int] = []
     while len(draws) < DRAWS:
         noisy = made.draw(wanted, [100, 7], noise)
@@ -180,7 +180,7 @@ def test_nodes_have_the_noise_they_are_charged_for_and_no_other() -> None:
 )
 def test_intervals_cover_the_truth_as_often_as_they_say(made: TreeCounter) -> None:
     """2,000 counters up to epoch 7, at 0.9: fewer covered than this bound with a chance of 1e-6."""
-    noise, parts = SystemNoise(), nodes(7)
+    noise, parts = SystemRandom(), nodes(7)
     covered = 0
     for _ in range(2000):
         figure = made.figure(7, made.draw(parts, [5, 5, 5], noise), 0.9)

@@ -15,15 +15,15 @@ from app.api.http.validation_errors import invalid
 from app.data.card import Card
 from app.errors import Invalid
 from app.mechanisms.noise.additive import AdditiveRelease
-from app.mechanisms.post_processed import DerivedRelease
-from app.mechanisms.sampling.system import SystemNoise
+from app.mechanisms.post_processed import PostProcessedRelease
+from app.mechanisms.sampling.system import SystemRandom
 from app.planning.plan import Plan, make_plan
 from app.queries.block_tally import BlockCounts, BlockTally
 from app.queries.blocks import sample_aggregate
 from app.queries.blocks.sample_aggregate import WORK_MAX, SampleAggregate
-from app.queries.shapes.post_processed import DerivedShape
-from app.queries.shapes.selection import ChoiceShape
-from app.queries.shapes.sums import Shape
+from app.queries.shapes.post_processed import PostProcessedShape
+from app.queries.shapes.selection import SelectionShape
+from app.queries.shapes.sums import SumShape
 from tests.mechanisms.selection.selection_law import (
     Law,
     chi_square,
@@ -48,7 +48,7 @@ REGRESSION = {
 }
 
 
-def shaped(made: Any = None, **changes: Any) -> tuple[SampleAggregate, DerivedShape]:
+def shaped(made: Any = None, **changes: Any) -> tuple[SampleAggregate, PostProcessedShape]:
     query = question({**ASKED, **changes}).query
     assert isinstance(query, SampleAggregate)
     shape = query.shape(made or card())
@@ -63,10 +63,10 @@ def test_a_person_changes_one_block_or_two_however_many_rows_they_have(
     """Two if replaced. Blocks are of persons where these may have several rows."""
     declared = card(neighbours=relation, rows_max=rows)
     query, shape = shaped(declared, aggregate="mean")
-    assert isinstance(shape.inner, Shape)
+    assert isinstance(shape.inner, SumShape)
     assert shape.inner.measures[0].sensitivity == changed * query.top
     _, shape = shaped(declared)
-    assert isinstance(shape.inner, ChoiceShape)
+    assert isinstance(shape.inner, SelectionShape)
     assert shape.inner.score_range == 4 * changed
     assert isinstance(shape.source, BlockTally)
     assert shape.source.persons == (rows in (3, 100))
@@ -76,7 +76,7 @@ def test_one_place_moves_scores_apart_by_four_steps_at_most() -> None:
     """Over all places of three and four blocks; the bound is attained."""
     for blocks in (3, 4):
         query, shape = shaped(blocks=blocks)
-        assert isinstance(shape.inner, ChoiceShape)
+        assert isinstance(shape.inner, SelectionShape)
         levels = [query.top * i // 4 for i in range(5)]
         largest = 0
         seen = {}
@@ -100,7 +100,7 @@ def apart(law: Callable[[Sequence[int], float], Law], score_range: int, blocks: 
     """The largest log-ratio of choices at epsilon 1 over all places of so many blocks, of which one
     is another, for noise that is scaled for this range."""
     query, shape = shaped(blocks=blocks)
-    assert isinstance(shape.inner, ChoiceShape)
+    assert isinstance(shape.inner, SelectionShape)
     levels = [query.top * i // 4 for i in range(5)]
     told = {
         places: law(shape.inner.scores((places,), 0), 1 / score_range)
@@ -142,7 +142,7 @@ def test_gaussian_noise_is_for_all_blocks_that_a_person_changes(
         asked = question({**ASKED, **changes}, privacy={"rho": "0.1"}, mechanism=GAUSSIAN)
         release = make_plan(asked, made).release
         assert release.loss.rho == PICO // 10
-        assert isinstance(release, DerivedRelease)
+        assert isinstance(release, PostProcessedRelease)
         assert isinstance(release.inner, AdditiveRelease)
         scale = release.inner.parts[0].scale
         return float((other - one) ** 2 / (2 * scale**2))
@@ -154,7 +154,7 @@ def test_gaussian_noise_is_for_all_blocks_that_a_person_changes(
 
 def test_the_best_candidate_is_the_median_of_the_blocks() -> None:
     query, shape = shaped(blocks=5)
-    assert isinstance(shape.inner, ChoiceShape)
+    assert isinstance(shape.inner, SelectionShape)
     counts: BlockCounts = [(block, value) for block, value in enumerate((10, 20, 30, 40, 50))]
     exact = shape.exact(counts)
     scores = shape.inner.scores(exact, 0)
@@ -166,7 +166,7 @@ def test_the_best_candidate_is_the_median_of_the_blocks() -> None:
 def test_blocks_that_agree_have_one_best_candidate(value: int) -> None:
     """Wherever it is between the candidates, which are 0.12 apart: the nearest."""
     _, shape = shaped(blocks=5, high=120)
-    assert isinstance(shape.inner, ChoiceShape)
+    assert isinstance(shape.inner, SelectionShape)
     scores = shape.inner.scores(shape.exact([(block, value) for block in range(5)]), 0)
     (best,) = [j for j, score in enumerate(scores) if score == 0]
     assert abs(shape.inner.outcomes[best] - value) <= 0.06001
@@ -201,7 +201,7 @@ def test_the_width_of_the_sheet() -> None:
     """M9: bounds 100 apart, 50 blocks, epsilon 0.5: scale 4, 95 % within 11.98293."""
     asked = question({**ASKED, "aggregate": "mean", "blocks": 50}, epsilon="0.5")
     made = make_plan(asked, card())
-    assert isinstance(made.release, DerivedRelease)
+    assert isinstance(made.release, PostProcessedRelease)
     half = made.release.expected_error(0.95)["half_width"]
     assert math.isclose(half, 11.98293, abs_tol=1e-4)
     wanted = question(
@@ -220,9 +220,9 @@ def test_answers_are_within_the_bounds_and_near_the_blocks() -> None:
         ("exponential", {}),
     ):
         made = plan(mechanism, blocks=200, **changes)
-        assert isinstance(made.release, DerivedRelease)
+        assert isinstance(made.release, PostProcessedRelease)
         exact = made.release.shape.exact(counts)
-        told = [made.answer(exact, SystemNoise())["value"] for _ in range(50)]
+        told = [made.answer(exact, SystemRandom())["value"] for _ in range(50)]
         assert all(0 <= value <= 100 for value in told)
         assert abs(median(told) - 41) < 3
 
@@ -232,12 +232,12 @@ def test_answers_are_within_the_bounds_and_near_the_blocks() -> None:
 MODE = {"kind": "mode", "column": "city"}
 
 
-def voted(declared: Card) -> tuple[DerivedShape, ChoiceShape]:
+def voted(declared: Card) -> tuple[PostProcessedShape, SelectionShape]:
     query: dict[str, Any] = {"kind": "sample_aggregate", "statistic": MODE, "blocks": 4}
     asked = question(query).query
     assert isinstance(asked, SampleAggregate)
     shape = asked.shape(declared)
-    assert isinstance(shape.inner, ChoiceShape)
+    assert isinstance(shape.inner, SelectionShape)
     return shape, shape.inner
 
 
@@ -286,9 +286,9 @@ def test_the_most_frequent_mode_is_drawn_by_its_law() -> None:
     in a million runs, and the law of half the range is rejected by it."""
     query = {"kind": "sample_aggregate", "statistic": MODE, "blocks": 4}
     made = make_plan(question(query, mechanism={"kind": "exponential"}), card())
-    assert isinstance(made.release, DerivedRelease)
+    assert isinstance(made.release, PostProcessedRelease)
     exact = made.release.shape.exact([(0, 0), (1, 0), (2, 1), (3, 0)])
-    noise = SystemNoise()
+    noise = SystemRandom()
     drawn = [made.answer(exact, noise)["value"] for _ in range(4000)]
     counts = [drawn.count(city) for city in ("Bern", "Chur", "Zürich")]
     assert chi_square(counts, exponential_law([3, 1, 0], 1 / 2)) > 1e-6
@@ -301,8 +301,8 @@ def test_votes_that_one_person_could_not_change_are_told_exactly() -> None:
     privacy = {"epsilon": "1", "delta": "1e-6"}
     asked = question(query, privacy=privacy, mechanism={"kind": "stable_value"})
     made = make_plan(asked, card())
-    assert isinstance(made.release, DerivedRelease)
-    noise = SystemNoise()
+    assert isinstance(made.release, PostProcessedRelease)
+    noise = SystemRandom()
     for ahead, status in ((200, "answered"), (101, "withheld")):
         counts = [(block, 2 if block < ahead else 0) for block in range(200)]
         told = made.answer(made.release.shape.exact(counts), noise)
@@ -426,7 +426,7 @@ def test_what_cannot_be_asked_is_refused(name: str) -> None:
 
 def test_bounds_are_as_fine_as_there_are_numbers_and_no_finer() -> None:
     _, shape = shaped(low=1.0, high=math.nextafter(1.0, 2.0))
-    assert isinstance(shape, DerivedShape)
+    assert isinstance(shape, PostProcessedShape)
 
 
 def test_fits_of_many_terms_are_for_fewer_blocks() -> None:
@@ -434,11 +434,11 @@ def test_fits_of_many_terms_are_for_fewer_blocks() -> None:
     columns = [{"name": f"c{i}", "type": "integer", "low": 0, "high": 9} for i in range(18)]
     names = [each["name"] for each in columns]
 
-    def ask(terms: int, blocks: int) -> DerivedShape:
+    def ask(terms: int, blocks: int) -> PostProcessedShape:
         statistic = {**REGRESSION, "outcome": "c0", "features": names[1:terms], "coefficient": "c1"}
         query = question({**ASKED, "blocks": blocks, "statistic": statistic}).query
         shape = query.shape(card(columns))
-        assert isinstance(shape, DerivedShape)
+        assert isinstance(shape, PostProcessedShape)
         return shape
 
     ask(5, 10_000)

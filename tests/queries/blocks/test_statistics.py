@@ -15,7 +15,7 @@ from app.queries.bareiss import eliminate
 from app.queries.block_tally import BlockTally
 from app.queries.blocks.sample_aggregate import SampleAggregate
 from app.queries.blocks.statistics import BlockMode
-from app.queries.shapes.post_processed import DerivedShape
+from app.queries.shapes.post_processed import PostProcessedShape
 from tests.engines.sql.block_reference import (
     Placing,
     Readings,
@@ -32,7 +32,7 @@ BLOCKS = 2
 
 def asked(
     name: str, declared: Card | None = None, blocks: int = BLOCKS
-) -> tuple[SampleAggregate, DerivedShape]:
+) -> tuple[SampleAggregate, PostProcessedShape]:
     query: dict[str, Any] = {"kind": "sample_aggregate", "blocks": blocks}
     if name in MODES:
         query |= {"statistic": MODES[name]}
@@ -90,7 +90,9 @@ def test_votes_are_the_modes_of_blocks() -> None:
 # What one person can do
 
 
-def gives(shape: DerivedShape, rows: Sequence[Row], placing: Placing, query: Any) -> list[Any]:
+def gives(
+    shape: PostProcessedShape, rows: Sequence[Row], placing: Placing, query: Any
+) -> list[Any]:
     """What each block gives, as it is aggregated."""
     assert isinstance(shape.source, BlockTally)
     counts = block_reference(card(COLUMNS), rows, shape.source, placing)

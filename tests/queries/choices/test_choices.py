@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from app.data.card import Card
 from app.errors import Invalid
-from app.mechanisms.sampling.system import SystemNoise
+from app.mechanisms.sampling.system import SystemRandom
 from app.planning.plan import make_plan
 from app.queries import QUERIES
 from app.queries.candidates import CANDIDATES_MAX
@@ -188,7 +188,7 @@ def test_whatever_the_rows_are_one_of_the_outcomes_is_told(
     plan = make_plan(question(KINDS[name]), made)
     shape = choice_shape(KINDS[name], made)
     exact = tallied(made, plan.release.tally, table)
-    answer = plan.answer(exact, SystemNoise())
+    answer = plan.answer(exact, SystemRandom())
     assert answer["interval"] is None
     shown = [o.isoformat() if isinstance(o, datetime.date) else o for o in shape.outcomes]
     value = answer["value"]

@@ -9,9 +9,9 @@ from app.data.columns import BooleanColumn, CategoryColumn, IntegerColumn, Numbe
 from app.mechanisms.learning.gradient_descent import GradientRelease
 from app.planning.plan import make_plan
 from app.planning.request import Question
-from app.queries.shapes.features import Indicator, Place, feature_terms, place
-from app.queries.shapes.learning import GradientShape, Model, gradient_shape
-from app.queries.tally import Matrix, Placed, Records
+from app.queries.shapes.features import BucketTerm, Indicator, feature_terms, place
+from app.queries.shapes.learning import LearningShape, Model, gradient_shape
+from app.queries.tally import CentredBucket, Matrix, Records
 from tests.queries.reference import Row, holds, in_steps
 
 COLUMNS: list[dict[str, Any]] = [
@@ -37,11 +37,11 @@ def regression_shape(
     *,
     model: Model = "logistic",
     intercept: bool = True,
-) -> GradientShape:
+) -> LearningShape:
     terms = feature_terms(features, made, "/query/features", intercept=intercept)
     column = made.column(outcome)
     assert column is not None
-    wanted: Place | Indicator
+    wanted: BucketTerm | Indicator
     if isinstance(column, BooleanColumn):
         wanted = Indicator(outcome, True)
     else:
@@ -74,7 +74,7 @@ def recorded(made: Card, wanted: Records, rows: list[Row]) -> Matrix:
         line = []
         for each in wanted.columns:
             value = row[each.column]
-            if isinstance(each, Placed):
+            if isinstance(each, CentredBucket):
                 line.append((in_steps(made, each.column, value) - each.low) // each.grain)
                 line[-1] -= each.centre
             else:

@@ -12,13 +12,13 @@ import pytest
 
 from app.data.card import Card
 from app.errors import Invalid
-from app.mechanisms.post_processed import DerivedRelease
-from app.mechanisms.sampling.system import SystemNoise
+from app.mechanisms.post_processed import PostProcessedRelease
+from app.mechanisms.sampling.system import SystemRandom
 from app.planning.plan import make_plan
-from app.queries.estimates import Noisy
+from app.queries.estimates import NoisySteps
 from app.queries.regression.prediction_variance import PredictionVariance, quadratic_form
-from app.queries.shapes.post_processed import DerivedShape
-from app.queries.shapes.sums import Shape
+from app.queries.shapes.post_processed import PostProcessedShape
+from app.queries.shapes.sums import SumShape
 from app.queries.tally import Tally
 from tests.queries.cards import card, question
 from tests.queries.reference import Row, tallied
@@ -40,13 +40,13 @@ def made(relation: str = "add_remove", rows_max: int | None = None) -> Card:
     return card(COLUMNS, neighbours=relation, rows_max=rows_max)
 
 
-def shaped(declared: Card, **changes: Any) -> tuple[PredictionVariance, DerivedShape]:
+def shaped(declared: Card, **changes: Any) -> tuple[PredictionVariance, PostProcessedShape]:
     query = question({**ASKED, **changes}).query
     assert isinstance(query, PredictionVariance)
     return query, query.shape(declared)
 
 
-def steps(shape: DerivedShape, declared: Card, rows: list[Row]) -> int:
+def steps(shape: PostProcessedShape, declared: Card, rows: list[Row]) -> int:
     assert isinstance(shape.source, Tally)
     return shape.exact(tallied(declared, shape.source, rows))[0][0]
 
@@ -87,7 +87,7 @@ def test_no_neighbour_moves_it_further_than_is_said(relation: str, ridge: float)
     """Over all tables of up to three rows; a half of the sensitivity would be caught."""
     declared = made(relation)
     _, shape = shaped(declared, ridge=ridge)
-    assert isinstance(shape.inner, Shape)
+    assert isinstance(shape.inner, SumShape)
     said = shape.inner.measures[0].sensitivity
     largest = 0
     for rows in tables(2):
@@ -106,7 +106,7 @@ def test_no_neighbour_moves_it_further_than_is_said(relation: str, ridge: float)
 def test_a_person_of_several_rows_moves_it_by_all_of_them() -> None:
     declared = made(rows_max=3)
     _, shape = shaped(declared)
-    assert isinstance(shape.inner, Shape)
+    assert isinstance(shape.inner, SumShape)
     said = shape.inner.measures[0].sensitivity
     same = {"x": 4, "member": True, "city": "Bern"}
     apart = steps(shape, declared, []) - steps(shape, declared, [same] * 3)
@@ -120,7 +120,7 @@ def test_the_numbers_of_the_sheet(ridge: float, moves: float) -> None:
     changes = {"features": ["x"], "point": {"x": 4}, "intercept": False, "ridge": ridge}
     query, shape = shaped(declared, **changes)
     assert math.isclose(query.moves(declared), moves, abs_tol=1e-6)
-    assert isinstance(shape.inner, Shape)
+    assert isinstance(shape.inner, SumShape)
     said = shape.inner.measures[0].sensitivity
     assert math.isclose(said * 2.0 ** -query.exponent(declared), moves, rel_tol=2e-4)
 
@@ -157,20 +157,20 @@ def test_categories_missing_values_and_filters() -> None:
 def test_the_interval_is_a_factor_and_holds_the_truth() -> None:
     declared = made()
     made_plan = make_plan(question(ASKED), declared)
-    assert isinstance(made_plan.release, DerivedRelease)
+    assert isinstance(made_plan.release, PostProcessedRelease)
     shape = made_plan.release.shape
     assert isinstance(shape.source, Tally)
     rows = [{"x": x % 5, "member": x % 2 == 0, "city": "Bern"} for x in range(300)]
     exact = made_plan.release.shape.exact(tallied(declared, shape.source, rows))
     x = np.array([vector(row) for row in rows])
     truth = np.ones(3) @ np.linalg.solve(x.T @ x + 0.5 * np.eye(3), np.ones(3))
-    told = [made_plan.answer(exact, SystemNoise()) for _ in range(400)]
+    told = [made_plan.answer(exact, SystemRandom()) for _ in range(400)]
     held = sum(a["interval"]["low"] <= truth <= a["interval"]["high"] for a in told)
     assert held >= 355  # of 95 %: less has probability below 1e-5
     assert all(0 < answer["value"] <= 6 for answer in told)
     query = made_plan.question.query
     assert isinstance(query, PredictionVariance)
-    (figure,) = query.figures(((Noisy(10**9, 10**9 - 1, 10**9 + 1),),), declared)
+    (figure,) = query.figures(((NoisySteps(10**9, 10**9 - 1, 10**9 + 1),),), declared)
     assert figure.value == 6.0  # no more than that of an empty table
 
 
@@ -184,7 +184,7 @@ def test_the_factor_is_told_beforehand(kind: str) -> None:
     release = make_plan(asked, declared).release
     # Far below the variance of an empty table, which no interval passes.
     answer = release.answer(
-        ((-(10**6),),), SystemNoise(), query=asked.query, card=declared, confidence=0.95
+        ((-(10**6),),), SystemRandom(), query=asked.query, card=declared, confidence=0.95
     )
     up = answer["interval"]["high"] / answer["value"]
     down = answer["value"] / answer["interval"]["low"]

@@ -9,8 +9,8 @@ import pytest
 
 from app.data.card import Card
 from app.errors import Invalid
-from app.planning.cells import pinned_cells
-from app.queries.shapes.learning import GradientShape
+from app.planning.cells import cells_to_charge
+from app.queries.shapes.learning import LearningShape
 from tests.queries.cards import card, question
 from tests.queries.reference import Row
 from tests.queries.regression.regressions import COLUMNS, LOGISTIC, recorded, regression_shape
@@ -23,7 +23,7 @@ ROWS: list[Row] = [
 ]
 
 
-def terms_of(shape: GradientShape, made: Card, rows: list[Row]) -> np.ndarray:
+def terms_of(shape: LearningShape, made: Card, rows: list[Row]) -> np.ndarray:
     matrix = recorded(made, shape.records, rows)
     found: list[Any] = []
     for term in shape.inputs:
@@ -111,7 +111,7 @@ def test_a_filter_that_pins_to_cells_is_charged_to_these() -> None:
     where = {"column": "group", "op": "==", "value": "b"}
 
     def cells(query: dict[str, Any]) -> tuple[int, ...] | None:
-        return pinned_cells(question(query).query.shape(celled).tally, celled).cells
+        return cells_to_charge(question(query).query.shape(celled).tally, celled).cells
 
     alone = LOGISTIC | {"features": ["x"]}
     assert cells(alone) is None

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from app.data.card import Card
 from app.mechanisms.noise.moment_noise import MomentNoise
-from app.queries.shapes.features import Indicator, Intercept, Place, Term
+from app.queries.shapes.features import BucketTerm, Indicator, Intercept, Term
 from app.queries.shapes.measures import Measure
 from app.queries.tally import Product
 from tests.queries.cards import card, measured_shape
@@ -128,7 +128,7 @@ def test_no_neighbour_moves_the_moments_further_than_is_charged_and_some_nearly_
     row comes up to the bound. What is a little smaller than these would be caught."""
     measure, far, square = changes(tuple(FEATURES[name]), neighbours, rows)
     assert measure.share == 1
-    assert not measure.in_one
+    assert not measure.single_cell
     assert far <= measure.sensitivity
     assert square <= measure.sensitivity_squared
     near = Fraction(31, 32) if neighbours == "add_remove" else Fraction(9, 10)
@@ -187,7 +187,7 @@ def value(made: Card, term: Term, row: Row) -> Fraction:
     match term:
         case Intercept():
             return Fraction(1)
-        case Place(column, low, grain, centre, reach):
+        case BucketTerm(column, low, grain, centre, reach):
             declared = made.column(column)
             assert declared is not None
             assert declared.type in ("integer", "number")
@@ -240,6 +240,6 @@ def test_a_column_whose_bounds_are_one_step_has_one_place() -> None:
     shape = measured_shape(regression(["x"]), made)
     assert shape.moments is not None
     term = shape.moments.coordinates[1].term
-    assert isinstance(term, Place)
+    assert isinstance(term, BucketTerm)
     assert (term.centre, term.reach) == (0, 1)
     assert term.half_width > 0

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.queries.shapes.ranks.window import PLACES_BITS, Ask, Window, order_windows
-from app.queries.tally import StepCounts, StepTally
+from app.queries.tally import StepCounts, StepHistogram
 
 
 class Table:
@@ -16,7 +16,7 @@ class Table:
         self.steps = steps
         self.largest = self.asked = 0
 
-    def __call__(self, wanted: StepTally) -> StepCounts:
+    def __call__(self, wanted: StepHistogram) -> StepCounts:
         self.asked += 1
         counts: dict[int, int] = {}
         for step in self.steps:

@@ -14,7 +14,7 @@ from app.queries.shapes.ranks.rank import (
     TrimmedRank,
 )
 from app.queries.shapes.ranks.shape import order_shape
-from app.queries.tally import IsMissing, StepCounts, StepTally, Tally
+from app.queries.tally import IsMissing, StepCounts, StepHistogram, Tally
 from tests.queries.cards import card, question
 
 RULES: list[RankRule] = [
@@ -69,7 +69,7 @@ def test_missing_values_count_as_the_value_that_was_named() -> None:
     shape = order_shape(card(), "age", None, "rank", (ShareRank(Fraction(1, 2)),), 40)
     rows = [3, 5, 90]
 
-    def steps(wanted: StepTally) -> StepCounts:
+    def steps(wanted: StepHistogram) -> StepCounts:
         inside = [r for r in rows if any(a <= r <= b for a, b in wanted.ranges)]
         places = [(r - wanted.low) >> wanted.shift for r in inside]
         return sorted((place, places.count(place)) for place in set(places))

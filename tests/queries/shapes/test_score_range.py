@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from app.data.card import Card
-from app.queries.shapes.selection import ChoiceShape
+from app.queries.shapes.selection import SelectionShape
 from tests.mechanisms.selection.selection_law import (
     Law,
     discrete_laplace_law,
@@ -76,12 +76,12 @@ CASES = [
 ]
 
 
-def shape_of(kind: str, neighbours: str, rows_max: int | None) -> tuple[Card, ChoiceShape]:
+def shape_of(kind: str, neighbours: str, rows_max: int | None) -> tuple[Card, SelectionShape]:
     made = card(COLUMNS, neighbours=neighbours, rows_max=rows_max)
     return made, choice_shape({**KINDS[kind][0], "where": WHERE}, made)
 
 
-def counted(made: Card, shape: ChoiceShape, column: str, value: Any, kept: bool) -> Vector:
+def counted(made: Card, shape: SelectionShape, column: str, value: Any, kept: bool) -> Vector:
     """What one row adds to the tally."""
     row: Row = dict.fromkeys([each["name"] for each in COLUMNS]) | {column: value, "kept": kept}
     return tallied(made, shape.tally, [row])[0]

@@ -67,9 +67,9 @@ def test_a_measure_said_to_move_in_one_group_moves_in_one(
     shape, found = changes_of(kind, where, grouped, neighbours, rows_max, "around zero")
     for place, measure in enumerate(shape.measures):
         groups = max(sum(d > 0 for d in change[place]) for change in found)
-        assert groups <= 1 or not measure.in_one
+        assert groups <= 1 or not measure.single_cell
     if len(shape.measures) == 1 and not grouped and kind not in ("histogram", "ratio"):
-        assert shape.measures[0].in_one  # then it is calibrated by its exact profile
+        assert shape.measures[0].single_cell  # then it is calibrated by its exact profile
 
 
 @pytest.mark.parametrize(("kind", "where", "grouped", "neighbours", "rows_max"), CASES)

@@ -8,7 +8,7 @@ import hashlib
 from typing import Any
 
 from app.data.card import Card
-from app.queries.shapes.sums import Shape
+from app.queries.shapes.sums import SumShape
 from app.queries.tally import Exact, Persons, PersonTotal, Tally
 from tests.queries.reference import Row, Vectors, holds, in_steps, place
 
@@ -60,7 +60,7 @@ def number(card: Card, aggregate: Any, rows: list[Row]) -> int:
     return min(max(total, aggregate.low), aggregate.high)
 
 
-def measured_persons(card: Card, shape: Shape, table: list[Person]) -> Vectors:
+def measured_persons(card: Card, shape: SumShape, table: list[Person]) -> Vectors:
     exact = tallied_persons(card, shape.tally, [own_order(person) for person in table])
     return tuple(
         tuple(

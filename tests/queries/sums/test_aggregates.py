@@ -9,9 +9,9 @@ import pytest
 from app.accounting.units import PICO
 from app.data.card import Card
 from app.errors import Invalid
-from app.mechanisms.sampling.system import SystemNoise
+from app.mechanisms.sampling.system import SystemRandom
 from app.planning.plan import make_plan
-from app.queries.shapes.sums import Shape
+from app.queries.shapes.sums import SumShape
 from tests.queries.cards import additive, card, measured_shape, question
 from tests.queries.reference import Vectors, tallied
 from tests.queries.shapes.test_squares import largest_square, squares_of
@@ -34,7 +34,7 @@ CASES = [
 
 def case(
     names: str, where: bool, grouped: bool, neighbours: str, rows_max: int | None, values: str
-) -> tuple[Card, dict[str, Any], Shape, list[Vectors]]:
+) -> tuple[Card, dict[str, Any], SumShape, list[Vectors]]:
     columns = [
         {"name": "x", **VALUES[values]},
         {"name": "group", "type": "category", "values": ["a", "b"]},
@@ -107,7 +107,7 @@ def test_an_answer_tells_each_aggregate_for_each_group_with_its_own_interval() -
         {"age": age, "income": None, "city": None, "member": member, "born": None}
         for age, member in [(10, True), (30, True), (50, False), (None, False)] * 50
     ]
-    answer = plan.answer(tallied(made, plan.release.tally, rows), SystemNoise())
+    answer = plan.answer(tallied(made, plan.release.tally, rows), SystemRandom())
     assert [each["group"] for each in answer["value"]] == [{"member": False}, {"member": True}]
     others, members = ([each["value"] for each in row["values"]] for row in answer["value"])
     assert members == pytest.approx([100, 20, 100], rel=0.02)

@@ -18,7 +18,7 @@ from app.data.card import Card
 from app.errors import Invalid
 from app.planning.plan import make_plan
 from app.queries.shapes.measures import Measure
-from app.queries.shapes.sums import Shape
+from app.queries.shapes.sums import SumShape
 from tests.queries.cards import additive, card, measured_shape, question
 from tests.queries.reference import Row, Vectors
 from tests.queries.sums.persons import Person, measured_persons
@@ -83,13 +83,13 @@ def persons() -> list[Person]:
 @cache
 def changes_of(
     kind: str, where: bool, groups_max: Any, neighbours: str
-) -> tuple[Shape, list[Vectors]]:
+) -> tuple[SumShape, list[Vectors]]:
     made = card(COLUMNS, neighbours=neighbours, rows_max=ROWS_MAX)
     shape = measured_shape(asked(kind, where, groups_max), made)
     return shape, changes(made, shape, [[]])
 
 
-def changes(made: Card, shape: Shape, others: list[list[Person]]) -> list[Vectors]:
+def changes(made: Card, shape: SumShape, others: list[list[Person]]) -> list[Vectors]:
     found: set[Vectors] = set()
     for other in others:
         results = {measured_persons(made, shape, [*other, person]) for person in persons()}
@@ -205,8 +205,11 @@ def test_where_each_row_is_a_person_persons_are_rows() -> None:
             counted = measured_shape({"kind": "count_distinct", **more}, made)
             assert counted.tally == rows.tally
             assert counted.measures[0].sensitivity == rows.measures[0].sensitivity
-            assert counted.measures[0].square == rows.measures[0].square
-            assert counted.measures[0].in_one == rows.measures[0].in_one
+            assert (
+                counted.measures[0].sensitivity_l2_squared
+                == rows.measures[0].sensitivity_l2_squared
+            )
+            assert counted.measures[0].single_cell == rows.measures[0].single_cell
 
 
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])

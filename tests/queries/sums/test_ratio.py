@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from app.data.card import Card
 from app.errors import Invalid
-from app.mechanisms.sampling.system import SystemNoise
+from app.mechanisms.sampling.system import SystemRandom
 from app.planning.plan import Plan, make_plan
 from app.planning.request import Question
-from app.queries.estimates import Noisy
+from app.queries.estimates import NoisySteps
 from app.queries.sums.ratio import Ratio
 from app.queries.sums.reciprocal import Reciprocal
 from tests.queries.cards import card, question
@@ -31,8 +31,8 @@ OLD = {"column": "age", "op": ">=", "value": 65}
 noisies = st.tuples(st.integers(-5, 40), st.integers(0, 9)).map(lambda t: around(*t))
 
 
-def around(steps: int, half: int) -> Noisy:
-    return Noisy(steps, steps - half, steps + half)
+def around(steps: int, half: int) -> NoisySteps:
+    return NoisySteps(steps, steps - half, steps + half)
 
 
 def asked(query: dict[str, Any]) -> Ratio:
@@ -96,7 +96,9 @@ def changes(made: Card, shape: Any, rows_max: int) -> list[Any]:
 
 
 @given(noisies, noisies)
-def test_a_share_is_within_its_interval_for_every_count_in_the_box(a: Noisy, b: Noisy) -> None:
+def test_a_share_is_within_its_interval_for_every_count_in_the_box(
+    a: NoisySteps, b: NoisySteps
+) -> None:
     query = asked({"kind": "ratio", "numerator": {"where": OLD}})
     (shown,) = query.figures(((a,), (b,)), card())
     assert 0 <= shown.low <= shown.value <= shown.high <= 1
@@ -107,7 +109,9 @@ def test_a_share_is_within_its_interval_for_every_count_in_the_box(a: Noisy, b: 
 
 
 @given(noisies, noisies)
-def test_a_quotient_is_within_its_interval_for_every_sum_in_the_box(a: Noisy, b: Noisy) -> None:
+def test_a_quotient_is_within_its_interval_for_every_sum_in_the_box(
+    a: NoisySteps, b: NoisySteps
+) -> None:
     (shown,) = asked(SUMS).figures(((a,), (b,)), card(COLUMNS))
     assert -1 <= shown.low <= shown.value <= shown.high <= 3
     for above in range(a.low, a.high + 1):
@@ -119,7 +123,7 @@ def test_a_quotient_is_within_its_interval_for_every_sum_in_the_box(a: Noisy, b:
 
 
 @given(noisies)
-def test_a_reciprocal_turns_the_interval_of_the_count_round(noisy: Noisy) -> None:
+def test_a_reciprocal_turns_the_interval_of_the_count_round(noisy: NoisySteps) -> None:
     query = question({"kind": "reciprocal"}).query
     assert isinstance(query, Reciprocal)
     (shown,) = query.figures(((noisy,),), card())
@@ -204,7 +208,7 @@ def promised(query: dict[str, Any], half_width: float, made: Card = PUBLIC) -> P
 
 
 @given(noisies)
-def test_a_share_of_all_rows_is_a_count_over_their_number(met: Noisy) -> None:
+def test_a_share_of_all_rows_is_a_count_over_their_number(met: NoisySteps) -> None:
     shape = asked(SHARE).shape(PUBLIC)
     assert (shape.divisor, shape.measures[0].sensitivity) == (100, 1)
     (shown,) = asked(SHARE).figures(((met,),), PUBLIC)
@@ -227,7 +231,7 @@ def test_where_the_number_of_rows_is_private_nothing_is_promised(
 ) -> None:
     shape = asked(query).shape(made)
     assert shape.divisor == 1
-    assert shape.unpromised is not None
+    assert shape.no_half_width_reason is not None
     with pytest.raises(Invalid, match="/privacy/half_width: none: the width depends"):
         promised(query, 0.2, made)
 
@@ -247,7 +251,7 @@ def test_a_wider_promise_costs_less_and_is_what_the_preview_says() -> None:
 def test_a_promise_holds_whatever_the_share_is(met: int) -> None:
     """2000 answers at 95 %: off by more than was promised in more than 151 of them with probability
     below 1e-6; and the promise is not kept by far too much noise, or too little."""
-    plan, noise = promised(SHARE, 0.05), SystemNoise()
+    plan, noise = promised(SHARE, 0.05), SystemRandom()
     answers = [plan.answer(((met,),), noise) for _ in range(2000)]
     off = sum(abs(answer["value"] - met / 100) > 0.05 + 1e-12 for answer in answers)
     assert off <= 151

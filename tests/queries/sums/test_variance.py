@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.data.card import Card
-from app.mechanisms.sampling.system import SystemNoise
+from app.mechanisms.sampling.system import SystemRandom
 from app.planning.plan import make_plan
-from app.queries.estimates import Noisy
-from app.queries.sums.variance import STEPS_MAX, Grid, Variance
+from app.queries.estimates import NoisySteps
+from app.queries.sums.variance import STEPS_MAX, CentredGrid, Variance
 from tests.queries.cards import card, question
 from tests.queries.reference import measured, tallied
 
@@ -36,7 +36,7 @@ def query() -> Variance:
 
 def without_noise(made: Card, rows: list[Any]) -> Any:
     vectors = measured(made, query().shape(made), [{"x": x} for x in rows])
-    noisy = tuple(tuple(Noisy(n, n, n) for n in vector) for vector in vectors)
+    noisy = tuple(tuple(NoisySteps(n, n, n) for n in vector) for vector in vectors)
     (shown,) = query().figures(noisy, made)
     return shown
 
@@ -62,7 +62,7 @@ def test_on_a_coarser_grid_it_is_off_by_little(rows: list[float]) -> None:
 def test_the_grid_is_as_fine_as_it_may_be_and_its_sums_fit(made: Card) -> None:
     column = made.columns[0]
     assert column.type in ("integer", "number")
-    grid = Grid(column)
+    grid = CentredGrid(column)
     assert grid.width <= STEPS_MAX
     assert grid.grain == 1 or grid.width > STEPS_MAX // 2 - 1
     assert grid.reach**2 * 2**40 < 2**127  # a HUGEINT holds the squares of any number of rows
@@ -83,7 +83,7 @@ def test_every_table_whose_measures_are_in_the_box_has_its_variance_in_the_inter
     noisy = []
     for number, (shift, half) in zip(exact, (counts, totals, (totals[1], 3)), strict=True):
         centre = number + max(-half, min(half, shift))  # so that the exact one is in the box
-        noisy.append((Noisy(centre, centre - half, centre + half),))
+        noisy.append((NoisySteps(centre, centre - half, centre + half),))
     (shown,) = query().figures(tuple(noisy), made)
     assert 0 <= shown.low <= shown.value <= shown.high <= Fraction(9, 4)
     assert shown.low - 1e-12 <= pvariance(rows) <= shown.high + 1e-12
@@ -98,10 +98,10 @@ def test_the_interval_is_that_of_all_points_of_the_box(
     count: tuple[int, int], total: tuple[int, int], squares: tuple[int, int]
 ) -> None:
     made = column_card(type="integer", low=0, high=5)
-    box = [Noisy(n, n - half, n + half) for n, half in (count, total, squares)]
+    box = [NoisySteps(n, n - half, n + half) for n, half in (count, total, squares)]
     (shown,) = query().figures(tuple((each,) for each in box), made)
     column = made.columns[0]
-    grid = Grid(column)  # type: ignore[arg-type]
+    grid = CentredGrid(column)  # type: ignore[arg-type]
     assert shown.low <= shown.value <= shown.high
     for n in range(max(1, box[0].low), box[0].high + 1):
         for t in range(box[1].low, box[1].high + 1, 3):
@@ -115,7 +115,7 @@ def test_the_interval_is_that_of_all_points_of_the_box(
 def test_data_that_break_the_formula_give_an_ordinary_answer(rows: list[Any]) -> None:
     plan = make_plan(question(VARIANCE), AGES)
     exact = tallied(AGES, plan.release.tally, [{"x": x} for x in rows])
-    answer = plan.answer(exact, SystemNoise())
+    answer = plan.answer(exact, SystemRandom())
     interval = answer["interval"]
     assert 0 <= interval["low"] <= answer["value"] <= interval["high"] <= 2500
     assert interval["covers"] == "noise"
@@ -136,6 +136,6 @@ def test_many_rows_and_a_large_epsilon_give_the_variance() -> None:
             }
         )
         plan = make_plan(asked, AGES)
-        answer = plan.answer(tallied(AGES, plan.release.tally, rows), SystemNoise())
+        answer = plan.answer(tallied(AGES, plan.release.tally, rows), SystemRandom())
         assert abs(answer["value"] - 850) < 20
         assert answer["interval"]["high"] - answer["interval"]["low"] < 100

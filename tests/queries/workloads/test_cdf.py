@@ -12,11 +12,11 @@ from typing_extensions import override
 
 from app.errors import Invalid
 from app.mechanisms.noise.constrained_inference import running
-from app.mechanisms.noise.workload import LinearRelease, _share
-from app.mechanisms.sampling.system import SystemNoise
+from app.mechanisms.noise.workload import WorkloadRelease, _share
+from app.mechanisms.sampling.system import SystemRandom
 from app.planning.plan import make_plan
-from app.queries.estimates import Figure
-from app.queries.shapes.sums import Shape
+from app.queries.estimates import Estimate
+from app.queries.shapes.sums import SumShape
 from tests.queries.cards import card, measured_shape, question
 from tests.queries.reference import Row, tallied
 
@@ -30,9 +30,9 @@ CDF: Json = {"kind": "cdf", "column": "x", "edges": EDGES}
 ROWS: list[Row] = [{"x": x, "kept": kept} for x, kept in product((None, *range(10)), (None, True))]
 
 
-def shapes(query: Json, **kind: Any) -> list[Shape]:
+def shapes(query: Json, **kind: Any) -> list[SumShape]:
     shape = measured_shape(query, card(COLUMNS, **kind))
-    return [shape, *(each for each in shape.alternatives if isinstance(each, Shape))]
+    return [shape, *(each for each in shape.alternatives if isinstance(each, SumShape))]
 
 
 @pytest.mark.parametrize("where", [None, {"column": "kept", "op": "==", "value": True}])
@@ -60,7 +60,7 @@ def test_what_is_measured_moves_as_far_as_is_charged_and_no_further(
         assert (apart**2).sum(axis=1).max() == measure.sensitivity_squared
 
 
-class Silent(SystemNoise):
+class Silent(SystemRandom):
     @override
     def discrete_laplace(self, scale: float, size: int) -> list[int]:
         return [0] * size
@@ -115,7 +115,7 @@ def test_totals_never_fall_and_stay_between_nothing_and_the_last(
     made = card(COLUMNS)
     plan = make_plan(question(CDF | {"strategy": strategy}, epsilon="0.05"), made)
     for _ in range(20):
-        items = plan.answer(tallied(made, plan.release.tally, rows), SystemNoise())["value"]
+        items = plan.answer(tallied(made, plan.release.tally, rows), SystemRandom())["value"]
         values = [item["value"] for item in items]
         assert values == sorted(values)
         assert values[0] >= 0
@@ -137,7 +137,7 @@ def test_intervals_of_totals_and_shares_hold_as_often_as_they_say(strategy: str)
     tally = tallied(made, plan.release.tally, rows)
     misses = [[0] * 5, [0] * 5]
     for _ in range(300):
-        for i, item in enumerate(plan.answer(tally, SystemNoise())["value"]):
+        for i, item in enumerate(plan.answer(tally, SystemRandom())["value"]):
             for kind, (told, truth) in enumerate(
                 ((item, exact[i]), (item["share"], exact[i] / exact[-1]))
             ):
@@ -161,8 +161,8 @@ def test_the_interval_of_a_share_holds_for_every_point_of_the_box(
     part: float, rest: float, half_part: float, half_whole: float
 ) -> None:
     whole = part + rest
-    one = Figure(part, max(part - half_part, 0.0), part + half_part)
-    all_ = Figure(whole, max(whole - half_whole, 0.0), whole + half_whole)
+    one = Estimate(part, max(part - half_part, 0.0), part + half_part)
+    all_ = Estimate(whole, max(whole - half_whole, 0.0), whole + half_whole)
     shown = _share(one, all_)
     assert 0 <= shown.low <= shown.value <= shown.high <= 1 + 1e-9
     if all_.low >= 1:
@@ -174,7 +174,7 @@ def test_a_half_width_bounds_the_last_total() -> None:
     made = card(COLUMNS)
     privacy = question(CDF).privacy.model_validate({"half_width": 12})
     plan = make_plan(question(CDF).model_copy(update={"privacy": privacy}), made)
-    assert isinstance(plan.release, LinearRelease)
+    assert isinstance(plan.release, WorkloadRelease)
     assert 10 <= plan.release.half_width(0.95) <= 12
 
 

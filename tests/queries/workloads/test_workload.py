@@ -11,12 +11,12 @@ from typing_extensions import override
 from app.data.card import Card
 from app.errors import Invalid
 from app.mechanisms.noise.constrained_inference import linear_estimate, running
-from app.mechanisms.noise.workload import LinearRelease
-from app.mechanisms.sampling.system import SystemNoise
+from app.mechanisms.noise.workload import WorkloadRelease
+from app.mechanisms.sampling.system import SystemRandom
 from app.planning.mechanism_choice import options
 from app.planning.plan import Plan, make_plan
-from app.queries.shapes.sums import Shape
-from app.queries.shapes.workload import Linear, projector
+from app.queries.shapes.sums import SumShape
+from app.queries.shapes.workload import OverlappingCounts, projector
 from app.queries.workloads.workload import Workload
 from tests.queries.cards import card, question
 from tests.queries.reference import Row, holds, tallied
@@ -49,21 +49,21 @@ def workload(predicates: list[Json], **more: Any) -> Json:
     return {"kind": "workload", "predicates": named, **more}
 
 
-def shapes(query: Json, made: Card) -> list[Shape]:
+def shapes(query: Json, made: Card) -> list[SumShape]:
     asked = question(query).query
     assert isinstance(asked, Workload)
     shape = asked.shape(made)
-    return [shape, *(each for each in shape.alternatives if isinstance(each, Shape))]
+    return [shape, *(each for each in shape.alternatives if isinstance(each, SumShape))]
 
 
-def linear_of(shape: Shape) -> Linear:
+def linear_of(shape: SumShape) -> OverlappingCounts:
     assert shape.linear is not None
     return shape.linear
 
 
-def linear_plan(query: Json, made: Card, **more: Any) -> tuple[Plan, LinearRelease]:
+def linear_plan(query: Json, made: Card, **more: Any) -> tuple[Plan, WorkloadRelease]:
     plan = make_plan(question(query, **more), made)
-    assert isinstance(plan.release, LinearRelease)
+    assert isinstance(plan.release, WorkloadRelease)
     return plan, plan.release
 
 
@@ -110,11 +110,11 @@ def test_no_neighbour_moves_what_is_measured_further_than_is_charged_and_some_mo
         always = name == "all" and neighbours == "replace_one" and where is None and m == 1
         assert (moved == measure.sensitivity) or always  # a row replaced by one stays counted
         assert (squared == measure.sensitivity_squared) or always
-        if measure.in_one:
+        if measure.single_cell:
             assert (apart > 0).sum(axis=1).max() <= 1
 
 
-def _measured(made: Card, shape: Shape, rows: list[Row]) -> list[int]:
+def _measured(made: Card, shape: SumShape, rows: list[Row]) -> list[int]:
     return linear_of(shape).measurements(tallied(made, shape.tally, rows))
 
 
@@ -156,7 +156,7 @@ def test_the_four_counts_of_the_lecture_have_the_errors_of_the_mechanism_sheet(
     assert found["identity"]["total_squared_error"] / 1e4 == pytest.approx(identity, rel=1e-4)
     assert found["cells"]["total_squared_error"] / 1e4 == pytest.approx(cells, rel=1e-4)
     alone = question({"kind": "count", "where": MALE}, epsilon="0.0025")
-    (separate,) = make_plan(alone, made).release.spread
+    (separate,) = make_plan(alone, made).release.standard_deviations
     assert 4 * separate**2 / 1e4 == pytest.approx(128, rel=1e-4)
     chosen = make_plan(asked, made).mechanism
     assert chosen["strategy"] == "cells"
@@ -199,7 +199,7 @@ def test_without_noise_every_strategy_answers_the_exact_counts(
     query = workload(RANGES, strategy=strategy, nonnegative=nonnegative)
     plan, _ = linear_plan(query, made)
 
-    class Silent(SystemNoise):
+    class Silent(SystemRandom):
         @override
         def discrete_laplace(self, scale: float, size: int) -> list[int]:
             return [0] * size
@@ -222,13 +222,15 @@ def test_answers_are_consistent_with_each_other() -> None:
         plan, _ = linear_plan(workload(predicates, strategy=strategy), made, epsilon="0.01")
         light, rest, everyone = (
             item["value"]
-            for item in plan.answer(tallied(made, plan.release.tally, ROWS), SystemNoise())["value"]
+            for item in plan.answer(tallied(made, plan.release.tally, ROWS), SystemRandom())[
+                "value"
+            ]
         )
         assert light + rest == pytest.approx(everyone, abs=1e-6)
     raw = workload(predicates, strategy="identity", consistent=False)
     plan, release = linear_plan(raw, made, epsilon="0.01")
     assert release.linear.projection is None
-    answer = plan.answer(tallied(made, plan.release.tally, ROWS), SystemNoise())
+    answer = plan.answer(tallied(made, plan.release.tally, ROWS), SystemRandom())
     assert all(isinstance(item["value"], int) for item in answer["value"])
 
 
@@ -242,7 +244,9 @@ def test_consistency_is_the_projection_of_the_mechanism_sheet() -> None:
 
 def test_a_tree_is_made_consistent_as_on_the_mechanism_sheet() -> None:
     """10; 6, 3; 4, 1, 2, 2 has the leaves 4.4761905, 1.4761905, 1.8095238, 1.8095238."""
-    linear = Linear("hierarchical", (), 4, (), runs=(1, 2, 4), wanted=np.eye(4, dtype=bool))
+    linear = OverlappingCounts(
+        "hierarchical", (), 4, (), runs=(1, 2, 4), wanted=np.eye(4, dtype=bool)
+    )
     leaves = linear_estimate(linear, [4, 1, 2, 2, 6, 3, 10])
     assert leaves == pytest.approx([4.4761905, 1.4761905, 1.8095238, 1.8095238], abs=1e-7)
 
@@ -256,7 +260,7 @@ def test_nonnegative_answers_are_not_negative_and_say_that_they_were_moved() -> 
     for strategy in ("identity", "cells", "hierarchical"):
         query = workload(RANGES, strategy=strategy, nonnegative=True)
         plan, _ = linear_plan(query, made, epsilon="0.001")
-        items = plan.answer(tallied(made, plan.release.tally, []), SystemNoise())["value"]
+        items = plan.answer(tallied(made, plan.release.tally, []), SystemRandom())["value"]
         assert all(item["value"] >= 0 for item in items)
         for item in items:
             assert 0 <= item["interval"]["low"] <= item["value"] <= item["interval"]["high"]
@@ -275,7 +279,7 @@ def test_intervals_hold_the_exact_counts_as_often_as_they_say(strategy: str) -> 
     tally = tallied(made, plan.release.tally, ROWS)
     misses = [0] * len(exact)
     for _ in range(300):
-        for i, item in enumerate(plan.answer(tally, SystemNoise())["value"]):
+        for i, item in enumerate(plan.answer(tally, SystemRandom())["value"]):
             interval = item["interval"]
             misses[i] += not interval["low"] - 1e-6 <= exact[i] <= interval["high"] + 1e-6
     assert max(misses) <= 110
@@ -299,7 +303,7 @@ def test_the_least_loss_is_charged_that_keeps_every_interval_within_the_half_wid
         plan = make_plan(asked, made)
         promised = plan.release.expected_error(0.95)["half_width"]
         assert half_width * 0.9 - 1 <= promised <= half_width
-        answer = plan.answer(tallied(made, plan.release.tally, ROWS), SystemNoise())
+        answer = plan.answer(tallied(made, plan.release.tally, ROWS), SystemRandom())
         for item in answer["value"]:
             interval = item["interval"]
             assert interval["high"] - interval["low"] <= 2 * half_width * (1 + 1e-9)
@@ -378,5 +382,5 @@ def test_empty_and_missing_data_give_an_ordinary_answer(rows: list[Row]) -> None
     made = card(COLUMNS)
     for strategy in ("identity", "cells", "hierarchical"):
         plan, _ = linear_plan(workload(RANGES, strategy=strategy), made)
-        answer = plan.answer(tallied(made, plan.release.tally, rows), SystemNoise())
+        answer = plan.answer(tallied(made, plan.release.tally, rows), SystemRandom())
         assert all(math.isfinite(item["value"]) for item in answer["value"])

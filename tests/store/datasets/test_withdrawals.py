@@ -20,8 +20,8 @@ from app.store import connect, tables
 from app.store.administration import Administration
 from app.store.connect import Database
 from app.store.datasets import withdrawals
-from app.store.datasets.old_versions import OldVersions
-from app.store.datasets.withdrawals import Withdrawals
+from app.store.datasets.old_versions import SqlOldVersions
+from app.store.datasets.withdrawals import SqlWithdrawals
 from app.store.writer import postgresql
 from tests.queries.cards import card
 from tests.server import wait_until
@@ -36,7 +36,7 @@ OTHER_PERSON = Card.model_validate(
 
 def withdraw(ledger: Ledger, name: str | None = None, **more: Any) -> Withdrawal:
     options = {"reason": "a test", "request": None, "body": "", **more}
-    store = Withdrawals(Administration(ledger.database))
+    store = SqlWithdrawals(Administration(ledger.database))
     return store.withdraw("admin", name or ledger.dataset.name, **options)
 
 
@@ -113,7 +113,7 @@ def test_budgets_of_the_withdrawn_name_pay_for_nothing(ledger: Ledger) -> None:
 
 
 def test_its_versions_may_be_deleted_everywhere(ledger: Ledger) -> None:
-    old = OldVersions(ledger.database)
+    old = SqlOldVersions(ledger.database)
     version_id = ledger.dataset.version.id
     assert old.unneeded([version_id, "v_unknown"]) == []
     withdraw(ledger)

@@ -27,7 +27,7 @@ from app.ledger.orders import (
     Order,
     RecordOrder,
     Settled,
-    Stale,
+    StaleCatalogue,
     State,
 )
 from app.store.writer.batch import settle
@@ -123,7 +123,7 @@ def test_the_limit_of_everybody_stops_analysts_who_pool_their_budgets(ledger: Le
 def test_ten_tenths_fill_a_budget_of_one_exactly(ledger: Ledger) -> None:
     results = ledger.settle(*[ledger.order() for _ in range(11)])
     assert [type(result) for result in results] == [Charged] * 10 + [BudgetExhausted]
-    assert ledger.account(ledger.analysts[0].name).told()["remaining"] == {
+    assert ledger.account(ledger.analysts[0].name).balances()["remaining"] == {
         "epsilon": 0.0,
         "delta": 0.0,
     }
@@ -424,7 +424,7 @@ def test_an_order_planned_before_people_or_datasets_changed_is_stale_and_charges
     ledger.people.alter("admin", name, role=None, enabled=False, groups=None, reason=None)
     before = ledger.everything()
     (result,) = ledger.settle(order)
-    assert result == Stale(order.catalogue + 1)
+    assert result == StaleCatalogue(order.catalogue + 1)
     assert ledger.everything() == before
 
 
@@ -435,7 +435,7 @@ def test_a_stale_order_is_told_nothing_not_even_what_became_of_its_key(ledger: L
     ledger.settle(RecordOrder(order.charge_id, 1, "the answer"))
     late = ledger.order(key="k", catalogue=0)
     (stale,) = ledger.settle(late)
-    assert isinstance(stale, Stale)
+    assert isinstance(stale, StaleCatalogue)
     again = ledger.order(key="k", catalogue=stale.catalogue)
     assert ledger.settle(again) == [
         Settled(order.charge_id, State.ANSWERED, "the answer", replayed=True)

@@ -15,7 +15,7 @@ from app.ledger.orders import (
     CancelOrder,
     Charged,
     ForfeitOrder,
-    Noted,
+    LeaseRenewed,
     Order,
     ProgressOrder,
     RecordOrder,
@@ -23,7 +23,7 @@ from app.ledger.orders import (
     State,
 )
 from app.store import tables
-from app.store.writer.charge_decisions import ChargeBatch
+from app.store.writer.charge_decisions import ChargeDecisions
 from app.store.writer.writer import Writer
 from tests.store.ledgers import Ledger, execute
 
@@ -56,15 +56,15 @@ def test_a_cancelled_charge_hears_of_it_and_is_forfeited_whatever_it_then_stores
 ) -> None:
     charge = ledger.charge(ledger.order(key="k"))
     before = without_charges(ledger)
-    assert ledger.settle(alive(charge)) == [Noted(held=True)]
+    assert ledger.settle(alive(charge)) == [LeaseRenewed(held=True)]
     assert ledger.settle(cancel(charge)) == [Cancelling(charge.charge_id)]
     assert shown(ledger, charge) == (State.CHARGED, None, True)
     time.sleep(0.001)
-    assert ledger.settle(alive(charge)) == [Noted(True, 0.0)]
+    assert ledger.settle(alive(charge)) == [LeaseRenewed(True, 0.0)]
     late = Settled(charge.charge_id, State.FORFEITED, None)
     assert ledger.settle(record(charge)) == [late]
     assert shown(ledger, charge) == (State.FORFEITED, None, True)
-    assert ledger.settle(alive(charge)) == [Noted(held=False)]
+    assert ledger.settle(alive(charge)) == [LeaseRenewed(held=False)]
     assert ledger.spent() == 1
     assert without_charges(ledger) == before
     assert ledger.verified().sound
@@ -142,7 +142,7 @@ def test_a_run_hears_when_its_cancellation_takes_effect(ledger: Ledger) -> None:
     charge = ledger.charge(ledger.order())
     ledger.settle(cancel(charge))
     (noted,) = ledger.settle(alive(charge, GRID))
-    assert isinstance(noted, Noted)
+    assert isinstance(noted, LeaseRenewed)
     assert noted.cancelled_in_seconds is not None
     assert GRID - 30 < noted.cancelled_in_seconds <= GRID
 
@@ -199,7 +199,7 @@ def test_the_holder_may_give_a_cancelled_charge_back(ledger: Ledger) -> None:
 def test_saboteur_a_store_that_overlooks_the_mark_is_caught(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ChargeBatch, "_cancelled_at", lambda *_: None)
+    monkeypatch.setattr(ChargeDecisions, "_cancelled_at", lambda *_: None)
     with pytest.raises(AssertionError):
         test_a_cancelled_charge_hears_of_it_and_is_forfeited_whatever_it_then_stores(ledger)
 
@@ -207,7 +207,9 @@ def test_saboteur_a_store_that_overlooks_the_mark_is_caught(
 def test_saboteur_a_store_that_cancels_at_the_instant_is_caught(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ChargeBatch, "_cancelled_at", lambda _, row, grid: row["cancel_asked_at"])
+    monkeypatch.setattr(
+        ChargeDecisions, "_cancelled_at", lambda _, row, grid: row["cancel_asked_at"]
+    )
     with pytest.raises(AssertionError):
         test_an_answer_of_the_grid_point_at_which_a_cancellation_takes_effect_stands(ledger)
 

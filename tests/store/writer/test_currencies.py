@@ -12,7 +12,7 @@ import pytest
 from app.accounting.losses import gaussian_loss, generic_loss, pure_loss
 from app.accounting.precise import INFINITE
 from app.accounting.rules.spending import plus
-from app.accounting.rules.terms import Wish
+from app.accounting.rules.terms import GrantTerms
 from app.accounting.units import PICO
 from app.data.card import Card
 from app.errors import BudgetExhausted, Conflict, Invalid
@@ -27,12 +27,12 @@ from tests.store.ledgers import CELLED, TENTH, Ledger, make_ledger
 
 D = Decimal
 DELTA = D("1e-6")
-WISHES: dict[str, Wish] = {
-    "pure": Wish(epsilon=D(1)),
-    "approximate": Wish(epsilon=D(1), delta=DELTA),
-    "zcdp": Wish(rho=D("0.02"), delta=DELTA),
-    "renyi": Wish(epsilon=D(1), delta=DELTA),
-    "gdp": Wish(mu=D("0.2"), delta=DELTA),
+WISHES: dict[str, GrantTerms] = {
+    "pure": GrantTerms(epsilon=D(1)),
+    "approximate": GrantTerms(epsilon=D(1), delta=DELTA),
+    "zcdp": GrantTerms(rho=D("0.02"), delta=DELTA),
+    "renyi": GrantTerms(epsilon=D(1), delta=DELTA),
+    "gdp": GrantTerms(mu=D("0.2"), delta=DELTA),
 }
 QUARTER = pure_loss(PICO // 4)
 
@@ -244,7 +244,7 @@ def test_what_a_pure_account_has_spent_is_carried_over(celled: Ledger, currency:
     name = celled.analysts[0].name
     refunded, *others = (celled.order(tenths=1, cells=c) for c in ((1,), (1,), None, None))
     celled.settle(refunded, *others)
-    wish = Wish(epsilon=D(5), delta=DELTA)
+    wish = GrantTerms(epsilon=D(5), delta=DELTA)
     after, _ = celled.grant(name, tenths=None, currency=currency, wish=wish)
     rule, tenth = after.rule, pure_loss(TENTH)
     assert after.balance.common == rule.read(pure_loss(2 * TENTH))
@@ -261,7 +261,7 @@ def test_what_a_pure_account_has_spent_is_carried_over(celled: Ledger, currency:
 def test_a_refund_after_the_currency_changed_still_verifies(celled: Ledger) -> None:
     paid = celled.order(tenths=1)
     celled.charge(paid)
-    wish = Wish(epsilon=D(5), delta=DELTA)
+    wish = GrantTerms(epsilon=D(5), delta=DELTA)
     celled.grant(celled.analysts[0].name, tenths=None, currency="renyi", wish=wish)
     celled.settle(celled.void(paid))
     assert celled.verified().sound

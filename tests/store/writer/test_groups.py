@@ -8,7 +8,7 @@ import pytest
 
 from app.access import Role
 from app.accounting.losses import gaussian_loss, pure_loss
-from app.accounting.rules.terms import Wish
+from app.accounting.rules.terms import GrantTerms
 from app.accounting.units import PICO
 from app.errors import (
     AccountFrozen,
@@ -152,13 +152,13 @@ def test_a_raised_renyi_limit_keeps_its_order_and_what_was_spent(ledger: Ledger)
     ledger.grant(EVERYBODY, tenths=100)
     first = grant(ledger, name, "renyi")
     ledger.charge(ledger.order(loss=QUARTER))
-    wish = Wish(epsilon=D(8), delta=DELTA)
+    wish = GrantTerms(epsilon=D(8), delta=DELTA)
     raised, new = ledger.grant(name, tenths=None, currency="renyi", wish=wish)
     assert not new
     assert raised.terms.order == first.terms.order == "22"
     assert raised.balance.common == raised.rule.read(QUARTER)
     assert raised.rule.freeze(wish).order != "22", "a new account would get another"
-    other = Wish(epsilon=D(8), delta=DELTA, order=D(5))
+    other = GrantTerms(epsilon=D(8), delta=DELTA, order=D(5))
     with pytest.raises(Invalid, match="/order"):
         ledger.grant(name, tenths=None, currency="renyi", wish=other)
     ledger.charge(ledger.order(loss=pure_loss(2 * PICO)))

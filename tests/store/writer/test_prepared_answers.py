@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from app.errors import BudgetExhausted, StillRunning
-from app.ledger.orders import AtOnce, Charged, ChargeOrder, RecordOrder, Settled, State
+from app.ledger.orders import Charged, ChargeOrder, PreparedAnswer, RecordOrder, Settled, State
 from app.store.writer.writer import Writer
 from tests.store.ledgers import Ledger
 from tests.store.writer.test_writer import faults, writer
@@ -30,7 +30,7 @@ class Draws:
 def at_once(
     ledger: Ledger, draws: Draws, *, grid_seconds: float = 0.0, **more: object
 ) -> ChargeOrder:
-    return ledger.order(**more)._replace(at_once=AtOnce(draws, grid_seconds))  # type: ignore[arg-type]
+    return ledger.order(**more)._replace(at_once=PreparedAnswer(draws, grid_seconds))  # type: ignore[arg-type]
 
 
 def test_charge_and_answer_are_stored_together_and_told_as_stored(ledger: Ledger) -> None:
@@ -65,7 +65,7 @@ def test_a_draw_that_fails_forfeits_what_it_cost(ledger: Ledger) -> None:
     assert ledger.state(order) == (State.FORFEITED, None)
     assert ledger.spent() == 3
     assert ledger.verified().sound
-    fair = order._replace(charge_id="q_another", at_once=AtOnce(Draws(), 0.0))
+    fair = order._replace(charge_id="q_another", at_once=PreparedAnswer(Draws(), 0.0))
     (again,) = ledger.settle(fair)
     assert again == Settled(order.charge_id, State.FORFEITED, None, replayed=True)
 

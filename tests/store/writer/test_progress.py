@@ -9,7 +9,7 @@ from app.errors import StillRunning
 from app.ledger.orders import (
     Charged,
     ForfeitOrder,
-    Noted,
+    LeaseRenewed,
     ProgressOrder,
     RecordOrder,
     Settled,
@@ -43,7 +43,7 @@ def test_progress_is_stored_and_nothing_else_changes(ledger: Ledger) -> None:
     charge = ledger.charge(ledger.order())
     before = without_charges(ledger)
     for step in (0, 7, 99):
-        assert ledger.settle(progress(charge, step)) == [Noted(held=True)]
+        assert ledger.settle(progress(charge, step)) == [LeaseRenewed(held=True)]
         assert shown(ledger, charge) == (step, STEPS)
     assert without_charges(ledger) == before
     assert ledger.verified().sound
@@ -67,7 +67,7 @@ def test_progress_renews_the_lease(ledger: Ledger) -> None:
 def test_within_one_batch_too(ledger: Ledger) -> None:
     charge = ledger.charge(ledger.order(key="k", lease_seconds=0.0))
     noted, refused = ledger.settle(progress(charge, 1), ledger.order(key="k"))
-    assert noted == Noted(held=True)
+    assert noted == LeaseRenewed(held=True)
     assert isinstance(refused, StillRunning)
     noted, taken = ledger.settle(progress(charge, 2, lease_seconds=-1), ledger.order(key="k"))
     assert isinstance(taken, Charged)
@@ -82,7 +82,7 @@ def test_an_attempt_that_was_taken_over_can_neither_tell_nor_renew(ledger: Ledge
     before = ledger.everything()
     for attempt in (0, 1, 3):
         stale = progress(second, 60, attempt=attempt)
-        assert ledger.settle(stale) == [Noted(held=False)]
+        assert ledger.settle(stale) == [LeaseRenewed(held=False)]
     assert ledger.everything() == before
     assert ledger.charge(ledger.order(key="k")).attempt == 3
 
@@ -100,13 +100,13 @@ def test_what_is_settled_makes_no_progress(ledger: Ledger, state: State) -> None
         case _:
             ledger.settle(ledger.void(order))
     before = ledger.everything()
-    assert ledger.settle(progress(charge, 6)) == [Noted(held=False)]
+    assert ledger.settle(progress(charge, 6)) == [LeaseRenewed(held=False)]
     assert ledger.everything() == before
 
 
 def test_a_charge_that_does_not_exist_makes_none(ledger: Ledger) -> None:
     before = ledger.everything()
-    assert ledger.settle(ProgressOrder("q_none", 1, 1, 2, 60.0)) == [Noted(held=False)]
+    assert ledger.settle(ProgressOrder("q_none", 1, 1, 2, 60.0)) == [LeaseRenewed(held=False)]
     assert ledger.everything() == before
 
 
@@ -116,8 +116,8 @@ def test_progress_and_answer_in_one_batch_leave_the_answer(ledger: Ledger) -> No
         progress(charge, 99), RecordOrder(charge.charge_id, 1, "answer"), progress(charge, 100)
     )
     assert results == [
-        Noted(held=True),
+        LeaseRenewed(held=True),
         Settled(charge.charge_id, State.ANSWERED, "answer"),
-        Noted(held=False),
+        LeaseRenewed(held=False),
     ]
     assert shown(ledger, charge) == (99, STEPS)

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from app.errors import AppError
 from app.ledger.account import EVERYBODY
 from app.ledger.orders import (
-    AtOnce,
     Charged,
     ChargeOrder,
     ForfeitOrder,
     Order,
+    PreparedAnswer,
     RecordOrder,
     Settled,
     State,
@@ -96,7 +96,9 @@ class History:
                     tenths=item.tenths,
                     lease_seconds=item.lease,
                     fresh=item.fresh,
-                    at_once=AtOnce(lambda _: "an answer at once", 0.0) if item.at_once else None,
+                    at_once=PreparedAnswer(lambda _: "an answer at once", 0.0)
+                    if item.at_once
+                    else None,
                 )
                 self.orders.append(order)
                 made.append(order)

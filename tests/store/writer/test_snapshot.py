@@ -16,19 +16,19 @@ from app.data.card import Card
 from app.errors import BudgetExhausted
 from app.ledger.account import EVERYBODY
 from app.ledger.orders import (
-    AtOnce,
     Charged,
     ChargeOrder,
     Order,
+    PreparedAnswer,
     RecordOrder,
     Settled,
-    Stale,
+    StaleCatalogue,
     State,
 )
 from app.store.connect import Database
 from app.store.writer import snapshot as known_module
 from app.store.writer.batch import Result, settle
-from app.store.writer.connection import HotConnection, Read, Rows, now_microseconds
+from app.store.writer.connection import Read, Rows, WriterConnection, now_microseconds
 from app.store.writer.open_connection import open_hot
 from app.store.writer.snapshot import MARGIN_MICROSECONDS
 from app.store.writer.statements import CLOCK_LATE_MAX, statements
@@ -48,7 +48,7 @@ class Server:
     """One server's connection, and how often it asked before it wrote."""
 
     def __init__(self, ledger: Ledger) -> None:
-        self._hot: HotConnection = asyncio.run(open_hot(ledger.database))
+        self._hot: WriterConnection = asyncio.run(open_hot(ledger.database))
         self._sql = statements(sqlite=ledger.database.is_sqlite)
         self.asked = 0
         ask = self._hot.begin_and_read
@@ -67,7 +67,7 @@ class Server:
         known.read_clock(known.now() + MARGIN_MICROSECONDS + error)
 
     def always_ask(self) -> None:
-        self._hot.known.covers = lambda orders: False  # type: ignore[method-assign]
+        self._hot.known.can_decide = lambda orders: False  # type: ignore[method-assign]
 
     def close(self) -> None:
         self._hot.close()
@@ -163,7 +163,7 @@ def test_a_charge_planned_on_an_outdated_catalogue_is_planned_again(
     order = ledger.order()
     register(ledger.datasets, f"another than {ledger.dataset.name}")
     before = ledger.everything()
-    assert server.settle(order) == [Stale(ledger.catalogue())]
+    assert server.settle(order) == [StaleCatalogue(ledger.catalogue())]
     assert ledger.everything() == before
 
 
@@ -189,7 +189,7 @@ def test_a_key_that_another_server_has_answered_is_told_its_answer(
     """Also where the money is gone, so that nothing would be inserted."""
     one, other = servers
     draws = Draws()
-    order = ledger.order(tenths=7)._replace(at_once=AtOnce(draws, 0.0))
+    order = ledger.order(tenths=7)._replace(at_once=PreparedAnswer(draws, 0.0))
     (told,) = one.settle(order)
     assert isinstance(other.settle(ledger.order())[0], Charged)
     for change in ({}, {"at_once": None}):
@@ -262,7 +262,7 @@ def test_an_order_that_is_stale_teaches_nothing_wrong_of_cells(
     stale = ledger.order()
     on_cell = on_cells(ledger)
     assert isinstance(servers[first].settle(on_cell(tenths=8))[0], Charged)
-    assert isinstance(one.settle(stale)[0], Stale)
+    assert isinstance(one.settle(stale)[0], StaleCatalogue)
     assert isinstance(one.settle(on_cell(tenths=8))[0], BudgetExhausted)
     assert ledger.verified().sound
 
@@ -324,7 +324,7 @@ def test_who_waited_for_an_answer_that_can_be_reused_is_not_refused(
     for number in range(30):
         ledger.grant(ledger.analysts[0].name, tenths=3 + number)
         plan = f"plan {number}"
-        drawn = ledger.order()._replace(plan_digest=plan, at_once=AtOnce(Draws(), 0.0))
+        drawn = ledger.order()._replace(plan_digest=plan, at_once=PreparedAnswer(Draws(), 0.0))
         reusing = ledger.order(fresh=False)._replace(plan_digest=plan)
         told, other = at_once_by_both(servers, drawn, reusing)
         if isinstance(told, Settled):

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from app.ledger.orders import AtOnce, Charged, ForfeitOrder, RecordOrder
+from app.ledger.orders import Charged, ForfeitOrder, PreparedAnswer, RecordOrder
 from app.ledger.stamp import SettledRow, StampChain, stamp_from
 from app.ledger.verification.lines import ChargeRow
 from app.ledger.verification.stamps import StampChecker
@@ -14,7 +14,7 @@ from app.ledger.verification.verify import Report, verify
 from app.store import tables
 from app.store.connect import Database
 from app.store.writer import writer as writer_module
-from app.store.writer.connection import Broken
+from app.store.writer.connection import ConnectionLost
 from app.store.writer.open_connection import open_hot
 from app.store.writer.writer import Writer
 from tests.store.ledgers import Ledger, execute, together
@@ -44,7 +44,9 @@ def test_whatever_settles_is_stamped_in_the_order_of_the_batches(ledger: Ledger)
         RecordOrder(answered.charge_id, 1, "an answer"), ForfeitOrder(forfeited.charge_id, 1)
     )
     ledger.settle(ledger.void(voided))
-    ledger.settle(ledger.order(at_once=AtOnce(lambda charge: f"of {charge.charge_id}", 0.0)))
+    ledger.settle(
+        ledger.order(at_once=PreparedAnswer(lambda charge: f"of {charge.charge_id}", 0.0))
+    )
     found = stamps(ledger)
     assert [stamp.seq for stamp in found] == [1, 2, 3, 4]
     assert len({stamp.chain for stamp in found}) == 1
@@ -71,7 +73,7 @@ def test_each_connection_has_a_chain_of_its_own(ledger: Ledger) -> None:
     async def ask() -> None:
         writer = Writer(ledger.database)
         await together(writer, [ledger.order() for _ in range(3)])
-        order = ledger.order(at_once=AtOnce(lambda _: "{}", 0.0))
+        order = ledger.order(at_once=PreparedAnswer(lambda _: "{}", 0.0))
         await writer.submit(order)
         await writer.stop()
 
@@ -93,7 +95,7 @@ class LosesReplies:
     async def write_and_commit(self, writes: Any, then: Any) -> Any:
         rows = await self._hot.write_and_commit(writes, then)
         if self._lost and self._lost.pop(0):
-            raise Broken
+            raise ConnectionLost
         return rows
 
     def __getattr__(self, name: str) -> Any:
@@ -136,7 +138,7 @@ def test_a_chain_that_counts_what_was_rolled_back_is_noticed(
 ) -> None:
     """Were a batch that did not happen to move the chain on, the next row would leave a gap."""
     monkeypatch.setattr(StampChain, "copy", lambda self: self)
-    at_once = AtOnce(lambda charge: f"of {charge.charge_id}", 0.0)
+    at_once = PreparedAnswer(lambda charge: f"of {charge.charge_id}", 0.0)
     ledger.settle(ledger.order(at_once=at_once))
     # Refused together, so that the batch decided on what is known is given up and read anew.
     ledger.settle(ledger.order(at_once=at_once), ledger.order(tenths=1000))

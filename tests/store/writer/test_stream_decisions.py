@@ -9,10 +9,9 @@ import pytest
 from app.errors import IdempotencyConflict, NotFound, StillRunning, StreamEnded
 from app.ledger.chain import canonical
 from app.ledger.leaving import AT_ONCE, Leaving
-from app.ledger.orders import RecordOrder, Settled, Stale, State
+from app.ledger.orders import RecordOrder, Settled, StaleCatalogue, State
 from app.ledger.stream_orders import (
     AnswerAskOrder,
-    Busy,
     Claimed,
     ClaimOrder,
     Closed,
@@ -20,9 +19,10 @@ from app.ledger.stream_orders import (
     ForfeitAskOrder,
     NewStream,
     Stream,
+    StreamBusy,
 )
 from app.names import new_id
-from app.store.history.streams import Streams
+from app.store.history.streams import SqlStreams
 from app.store.writer.writer import Writer
 from tests.store.ledgers import Ledger, execute
 
@@ -87,7 +87,7 @@ class Opened:
 
     @property
     def row(self) -> Stream:
-        return Streams(self.ledger.database).one(self.id, analyst_id=None)
+        return SqlStreams(self.ledger.database).one(self.id, analyst_id=None)
 
     @property
     def left(self) -> tuple[int | None, int | None]:
@@ -148,7 +148,7 @@ def test_the_last_ask_ends_the_stream(ledger: Ledger) -> None:
 def test_while_one_ask_holds_the_stream_others_wait_and_use_nothing(opened: Opened) -> None:
     first = opened.claimed()
     before = opened.ledger.everything()
-    assert isinstance(opened.only(opened.claim()), Busy)
+    assert isinstance(opened.only(opened.claim()), StreamBusy)
     assert opened.ledger.everything() == before
     opened.told(first)
     opened.claimed()
@@ -267,7 +267,7 @@ def test_what_is_refused_uses_nothing_but_what_is_stored_is_told(opened: Opened)
 
 
 def test_a_claim_planned_on_an_outdated_state_is_stale(opened: Opened) -> None:
-    assert isinstance(opened.only(opened.claim(catalogue=0)), Stale)
+    assert isinstance(opened.only(opened.claim(catalogue=0)), StaleCatalogue)
     assert opened.left == (2, 10)
 
 
@@ -278,7 +278,7 @@ def test_a_crossing_is_not_told_before_its_point_of_the_time_grid(opened: Opened
     refused = opened.only(opened.claim("key"))
     assert isinstance(refused, StillRunning)
     assert refused.retry_after_seconds == 1
-    assert isinstance(opened.only(opened.claim()), Busy), "so would the next ask"
+    assert isinstance(opened.only(opened.claim()), StreamBusy), "so would the next ask"
     execute(opened.ledger.database, "UPDATE streams SET crossed_at = 1, held_until = 1")
     assert opened.left == (1, 9)
 
@@ -307,7 +307,7 @@ def test_orders_of_one_batch_see_what_the_ones_before_did(opened: Opened) -> Non
     one, other = opened.claim("one"), opened.claim("other")
     first, second, again = opened.ledger.settle(one, other, opened.claim("one"))
     assert isinstance(first, Claimed)
-    assert isinstance(second, Busy)
+    assert isinstance(second, StreamBusy)
     assert isinstance(again, StillRunning)
     told, ended = opened.ledger.settle(
         opened.answer(first, above=True), CloseOrder(opened.id, opened.ledger.analysts[0].id)

@@ -11,12 +11,19 @@ import pytest
 from app.errors import BudgetExhausted, StillRunning, StoreUnavailable
 from app.ledger.account import EVERYBODY
 from app.ledger.orders import Charged, Order, Outcome, RecordOrder, Settled, State
-from app.store.catalogue import Catalogue
+from app.store.catalogue import CachedCatalogue
 from app.store.connect import Database
 from app.store.writer import writer as writer_module
 from app.store.writer.batch import Result
 from app.store.writer.batch import settle as settle_really
-from app.store.writer.connection import Broken, Clash, HotConnection, Read, Rows, Write
+from app.store.writer.connection import (
+    ConnectionLost,
+    Read,
+    Rows,
+    Write,
+    WriteConflict,
+    WriterConnection,
+)
 from app.store.writer.open_connection import open_hot
 from app.store.writer.writer import Writer
 from tests.store.ledgers import TENTH, Ledger, together
@@ -198,7 +205,7 @@ def test_accounts_are_read_between_the_batches(ledger: Ledger, writer: Writer) -
 
 
 def test_a_look_that_fails_is_told_to_the_one_who_looked(ledger: Ledger, writer: Writer) -> None:
-    async def broken(hot: HotConnection, sql: object) -> int:
+    async def broken(hot: WriterConnection, sql: object) -> int:
         raise LookupError("nothing here")
 
     with pytest.raises(LookupError):
@@ -212,7 +219,7 @@ def test_a_look_that_fails_is_told_to_the_one_who_looked(ledger: Ledger, writer:
 class Failing:
     """A real connection; the first commit of a batch fails in a chosen way."""
 
-    def __init__(self, hot: HotConnection, faults: list[str]) -> None:
+    def __init__(self, hot: WriterConnection, faults: list[str]) -> None:
         self._hot = hot
         self._faults = faults
         self.known = hot.known
@@ -229,11 +236,11 @@ class Failing:
         match fault:
             case "lost reply":
                 await self._hot.write_and_commit(writes, then)
-                raise Broken
+                raise ConnectionLost
             case "lost before":
-                raise Broken
+                raise ConnectionLost
             case "clash":
-                raise Clash
+                raise WriteConflict
             case "bug":
                 raise LookupError("the text of a driver, with a secret")
         return await self._hot.write_and_commit(writes, then)
@@ -334,6 +341,6 @@ def test_a_ledger_that_cannot_be_reached_is_unavailable_and_says_no_more(
             asyncio.run(writer.submit(ledger.order()))
         assert "hidden" not in caught.value.detail
         with pytest.raises(StoreUnavailable):
-            asyncio.run(Catalogue(writer).dataset("people"))
+            asyncio.run(CachedCatalogue(writer).dataset("people"))
     finally:
         asyncio.run(writer.stop())

@@ -33,20 +33,20 @@ from app.queries.shapes.ranks.window import Span, Window, order_windows
 from app.queries.tally import (
     AllOf,
     Condition,
+    CountPresent,
+    CountRows,
     Exact,
     IsMissing,
-    Rows,
     StepCounts,
-    StepTally,
+    StepHistogram,
     Tally,
-    Values,
 )
 
 Statistic = Literal["rank", "distance", "mean_between"]
 
 
 @dataclass(frozen=True, slots=True)
-class OrderShape:
+class RankShape:
     """A statistic of the values at ranks, and how one person can change which values these are."""
 
     statistic: Statistic
@@ -59,7 +59,7 @@ class OrderShape:
     moves: int  # otherwise: how many rows come or go with one person
     missing: int | None  # the value in steps that missing ones count as; None if they do not count
     candidates: bool = False  # were candidates sent, which only a choice has
-    alternatives: tuple["OrderShape", ...] = ()  # other ways to ask the same; there are none
+    alternatives: tuple["RankShape", ...] = ()  # other ways to ask the same; there are none
 
     @property
     def alone(self) -> bool:
@@ -74,18 +74,18 @@ class OrderShape:
     @property
     def tally(self) -> Tally:
         """The rows that count."""
-        counted = Values(self.column) if self.missing is None else Rows()
+        counted = CountPresent(self.column) if self.missing is None else CountRows()
         return Tally(self.where, (), (counted,))
 
     @property
     def missing_tally(self) -> Tally:
         absent = IsMissing(self.column)
         where = absent if self.where is None else AllOf((self.where, absent))
-        return Tally(where, (), (Rows(),))
+        return Tally(where, (), (CountRows(),))
 
     def windows(
         self,
-        steps: Callable[[StepTally], StepCounts],
+        steps: Callable[[StepHistogram], StepCounts],
         exact: Callable[[Tally], Exact],
         reach: int,
     ) -> tuple[Window, ...]:
@@ -109,11 +109,11 @@ def order_shape(
     missing: int | float | None,
     *,
     candidates: bool = False,
-) -> OrderShape:
+) -> RankShape:
     column = stepped_column(card, name)
     steps = None if missing is None else missing_steps(column, missing)
     m, replaced = card.person.rows_max, card.neighbours == "replace_one"
-    return OrderShape(
+    return RankShape(
         statistic=statistic,
         ranks=ranks,
         where=where,
@@ -150,11 +150,11 @@ def missing_steps(column: IntegerColumn | NumberColumn, value: int | float) -> i
 
 
 def _with_missing(
-    steps: Callable[[StepTally], StepCounts], count: int, value: int
-) -> Callable[[StepTally], StepCounts]:
+    steps: Callable[[StepHistogram], StepCounts], count: int, value: int
+) -> Callable[[StepHistogram], StepCounts]:
     """The counts as if so many more rows had the value."""
 
-    def asked(wanted: StepTally) -> StepCounts:
+    def asked(wanted: StepHistogram) -> StepCounts:
         found = steps(wanted)
         if count == 0 or not any(low <= value <= high for low, high in wanted.ranges):
             return found

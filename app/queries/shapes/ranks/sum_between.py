@@ -7,13 +7,13 @@ the engine; the others are u or v, and counts tell how many of each.
 from collections.abc import Callable
 from fractions import Fraction
 
-from app.queries.shapes.ranks.shape import OrderShape
+from app.queries.shapes.ranks.shape import RankShape
 from app.queries.shapes.ranks.window import Window
-from app.queries.tally import AllOf, Compare, Condition, Exact, Rows, Tally, Total
+from app.queries.tally import AllOf, Compare, Condition, CountRows, Exact, SumSteps, Tally
 
 
 def sum_between(
-    shape: OrderShape, windows: tuple[Window, ...], exact: Callable[[Tally], Exact]
+    shape: RankShape, windows: tuple[Window, ...], exact: Callable[[Tally], Exact]
 ) -> int:
     """In steps. The same questions are asked whatever the values are."""
     first, last = (rule(window.count) for rule, window in zip(shape.ranks, windows, strict=True))
@@ -21,8 +21,8 @@ def sum_between(
     until = Compare(shape.column, "<", _value(shape, low + 1))
     after = Compare(shape.column, ">=", _value(shape, low + 1))
     before = Compare(shape.column, "<", _value(shape, high))
-    ((at_most,),) = exact(_tally(shape, (until,), Rows()))
-    (inside,), (total,) = exact(_tally(shape, (after, before), Rows(), Total(shape.column)))
+    ((at_most,),) = exact(_tally(shape, (until,), CountRows()))
+    (inside,), (total,) = exact(_tally(shape, (after, before), CountRows(), SumSteps(shape.column)))
     if shape.missing is not None:
         ((absent,),) = exact(shape.missing_tally)
         at_most += absent if shape.missing <= low else 0
@@ -35,12 +35,14 @@ def sum_between(
     return total + lowest * low + (kept - lowest - inside) * high
 
 
-def _tally(shape: OrderShape, parts: tuple[Condition, ...], *aggregates: Rows | Total) -> Tally:
+def _tally(
+    shape: RankShape, parts: tuple[Condition, ...], *aggregates: CountRows | SumSteps
+) -> Tally:
     where = () if shape.where is None else (shape.where,)
     return Tally(AllOf((*where, *parts)), (), aggregates)
 
 
-def _value(shape: OrderShape, steps: int) -> int | float:
+def _value(shape: RankShape, steps: int) -> int | float:
     """The least value of so many steps, as the column holds it: exact, as steps have 54 bits."""
     if shape.grid_exponent == 0:
         return steps

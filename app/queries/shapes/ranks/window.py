@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
-from app.queries.tally import Condition, StepCounts, StepTally
+from app.queries.tally import Condition, StepCounts, StepHistogram
 
 PLACES_BITS = 12  # of stretches in a pass: more groups cost an engine more than one more pass
 
-Ask = Callable[[StepTally], StepCounts]
+Ask = Callable[[StepHistogram], StepCounts]
 Span = tuple[int, int]  # the first and the last of something, both included
 Ranks = Callable[[int], tuple[Span, ...]]  # of n rows, the ranks wanted, window by window
 
@@ -52,7 +52,7 @@ def order_windows(
 ) -> tuple[Window, ...]:
     """`bounds` are those of the column in steps; `ranks` may depend on n."""
     low, high = bounds
-    whole = StepTally(where, column, low, _shift(low, high), (bounds,))
+    whole = StepHistogram(where, column, low, _shift(low, high), (bounds,))
     counts = ask(whole)
     n = sum(number for _, number in counts)
     spans = [(max(first, 1), min(last, n)) for first, last in ranks(n)]
@@ -92,7 +92,7 @@ def _listed(
     return tuple(values)
 
 
-def _narrowed(ask: Ask, whole: StepTally, counts: StepCounts, ranks: list[int]) -> list[_Place]:
+def _narrowed(ask: Ask, whole: StepHistogram, counts: StepCounts, ranks: list[int]) -> list[_Place]:
     """The single value at each rank: at most one stretch in each pass can hold it."""
     shift, ((_, high),) = whole.shift, whole.ranges
     found = [_holding(counts, whole, rank, _Place(whole.low, 0)) for rank in ranks]
@@ -109,7 +109,7 @@ def _narrowed(ask: Ask, whole: StepTally, counts: StepCounts, ranks: list[int]) 
     return found
 
 
-def _within(counts: StepCounts, asked: StepTally, low: int, high: int) -> StepCounts:
+def _within(counts: StepCounts, asked: StepHistogram, low: int, high: int) -> StepCounts:
     first, last = (low - asked.low) >> asked.shift, (high - asked.low) >> asked.shift
     start = bisect_left(counts, first, key=_place_of)
     return counts[start : bisect_left(counts, last + 1, key=_place_of)]
@@ -119,7 +119,7 @@ def _place_of(counted: tuple[int, int]) -> int:
     return counted[0]
 
 
-def _holding(counts: StepCounts, asked: StepTally, rank: int, among: _Place) -> _Place:
+def _holding(counts: StepCounts, asked: StepHistogram, rank: int, among: _Place) -> _Place:
     if not counts:
         return among
     running = list(accumulate((number for _, number in counts), initial=among.before))
