@@ -11,7 +11,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 # would compile the app anew, for longer than it takes to load it.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo serve test audit lint bench plots lock clean
+.PHONY: help setup demo serve test audit lint bench plots pictures lock clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' Makefile
@@ -41,6 +41,9 @@ bench: .venv/development ## measure, and compare with the goals
 
 plots: .venv/development ## draw docs/accuracy.svg anew, on the demo data
 	@$(BIN)/python -m benchmarks.accuracy
+
+pictures: .venv/development ## draw docs/rooms.svg and docs/question.svg anew, from the import graph
+	@$(BIN)/python -m docs.draw_architecture
 
 lock: ## resolve requirements.lock anew (maintainers; needs uv)
 	@$(PYTHON) .ci/lock.py

@@ -45,7 +45,7 @@ class AnalystChange(WireRequest):
 
 
 class KeyRequest(WireRequest):
-    """When the key stops working; left out, it works until it is revoked."""
+    """Expiry of a new key; without one the key works until it is revoked."""
 
     expires_at: Annotated[str, Field(max_length=40)] | None = None
     expires_in_days: Annotated[int, Field(ge=1, le=KEY_DAYS_MAX)] | None = None
@@ -61,7 +61,7 @@ class KeyResponse(BaseModel):
 
 
 class KeyIssuedResponse(KeyResponse):
-    """`key` is shown this once; null if this very request was made before."""
+    """`key` is shown only once; it is null if this request is a repetition."""
 
     key: str | None
 
@@ -94,33 +94,33 @@ class AnalystsResponse(BaseModel):
     ),
 )
 def create(
-    given: ServicesDep,
+    deps: ServicesDep,
     principal: Admin,
     parsed: Annotated[Parsed[AnalystRequest], Depends(body(AnalystRequest))],
 ) -> Response:
-    """Names are compared after NFKC normalisation and case folding; a name never comes back."""
-    wanted = parsed.value
-    name = check_name(wanted.name, "/name", forbidden="/*:")
-    analyst = given.people.create(
+    """Names are compared after NFKC normalisation and case folding; a name is never used again."""
+    new_analyst = parsed.value
+    name = check_name(new_analyst.name, "/name", forbidden="/*:")
+    analyst = deps.people.create(
         principal.name,
         name,
-        wanted.role,
-        wanted.reason,
+        new_analyst.role,
+        new_analyst.reason,
         parsed.request_key and f"{principal.analyst_id}/{parsed.request_key}",
         parsed.hash,
-        _groups(wanted.groups) or (),
+        _groups(new_analyst.groups) or (),
     )
-    return json_response(_shown(analyst, given.people.keys(analyst.id)), status=201)
+    return json_response(_shown(analyst, deps.people.keys(analyst.id)), status=201)
 
 
 @router.get("/v1/analysts", **documented("list_analysts", "People", AnalystsResponse))
 def list_analysts(
-    given: ServicesDep, principal: Admin, limit: Limit = 50, cursor: CursorIn = None
+    deps: ServicesDep, principal: Admin, limit: Limit = 50, cursor: CursorIn = None
 ) -> Response:
     (after,) = cursor_place(cursor, str) or ("",)
-    found = given.people.all(after=after, limit=limit)
+    found = deps.people.all(after=after, limit=limit)
     following = cursor_text(found[-1].id) if len(found) == limit else None
-    items = [_shown(analyst, given.people.keys(analyst.id)) for analyst in found]
+    items = [_shown(analyst, deps.people.keys(analyst.id)) for analyst in found]
     return json_response({"items": items, "next_cursor": following})
 
 
@@ -128,9 +128,9 @@ def list_analysts(
     "/v1/analysts/{name}",
     **documented("get_analyst", "One person", AnalystResponse, extra_problems=problems(404)),
 )
-def get_analyst(given: ServicesDep, principal: Admin, name: str) -> Response:
-    analyst = given.people.find(name)
-    return json_response(_shown(analyst, given.people.keys(analyst.id)))
+def get_analyst(deps: ServicesDep, principal: Admin, name: str) -> Response:
+    analyst = deps.people.find(name)
+    return json_response(_shown(analyst, deps.people.keys(analyst.id)))
 
 
 @router.patch(
@@ -145,21 +145,21 @@ def get_analyst(given: ServicesDep, principal: Admin, name: str) -> Response:
     ),
 )
 def change(
-    given: ServicesDep,
+    deps: ServicesDep,
     principal: Admin,
     name: str,
     parsed: Annotated[Parsed[AnalystChange], Depends(body(AnalystChange))],
 ) -> Response:
-    wanted = parsed.value
-    analyst = given.people.alter(
+    changes = parsed.value
+    analyst = deps.people.alter(
         principal.name,
         name,
-        role=wanted.role,
-        enabled=wanted.enabled,
-        groups=_groups(wanted.groups),
-        reason=wanted.reason,
+        role=changes.role,
+        enabled=changes.enabled,
+        groups=_groups(changes.groups),
+        reason=changes.reason,
     )
-    return json_response(_shown(analyst, given.people.keys(analyst.id)))
+    return json_response(_shown(analyst, deps.people.keys(analyst.id)))
 
 
 @router.post(
@@ -177,18 +177,18 @@ def change(
     ),
 )
 def issue_key(
-    given: ServicesDep,
+    deps: ServicesDep,
     principal: Admin,
     name: str,
     parsed: Annotated[Parsed[KeyRequest | None], Depends(body(KeyRequest | None, empty=True))],
 ) -> Response:
-    """256 random bits, of which only a hash is kept. The body may be left out."""
-    wanted = parsed.value or KeyRequest()
-    key, secret = given.people.issue_key(
+    """Issue a key of 256 random bits; only its hash is stored. The body may be left out."""
+    key_request = parsed.value or KeyRequest()
+    key, secret = deps.people.issue_key(
         principal.name,
         name,
-        expires_at=_expiry(wanted),
-        reason=wanted.reason,
+        expires_at=_expiry(key_request),
+        reason=key_request.reason,
         request=parsed.request_key and f"{principal.analyst_id}/{parsed.request_key}",
         body=parsed.hash,
     )
@@ -200,25 +200,25 @@ def issue_key(
     **documented("revoke_key", "Revoke a key", None, status=204, extra_problems=problems(404)),
 )
 def revoke_key(
-    given: ServicesDep,
+    deps: ServicesDep,
     principal: Admin,
     id: str,  # noqa: A002  # in the path
     reason: Annotated[str | None, Query(max_length=1000, pattern=r"^[^\x00]*$")] = None,
 ) -> Response:
-    """The next request with it is refused, in every process. Revoking again changes nothing."""
-    given.people.revoke_key(principal.name, id, reason)
+    """Every process refuses the next request with this key. Revoking again changes nothing."""
+    deps.people.revoke_key(principal.name, id, reason)
     return Response(status_code=204)
 
 
-def _expiry(wanted: KeyRequest) -> int | None:
+def _expiry(key_request: KeyRequest) -> int | None:
     now = datetime.datetime.now(datetime.UTC)
-    if wanted.expires_at is not None and wanted.expires_in_days is not None:
+    if key_request.expires_at is not None and key_request.expires_in_days is not None:
         raise Invalid.field("/expires_at", "give expires_at or expires_in_days, not both")
-    if wanted.expires_in_days is not None:
-        moment = now + datetime.timedelta(days=wanted.expires_in_days)
-    elif wanted.expires_at is not None:
+    if key_request.expires_in_days is not None:
+        moment = now + datetime.timedelta(days=key_request.expires_in_days)
+    elif key_request.expires_at is not None:
         try:
-            moment = datetime.datetime.fromisoformat(wanted.expires_at)
+            moment = datetime.datetime.fromisoformat(key_request.expires_at)
             if moment.tzinfo is None:
                 raise ValueError
             moment = moment.astimezone(datetime.UTC)
@@ -233,12 +233,12 @@ def _expiry(wanted: KeyRequest) -> int | None:
     return int(moment.timestamp() * 1_000_000)
 
 
-def _groups(wanted: list[str] | None) -> tuple[str, ...] | None:
-    """Names of groups, each once; a group is whoever is said to be in it."""
-    if wanted is None:
+def _groups(names: list[str] | None) -> tuple[str, ...] | None:
+    """Names of groups, each once; a group exists while an analyst is in it."""
+    if names is None:
         return None
     groups: dict[str, str] = {}
-    for index, name in enumerate(wanted):
+    for index, name in enumerate(names):
         shown = check_name(name, f"/groups/{index}", forbidden="/*:")
         groups.setdefault(folded(shown), shown)
     return tuple(groups.values())

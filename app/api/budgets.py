@@ -1,4 +1,4 @@
-"""Budgets: grant and change them, and see what is left."""
+"""Budgets: grant and change them, and show what is left."""
 
 import json
 from decimal import Decimal
@@ -47,11 +47,12 @@ Rate = Annotated[
 
 
 class BudgetRequest(WireRequest):
-    """A promise. `pure` promises epsilon, every other currency (epsilon, delta): `approximate` by
-    basic composition, `zcdp`, `renyi` and `gdp` by their own filters. A zcdp account may be granted
-    as {rho, delta}, a gdp account as {mu, delta}. `failure_delta` is the part of delta kept for
-    releases that hold only approximately (left out, a thousandth), and `order` the Renyi order that
-    gets most of the rest; both are frozen, and the reply shows them."""
+    """A promise. `pure` promises epsilon; every other currency promises (epsilon, delta).
+    `approximate` uses basic composition; `zcdp`, `renyi` and `gdp` use their own filters. A zcdp
+    account may be granted as {rho, delta}, a gdp account as {mu, delta}. `failure_delta` is the
+    part
+    of delta kept for releases that hold only approximately (default: a thousandth). `order` is the
+    Renyi order that gets most of the rest. Both are frozen, and the reply shows them."""
 
     currency: Literal["pure", "approximate", "zcdp", "renyi", "gdp"]
     epsilon: Epsilon | None = None
@@ -74,7 +75,7 @@ class BudgetRequest(WireRequest):
 
 
 class CellResponse(BaseModel):
-    """What those in one declared cell have borne; `cell` is null for rows in none of them."""
+    """Loss of the persons in one declared cell; `cell` is null for rows in no declared cell."""
 
     cell: Any
     spent: AmountResponse
@@ -86,9 +87,9 @@ class CellResponse(BaseModel):
 
 
 class TermsResponse(BaseModel):
-    """What was frozen at the grant: how delta is split between conversion and failures; for `renyi`
-    the order with most of the conversion's delta, its share (the other orders have equal ones), and
-    the limit at each order, null where it admits nothing."""
+    """Terms frozen at the grant: how delta is split between conversion and failures. For `renyi`
+    also the order with most of the conversion's delta, its share (the other orders share the rest
+    equally), and the limit at each order, null where it admits nothing."""
 
     delta_conversion: float
     delta_failure: float
@@ -99,7 +100,7 @@ class TermsResponse(BaseModel):
 
 
 class LastQuestion(BaseModel):
-    """Your latest question here, and how often it could still be asked anew."""
+    """Your latest question here, and how often it could still be asked with fresh noise."""
 
     id: str
     kind: str
@@ -114,10 +115,11 @@ class LastQuestion(BaseModel):
 
 class BudgetResponse(BaseModel):
     """An account. `used` runs from 0 to 1 by the stop rule itself. `spent.epsilon` holds at all
-    times together: a sum in `pure` and `approximate` accounts, an odometer elsewhere, which near
-    the end may read more than the limit that the stop rule keeps. `questions_left` counts typical
-    counts of epsilon 0.1. With cells, each figure of `spent` is the largest of any cell, and each
-    figure of `remaining` the smallest."""
+    times together. It is a sum in `pure` and `approximate` accounts, and an odometer elsewhere.
+    Near
+    the end the odometer may exceed the limit that the stop rule keeps. `questions_left` is the
+    number of typical counts with epsilon 0.1. With cells, each figure of `spent` is the largest of
+    any cell, and each figure of `remaining` the smallest."""
 
     dataset: str
     holder: str
@@ -156,26 +158,26 @@ class BudgetsResponse(BaseModel):
 )
 def grant(
     request: Request,
-    given: ServicesDep,
+    deps: ServicesDep,
     principal: Admin,
     dataset: str,
     holder: str,
     parsed: Annotated[Parsed[BudgetRequest], Depends(body(BudgetRequest))],
 ) -> Response:
-    """`holder` is an analyst, `group:name`, or `*` for everybody together. A limit lowered below
-    what is spent freezes the account. `If-Match` with the budget's ETag changes just the budget you
-    saw; `If-None-Match: *` only makes a new one. 201 if it is new."""
-    wanted = parsed.value
-    budget, new = given.grant_budget(
+    """`holder` is an analyst, `group:name`, or `*` for everybody together. A limit below the spent
+    amount freezes the account. `If-Match` with the budget's ETag changes the budget only in the
+    state you saw; `If-None-Match: *` only creates a new one. 201 if it is new."""
+    requested = parsed.value
+    budget, new = deps.grant_budget(
         principal,
         dataset=dataset,
         holder=holder,
-        currency=wanted.currency,
-        wish=wanted.wish(),
+        currency=requested.currency,
+        wish=requested.wish(),
         precondition=precondition(
             request.headers.getlist("if-match"), request.headers.getlist("if-none-match")
         ),
-        reason=wanted.reason,
+        reason=requested.reason,
     )
     return json_response(
         _shown(budget),
@@ -191,48 +193,50 @@ def grant(
     ),
 )
 async def get_budget(
-    request: Request, given: ServicesDep, principal: AnyoneHot, dataset: str, holder: str
+    request: Request, deps: ServicesDep, principal: AnyoneHot, dataset: str, holder: str
 ) -> Response:
-    """Your own or your group's; viewers and administrators see any. `If-None-Match` with the ETag
-    gives 304."""
-    found, account = await visible_account(given, principal, dataset, holder)
+    """Your own budget or your group's; viewers and administrators see any. `If-None-Match` with
+    the ETag gives 304."""
+    found_dataset, account = await visible_account(deps, principal, dataset, holder)
     if has_seen(account, request.headers.getlist("if-none-match")):
         return Response(status_code=304, headers={"ETag": etag(account)})
     last = None
     if principal.role is Role.ANALYST:
-        last = await run_in_threadpool(_last, given, principal, found, account)
-    budget = Budget(found.name, account, found.card)
+        last = await run_in_threadpool(_last, deps, principal, found_dataset, account)
+    budget = Budget(found_dataset.name, account, found_dataset.card)
     return json_response(_shown(budget, last), headers={"ETag": etag(account)})
 
 
 @router.get("/v1/budgets", **documented("list_budgets", "Budgets", BudgetsResponse))
 def list_budgets(
-    given: ServicesDep, principal: Anyone, limit: Limit = 50, cursor: CursorIn = None
+    deps: ServicesDep, principal: Anyone, limit: Limit = 50, cursor: CursorIn = None
 ) -> Response:
-    """Your own and your groups'; viewers and administrators see all."""
+    """Your own budgets and your groups'; viewers and administrators see all."""
     holders = principal.holders if principal.role is Role.ANALYST else None
     (after,) = cursor_place(cursor, str) or ("",)
-    found = given.budgets.all(holders=holders, after=after, limit=limit)
+    found = deps.budgets.all(holders=holders, after=after, limit=limit)
     following = cursor_text(found[-1][0]) if len(found) == limit else None
     items = [_shown(budget) for _, budget in found]
     return json_response({"items": items, "next_cursor": following})
 
 
 async def visible_account(
-    given: Services, principal: Principal, dataset: str, holder: str
+    deps: Services, principal: Principal, dataset: str, holder: str
 ) -> tuple[Dataset, Account]:
-    """The account, if this caller may see it; otherwise as if there were none."""
-    wanted = holder_of(holder)
-    if principal.role is Role.ANALYST and wanted not in principal.holders:
+    """The account if this caller may see it; otherwise the same NotFound as for a missing one."""
+    folded_holder = holder_of(holder)
+    if principal.role is Role.ANALYST and folded_holder not in principal.holders:
         raise NotFound("There is no such budget.")
     try:
-        found = await given.catalogue.dataset(dataset)
+        found_dataset = await deps.catalogue.dataset(dataset)
     except AccessError:
         raise NotFound("There is no such budget.") from None
-    account = (await given.ledger.accounts(found.book_id, [wanted])).get(wanted)
+    account = (await deps.ledger.accounts(found_dataset.book_id, [folded_holder])).get(
+        folded_holder
+    )
     if account is None:
         raise NotFound("There is no such budget.")
-    return found, account
+    return found_dataset, account
 
 
 def _shown(budget: Budget, last: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -252,19 +256,19 @@ def _shown(budget: Budget, last: dict[str, Any] | None = None) -> dict[str, Any]
 
 
 def _cells(account: Account, labels: list[Any]) -> list[dict[str, Any]]:
-    """Each cell; those that have borne the same, as most have, are worked out once."""
+    """State of each cell. Most cells have the same loss, so each distinct loss is computed once."""
     known: dict[Spend, dict[str, Any]] = {}
     shown = []
     for cell, label in enumerate(labels):
-        borne = account.balance.cell(cell)
-        if borne not in known:
-            known[borne] = _state(account, cell)
-        shown.append({"cell": label, **known[borne]})
+        loss_of_cell = account.balance.cell(cell)
+        if loss_of_cell not in known:
+            known[loss_of_cell] = _state(account, cell)
+        shown.append({"cell": label, **known[loss_of_cell]})
     return shown
 
 
 def _state(account: Account, cell: int | None = None) -> dict[str, Any]:
-    """Of the whole account, or as those in one cell see it."""
+    """State of the whole account, or for the persons of one cell."""
     cells = None if cell is None else (cell,)
     seen = account if cell is None else account.for_cell(cell)
     return {
@@ -288,19 +292,19 @@ def _terms(account: Account) -> dict[str, Any]:
     }
 
 
-def _last(given: Services, principal: Principal, dataset: Dataset, account: Account) -> Any:
-    """Blocking: reads the history, and plans the question again."""
-    asked = given.history.last(principal.analyst_id, dataset.id)
-    if asked is None or "stream" in json.loads(asked.question):  # an opened stream is no question
+def _last(deps: Services, principal: Principal, dataset: Dataset, account: Account) -> Any:
+    """The last query of an analyst. Blocking: reads the history, and plans the query again."""
+    record = deps.history.last(principal.analyst_id, dataset.id)
+    if record is None or "stream" in json.loads(record.question):  # an opened stream does not count
         return None
-    question = Question.model_validate_json(asked.question)
+    question = Question.model_validate_json(record.question)
     currencies = frozenset({account.currency})
     with owned_by(principal.analyst_id):
-        plan = given.planner.plan(
-            principal.analyst_id, question, dataset, asked.question, currencies
+        plan = deps.planner.plan(
+            principal.analyst_id, question, dataset, record.question, currencies
         )
     return {
-        "id": asked.id,
+        "id": record.id,
         "kind": question.query.kind,
         **plan.loss.to_json(),
         "questions_left": account.repeats_left(plan.loss, plan.pinning.cells),

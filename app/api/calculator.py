@@ -28,8 +28,8 @@ AccountantName = Literal["basic", "advanced", "optimal", "zcdp", "renyi", "gdp",
 ALL: tuple[AccountantName, ...] = (
     *("basic", "advanced", "optimal", "zcdp", "renyi", "gdp", "pld"),
 )
-# One calculation at a time in each worker: a long one delays other calculations, never a charge
-# by more than its share of one thread.
+# One calculation at a time in each worker process. A long one delays other calculations, and slows
+# charges only by its share of one thread.
 _CALCULATOR = ThreadPoolExecutor(max_workers=1, thread_name_prefix="calculator")
 
 
@@ -73,8 +73,8 @@ class PerEventResponse(BaseModel):
 
 
 class AccountantResponse(BaseModel):
-    """An (epsilon, delta) that all the events together keep, never too small; or why there is
-    none."""
+    """An (epsilon, delta) guarantee for all events together, never too small; or the reason why
+    there is none."""
 
     unavailable: str | None = None
     epsilon: float | None = None
@@ -90,7 +90,7 @@ class AccountantResponse(BaseModel):
 
 
 class CurveResponse(BaseModel):
-    """The composed Renyi divergence at each order, but for the probability `delta`."""
+    """The composed Renyi divergence at each order, except with probability `delta`."""
 
     orders: list[float] | None = None
     epsilon: list[float] | None = None
@@ -99,7 +99,7 @@ class CurveResponse(BaseModel):
 
 
 class ComposeResponse(BaseModel):
-    """`best` names the accountant with the least bound; all of them hold."""
+    """`best` names the accountant with the smallest bound; all bounds hold."""
 
     results: dict[AccountantName, AccountantResponse]
     best: AccountantName | None = None
@@ -110,7 +110,7 @@ class ComposeResponse(BaseModel):
     "/v1/accounting/compose",
     **documented(
         "compose_events",
-        "What events cost together",
+        "Total cost of several events",
         ComposeResponse,
         request=ComposeRequest,
         example={
@@ -128,49 +128,50 @@ async def compose_events(
     principal: Anyone,
     parsed: Annotated[Parsed[ComposeRequest], Depends(body(ComposeRequest))],
 ) -> Response:
-    """Reads no data and charges nothing. All parameters count as fixed in advance. With a `target`,
-    the largest epsilon or rho, or the smallest noise multiplier, of each of `count` events."""
+    """Reads no data and charges nothing. All parameters are assumed fixed in advance. With a
+    `target`, returns the largest epsilon or rho, or the smallest noise multiplier, of each of
+    `count` events."""
     loop = asyncio.get_running_loop()
     return json_response(await loop.run_in_executor(_CALCULATOR, _calculate, parsed.value))
 
 
-def _calculate(wanted: ComposeRequest) -> dict[str, Any]:
-    accountants = list(dict.fromkeys(wanted.accountants or ALL))
-    if wanted.target is not None:
-        return solve(_target(wanted, wanted.target), accountants)
-    composition = _composition(wanted)
-    return compose(composition, accountants, delta=wanted.delta, epsilon=wanted.epsilon)
+def _calculate(request: ComposeRequest) -> dict[str, Any]:
+    accountants = list(dict.fromkeys(request.accountants or ALL))
+    if request.target is not None:
+        return solve(_target(request, request.target), accountants)
+    composition = _composition(request)
+    return compose(composition, accountants, delta=request.delta, epsilon=request.epsilon)
 
 
-def _composition(wanted: ComposeRequest) -> Composition:
-    if wanted.events is None:
+def _composition(request: ComposeRequest) -> Composition:
+    if request.events is None:
         raise Invalid.field("/events", "this field is needed, or a target")
-    if (wanted.delta is None) == (wanted.epsilon is None):
+    if (request.delta is None) == (request.epsilon is None):
         raise Invalid.field("/delta", "either a delta or an epsilon, not both")
     total = Decimal(0)
-    for index, event in enumerate(wanted.events):
+    for index, event in enumerate(request.events):
         if event.mechanism == "generic":
             total += event.delta * event.count
             if total > 1:
                 raise Invalid.field(f"/events/{index}/delta", "deltas that sum to at most 1")
     return Composition.of(
-        [(event.make(event.amount), event.count) for event in wanted.events],
-        neighbours=wanted.neighbours,
-        group_size=wanted.group_size,
-        orders=wanted.orders,
+        [(event.make(event.amount), event.count) for event in request.events],
+        neighbours=request.neighbours,
+        group_size=request.group_size,
+        orders=request.orders,
     )
 
 
-def _target(wanted: ComposeRequest, asked: AnyTarget) -> Target:
+def _target(request: ComposeRequest, target: AnyTarget) -> Target:
     for name in ("events", "delta", "epsilon", "orders"):
-        if getattr(wanted, name) is not None:
+        if getattr(request, name) is not None:
             raise Invalid.field(f"/{name}", "not beside a target")
     return Target(
-        epsilon=asked.epsilon,
-        delta=asked.delta,
-        count=asked.count,
-        parameter=asked.parameter,
-        make=asked.make,
-        neighbours=wanted.neighbours,
-        group_size=wanted.group_size,
+        epsilon=target.epsilon,
+        delta=target.delta,
+        count=target.count,
+        parameter=target.parameter,
+        make=target.make,
+        neighbours=request.neighbours,
+        group_size=request.group_size,
     )

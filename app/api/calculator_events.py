@@ -1,4 +1,4 @@
-"""Events of the calculator as they are sent: one model a mechanism, and each as a target."""
+"""Wire models of calculator events: one for each mechanism, and each as a target."""
 
 from decimal import Decimal
 from typing import Annotated, Any, Literal
@@ -136,24 +136,24 @@ class LaplaceEvent(_WithEpsilon, _Laplace):
 
 
 class ExponentialEvent(_WithEpsilon, _Exponential):
-    """The exponential mechanism, or Gumbel noisy max: bounded range epsilon."""
+    """The exponential mechanism, or Gumbel noisy max, with bounded range epsilon."""
 
 
 class DiscreteLaplaceEvent(_WithEpsilon, _DiscreteLaplace):
-    """Whole-number Laplace noise; `sensitivity` in whole steps."""
+    """Integer Laplace noise; `sensitivity` in integer steps."""
 
 
 class RandomizedResponseEvent(_WithEpsilon, _RandomizedResponse):
-    """One answer out of `categories`, the true one exp(epsilon) times as likely as another."""
+    """One of `categories` answers; the true one is exp(epsilon) times as likely as another."""
 
 
 class GaussianEvent(_WithNoise, _Gaussian):
     """Gaussian noise; the multiplier is its standard deviation over the L2 sensitivity. With a
-    `sampling_rate`, on a fresh secret Poisson sample."""
+    `sampling_rate`, it acts on a fresh secret Poisson sample."""
 
 
 class DiscreteGaussianEvent(_WithNoise, _DiscreteGaussian):
-    """Whole-number Gaussian noise."""
+    """Integer Gaussian noise."""
 
 
 class ConcentratedEvent(_Concentrated):
@@ -184,7 +184,7 @@ class GenericEvent(WireRequest):
 
 
 class _Target(WireRequest):
-    """What all the events together may cost, and how many there are."""
+    """Total cost allowed for all events together, and the number of events."""
 
     epsilon: Epsilon
     delta: Delta
@@ -236,7 +236,7 @@ class ConcentratedTarget(_Target, _Concentrated):
 
 
 class GenericTarget(_Target):
-    """Gives the largest epsilon of each event, which is private but for `event_delta`."""
+    """Gives the largest epsilon of each event, which is private except with `event_delta`."""
 
     mechanism: Literal["generic"]
     event_delta: DeltaOrZero
@@ -246,7 +246,7 @@ class GenericTarget(_Target):
 
 
 class _Named(TypedDict):
-    """Only the name, so that an unknown mechanism is a problem of that field."""
+    """Only the name, so that an unknown mechanism is reported as an error of that field."""
 
     mechanism: Literal[
         "laplace",

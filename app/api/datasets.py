@@ -1,4 +1,4 @@
-"""Datasets: register, the public card, made-up rows, describe, close, append epochs, withdraw."""
+"""Datasets: register, show the card, sample rows, describe, close, append epochs, withdraw."""
 
 import asyncio
 import json
@@ -67,8 +67,8 @@ Place = Annotated[str, Field(min_length=1, max_length=1000)]
 
 class SourceRequest(WireRequest):
     """Where the rows are. `duckdb`: the `path` of a CSV or Parquet file, or of a folder of Parquet
-    files, in one of the folders of BURSAR_DATA_ROOTS. `postgresql` and `spark`: a `table`, or for
-    Spark the `path` of a folder of Parquet files, behind a `connection` that the operator named."""
+    files, in one of the folders of BURSAR_DATA_ROOTS. `postgresql` and `spark`: a `table` behind a
+    `connection` that the operator named. For Spark also the `path` of a folder of Parquet files."""
 
     engine: Literal["duckdb", "postgresql", "spark"] = "duckdb"
     path: Place | None = None
@@ -85,11 +85,11 @@ class SourceRequest(WireRequest):
             raise Invalid.field("/source/path", "left out: a table is named by `table`")
         if not here and self.connection is None:
             raise Invalid.field("/source/connection", "the name of a connection")
-        place = self.table or self.path
-        if place is None or (self.table and self.path):
+        location = self.table or self.path
+        if location is None or (self.table and self.path):
             wanted = {"duckdb": "path", "postgresql": "table", "spark": "table"}[self.engine]
-            raise Invalid.field(f"/source/{wanted}", "where the rows are, said once")
-        return Source(self.engine, place, self.connection)
+            raise Invalid.field(f"/source/{wanted}", "where the rows are, stated once")
+        return Source(self.engine, location, self.connection)
 
 
 class DatasetRequest(Card):
@@ -110,9 +110,9 @@ class EpochRequest(WireRequest):
 
 
 class DatasetChange(WireRequest):
-    """What may change: the description, whether questions are answered, and, by itself, the rows:
-    `append` adds those of a file or table as the next epoch, `refresh` declares a new version of a
-    source that has changed since it was registered."""
+    """Changes of a dataset: its description, or whether questions are answered. Rows change in a
+    request of their own. `append` adds a file or table as the next epoch. `refresh` declares a new
+    version of a source that has changed since it was registered."""
 
     append: EpochRequest | None = None
     refresh: bool | None = None
@@ -144,7 +144,7 @@ class DatasetsResponse(BaseModel):
 
 
 class WithdrawResponse(BaseModel):
-    """What became of the name; `detail` says it in a sentence."""
+    """Outcome of the withdrawal; `detail` explains it in a sentence."""
 
     dataset: str
     status: Literal["withdrawn", "closed"]
@@ -152,7 +152,7 @@ class WithdrawResponse(BaseModel):
 
 
 class SampleResponse(BaseModel):
-    """Made-up rows: drawn from the card, not from the data."""
+    """Synthetic rows: drawn from the card, not from the data."""
 
     made_up: Literal[True]
     rows: list[dict[str, Any]]
@@ -169,10 +169,12 @@ class _Repeated(Exception):
 
 
 async def _registration(
-    request: Request, given: ServicesDep, principal: Admin
+    request: Request, deps: ServicesDep, principal: Admin
 ) -> Parsed[DatasetRequest] | Dataset:
-    """The body with its public tables read: of an administrator, so no one else has a file read.
-    Of a request that is repeated, what was registered, whatever has become of the tables since."""
+    """The body with its public tables read. Only an administrator can have a file read.
+
+    For a repeated request it is the registered dataset, even if the tables have changed since.
+    """
     raw, key = await read_bytes(request), request_key(request)
 
     def read() -> Parsed[DatasetRequest] | Dataset:
@@ -181,10 +183,10 @@ async def _registration(
         def translate(sent: Any) -> tuple[Any, ErrorTranslator]:
             texts.append(canonical(sent))
             name = _request_name(principal, key)
-            earlier = given.datasets.remembered(name, hash_at(request, texts[0]))
+            earlier = deps.datasets.remembered(name, hash_at(request, texts[0]))
             if earlier is not None:
                 raise _Repeated(earlier)
-            return with_tables(sent, given.tables, given.datasets.private_files), unchanged
+            return with_tables(sent, deps.tables, deps.datasets.private_files), unchanged
 
         try:
             return parse(raw, _REGISTRATION, key, translate).at(request, *texts)
@@ -212,29 +214,29 @@ def _request_name(principal: Principal, key: str | None) -> str | None:
     ),
 )
 def register(
-    given: ServicesDep,
+    deps: ServicesDep,
     principal: Admin,
     parsed: Annotated[Parsed[DatasetRequest] | Dataset, Depends(_registration)],
 ) -> Response:
     """The card is checked against the file's column names and types, never against its values. The
     same rows or the same file under another name share the loss of the first. A lookup of a derived
-    column may name a public table, `{"path", "key", "value"}`: it is read now and becomes part of
-    the card, which everybody who may ask sees."""
-    dataset = parsed if isinstance(parsed, Dataset) else _register(given, principal, parsed)
+    column may name a public table, `{"path", "key", "value"}`. It is read now and becomes part of
+    the card, which everybody with a budget on the dataset sees."""
+    dataset = parsed if isinstance(parsed, Dataset) else _register(deps, principal, parsed)
     headers = {"Location": f"/v1/datasets/{quote(dataset.name, safe='')}"}
-    return json_response(_shown(given, principal, dataset), status=201, headers=headers)
+    return json_response(_shown(deps, principal, dataset), status=201, headers=headers)
 
 
-def _register(given: Services, principal: Principal, parsed: Parsed[DatasetRequest]) -> Dataset:
-    wanted = parsed.value
-    fields = {name: getattr(wanted, name) for name in Card.model_fields}
-    return given.register_dataset(
+def _register(deps: Services, principal: Principal, parsed: Parsed[DatasetRequest]) -> Dataset:
+    registration = parsed.value
+    fields = {name: getattr(registration, name) for name in Card.model_fields}
+    return deps.register_dataset(
         principal,
-        name=wanted.name,
-        description=wanted.description,
-        source=wanted.source.source(),
+        name=registration.name,
+        description=registration.description,
+        source=registration.source.source(),
         card=Card.model_construct(**fields),
-        reason=wanted.reason,
+        reason=registration.reason,
         request=_request_name(principal, parsed.request_key),
         body=parsed.hash,
     )
@@ -242,14 +244,14 @@ def _register(given: Services, principal: Principal, parsed: Parsed[DatasetReque
 
 @router.get("/v1/datasets", **documented("list_datasets", "Datasets", DatasetsResponse))
 def list_datasets(
-    given: ServicesDep, principal: Anyone, limit: Limit = 50, cursor: CursorIn = None
+    deps: ServicesDep, principal: Anyone, limit: Limit = 50, cursor: CursorIn = None
 ) -> Response:
-    """Those you have a budget on; administrators and viewers see all."""
+    """Datasets that you have a budget on; administrators and viewers see all."""
     holders = principal.holders if principal.role is Role.ANALYST else None
     (after,) = cursor_place(cursor, str) or ("",)
-    found = given.datasets.all(holders=holders, after=after, limit=limit)
+    found = deps.datasets.all(holders=holders, after=after, limit=limit)
     following = cursor_text(found[-1].id) if len(found) == limit else None
-    items = [_shown(given, principal, dataset) for dataset in found]
+    items = [_shown(deps, principal, dataset) for dataset in found]
     return json_response({"items": items, "next_cursor": following})
 
 
@@ -257,8 +259,8 @@ def list_datasets(
     "/v1/datasets/{dataset}",
     **documented("get_dataset", "The public card", DatasetResponse, extra_problems=problems(404)),
 )
-def get_dataset(given: ServicesDep, principal: Anyone, dataset: str) -> Response:
-    return json_response(_shown(given, principal, visible(given, principal, dataset)))
+def get_dataset(deps: ServicesDep, principal: Anyone, dataset: str) -> Response:
+    return json_response(_shown(deps, principal, visible(deps, principal, dataset)))
 
 
 @router.get(
@@ -266,14 +268,14 @@ def get_dataset(given: ServicesDep, principal: Anyone, dataset: str) -> Response
     **documented("sample_dataset", "Made-up rows", SampleResponse, extra_problems=problems(404)),
 )
 def sample(
-    given: ServicesDep,
+    deps: ServicesDep,
     principal: Anyone,
     dataset: str,
     rows: Annotated[int, Query(ge=1, le=1000)] = 20,
 ) -> Response:
-    """Rows drawn from the public card alone, to develop against for free."""
-    found = visible(given, principal, dataset)
-    return json_response({"made_up": True, "rows": sample_rows(found.card, rows, given.choice)})
+    """Rows drawn from the public card alone, for development without cost."""
+    found = visible(deps, principal, dataset)
+    return json_response({"made_up": True, "rows": sample_rows(found.card, rows, deps.choice)})
 
 
 @router.patch(
@@ -288,36 +290,36 @@ def sample(
     ),
 )
 def change(
-    given: ServicesDep,
+    deps: ServicesDep,
     principal: Admin,
     dataset: str,
     parsed: Annotated[Parsed[DatasetChange], Depends(body(DatasetChange))],
 ) -> Response:
-    wanted = parsed.value
-    if wanted.append is not None:
-        alone = wanted.description is None and wanted.status is None and wanted.refresh is None
+    changes = parsed.value
+    if changes.append is not None:
+        alone = changes.description is None and changes.status is None and changes.refresh is None
         if not alone:
             raise Invalid.field("/append", "an epoch is appended by itself: leave the rest out")
-        place = wanted.append.path or wanted.append.table
-        if place is None or (wanted.append.path and wanted.append.table):
-            raise Invalid.field("/append/path", "where the new rows are, said once")
-        appended = given.append_epoch(principal, name=dataset, path=place, reason=wanted.reason)
-        return json_response(_shown(given, principal, appended))
-    if wanted.refresh is not None:
-        if not wanted.refresh:
+        location = changes.append.path or changes.append.table
+        if location is None or (changes.append.path and changes.append.table):
+            raise Invalid.field("/append/path", "where the new rows are, stated once")
+        appended = deps.append_epoch(principal, name=dataset, path=location, reason=changes.reason)
+        return json_response(_shown(deps, principal, appended))
+    if changes.refresh is not None:
+        if not changes.refresh:
             raise Invalid.field("/refresh", "true, or left out")
-        if wanted.description is not None or wanted.status is not None:
+        if changes.description is not None or changes.status is not None:
             raise Invalid.field("/refresh", "a version is declared by itself: leave the rest out")
-        declared = given.refresh_dataset(principal, name=dataset, reason=wanted.reason)
-        return json_response(_shown(given, principal, declared))
-    changed = given.datasets.alter(
+        declared = deps.refresh_dataset(principal, name=dataset, reason=changes.reason)
+        return json_response(_shown(deps, principal, declared))
+    changed = deps.datasets.alter(
         principal.name,
         dataset,
-        description=wanted.description,
-        closed=None if wanted.status is None else wanted.status == "closed",
-        reason=wanted.reason,
+        description=changes.description,
+        closed=None if changes.status is None else changes.status == "closed",
+        reason=changes.reason,
     )
-    return json_response(_shown(given, principal, changed))
+    return json_response(_shown(deps, principal, changed))
 
 
 @router.delete(
@@ -332,16 +334,16 @@ def change(
 )
 def withdraw(
     request: Request,
-    given: ServicesDep,
+    deps: ServicesDep,
     principal: Admin,
     dataset: str,
     reason: Annotated[str | None, Query(max_length=1000, pattern=r"^[^\x00]*$")] = None,
 ) -> Response:
     """If nothing was ever charged or booked for its data, the name, its card and its prepared rows
-    are removed, and the same data may be registered again, with another person or neighbouring
-    relation. Otherwise the name closes, and what was spent stays."""
+    are removed. Then the same data may be registered again, with another person or neighbouring
+    relation. Otherwise the name closes, and the spent budget stays spent."""
     key = request_key(request)
-    outcome = given.withdraw_dataset(
+    outcome = deps.withdraw_dataset(
         principal,
         name=dataset,
         reason=reason,
@@ -352,13 +354,13 @@ def withdraw(
     return json_response(reply)
 
 
-def visible(given: Services, principal: Principal, name: str) -> Dataset:
-    """The dataset, if this caller may know of it; otherwise as if there were none."""
+def visible(deps: Services, principal: Principal, name: str) -> Dataset:
+    """The dataset if this caller may know of it; otherwise NotFound, as for a missing one."""
     holders = principal.holders if principal.role is Role.ANALYST else None
-    return given.datasets.find(name, holders)
+    return deps.datasets.find(name, holders)
 
 
-def _shown(given: Services, principal: Principal, dataset: Dataset) -> dict[str, Any]:
+def _shown(deps: Services, principal: Principal, dataset: Dataset) -> dict[str, Any]:
     shown = {
         "name": dataset.name,
         "description": dataset.description,
@@ -369,7 +371,7 @@ def _shown(given: Services, principal: Principal, dataset: Dataset) -> dict[str,
     }
     if principal.role is Role.ADMIN:
         shown["source"] = _source_shown(dataset.source)
-        shown["fingerprint"] = given.datasets.fingerprint(dataset)
+        shown["fingerprint"] = deps.datasets.fingerprint(dataset)
     return shown
 
 

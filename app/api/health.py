@@ -1,4 +1,4 @@
-"""Is the process alive, and could it take a charge now?"""
+"""Health checks: is the process alive, and could it take a charge now?"""
 
 from typing import Literal
 
@@ -39,6 +39,6 @@ async def healthz() -> Response:
         extra_problems=problems(422, 503),
     ),
 )
-def readyz(given: ServicesDep) -> Response:
-    given.readiness.check()
+def readyz(deps: ServicesDep) -> Response:
+    deps.readiness.check()
     return Response('{"status":"ok"}', media_type="application/json")

@@ -1,4 +1,4 @@
-"""Questions that were asked: all of them, or one, answered or still running; and to cancel one."""
+"""Past questions: list them, show one, answered or still running, and cancel one."""
 
 import json
 from typing import Annotated, Any, Literal
@@ -49,14 +49,14 @@ KindIn = Annotated[
 
 SETTLED_BEFORE = "It was settled before it was cancelled, and nothing was changed."
 CANCELLED = {
-    "running": "It will be cancelled when the server that answers it next looks.",
+    "running": "It will be cancelled when the server that answers it next checks.",
     "voided": "It was cancelled before any data were read, and the charge was given back.",
     "forfeited": "It was cancelled. Data may have been read, so what was charged stays charged.",
 }
 
 
 class ProgressResponse(BaseModel):
-    """How far a run is that takes many steps; how many there are is public."""
+    """Progress of a run with many steps; their number is public."""
 
     step: int
     steps: int
@@ -85,7 +85,7 @@ class HistoryResponse(BaseModel):
 
 
 class CancelResponse(BaseModel):
-    """What has become of a question that was cancelled; `detail` says it in a sentence."""
+    """Outcome of a cancellation; `detail` explains it in a sentence."""
 
     id: str
     status: Status
@@ -97,7 +97,7 @@ class CancelResponse(BaseModel):
     **documented("list_queries", "Questions asked", HistoryResponse, extra_problems=problems(404)),
 )
 def list_queries(
-    given: ServicesDep,
+    deps: ServicesDep,
     principal: Anyone,
     holder: HolderIn = None,
     kind: KindIn = None,
@@ -111,8 +111,8 @@ def list_queries(
     principal.must_be(Role.ANALYST, Role.ADMIN)
     search = Search(kind=known_kind(kind, KINDS), status=status, since=since_microseconds(since))
     (after,) = cursor_place(cursor, str) or (None,)
-    whose = _whose(given, principal, holder)
-    rows = given.history.asked(analyst_id=whose, after=after, limit=limit, search=search)
+    whose = _whose(deps, principal, holder)
+    rows = deps.history.asked(analyst_id=whose, after=after, limit=limit, search=search)
     following = cursor_text(rows[-1].id) if len(rows) == limit else None
     items = ", ".join(_item(row, text_max=LISTED_TEXT_MAX) for row in rows)
     return _sent(f'{{"items": [{items}], "next_cursor": {json.dumps(following)}}}')
@@ -122,13 +122,13 @@ def list_queries(
     "/v1/queries/{id}",
     **documented("get_query", "One question", HistoryItem, extra_problems=problems(404)),
 )
-def get_query(given: ServicesDep, principal: Anyone, id: str) -> Response:  # noqa: A002  # in the path
-    """The question, and its answer as soon as that may be told: the bytes that were stored."""
+def get_query(deps: ServicesDep, principal: Anyone, id: str) -> Response:  # noqa: A002  # in the path
+    """The question, and its stored answer, byte for byte, as soon as it may be shown."""
     principal.must_be(Role.ANALYST, Role.ADMIN)
     own = principal.analyst_id if principal.role is Role.ANALYST else None
-    asked = given.history.one(id, analyst_id=own)
-    running = asked.state is State.CHARGED
-    return _sent(_item(asked), {"Retry-After": str(RETRY_SECONDS)} if running else {})
+    record = deps.history.one(id, analyst_id=own)
+    running = record.state is State.CHARGED
+    return _sent(_item(record), {"Retry-After": str(RETRY_SECONDS)} if running else {})
 
 
 @router.delete(
@@ -136,27 +136,30 @@ def get_query(given: ServicesDep, principal: Anyone, id: str) -> Response:  # no
     **documented("cancel_query", "Cancel", CancelResponse, also=202, extra_problems=problems(404)),
 )
 async def cancel_query(
-    given: ServicesDep,
+    deps: ServicesDep,
     principal: AnyoneHot,
     id: str,  # noqa: A002  # in the path
 ) -> Response:
-    """Your question ends, wherever it is being answered. The charge is given back only if no data
-    were read for it; otherwise it stays charged, without an answer. What is settled stays as it is,
-    and cancelling again changes nothing. A 202 says that it still runs; look at it later."""
-    asked = await given.cancel_query(principal, id)
-    status = _status(asked)
+    """Ends your question, on any server that answers it. The charge is given back only if no data
+    were read for it; otherwise it stays charged, without an answer. A settled question does not
+    change, and cancelling again changes nothing. A 202 means that it still runs; look at it
+    later."""
+    record = await deps.cancel_query(principal, id)
+    status = _status(record)
     detail = SETTLED_BEFORE
-    if asked.cancel_asked_at is not None:
+    if record.cancel_asked_at is not None:
         detail = CANCELLED.get(status, SETTLED_BEFORE)
     code = 202 if status == "running" else 200
-    return json_response({"id": asked.id, "status": status, "detail": detail}, status=code)
+    return json_response({"id": record.id, "status": status, "detail": detail}, status=code)
 
 
-def _whose(given: Services, principal: Principal, holder: str | None) -> str | None:
-    """Whose questions are listed; None is everybody's. For an analyst, another's name looks like
-    one that there is not."""
+def _whose(deps: Services, principal: Principal, holder: str | None) -> str | None:
+    """Id of the analyst whose questions are listed; None for everybody's.
+
+    To an analyst, another analyst's name looks like an unknown one.
+    """
     if principal.role is not Role.ANALYST:
-        return None if holder is None else given.people.find(holder).id
+        return None if holder is None else deps.people.find(holder).id
     if holder is not None and folded(holder) != folded(principal.name):
         raise NotFound(UNKNOWN_ANALYST)
     return principal.analyst_id
@@ -166,29 +169,31 @@ def _sent(text: str, headers: dict[str, str] | None = None) -> Response:
     return Response(text, headers=headers, media_type="application/json")
 
 
-def _item(asked: QuestionRecord, text_max: int | None = None) -> str:
-    """A list leaves out what is long; asking for the one question brings it. The answer stands in
-    it as it was stored."""
-    charged = json.loads(asked.charged)
-    answer = asked.answer
-    left_out = text_max is not None and len(asked.question) + len(answer or "") > text_max
-    progress = asked.progress if asked.state is State.CHARGED else None
+def _item(record: QuestionRecord, text_max: int | None = None) -> str:
+    """JSON of one question, with its answer as stored.
+
+    In a list, long texts are left out; a request for the one question returns them.
+    """
+    charged = json.loads(record.charged)
+    answer = record.answer
+    left_out = text_max is not None and len(record.question) + len(answer or "") > text_max
+    progress = record.progress if record.state is State.CHARGED else None
     item = {
-        "id": asked.id,
-        "analyst": asked.analyst,
-        "dataset": asked.dataset,
-        "status": _status(asked),
+        "id": record.id,
+        "analyst": record.analyst,
+        "dataset": record.dataset,
+        "status": _status(record),
         "progress": None if progress is None else {"step": progress[0], "steps": progress[1]},
-        "question": None if left_out else json.loads(asked.question),
+        "question": None if left_out else json.loads(record.question),
         "price": {
             k: v for k, v in charged["charged"].items() if k.startswith(("epsilon", "delta", "rho"))
         }
-        if asked.reused_from is None
+        if record.reused_from is None
         else {"epsilon": 0.0, "delta": 0.0},
-        "reused_from": asked.reused_from,
-        "asked_at": iso(asked.created_at),
-        "settled_at": iso(asked.settled_at),
-        "cancel_asked_at": iso(asked.cancel_asked_at),
+        "reused_from": record.reused_from,
+        "asked_at": iso(record.created_at),
+        "settled_at": iso(record.settled_at),
+        "cancel_asked_at": iso(record.cancel_asked_at),
         "left_out": left_out,
         "receipt": charged["receipt"],
     }
@@ -196,7 +201,7 @@ def _item(asked: QuestionRecord, text_max: int | None = None) -> str:
     return f'{text[:-1]}, "answer": {"null" if answer is None or left_out else answer}}}'
 
 
-def _status(asked: QuestionRecord) -> str:
-    if asked.state is State.CHARGED:
+def _status(record: QuestionRecord) -> str:
+    if record.state is State.CHARGED:
         return "running"
-    return asked.state.value if asked.answer is None else status_of(asked.answer)
+    return record.state.value if record.answer is None else status_of(record.answer)

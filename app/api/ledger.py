@@ -1,4 +1,4 @@
-"""The ledger: its entries, an export anyone can verify, and verification."""
+"""The ledger: its entries, an export that anyone can verify, and verification."""
 
 import json
 from collections.abc import Iterator
@@ -52,7 +52,7 @@ KindIn = Annotated[
 
 
 class EntryResponse(BaseModel):
-    """One entry; `hash` is the SHA-256 of the hash before it, a line feed, and `text`."""
+    """One entry; `hash` is the SHA-256 of the previous hash, a line feed, and `text`."""
 
     book: str
     seq: int
@@ -70,7 +70,9 @@ class EntriesResponse(BaseModel):
 
 
 class FindingResponse(BaseModel):
-    """What disagrees, and where: a book, and in it an entry, an account, or a charge or ask."""
+    """A disagreement and where it is: a book, and in it an entry, an account, a charge or an
+    ask.
+    """
 
     book: str
     seq: int | None
@@ -85,9 +87,9 @@ class AnchorsResponse(BaseModel):
 
 
 class VerifyResponse(BaseModel):
-    """`not_covered` counts what was stored before it was recorded in a chain, by what it is.
-    `anchors` says how many points of the anchors were compared with the ledger, and whether
-    charging is stopped because it lacks what they have seen."""
+    """`not_covered` counts, by kind, what was stored before a chain recorded it. `anchors` states
+    how many anchor points were compared with the ledger. It also states whether charging is stopped
+    because the ledger lacks entries that the anchors have seen."""
 
     sound: bool
     entries: int
@@ -106,8 +108,8 @@ class ReconcileRequest(WireRequest):
 
 
 class ReconciledResponse(BaseModel):
-    """In how many books and accounts a difference was booked, how many open charges and asks were
-    forfeited, and how many streams were closed."""
+    """Number of books and accounts in which a difference was booked, of open charges and asks that
+    were forfeited, and of streams that were closed."""
 
     books: int
     accounts: int
@@ -120,7 +122,7 @@ class ReconciledResponse(BaseModel):
     **documented("list_entries", "Entries", EntriesResponse, extra_problems=problems(404)),
 )
 def list_entries(
-    given: ServicesDep,
+    deps: ServicesDep,
     principal: Auditor,
     dataset: DatasetIn = None,
     holder: HolderIn = None,
@@ -130,21 +132,21 @@ def list_entries(
     cursor: CursorIn = None,
 ) -> Response:
     """Oldest first. With `dataset` the order is the chain's own and has no gaps, so that a cursor
-    can follow it for ever. `holder` (an analyst, `group:name` or `*`) leaves the entries that
-    charged, gave back to, booked on or granted that account."""
+    can follow it for ever. `holder` (an analyst, `group:name` or `*`) selects the entries that
+    charged, refunded, booked on or granted that account."""
     after = cursor_place(cursor, int, str, int) or (0, "", 0)
     search = Search(
         holder=None if holder is None else holder_of(holder),
         kind=known_kind(kind, ENTRY_KINDS),
         since=since_microseconds(since),
     )
-    book = _book(given, dataset)
-    found = given.history.entries(book_id=book, after=after, limit=limit, search=search)
-    last = found[-1] if found else None
+    book = _book(deps, dataset)
+    entries = deps.history.entries(book_id=book, after=after, limit=limit, search=search)
+    last = entries[-1] if entries else None
     following = None
-    if last is not None and len(found) == limit:
+    if last is not None and len(entries) == limit:
         following = cursor_text(last.at, last.book_id, last.seq)
-    return json_response({"items": [_shown(entry) for entry in found], "next_cursor": following})
+    return json_response({"items": [_shown(entry) for entry in entries], "next_cursor": following})
 
 
 @router.get(
@@ -152,14 +154,14 @@ def list_entries(
     response_class=StreamingResponse,
     **documented("export_ledger", "Everything, as NDJSON", None, extra_problems=problems(404)),
 )
-def export(given: ServicesDep, principal: Auditor, dataset: DatasetIn = None) -> Response:
-    """Entries with their hash chain, then books, accounts and charges as they stood at the same
-    instant, and a last line that counts them: enough to verify every total without us
+def export(deps: ServicesDep, principal: Auditor, dataset: DatasetIn = None) -> Response:
+    """Entries with their hash chain, then books, accounts and charges at the same instant, and a
+    last line that counts them. This is enough to verify every total without us
     (`bursard verify --file`)."""
-    book = _book(given, dataset)
+    book = _book(deps, dataset)
 
     def lines() -> Iterator[str]:
-        for item in given.history.snapshot(book):
+        for item in deps.history.snapshot(book):
             yield to_line(item) + "\n"
 
     return StreamingResponse(lines(), media_type="application/x-ndjson")
@@ -169,10 +171,10 @@ def export(given: ServicesDep, principal: Auditor, dataset: DatasetIn = None) ->
     "/v1/ledger/verify",
     **documented("verify_ledger", "Recompute everything", VerifyResponse),
 )
-def verify_ledger(given: ServicesDep, principal: Admin) -> Response:
-    """Every chain and every total recomputed from the entries, every row compared with them, and
-    every stored answer with its stamp; what disagrees is named."""
-    report, compared = given.verify_ledger()
+def verify_ledger(deps: ServicesDep, principal: Admin) -> Response:
+    """Recomputes every chain and every total from the entries, and compares every row with them and
+    every stored answer with its stamp. Disagreements are listed."""
+    report, compared = deps.verify_ledger()
     anchors = {"points": compared.points, "stopped": compared.stopped}
     return json_response({"sound": report.sound, **asdict(report), "anchors": anchors})
 
@@ -181,7 +183,7 @@ def verify_ledger(given: ServicesDep, principal: Admin) -> Response:
     "/v1/ledger/reconcile",
     **documented(
         "reconcile_ledger",
-        "Book what a restored ledger has lost",
+        "Book the spends that a restored ledger has lost",
         ReconciledResponse,
         request=ReconcileRequest,
         example={"reason": "restored from the backup of Sunday"},
@@ -189,20 +191,21 @@ def verify_ledger(given: ServicesDep, principal: Admin) -> Response:
     ),
 )
 def reconcile_ledger(
-    given: ServicesDep,
+    deps: ServicesDep,
     principal: Admin,
     parsed: Annotated[Parsed[ReconcileRequest], Depends(body(ReconcileRequest))],
 ) -> Response:
-    """For a ledger that is behind its anchors. What the lost entries had spent is booked on the
-    accounts, open charges are forfeited and open streams closed; then charging goes on. Changes of
-    people, limits and datasets that were lost with it must be made again by hand."""
-    return json_response(asdict(given.reconcile_ledger(principal, reason=parsed.value.reason)))
+    """For a ledger that is behind its anchors. The spends of the lost entries are booked on the
+    accounts, open charges are forfeited and open streams closed; then charging resumes. Lost
+    changes
+    of people, limits and datasets must be made again by hand."""
+    return json_response(asdict(deps.reconcile_ledger(principal, reason=parsed.value.reason)))
 
 
-def _book(given: Services, dataset: str | None) -> str | None:
+def _book(deps: Services, dataset: str | None) -> str | None:
     if dataset is None or dataset == SYSTEM_BOOK:
         return dataset
-    return given.datasets.find(dataset).book_id
+    return deps.datasets.find(dataset).book_id
 
 
 def _shown(entry: Entry) -> dict[str, Any]:

@@ -44,8 +44,8 @@ class BookedLaplace(WireRequest):
 
 
 class BookedGaussian(WireRequest):
-    """Gaussian noise; `noise_multiplier` is its standard deviation over the L2 sensitivity. A
-    `delta` is needed only by accounts that count (epsilon, delta)."""
+    """Gaussian noise; `noise_multiplier` is its standard deviation over the L2 sensitivity. Only
+    accounts that count (epsilon, delta) need a `delta`."""
 
     mechanism: Literal["gaussian"]
     noise_multiplier: Amount
@@ -57,7 +57,7 @@ class BookedGaussian(WireRequest):
 
 
 class BookedZcdp(WireRequest):
-    """Any rho-zCDP release. A `delta` is needed only by accounts that count (epsilon, delta)."""
+    """Any rho-zCDP release. Only accounts that count (epsilon, delta) need a `delta`."""
 
     mechanism: Literal["zcdp"]
     rho: Amount
@@ -82,7 +82,7 @@ class BookedGeneric(WireRequest):
 
 class BookedRandomizedResponse(WireRequest):
     """Randomised response over a public list of categories; `delta` is the probability that it
-    shows its input outright."""
+    reveals its input outright."""
 
     mechanism: Literal["randomized_response"]
     epsilon: Epsilon
@@ -95,7 +95,7 @@ class BookedRandomizedResponse(WireRequest):
 
 
 class BookedLeakyInput(WireRequest):
-    """A release that shows its input with probability `delta`, and else nothing."""
+    """A release that reveals its input with probability `delta`, and otherwise nothing."""
 
     mechanism: Literal["leaky_input"]
     delta: Delta
@@ -106,7 +106,7 @@ class BookedLeakyInput(WireRequest):
 
 
 class _Named(TypedDict):
-    """Only the name, so that an unknown mechanism is a problem of that field."""
+    """Only the name, so that an unknown mechanism is reported as an error of that field."""
 
     mechanism: Literal[
         "laplace", "gaussian", "zcdp", "generic", "randomized_response", "leaky_input"
@@ -143,7 +143,7 @@ class LossesRequest(WireRequest):
 
 
 class BookedResponse(BaseModel):
-    """Where the ledger tells of it."""
+    """The ledger entry that records the losses, and the charged holders."""
 
     entry: int
     holders: list[str]
@@ -166,24 +166,24 @@ class BookedResponse(BaseModel):
     ),
 )
 def book_losses(
-    given: ServicesDep,
+    deps: ServicesDep,
     principal: Admin,
     dataset: str,
     parsed: Annotated[Parsed[LossesRequest], Depends(body(LossesRequest))],
 ) -> Response:
-    """They have happened, so they count whatever the limit is; an account past its limit admits
-    nothing more. One entry tells of all of them."""
-    wanted = parsed.value
-    told = [
+    """These losses have happened, so they count even past the limit; an account past its limit
+    admits nothing more. One entry records all of them."""
+    booking = parsed.value
+    events_declared = [
         Told(each.release(), each.count, json.loads(each.model_dump_json(exclude_none=True)))
-        for each in wanted.events
+        for each in booking.events
     ]
-    entry, holders = given.book_losses(
+    entry, holders = deps.book_losses(
         principal,
         dataset=dataset,
-        holder=wanted.holder,
-        told=told,
-        reason=wanted.reason,
+        holder=booking.holder,
+        events=events_declared,
+        reason=booking.reason,
         request=parsed.request_key and f"{principal.analyst_id}/{parsed.request_key}",
         body=parsed.hash,
     )

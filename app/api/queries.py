@@ -63,7 +63,7 @@ EXAMPLE = {
 EXAMPLES = {
     "json": {"summary": "In JSON", "value": EXAMPLE},
     "persons": {
-        "summary": "How many persons, of whom each is counted in one region",
+        "summary": "Number of persons, each counted in one region",
         "value": {
             "dataset": "census",
             "query": {"kind": "count_distinct", "group_by": ["region"], "groups_max": 1},
@@ -71,7 +71,7 @@ EXAMPLES = {
         },
     },
     "what each has": {
-        "summary": "What each person has, 50000 at most, added up over persons",
+        "summary": "Sum over persons of each person's total, at most 50000",
         "value": {
             "dataset": "census",
             "query": {
@@ -105,15 +105,15 @@ class ChargedResponse(LossResponse):
 
 
 class Receipt(BaseModel):
-    """Where the charge stands in the ledger, and the hash of the chain there."""
+    """Entry of the charge in the ledger, and the hash of the chain there."""
 
     entry: int
     hash: str
 
 
 class AnswerResponse(BaseModel):
-    """A noisy answer; the same bytes for every delivery. `withheld` is one too: charged as any
-    other, with no value and as many bytes. `bound` is the one that was chosen privately."""
+    """A noisy answer; the same bytes for every delivery. A `withheld` answer is charged like any
+    other; it has no value and the same number of bytes. `bound` is the privately chosen one."""
 
     id: str
     status: Literal["answered", "withheld"]
@@ -158,7 +158,7 @@ class PreviewResponse(BaseModel):
 
 
 class PreviewListResponse(BaseModel):
-    """Previews in order; `stops_at` is the first that would be refused."""
+    """Previews in order; `stops_at` is the index of the first that would be refused."""
 
     items: list[PreviewResponse]
     fits: bool
@@ -166,8 +166,10 @@ class PreviewListResponse(BaseModel):
 
 
 class StoredResponse(Response):
-    """Sends stored bytes; passes the last fault points on the way. Made without the framework's
-    own building of headers, which costs more than the rest."""
+    """Sends stored bytes, and passes the last fault points.
+
+    Builds its headers itself, because the framework's own way costs more than the rest.
+    """
 
     media_type = "application/json"
 
@@ -208,8 +210,9 @@ def _parse_short(raw: bytes) -> Parsed[Question]:
 
 
 def parse_question(analyst_id: str, raw: bytes) -> Parsed[Question]:
-    """The question in a body; the same bytes are the same question, so the latest are kept, for
-    each analyst apart."""
+    """The question in a body. Equal bytes are the same question, so the latest ones are cached,
+    separately for each analyst.
+    """
     if len(raw) > KEPT_BYTES_MAX:
         return parse(raw, QUESTION, None, translated)
     with owned_by(analyst_id):
@@ -233,27 +236,27 @@ async def ask(request: Request) -> Response:
     """Ask one question. It is priced from public facts, charged to your account and to everybody's
     together, and only then answered. Send an `Idempotency-Key`: the same key with the same body
     gives the same bytes again and costs nothing. The same question again, under any key, returns
-    the stored answer free of charge, unless `fresh` is true. `sql` in the place of `query` and
+    the stored answer free of charge, unless `fresh` is true. `sql` in place of `query` and
     `dataset` is the same question at the same price. With `Prefer: respond-async` the reply comes
-    as soon as the question is charged, with `wait=N` after N seconds at the latest, and without
-    either when the service's own time is over: then it is a 202, and the answer will be at its
-    `Location`."""
-    given = services(request)
+    as soon as the question is charged, with `wait=N` after at most N seconds. Without either it
+    comes at the latest when the service's own time limit ends. A reply without the answer is a 202,
+    and the answer will be at its `Location`."""
+    deps = services(request)
     shown = token(request)
-    principal = await given.catalogue.principal(shown)  # before the body is looked at
+    principal = await deps.catalogue.principal(shown)  # before the body is read
     try:
         check_parameters(request)
         raw = await read_bytes(request)
         parsed = await parse_off_loop(raw, lambda: parse_question(principal.analyst_id, raw))
         key = request_key(request) or new_id("auto")
-        asked = QueryRequest(shown, parsed.value, parsed.text, parsed.hash, key)
+        query_request = QueryRequest(shown, parsed.value, parsed.text, parsed.hash, key)
         wish = preference(request)
         try:
-            reply = await given.answer_query(asked, wish.wait_seconds)
+            reply = await deps.answer_query(query_request, wish.wait_seconds)
         except Invalid as error:
             raise parsed.told(error) from None
     except (Invalid, AccessError):
-        await current_hot(request)  # what is wrong is told only to a key that still holds
+        await current_hot(request)  # errors are described only to a key that is still valid
         raise
     if isinstance(reply, Accepted):
         return StoredResponse(reply.text, accepted_headers(reply, key, wish), 202)
@@ -292,18 +295,18 @@ def reply_headers(reply: Reply, key: str) -> dict[str, str]:
     ),
 )
 async def preview(
-    given: ServicesDep,
+    deps: ServicesDep,
     principal: AnyoneHot,
     parsed: Annotated[
         Parsed[Question | list[Question]], Depends(body(OneOrMany, translate=translated))
     ],
 ) -> Response:
-    """What a question would cost and how noisy it would be; reads no data, charges nothing. A list
+    """The price of a question and its expected error; reads no data, charges nothing. A list
     is priced in order, each question after the ones before it were paid."""
     listed = isinstance(parsed.value, list)
     questions = parsed.value if isinstance(parsed.value, list) else [parsed.value]
     try:
-        previews = await given.preview_queries(principal, questions, listed=listed)
+        previews = await deps.preview_queries(principal, questions, listed=listed)
     except Invalid as error:
         raise parsed.told(error) from None
     if not listed:

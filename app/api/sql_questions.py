@@ -1,4 +1,4 @@
-"""Questions sent as SQL: translated as soon as they are read; what is wrong is told of the text."""
+"""Questions sent as SQL: translated on arrival; errors are mapped back to the SQL text."""
 
 from typing import Any
 
@@ -7,30 +7,30 @@ from app.errors import FieldError, Invalid
 
 
 def translated(sent: Any) -> tuple[Any, ErrorTranslator]:
-    """A body, or a list of them, with each `sql` as the question that it asks."""
+    """A body, or a list of bodies, with each `sql` replaced by its question."""
     many = isinstance(sent, list)
     bodies = sent if isinstance(sent, list) else [sent]
-    if not any(isinstance(each, dict) and "sql" in each for each in bodies):
+    if not any(isinstance(item, dict) and "sql" in item for item in bodies):
         return sent, unchanged
-    from app.planning.sql.translate import (  # its parser is loaded when it is needed
+    from app.planning.sql.translate import (  # loads the parser only when it is needed
         Translation,
         translate,
     )
 
     done: dict[str, Translation] = {}
     result = []
-    for i, each in enumerate(bodies):
-        if isinstance(each, dict) and "sql" in each:
+    for i, item in enumerate(bodies):
+        if isinstance(item, dict) and "sql" in item:
             prefix = f"/{i}" if many else ""
             try:
-                done[prefix] = translate(each)
+                done[prefix] = translate(item)
             except Invalid as error:
                 raise _moved(error, prefix) from None
-            each = done[prefix].body
-        result.append(each)
+            item = done[prefix].body
+        result.append(item)
 
     def told(error: Invalid) -> Invalid:
-        return _of(type(error), [_told(each, done, many=many) for each in error.fields], error)
+        return _of(type(error), [_told(item, done, many=many) for item in error.fields], error)
 
     return (result if many else result[0]), told
 

@@ -1,4 +1,4 @@
-"""Streams: open, ask, look, close."""
+"""Streams: open, ask, show, close."""
 
 import json
 from typing import Annotated, Any
@@ -53,7 +53,7 @@ ASK_EXAMPLE = {
 
 
 class OpenedResponse(BaseModel):
-    """A stream as it begins; the same bytes for every delivery."""
+    """An opened stream; the same bytes for every delivery."""
 
     id: str
     status: str
@@ -81,7 +81,7 @@ class StreamPreviewResponse(BaseModel):
 
 
 class StreamResponse(BaseModel):
-    """A stream as it is now: `open`, `ended` or `closed`."""
+    """The present state of a stream: `open`, `ended` or `closed`."""
 
     id: str
     status: str
@@ -103,8 +103,8 @@ class StreamsResponse(BaseModel):
 
 
 class AskResponse(BaseModel):
-    """An answer; the same bytes for every delivery. `above` is of an `above_threshold`, `value` and
-    `interval` of a `running_count`."""
+    """An answer; the same bytes for every delivery. `above` belongs to an `above_threshold` stream,
+    `value` and `interval` to a `running_count`."""
 
     id: str
     stream: str
@@ -131,21 +131,21 @@ class AskResponse(BaseModel):
     ),
 )
 async def open_stream(request: Request) -> Response:
-    """Open a stream. All that it will ever tell is charged now, to your account and to everybody's
+    """Open a stream. All its future answers are charged now, to your account and to everybody's
     together, exactly like a question. The same `Idempotency-Key` with the same body gives the same
     stream; another key opens and charges another."""
-    given = services(request)
+    deps = services(request)
     shown = token(request)
-    await given.catalogue.principal(shown)  # before the body is looked at
+    await deps.catalogue.principal(shown)  # before the body is read
     try:
         check_parameters(request)
         key = request_key(request) or new_id("auto")
         raw = await read_bytes(request)
         parsed = await parse_off_loop(raw, lambda: parse(raw, OPENING, None))
-        asked = QueryRequest(shown, parsed.value, parsed.text, parsed.hash, key)
-        reply = await given.open_stream(asked)
+        query_request = QueryRequest(shown, parsed.value, parsed.text, parsed.hash, key)
+        reply = await deps.open_stream(query_request)
     except (Invalid, AccessError):
-        await current_hot(request)  # what is wrong is told only to a key that still holds
+        await current_hot(request)  # errors are described only to a key that is still valid
         raise
     headers = reply_headers(reply, key)
     headers["location"] = f"/v1/streams/{json.loads(reply.text)['id']}"
@@ -164,13 +164,13 @@ async def open_stream(request: Request) -> Response:
     ),
 )
 async def preview_stream(
-    given: ServicesDep,
+    deps: ServicesDep,
     principal: AnyoneHot,
     parsed: Annotated[Parsed[Opening], Depends(body(Opening))],
 ) -> Response:
-    """What a stream would cost, and how far its answers may be off; reads no data, charges
+    """The price of a stream, and how far its answers may be off; reads no data, charges
     nothing."""
-    return json_response(await given.preview_stream(principal, parsed.value))
+    return json_response(await deps.preview_stream(principal, parsed.value))
 
 
 @router.post(
@@ -186,19 +186,19 @@ async def preview_stream(
     ),
 )
 async def ask_stream(request: Request, id: str) -> Response:  # noqa: A002  # in the path
-    """Ask a stream of yours. Nothing is charged, but one of its asks is used up. The same
+    """Ask one of your streams. Nothing is charged, but one of its asks is used. The same
     `Idempotency-Key` with the same body gives the same bytes again and uses nothing."""
-    given = services(request)
+    deps = services(request)
     shown = token(request)
-    principal = await given.catalogue.principal(shown)
+    principal = await deps.catalogue.principal(shown)
     principal.must_be(Role.ANALYST)
     try:
         check_parameters(request)
         key = request_key(request) or new_id("auto")
         raw = await read_bytes(request)
         parsed = await parse_off_loop(raw, lambda: parse(raw, ASK, None))
-        asked = StreamAskRequest(shown, id, parsed.value, parsed.text, parsed.hash, key)
-        reply = await given.ask_stream(asked)
+        ask_request = StreamAskRequest(shown, id, parsed.value, parsed.text, parsed.hash, key)
+        reply = await deps.ask_stream(ask_request)
     except (Invalid, AccessError, NotFound):
         await current_hot(request)
         raise
@@ -207,13 +207,13 @@ async def ask_stream(request: Request, id: str) -> Response:  # noqa: A002  # in
 
 @router.get("/v1/streams", **documented("list_streams", "Streams", StreamsResponse))
 def list_streams(
-    given: ServicesDep, principal: Anyone, limit: Limit = 50, cursor: CursorIn = None
+    deps: ServicesDep, principal: Anyone, limit: Limit = 50, cursor: CursorIn = None
 ) -> Response:
     """Your streams, newest first; an administrator sees everybody's."""
     principal.must_be(Role.ANALYST, Role.ADMIN)
     own = principal.analyst_id if principal.role is Role.ANALYST else None
     (after,) = cursor_place(cursor, str) or (None,)
-    found = given.streams.all(analyst_id=own, after=after, limit=limit)
+    found = deps.streams.all(analyst_id=own, after=after, limit=limit)
     following = cursor_text(found[-1].id) if len(found) == limit else None
     return json_response({"items": [_shown(each) for each in found], "next_cursor": following})
 
@@ -222,11 +222,11 @@ def list_streams(
     "/v1/streams/{id}",
     **documented("get_stream", "One stream", StreamResponse, extra_problems=problems(404)),
 )
-def get_stream(given: ServicesDep, principal: Anyone, id: str) -> Response:  # noqa: A002  # in the path
-    """What is left of it; never what it keeps secret."""
+def get_stream(deps: ServicesDep, principal: Anyone, id: str) -> Response:  # noqa: A002  # in the path
+    """The remaining crossings and asks of the stream; never its secret."""
     principal.must_be(Role.ANALYST, Role.ADMIN)
     own = principal.analyst_id if principal.role is Role.ANALYST else None
-    return json_response(_shown(given.streams.one(id, analyst_id=own)))
+    return json_response(_shown(deps.streams.one(id, analyst_id=own)))
 
 
 @router.delete(
@@ -234,13 +234,13 @@ def get_stream(given: ServicesDep, principal: Anyone, id: str) -> Response:  # n
     **documented("close_stream", "Close early", None, status=204, extra_problems=problems(404)),
 )
 async def close_stream(
-    given: ServicesDep,
+    deps: ServicesDep,
     principal: AnyoneHot,
     id: str,  # noqa: A002  # in the path
 ) -> Response:
-    """Nothing more is answered by it, and nothing is given back. Closing again changes nothing."""
+    """The stream gives no more answers, and nothing is refunded. Closing again changes nothing."""
     principal.must_be(Role.ANALYST)
-    await given.ledger.submit(CloseOrder(id, principal.analyst_id))
+    await deps.ledger.submit(CloseOrder(id, principal.analyst_id))
     return Response(status_code=204)
 
 

@@ -1,4 +1,4 @@
-"""The trade-off curve of a budget: what the best attack could do with what was spent."""
+"""Trade-off curve of a budget: error rates of the best attack on what was spent."""
 
 from typing import Annotated
 
@@ -14,15 +14,15 @@ from app.ledger.account import EVERYBODY
 
 router = APIRouter(tags=["budgets"])
 
-Points = Annotated[int, Query(ge=2, le=1001, description="How many points from 0 to 1.")]
+Points = Annotated[int, Query(ge=2, le=1001, description="Number of points from 0 to 1.")]
 
 
 class TradeoffResponse(BaseModel):
     """An attack looks at every answer and guesses whether one person is in the data. `alpha` is how
-    often it wrongly says no, `beta` how often at least it then wrongly says yes, by what was spent
-    (lowered by 1e-11: it never claims more privacy than there is); `exact` says that some attack
-    can do so well. `promised_beta` is the same for all that the account may ever spend. With cells,
-    the curve lies at or below the curve of every cell."""
+    often it wrongly says no; `beta` is how often at least it then wrongly says yes, given what was
+    spent. `beta` is lowered by 1e-11, so that it never claims too much privacy. `exact` means that
+    some attack reaches the curve. `promised_beta` is the same for all that the account may ever
+    spend. With cells, the curve lies at or below the curve of every cell."""
 
     dataset: str
     holder: str
@@ -37,22 +37,22 @@ class TradeoffResponse(BaseModel):
     "/v1/datasets/{dataset}/budgets/{holder}/tradeoff",
     **documented(
         "get_tradeoff",
-        "Trade-off curve of what was spent",
+        "Trade-off curve of the spent budget",
         TradeoffResponse,
         extra_problems=problems(404),
     ),
 )
 async def get_tradeoff(
-    given: ServicesDep, principal: AnyoneHot, dataset: str, holder: str, points: Points = 101
+    deps: ServicesDep, principal: AnyoneHot, dataset: str, holder: str, points: Points = 101
 ) -> Response:
     """The trade-off function of f-DP. Exact for one release of known noise, for equal counts, and
-    for Gaussian releases; otherwise a bound. What was spent reads as if it had been fixed in
-    advance; what holds for an analyst who chose by the answers is the promise."""
-    found, account = await visible_account(given, principal, dataset, holder)
-    spent, promise = await run_in_threadpool(given.trace_tradeoff, account, points)
+    for Gaussian releases; otherwise a bound. The spent curve assumes queries fixed in advance. For
+    an analyst who chose queries by earlier answers, the promise holds."""
+    found_dataset, account = await visible_account(deps, principal, dataset, holder)
+    spent, promise = await run_in_threadpool(deps.trace_tradeoff, account, points)
     return json_response(
         {
-            "dataset": found.name,
+            "dataset": found_dataset.name,
             "holder": EVERYBODY if account.holder == EVERYBODY else account.shown,
             "alpha": spent.alphas,
             "beta": spent.betas,

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from sqlalchemy.exc import DBAPIError
 
-from app.cli.check_dataset import check as check_dataset
+from app.cli.check_dataset import check
 from app.cli.dataset import OPERATOR, dataset_cli
 from app.cli.remove_dataset import remove
 from app.errors import AppError
@@ -19,7 +19,7 @@ from app.stopping import REQUESTS_SHARE
 
 cli = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 keys_cli = typer.Typer(no_args_is_help=True, help="Issue, list and revoke API keys.")
-dataset_cli.command("check")(check_dataset)
+dataset_cli.command("check")(check)
 dataset_cli.command()(remove)
 cli.add_typer(dataset_cli, name="dataset")
 cli.add_typer(keys_cli, name="keys")

@@ -282,7 +282,7 @@ class Epoch:
 
     path: str
     digest: str  # SHA-256 of its bytes
-    mark: str = ""  # a keyed hash of its rows in any order; older ledgers do not have it
+    mark: str = ""  # a keyed hash of its rows in any order; empty for a file without rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,9 +328,7 @@ class Inspection:
     """What registration learns of a source: nothing that a question could be answered from."""
 
     digest: str  # SHA-256 of the source's bytes: has the file changed since?
-    # Hashes of the rows as a multiset: is it the same data elsewhere? The first is the same in
-    # every engine, others are as an earlier release knew them.
-    contents: tuple[str, ...]
+    content: str  # hash of the rows as a multiset, the same in every engine: is it known data?
     place: str  # where the source really is, however it was written
     parts: tuple[str, ...] = ()  # where its files are, if it is a folder
     celled: str | None = None  # hash of whole rows, column names and each row's cell, if declared
@@ -341,9 +339,9 @@ class EpochInspection:
     """What is learned of a file of rows that arrived later."""
 
     digest: str
-    contents: tuple[str, ...]
+    content: str
     place: str
-    together: tuple[str, ...]  # contents of the dataset with it, as if all rows were in one source
+    together: str  # content hash of the dataset with it, as if all rows were in one source
     empty: bool
     parts: tuple[str, ...] = ()
 

@@ -1,1 +1,1 @@
-"""Accounts, charges and the append-only, hash-chained book they are written in: pure decisions."""
+"""Accounts, charges and the append-only, hash-chained books that record them: pure decisions."""

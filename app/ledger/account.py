@@ -1,4 +1,4 @@
-"""An account: one holder's budget on one book of loss, and the rule that admits a charge."""
+"""An account: one holder's budget on one book, and the rule that admits a charge."""
 
 from collections.abc import Sequence
 from functools import reduce
@@ -20,20 +20,20 @@ from app.ledger.uncountable import uncountable
 
 EVERYBODY = "*"
 NO_GRANT = "There is no dataset of this name on which you have a budget."
-TYPICAL_COUNT_EPSILON = PICO // 10  # what `questions_left` assumes a count costs: 0.1
+TYPICAL_COUNT_EPSILON = PICO // 10  # price of a count that `questions_left` assumes: 0.1
 
 
 Amount = tuple[int, int, dict[str, float | None]]  # epsilon, delta, and a currency's own units
 
 
 def _amount_text(epsilon: int, delta: int, own: dict[str, float | None]) -> str:
-    """The names of all own units come after `epsilon`."""
+    """JSON of an amount. Keys stay sorted, because all names of own units sort after `epsilon`."""
     more = f",{canonical(own)[1:-1]}" if own else ""
     return f"{{{wire_text('delta', delta, ATTO)},{wire_text('epsilon', epsilon, PICO)}{more}}}"
 
 
 def account_id(book_id: str, holder: str) -> str:
-    """Accounts are locked in the order of this text."""
+    """Id of an account. Accounts are locked in the order of this text."""
     return f"{book_id}/{holder}"
 
 
@@ -42,7 +42,7 @@ class Account(NamedTuple):
 
     book_id: str
     holder: str  # folded name of an analyst, group:name, or * for everybody together
-    shown: str  # the same name as its owner writes it
+    shown: str  # the same name as displayed
     currency: str
     terms: Terms
     balance: Balance
@@ -64,7 +64,7 @@ class Account(NamedTuple):
             raise uncountable(self.shown, self.currency, loss)
         if self.frozen:
             raise AccountFrozen(
-                f"The budget of {self.shown} is frozen: its limit is below what is spent.",
+                f"The budget of {self.shown} is frozen: its limit is below its spend.",
                 lambda: self._refusal(loss, cells),
             )
         balance = self.balance.charged(cost, cells)
@@ -83,7 +83,7 @@ class Account(NamedTuple):
         return True
 
     def book(self, losses: Sequence[Loss]) -> "Account":
-        """The account after losses that have happened elsewhere: they count, whatever the limit."""
+        """The account after losses from elsewhere, which count even past the limit."""
         for index, loss in enumerate(losses):
             if not self.rule.can_pay(self.rule.read(loss)):
                 raise uncountable(self.shown, self.currency, loss, f"/events/{index}")
@@ -100,32 +100,36 @@ class Account(NamedTuple):
     def untouched(self) -> bool:
         return self.balance.untouched
 
-    # What people see; with cells, every figure holds for every cell
+    # Figures for display; with cells, every figure holds for every cell
 
     @property
     def frozen(self) -> bool:
-        """The limit was lowered below what is spent: nothing is admitted, nothing is altered."""
+        """True if the limit was lowered below the spend: nothing is admitted, nothing is
+        changed.
+        """
         return not self._admits(self.balance)
 
     def for_cell(self, cell: int) -> "Account":
-        """The same account as those in one cell see it."""
+        """The same account for the persons of one cell."""
         return self._replace(balance=Balance(self.balance.cell(cell)))
 
     def balances(self) -> dict[str, Any]:
-        """What is spent and what remains, as (epsilon, delta) and in the currency's own units."""
+        """Spent and remaining budget, as (epsilon, delta) and in the currency's own units."""
         return {
             name: {**wire("epsilon", epsilon, PICO), **wire("delta", delta, ATTO), **own}
             for name, (epsilon, delta, own) in self._amounts().items()
         }
 
     def balances_json(self) -> str:
-        """Whose account it is and what is told of it, as canonical JSON: of every charge."""
+        """Canonical JSON of holder, remaining and spent, for every charge."""
         amounts = self._amounts()
         remaining, spent = _amount_text(*amounts["remaining"]), _amount_text(*amounts["spent"])
         return f'{{"holder":{quoted(self.shown)},"remaining":{remaining},"spent":{spent}}}'
 
     def _amounts(self) -> dict[str, Amount]:
-        """With cells, each figure is the largest spent, or the least remaining, of any cell."""
+        """Spent and remaining. With cells: the largest spend and the least remainder of any
+        cell.
+        """
         rule, terms, balance = self.rule, self.terms, self.balance
         if balance.cells:
             totals = balance.totals()
@@ -144,10 +148,10 @@ class Account(NamedTuple):
         """The largest epsilon and delta of the promises to each cell.
 
         A promise is the smaller of two epsilons, and only one of the two needs delta. So a cell
-        below another may still need delta where the other does not.
+        with a smaller spend may need delta where one with a larger spend does not.
         """
         rule, terms, balance = self.rule, self.terms, self.balance
-        if worst in totals:  # it dominates all others, and so does its epsilon
+        if worst in totals:  # it dominates all other totals, and so does its epsilon
             promise = rule.promise_spent(worst, terms)
             floor = (worst[0], *balance.floor(totals)[1:])
             if promise[1] > worst[1] or rule.promise_spent(floor, terms)[1] == floor[1]:
@@ -155,8 +159,10 @@ class Account(NamedTuple):
         return largest([rule.promise_spent(total, terms) for total in balance.standings()])
 
     def price(self, loss: Loss) -> dict[str, Any] | None:
-        """What a loss alone is here: as (epsilon, delta) at the account's delta, and in the units
-        of its currency; None for one that it cannot count."""
+        """Price of one loss alone, or None if the currency cannot count it.
+
+        Given as (epsilon, delta) at the account's delta, and in the currency's own units.
+        """
         cost = self.rule.read(loss)
         if not self.rule.can_pay(cost):
             return None
@@ -182,25 +188,28 @@ class Account(NamedTuple):
         return min(1.0, max(rule.used(total, terms) for total in self.balance.totals()))
 
     def questions_left(self, cells: Cells = None) -> int:
-        """How many typical counts would still be admitted."""
+        """Number of typical counts that would still be admitted."""
         return self.repeats_left(pure_loss(TYPICAL_COUNT_EPSILON), cells)
 
     def repeats_left(self, loss: Loss, cells: Cells = None) -> int:
-        """How often the same question would still be admitted."""
+        """Number of times that the same query would still be admitted."""
         rule, cost = self.rule, self.rule.read(loss)
         if self.frozen or not rule.can_pay(cost):
             return 0
         return min(rule.times(total, cost, self.terms) for total in self._room(cells))
 
     def largest_epsilon(self, cells: Cells = None) -> int:
-        """The largest pure question, in units, that would still be admitted."""
+        """The largest epsilon of a pure query that would still be admitted, in units."""
         if self.frozen:
             return 0
         return min(self.rule.largest_epsilon(total, self.terms) for total in self._room(cells))
 
     def _room(self, cells: Cells) -> list[Spend]:
-        """The totals to which a cost on these cells is added. Where the worst pair of cells has
-        passed a number's limit, that number is no way any more for any cell."""
+        """Totals to which a cost on these cells is added.
+
+        A number whose limit the worst pair of cells has passed can admit no further cost on any
+        cell, so it counts as infinite.
+        """
         room = self.balance.room(cells)
         if not self.balance.pairs or cells is None:
             return room
@@ -213,7 +222,7 @@ class Account(NamedTuple):
 
     @property
     def worst(self) -> Spend:
-        """Each number's largest value over the cells: no cell stands above it in any number."""
+        """Largest value of each number over the cells: no cell exceeds it in any number."""
         return largest(self.balance.totals())
 
     def _refusal(self, loss: Loss, cells: Cells) -> dict[str, Any]:

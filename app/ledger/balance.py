@@ -1,9 +1,9 @@
-"""What an account has spent: on everybody, and beyond that on some of the declared cells.
+"""Spend of an account: on everybody, and in addition on some of the declared cells.
 
-Theorem: McSherry 2009, parallel composition: a person is in exactly one cell, so a question about
-some cells costs only those who are in them. With adaptively chosen questions the stop rule must
-hold for each cell's own total, its questions together with those about everybody.
-Under `replace_one` a person may leave one cell and enter another (`pairs`): then the two largest
+Theorem: McSherry 2009, parallel composition: a person is in exactly one cell, so a query about some
+cells costs only the persons in them. With adaptively chosen queries the stop rule must hold for
+each cell's own total: its own queries and those about everybody.
+Under `replace_one` a person may leave one cell and enter another (`pairs`). Then the two largest
 cells add up, number by number, which bounds every pair.
 """
 
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from app.accounting.rules.spending import Spend, largest, minus, plus, smallest, two_largest
 
-Cells = tuple[int, ...] | None  # the cells a question is pinned to; None is about everybody
+Cells = tuple[int, ...] | None  # the cells that a query is about; None means everybody
 PARALLEL = "McSherry 2009: parallel composition over the declared cells"
 NO_CELLS: Mapping[int, Spend] = MappingProxyType({})
 
@@ -37,7 +37,7 @@ class Balance(NamedTuple):
         return Balance(self.common, self.pairs, {**self.cells, **touched})
 
     def totals(self, cells: Cells = None) -> list[Spend]:
-        """The totals that a stop rule must admit for what was spent on these cells, or on any."""
+        """Totals that the stop rule must admit after a spend on these cells, or on any if None."""
         if not self.cells:
             return [self.common]
         if self.pairs:
@@ -45,9 +45,9 @@ class Balance(NamedTuple):
         return [self.cell(cell) for cell in (self.cells if cells is None else cells)]
 
     def standings(self) -> list[Spend]:
-        """The totals shown for the cells, and the total that the stop rule decides on.
+        """Totals shown for the cells, and the total that the stop rule decides on.
 
-        Without `pairs` a cell that was never charged stands below all others and is left out.
+        Without `pairs` a cell that was never charged is below all others and is left out.
         """
         if not self.cells:
             return [self.common]
@@ -57,13 +57,13 @@ class Balance(NamedTuple):
         return list(dict.fromkeys(totals))
 
     def floor(self, totals: list[Spend]) -> Spend:
-        """A spend that every total of `standings` reaches in every number; `totals` are its own."""
+        """Lower bound, number by number, of all totals of `standings`, which are `totals`."""
         if self.pairs and self.cells:
             return plus(self.common, largest(self.cells.values()))
         return smallest(totals)
 
     def _cells_with_others(self) -> list[Spend]:
-        """`cell` of every charged cell and of one that was never charged, in linear time."""
+        """`cell` for every charged cell and for one that was never charged, in linear time."""
         spends = list(self.cells.values())
         first = largest(spends)
         second = tuple(sorted((0, *units))[-2] for units in zip(*spends, strict=True))
@@ -79,13 +79,13 @@ class Balance(NamedTuple):
         return not any(map(any, (self.common, *self.cells.values())))
 
     def room(self, cells: Cells) -> list[Spend]:
-        """The totals to which a cost on these cells would be added."""
+        """Totals to which a cost on these cells would be added."""
         if cells is None:
             return self.totals()
         return [self.cell(cell) for cell in cells]
 
     def cell(self, cell: int) -> Spend:
-        """What those in this cell have borne, at worst: who can move may come from any other."""
+        """Largest possible loss of the persons in this cell; with `pairs` they may have moved."""
         extra = self.cells.get(cell)
         total = self.common if extra is None else plus(self.common, extra)
         if not self.pairs:

@@ -1,7 +1,7 @@
-"""The hash chain of a book: each entry's hash covers its own text and the hash before it.
+"""Hash chain of a book: each entry's hash covers its own text and the previous hash.
 
-The text that is hashed is the text that is stored and exported, byte for byte; it is never made
-again from columns or from a JSON type that a database may reorder.
+The hashed text is stored and exported byte for byte. It is never rebuilt from columns, or from a
+JSON type that a database may reorder.
 """
 
 import hashlib
@@ -11,8 +11,8 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 FIRST_PREVIOUS = "0" * 64
-SYSTEM_BOOK = "system"  # people and keys: changes that belong to no dataset
-# Of entries: never renamed or given a new meaning.
+SYSTEM_BOOK = "system"  # changes of people and keys, which belong to no dataset
+# Kinds of entries; never renamed, and never given a new meaning.
 ENTRY_KINDS = (
     "charge",
     "void",
@@ -39,11 +39,11 @@ _ENCODER = json.JSONEncoder(
 
 
 def canonical(value: Any) -> str:
-    """One text for one value: sorted keys, no spaces."""
+    """Canonical JSON: one text for one value, with sorted keys and no spaces."""
     return _ENCODER.encode(value)
 
 
-quoted = lru_cache(maxsize=4096)(canonical)  # names that come again and again
+quoted = lru_cache(maxsize=4096)(canonical)  # for names that repeat
 
 
 def link(previous: str, text: str) -> str:
@@ -55,7 +55,7 @@ class Entry(NamedTuple):
 
     book_id: str
     seq: int
-    at: int  # microseconds since 1970, never going back within a book
+    at: int  # microseconds since 1970; never decreases within a book
     kind: str
     text: str
     hash: str
@@ -63,7 +63,7 @@ class Entry(NamedTuple):
 
 @dataclass(slots=True)
 class Book:
-    """The end of a chain, to which entries are appended under the book's lock."""
+    """End of a chain; entries are appended under the book's lock."""
 
     id: str
     seq: int
@@ -74,7 +74,7 @@ class Book:
         return self.append_text(kind=kind, actor=actor, at=at, body=canonical(body))
 
     def append_text(self, *, kind: str, actor: str, at: int, body: str) -> Entry:
-        """The same for a body that is canonical text already."""
+        """Append an entry whose body is canonical text already."""
         self.seq += 1
         self.last_at = max(self.last_at, at)
         text = (

@@ -1,9 +1,10 @@
-"""What an account has spent, carried over into another currency.
+"""Convert an account's spend to another currency.
 
-From `pure` and `approximate` it can be: the releases so far, adaptively chosen as they were, are
-together (sum of epsilon, sum of delta)-private, and the cost of one release of that promise bounds
-the sum of their costs in every currency (the costs of pure releases are convex in epsilon and 0 at
-0, so they are superadditive). Curves cannot be carried back.
+This works from `pure` and `approximate`. The releases so far, although adaptively chosen, are
+together (sum of epsilon, sum of delta)-private. The cost of one release with that promise bounds
+the
+sum of their costs in every currency. (Costs of pure releases are convex in epsilon and 0 at 0, so
+they are superadditive.) Curves cannot be converted back.
 """
 
 from app.accounting import COMPOSITION_RULES
@@ -15,7 +16,7 @@ _TOLD_AS_PROMISES = ("pure", "approximate")
 
 
 def carried_over(balance: Balance, before: str, after: str) -> Balance | None:
-    """The balance in the other currency; None if it cannot be said there."""
+    """The balance in the other currency, or None if it cannot be converted."""
     rule = COMPOSITION_RULES[after]
     if balance.untouched:
         return Balance(rule.nothing, balance.pairs)

@@ -1,7 +1,7 @@
-"""A loss as an entry tells it: what the charged accounts count, and no more.
+"""A loss as an entry records it: only the numbers that the charged accounts count.
 
-An entry that charges only `pure` accounts has no use for a curve of forty numbers; whoever verifies
-knows each account's currency from its grants.
+An entry that charges only `pure` accounts needs no curve of forty numbers. A verifier knows each
+account's currency from its grants.
 """
 
 from collections.abc import Mapping
@@ -22,11 +22,11 @@ def loss_record(loss: Loss, currencies: frozenset[str]) -> Mapping[str, int | tu
 
 
 def loss_from_record(body: Mapping[str, Any]) -> Loss:
-    """Raises ValueError, KeyError or TypeError for what is no loss."""
+    """Read a loss; raises ValueError, KeyError or TypeError if the record is no loss."""
     numbers = {name: body.get(name, INFINITE) for name in ("pure", "rho", "mu_squared")}
     numbers |= {"epsilon": body["epsilon"], "delta": body["delta"]}
     curve = body.get("curve", NO_CURVE)
-    told = [*numbers.values(), body.get("failure", 0), *curve]
-    if not all(type(units) is int for units in told):
-        raise ValueError("units are whole numbers")
+    units_listed = [*numbers.values(), body.get("failure", 0), *curve]
+    if not all(type(units) is int for units in units_listed):
+        raise ValueError("units must be integers")
     return Loss(**numbers, failure=body.get("failure", 0), curve=tuple(curve))

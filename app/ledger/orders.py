@@ -1,9 +1,10 @@
-"""What is handed to the ledger's writer, and what it hands back: the charge protocol as data.
+"""Orders to the ledger's writer, and their outcomes: the charge protocol as data.
 
 States of a charge: charged(attempt) -> answered | forfeited | voided. Taking over an abandoned
-attempt raises the attempt; only the holder of the current one may store, forfeit or void. Whoever
-cancels leaves a mark, which the holder sees at its next look; only of an attempt that has vanished
-is the charge forfeited in its place.
+attempt raises the attempt number. Only the holder of the current attempt may store, forfeit or
+void.
+A cancellation leaves a mark, which the holder sees when it next renews its lease. The writer itself
+forfeits the charge only if the attempt has vanished.
 """
 
 import json
@@ -31,25 +32,27 @@ ATTEMPTS_MAX = 3
 
 
 def reuse_key(analyst_id: str, version_id: str, plan_digest: str) -> str:
-    """The same plan of the same analyst on the same version has one answer."""
+    """Key of an answer: one analyst, one version and one plan have one answer."""
     return f"{analyst_id}/{version_id}/{plan_digest}"
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedAnswer:
-    """An answer for which nothing has to be read: it is stored by the commit that charges for it,
-    so that there is the charge with its answer or neither (decision 0003)."""
+    """An answer that needs no read, stored by the commit that charges for it.
 
-    answer: Callable[["Charged"], str]  # drawn once, however often the batch is tried
+    So the charge exists with its answer, or neither does (decision 0003).
+    """
+
+    answer: Callable[["Charged"], str]  # draws once, even if the batch is tried again
     grid_seconds: float
 
 
 class ChargeOrder(NamedTuple):
-    """Pay for one plan in every account it touches, or in none."""
+    """Charge one plan to every account it touches, or to none."""
 
     charge_id: str
     analyst_id: str
-    holders: tuple[str, ...]  # the analyst's account and groups', beside the one of everybody
+    holders: tuple[str, ...]  # the analyst and their groups; everybody is always charged too
     actor: str
     request_key: str
     body_hash: str
@@ -61,12 +64,12 @@ class ChargeOrder(NamedTuple):
     loss: Loss
     cells: Cells
     cells_shown: list[Any] | None
-    question: str  # canonical text of the question
+    question: str  # canonical text of the request
     record: dict[str, Any]  # mechanism and parameters, for the entry
-    theorem: str  # that the mechanism's price relies on
+    theorem: str  # justifies the mechanism's price
     fresh: bool
-    refusal: AppError | None  # why nothing new may be charged; what is stored is told all the same
-    catalogue: int  # the state of people and datasets that this order was planned on
+    refusal: AppError | None  # why nothing new may be charged; a stored answer is still returned
+    catalogue: int  # catalogue number that this order was planned under
     lease_seconds: float
     at_once: PreparedAnswer | None = None
 
@@ -81,7 +84,7 @@ class ChargeOrder(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RecordOrder:
-    """Store the answer, if the attempt is still current."""
+    """Store the answer if the attempt is still current."""
 
     charge_id: str
     attempt: int
@@ -92,7 +95,7 @@ class RecordOrder:
 
 @dataclass(frozen=True, slots=True)
 class ForfeitOrder:
-    """The engine was asked and failed: the charge stays, and there will be no answer."""
+    """Forfeit: the engine was queried and failed. The charge stays, and there will be no answer."""
 
     charge_id: str
     attempt: int
@@ -101,12 +104,12 @@ class ForfeitOrder:
 
 @dataclass(frozen=True, slots=True)
 class VoidOrder:
-    """The engine was never asked: give the charge back, as a new entry."""
+    """Void: the engine was never queried. A new entry refunds the charge."""
 
     charge_id: str
     attempt: int
     book_id: str
-    holders: tuple[str, ...]  # those that have paid, everybody among them
+    holders: tuple[str, ...]  # all that have paid, including everybody
     loss: Loss
     cells: Cells
     reason: str
@@ -115,11 +118,11 @@ class VoidOrder:
 
 @dataclass(frozen=True, slots=True)
 class ProgressOrder:
-    """A run is alive: note how far it is and renew its lease, if the attempt is current."""
+    """Renew the lease of a run and store its progress, if the attempt is current."""
 
     charge_id: str
     attempt: int
-    step: int | None  # None, both, of a run that tells no steps
+    step: int | None  # None, as is `steps`, for a run without steps
     steps: int | None
     lease_seconds: float
     grid_seconds: float = 0.0
@@ -127,11 +130,13 @@ class ProgressOrder:
 
 @dataclass(frozen=True, slots=True)
 class CancelOrder:
-    """Somebody does not want the answer any more. What is at work ends as of the next point of its
-    time grid, and what is stored as of that point or before it stands."""
+    """Cancel a query. A running one ends at its next time-grid point.
+
+    An answer stored as of that point or earlier remains.
+    """
 
     charge_id: str
-    analyst_id: str | None  # who must have asked; None is an administrator
+    analyst_id: str | None  # must own the query; None for an administrator
 
 
 QuestionOrder = ChargeOrder | RecordOrder | ForfeitOrder | VoidOrder | ProgressOrder | CancelOrder
@@ -139,7 +144,7 @@ Order = QuestionOrder | StreamOrder
 
 
 class Charged(NamedTuple):
-    """The charge is durable and this caller holds the attempt: the engine may be asked."""
+    """The charge is durable and this caller holds the attempt: it may query the engine."""
 
     charge_id: str
     attempt: int
@@ -147,20 +152,20 @@ class Charged(NamedTuple):
     charged: str  # JSON object: the answer's members `charged`, `theorem` and `receipt`
 
     def payers(self) -> tuple[str, ...]:
-        """The holders whose accounts have paid, everybody among them."""
+        """Holders whose accounts have paid, including everybody."""
         shown = [account["holder"] for account in json.loads(self.charged)["charged"]["accounts"]]
         return tuple(map(holder_of, shown))
 
 
 class Settled(NamedTuple):
-    """The charge is in a final state, read back from the store after the commit."""
+    """The charge is in a final state, read back after the commit."""
 
     charge_id: str
     state: State
     answer: str | None
     replayed: bool = False
     reused: bool = False
-    wait_seconds: float = 0.0  # until the point of the grid at which it may be told
+    wait_seconds: float = 0.0  # until the time-grid point at which it may be shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,15 +177,15 @@ class StaleCatalogue:
 
 @dataclass(frozen=True, slots=True)
 class LeaseRenewed:
-    """Is the attempt still the current one? If not, the run has nothing left to do."""
+    """Whether the attempt is still current; if not, the run has nothing left to do."""
 
     held: bool
-    cancelled_in_seconds: float | None = None  # until it is to end; None if nobody has cancelled
+    cancelled_in_seconds: float | None = None  # until the run must end; None: not cancelled
 
 
 @dataclass(frozen=True, slots=True)
 class Cancelling:
-    """The mark is made; what becomes of the charge is told on its time grid."""
+    """The cancellation is marked; the charge's final state is shown on its time grid."""
 
     charge_id: str
 

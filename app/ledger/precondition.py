@@ -1,4 +1,4 @@
-"""Which version of an account a change is meant for, if the caller says so (RFC 9110, 13.1)."""
+"""Version of an account that a change requires, if the caller names one (RFC 9110, 13.1)."""
 
 from dataclasses import dataclass
 
@@ -7,19 +7,19 @@ from app.errors import PreconditionFailed
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """Some versions, or whichever there is."""
+    """A set of versions, or any existing version."""
 
     numbers: frozenset[int] = frozenset()
     whichever: bool = False
 
     def has(self, version: int | None) -> bool:
-        """None is an account that does not exist: it has no version."""
+        """True if `version` matches. None is an account that does not exist and never matches."""
         return version is not None and (self.whichever or version in self.numbers)
 
 
 @dataclass(frozen=True, slots=True)
 class Precondition:
-    """The account must have one of these versions, and none of those; None demands nothing."""
+    """The account must have a version in `match`, and none in `none_match`; None: no condition."""
 
     match: Versions | None = None
     none_match: Versions | None = None
@@ -28,10 +28,10 @@ class Precondition:
         if self.match is not None and not self.match.has(version):
             if version is None:
                 raise PreconditionFailed("There is no such budget yet; leave If-Match out.")
-            raise PreconditionFailed("The budget is not the one you saw; read it again.")
+            raise PreconditionFailed("The budget has changed since you read it; read it again.")
         if self.none_match is not None and self.none_match.has(version):
             raise PreconditionFailed(
-                "The budget is one that If-None-Match rules out; leave it out to change the budget."
+                "If-None-Match excludes the budget's version; leave it out to change the budget."
             )
 
 

@@ -1,4 +1,4 @@
-"""What the ledger shows of itself: budgets under a dataset's name, and questions asked."""
+"""Records that the ledger shows: budgets under a dataset's name, and past queries."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from app.ledger.orders import State
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """An account under the name of a dataset it covers, with that dataset's card."""
+    """An account under the name of a dataset that it covers, with that dataset's card."""
 
     dataset: str
     account: Account
@@ -18,7 +18,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class QuestionRecord:
-    """One question of the history."""
+    """One query of the history."""
 
     id: str
     analyst: str
@@ -32,17 +32,17 @@ class QuestionRecord:
     delta: int
     created_at: int
     settled_at: int | None
-    progress: tuple[int, int] | None = None  # step and steps of a run that tells them
+    progress: tuple[int, int] | None = None  # step and steps of a run that reports them
     cancel_asked_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What a list of questions or of entries is narrowed to; None leaves a list as it is."""
+    """Filters for a list of queries or entries; None filters nothing."""
 
-    holder: str | None = None  # the folded holder of an account, of entries
+    holder: str | None = None  # folded holder of an account; for entries
     kind: str | None = None
-    status: str | None = None  # as it is told, of questions
+    status: str | None = None  # as shown to the analyst; for queries
     since: int | None = None  # microseconds since 1970
 
 

@@ -1,12 +1,13 @@
-"""Stamps: a hash chain over what became of charges and asks, beside the chains of the books.
+"""Stamps: a hash chain over settled charges and asks, beside the chains of the books.
 
 A book's chain is written when a charge is made. The answer comes later, often through another
-connection, and must not wait for the book's lock. So every writing connection keeps a chain of its
-own. Whatever it settles gets a stamp: the chain, the place in it, and a hash of the previous stamp,
-the row's id, its final state, its time and a keyed digest of what is stored with it.
+connection, and must not wait for the book's lock. So every writing connection keeps its own chain.
+Each row that it settles gets a stamp: the chain, the sequence number, and a hash. The hash covers
+the
+previous stamp, the row's id, its final state, its time and a keyed digest of the stored content.
 
-An edited or exchanged answer, or another state, does not fit its stamp. A removed row leaves a gap.
-A cut tail is found by the anchors, which hold the newest stamp of each chain.
+An edited or exchanged answer, or another state, does not match its stamp. A removed row leaves a
+gap. The anchors reveal a removed tail, because they hold the newest stamp of each chain.
 """
 
 import hashlib
@@ -16,11 +17,11 @@ from app.ledger.chain import FIRST_PREVIOUS, canonical
 from app.ledger.stream_orders import NewStream, Nodes
 from app.names import new_id
 
-NOTHING_STORED = "-"  # the content of a row that was settled without an answer
+NOTHING_STORED = "-"  # content of a row that was settled without an answer
 
 
 class Stamp(NamedTuple):
-    """One place in a chain of settled rows."""
+    """One link in a chain of settled rows."""
 
     chain: str
     seq: int
@@ -31,21 +32,24 @@ class Stamp(NamedTuple):
 
 
 def stamp_from(text: str) -> Stamp:
-    """Raises ValueError for what is no stamp."""
+    """Parse a stamp; raises ValueError if the text is none."""
     chain, seq, link = text.split(" ")
     if not seq.isdecimal() or not seq.isascii():
-        raise ValueError("a place in a chain is a whole number")
+        raise ValueError("the sequence number of a stamp must be an integer")
     return Stamp(chain, int(seq), link)
 
 
 def stamp_key(secret: str) -> bytes:
-    """The key of all stamps of a ledger, from the secret of its installation."""
+    """Key of all stamps of a ledger, derived from the secret of its installation."""
     return hashlib.sha256(f"bursar stamps {secret}".encode()).digest()
 
 
 def stored_digest(key: bytes, *parts: str | None) -> str:
-    """What is stored with a row. The key, of fixed length, comes first: answers are few, and who
-    sees a bare hash in an anchor could guess the answer."""
+    """Keyed digest of a row's stored content.
+
+    Possible answers are few: a bare hash in an anchor would let a reader guess the answer. The key
+    has a fixed length and comes first.
+    """
     if len(parts) == 1 and parts[0] is not None:
         stored = parts[0]
     else:
@@ -53,7 +57,7 @@ def stored_digest(key: bytes, *parts: str | None) -> str:
     return hashlib.sha256(key + stored.encode()).hexdigest()
 
 
-Settling = tuple[str, str, int | None, str]  # a row's id, state, time and content
+Settling = tuple[str, str, int | None, str]  # id, state, time and content of a row
 
 
 def next_link(previous: str, chain: str, seq: int, settled: Settling) -> str:
@@ -63,7 +67,7 @@ def next_link(previous: str, chain: str, seq: int, settled: Settling) -> str:
 
 
 class SettledRow(NamedTuple):
-    """What a stamp is about."""
+    """The row that a stamp covers."""
 
     id: str
     state: str
@@ -71,33 +75,33 @@ class SettledRow(NamedTuple):
     content: str
 
 
-# What is stored with a row of each kind, as its stamp covers it
+# Stored content of each kind of row, as its stamp covers it
 
 
 def stored_with(answer: str, stream: NewStream | None) -> tuple[str | None, ...]:
-    """An answer; that of an opening with the stream that it began."""
+    """Content of an answer; for the opening of a stream, including the stream."""
     if stream is None:
         return (answer,)
     return answer, stream.kind, stream.parameters, stream.secret
 
 
 def reused_content(charge_id: str, request: str, body_hash: str) -> tuple[str, ...]:
-    """The answer of another charge, given again under this request key."""
+    """Content of a repetition: another charge's answer, returned again under this request key."""
     return "reused", charge_id, request, body_hash
 
 
 def ask_content(answer: str, nodes: Nodes) -> tuple[str, ...]:
-    """The answer of an ask, with the noisy counts that were drawn for it."""
+    """Content of an ask's answer, including the noisy counts that were drawn for it."""
     return answer, canonical(sorted([first, last, noisy] for (first, last), noisy in nodes.items()))
 
 
 def new_chain(key: bytes) -> "StampChain":
-    """A chain under a short name that no other has."""
+    """A new chain with a short unique name."""
     return StampChain(hashlib.sha256(new_id("c").encode()).hexdigest()[:20], key)
 
 
 class StampChain:
-    """The end of one chain. Only the connection that began it appends."""
+    """End of one chain. Only the connection that started it appends."""
 
     __slots__ = ("id", "key", "link", "row", "seq")
 
@@ -108,13 +112,13 @@ class StampChain:
         self.key = key
         self.seq = seq
         self.link = link
-        self.row = row  # the id of the row that was stamped last
+        self.row = row  # id of the row stamped last
 
     def copy(self) -> "StampChain":
         return StampChain(self.id, self.key, self.seq, self.link, self.row)
 
     def stamp(self, row_id: str, state: str, settled_at: int | None, *stored: str | None) -> str:
-        """The text of the next stamp; without anything stored the row has no answer."""
+        """Text of the next stamp; a row without an answer has no stored content."""
         content = stored_digest(self.key, *stored) if stored else NOTHING_STORED
         self.seq += 1
         settled = (row_id, state, settled_at, content)
@@ -126,7 +130,9 @@ class StampChain:
 def asked_digest(
     request: str, body_hash: str, reuse_key: str, dataset_id: str, question: str
 ) -> str:
-    """What a charge row says was asked, by whom and under which request key: its entry has it.
-    Half of a hash: nobody can make another row that fits 128 bits, and entries stay short."""
+    """Digest of a charge row's request: content, analyst and request key. Its entry records it.
+
+    Half a hash keeps entries short; nobody can make another row that matches its 128 bits.
+    """
     text = "\0".join((request, body_hash, reuse_key, dataset_id, question))
     return hashlib.sha256(text.encode()).hexdigest()[:32]

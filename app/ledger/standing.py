@@ -1,4 +1,4 @@
-"""How a ledger compares with its anchors, and what became of a difference."""
+"""Comparison of a ledger with its anchors, and the result of booking a difference."""
 
 from dataclasses import dataclass
 
@@ -11,20 +11,20 @@ LACKS = "it lacks entries that its anchor has seen"
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """What the anchors say of the ledger."""
+    """Result of comparing the ledger with its anchors."""
 
-    stopped: bool  # nothing is charged
-    points: int  # that were compared
-    books: tuple[str, ...]  # that lack what their anchors have seen, until it is booked
-    answers: int  # that are missing, of each chain at least
-    other_ledgers: int  # whose anchors lie in the same folders
+    stopped: bool  # charging is stopped
+    points: int  # number of points compared
+    books: tuple[str, ...]  # books that lack anchored entries, until they are booked
+    answers: int  # missing answers, at least one for each affected chain
+    other_ledgers: int  # number of other ledgers with anchors in the same folders
 
 
 @dataclass(frozen=True, slots=True)
 class Booked:
-    """What became of the difference."""
+    """Result of booking the difference."""
 
     books: int
     accounts: int
-    forfeited: int  # charges and asks that were open
+    forfeited: int  # number of open charges and asks
     streams_closed: int

@@ -1,9 +1,10 @@
-"""What is handed to the ledger's writer about streams, and what it hands back.
+"""Orders about streams to the ledger's writer, and their outcomes.
 
-A stream is opened by a charge; its row is stored with the answer of that charge. One ask at a time
-holds it, under a lease: CLAIM uses up one ask and raises the stream's version, and what the ask
-then stores is fenced by its own attempt and by that version. So asks of one stream are ordered,
-none counts a crossing twice, and no crossing is told that is not stored.
+A charge opens a stream; the stream's row is stored with the answer of that charge. One ask at a
+time
+holds the stream, under a lease. CLAIM uses one ask and raises the stream's version. The ask's later
+writes are fenced by its attempt and by that version. So asks of one stream are ordered, no crossing
+counts twice, and no crossing is revealed before it is stored.
 """
 
 from collections.abc import Mapping
@@ -12,24 +13,24 @@ from dataclasses import dataclass
 from app.errors import AppError
 from app.ledger.leaving import AT_ONCE, Leaving
 
-Nodes = Mapping[tuple[int, int], int]  # by first and last epoch: their noisy count
+Nodes = Mapping[tuple[int, int], int]  # noisy count by first and last epoch
 
 
 def stream_of(charge_id: str) -> str:
-    """One charge, one stream."""
+    """Id of the stream that a charge opens."""
     return f"s{charge_id[1:]}"
 
 
 @dataclass(frozen=True, slots=True)
 class NewStream:
-    """What is stored of a stream with the answer of its opening."""
+    """Row of a stream, stored with the answer of its opening."""
 
     analyst_id: str
     charge_id: str
     dataset_id: str
     kind: str
     parameters: str  # JSON: the public parameters of its noise
-    secret: str | None  # sealed
+    secret: str | None  # encrypted
     crossings: int | None
     asks_max: int | None
 
@@ -40,7 +41,7 @@ class NewStream:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """A stream as it is stored, with what its opening says of it."""
+    """A stored stream, with the text of its opening."""
 
     id: str
     analyst_id: str
@@ -56,7 +57,7 @@ class Stream:
     closed_at: int | None
     opening: str  # canonical text of the opening's body
     charged: str
-    digest: str | None  # of the source that it was opened about
+    digest: str | None  # of the source when the stream was opened
 
     @property
     def ended(self) -> bool:
@@ -65,7 +66,7 @@ class Stream:
 
 @dataclass(frozen=True, slots=True)
 class ClaimOrder:
-    """Use up one ask of a stream and hold it, or find what this request key was told."""
+    """Use one ask of a stream and hold it, or return the stored answer to this request key."""
 
     ask_id: str
     stream_id: str
@@ -74,7 +75,7 @@ class ClaimOrder:
     body_hash: str
     question: str  # canonical text of the ask
     version_id: str
-    refusal: AppError | None  # why nothing new may be asked; what is stored is told all the same
+    refusal: AppError | None  # why no new ask is allowed; a stored answer is still returned
     catalogue: int
     lease_seconds: float
 
@@ -85,7 +86,7 @@ class ClaimOrder:
 
 @dataclass(frozen=True, slots=True)
 class AnswerAskOrder:
-    """Store the answer and what it changes of its stream, if nothing else has changed that."""
+    """Store the answer and its change of the stream, if the stream has not changed since."""
 
     ask_id: str
     stream_id: str
@@ -99,7 +100,7 @@ class AnswerAskOrder:
 
 @dataclass(frozen=True, slots=True)
 class ForfeitAskOrder:
-    """The engine was asked and failed: the ask is used up, and there will be no answer."""
+    """Forfeit an ask: the engine was queried and failed. The ask is used, without an answer."""
 
     ask_id: str
     stream_id: str
@@ -110,7 +111,7 @@ class ForfeitAskOrder:
 
 @dataclass(frozen=True, slots=True)
 class CloseOrder:
-    """Nothing more is asked of the stream; nothing is given back."""
+    """Close a stream: it takes no more asks, and nothing is refunded."""
 
     stream_id: str
     analyst_id: str
@@ -121,7 +122,7 @@ StreamOrder = ClaimOrder | AnswerAskOrder | ForfeitAskOrder | CloseOrder
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """The ask is used up, durably, and this caller holds the stream: the engine may be asked."""
+    """The ask is used, durably, and this caller holds the stream: it may query the engine."""
 
     ask_id: str
     attempt: int

@@ -1,4 +1,4 @@
-"""What is said of a loss that an account's currency cannot count, and what to do about it."""
+"""Refusal of a loss that an account's currency cannot count, with advice."""
 
 from app.accounting import COMPOSITION_RULES
 from app.accounting.loss import Loss
@@ -16,8 +16,10 @@ QUESTION = "/mechanism"
 
 
 def uncountable(shown: str, currency: str, loss: Loss, at: str = QUESTION) -> Invalid:
-    """The refusal: what this account counts, what the loss has instead, and the ways out. `at` is
-    the question's mechanism, or the place of a loss that is booked from elsewhere."""
+    """Refusal: what this account counts, what the loss has instead, and what to do.
+
+    `at`: JSON pointer to the query's mechanism, or to a loss that is booked from elsewhere.
+    """
     able = [name for name, rule in COMPOSITION_RULES.items() if rule.can_pay(rule.read(loss))]
     ways = _of_the_question(currency, loss) if at == QUESTION else []
     if able:
@@ -37,7 +39,7 @@ def _has(currency: str, loss: Loss) -> str:
 
 
 def _of_the_question(currency: str, loss: Loss) -> list[str]:
-    """What the analyst can change in the question itself."""
+    """Changes that the analyst can make to the query itself."""
     ways: list[str] = []
     if currency == "approximate" and loss.epsilon >= INFINITE:
         ways.append("add a delta to privacy")

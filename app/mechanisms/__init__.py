@@ -9,10 +9,10 @@ from app.mechanisms.post_processed import PostProcessedRelease
 from app.mechanisms.privacy_target import PrivacyTarget, UnsupportedShape
 from app.mechanisms.private_keys import partition_selection, stability_histogram
 from app.mechanisms.propose_test_release import noisy_bound, stable_value
-from app.mechanisms.propose_test_release import release as propose_test_release
+from app.mechanisms.propose_test_release import release as proposed_release
 from app.mechanisms.release import Release
 from app.mechanisms.selection import exponential, noisy_max, permute_and_flip
-from app.mechanisms.smooth_sensitivity import rank_statistics as smooth_sensitivity
+from app.mechanisms.smooth_sensitivity import rank_statistics as smooth_ranks
 from app.mechanisms.smooth_sensitivity import release as smooth_release
 from app.mechanisms.smooth_sensitivity import triangles as smooth_triangles
 from app.queries.randomized_column import RandomizedShape
@@ -120,7 +120,7 @@ def proposes(prepare: Callable[[RankShape | MeanShape, PrivacyTarget], Release])
 def smooth(shape: AnyShape, target: PrivacyTarget) -> Release:
     """Prepare noise scaled to a smooth sensitivity."""
     if isinstance(shape, RankShape):
-        return smooth_sensitivity.prepare(shape, target)
+        return smooth_ranks.prepare(shape, target)
     if isinstance(shape, GraphShape):
         return smooth_triangles.prepare(shape, target)
     raise UnsupportedShape(
@@ -149,7 +149,7 @@ MECHANISMS: dict[str, Prepare] = {
     gradient_descent.KIND: learns(gradient_descent.prepare),
     stability_histogram.KIND: finds(stability_histogram.prepare),
     partition_selection.KIND: finds(partition_selection.prepare),
-    propose_test_release.KIND: proposes(propose_test_release.prepare),
+    proposed_release.KIND: proposes(proposed_release.prepare),
     stable_value.KIND: chooses(stable_value.prepare),
     smooth_release.KIND: smooth,
     noisy_bound.KIND: bounds(noisy_bound.prepare),

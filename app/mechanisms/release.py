@@ -86,9 +86,8 @@ class Release(Protocol):
 
     @property
     def standard_deviations(self) -> tuple[float, ...]:
-        """Standard deviations of answers, in a unit shared by all mechanisms for one query. The
-        planner chooses the least.
-        """
+        """Spread of the answers, in a unit that all mechanisms for one query share. The planner
+        chooses the least."""
         ...
 
     @property

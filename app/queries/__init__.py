@@ -1,4 +1,4 @@
-"""What may be asked: one file for each kind of question, and the union of them all."""
+"""Query kinds: one file for each kind of query, and the union of them all."""
 
 from typing import Annotated
 
@@ -59,10 +59,10 @@ QUERIES = {
     "prediction_variance": PredictionVariance,
 }
 
-# Answered by numbers with noise, by several of them (Aggregates), by sums of noisy counts, by one
-# public outcome, by what is fitted to noisy moments (LinearRegression) or learned step by step
-# (LogisticRegression), by a value made of ranks, by a count of a graph (Triangles), by reports that
-# every row makes at random (RandomizedColumn), or by texts that are not public (Keys).
+# Measured: numbers with noise. Aggregates: several of them. Combined: sums of noisy counts. Chosen:
+# one public outcome. Fitted: a fit to noisy moments (LinearRegression) or weights learned step by
+# step (LogisticRegression). Ranked: a value computed from ranks. Triangles: a count of a graph.
+# RandomizedColumn: randomised reports of all rows. Keys: texts that are not public.
 Measured = (
     Count
     | CountDistinct

@@ -1,14 +1,14 @@
-"""Elimination in whole numbers, without fractions: Bareiss 1968, every quotient of which is exact.
+"""Gaussian elimination in integers, without fractions (Bareiss 1968): every quotient is exact.
 
-Of a matrix that is positive semidefinite a pivot is 0 only if the matrix is singular, so that rows
-need not be exchanged.
+A positive semidefinite matrix has a zero pivot only if it is singular, so rows need no exchange.
 """
 
 
 def eliminate(rows: list[list[int]], pivots: int) -> bool:
-    """In place; False if a pivot is 0, with which it ends. After k pivots the number in row i and
-    column j, both of them k or more, is the determinant of the first k rows and columns with that
-    row and that column."""
+    """Eliminate in place; stop and return False if a pivot is 0.
+
+    After k pivots the entry in row i and column j, both at least k, is the determinant of the
+    first k rows and columns together with that row and that column."""
     before = 1
     for k in range(pivots):
         pivot = rows[k][k]

@@ -1,6 +1,6 @@
-"""Public candidates for a number or a day: a list, a grid, or what the column's bounds suggest.
+"""Public candidates for a number or a day: a list, a grid, or a default from the column's bounds.
 
-Candidates come from the question and the card, never from rows: which values are there would tell.
+Candidates come from the query and the card, never from rows: the set of present values would leak.
 """
 
 import datetime
@@ -16,7 +16,7 @@ from app.errors import Invalid
 from app.queries.filters import POINTER, declared, typed_day
 
 CANDIDATES_MAX = 100_000
-GRID_COUNT = 1001  # of a column with more values than are listed
+GRID_COUNT = 1001  # candidates for a column with more than LISTED_MAX values
 LISTED_MAX = 10_001
 
 OrderedColumn = IntegerColumn | NumberColumn | DateColumn
@@ -24,7 +24,7 @@ Wire = int | float | str
 
 
 class Grid(BaseModel):
-    """So many candidates, evenly spaced from low to high, both among them."""
+    """`count` candidates, evenly spaced from low to high, both included."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -77,7 +77,7 @@ CandidatesOrIntervals = Annotated[
 def ordered_column(card: Card, name: str) -> OrderedColumn:
     column = declared(card, name, f"{POINTER}/column")
     if not isinstance(column, OrderedColumn):
-        raise Invalid.field(f"{POINTER}/column", "an integer, number or date column")
+        raise Invalid.field(f"{POINTER}/column", "must be an integer, number or date column")
     return column
 
 
@@ -90,23 +90,27 @@ def resolve_candidates(
     if sent is None:
         low: Any = column.low if least is None else max(column.low, typed(least, at))
         if column.high < low:
-            raise Invalid.field(at, f"from {least} up, which the column's bounds leave out")
+            raise Invalid.field(
+                at, f"must be at least {least}, but the column's bounds are below it"
+            )
         return _suggested(column, low)
     if isinstance(sent, Grid):
         low, high = typed(sent.low, f"{at}/low"), typed(sent.high, f"{at}/high")
         if not low < high:
-            raise Invalid.field(f"{at}/high", "greater than low")
+            raise Invalid.field(f"{at}/high", "must be greater than low")
         if not isinstance(column, NumberColumn) and _whole_span(low, high) + 1 < sent.count:
-            raise Invalid.field(f"{at}/count", "no more than there are values from low to high")
+            raise Invalid.field(
+                f"{at}/count", "must be at most the number of values from low to high"
+            )
         _must_be_within(column, [low], f"{at}/low", least)
         _must_be_within(column, [high], f"{at}/high", least)
         values = _grid(low, high, sent.count)
         if not _increase(values):
-            raise Invalid.field(f"{at}/count", "so many that values would fall together")
+            raise Invalid.field(f"{at}/count", "too large: neighbouring values would be equal")
         return values
     values = [typed(value, f"{at}/{i}") for i, value in enumerate(sent)]
     if not _increase(values):
-        raise Invalid.field(at, "candidates increase from first to last, each listed once")
+        raise Invalid.field(at, "candidates must increase from first to last, each listed once")
     _must_be_within(column, values, at, least)
     return values
 
@@ -117,7 +121,7 @@ def resolve_edges(sent: Intervals, column: OrderedColumn) -> Sequence[Any]:
     typed = _typed(column)
     edges = [typed(edge, f"{at}/{i}") for i, edge in enumerate(sent.edges)]
     if not _increase(edges):
-        raise Invalid.field(at, "edges increase from first to last")
+        raise Invalid.field(at, "edges must increase from first to last")
     _must_be_within(column, edges, at, None)
     return edges
 
@@ -134,14 +138,14 @@ def _typed(column: OrderedColumn) -> Callable[[Any, str], Any]:
 
 def _whole(value: Wire, at: str) -> int:
     if isinstance(value, str) or not abs(value) <= 1e18 or value != int(value):
-        raise Invalid.field(at, "a whole number, as the column holds")
+        raise Invalid.field(at, "must be a whole number, as in the column")
     return int(value)
 
 
 def _number(value: Wire, at: str) -> float:
     if isinstance(value, str) or not abs(value) <= 1e18:
-        raise Invalid.field(at, "a number, as the column holds")
-    return float(value) + 0.0  # of two zeros the positive one
+        raise Invalid.field(at, "must be a number, as in the column")
+    return float(value) + 0.0  # turns -0.0 into 0.0
 
 
 def _increase(values: Sequence[Any]) -> bool:
@@ -151,18 +155,18 @@ def _increase(values: Sequence[Any]) -> bool:
 def _must_be_within(
     column: OrderedColumn, values: Sequence[Any], at: str, least: int | None
 ) -> None:
-    """Of increasing values the first and the last tell for all."""
+    """Check the first and the last of increasing values, which covers all of them."""
     ends = {0: values[0], len(values) - 1: values[-1]}
-    for place, value in ends.items():
-        pointer = at if len(values) == 1 else f"{at}/{place}"
+    for index, value in ends.items():
+        pointer = at if len(values) == 1 else f"{at}/{index}"
         if not column.low <= value <= column.high:
-            raise Invalid.field(pointer, "within the column's bounds")
+            raise Invalid.field(pointer, "must be within the column's bounds")
         if least is not None and value < least:
-            raise Invalid.field(pointer, f"at least {least}")
+            raise Invalid.field(pointer, f"must be at least {least}")
 
 
 def _suggested(column: OrderedColumn, low: Any) -> Sequence[Any]:
-    """Every value where there are few, and otherwise a grid between the bounds."""
+    """Every value where there are few, otherwise a grid between the bounds."""
     if column.high == low:
         return [low]
     count = GRID_COUNT
@@ -171,7 +175,10 @@ def _suggested(column: OrderedColumn, low: Any) -> Sequence[Any]:
         count = values if values <= LISTED_MAX else GRID_COUNT
     grid = _grid(low, column.high, count)
     if not _increase(grid):
-        raise Invalid.field(f"{POINTER}/candidates", "needed: the bounds are too narrow for a grid")
+        raise Invalid.field(
+            f"{POINTER}/candidates",
+            "required: the column's bounds are too narrow for a default grid",
+        )
     return grid
 
 

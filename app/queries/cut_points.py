@@ -1,8 +1,8 @@
-"""A column cut at its candidates: from one tally, how many rows are below each of them.
+"""Column cut at its candidates: one tally gives the number of rows below each candidate.
 
-A candidate c and the value after it, c+ (the next whole number, day or double), are both edges, so
-that rows equal to c are told apart: the edges make intervals [c, c+) and [c+, next c). Where the
-outcomes are intervals themselves, their own edges are enough.
+A candidate c and the value after it, c+ (the next integer, day or double), are both edges, so that
+rows equal to c are separate: the edges make intervals [c, c+) and [c+, next c). Where the outcomes
+are intervals themselves, their own edges are enough.
 """
 
 import datetime
@@ -32,25 +32,26 @@ from app.queries.tally import ByEdges, Exact
 @dataclass(frozen=True, slots=True)
 class Cut:
     grouping: ByEdges
-    # Of each candidate or interval among the edges; what comes after it begins at the next edge.
+    # Index of each candidate or interval among the edges; the rows after it begin at the next edge.
     places: Sequence[int]
 
     def counted(self, exact: Exact) -> tuple[list[int], list[int], int]:
-        """For each outcome the rows below it, and those at or below it; and all rows."""
+        """For each outcome the rows below it, and those at or below it; and the number of all
+        rows."""
         before = [0, *accumulate(exact[0])]
-        below = [before[place] for place in self.places]
-        return below, [before[place + 1] for place in self.places], before[-1]
+        below = [before[index] for index in self.places]
+        return below, [before[index + 1] for index in self.places], before[-1]
 
 
 def outcomes_cut(
     sent: tuple[Wire, ...] | Grid | Intervals | None, column: OrderedColumn
 ) -> tuple[Sequence[Any], Cut]:
-    """What may be answered, as it is shown, and the column cut at it."""
+    """Possible answers in the form shown to the analyst, and the column cut at them."""
     if isinstance(sent, Intervals):
         edges = resolve_edges(sent, column)
         pieces = cut_between(column, edges)
         return ByEdges(column.name, tuple(edges)).labels(), pieces
-    if sent is None:  # whatever it is derived from, which may be a table of 100,000 lines
+    if sent is None:  # drop the derivation, which may be a table of 100,000 lines
         bare = column.model_copy(update={"derived": None}) if column.derived else column
         return _usual_cut(bare)
     candidates = resolve_candidates(sent, column)
@@ -59,13 +60,14 @@ def outcomes_cut(
 
 @owned_cache(maxsize=64)
 def _usual_cut(column: OrderedColumn) -> tuple[Sequence[Any], Cut]:
-    """Where no candidates are named: the same for every question, and up to a thousand of them."""
+    """Default cut, if the query names no candidates: equal for all queries, up to a thousand
+    cached."""
     candidates = resolve_candidates(None, column)
     return candidates, cut(column, candidates)
 
 
 def cut_between(column: OrderedColumn, edges: Sequence[Any]) -> Cut:
-    """All of the column, cut at increasing edges within its bounds."""
+    """The whole column, cut at increasing edges within its bounds."""
     low, high = _edge_values(column, [column.low, column.high])
     *lows, last = _edge_values(column, edges)
     after = _after(column)
@@ -76,7 +78,7 @@ def cut_between(column: OrderedColumn, edges: Sequence[Any]) -> Cut:
 
 
 def cut(column: OrderedColumn, candidates: Sequence[Any]) -> Cut:
-    """All of the column, cut at increasing candidates within its bounds."""
+    """The whole column, cut at increasing candidates within its bounds."""
     if not isinstance(column, DateColumn):
         return _cut_numbers(column, candidates)
     low, high = column.low, column.high
@@ -84,7 +86,7 @@ def cut(column: OrderedColumn, candidates: Sequence[Any]) -> Cut:
     after = _after(column)
     nexts = [after(value) for value in values]
     beyond = after(high)  # no value is as large, so the last interval is like the others
-    # Where the value after a candidate is the next candidate they are one edge.
+    # If the value after a candidate is the next candidate, they are one edge.
     apart = [one != two for one, two in zip(nexts, [*values[1:], beyond], strict=True)]
     edges = chain.from_iterable(
         (value, following) if separate else (value,)
@@ -97,7 +99,7 @@ def cut(column: OrderedColumn, candidates: Sequence[Any]) -> Cut:
 
 
 def _cut_numbers(column: IntegerColumn | NumberColumn, candidates: Sequence[Any]) -> Cut:
-    """The same of many numbers at once."""
+    """The same cut for a number column, vectorised."""
     values = np.array(candidates, dtype=np.float64)
     whole = isinstance(column, IntegerColumn) and column.high < 1 << 53
     nexts = values + 1.0 if whole else np.nextafter(values, np.inf)
@@ -111,35 +113,39 @@ def _cut_numbers(column: IntegerColumn | NumberColumn, candidates: Sequence[Any]
 
 
 def cut_from_below(column: OrderedColumn, candidates: Sequence[Any]) -> ByEdges:
-    """From each candidate up to the next; the last up to the column's bound."""
+    """Intervals from each candidate up to the next; the last ends at the column's bound."""
     values = _edge_values(column, candidates)
     beyond = _after(column)(_edge_values(column, [column.high])[0])
     return ByEdges(column.name, (*values, beyond))
 
 
 def until_edges(column: OrderedColumn, edges: Sequence[Any]) -> ByEdges:
-    """From the first edge on, up to each further one with what equals it: each interval begins
-    after the edge before. Beyond the last edge nothing may be counted."""
+    """Intervals from the first edge up to each further one, upper edge included.
+
+    Each interval begins after the edge before. No row beyond the last edge may be counted."""
     after = _after(column)
     first, *others = edges
     ends = [math.floor(edge) for edge in others] if isinstance(column, IntegerColumn) else others
     if isinstance(column, DateColumn):
         return ByEdges(column.name, (first, *map(after, ends)))
-    # Where floats are far apart, adding one to them may change nothing.
+    # For large floats, adding one may change nothing.
     nexts = [max(after(float(end)), math.nextafter(end, math.inf)) for end in ends]
     return ByEdges(column.name, (first, *nexts))
 
 
 def _edge_values(column: OrderedColumn, values: Sequence[Any]) -> Sequence[Any]:
-    """Whole numbers are compared as doubles, which is exact within their bounds."""
+    """Integers as doubles, which is exact within their bounds."""
     return [float(v) for v in values] if isinstance(column, IntegerColumn) else values
 
 
 def _after(column: OrderedColumn) -> Callable[[Any], Any]:
-    """The value that comes next in the column."""
+    """Function from a value to the next value of the column."""
     if isinstance(column, DateColumn):
         if column.high == datetime.date.max:
-            raise Invalid.field(f"{POINTER}/column", "a column whose last day has a day after it")
+            raise Invalid.field(
+                f"{POINTER}/column",
+                "must be a column whose upper bound is before the last possible day",
+            )
         one_day = datetime.timedelta(1)
         return lambda day: day + one_day
     if isinstance(column, IntegerColumn) and column.high < 1 << 53:

@@ -1,6 +1,6 @@
-"""Noisy whole numbers, and the figures an analyst reads: value and interval.
+"""Noisy integers, and the figures an analyst reads: value and interval.
 
-An interval here is made of released numbers and the public law of the noise alone; it covers the
+An interval is computed from released numbers and the public noise distribution alone. It covers the
 noise, not sampling error, clamping, or rows whose value is missing.
 """
 
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 
 class NoisySteps(NamedTuple):
-    """A released whole number of steps, and bounds that hold the exact one with `confidence`."""
+    """A released integer number of steps, and bounds that hold the exact one with `confidence`."""
 
     steps: int
     low: int
@@ -28,7 +28,7 @@ class Estimate(NamedTuple):
 
 
 def number(steps: int, grid_exponent: int) -> int | float:
-    """So many steps as a JSON number: whole where the grid is whole."""
+    """Convert steps to a JSON number: an integer where the grid is integral."""
     if grid_exponent == 0:
         return steps
     return float(Fraction(steps) / Fraction(2) ** grid_exponent)

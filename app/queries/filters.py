@@ -1,6 +1,6 @@
 """Filters as analysts send them: data, never text pasted into SQL.
 
-A filter is checked here against the card, column by column, and becomes a Condition whose values
+A filter is checked here against the card, column by column. It becomes a Condition whose values
 have the column's own type. Every message names the field and the rule, and repeats no value.
 """
 
@@ -33,7 +33,7 @@ from app.queries.tally import (
     Scalar,
 )
 
-POINTER = "/query"  # of a question in the body of a request
+POINTER = "/query"  # JSON pointer of the query in the body of a request
 NODES_MAX = 200
 DEPTH_MAX = 20
 LIST_MAX = 10_000
@@ -50,7 +50,8 @@ def _tuple(value: object) -> object:
 
 
 class Comparison(_Frozen):
-    """One declared column against a value: `==, !=, <, <=, >, >=`, `in`, `between`, `is_null`."""
+    """Compare one declared column with a value: `==, !=, <, <=, >, >=`, `in`, `between`,
+    `is_null`."""
 
     column: str
     op: Literal["==", "!=", "<", "<=", ">", ">=", "in", "between", "is_null"]
@@ -63,26 +64,26 @@ class Comparison(_Frozen):
 
 
 class AllParts(_Frozen):
-    """Every part holds; of no parts, always."""
+    """Every part holds; always true without parts."""
 
     all: Annotated[tuple["Filter", ...], Field(max_length=NODES_MAX)]
     _list = field_validator("all", mode="before")(_tuple)
 
 
 class AnyParts(_Frozen):
-    """Some part holds; of no parts, never."""
+    """Some part holds; never true without parts."""
 
     any: Annotated[tuple["Filter", ...], Field(max_length=NODES_MAX)]
     _list = field_validator("any", mode="before")(_tuple)
 
 
 class Not(_Frozen):
-    """The part does not hold; a comparison with a missing value does not, so its `not` does."""
+    """The part does not hold. A comparison with a missing value is false, so its `not` is true."""
 
     not_: Annotated["Filter", Field(alias="not")]
 
 
-# Tags are names that no member has: pydantic puts them into the location of an error.
+# No member has these names: pydantic puts tags into the location of an error.
 _TAGS = {"all": "all of", "any": "any of", "not": "not of"}
 
 
@@ -107,14 +108,16 @@ for model in (AllParts, AnyParts, Not):
 
 
 def resolve(node: Node | None, card: Card, at: str) -> Condition | None:
-    """The filter as a Condition over the card's columns; `at` is where it stands in the body."""
+    """The filter as a Condition over the card's columns; `at` is its JSON pointer in the body."""
     if node is None:
         return None
     if _size(node, 1) > NODES_MAX:
-        rule = f"a filter has at most {NODES_MAX} parts, in at most {DEPTH_MAX} levels"
+        rule = f"a filter may have at most {NODES_MAX} parts, in at most {DEPTH_MAX} levels"
         raise Invalid.field(at, rule)
     if _values(node) > LIST_MAX:
-        raise Invalid.field(at, f"the lists of a filter have at most {LIST_MAX} values together")
+        raise Invalid.field(
+            at, f"the lists of a filter may have at most {LIST_MAX} values together"
+        )
     return _resolve(node, card, at)
 
 
@@ -200,18 +203,20 @@ def typed(column: Column, value: WireScalar, at: str) -> Scalar:
     match column:
         case IntegerColumn() | NumberColumn():
             if isinstance(value, bool) or not isinstance(value, int | float):
-                raise Invalid.field(at, "a number, as the column holds numbers")
+                raise Invalid.field(at, "must be a number, as in the column")
             if not abs(value) <= 1e18:
-                raise Invalid.field(at, "a number between -1e18 and 1e18")
+                raise Invalid.field(at, "must be a number between -1e18 and 1e18")
             return value
         case CategoryColumn():
             if not isinstance(value, str) or value not in column.values:
                 near = did_you_mean(value, column.values)
-                raise Invalid.field(at, f"one of the categories on the dataset's card{near}")
+                raise Invalid.field(
+                    at, f"must be one of the categories on the dataset's card{near}"
+                )
             return value
         case BooleanColumn():
             if not isinstance(value, bool):
-                raise Invalid.field(at, "true or false")
+                raise Invalid.field(at, "must be true or false")
             return value
         case DateColumn():
             return typed_day(value, at)
@@ -219,7 +224,7 @@ def typed(column: Column, value: WireScalar, at: str) -> Scalar:
             if not isinstance(value, str) or not column.could_hold(value):
                 raise Invalid.field(
                     at,
-                    f"a text of 1 to {column.length_max} characters, without control characters, "
+                    f"must be 1 to {column.length_max} characters, without control characters, "
                     "with single spaces between words and none at the ends",
                 )
             return value
@@ -231,13 +236,13 @@ def typed_day(value: object, at: str) -> datetime.date:
             return day(value)
     except ValueError:
         pass
-    raise Invalid.field(at, "a date written YYYY-MM-DD")
+    raise Invalid.field(at, "must be a date written YYYY-MM-DD")
 
 
 def declared(card: Card, name: str, at: str) -> Column:
     column = card.column(name)
     if column is None:
-        names = [each.name for each in card.columns]
+        names = [known.name for known in card.columns]
         rule = no_such("column", name, names, "a column that the dataset's card declares")
         raise Invalid.field(at, rule)
     return column

@@ -1,10 +1,10 @@
 """Public groups: a category's values, true and false, or the intervals between given edges.
 
-Groups come from the card and the question, never from rows, so that which groups exist tells
+Groups come from the card and the query, never from rows, so the existence of a group reveals
 nothing. A row whose value is missing or outside the edges is in no group.
 
-The texts of a text column are not public. `{"column", "keys": "private"}` asks for those that many
-have, and pays for finding them (`shapes/private_keys.py`).
+The texts of a text column are not public. `{"column", "keys": "private"}` requests those that many
+rows have, and pays for finding them (`shapes/private_keys.py`).
 """
 
 import datetime
@@ -41,7 +41,7 @@ class GroupByEdges(BaseModel):
 
 
 class GroupByKeys(BaseModel):
-    """A text column, by those of its texts that enough rows have."""
+    """A text column, grouped by those of its texts that enough rows have."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -64,10 +64,10 @@ GroupBy = Annotated[
 
 
 def resolve_groups(items: tuple[GroupBy, ...], card: Card, at: str) -> tuple[Grouping, ...]:
-    """The public groups. Raises Invalid if there are others."""
+    """Resolve public groups. Raises Invalid for groups by private keys."""
     for i, item in enumerate(items):
         if isinstance(item, GroupByKeys):
-            raise Invalid.field(f"{at}/{i}/keys", "only a count is grouped by private keys")
+            raise Invalid.field(f"{at}/{i}/keys", "only a count can be grouped by private keys")
     return public_groups(items, card, at)
 
 
@@ -81,31 +81,33 @@ def public_groups(items: tuple[GroupBy, ...], card: Card, at: str) -> tuple[Grou
     )
     names = [grouping.column for grouping in groupings]
     if len(set(names)) != len(names):
-        raise Invalid.field(at, "each column is grouped by once")
+        raise Invalid.field(at, "each column may appear only once")
     if math.prod(grouping.count for grouping in groupings) > GROUPS_MAX:
-        raise Invalid.field(at, f"at most {GROUPS_MAX} groups")
+        raise Invalid.field(at, f"a query may have at most {GROUPS_MAX} groups")
     return groupings
 
 
 def private_column(items: tuple[GroupBy, ...], card: Card, at: str) -> str | None:
-    """The one text column whose private keys are asked for, or None."""
-    found = [(i, item) for i, item in enumerate(items) if isinstance(item, GroupByKeys)]
-    if not found:
+    """The one text column grouped by private keys, or None."""
+    by_keys = [(i, item) for i, item in enumerate(items) if isinstance(item, GroupByKeys)]
+    if not by_keys:
         return None
-    (i, item), *others = found
+    (i, item), *others = by_keys
     if others:
-        raise Invalid.field(f"{at}/{others[0][0]}/keys", "private keys of one column only")
+        raise Invalid.field(f"{at}/{others[0][0]}/keys", "only one column may use private keys")
     return text_column(card, item.column, f"{at}/{i}/column").name
 
 
 def text_column(card: Card, name: str, at: str) -> TextColumn:
     column = declared(card, name, at)
     if not isinstance(column, TextColumn):
-        raise Invalid.field(at, f"a text column: the groups of a {column.type} column are public")
+        raise Invalid.field(
+            at, f"must be a text column: the groups of a {column.type} column are public"
+        )
     return column
 
 
-EDGES_NEEDED = "a column of numbers or days has groups between public edges only"
+EDGES_NEEDED = "a number or date column needs public edges"
 
 
 def resolve_group(name: str, edges: Edges | None, card: Card, at: str) -> Grouping:
@@ -118,7 +120,8 @@ def resolve_group(name: str, edges: Edges | None, card: Card, at: str) -> Groupi
             return ByValues(column.name, values)
         case TextColumn():
             raise Invalid.field(
-                at, 'a text column has no public groups: {"column", "keys": "private"} in a count'
+                at,
+                'a text column has no public groups: use {"column", "keys": "private"} in a count',
             )
         case _:
             if edges is None:
@@ -136,11 +139,11 @@ Edge = TypeVar("Edge", float, datetime.date)
 
 def _increasing(edges: list[Edge], at: str) -> tuple[Edge, ...]:
     if any(not low < high for low, high in pairwise(edges)):
-        raise Invalid.field(at, "edges increase from first to last")
+        raise Invalid.field(at, "edges must increase from first to last")
     return tuple(edges)
 
 
 def _number(edge: int | float | str, at: str) -> float:
     if isinstance(edge, str) or not abs(edge) <= 1e18:
-        raise Invalid.field(at, "a number between -1e18 and 1e18")
+        raise Invalid.field(at, "must be a number between -1e18 and 1e18")
     return float(edge)

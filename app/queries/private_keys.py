@@ -1,8 +1,9 @@
-"""Which texts of a column there are, without how many have them.
+"""Texts that occur in a column, without their counts.
 
-Told are texts that enough persons have, chosen at random so that nobody's own text shows; the texts
-come sorted by their characters' code points. A row whose text is missing, or that the filter leaves
-out, is not looked at. With persons of several rows, persons are counted, not rows.
+The answer holds texts that enough persons have, selected at random so that no single person's text
+is revealed. Texts are sorted by their characters' code points. A row with a missing text, or
+outside the filter, does not count. If a person may have several rows, persons are counted, not
+rows.
 """
 
 from typing import Literal

@@ -1,13 +1,14 @@
-"""How many rows have each value of a category or boolean column, every row answered at random.
+"""Counts for each value of a category or boolean column, by randomised response of every row.
 
-Each row reports one of K public outcomes by a public law that depends on its own value alone; the
+Each row reports one of K public outcomes by a public law that depends on its own value alone. The
 reports are counted, and the counts of the values are estimated from them. This needs no trust in
-what sees the reports, and errs by the root of the number of rows; a `histogram` errs far less.
+the collector of the reports. Its error grows with the root of the number of rows; a `histogram` has
+far less error.
 
-Only under `replace_one`, where the number of rows is public: the reports show it, so under
-add_remove nothing would be private (mechanism sheet, M1). Only where a row is a person: each
-further row of one would cost epsilon again. There is no filter: how many rows meet one is private
-under both relations. A missing value is an outcome of its own, or stands for a declared one.
+It requires `replace_one`, where the number of rows is public: the reports show it, so under
+add_remove nothing would be private (mechanism sheet, M1). It requires one row per person: each
+further row would cost epsilon again. There is no filter: the number of rows that meet one is
+private under both relations. A missing value is an outcome of its own, or counts as a declared one.
 """
 
 from dataclasses import dataclass
@@ -27,17 +28,18 @@ GRID_OUTCOMES_MAX = 256
 
 @dataclass(frozen=True, slots=True)
 class RandomizedShape:
-    """Outcomes and rows of a randomised column: what a mechanism for it is prepared from."""
+    """Outcomes and rows of a randomised column; its mechanism is prepared from them."""
 
     tally: Tally
     outcomes: tuple[Any, ...]
     rows: int
-    missing_as: int  # the outcome that missing values have
-    grid: tuple[int, int] | None  # outcomes laid out in rows, so many by so many
-    alternatives: tuple["RandomizedShape", ...] = ()  # other ways to ask the same; there are none
+    missing_as: int  # index of the outcome that missing values count as
+    grid: tuple[int, int] | None  # rows and columns of the outcomes' layout
+    # other shapes of the same query; there are none
+    alternatives: tuple["RandomizedShape", ...] = ()
 
     def counts(self, exact: Exact) -> list[int]:
-        """Rows for each outcome."""
+        """Number of rows for each outcome."""
         *values, missing = exact[0]
         counts = [*values, *([0] * (len(self.outcomes) - len(values)))]
         counts[self.missing_as] += missing
@@ -67,7 +69,7 @@ class RandomizedColumn(BaseModel):
         rows = _public_rows(card)
         column = declared(card, self.column, f"{POINTER}/column")
         if not isinstance(column, CategoryColumn | BooleanColumn):
-            raise Invalid.field(f"{POINTER}/column", "a category or boolean column")
+            raise Invalid.field(f"{POINTER}/column", "must be a category or boolean column")
         values: tuple[Any, ...] = (
             column.values if isinstance(column, CategoryColumn) else (False, True)
         )
@@ -75,10 +77,12 @@ class RandomizedColumn(BaseModel):
         if self.missing is not None:
             places = [i for i, value in enumerate(values) if value == self.missing]
             if not places:
-                raise Invalid.field(f"{POINTER}/missing", "a value that the column declares")
+                raise Invalid.field(
+                    f"{POINTER}/missing", "must be a value that the column declares"
+                )
             outcomes, missing_as = values, places[0]
         if len(outcomes) < 2:
-            raise Invalid.field(f"{POINTER}/column", "a column of two outcomes and more")
+            raise Invalid.field(f"{POINTER}/column", "must be a column with at least two outcomes")
         grid = self._layout(len(outcomes))
         tally = Tally(None, (ByValues(column.name, values, missing=True),), (CountRows(),))
         return RandomizedShape(tally, outcomes, rows, missing_as, grid)
@@ -87,20 +91,26 @@ class RandomizedColumn(BaseModel):
         if self.grid is None:
             return None
         if self.missing is None:
-            raise Invalid.field(f"{POINTER}/missing", "on a grid: what missing values stand for")
+            raise Invalid.field(
+                f"{POINTER}/missing", "required with a grid: the value that missing values count as"
+            )
         if outcomes > GRID_OUTCOMES_MAX:
-            raise Invalid.field(f"{POINTER}/grid", f"at most {GRID_OUTCOMES_MAX} outcomes")
+            raise Invalid.field(
+                f"{POINTER}/grid", f"a grid may have at most {GRID_OUTCOMES_MAX} outcomes"
+            )
         if self.grid.rows * self.grid.columns != outcomes:
-            raise Invalid.field(f"{POINTER}/grid", "rows times columns is the number of outcomes")
+            raise Invalid.field(
+                f"{POINTER}/grid", "rows times columns must equal the number of outcomes"
+            )
         return self.grid.rows, self.grid.columns
 
 
 def _public_rows(card: Card) -> int:
     if card.neighbours != "replace_one" or card.rows is None:
-        rule = "not under add_remove: the reports would show how many rows there are"
+        rule = "not allowed under add_remove: the reports would reveal the number of rows"
         raise Invalid.field(f"{POINTER}/kind", rule)
     if card.person.kind != "row":
-        raise Invalid.field(f"{POINTER}/kind", "only where each row is a person")
+        raise Invalid.field(f"{POINTER}/kind", "allowed only where each person has one row")
     if card.rows > ROWS_MAX:
-        raise Invalid.field(f"{POINTER}/kind", f"only of up to {ROWS_MAX} rows")
+        raise Invalid.field(f"{POINTER}/kind", f"allowed only for at most {ROWS_MAX} rows")
     return card.rows

@@ -1,10 +1,10 @@
-"""The small vocabulary of exact statistics that engines render.
+"""Small vocabulary of exact statistics that engines render.
 
-A query is asked of an engine as one Tally: which rows, in which public groups, counted or added up
-how. What comes back is whole numbers, one for each aggregate and group; noise comes later and
-elsewhere. Where the groups are not public it is a KeyTally, and what comes back is private even in
-which keys there are. Conditions are two-valued: a comparison with a missing value is false, and
-`Negation` turns it into true.
+A query asks an engine for one Tally: which rows, in which public groups, counted or added up how.
+The engine returns integers, one for each aggregate and group; other modules add noise later. Where
+the groups are not public the request is a KeyCountsRequest, and even the set of returned keys is
+private. Conditions are two-valued: a comparison with a missing value is false, and `Negation` turns
+it into true.
 """
 
 import datetime
@@ -17,7 +17,7 @@ from typing_extensions import override
 
 Scalar = bool | int | float | str | datetime.date
 ComparisonSign = Literal["==", "!=", "<", "<=", ">", ">="]
-PRODUCT_SIZE = 3  # what one product takes of memory, and what is measured of it, beside a value
+PRODUCT_SIZE = 3  # memory of one product, relative to one value
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +58,9 @@ Condition = Compare | OneOf | IsMissing | AllOf | AnyOf | Negation
 
 @dataclass(frozen=True, slots=True)
 class ByValues:
-    """One group for each public value, in the card's order; other rows are in no group, unless
-    those that are missing are a last group of their own."""
+    """One group for each public value, in the card's order.
+
+    Other rows are in no group, unless missing values form a last group of their own."""
 
     column: str
     values: tuple[str, ...] | tuple[bool, ...]
@@ -75,7 +76,7 @@ class ByValues:
 
 @dataclass(frozen=True, slots=True)
 class ByEdges:
-    """One group for each interval [edge, next edge); the last one holds its upper edge too."""
+    """One group for each interval [edge, next edge); the last one includes its upper edge."""
 
     column: str
     edges: tuple[float, ...] | tuple[datetime.date, ...]
@@ -94,26 +95,26 @@ Grouping = ByValues | ByEdges
 
 @dataclass(frozen=True, slots=True)
 class CountRows:
-    """How many rows."""
+    """Number of rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class CountPresent:
-    """How many rows in which the column is not missing."""
+    """Number of rows in which the column is not missing."""
 
     column: str
 
 
 @dataclass(frozen=True, slots=True)
 class SumSteps:
-    """The sum of the column in whole steps of its grid; a missing value adds nothing."""
+    """Sum of the column in integer steps of its grid; a missing value adds nothing."""
 
     column: str
 
 
 @dataclass(frozen=True, slots=True)
 class CountWhere:
-    """How many rows meet one more condition."""
+    """Number of rows that meet one more condition."""
 
     condition: Condition
 
@@ -141,23 +142,27 @@ Factor = CentredBucket | EqualsValue
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """The sum over rows of one whole number or of the product of two; a row in which one of them is
-    missing adds nothing. The planner sees to it that nothing overflows."""
+    """Sum over rows of one integer or of the product of two.
+
+    A row in which one of them is missing adds nothing. The planner ensures that nothing
+    overflows."""
 
     factors: tuple[Factor] | tuple[Factor, Factor]
 
 
 @dataclass(frozen=True, slots=True)
 class Persons:
-    """How many persons have a row, in which the column, if one is named, is not missing."""
+    """Number of persons with a row; if a column is named, it must not be missing in that row."""
 
     column: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class PersonTotal:
-    """The sum over persons of what each has: the total of the column over the person's rows in the
-    group, in whole steps, clamped to [low, high]. Who has no value adds nothing."""
+    """Sum over persons of their clamped totals.
+
+    A person's total is the sum of the column over the person's rows in the group, in integer
+    steps, clamped to [low, high]. A person without a value adds nothing."""
 
     column: str
     low: int
@@ -170,8 +175,10 @@ Aggregate = CountRows | CountPresent | SumSteps | CountWhere | Product | OfPerso
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """One group for each listed set of conditions that a row meets, as a whole number whose bit i
-    stands for condition i. A row that meets another set is in no group, so none is in two."""
+    """One group for each listed set of conditions that a row meets.
+
+    A set is an integer whose bit i stands for condition i. A row that meets another set is in no
+    group, so no row is in two."""
 
     conditions: tuple[Condition, ...]
     signatures: tuple[int, ...]
@@ -181,15 +188,16 @@ class Split:
 class Tally:
     """Aggregates over the rows that meet a condition, for each public group.
 
-    The groups are the product of the groupings, the last one turning fastest, or those of a split;
-    with none there is one group, the whole selection. A group with no rows counts zero and is
-    present all the same.
+    The groups are the product of the groupings, the last one varying fastest, or those of a
+    split. Without either there is one group, the whole selection. A group with no rows is
+    present and counts zero.
 
-    Aggregates of persons stand by themselves, without a split, and are about one column or none.
-    With `groups_max` a person is in so many groups at most: those of the first of the rows that
-    count, in the person's own order (`engines/sql/cleaning.py`), which no other person has a part
-    in.
-    """
+    Aggregates of persons are never combined with others or with a split, and use at most one
+    column.
+
+    With `groups_max` a person is in at most that many groups: those of the first counted rows,
+    in the person's own order (`engines/sql/cleaning.py`), which is independent of all other
+    persons."""
 
     where: Condition | None
     groups: tuple[Grouping, ...]
@@ -200,7 +208,7 @@ class Tally:
 
     @override
     def __hash__(self) -> int:
-        """Worked out once: what is at hand is looked up by it with every question of a plan."""
+        """Hash, computed once: caches look up the tallies of every query in a plan."""
         if self._hash is None:
             parts = (self.where, self.groups, self.aggregates, self.split, self.groups_max)
             object.__setattr__(self, "_hash", hash(parts))
@@ -216,20 +224,18 @@ class Tally:
         return count
 
     def leaves(self) -> int:
-        """How many comparisons its conditions have, over all aggregates and groups."""
-        met = sum(
-            _listed(each.condition) for each in self.aggregates if isinstance(each, CountWhere)
-        )
+        """Number of comparisons in its conditions, over all aggregates and groups."""
+        met = sum(_listed(one.condition) for one in self.aggregates if isinstance(one, CountWhere))
         split = 0 if self.split is None else sum(map(_listed, self.split.conditions))
         return met + split + (0 if self.where is None else _listed(self.where))
 
     def edges(self) -> int:
-        """How many bin edges its groups have."""
-        return sum(len(each.edges) for each in self.groups if isinstance(each, ByEdges))
+        """Number of bin edges in its groups."""
+        return sum(len(one.edges) for one in self.groups if isinstance(one, ByEdges))
 
     def size(self) -> int:
-        """How many values it lists: large ones are not kept in memory."""
-        products = sum(isinstance(each, Product) for each in self.aggregates)
+        """Number of values it lists; caches do not keep large tallies."""
+        products = sum(isinstance(one, Product) for one in self.aggregates)
         signatures = 0 if self.split is None else len(self.split.signatures)
         return self.edges() + self.leaves() + PRODUCT_SIZE * products + signatures
 
@@ -251,15 +257,17 @@ def _listed(condition: Condition) -> int:
             return 1
 
 
-Exact = tuple[tuple[int, ...], ...]  # for each aggregate, one whole number for each group
+Exact = tuple[tuple[int, ...], ...]  # for each aggregate, one integer for each group
 
 
 @dataclass(frozen=True, slots=True)
 class StepHistogram:
-    """How many rows meet a condition and have a value of a column within one of several ranges,
-    both ends included, in whole steps of its grid: for each stretch of 2^shift steps, counted from
-    `low`, that any row is in. Ranges are apart from each other, in order, and none begins below
-    `low`. A missing value is in none. Which stretches come back is private."""
+    """Histogram of a column in bins of 2^shift steps, counted from `low`, over rows that meet a
+    condition.
+
+    Only values within one of the ranges count, both ends included, in integer steps of the
+    column's grid. Ranges are disjoint, in order, and none begins below `low`. A missing value is
+    in none. Only nonempty bins are returned; the set of returned bins is private."""
 
     where: Condition | None
     column: str
@@ -268,56 +276,60 @@ class StepHistogram:
     ranges: tuple[tuple[int, int], ...]
 
 
-StepCounts = list[tuple[int, int]]  # the place of the stretch, and how many rows; in order
+StepCounts = list[tuple[int, int]]  # index of the bin, and its number of rows; in order
 
 
 @dataclass(frozen=True, slots=True)
 class GraphCountsRequest:
-    """What is counted of the graph whose edges are the rows that meet a condition: `ends` are the
-    columns of their nodes."""
+    """Request for counts of the graph whose edges are the rows that meet a condition.
+
+    `ends` are the columns of the edges' nodes."""
 
     where: Condition | None
     ends: tuple[str, str]
 
     @property
     def tally(self) -> Tally:
-        """How many edges."""
+        """Number of edges."""
         return Tally(self.where, (), (CountRows(),))
 
 
 class GraphCounts(NamedTuple):
     triangles: int
-    common: int  # the most neighbours that two nodes have in common, be they joined or not
+    common: int  # largest number of common neighbours of any two nodes, joined or not
 
 
 @dataclass(frozen=True, slots=True)
 class CategoryIndex:
-    """Where the value stands among the card's; of a boolean 0 for false and 1 for true."""
+    """Index of the value among the card's; for a boolean 0 for false and 1 for true."""
 
     column: str
 
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """Whole numbers of each row that meets a condition and in which no column is missing, in no
-    order: for what is computed row by row and not by the engine."""
+    """Integers of each row that meets a condition and has no missing column, in no order.
+
+    They serve computations that run row by row, outside the engine."""
 
     where: Condition | None
     columns: tuple[CentredBucket | CategoryIndex, ...]
 
 
-Matrix = np.ndarray[Any, np.dtype[np.int64]]  # of records: a line for each row, a column for each
+# of records: a matrix row for each row, a matrix column for each column
+Matrix = np.ndarray[Any, np.dtype[np.int64]]
 
 
 @dataclass(frozen=True, slots=True)
 class KeyCountsRequest:
-    """How many rows, or persons, have each text of a column that any row has, in each of the public
-    groups of `tally`, whose rows are those that count. A missing text is none."""
+    """Request for the number of rows, or persons, with each text of a column, in each public group.
+
+    The rows and public groups are those of `tally`. A missing text does not count."""
 
     tally: Tally
     column: str
     persons: bool = False
 
 
-# For so many keys: the place of the public group, the text, and how many. Each key comes once.
+# One entry per key: index of the public group, text, and count. Each key occurs once.
 KeyBatch = list[tuple[int, str, int]]

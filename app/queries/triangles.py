@@ -1,8 +1,9 @@
-"""How many triangles a graph has: three nodes, of which each two are joined.
+"""Number of triangles of a graph: three nodes, each two of them joined.
 
-The rows are edges (`datasets.EdgePerson`); with a filter only those that meet it are. Two nodes
-that share thousands of neighbours make an edge between them worth thousands of triangles, so noise
-for the worst graph, n - 2 of them, would be useless: the mechanisms look at how many it is here.
+The rows are edges (`datasets.EdgePerson`); with a filter only those that meet it. If two nodes
+share thousands of neighbours, an edge between them adds thousands of triangles. Noise for the worst
+graph, n - 2 of them, would be useless, so the mechanisms use the actual number of shared
+neighbours.
 """
 
 from typing import Literal

@@ -166,7 +166,8 @@ def _granted(
     star = None
     if not before.untouched and before.terms.order is not None:
         # An account that has spent keeps delta and its shares. When two limits have the
-        # same delta and shares, the larger allows every answer that the smaller allows, so it is the promise.
+        # same delta and shares, the larger allows every answer that the smaller allows. So the
+        # larger is the promise.
         star, kept = before.terms.order, before.terms
         if limit_units(wish.delta, ATTO) != kept.delta:
             raise Conflict("An account that has spent keeps its delta.")

@@ -66,10 +66,10 @@ def test_all_rows_together_are_known_again_in_one_file(room: Room) -> None:
     write(room.data / "b.csv", rows_of(3, 9, who="b"))
     found = room.engine.inspect_epoch(first, "b.csv")
     whole = write(room.data / "c.csv", rows_of(9, 3, who="b") + rows_of(3, 2, 1))
-    assert room.engine.inspect(Source("duckdb", whole), BY_ROW).contents == found.together
+    assert room.engine.inspect(Source("duckdb", whole), BY_ROW).content == found.together
     alone = room.engine.inspect(Source("duckdb", "b.csv"), BY_ROW)
-    assert (alone.contents, alone.digest, alone.place) == (
-        found.contents,
+    assert (alone.content, alone.digest, alone.place) == (
+        found.content,
         found.digest,
         found.place,
     )

@@ -429,7 +429,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def everything(at: Warehouse, card: Card) -> dict[str, Any]:
     sources = [at.put(rows, TYPES) for rows in (FIRST, LATER)]
     dataset = registered(at, card, *sources)
-    contents = [at.engine.inspect(source, card).contents[0] for source in sources]
+    contents = [at.engine.inspect(source, card).content for source in sources]
     return {name: ask(at, dataset) for name, ask in ASKED.items()} | {"contents": contents}
 
 
@@ -493,5 +493,5 @@ def test_whole_rows_are_known_again_in_every_engine(
     known = [at.engine.inspect(at.put(rows, types), card) for at in (here, there)]
     assert known[0].celled == known[1].celled
     other = there.engine.inspect(there.put(moved, types), card)
-    assert other.contents[0] == known[1].contents[0]
+    assert other.content == known[1].content
     assert other.celled != known[1].celled

@@ -83,7 +83,7 @@ def test_a_value_in_another_row_is_seen(room: Room, name: str) -> None:
     for kind in ("csv", "parquet"):
         before = room.engine.inspect(_written(room, ROWS, kind), BY_SEX)
         after = room.engine.inspect(_written(room, exchanged(ROWS, name, 0, 7), kind), BY_SEX)
-        assert after.contents == before.contents, "each column by itself is the same"
+        assert after.content == before.content, "each column by itself is the same"
         assert after.celled != before.celled
 
 

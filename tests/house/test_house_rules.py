@@ -218,3 +218,19 @@ def test_a_room_that_looks_up_is_noticed(tmp_path: Path, file: str, line: str) -
     path = tmp_path / file
     path.write_text(f"{path.read_text()}\n{line}\n")
     assert lint_imports(tmp_path).returncode == 1
+
+
+def test_no_package_hides_its_own_modules_behind_other_names() -> None:
+    """`from a.b import x as c` in a/__init__.py would make `a.c` something else than a/c.py."""
+    for path in APP.rglob("__init__.py"):
+        own = {child.stem for child in path.parent.iterdir()}
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ImportFrom):
+                bound = {alias.asname or alias.name: alias.name for alias in node.names}
+                package = ".".join(path.parent.relative_to(APP.parent).parts)
+                hidden = {
+                    name
+                    for name in bound
+                    if name in own and f"{node.module}.{bound[name]}" != f"{package}.{name}"
+                }
+                assert not hidden, f"{path.relative_to(APP.parent)} hides {hidden}"

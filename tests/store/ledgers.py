@@ -220,11 +220,10 @@ def register(datasets: SqlDatasets, name: str, **changes: Any) -> Dataset:
         closed=False,
         created_at=0,
     )
-    contents = (given["content"],)
     return datasets.register(
         "admin",
         dataset,
-        Inspection(digest, contents, given["place"], celled=given.get("celled")),
+        Inspection(digest, given["content"], given["place"], celled=given.get("celled")),
         reason="a test",
         request=given.get("request"),
         body=given.get("body", ""),

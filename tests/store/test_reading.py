@@ -24,7 +24,7 @@ def again(ledger: Ledger, card: Card, reading: int) -> Dataset:
     version = Version(new_id("v"), 1, "digest", "seed")
     name = f"{first} {new_id('n')}"
     dataset = Dataset(new_id("d"), name, "", "", card, source, version, False, 0)
-    inspection = Inspection(digest="digest", contents=(f"rows of {first}",), place=f"{first}.csv")
+    inspection = Inspection(digest="digest", content=f"rows of {first}", place=f"{first}.csv")
     return ledger.datasets.register(
         "admin", dataset, inspection, reason=None, request=None, body=""
     )

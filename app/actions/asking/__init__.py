@@ -1,1 +1,1 @@
-"""Questions: preview, charge, answer, cancel; and the same for streams."""
+"""Queries: preview, charge, answer, cancel; and the same for streams."""

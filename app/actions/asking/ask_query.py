@@ -1,6 +1,7 @@
-"""Answer a question: plan, charge, ask the engine, store, and only then speak.
+"""Answer a query: plan, charge, query the engine, store the answer, and only then reply.
 
-The order is the promise, and is kept in `charge.py`; here is what is done under a charge.
+`charge.py` keeps this order, which the privacy guarantee needs. This file does the work of a
+charge.
 """
 
 import asyncio
@@ -44,19 +45,19 @@ UNREAD = "cancelled before any data were read"
 
 @dataclass(frozen=True, slots=True)
 class AnswerLimits:
-    """How long things may take, and how many there may be; all of them public."""
+    """Public limits on durations and counts."""
 
-    answer_seconds: float  # after this the caller is told to come back, and the work goes on
-    engine_seconds: float  # after this a question reads nothing more
+    answer_seconds: float  # after this the caller gets a reply to come back; the work continues
+    engine_seconds: float  # after this a query may read no more data
     learning_seconds: float  # the same, for a run of many steps
-    running_max: int = 1000  # questions being answered or waiting; more are refused
-    running_each: int = 100  # the same, of one analyst
-    slot_factor: float = 1.0  # how many times slower than the reference this machine is
+    running_max: int = 1000  # queries running or waiting; more are refused
+    running_each: int = 100  # the same, for one analyst
+    slot_factor: float = 1.0  # slowness of this machine: a multiple of the reference machine's time
 
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """The question is charged and still being answered: what is told meanwhile."""
+    """The query is charged and still running; `text` is the reply meanwhile."""
 
     id: str
     text: str
@@ -78,10 +79,12 @@ class AnswerQuery(ChargedAction[Plan]):
     release_grid_seconds: float = 0.0
 
     async def __call__(
-        self, asked: QueryRequest, wait_seconds: float | None = None
+        self, request: QueryRequest, wait_seconds: float | None = None
     ) -> Reply | Accepted:
-        """The answer, if it may be told before the caller's patience or ours is over. Work that
-        takes longer goes on, and so it does if the caller leaves."""
+        """Return the answer if it may be shown before the caller's or our own patience ends.
+
+        Longer work continues in the background, even if the caller leaves.
+        """
         patience = self.limits.answer_seconds
         if wait_seconds is not None:
             patience = min(patience, wait_seconds)
@@ -90,7 +93,7 @@ class AnswerQuery(ChargedAction[Plan]):
             return self._at_once(principal, dataset, plan, patience)
 
         try:
-            begun = await self._begin(asked, at_once)
+            begun = await self._begin(request, at_once)
         except StillRunning as running:
             if wait_seconds is None or running.charge_id is None:
                 raise
@@ -115,22 +118,26 @@ class AnswerQuery(ChargedAction[Plan]):
             return TooManyRunning("Too many questions are being answered; nothing was charged.")
         if self.background.of(principal.analyst_id) >= self.limits.running_each:
             return TooManyRunning(
-                f"You have {self.limits.running_each} questions at work or waiting: ask again when "
+                f"You have {self.limits.running_each} questions running or waiting: ask again when "
                 "one is answered. Nothing was charged."
             )
         return await ChargedAction._refusal(self, principal, dataset, plan)
 
     @property
     def _soon(self) -> Leaving:
-        """At the next point of the time grid: for what took no private time."""
+        """Leave at the next time-grid point: for results that took no private time."""
         return Leaving(self.release_grid_seconds)
 
     def _at_once(
         self, principal: Principal, dataset: Dataset, plan: Plan, patience: float
     ) -> PreparedAnswer | None:
-        """Where noise that looks at no data is added to what this asker has paid to have read: then
-        neither the time it takes nor a death amid it could tell anything, and one commit is as safe
-        as two (decision 0003)."""
+        """Prepare an answer that the charging commit can store, if one is possible.
+
+        The noise must not depend on data, and the analyst must have paid to read the exact result
+        before. Then neither the time it takes nor a crash during it reveals anything, and one
+        commit
+        is as safe as two (decision 0003).
+        """
         grid = self.release_grid_seconds
         if not isinstance(plan.release, AdditiveRelease) or grid >= patience:
             return None
@@ -143,7 +150,7 @@ class AnswerQuery(ChargedAction[Plan]):
         return self._remembered(begun.dataset, begun.plan, begun.order.analyst_id)
 
     def _remembered(self, dataset: Dataset, plan: Plan, analyst_id: str) -> Any:
-        """What was read for this asker before, if a draw from it keeps nobody waiting."""
+        """Exact result read for this analyst before, if drawing from it is fast."""
         release = plan.release
         if not release.is_instant or release.tally.group_count() > INLINE_GROUPS_MAX:
             return None
@@ -154,14 +161,14 @@ class AnswerQuery(ChargedAction[Plan]):
         crash_point("F5")
         try:
             answer = self._noisy(begun, exact)
-        except Exception:  # noqa: BLE001  # drawing again would choose
+        except Exception:  # noqa: BLE001  # a second draw would be a choice between two answers
             return await self._lose(begun, self._soon)
         return await self._record(begun, answer, self._soon)
 
     async def _answer(self, begun: OpenCharge[Plan]) -> Reply:
-        """In a slot, under a lease that is kept; only the current attempt may settle."""
+        """Answer in a slot, under a lease that is renewed; only the current attempt may settle."""
         charge, plan = begun.charge, begun.plan
-        if charge.version_id != begun.dataset.version.id:  # an earlier attempt asked another one
+        if charge.version_id != begun.dataset.version.id:  # an earlier attempt used another version
             return await self._lose(begun, self._soon)
         run, slot = self._run(plan), self._slot(begun)
         if self.release_grid_seconds:
@@ -177,8 +184,11 @@ class AnswerQuery(ChargedAction[Plan]):
     async def _answer_in_slot(
         self, begun: OpenCharge[Plan], run: LeasedRun, slot: Slot | Turn
     ) -> Reply:
-        """Whether a cancelled question is given back depends on its public slot: no row is read
-        before the slot begins."""
+        """Run the query in its slot.
+
+        The public slot alone decides whether a cancelled query is refunded: no row is read before
+        the slot begins.
+        """
         if not await run.unless_cancelled(slot.begun):
             return await self._give_back(begun, UNREAD, self._soon)
         work = slot.start(lambda: self._ask(begun, run))
@@ -194,7 +204,7 @@ class AnswerQuery(ChargedAction[Plan]):
         except EngineUnavailable:
             reason = "the prepared data were gone; none was read"
             return await self._give_back(begun, reason, leaving)
-        except Exception:  # noqa: BLE001  # data may have been read: drawing again would choose
+        except Exception:  # noqa: BLE001  # data may have been read: a second draw would be a choice
             return await self._lose(begun, leaving)
         return await self._record(begun, answer, leaving)
 
@@ -203,11 +213,12 @@ class AnswerQuery(ChargedAction[Plan]):
     ) -> bool:
         """Wait for the last grid step before the reply may leave; False if cancelled meanwhile.
 
-        What is stored cannot be cancelled any more. Stored as soon as the work is done, the answer
-        would win or lose against a cancellation by how long the work took."""
+        A stored answer cannot be cancelled. If it were stored as soon as the work is done, the
+        duration of the work would decide between answer and cancellation.
+        """
         if not leaving.first_seconds:
             return True
-        run.done = True  # its lease is renewed all the same, and a cancellation is heard
+        run.done = True  # its lease is still renewed, and a cancellation is still noticed
         taken = slot.seconds_since_arrival()
         rung = leaving.rung(taken)
         if leaving.overran(taken):
@@ -250,7 +261,7 @@ class AnswerQuery(ChargedAction[Plan]):
         return await self._forfeit(begun.charge, leaving)
 
     async def _give_back(self, begun: OpenCharge[Plan], reason: str, leaving: Leaving) -> Reply:
-        """Nothing was read by us; but an earlier attempt that vanished may have read."""
+        """Refund the charge: this attempt read nothing. An earlier, vanished attempt may have."""
         order, charge = begun.order, begun.charge
         if charge.attempt > 1:
             return await self._lose(begun, leaving)
@@ -280,8 +291,11 @@ class AnswerQuery(ChargedAction[Plan]):
 
 @dataclass(slots=True)
 class SingleDraw:
-    """An answer from what is remembered. A batch whose commit broke off is decided again: it gets
-    the answer that was drawn before, or fails as it failed before."""
+    """An answer drawn once from a cached exact result.
+
+    A batch whose commit failed is decided again. It gets the answer drawn before, or the same
+    failure.
+    """
 
     plan: Plan
     exact: Any
@@ -301,13 +315,16 @@ class SingleDraw:
 
 
 def accepted(charge_id: str, charged: str) -> Accepted:
-    """The same bytes each time, from what the charge fixed: nothing in them depends on data."""
+    """Reply for a running query: the same bytes each time, and nothing depends on data."""
     return Accepted(charge_id, f'{{"id":"{charge_id}","status":"running",{charged[1:]}')
 
 
 def answer_text(charge: Charged, plan: Plan, answer: dict[str, Any]) -> str:
-    """Written once, stored, and sent as stored. The members that the charge fixed come last, as
-    the text that was committed with it. A release that may be withheld says which it is."""
+    """JSON of an answer: written once, stored, and sent as stored.
+
+    The members fixed by the charge come last, as the text committed with it. A release that may be
+    withheld states its status.
+    """
     value, interval = ENCODER.encode(answer["value"]), ENCODER.encode(answer["interval"])
     more = "".join(
         f'"{name}":{ENCODER.encode(answer[name])},'
@@ -322,5 +339,5 @@ def answer_text(charge: Charged, plan: Plan, answer: dict[str, Any]) -> str:
 
 
 def status_of(text: str) -> str:
-    """Of an answer as it is stored."""
+    """Status of a stored answer."""
     return "withheld" if WITHHELD.match(text) else "answered"

@@ -1,7 +1,7 @@
-"""Ask a stream: claim one of its asks, ask the engine, store, and only then speak.
+"""Ask a stream: claim one of its asks, query the engine, store the answer, and only then reply.
 
-The way is that of a question, with CLAIM in the place of CHARGE: what the ask may tell was paid for
-when the stream was opened. One ask at a time holds a stream; others wait for a moment.
+The steps are those of a query, with CLAIM instead of CHARGE, because the opening of the stream has
+paid for all its asks. One ask at a time holds a stream; others wait for a moment.
 """
 
 import asyncio
@@ -55,7 +55,7 @@ BUSY = "Another ask of this stream is still running."
 
 @dataclass(frozen=True, slots=True)
 class StreamAskRequest:
-    """One request: whose key asks what of which stream, under which request key."""
+    """One request: key of the analyst, stream, ask, and request key."""
 
     token: str | None
     stream_id: str
@@ -67,7 +67,7 @@ class StreamAskRequest:
 
 @dataclass(frozen=True, slots=True)
 class _Drawn:
-    """What an ask tells, and what it changes of its stream."""
+    """Members of an ask's answer, and its change of the stream."""
 
     members: dict[str, Any]
     crossed: bool
@@ -88,20 +88,20 @@ class AskStream:
     release_grid_seconds: float = 0.0
     slot_factor: float = 1.0
 
-    async def __call__(self, asked: StreamAskRequest) -> Reply:
+    async def __call__(self, request: StreamAskRequest) -> Reply:
         crash_point("F1")
         for _ in range(STALE_TRIES):
-            principal = await self.catalogue.principal(asked.token)
+            principal = await self.catalogue.principal(request.token)
             principal.must_be(Role.ANALYST)
             number = self.catalogue.number
-            owned = partial(self.streams.one, asked.stream_id, analyst_id=principal.analyst_id)
+            owned = partial(self.streams.one, request.stream_id, analyst_id=principal.analyst_id)
             stream = await asyncio.to_thread(owned)
             dataset = await self.catalogue.dataset(stream.dataset)
-            if self.catalogue.number != number:  # both must be of one state
+            if self.catalogue.number != number:  # both must belong to one state of the catalogue
                 continue
-            plan = plan_ask(stream.opening, stream.parameters, asked.ask, dataset.card)
+            plan = plan_ask(stream.opening, stream.parameters, request.ask, dataset.card)
             secret, refusal = await self._refusal(stream, plan, dataset)
-            order = _claim(asked, principal, dataset, refusal, number, self.lease_seconds)
+            order = _claim(request, principal, dataset, refusal, number, self.lease_seconds)
             outcome = await self._submitted(order)
             if not isinstance(outcome, StaleCatalogue):
                 break
@@ -116,7 +116,7 @@ class AskStream:
     async def _refusal(
         self, stream: Stream, plan: AskPlan, dataset: Dataset
     ) -> tuple[int | None, AppError | None]:
-        """What the stream keeps secret, and why nothing new may be asked of it now."""
+        """The stream's secret, and the reason why no new ask is allowed now."""
         secret: int | None = None
         if stream.secret is not None:
             try:
@@ -128,12 +128,12 @@ class AskStream:
                 ended = "This stream has ended: the dataset has more epochs than it was opened for."
                 return secret, StreamEnded(ended)
             if dataset.version.number == 1 and dataset.version.digest != stream.digest:
-                # Its node is of the old rows, or may be, and is drawn once.
+                # The first node is drawn once, and may have been drawn from the old rows.
                 return secret, Conflict(REPLACED)
         return secret, await self.readiness.refusal(dataset)
 
     async def _submitted(self, order: ClaimOrder) -> object:
-        """What comes of the claim once no other ask holds the stream."""
+        """Submit the claim, and wait while another ask holds the stream."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + BUSY_SECONDS
         while isinstance(outcome := await self.ledger.submit(order), StreamBusy):
@@ -145,14 +145,14 @@ class AskStream:
     async def _run(
         self, stream: Stream, plan: AskPlan, dataset: Dataset, secret: int | None, claim: Claimed
     ) -> Reply:
-        """Ask the engine under a durable claim; only the current attempt may settle it."""
+        """Query the engine under a durable claim; only the current attempt may settle it."""
         crash_point("F4")
         soon = Leaving(self.release_grid_seconds)
         forfeit = ForfeitAskOrder(claim.ask_id, stream.id, claim.attempt, claim.fence, soon)
-        if claim.version_id != dataset.version.id:  # an earlier attempt asked another version
+        if claim.version_id != dataset.version.id:  # an earlier attempt used another version
             return await self._settled(forfeit)
         if stream.secret is not None and secret is None:
-            raise SecretUnavailable("This stream's secret cannot be opened by this server.")
+            raise SecretUnavailable("This server cannot decrypt this stream's secret.")
         engine = self.engines.engine(dataset.source.engine)
         seconds = slot_seconds(
             Work.of(plan.tally), dataset.card, dataset.source.engine, self.slot_factor
@@ -166,7 +166,7 @@ class AskStream:
         leaving = soon._replace(first_seconds=slot.first_seconds(soon.grid_seconds))
         try:
             drawn = await work
-        except Exception:  # noqa: BLE001  # data may have been read: drawing again would choose
+        except Exception:  # noqa: BLE001  # data may have been read: a second draw would be a choice
             return await self._settled(replace(forfeit, leaving=leaving))
         if leaving.overran(slot.seconds_since_arrival()):
             self.slots.overran("stream")
@@ -232,12 +232,12 @@ class AskStream:
             new = plan.counter.draw(missing, counts, self.noise)
         crash_point("F7")
         figure = plan.counter.figure(epoch, {**claim.nodes, **new}, plan.confidence)
-        told = {"value": figure.value, "interval": figure.interval(plan.confidence)}
-        return _Drawn(told, False, new)
+        members = {"value": figure.value, "interval": figure.interval(plan.confidence)}
+        return _Drawn(members, False, new)
 
 
 def _claim(
-    asked: StreamAskRequest,
+    request: StreamAskRequest,
     principal: Principal,
     dataset: Dataset,
     refusal: AppError | None,
@@ -246,11 +246,11 @@ def _claim(
 ) -> ClaimOrder:
     return ClaimOrder(
         ask_id=new_id("a"),
-        stream_id=asked.stream_id,
+        stream_id=request.stream_id,
         analyst_id=principal.analyst_id,
-        request_key=asked.request_key,
-        body_hash=asked.body_hash,
-        question=asked.text,
+        request_key=request.request_key,
+        body_hash=request.body_hash,
+        question=request.text,
         version_id=dataset.version.id,
         refusal=refusal,
         catalogue=catalogue,
@@ -259,12 +259,12 @@ def _claim(
 
 
 def answer_text(stream: Stream, dataset: Dataset, claim: Claimed, drawn: _Drawn) -> str:
-    """Written once, stored, and sent as stored."""
-    told = {
+    """JSON of an ask's answer: written once, stored, and sent as stored."""
+    members = {
         "id": claim.ask_id,
         "stream": stream.id,
         "status": "answered",
         "epoch": dataset.version.number,
         **drawn.members,
     }
-    return json.dumps(told, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+    return json.dumps(members, allow_nan=False, ensure_ascii=False, separators=(",", ":"))

@@ -1,8 +1,8 @@
-"""Cancel a question: leave a mark in the ledger, and tell what has become of it.
+"""Cancel a query: leave a mark in the ledger, and return the query's state.
 
-Whoever answers the question may be another process or another machine; it sees the mark at its next
-look. It gives the charge back if the engine was not asked, and else it stays charged. What is told
-here is what the history tells, on its time grid.
+Another process or machine may be answering the query. It sees the mark when it next renews its
+lease. It refunds the charge if the engine was not queried; otherwise the charge stays. The reply is
+the query as the history shows it, on its time grid.
 """
 
 import asyncio
@@ -23,14 +23,14 @@ class CancelQuery:
     patience_seconds: float
 
     async def __call__(self, principal: Principal, charge_id: str) -> QuestionRecord:
-        """The question as it is once it is settled, or as it still runs when patience is over."""
+        """The settled query, or the running one if it is not settled within `patience_seconds`."""
         principal.must_be(Role.ANALYST, Role.ADMIN)
         own = principal.analyst_id if principal.role is Role.ANALYST else None
         await self.ledger.submit(CancelOrder(charge_id, own))
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self.patience_seconds
         while True:
-            asked = await asyncio.to_thread(self.history.one, charge_id, analyst_id=own)
-            if asked.state is not State.CHARGED or loop.time() >= deadline:
-                return asked
+            record = await asyncio.to_thread(self.history.one, charge_id, analyst_id=own)
+            if record.state is not State.CHARGED or loop.time() >= deadline:
+                return record
             await asyncio.sleep(LOOK_SECONDS)

@@ -1,7 +1,7 @@
-"""What every charged action shares: plan, charge, and speak only of what is stored.
+"""Steps shared by all charged actions: plan, charge, and reply only with stored text.
 
-The order is the promise. Nothing before the charge reads data; nothing after it changes the price;
-what is sent is what was stored, read back after its commit.
+The order of the steps is the guarantee. Nothing before the charge reads data. Nothing after it
+changes the price. The reply is the stored text, read back after its commit.
 """
 
 import asyncio
@@ -53,7 +53,7 @@ STALE_TRIES = 5
 
 @dataclass(frozen=True, slots=True)
 class QueryRequest:
-    """One request: whose key asks what, under which request key, with which body."""
+    """One request: key of the analyst, content, request key and body."""
 
     token: str | None
     question: Question | Opening
@@ -64,7 +64,7 @@ class QueryRequest:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A stored answer: these very bytes are what every delivery sends."""
+    """A stored answer: every delivery sends these very bytes."""
 
     text: str
     replayed: bool
@@ -72,7 +72,7 @@ class Reply:
 
 
 class Priced(Protocol):
-    """A plan as a charge needs it."""
+    """The part of a plan that a charge needs."""
 
     @property
     def loss(self) -> Loss: ...
@@ -99,7 +99,7 @@ Answering = Callable[[Principal, Dataset, P], PreparedAnswer | None]
 
 
 class Plans(Protocol[Made]):
-    """Makes plans, or has them at hand."""
+    """Makes plans, or returns cached ones."""
 
     def plan(
         self,
@@ -117,7 +117,7 @@ class Plans(Protocol[Made]):
 
 @dataclass(frozen=True, slots=True)
 class OpenCharge(Generic[P]):
-    """A durable charge and what was charged for: the engine may be asked."""
+    """A durable charge with its order and plan: the engine may be queried."""
 
     order: ChargeOrder
     plan: P
@@ -126,7 +126,7 @@ class OpenCharge(Generic[P]):
 
 
 class ChargedAction(Generic[P]):
-    """One request under one charge. What is done for it is of each kind its own."""
+    """One request under one charge. Subclasses do the work that was charged for."""
 
     ledger: Ledger
     catalogue: Catalogue
@@ -137,21 +137,23 @@ class ChargedAction(Generic[P]):
     release_grid_seconds: float
 
     async def _begin(
-        self, asked: QueryRequest, at_once: Answering[P] | None = None
+        self, request: QueryRequest, at_once: Answering[P] | None = None
     ) -> OpenCharge[P] | Settled:
-        """Charge, or find what was stored before; raises the refusal. What can be answered at once
-        is stored with its charge."""
+        """Charge, or return the stored outcome; raises the refusal.
+
+        An answer that needs no read is stored with its charge.
+        """
         crash_point("F1")
         for _ in range(STALE_TRIES):
-            principal = await self.catalogue.principal(asked.token)
+            principal = await self.catalogue.principal(request.token)
             principal.must_be(Role.ANALYST)
             number = self.catalogue.number
-            # Before anything that takes time: without a grant nothing shows that a name is known.
-            grant = await self.catalogue.grant(asked.question.dataset, principal.holders)
+            # First of all: without a grant, response times must not show that a name is known.
+            grant = await self.catalogue.grant(request.question.dataset, principal.holders)
             dataset = grant.dataset
-            if self.catalogue.number != number:  # both must be of one state
+            if self.catalogue.number != number:  # both must belong to one state of the catalogue
                 continue
-            order, plan = await self._order(principal, asked, grant, at_once)
+            order, plan = await self._order(principal, request, grant, at_once)
             outcome = await self.ledger.submit(order)
             if not isinstance(outcome, StaleCatalogue):
                 break
@@ -164,22 +166,22 @@ class ChargedAction(Generic[P]):
         return OpenCharge(order, plan, dataset, outcome)
 
     async def _refusal(self, principal: Principal, dataset: Dataset, plan: P) -> AppError | None:
-        """Why nothing new may be charged for this plan now."""
+        """Why nothing new may be charged for this plan now, or None."""
         return await self.readiness.refusal(dataset)
 
     async def _order(
         self,
         principal: Principal,
-        asked: QueryRequest,
+        request: QueryRequest,
         grant: Grant,
         at_once: Answering[P] | None,
     ) -> tuple[ChargeOrder, P]:
         number, dataset = self.catalogue.number, grant.dataset
         analyst_id, currencies = principal.analyst_id, grant.currencies
-        plan = self.planner.kept(analyst_id, dataset, asked.text, currencies)
+        plan = self.planner.kept(analyst_id, dataset, request.text, currencies)
         if plan is None:
             make = partial(
-                self.planner.plan, analyst_id, asked.question, dataset, asked.text, currencies
+                self.planner.plan, analyst_id, request.question, dataset, request.text, currencies
             )
             plan = await self.planning.run(analyst_id, make)
         order = ChargeOrder(
@@ -187,8 +189,8 @@ class ChargedAction(Generic[P]):
             analyst_id=principal.analyst_id,
             holders=principal.holders,
             actor=principal.name,
-            request_key=asked.request_key,
-            body_hash=asked.body_hash,
+            request_key=request.request_key,
+            body_hash=request.body_hash,
             dataset_id=dataset.id,
             dataset_name=dataset.name,
             version_id=dataset.version.id,
@@ -197,10 +199,10 @@ class ChargedAction(Generic[P]):
             loss=plan.loss,
             cells=plan.pinning.cells,
             cells_shown=plan.cells_shown,
-            question=asked.text,
+            question=request.text,
             record=plan.record,
             theorem=plan.theorem,
-            fresh=asked.question.fresh,
+            fresh=request.question.fresh,
             refusal=await self._refusal(principal, dataset, plan),
             catalogue=number,
             lease_seconds=self.lease_seconds,
@@ -212,21 +214,21 @@ class ChargedAction(Generic[P]):
         return await self._settled(ForfeitOrder(charge.charge_id, charge.attempt, leaving))
 
     async def _settled(self, order: RecordOrder | ForfeitOrder | VoidOrder) -> Reply:
-        """What depends on rows leaves at a public time; the store shows nothing of it before."""
+        """Settle the charge, and reply at its public time; the store shows nothing before."""
         outcome = await self.ledger.submit(order)
         assert isinstance(outcome, Settled)
         return await reply_when_visible(outcome)
 
 
 async def reply_when_visible(outcome: Settled) -> Reply:
-    """When its point of the grid has come."""
+    """Reply when the time-grid point of the outcome has come."""
     if outcome.wait_seconds:
         await asyncio.sleep(outcome.wait_seconds)
     return reply_from(outcome)
 
 
 def reply_from(outcome: object) -> Reply:
-    """What is told of a settled request."""
+    """The reply to a settled request, or its error."""
     assert isinstance(outcome, Settled)
     match outcome.state:
         case State.ANSWERED:
@@ -236,7 +238,7 @@ def reply_from(outcome: object) -> Reply:
             raise QuestionForfeited(FORFEITED, id=outcome.charge_id, retryable=False)
         case State.VOIDED:
             raise QuestionVoided(VOIDED, id=outcome.charge_id, retryable=False)
-        case State.CHARGED:  # another attempt has taken over and is not done
+        case State.CHARGED:  # another attempt has taken over and is still running
             raise StillRunning(
                 "Another attempt is answering.",
                 retry_after_seconds=1,

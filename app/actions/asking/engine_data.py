@@ -1,4 +1,4 @@
-"""One question's way to its data: an engine, the version it is charged for, and who asks."""
+"""Data access of one query: an engine, the charged version, and the analyst."""
 
 from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ from app.queries.tally import (
 
 @dataclass(slots=True)
 class EngineData:
-    """Implements `mechanisms.release.Data`. Closed, it holds nothing of the engine any more."""
+    """Implements `mechanisms.release.Data`. Once closed, it holds nothing of the engine."""
 
     engine: Engine
     dataset: Dataset
@@ -62,7 +62,7 @@ class EngineData:
             self.run.checkpoint(step)
 
     def _go_on(self) -> None:
-        """Each reading is a move of its run, and none begins after the run is to end."""
+        """Count each read as a move of the run; none begins after the run must end."""
         if self.run is not None:
             self.run.checkpoint(self.run.step)
 

@@ -1,10 +1,10 @@
-"""A run in a thread that is kept alive: its lease is renewed, and its progress, if any, is stored.
+"""A run in a thread under a lease: the lease is renewed, and its progress is stored.
 
-The thread reports each move; the event loop looks once a second. A run that hangs is not renewed,
-so another attempt takes it over, as if its server had vanished. A run that waits for its slot is
-renewed. The same look finds out that the question was cancelled. A run ends early if another
-attempt took over, if it has lasted too long, or if the server stops. It goes on if its client has
-hung up: the answer waits for the next request under its key.
+The thread reports each move; the event loop checks once a second. A hanging run is not renewed, so
+another attempt takes it over, as if its server had vanished. A run that waits for its slot is
+renewed. The same check notices a cancellation. A run ends early if another attempt took over, if it
+takes too long, or if the server stops. It continues if its client disconnects: the answer waits for
+the next request under its key.
 """
 
 import asyncio
@@ -22,18 +22,18 @@ TENTHS = 10
 
 
 class LeasedRun:
-    """How far a run is. Written by its thread, read by the event loop; implements
-    `interfaces.Stop`.
+    """Progress of a run, written by its thread and read by the event loop.
 
-    It is alive while it moves: `quiet_seconds` is how long it may be silent, if its steps are long.
+    Implements `ports.Stop`. A run is alive while it moves. `quiet_seconds`: how long a run with
+    long steps may be silent.
     """
 
     def __init__(self, steps: int | None, limit_seconds: float, quiet_seconds: float = 0.0) -> None:
         self.steps = steps
         self.step = 0
         self.moves = 0
-        self.done = False  # the work is over, and its answer waits for the end of the slot
-        self.progress: Callable[[int], int] | None = None  # public steps to show, of so many
+        self.done = False  # True if the work is over and the answer waits for the end of the slot
+        self.progress: Callable[[int], int] | None = None  # maps the step count to a public step
         self._limit_seconds = limit_seconds
         self._quiet_seconds = quiet_seconds
         self._deadline: float | None = None
@@ -45,7 +45,7 @@ class LeasedRun:
     async def unless_cancelled(
         self, event: "asyncio.Future[Any] | None" = None, seconds: float | None = None
     ) -> bool:
-        """Wait for the event, or for so long; False, at once, if the run is cancelled."""
+        """Wait for the event or for `seconds`; False, at once, if the run is cancelled."""
         if self._cancelled is None:
             self._cancelled = asyncio.get_running_loop().create_future()
         waited_for = {self._cancelled} if event is None else {self._cancelled, event}
@@ -54,7 +54,7 @@ class LeasedRun:
         return not self._cancelled.done()
 
     def checkpoint(self, step: int) -> None:
-        """Called often by the thread. Raises EngineFailed if the run is to end."""
+        """Note a move; the thread calls this often. Raises EngineFailed if the run must end."""
         now = time.monotonic()
         if self._deadline is None:
             self._deadline = now + self._limit_seconds
@@ -65,7 +65,7 @@ class LeasedRun:
         self._moved_at = now
 
     def cancel(self) -> None:
-        """End the run because nobody wants its answer; called from the event loop."""
+        """End the run because it was cancelled; called from the event loop."""
         if self._cancelled is None:
             self._cancelled = asyncio.get_running_loop().create_future()
         if not self._cancelled.done():
@@ -73,7 +73,7 @@ class LeasedRun:
         self.end()
 
     def end(self) -> None:
-        """The thread stops where it next says how far it is; what it reads is interrupted."""
+        """End the run: its read is interrupted, and its next checkpoint raises."""
         self._ended = True
         for listener in tuple(self._listeners):
             listener()
@@ -94,16 +94,20 @@ class LeasedRun:
 
     @property
     def shown(self) -> tuple[int, int] | tuple[None, None]:
-        """Step and steps in tenths of the run. With public times it is the step of the slot: how
-        fast the run itself moves shows how many rows there are."""
+        """Step and steps, in tenths of the run.
+
+        With public times it is the step of the slot, because the speed of the run would reveal the
+        number of rows.
+        """
         if self.steps is None:
             return None, None
         step = self.step if self.progress is None else self.progress(self.steps)
         return step * TENTHS // self.steps * self.steps // TENTHS, self.steps
 
     def is_alive(self, moves_seen: int) -> bool:
-        """It waits for its slot or, done, for the end of it; it has moved since the last look; or
-        it may be silent for so long."""
+        """True if the run waits for its slot or for its end, has moved since the last check, or may
+        still be silent.
+        """
         if self._deadline is None or self.done or self.moves != moves_seen:
             return True
         return time.monotonic() - self._moved_at < self._quiet_seconds
@@ -113,7 +117,7 @@ class LeasedRun:
 async def kept_alive(
     run: LeasedRun, ledger: Ledger, charge: Charged, lease_seconds: float, grid_seconds: float = 0.0
 ) -> AsyncIterator[None]:
-    """Meanwhile the ledger hears how far the run is; however it ends, so does its thread."""
+    """Renew the lease and store the progress meanwhile; end the thread with the run."""
     keeper = asyncio.create_task(_keep(run, ledger, charge, lease_seconds, grid_seconds))
     try:
         yield
@@ -126,7 +130,7 @@ async def _keep(
     run: LeasedRun, ledger: Ledger, charge: Charged, lease_seconds: float, grid_seconds: float
 ) -> None:
     look_seconds = min(LOOK_SECONDS, lease_seconds / 3)
-    if run.steps is None:  # most are over before the first look, and nothing is told of them
+    if run.steps is None:  # most end before the first check, and report no progress
         await asyncio.sleep(look_seconds)
     seen = -1
     while True:
@@ -140,7 +144,7 @@ async def _keep(
             try:
                 noted = await ledger.submit(order)
             except StoreUnavailable:
-                pass  # the lease may last until it is back; if not, storing the answer is fenced
+                pass  # the lease may outlast the outage; if not, storing the answer is fenced
             else:
                 assert isinstance(noted, LeaseRenewed)
                 if not noted.held:

@@ -1,5 +1,7 @@
-"""Open a stream: charged in full and exactly like a question; what it keeps is stored with the
-answer, so that one charge never has two of it."""
+"""Open a stream: charged in full, exactly like a query.
+
+The stream's secret is stored with the answer, so that one charge never has two of them.
+"""
 
 import json
 from dataclasses import dataclass
@@ -46,9 +48,9 @@ class OpenStream(ChargedAction[StreamPlan]):
                 return missing
         return await ChargedAction._refusal(self, principal, dataset, plan)
 
-    async def __call__(self, asked: QueryRequest) -> Reply:
-        """No row is read here: what is drawn is drawn from nothing but the plan."""
-        begun = await self._begin(asked)
+    async def __call__(self, request: QueryRequest) -> Reply:
+        """Open a stream. No row is read: the noise depends on nothing but the plan."""
+        begun = await self._begin(request)
         if isinstance(begun, Settled):
             return reply_from(begun)
         crash_point("F4")
@@ -82,9 +84,11 @@ class OpenStream(ChargedAction[StreamPlan]):
 
 
 def opening_text(stream: NewStream, plan: StreamPlan, dataset: str, charge: Charged) -> str:
-    """The stream as it begins, written once, stored, and sent as stored. The members that the
-    charge fixed come last, as the text that was committed with it."""
-    told = {
+    """JSON of the opened stream: written once, stored, and sent as stored.
+
+    The members fixed by the charge come last, as the text committed with it.
+    """
+    members = {
         "id": stream.id,
         "status": "open",
         "dataset": dataset,
@@ -94,5 +98,5 @@ def opening_text(stream: NewStream, plan: StreamPlan, dataset: str, charge: Char
         "asks_left": stream.asks_max,
         "query": charge.charge_id,
     }
-    text = json.dumps(told, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+    text = json.dumps(members, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
     return f"{text[:-1]},{charge.charged[1:]}"

@@ -1,4 +1,4 @@
-"""Price questions without asking them: reads no data, charges nothing, promises nothing kept."""
+"""Price queries without running them: reads no data, charges nothing, and reserves nothing."""
 
 from dataclasses import dataclass, field
 from functools import partial
@@ -21,7 +21,7 @@ from app.ports import Catalogue, Ledger
 
 @dataclass(slots=True)
 class _Sequence:
-    """The accounts as the questions before leave them, and the answers there would be by then."""
+    """Accounts after the previous queries, and the answers that would exist by then."""
 
     accounts: dict[str, dict[str, Account]] = field(default_factory=dict)
     answered: set[str] = field(default_factory=set)
@@ -37,7 +37,7 @@ class PreviewQueries:
     async def __call__(
         self, principal: Principal, questions: list[Question], *, listed: bool
     ) -> list[dict[str, Any]]:
-        """Each question as it would be decided after the ones before it were paid."""
+        """Each query as it would be decided after the ones before it were paid."""
         principal.must_be(Role.ANALYST)
         if sum(map(listed_values, questions)) > LISTED_MAX + 1:
             rule = f"at most {LISTED_MAX} candidates, edges and other values in one request"
@@ -59,9 +59,11 @@ class PreviewQueries:
         book = dataset.book_id
         if book not in sequence.accounts:
             holders = [*principal.holders, EVERYBODY]
-            found = await self.ledger.accounts(book, holders)
-            # As a charge goes through them: the first that refuses is the one that is named.
-            sequence.accounts[book] = {each: found[each] for each in holders if each in found}
+            by_holder = await self.ledger.accounts(book, holders)
+            # In the order of a charge: the refusal names the first account that refuses.
+            sequence.accounts[book] = {
+                each: by_holder[each] for each in holders if each in by_holder
+            }
         accounts = sequence.accounts[book]
         text = question.model_dump_json(by_alias=True)
         make = partial(
@@ -125,7 +127,7 @@ class PreviewQueries:
         text: str,
         currencies: frozenset[str],
     ) -> tuple[Plan, list[Option]]:
-        """In a thread: a large workload takes a while to plan."""
+        """Plan in a thread, because a large workload takes a while."""
         plan = self.planner.plan(analyst_id, question, dataset, text, currencies)
         return plan, options(question, dataset.card, currencies, told=True)
 

@@ -1,4 +1,4 @@
-"""Price a stream without opening it: reads no data, charges nothing, promises nothing kept."""
+"""Price a stream without opening it: reads no data, charges nothing, and reserves nothing."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -25,8 +25,8 @@ class PreviewStream:
         grant = await self.catalogue.grant(opening.dataset, principal.holders)
         dataset = grant.dataset
         holders = [*principal.holders, EVERYBODY]
-        found = await self.ledger.accounts(dataset.book_id, holders)
-        accounts = [found[each] for each in holders if each in found]
+        by_holder = await self.ledger.accounts(dataset.book_id, holders)
+        accounts = [by_holder[each] for each in holders if each in by_holder]
         make = partial(
             self.planner.plan, principal.analyst_id, opening, dataset, "", grant.currencies
         )

@@ -1,4 +1,4 @@
-"""Whether a dataset can be asked now, before anything is charged."""
+"""Whether a dataset can be queried now; checked before anything is charged."""
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
@@ -13,23 +13,26 @@ DATA_AWAY = (
     "The data cannot be opened now: their source is gone or cannot be reached. Nothing was charged."
 )
 DATA_CHANGED = (
-    "The source has changed since it was registered. Nothing is asked of it until a new version is "
-    "declared, or it is again what it was. Nothing was charged."
+    "The source has changed since it was registered. No question about it is answered until a new "
+    "version is declared or the registered rows are restored. Nothing was charged."
 )
 
 
 @dataclass(slots=True)
 class DatasetReadiness:
-    """Used from one event loop."""
+    """Readiness check. Used from one event loop."""
 
     engines: Engines
     threads: ThreadPoolExecutor
     _turns: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
 
     async def refusal(self, dataset: Dataset) -> AppError | None:
-        """Why nothing new may be asked of this dataset now. A version that this server has not
-        prepared is prepared here, and a source that may have changed is read: for no question and
-        before any charge. Only for callers who have a grant."""
+        """Why no new query about this dataset is allowed now, or None.
+
+        Prepares a version that this server has not prepared, and reads a source that may have
+        changed. This serves no particular query and comes before any charge. Only for callers who
+        have a grant.
+        """
         if dataset.closed:
             return DatasetClosed("This dataset is closed: nothing new is answered about it.")
         engine = self.engines.engine(dataset.source.engine)
@@ -48,8 +51,8 @@ class DatasetReadiness:
         if not engine.has_prepared_files:
             await loop.run_in_executor(self.threads, engine.prepare, dataset)
             return
-        # It may take as long as reading all files: whoever else wants it waits here, and not in a
-        # thread that questions about other data need.
+        # Preparing may read all files. Others who need this version wait here, and not in a thread
+        # that queries about other data need.
         version_id = dataset.version.id
         turn = self._turns.get(version_id)
         if turn is None:

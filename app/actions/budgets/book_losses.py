@@ -1,6 +1,6 @@
 """Book losses of releases made elsewhere, so that the account of everybody is the true total.
 
-They have happened: they count whatever the limit is, and an account they take past its limit admits
+These losses have happened, so they count even past the limit. An account past its limit admits
 nothing more.
 """
 
@@ -18,7 +18,7 @@ from app.ports import Analysts, Budgets, Datasets
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """So many equal releases, and how they were told."""
+    """`count` equal releases, and the text that declared them."""
 
     release: Release
     count: int
@@ -37,21 +37,21 @@ class BookLosses:
         *,
         dataset: str,
         holder: str,
-        told: list[Told],
+        events: list[Told],
         reason: str | None,
         request: str | None,
         body: str,
     ) -> tuple[int, list[str]]:
-        """The number of the entry, and whom it was booked on: everybody, and the one."""
+        """Book the losses. Returns the entry's number and the holders: everybody, and the one."""
         principal.must_be(Role.ADMIN)
-        found = self.datasets.find(dataset)
+        found_dataset = self.datasets.find(dataset)
         shown = [EVERYBODY]
         if holder.startswith(GROUP):
             shown.append(GROUP + self.people.group(holder.removeprefix(GROUP)))
         elif holder != EVERYBODY:
             shown.append(self.people.find(holder).name)
         holders = [holder_of(name) for name in shown]
-        losses = [each.release.loss(each.count) for each in told]
+        losses = [event.release.loss(event.count) for event in events]
         failures = promised = 0
         for index, loss in enumerate(losses):
             failures += loss.failure
@@ -60,10 +60,10 @@ class BookLosses:
                 raise Invalid.field(f"/events/{index}/delta", "deltas that add up to less than 1")
         entry = self.budgets.book(
             principal.name,
-            found,
+            found_dataset,
             tuple(holders),
             losses=losses,
-            record={"events": [each.said for each in told]},
+            record={"events": [event.said for event in events]},
             reason=reason,
             request=request,
             body=body,

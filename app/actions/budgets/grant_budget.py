@@ -30,7 +30,7 @@ class GrantBudget:
         reason: str | None,
     ) -> tuple[Budget, bool]:
         principal.must_be(Role.ADMIN)
-        found = self.datasets.find(dataset)
+        found_dataset = self.datasets.find(dataset)
         shown = EVERYBODY
         if holder.startswith(GROUP):
             shown = GROUP + self.people.group(holder.removeprefix(GROUP))
@@ -41,7 +41,7 @@ class GrantBudget:
                 raise Invalid.field("/holder", "an analyst, group:name, or * for everybody")
         account, new = self.budgets.grant(
             principal.name,
-            found,
+            found_dataset,
             folded(shown),
             shown,
             currency=currency,
@@ -49,4 +49,4 @@ class GrantBudget:
             precondition=precondition,
             reason=reason,
         )
-        return Budget(found.name, account, found.card), new
+        return Budget(found_dataset.name, account, found_dataset.card), new

@@ -1,4 +1,4 @@
-"""Book what the ledger has lost, so that it may be charged again."""
+"""Book the spends that the ledger has lost, so that it may be charged again."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -9,7 +9,7 @@ from app.ledger.standing import Booked
 
 class Reconciling(Protocol):
     def reconcile(self, actor: str, reason: str) -> Booked:
-        """Raises Conflict if the ledger is not behind its anchors."""
+        """Book the lost spends. Raises Conflict if the ledger is not behind its anchors."""
         ...
 
 

@@ -1,7 +1,9 @@
-"""The trade-off curve of what an account has spent: how well the best attack could do with it.
+"""Trade-off curve of an account's spend: error rates of the best attack on its releases.
 
-Exact where the releases are few enough to be looked at and simple enough to be known: one of them,
-or all of one noise whose composition is known. Otherwise a bound from the account's totals.
+It is exact if the releases are few enough to be read and simple enough to be known: a single one,
+or
+several with one noise whose composition is known. Otherwise it is a bound from the account's
+totals.
 """
 
 import json
@@ -28,9 +30,9 @@ from app.accounting.units import ATTO, PICO
 from app.ledger.account import Account
 from app.ports import History
 
-ENTRIES_MAX = 10_000  # looked at, to find out whether the releases are simple
+ENTRIES_MAX = 10_000  # entries read to find out whether the releases are simple
 CHUNK = 1000
-CURVES_MAX = 4  # of cells; a curve of 1001 points takes up to 0.4 s
+CURVES_MAX = 4  # curves of cells; one of 1001 points takes up to 0.4 s
 
 
 @dataclass(slots=True)
@@ -38,7 +40,7 @@ class TraceTradeoff:
     history: History
 
     def __call__(self, account: Account, points: int) -> tuple[Tradeoff, Tradeoff]:
-        """What was spent, and what was promised. Blocking: reads entries."""
+        """Curves of the spend and of the promise. Blocking: reads entries."""
         alphas = [i / (points - 1) for i in range(points)]
         terms = account.terms
         promised = limited(terms.epsilon / PICO, terms.delta / ATTO)
@@ -52,7 +54,7 @@ class TraceTradeoff:
                 for total in _traced(account)
             ]
             spent = lowest(curves)
-            # Replacing somebody spreads the change over two groups: no attack does so well.
+            # Replacing a person spreads the change over two groups, so the bound is not attained.
             spread = (
                 account.balance.pairs and isinstance(single, LaplaceTradeoff) and single.steps != 1
             )
@@ -61,8 +63,11 @@ class TraceTradeoff:
         return spent, promise
 
     def _simple(self, account: Account) -> tuple[Single | None, bool]:
-        """All releases as one that is known, None if they are not or are too many; and whether all
-        are about the same rows, so that one person is surely in all of them."""
+        """All releases as one known release, and whether all are about the same rows.
+
+        The release is None if it is unknown or there are too many. If all are about the same rows,
+        one person is surely in all of them.
+        """
         if account.balance.cells:
             return None, False
         releases: dict[str, Single | None] = {}
@@ -82,9 +87,9 @@ class TraceTradeoff:
                 elif entry.kind == "void":
                     releases.pop(body["charge"], None)
                 elif entry.kind == "booked":
-                    for place, event in enumerate(body["events"]):
-                        releases[f"{entry.seq}/{place}"] = _of_event(event)
-                        plans.add(f"{entry.seq}/{place}")
+                    for index, event in enumerate(body["events"]):
+                        releases[f"{entry.seq}/{index}"] = _of_event(event)
+                        plans.add(f"{entry.seq}/{index}")
             if len(entries) < CHUNK:
                 return _together(list(releases.values())), len(plans) == 1
             after = entries[-1].seq
@@ -94,7 +99,7 @@ class TraceTradeoff:
 def _of_charge(body: dict[str, Any]) -> Single | None:
     epsilon = Fraction(body["epsilon"], PICO)
     match body:
-        case {"strategy": _} | {"moments": _}:  # many numbers may move at once
+        case {"strategy": _} | {"moments": _}:  # one person may change many numbers at once
             return None
         case {"mechanism": "laplace", "noise": [{"sensitivity": str(moves), "share": "1"}]}:
             return LaplaceTradeoff(epsilon, steps=int(moves))
@@ -127,15 +132,18 @@ def _of_event(event: dict[str, Any]) -> Single | None:
 
 
 def _together(releases: list[Single | None]) -> Single | None:
-    """Several releases as one: Gaussian ones add their mu^2, and whole-number Laplace noise on
-    answers that move by one step is randomised response, so often repeated."""
+    """Several releases as one known release, or None.
+
+    Gaussian releases add their mu^2. Equal integer Laplace releases with answers that change by one
+    step equal repeated randomised response.
+    """
     if len(releases) == 1:
         return releases[0]
-    gaussian = [each for each in releases if isinstance(each, GaussianTradeoff)]
+    gaussian = [release for release in releases if isinstance(release, GaussianTradeoff)]
     if gaussian and len(gaussian) == len(releases):
-        return GaussianTradeoff(sum((each.mu_squared for each in gaussian), Fraction(0)))
+        return GaussianTradeoff(sum((release.mu_squared for release in gaussian), Fraction(0)))
     first = releases[0] if releases else None
-    same = all(each == first for each in releases)
+    same = all(release == first for release in releases)
     if (
         isinstance(first, LaplaceTradeoff)
         and first.steps == 1
@@ -149,25 +157,25 @@ def _together(releases: list[Single | None]) -> Single | None:
 def _traced(account: Account) -> list[Spend]:
     """The totals whose curves together lie at or below the curve of every cell.
 
-    A larger total has a lower curve. Past `CURVES_MAX` curves one total stands for all of them.
+    A larger total has a lower curve. Beyond `CURVES_MAX` curves one total stands for all of them.
     """
     totals = undominated(account.balance.standings())
     return totals if len(totals) <= CURVES_MAX else [largest(totals)]
 
 
 def _totals(account: Account, total: Spend) -> dict[str, Any]:
-    """The account's totals as the bounds read them; what has none is left out."""
+    """The account's totals as arguments of the bounds; infinite totals are None or left out."""
 
     def of(units: int, unit: int = PICO) -> Fraction | None:
         return None if units >= INFINITE else Fraction(units, unit)
 
-    told: dict[str, Any] = {"pure": of(total[0]), "failure": min(1, Fraction(total[1], ATTO))}
+    bounds: dict[str, Any] = {"pure": of(total[0]), "failure": min(1, Fraction(total[1], ATTO))}
     match account.currency:
         case "zcdp":
-            told["rho"] = of(total[2])
+            bounds["rho"] = of(total[2])
         case "gdp":
-            told["mu_squared"] = of(total[2])
+            bounds["mu_squared"] = of(total[2])
         case "renyi":
             both = zip(ORDERS, map(of, total[2:]), strict=True)
-            told["renyi"] = [(order, value) for order, value in both if value is not None]
-    return told
+            bounds["renyi"] = [(order, value) for order, value in both if value is not None]
+    return bounds

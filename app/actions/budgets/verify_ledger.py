@@ -11,7 +11,7 @@ from app.ports import History
 
 class Standing(Protocol):
     def compare(self) -> Compared:
-        """With all anchors; stops charging if the ledger lacks what they have seen."""
+        """Compare with all anchors; stops charging if the ledger lacks entries they saw."""
         ...
 
 

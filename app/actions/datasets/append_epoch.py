@@ -1,8 +1,9 @@
-"""Append an epoch: a file of new rows, which with all rows before it is the dataset's next version.
+"""Append an epoch: a file of new rows, which together with all earlier rows is the next version.
 
-Versions never change: questions that run go on with the one they were charged for, and what was
-answered about an older one is not told as an answer about the new. The card stays, and so does the
-loss; a row is in one epoch for ever.
+Versions never change. Running queries continue on the version they were charged for. An answer
+about
+an older version is never returned as one about the new version. Card and loss stay. A row stays in
+its epoch for ever.
 """
 
 from dataclasses import dataclass, replace
@@ -28,7 +29,7 @@ class AppendEpoch:
         principal.must_be(Role.ADMIN)
         before = self.datasets.find(name)
         if before.card.neighbours != "add_remove":
-            # The public number of rows would no longer hold, nor what was answered with it.
+            # The public number of rows would be wrong, and so would the answers that used it.
             rule = "of a dataset under add_remove: replace_one holds the number of rows fixed"
             raise Invalid.field("/append", rule)
         version = before.version
@@ -39,7 +40,7 @@ class AppendEpoch:
         engine = self.engines.engine(before.source.engine)
         inspection = engine.inspect_epoch(before, path)
         epochs = (*version.appended, Epoch(path, inspection.digest))
-        # With the same seed the same rows of a person are kept as before.
+        # The same seed keeps the same rows of a person as before.
         after = replace(
             before,
             version=Version(new_id("v"), version.number + 1, version.digest, version.seed, epochs),

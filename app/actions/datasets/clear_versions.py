@@ -1,6 +1,6 @@
-"""Delete prepared versions that nobody needs any more: at the start, and when another follows.
+"""Delete prepared versions that nobody needs: at the start, and when a newer one replaces them.
 
-Whatever keeps a version from being deleted leaves it for the next time; nobody waits for this.
+If a version cannot be deleted, it stays until the next time; nobody waits for this.
 """
 
 import logging
@@ -12,7 +12,7 @@ from app.errors import AppError, Conflict, Invalid
 from app.ports import Engine, Engines, OldVersions
 
 _log = logging.getLogger("bursar.versions")
-PREPARES = "duckdb"  # the engine that keeps files of its own; others ask the rows where they are
+PREPARES = "duckdb"  # the engine with its own files; other engines query the rows in place
 
 
 @dataclass(slots=True)
@@ -21,20 +21,19 @@ class ClearVersions:
     engines: Engines
 
     def __call__(self) -> list[str]:
-        """Those that were deleted."""
+        """Delete unneeded versions, and return the deleted ones."""
         try:
             engine = self.engines.engine(PREPARES)
             unneeded = self.versions.unneeded(engine.prepared())
             return [version_id for version_id in unneeded if engine.drop(version_id)]
         except (AppError, OSError):
-            _log.warning("old versions could not be cleared")
+            _log.warning("cannot delete old prepared versions")
             return []
 
 
 @contextmanager
 def dropped_if_refused(engine: Engine, version_id: str) -> Iterator[None]:
-    """A version is prepared before it is stored; one that is refused is nobody's. Where it is not
-    known whether it was stored, it stays."""
+    """Drop a prepared version if the store refuses it. It stays if the outcome is unknown."""
     try:
         yield
     except (Conflict, Invalid):

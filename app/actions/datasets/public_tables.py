@@ -1,12 +1,13 @@
-"""Public tables of a card: a look-up that names a file gets the map that the file says.
+"""Public tables of a card: a lookup that names a file gets the map in that file.
 
     {"lookup": {"column": "zip", "table": {"path": "regions.csv", "key": "zip", "value": "region"}}}
 
-becomes `{"lookup": {"column": "zip", "map": {...}}}` before a card is validated. So a file is read
-once, what it says is part of the public card, and whatever becomes of it later changes nothing. The
-column's own declaration says how keys and values are read: keys that it cannot have are left out, a
-line without a value leaves its key missing, and a key that stands twice is refused, because a
-look-up multiplies no row.
+becomes `{"lookup": {"column": "zip", "map": {...}}}` before a card is validated. So the file is
+read
+once, and its content is part of the public card; later changes of the file have no effect. The
+column's declaration decides how keys and values are read. Keys that the column cannot have are left
+out. A line without a value leaves its key missing. A key that appears twice is refused, because a
+lookup must not multiply rows.
 """
 
 import math
@@ -23,7 +24,7 @@ from app.data.expressions import DEPTH_MAX, LOOKUP_MAX
 from app.errors import Invalid
 from app.ports import PublicTables, TableReader
 
-TABLES_MAX = 16  # that one card names
+TABLES_MAX = 16  # in one card
 NAMED = ("path", "key", "value")
 _ONE_COLUMN: TypeAdapter[Any] = TypeAdapter(Column)
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}(\.0*)?")
@@ -37,10 +38,12 @@ _TRUTHS = {
 def with_tables(
     sent: Any, tables: PublicTables, private: Callable[[], PrivateFiles], source: str | None = None
 ) -> Any:
-    """The registration with a map in the place of every table. What is no card stays as it is, for
-    the validation that follows. `private` tells of the rows of other datasets, `source` where
-    this one's are, if the registration does not say it: none of them is a public table.
-    Raises Invalid, naming the field, for a table that will not do."""
+    """The registration, with a map in place of every table.
+
+    Anything that is no card is left for the validation that follows. `private`: files of other
+    datasets. `source`: path of this dataset's rows, if the registration does not state it. None of
+    these files may be a public table. Raises Invalid, naming the field, for an unusable table.
+    """
     columns = sent.get("columns") if isinstance(sent, dict) else None
     if not isinstance(columns, list):
         return sent
@@ -64,9 +67,9 @@ def _source_path(sent: dict[str, Any]) -> str | None:
 
 class _Filled:
     def __init__(self, reader: Callable[[], TableReader], columns: list[Any]) -> None:
-        self.read = 0  # how many tables
+        self.read = 0  # number of tables read
         self._lines = 0
-        self._reader = cache(reader)  # asked for only where there is a table
+        self._reader = cache(reader)  # called only if there is a table
         named = (each for each in columns if isinstance(each, dict))
         self._declared = {str(each.get("name")): each for each in named}
 
@@ -77,30 +80,30 @@ class _Filled:
         return {**column, "derived": derived}
 
     def _expression(self, said: Any, at: str, column: dict[str, Any], depth: int) -> Any:
-        """Walks as far as an expression may go; what else there is the validation refuses."""
+        """Fill the tables of an expression; the validation refuses anything malformed."""
         if not isinstance(said, dict) or depth > DEPTH_MAX:
             return said
 
         def part(name: str | int, each: Any) -> Any:
             return self._expression(each, f"{at}/{name}", column, depth + 1)
 
-        found = dict(said)
+        filled = dict(said)
         for sign in ("add", "subtract", "multiply", "divide"):
             if isinstance(said.get(sign), list):
-                found[sign] = [part(f"{sign}/{i}", each) for i, each in enumerate(said[sign])]
+                filled[sign] = [part(f"{sign}/{i}", each) for i, each in enumerate(said[sign])]
         if isinstance(said.get("case"), list):
-            found["case"] = [
+            filled["case"] = [
                 {**each, "then": part(f"case/{i}/then", each["then"])}
                 if isinstance(each, dict) and "then" in each
                 else each
                 for i, each in enumerate(said["case"])
             ]
         if "else" in said:
-            found["else"] = part("else", said["else"])
+            filled["else"] = part("else", said["else"])
         lookup = said.get("lookup")
         if isinstance(lookup, dict) and "table" in lookup:
-            found["lookup"] = self._lookup(lookup, f"{at}/lookup", column)
-        return found
+            filled["lookup"] = self._lookup(lookup, f"{at}/lookup", column)
+        return filled
 
     def _lookup(self, lookup: dict[str, Any], at: str, column: dict[str, Any]) -> dict[str, Any]:
         table = lookup["table"]
@@ -115,15 +118,15 @@ class _Filled:
         if self.read > TABLES_MAX:
             raise Invalid.field(f"{at}/table", f"a card has at most {TABLES_MAX} tables")
         lines = self._reader().lines(*(table[name] for name in NAMED), at=f"{at}/table")
-        found = self._map(lines, f"{at}/table", self._keys(lookup["column"]), column)
-        self._lines += len(found)
+        mapping = self._map(lines, f"{at}/table", self._keys(lookup["column"]), column)
+        self._lines += len(mapping)
         if self._lines > LOOKUP_MAX:
-            rule = f"of all tables of a card at most {LOOKUP_MAX} lines are for keys of its columns"
+            rule = f"at most {LOOKUP_MAX} keys of columns in all tables of a card together"
             raise Invalid.field(f"{at}/table/path", rule)
-        return {"column": lookup["column"], "map": found}
+        return {"column": lookup["column"], "map": mapping}
 
     def _keys(self, name: Any) -> Column | None:
-        """The key's column; None if it is none, which the validation will say."""
+        """Column of the keys; None if it is not valid, which the validation will report."""
         try:
             found: Column = _ONE_COLUMN.validate_python(self._declared.get(str(name)))
         except ValidationError:
@@ -135,26 +138,26 @@ class _Filled:
     ) -> dict[str, Any]:
         known = set(lookup_keys(keys))
         seen: set[str] = set()
-        found: dict[str, Any] = {}
+        mapping: dict[str, Any] = {}
         value_of = _reader(column)
         for key, value in lines:
             text = None if key is None else _key_text(key, keys)
             if text is None:
                 raise Invalid.field(f"{at}/key", "a column with a key in every line")
             if text in seen:
-                raise Invalid.field(f"{at}/key", "a column in which no key stands twice")
+                raise Invalid.field(f"{at}/key", "a column in which no key appears twice")
             seen.add(text)
             if text not in known or value is None:
                 continue
-            found[text] = value_of(value, f"{at}/value")
-        if not found:
+            mapping[text] = value_of(value, f"{at}/value")
+        if not mapping:
             rule = "a column with a key among those of the lookup's column, and a value beside it"
             raise Invalid.field(f"{at}/key", rule)
-        return found
+        return mapping
 
 
 def _key_text(key: Any, column: Column | None) -> str | None:
-    """As the look-up calls it: a whole number and a truth may be written in several ways."""
+    """Key in the form of the lookup: integers and booleans may be written in several ways."""
     text = _text(key)
     if isinstance(column, IntegerColumn) and _WHOLE.fullmatch(text):
         return str(int(text.split(".")[0]))
@@ -164,14 +167,14 @@ def _key_text(key: Any, column: Column | None) -> str | None:
 
 
 def _reader(column: Mapping[str, Any]) -> Callable[[Any, str], Any]:
-    """How a value is read for a column of this type."""
+    """Parser of values for a column of this type."""
 
     def number(value: Any, at: str) -> float:
         text = _text(value)
-        found = float(text) if len(text) <= 60 and _NUMBER.fullmatch(text) else math.nan
-        if not abs(found) <= 1e15 or 0 < abs(found) < 1e-15:
+        parsed = float(text) if len(text) <= 60 and _NUMBER.fullmatch(text) else math.nan
+        if not abs(parsed) <= 1e15 or 0 < abs(parsed) < 1e-15:
             raise Invalid.field(at, "a column of numbers up to 1e15, zero or 1e-15 away from it")
-        return found
+        return parsed
 
     def truth(value: Any, at: str) -> bool:
         text = _text(value).lower()
@@ -183,10 +186,10 @@ def _reader(column: Mapping[str, Any]) -> Callable[[Any, str], Any]:
     known = {each for each in listed if isinstance(each, str)} if isinstance(listed, list) else None
 
     def text(value: Any, at: str) -> str:
-        found = _text(value)
-        if known is not None and found not in known:
+        parsed = _text(value)
+        if known is not None and parsed not in known:
             raise Invalid.field(at, "a column of texts that are among the category's values")
-        return found
+        return parsed
 
     kinds: dict[Any, Callable[[Any, str], Any]] = {
         "integer": number,

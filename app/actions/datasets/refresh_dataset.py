@@ -1,13 +1,15 @@
-"""Declare a new version of rows that have changed where they are.
+"""Declare a new version of rows that have changed in place.
 
-A source that is not what was registered is not asked. Declared anew, it is the same dataset with
-the same book: what was spent stays spent, because the persons in it are the same or new ones.
-It is refused where epochs were appended: a row stays in its epoch. Rows that are not the same are
-refused in two more cases. With cells, a person may have moved from one to another, and would bear
-the losses of both. Under replace_one, their public number would be declared without being counted.
+A source that differs from the registered one is not queried. Declared again, it is the same dataset
+with the same book: the spend stays, because the persons in it are the same or new ones.
 
-Whether anything has changed is decided by the check that questions pass, `engine.prepare`, so that
-this never says "nothing" while questions are refused.
+Refused if epochs were appended, because a row stays in its epoch. Different rows are refused in two
+more cases. With cells, a person may have moved to another cell, and the losses of both would fall
+on
+them. Under replace_one, their public number would be declared without being counted.
+
+`engine.prepare`, the check that queries pass, also decides whether anything has changed. So this
+never reports "nothing" while queries are refused.
 """
 
 from dataclasses import dataclass, replace
@@ -23,7 +25,7 @@ LOOKS_MAX = 3
 NOTHING = "The source is what was registered: there is nothing to declare."
 NOT_COUNTED = (
     "The rows have changed, but the database has not counted the writes yet. Nothing was declared; "
-    "try again in some seconds."
+    "try again in a few seconds."
 )
 CHANGING = "The source keeps changing while it is read. Nothing was declared; try again."
 
@@ -38,7 +40,7 @@ class RefreshDataset:
         principal.must_be(Role.ADMIN)
         before = self.datasets.find(name)
         if before.version.number > 1:
-            rule = "of a dataset without appended epochs: a row is in one epoch for ever"
+            rule = "a dataset without appended epochs: a row stays in its epoch for ever"
             raise Invalid.field("/refresh", rule)
         engine = self.engines.engine(before.source.engine)
         inspection = self._changed(engine, before)
@@ -55,8 +57,7 @@ class RefreshDataset:
         return stored
 
     def _changed(self, engine: Engine, before: Dataset) -> Inspection:
-        """The source as it is now, if questions about it are refused. Raises Conflict if they are
-        answered."""
+        """Inspect the source, if queries about it are refused. Raises Conflict if they are not."""
         for _ in range(LOOKS_MAX):
             inspection = _inspected(engine, before)
             if inspection.digest != before.version.digest:
@@ -71,8 +72,11 @@ class RefreshDataset:
         raise EngineUnavailable(CHANGING)
 
     def _must_be_free_to_change(self, before: Dataset, inspection: Inspection) -> None:
-        """The same rows are always allowed: then only the state of the table has moved. With cells
-        whole rows are compared, because equal columns do not show who is in which cell."""
+        """Refuse different rows under replace_one or with cells.
+
+        The same rows are always allowed: then only the state of the table has changed. With cells
+        whole rows are compared, because equal columns do not show each person's cell.
+        """
         replaced = before.card.neighbours == "replace_one"
         if replaced and not self.datasets.holds(before, inspection):
             rule = "of a dataset under add_remove: replace_one holds the number of rows fixed"
@@ -85,7 +89,7 @@ class RefreshDataset:
 def _inspected(engine: Engine, before: Dataset) -> Inspection:
     try:
         return engine.inspect(before.source, before.card)
-    except Invalid as unfit:  # it names fields of a registration, which this is not
+    except Invalid as unfit:  # it names fields of a registration, which this request has not
         rules = (f"{each.pointer} as it was registered: {each.rule}" for each in unfit.fields)
         fields = [FieldError("/refresh", rule) for rule in rules]
         raise Invalid("/refresh: a source that fits what was registered", *fields) from None

@@ -1,4 +1,4 @@
-"""Register a dataset: its card is public, its rows are looked at only to know them again."""
+"""Register a dataset: its card is public, and its rows are read only to recognize them again."""
 
 from dataclasses import dataclass
 
@@ -42,21 +42,21 @@ class RegisterDataset:
         if card.cells is not None and not (
             isinstance(card.person, RowPerson) or card.cells.one_per_person
         ):
-            # Even of those with one row kept, another name for the data may keep another row.
+            # Even if one row of a person is kept, another name of the data may keep another row.
             rule = (
-                "cells need a row for each person, or the promise one_per_person: someone with "
+                "cells need a row for each person, or the promise one_per_person: a person with "
                 "several rows may be in two"
             )
             raise Invalid.field("/cells", rule)
         engine = self.engines.engine(source.engine)
         inspection = engine.inspect(source, card)
-        # Names of one book keep the same rows of a person who has more than are kept.
+        # All names of a book keep the same rows of a person with more rows than are kept.
         seed = self.datasets.known_seed(inspection) or secret_text(32)
         dataset = Dataset(
             id=new_id("d"),
             name=shown,
             description=description,
-            book_id="",  # the store knows whether these rows have a book
+            book_id="",  # the store finds the book of these rows
             card=card,
             source=source,
             version=Version(new_id("v"), 1, inspection.digest, seed),

@@ -1,4 +1,4 @@
-"""Make up rows from a card alone, to develop against for free: no value comes from the data."""
+"""Synthetic rows from a card alone, for development without cost: no value comes from the data."""
 
 import datetime
 import math
@@ -16,7 +16,7 @@ from app.data.columns import (
 )
 from app.data.expressions import evaluate
 
-# What made-up texts are made of: public, and the same for every dataset.
+# Words of synthetic texts: public, and the same for every dataset.
 WORDS = (
     "alder", "ash", "aspen", "beech", "birch", "cedar", "cherry", "chestnut", "elder", "elm", "fir",
     "hawthorn", "hazel", "holly", "juniper", "larch", "lime", "maple", "oak", "pine", "poplar",
@@ -29,7 +29,7 @@ class ColumnValues(Protocol):
 
 
 def sample_rows(card: Card, count: int, choice: ColumnValues) -> list[dict[str, Any]]:
-    """So many rows, each value drawn evenly from what the card allows."""
+    """`count` rows, each value drawn uniformly from the card's domain."""
     rows: list[dict[str, Any]] = []
     person = 0
     while len(rows) < count:
@@ -45,7 +45,7 @@ def sample_rows(card: Card, count: int, choice: ColumnValues) -> list[dict[str, 
 
 
 def _derived(column: Column, row: dict[str, Any]) -> Any:
-    """As the engine would, of the made-up row."""
+    """Derived value of a synthetic row, as the engine would compute it."""
     assert column.derived is not None
     value = evaluate(column.derived, row)
     if value is None or not isinstance(column, IntegerColumn | NumberColumn):

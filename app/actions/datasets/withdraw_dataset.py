@@ -1,7 +1,8 @@
-"""Withdraw a dataset's name: how a wrong person, neighbouring relation or card is corrected.
+"""Withdraw a dataset's name, to correct a wrong person, neighbouring relation or card.
 
-If nothing was ever charged to its book, the name and its prepared rows go, and the data may be
-registered again. Otherwise the name closes and the book stays, because a loss cannot be undone.
+If nothing was ever charged to its book, the name and its prepared rows are deleted, and the data
+may
+be registered again. Otherwise the name closes and the book stays, because a loss cannot be undone.
 """
 
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from app.actions.datasets.clear_versions import ClearVersions
 
 
 class Withdrawal(Enum):
-    """What became of the name."""
+    """Outcome of a withdrawal."""
 
     WITHDRAWN = "withdrawn"
     CLOSED = "closed"
@@ -22,8 +23,8 @@ class Withdrawal(Enum):
 DETAILS = {
     Withdrawal.WITHDRAWN: "Nothing was ever charged for these data: the name is free, and the data "
     "may be registered again.",
-    Withdrawal.CLOSED: "Something was charged for these data: the name is closed, and what was "
-    "spent stays.",
+    Withdrawal.CLOSED: "Something was charged for these data: the name is closed, and the spent "
+    "budget stays spent.",
 }
 
 
@@ -31,7 +32,7 @@ class Withdrawals(Protocol):
     def withdraw(
         self, actor: str, name: str, *, reason: str | None, request: str | None, body: str
     ) -> Withdrawal:
-        """Raises NotFound. A repeated request has the outcome of the first."""
+        """Withdraw a name. Raises NotFound. A repeated request has the outcome of the first."""
         ...
 
 

@@ -1,1 +1,1 @@
-"""When a question runs and when its reply leaves, by public times and fair turns."""
+"""When a query runs and when its reply leaves, by public times and fair turns."""

@@ -1,4 +1,4 @@
-"""Work that outlives the request that began it, and ends with the server at the latest."""
+"""Work that outlives the request that started it, and ends with the server at the latest."""
 
 import asyncio
 import logging
@@ -13,7 +13,7 @@ _log = logging.getLogger("bursar.background")
 
 
 class Background:
-    """Used from one event loop, which holds no task of its own accord."""
+    """Running tasks. Used from one event loop, which itself keeps no reference to a task."""
 
     def __init__(self) -> None:
         self._tasks: dict[asyncio.Task[Any], str] = {}
@@ -27,22 +27,24 @@ class Background:
         return task
 
     def of(self, analyst_id: str) -> int:
-        """How many an analyst has."""
+        """Number of running tasks of an analyst."""
         return self._of.get(analyst_id, 0)
 
     def __len__(self) -> int:
         return len(self._tasks)
 
     async def stop(self) -> None:
-        """Leave what is not done as if the server had vanished."""
+        """Cancel unfinished tasks, as if the server had vanished."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _over(self, task: "asyncio.Task[Any]") -> None:
-        """Perhaps nobody waits for it; what became of it is in the ledger. Of a mistake of ours
-        only the kind is logged, for its text may hold anything."""
+        """Forget a finished task; its outcome is in the ledger.
+
+        Only the type of an unexpected error is logged, because its text may contain a value.
+        """
         analyst_id = self._tasks.pop(task)
         self._of[analyst_id] -= 1
         if not self._of[analyst_id]:

@@ -1,4 +1,4 @@
-"""Threads that analysts share by turns, however much work one of them submits.
+"""Threads that analysts share in turns, no matter how much work one of them submits.
 
 The threads choose the next work themselves. Choosing on the event loop would cost one round of a
 busy loop for each piece of work.
@@ -25,11 +25,11 @@ class FairThreads:
     """Work is submitted from one event loop, and its results are delivered there."""
 
     def __init__(self, name: str, threads: int, threads_each: int) -> None:
-        """`threads_each` is how many threads one analyst may hold at a time."""
+        """`threads_each`: number of threads that one analyst may hold at a time."""
         self.pool = ThreadPoolExecutor(threads, thread_name_prefix=name)
         self._threads = threads
         self._threads_each = threads_each
-        self._lock = Lock()  # guards the three below
+        self._lock = Lock()  # guards the next three attributes
         self._waiting: OrderedDict[str, deque[_Task]] = OrderedDict()
         self._running: Counter[str] = Counter()
         self._active_threads = 0
@@ -49,7 +49,7 @@ class FairThreads:
         return future
 
     def withdraw(self, analyst: str, future: "asyncio.Future[Any]") -> bool:
-        """Take waiting work back; False if a thread has taken it."""
+        """Withdraw waiting work; False if a thread has taken it."""
         with self._lock:
             queue = self._waiting.get(analyst, deque())
             task = next((task for task in queue if task.future is future), None)
@@ -62,12 +62,14 @@ class FairThreads:
         return True
 
     def waiting(self, analyst: str) -> int:
-        """How many pieces of work of an analyst wait for a thread."""
+        """Number of an analyst's tasks that wait for a thread."""
         return len(self._waiting.get(analyst, ()))
 
     def _take_turns(self) -> None:
-        """On a thread: run what waits, until nothing waits that may run. An analyst who holds all
-        the threads allowed is served again by the first of those that ends."""
+        """On a thread: run waiting tasks until none may run.
+
+        An analyst who holds all allowed threads is served again by the first of them that ends.
+        """
         with self._lock:
             task = self._choose()
         while task is not None:
@@ -84,8 +86,7 @@ class FairThreads:
                 task = self._choose()
 
     def _choose(self) -> _Task | None:
-        """The first task of the analyst who has waited longest for a turn; None ends the thread's
-        turns."""
+        """The first task of the analyst who has waited longest for a turn; None ends the thread."""
         for analyst, queue in self._waiting.items():
             if self._running[analyst] >= self._threads_each:
                 continue
@@ -105,7 +106,7 @@ class FairThreads:
         if self._is_delivering:
             return
         self._is_delivering = True
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        with suppress(RuntimeError):  # the loop is closed, and nobody waits
             task.future.get_loop().call_soon_threadsafe(self._fetch)
 
     def _fetch(self) -> None:
@@ -113,7 +114,7 @@ class FairThreads:
         while self._results:
             task, result, error = self._results.popleft()
             if task.future.done():
-                continue  # nobody waits for it any more
+                continue  # nobody waits for it
             if error is None:
                 task.future.set_result(result)
             else:

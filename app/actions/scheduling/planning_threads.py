@@ -1,7 +1,7 @@
-"""Threads for planning: pure work on public facts, which may take seconds, shared by turns.
+"""Threads for planning, shared in turns: pure work on public facts, which may take seconds.
 
 Planning holds Python's interpreter lock, so more threads would not plan more. One analyst holds one
-thread at a time: somebody else's plain question never waits for more than one large plan.
+thread at a time, so nobody's simple query waits for more than one large plan of somebody else.
 """
 
 from collections.abc import Callable
@@ -17,14 +17,14 @@ THREADS = 2
 
 
 class PlanningThreads:
-    """Used from one event loop."""
+    """Planning threads. Used from one event loop."""
 
     def __init__(self, threads: int = THREADS, waiting_each: int = 100) -> None:
         self._threads = FairThreads("planning", threads, threads_each=max(1, threads - 1))
         self._waiting_each = waiting_each
 
     async def run(self, analyst_id: str, work: Callable[[], T]) -> T:
-        """In turn; what is cached meanwhile belongs to this analyst. Raises TooManyRunning."""
+        """Run work in turn; this analyst owns what it caches. Raises TooManyRunning."""
         if self._threads.waiting(analyst_id) >= self._waiting_each:
             raise TooManyRunning(
                 f"{self._waiting_each} of your questions are waiting to be planned: ask again when "

@@ -1,12 +1,13 @@
-"""A public clock for waiting questions: when each slot begins, from public facts alone.
+"""A public clock for waiting queries: when each slot begins, from public facts alone.
 
-A slot is a public duration that a question's plan fixes before any row is read. The clock works
-through the waiting slots as if each of its lanes took exactly that long for each slot. It reads
-arrivals, durations and analysts, and nothing else. How long the real work took changes no slot,
-neither the question's own nor one behind it, so a burst shows no more than a single question.
+A slot is a public duration that a query's plan fixes before any row is read. The clock processes
+the
+waiting slots as if each lane took exactly that long for each slot. It reads arrivals, durations and
+analysts, and nothing else. The real duration of the work moves no slot, neither the query's own nor
+a later one. So a burst of queries reveals no more than a single query.
 
 Analysts take turns: a lane that becomes free goes to the analyst who has waited longest for a turn,
-however many questions another one has waiting.
+no matter how many queries another analyst has waiting.
 """
 
 from collections import OrderedDict, deque
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 
 @dataclass(slots=True, eq=False)
 class Ticket:
-    """One question's place in the queue, and its slot once that has begun."""
+    """One query's position in the queue, and its slot once that has begun."""
 
     analyst: str
     seconds: float  # public duration of the slot
@@ -30,27 +31,27 @@ class Ticket:
 
 
 class SlotClock:
-    """Pure bookkeeping in the caller's time; times never go back."""
+    """Pure bookkeeping on the caller's clock, which never goes back."""
 
     def __init__(self, lanes: int) -> None:
         self._free_at = [float("-inf")] * lanes
         self._waiting: OrderedDict[str, deque[Ticket]] = OrderedDict()
 
     def arrive(self, now: float, analyst: str, seconds: float) -> Ticket:
-        """Queue a question. Call `advance(now)` before, so that earlier events come first."""
+        """Queue a query. Call `advance(now)` first, so that earlier events come first."""
         ticket = Ticket(analyst, seconds, now)
         self._waiting.setdefault(analyst, deque()).append(ticket)
         return ticket
 
     def advance(self, now: float) -> list[Ticket]:
-        """The slots that have begun by now, in the order in which they began."""
+        """Slots that have begun by now, in the order in which they began."""
         begun = []
         while (ticket := self._begin_next(now)) is not None:
             begun.append(ticket)
         return begun
 
     def withdraw(self, ticket: Ticket) -> bool:
-        """Take a waiting question out; False if its slot has begun, which then runs its time."""
+        """Withdraw a waiting query; False if its slot has begun, which then takes its full time."""
         queue = self._waiting.get(ticket.analyst)
         if ticket.begins is not None or queue is None:
             return False
@@ -60,7 +61,7 @@ class SlotClock:
         return True
 
     def next_event(self, now: float) -> float | None:
-        """When a lane is free next for what waits; None if nothing waits."""
+        """Time at which the next lane is free for a waiting query; None if none waits."""
         if not self._waiting:
             return None
         return min((at for at in self._free_at if at > now), default=None)

@@ -1,15 +1,15 @@
-"""Slots for questions: when each begins, when its reply may leave, and on which thread it runs.
+"""Slots for queries: when each begins, when its reply may leave, and on which thread it runs.
 
-Three rules keep private time out of what an analyst can see (decision 0012):
+Three rules hide private durations from the analyst (decision 0012):
 
-1. A question starts when its slot begins on the public clock (`slot_clock.py`), not before.
+1. A query starts when its slot begins on the public clock (`slot_clock.py`), not before.
 2. Its reply leaves when the slot ends, rounded up to the time grid.
 3. Work that is not done by then leaves on a ladder whose rungs double. That is rare, counted and
    logged, because the rung depends on how long the work took.
 
-Plain counts, other short questions, long ones and runs of many steps have lanes of their own, so
-that a count never waits behind somebody's minutes of work. With the time grid off there are no
-slots: a thread takes the next work when it is free, and only the turns among analysts remain.
+Simple counts, other short queries, long ones and runs of many steps have separate lanes, so that a
+count never waits behind minutes of somebody's work. With the time grid off there are no slots: a
+free thread takes the next work, and only the turns among analysts remain.
 """
 
 import asyncio
@@ -25,8 +25,8 @@ from app.actions.scheduling.slot_clock import SlotClock, Ticket
 
 QUICK_SECONDS = 0.01
 SHORT_SECONDS = 0.25
-# Quick slots side by side for each processor. On two processors 1,300 plain counts begin in a
-# second, and 4,500 are answered where nothing waits for slots: slots are mostly margin.
+# Parallel quick slots per processor. On two processors 1,300 simple counts begin in a second, and
+# 4,500 are answered without slots: slots are mostly margin.
 QUICK_LANES = 4
 STORE_SECONDS = 0.01  # to store the answer at the end of the slot
 T = TypeVar("T")
@@ -35,7 +35,7 @@ _log = logging.getLogger("bursar.slots")
 
 @dataclass(frozen=True, slots=True)
 class Lanes:
-    """How many slots of each kind run side by side, and on how many threads."""
+    """Number of parallel slots of each kind, and of spare threads."""
 
     quick: int
     short: int
@@ -45,7 +45,7 @@ class Lanes:
 
 
 class Turn:
-    """One question's turn where times are not kept public: it runs as soon as a thread is free."""
+    """One query's turn without public times: it runs as soon as a thread is free."""
 
     def __init__(self, threads: FairThreads, analyst: str) -> None:
         self._threads = threads
@@ -62,14 +62,14 @@ class Turn:
         return future
 
     def withdraw(self) -> bool:
-        """Take the work back; False if it has begun."""
+        """Withdraw the work; False if it has begun."""
         return self._work is None or self._threads.withdraw(self._analyst, self._work)
 
     def seconds_since_arrival(self) -> float:
         return asyncio.get_running_loop().time() - self._arrived
 
     def abandon(self) -> None:
-        """Give the turn up, if no work was started in it."""
+        """Give up the turn if no work was started in it."""
 
     def first_seconds(self, grid_seconds: float) -> float:
         return 0.0
@@ -79,7 +79,7 @@ class Turn:
 
 
 class Slot:
-    """One question's slot on the public clock. Everything about it is public but `overran`."""
+    """One query's slot on the public clock. Everything about it is public except overruns."""
 
     def __init__(self, line: "Line", ticket: Ticket) -> None:
         self._line = line
@@ -88,33 +88,33 @@ class Slot:
         self.begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def start(self, work: Callable[[], T]) -> "asyncio.Future[T]":
-        """Run on a thread of the line."""
+        """Run the work on a thread of the line."""
         self._started = True
         future = self._line.threads.submit(self._ticket.analyst, work)
         future.add_done_callback(_look_at_error)
         return future
 
     def withdraw(self) -> bool:
-        """Never: whether a thread has taken the work is private."""
+        """Always False: whether a thread has taken the work is private."""
         return False
 
     def seconds_since_arrival(self) -> float:
         return asyncio.get_running_loop().time() - self._ticket.arrived
 
     def abandon(self) -> None:
-        """Give the turn up, if no work was started in it."""
+        """Give up the slot if no work was started in it."""
         if not self._started:
             self._line.withdraw(self._ticket)
 
     def first_seconds(self, grid_seconds: float) -> float:
-        """How long after its arrival the reply may leave at the earliest: a point of the grid."""
+        """Earliest time of the reply, in seconds after arrival: a time-grid point."""
         if not grid_seconds:
             return 0.0
         taken = self._ticket.ends - self._ticket.arrived + STORE_SECONDS
         return math.ceil(taken / grid_seconds - 1e-9) * grid_seconds
 
     def progress(self, steps: int) -> int:
-        """How many of these steps a run shows: the public share of its slot, never its own."""
+        """Number of these steps to show: the public share of the slot, not the run's own step."""
         begins = self._ticket.begins
         if begins is None:
             return 0
@@ -123,13 +123,13 @@ class Slot:
 
 
 def _look_at_error(future: "asyncio.Future[Any]") -> None:
-    """Or the event loop would log it, and its text may hold a value."""
+    """Retrieve the error; otherwise the event loop would log it, and its text may hold a value."""
     if not future.cancelled():
         future.exception()
 
 
 class Line:
-    """The questions of one kind: threads, a clock, and a timer for the next slot."""
+    """Queries of one kind: threads, a clock, and a timer for the next slot."""
 
     def __init__(self, name: str, lanes: int, threads: int) -> None:
         # Overruns of one analyst never take the last thread from the others.
@@ -147,7 +147,7 @@ class Line:
         return slot
 
     def withdraw(self, ticket: Ticket) -> None:
-        """Take a waiting slot out; one that has begun runs its time."""
+        """Withdraw a waiting slot; one that has begun takes its full time."""
         self._advance(asyncio.get_running_loop().time())
         if self._clock.withdraw(ticket):
             del self._slots[id(ticket)]
@@ -182,7 +182,7 @@ class Slots:
         self.overruns = 0
 
     def arrive(self, analyst: str, seconds: float, *, stepped: bool = False) -> Slot | Turn:
-        """A slot of this public duration; it begins when `begun` is done."""
+        """A slot of this public duration, in seconds; it begins when `begun` is done."""
         if stepped:
             line = self._stepped
         elif seconds <= QUICK_SECONDS:
@@ -192,7 +192,9 @@ class Slots:
         return line.arrive(analyst, seconds) if self._public else Turn(line.threads, analyst)
 
     def overran(self, kind: str) -> None:
-        """Shown to the operator; the kind of question is public, how long it took is not."""
+        """Count and log an overrun for the operator; the kind of query is public, its time is
+        not.
+        """
         self.overruns += 1
         _log.warning("a %s overran its slot (%d since the start)", kind, self.overruns)
 

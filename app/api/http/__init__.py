@@ -1,1 +1,1 @@
-"""What every route shares: requests, replies, problems and the interface description."""
+"""Shared by all routes: requests, replies, problems and the interface description."""

@@ -40,12 +40,12 @@ HEADERS = [
 
 
 class Front:
-    """What every request passes, and all that `POST /v1/queries` passes.
+    """Entry point of every request, and the whole path of `POST /v1/queries`.
 
-    Asking goes straight to its endpoint, because the framework's layers cost more than the charge.
-    Every reply carries the safe headers. A NUL in the path is refused: no name has one, and
-    databases do not agree what it means. Every mistake of ours ends here as a constant problem,
-    with its kind and never its text in the log; the framework and the server would print it.
+    Queries go straight to their endpoint, because the framework's layers cost more than the charge.
+    Every reply gets the safe headers. A NUL in the path is refused: no name has one, and databases
+    disagree about its meaning. Every unexpected error becomes a constant problem here. Only its
+    type is logged, never its text, which the framework and the server would print.
     """
 
     def __init__(self, api: FastAPI) -> None:
@@ -76,12 +76,12 @@ class Front:
                 await refusal(scope, receive, send_safely)
             else:
                 await self._api(scope, receive, send_safely)
-        except Exception as error:  # noqa: BLE001  # whatever it is, its text may hold anything
-            if not started:  # the framework answers by itself, and then raises all the same
+        except Exception as error:  # noqa: BLE001  # its text may contain a value
+            if not started:  # the framework sends its own reply first, and then raises anyway
                 await unexpected(error)(scope, receive, send_safely)
 
     def _unknown_parameters(self, scope: Scope) -> Response | None:
-        """The refusal of query parameters of the description, which the framework answers."""
+        """Refusal of unknown query parameters at the description's path, or None."""
         if scope["path"] == self._api.openapi_url:
             try:
                 check_parameters(Request(scope))
@@ -111,14 +111,14 @@ def make_application(
         version="0.1.0",
         description=DESCRIPTION,
         lifespan=lifespan,
-        docs_url=None,  # the framework's page loads a script from elsewhere
+        docs_url=None,  # the framework's page loads a script from another site
         redoc_url=None,
-        redirect_slashes=False,  # a redirect would be built from what the caller calls us
+        redirect_slashes=False,  # a redirect would use the host name that the caller sent
         **options,
     )
     app.state.body_bytes_max = body_bytes_max
-    asked = (queries, history, streams, datasets, analysts, budgets, tradeoff, losses, ledger)
-    for resource in (*asked, calculator):  # who asks is known before parameters are looked at
+    resources = (queries, history, streams, datasets, analysts, budgets, tradeoff, losses, ledger)
+    for resource in (*resources, calculator):  # these authenticate before they check parameters
         app.include_router(resource.router)
     app.include_router(health.router, dependencies=[Depends(check_parameters)])
     install_problems(app)

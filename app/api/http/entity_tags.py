@@ -1,7 +1,8 @@
 """The headers `If-Match` and `If-None-Match` (RFC 9110, section 13.1), and the ETag of a budget.
 
-A budget's tag is its version in quotes. Other tags are tags too: they are of no version that there
-is. `If-Match` never holds for a weak one.
+A budget's tag is its version in quotes. Other tags are valid, but match no version. `If-Match`
+never
+matches a weak tag.
 """
 
 import re
@@ -11,7 +12,7 @@ from app.ledger.account import Account
 from app.ledger.precondition import Precondition, Versions
 
 RULE = "* or entity tags in double quotes, as a budget's ETag is"
-# Nothing is tried in a second way (`*+`), so that no header takes long to read.
+# Possessive quantifiers (`*+`) forbid backtracking, so that no header takes long to parse.
 _TAG = re.compile(r'[ \t]*+(?:(?P<weak>W/)?"(?P<text>[!#-~\x80-\xff]*+)")?[ \t]*+(?:,|\Z)')
 _VERSION = re.compile(r"0|[1-9][0-9]{0,18}")
 
@@ -21,15 +22,16 @@ def etag(account: Account) -> str:
 
 
 def precondition(match: list[str], none_match: list[str]) -> Precondition:
-    """As the lines of the two headers say it. Raises Invalid: a condition that cannot be read must
-    not be taken for one that holds."""
+    """Condition in the two headers. Raises Invalid: an unreadable condition must not count as
+    met.
+    """
     return Precondition(
         _read("If-Match", match, weak=False), _read("If-None-Match", none_match, weak=True)
     )
 
 
 def has_seen(account: Account, none_match: list[str]) -> bool:
-    """Has the caller this very state? Of what cannot be read nothing is known: it is sent again."""
+    """True if the caller has this very state; an unreadable header counts as no."""
     try:
         seen = _read("If-None-Match", none_match, weak=True)
     except Invalid:

@@ -1,7 +1,7 @@
-"""Reading request bodies strictly: one meaning for every byte, or a problem response.
+"""Strict reading of request bodies: one meaning for every byte, or a problem response.
 
-JSON with a key twice, NaN or Infinity, a number beyond a float, text that is no UTF-8 or holds NUL
-is refused. Numbers keep their text, so that a loss is read exactly.
+Refused: JSON with a duplicate key, NaN or Infinity, a number beyond a float, and text that is not
+UTF-8 or contains NUL. Numbers keep their text, so that a loss is read exactly.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from app.ledger.chain import canonical
 
 T = TypeVar("T")
 REQUEST_KEY_MAX = 255
-DIGITS_MAX = 300  # a float holds no more
+DIGITS_MAX = 300  # more than a float can hold
 SMALL_BYTES = 64 << 10
 VALUES_MAX = 250_000
 LISTS = frozenset({"list", "tuple", "set", "frozenset"})
@@ -33,7 +33,7 @@ _LARGE_BODIES = ThreadPoolExecutor(1, thread_name_prefix="large-body")
 
 
 class ExactFloat(float):
-    """A float that remembers how it was written."""
+    """A float that keeps its original text."""
 
     text: str
 
@@ -41,7 +41,7 @@ class ExactFloat(float):
 ErrorTranslator = Callable[[Invalid], Invalid]
 Translate = Callable[
     [Any], tuple[Any, ErrorTranslator]
-]  # of JSON that may be written in another way
+]  # rewrites JSON that has an alternative form, such as SQL
 
 
 def unchanged(error: Invalid) -> Invalid:
@@ -50,8 +50,10 @@ def unchanged(error: Invalid) -> Invalid:
 
 @dataclass(frozen=True, slots=True)
 class Parsed(Generic[T]):
-    """A valid body, its canonical text, the hash of what was sent, and the caller's
-    Idempotency-Key. `told` says what is wrong with the body in terms of what was sent."""
+    """A valid body, its canonical text, the hash of the sent body, and the Idempotency-Key.
+
+    Its error translator maps an error to the terms of the sent body.
+    """
 
     value: T
     text: str
@@ -60,35 +62,40 @@ class Parsed(Generic[T]):
     told: ErrorTranslator = unchanged
 
     def at(self, request: Request, text: str | None = None) -> "Parsed[T]":
-        """An administrative request is repeated only at its own path; `text` is what was sent,
-        where that was translated."""
+        """The same body with a hash that includes method and path.
+
+        An administrative request is repeated only at its own path. `text`: the sent body, if it was
+        translated.
+        """
         return replace(self, hash=hash_at(request, text or self.text))
 
 
 def hash_at(request: Request, text: str) -> str:
-    place = f"{request.method} {request.url.path}\n{text}"
-    return hashlib.sha256(place.encode()).hexdigest()
+    hashed_text = f"{request.method} {request.url.path}\n{text}"
+    return hashlib.sha256(hashed_text.encode()).hexdigest()
 
 
 def body(
     model: Any, *, empty: bool = False, translate: Translate | None = None
 ) -> Callable[[Request], Coroutine[Any, Any, Parsed[Any]]]:
-    """A dependency that reads and validates the body as this model; `empty` allows none."""
+    """A dependency that reads and validates the body as this model; `empty` allows no body."""
     adapter: StrictAdapter[Any] = StrictAdapter(model)
 
     async def read(request: Request) -> Parsed[Any]:
         raw = await read_bytes(request)
-        given = raw or b"null" if empty else raw
+        bytes_sent = raw or b"null" if empty else raw
         key = request_key(request)
-        parsed = await parse_off_loop(raw, lambda: parse(given, adapter, key, translate))
+        parsed = await parse_off_loop(raw, lambda: parse(bytes_sent, adapter, key, translate))
         return parsed.at(request)
 
     return read
 
 
 class StrictAdapter(Generic[T]):
-    """Validates as a model, and stops at the first bad item of each list: a body of a million bad
-    items has one error, not a million."""
+    """Validates a model, and stops at the first bad item of each list.
+
+    So a body of a million bad items has one error, not a million.
+    """
 
     def __init__(self, model: Any) -> None:
         self.described: TypeAdapter[Any] = TypeAdapter(model)
@@ -103,7 +110,7 @@ class StrictAdapter(Generic[T]):
 def _stopping_early(schema: Any) -> Any:
     if isinstance(schema, dict):
         stopped = {name: _stopping_early(part) for name, part in schema.items()}
-        kind = schema.get("type")  # or the fields of a model, of which one has this name
+        kind = schema.get("type")  # or a model's fields, one of them named `type`
         if isinstance(kind, str) and kind in LISTS:
             stopped["fail_fast"] = True
         return stopped
@@ -114,30 +121,33 @@ def parse(
     raw: bytes, adapter: StrictAdapter[T], key: str | None, translate: Translate | None = None
 ) -> Parsed[T]:
     sent = strict_json(raw)
-    data, told = (sent, unchanged) if translate is None else translate(sent)
+    data, translate_error = (sent, unchanged) if translate is None else translate(sent)
     try:
         value = adapter.validate_python(data)
     except ValidationError as error:
         wrong = invalid(
             error.errors(include_input=False, include_url=False), data, adapter.described
         )
-        raise told(wrong) from None
+        raise translate_error(wrong) from None
     text = canonical(data)
-    hashed = text if data is sent else canonical(sent)  # a request is repeated as it was sent
-    return Parsed(value, text, hashlib.sha256(hashed.encode()).hexdigest(), key, told)
+    hashed = text if data is sent else canonical(sent)  # repetitions are compared as sent
+    return Parsed(value, text, hashlib.sha256(hashed.encode()).hexdigest(), key, translate_error)
 
 
 async def parse_off_loop(raw: bytes, read: Callable[[], Parsed[T]]) -> Parsed[T]:
-    """Read a body: off the event loop if it is large, or if there may be SQL in it, which takes
-    milliseconds, and a second while its parser is loaded. Large bodies are read one at a time, so
-    that their memory is that of one."""
+    """Parse a body, off the event loop if it is large or may contain SQL.
+
+    SQL takes milliseconds, and a second while its parser is loaded. Large bodies are parsed one at
+    a
+    time, which limits the memory.
+    """
     if len(raw) > SMALL_BYTES:
         return await asyncio.get_running_loop().run_in_executor(_LARGE_BODIES, read)
     return await asyncio.to_thread(read) if b'"sql"' in raw else read()
 
 
 async def read_bytes(request: Request) -> bytes:
-    """The whole body. More than SMALL_BYTES is read only from who may register or ask something."""
+    """The whole body. Only callers who may register or query may send more than SMALL_BYTES."""
     limit: int = request.app.state.body_bytes_max
     declared = request.headers.get("content-length", "")
     if declared.isdecimal() and len(declared) < 20:
@@ -154,7 +164,7 @@ async def read_bytes(request: Request) -> bytes:
         part = message.get("body", b"")
         more = message.get("more_body", False)
         parts.append(part)
-        if size <= SMALL_BYTES < size + len(part):  # it was sent without its length
+        if size <= SMALL_BYTES < size + len(part):  # the length was not declared
             limit = await _limit_for(request)
         size += len(part)
         if size > limit:
@@ -163,7 +173,7 @@ async def read_bytes(request: Request) -> bytes:
 
 
 async def _limit_for(request: Request) -> int:
-    """How many bytes the caller may send. Raises NotAuthenticated."""
+    """Number of bytes that the caller may send. Raises NotAuthenticated."""
     catalogue = services(request).catalogue
     principal = await catalogue.principal(token(request))
     trusted = principal.role is Role.ADMIN or (
@@ -183,7 +193,7 @@ def request_key(request: Request) -> str | None:
 
 
 def strict_json(raw: bytes) -> Any:
-    # Counted first: Python's reader holds up everybody else until it has read all of them.
+    # Count first: Python's parser blocks every other thread until it has read all values.
     if raw.count(b",") > VALUES_MAX:
         raise TooLarge(f"A body has at most {VALUES_MAX} values.")
     try:
@@ -198,10 +208,10 @@ def strict_json(raw: bytes) -> Any:
             parse_float=_float,
             parse_int=_int,
         )
-        if "\\u" in text:  # only an escape can bring in what UTF-8 cannot
+        if "\\u" in text:  # only an escape can produce text that is not valid UTF-8
             canonical(data).encode("utf-8")
             if "\\u0000" in text.lower() and "\x00" in _strings(data):
-                raise Malformed("Text holds no NUL character.")
+                raise Malformed("Text must not contain a NUL character.")
         return data
     except Malformed:
         raise
@@ -209,8 +219,8 @@ def strict_json(raw: bytes) -> Any:
         detail = "NaN and Infinity are not JSON numbers."
         raise Malformed(detail, *_not_a_number(text)) from None
     except json.JSONDecodeError as error:
-        place = f"line {error.lineno}, column {error.colno}"
-        raise Malformed(f"The body is not valid JSON: {place}.") from None
+        position = f"line {error.lineno}, column {error.colno}"
+        raise Malformed(f"The body is not valid JSON: {position}.") from None
     except UnicodeEncodeError:
         raise Malformed("The body is not valid JSON: it escapes half of a character.") from None
     except RecursionError:
@@ -227,29 +237,29 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _not_a_number(text: str) -> list[FieldError]:
-    """Where the literals stand that are no JSON numbers."""
+    """Fields whose values are literals such as NaN, which are no JSON numbers."""
     mark = object()
-    found: list[FieldError] = []
+    fields: list[FieldError] = []
 
     def look(value: Any, pointer: str) -> None:
         if value is mark:
-            found.append(FieldError(pointer, "a finite number"))
+            fields.append(FieldError(pointer, "a finite number"))
         elif isinstance(value, dict):
-            for name, each in value.items():
-                look(each, f"{pointer}/{name if name.isidentifier() else '?'}")
+            for name, item in value.items():
+                look(item, f"{pointer}/{name if name.isidentifier() else '?'}")
         elif isinstance(value, list):
-            for index, each in enumerate(value):
-                look(each, f"{pointer}/{index}")
+            for index, item in enumerate(value):
+                look(item, f"{pointer}/{index}")
 
     try:
         look(json.loads(text, parse_constant=lambda _: mark), "")
     except (ValueError, RecursionError):
-        return []  # what comes after it is no JSON either
-    return found[:FIELDS_MAX]
+        return []  # the rest is not valid JSON either
+    return fields[:FIELDS_MAX]
 
 
 class _NotFinite(Exception):
-    """A literal that Python's reader knows and JSON does not."""
+    """A literal that Python's parser accepts and JSON does not."""
 
 
 def _constant(_: str) -> Any:

@@ -1,6 +1,6 @@
-"""The interface description: stable operation ids, examples, and the problems each route can give.
+"""The OpenAPI description: stable operation ids, examples, and the problems of each route.
 
-Bodies are read by `api/http/json_body.py`, not by the framework, so their schemas are added here.
+`api/http/json_body.py` reads bodies, not the framework, so their schemas are added here.
 """
 
 from typing import Any
@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 
 from app.api.http.problems import MEDIA_TYPE, TITLES
 
-# What each operation takes, by its id: what describes the body, its examples, is it needed.
+# By operation id: schema of the body, its examples, and whether a body is required.
 REQUESTS: dict[str, tuple[TypeAdapter[Any], dict[str, Any], bool]] = {}
 
 REF = "#/components/schemas/{model}"
@@ -39,8 +39,8 @@ ACCEPTED_HEADERS = {
     for name, description in {
         "Location": "Where the answer will be.",
         "Retry-After": "Seconds after which to look there.",
-        "Idempotency-Key": "The one that was sent, or was made for this request.",
-        "Preference-Applied": "What of `Prefer` was honoured.",
+        "Idempotency-Key": "The key that was sent, or that was made for this request.",
+        "Preference-Applied": "The part of `Prefer` that was honoured.",
     }.items()
 }
 
@@ -67,11 +67,13 @@ def documented(
     public: bool = False,
     accepted: Any = None,
 ) -> dict[str, Any]:
-    """Arguments of a route decorator: `also` is a second status with the same response, `tagged`
-    says that the reply has an ETag, `conditional` that the request may name the state it is meant
-    for, `idempotent` that it may have an Idempotency-Key.
-    `examples` have names and stand in the place of one. `accepted` is the response of a 202, for
-    callers who would rather come back than wait."""
+    """Arguments of a route decorator.
+
+    `also`: a second status with the same response. `tagged`: the reply has an ETag. `conditional`:
+    the request may name the state that it requires. `idempotent`: it may have an Idempotency-Key.
+    `examples`: named examples, instead of one `example`. `accepted`: the response of a 202, for
+    callers who come back instead of waiting.
+    """
     expected = set(extra_problems) | (set() if public else {401, 403, 422, 503})
     if request is not None:
         expected |= {400, 413}
@@ -92,7 +94,7 @@ def documented(
         extra["parameters"] = [
             _header(
                 "Idempotency-Key",
-                "The same key and body, the same reply.",
+                "The same key and body give the same reply.",
                 minLength=1,
                 maxLength=255,
             )
@@ -108,7 +110,7 @@ def documented(
         }
     if conditional:
         extra["parameters"] = [
-            _header("If-Match", "The ETag of what you saw, some of them, or `*`."),
+            _header("If-Match", "The ETag that you saw, several ETags, or `*`."),
             _header("If-None-Match", "`*`: only if there is none yet. Or ETags it must not have."),
         ]
     if tagged:
@@ -169,8 +171,10 @@ def _describe(app: FastAPI) -> dict[str, Any]:
 
 
 def _named(described: dict[str, Any], schemas: dict[str, Any]) -> dict[str, Any]:
-    """A model that is a whole body stands among the others, once: where two operations take it,
-    generated clients would otherwise make two classes of one name."""
+    """Put a model that is a whole body among the other schemas, once.
+
+    Otherwise generated clients would make two classes of one name where two operations take it.
+    """
     if "properties" not in described:
         return described
     schemas[described["title"]] = described

@@ -1,4 +1,4 @@
-"""Query parameters that a route does not take are refused, and the nearest one is named."""
+"""Refuse query parameters that a route does not take, and suggest the nearest one."""
 
 from fastapi import Request
 from fastapi.dependencies.models import Dependant
@@ -12,7 +12,7 @@ UNKNOWN_MAX = 50
 
 
 def check_parameters(request: Request) -> None:
-    """Raises Invalid if the address has a query parameter that the route does not take."""
+    """Raise Invalid if the URL has a query parameter that the route does not take."""
     if not request.scope.get("query_string"):
         return
     known = _known(request.scope.get("route"))

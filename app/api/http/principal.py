@@ -1,4 +1,4 @@
-"""From the Authorization header to a Principal; keys are taken nowhere else, never from a URL."""
+"""From the Authorization header to a Principal; keys are accepted nowhere else, never in a URL."""
 
 from typing import Annotated
 
@@ -23,10 +23,10 @@ def token(request: Request) -> str | None:
     return value
 
 
-def current(request: Request, given: ServicesDep) -> Principal:
-    """Who asks, read from the ledger; for routes that run in a thread."""
+def current(request: Request, deps: ServicesDep) -> Principal:
+    """The caller, read from the ledger; for routes that run in a thread."""
     shown = token(request)
-    principal = None if shown is None else given.people.principal(shown)
+    principal = None if shown is None else deps.people.principal(shown)
     if principal is None:
         raise NotAuthenticated(MESSAGE)
     check_parameters(request)
@@ -34,7 +34,7 @@ def current(request: Request, given: ServicesDep) -> Principal:
 
 
 async def current_hot(request: Request) -> Principal:
-    """Who asks, from memory, if memory is not outdated; for hot routes that only read."""
+    """The caller, from the cache if it is current; for hot routes that only read."""
     catalogue = services(request).catalogue
     await catalogue.check()
     principal = await catalogue.principal(token(request))

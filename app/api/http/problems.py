@@ -1,6 +1,6 @@
-"""Errors as RFC 9457 problem responses: one table from leaf to status, one handler.
+"""Errors as RFC 9457 problem responses: one table from error class to status, one handler.
 
-Nothing here repeats a value a caller sent, and nothing a driver said gets this far.
+No response repeats a value that a caller sent, and no driver text gets this far.
 """
 
 import json
@@ -106,13 +106,13 @@ def render(
 
 
 def unexpected(error: Exception) -> Response:
-    """A mistake of ours; its text may hold anything, so only its kind is logged."""
+    """Problem of an unexpected error; its text may contain a value, so only its type is logged."""
     _log.error("unexpected %s", type(error).__name__)
     return render(500, "internal-error", "Something went wrong on our side.")
 
 
 def _allowed(app: FastAPI, path: str) -> str:
-    """The methods of every operation at this path; the framework names only the first one's."""
+    """Methods of every operation at this path; the framework names only those of the first."""
     methods: set[str] = set()
     for template, operations in app.openapi()["paths"].items():
         if re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", template), path):

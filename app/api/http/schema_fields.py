@@ -1,7 +1,7 @@
-"""Which fields the schema declares at a place of a body, so that a misspelt one can be named.
+"""Fields that the schema declares at a path of a body, to suggest one for a misspelt name.
 
-The JSON schema is walked beside the body. Where several models are possible, a tag in the body
-decides; without one, the fields of all of them are known.
+The JSON schema is walked along the body. Where several models are possible, a tag in the body
+decides; without one, the fields of all of them count.
 """
 
 from functools import lru_cache
@@ -9,22 +9,25 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-Path = tuple[str | int, ...]  # from the top of the body, as JSON has it
+Path = tuple[str | int, ...]  # from the top of the JSON body
 Schema = dict[str, Any]
-DEPTH_MAX = 20  # of unions in unions
+DEPTH_MAX = 20  # of nested unions
 
 
 def fields_at(adapter: TypeAdapter[Any], path: Path, data: Any) -> list[str]:
-    """The names of the fields that the object at this path may have."""
+    """Names of the fields that the object at this path may have."""
     whole = _schema(adapter)
     here, possible = data, _objects(whole, whole, data)
     for part in path:
         here = here[part]
-        found = [_below(each, part) for each in possible]
+        below_possible = [_below(schema, part) for schema in possible]
         possible = [
-            each for below in found if below is not None for each in _objects(below, whole, here)
+            schema
+            for below in below_possible
+            if below is not None
+            for schema in _objects(below, whole, here)
         ]
-    return list(dict.fromkeys(name for each in possible for name in each.get("properties", {})))
+    return list(dict.fromkeys(name for schema in possible for name in schema.get("properties", {})))
 
 
 @lru_cache(maxsize=64)
@@ -41,7 +44,7 @@ def _below(schema: Schema, part: str | int) -> Schema | None:
 
 
 def _objects(schema: Schema, whole: Schema, sent: Any, depth: int = 0) -> list[Schema]:
-    """The schemas that this one may stand for, without references and unions."""
+    """Alternatives of this schema, with references and unions resolved."""
     if depth > DEPTH_MAX:
         return []
     if "$ref" in schema:

@@ -1,4 +1,4 @@
-"""What the routes are given: actions and stores, put together in `main.py`."""
+"""Services of the routes: actions and stores, composed in `main.py`."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -36,7 +36,7 @@ from app.ports import (
 
 class ReadinessCheck(Protocol):
     def check(self) -> None:
-        """Raises StoreUnavailable if a charge could not be taken now."""
+        """Raise StoreUnavailable if a charge could not be taken now."""
         ...
 
 

@@ -1,8 +1,8 @@
 """Deadlines and limits of connections, below HTTP: half-sent requests are closed.
 
-A request's headers and its body must each arrive within a time, and one address has a limited
-number of connections. A sweep once a second closes what is overdue; a timer for each request would
-cost more than the limits themselves.
+A request's headers and its body must each arrive within a time limit. One address has a limited
+number of connections. A sweep once a second closes overdue connections; a timer for each request
+would cost more than the limits themselves.
 """
 
 from asyncio import BaseTransport
@@ -71,7 +71,7 @@ class GuardedProtocol(HttpToolsProtocol):
         super().on_message_complete()
 
     def _sweep(self) -> None:
-        """Close what is overdue; again in a second while there are connections."""
+        """Close overdue connections; repeat every second while there are connections."""
         now = self.loop.time()
         for connection in list(self.connections):
             if isinstance(connection, GuardedProtocol) and connection._due < now:

@@ -1,6 +1,6 @@
 """Validation errors of a body or of parameters: where, which rule, never the value.
 
-A misspelt field or kind is answered with the nearest one that the schema declares.
+For a misspelt field or kind the nearest declared one is suggested.
 """
 
 import re
@@ -20,7 +20,9 @@ FIELDS_MAX = 50
 def invalid(
     errors: list[ErrorDetails], data: Any, adapter: TypeAdapter[Any] | None = None
 ) -> Invalid:
-    """`adapter` is what the body was validated with; it knows the names of the fields."""
+    """Error for the caller. `adapter`: validator of the body, which knows the names of the
+    fields.
+    """
     rules: dict[str, list[str]] = {}
     located = [(error, _path(error, data)) for error in errors[:FIELDS_MAX]]
     for error, path in located:
@@ -36,12 +38,14 @@ def invalid(
 
 
 def _path(error: ErrorDetails, data: Any) -> Path:
-    """The location in the body; names of union members, which pydantic adds, are left out, also
-    where a field has the name of its object's kind."""
+    """Path in the body, without the names of union members that pydantic adds.
+
+    This also holds where a field has the name of its object's kind.
+    """
     parts: list[str | int] = []
     here = data
     location = error["loc"]
-    tagged = None  # the object whose kind was named
+    tagged = None  # the object whose kind was skipped
     for index, part in enumerate(location):
         last = index == len(location) - 1
         if isinstance(here, dict) and here is not tagged and here.get("kind") == part and not last:
@@ -53,7 +57,7 @@ def _path(error: ErrorDetails, data: Any) -> Path:
         elif not (last and error["type"] == "missing"):
             continue
         parts.append(part)
-    if error["type"] == "union_tag_invalid":  # it is the name of the kind that is wrong
+    if error["type"] == "union_tag_invalid":  # the name of the kind is wrong
         parts.append(str(error["ctx"]["discriminator"]).strip("'"))
     return tuple(parts)
 
@@ -73,7 +77,7 @@ def _sent(path: Path, data: Any) -> Any:
 
 
 def _bogus(error: ErrorDetails, path: Path, data: Any) -> bool:
-    """A list that is called too short only because its items are wrong, which is told of them."""
+    """True for a list called too short only because its items are wrong, which is reported too."""
     sent = _sent(path, data)
     return (
         error["type"] == "too_short"

@@ -1,4 +1,4 @@
-"""Shapes that several resources share on the wire: losses, times, pages and their cursors."""
+"""Wire models that several resources share: losses, times, pages and their cursors."""
 
 import base64
 import datetime
@@ -19,16 +19,16 @@ from app.planning.request import exact_amount
 
 LIMIT_MAX = 200
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
-Limit = Annotated[int, Query(ge=1, le=LIMIT_MAX, description="How many at most.")]
+Limit = Annotated[int, Query(ge=1, le=LIMIT_MAX, description="At most this many.")]
 CursorIn = Annotated[
     str | None,
-    Query(max_length=1000, description="`next_cursor` of the page before; opaque."),
+    Query(max_length=1000, description="`next_cursor` of the previous page; opaque."),
 ]
 SinceIn = Annotated[
     str | None,
     Query(
         max_length=40,
-        description="Only what happened at this time (RFC 3339) or later.",
+        description="Only at this time (RFC 3339) or later.",
         examples=["2026-01-31T12:00:00Z"],
     ),
 ]
@@ -38,20 +38,20 @@ HolderIn = Annotated[
         min_length=1,
         max_length=200,
         pattern=r"^[^\x00]*$",
-        description="Only what is of this analyst; of entries also `group:name` or `*`.",
+        description="Only for this analyst; for entries also `group:name` or `*`.",
     ),
 ]
 Reason = Annotated[str, Field(max_length=1000)] | None
 
 
 class WireRequest(BaseModel):
-    """Requests know their fields, and no others."""
+    """Base of requests: unknown fields are refused."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class LossResponse(BaseModel):
-    """Numbers, with the exact decimal text beside one that is not exact as a number."""
+    """Numbers, with the exact decimal text beside a number that is not exact."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -64,7 +64,7 @@ class LossResponse(BaseModel):
 
 
 class AmountResponse(LossResponse):
-    """A loss that an account has, in its own units too: rho of `zcdp`, mu of `gdp`, and of `renyi`
+    """A loss of an account, also in its own units: rho for `zcdp`, mu for `gdp`, and for `renyi`
     the divergence at the order with most of delta."""
 
     mu: float | None = None
@@ -108,7 +108,7 @@ _TIME = re.compile(
 
 
 def since_microseconds(text: str | None) -> int | None:
-    """The first microsecond of a time in RFC 3339, rounded up."""
+    """Microseconds since 1970 of a time in RFC 3339, rounded up."""
     if text is None:
         return None
     found = _TIME.fullmatch(text)
@@ -120,12 +120,12 @@ def since_microseconds(text: str | None) -> int | None:
             return math.ceil(exact + Fraction(f"0.{fraction or 0}") * 1_000_000)
     except (ValueError, OverflowError):
         pass
-    rule = "a time as RFC 3339 has it, 2026-01-31T12:00:00Z; a + in an address is written %2B"
+    rule = "an RFC 3339 time such as 2026-01-31T12:00:00Z; in a URL write + as %2B"
     raise Invalid.field("/since", rule)
 
 
 def known_kind(kind: str | None, known: Collection[str]) -> str | None:
-    """Raises Invalid, naming the nearest, for a kind that there is not."""
+    """The kind; raises Invalid with the nearest known kind if it is unknown."""
     if kind is not None and kind not in known:
         rule = f"one of {', '.join(known)}{did_you_mean(kind, known)}"
         raise Invalid.field("/kind", rule)
@@ -141,13 +141,13 @@ def cursor_place(cursor: str | None, *kinds: type) -> tuple[Any, ...] | None:
         return None
     try:
         padded = cursor + "=" * (-len(cursor) % 4)
-        place = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
-        if isinstance(place, list) and [type(part) for part in place] == list(kinds):
-            whole = [part for part in place if isinstance(part, int)]
-            texts = [part for part in place if isinstance(part, str)]
+        parts = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
+        if isinstance(parts, list) and [type(part) for part in parts] == list(kinds):
+            whole = [part for part in parts if isinstance(part, int)]
+            texts = [part for part in parts if isinstance(part, str)]
             if all(abs(part) < 2**63 for part in whole) and "\x00" not in "".join(texts):
                 "".join(texts).encode()
-                return tuple(place)
+                return tuple(parts)
     except (ValueError, RecursionError):
         pass
-    raise Invalid.field("/cursor", "a cursor as a page before gave it")
+    raise Invalid.field("/cursor", "the `next_cursor` of a previous page")

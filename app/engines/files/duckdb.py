@@ -21,7 +21,7 @@ from app.engines.card_fit import check_fit
 from app.engines.epochs import POINTER, check_epoch, is_empty
 from app.engines.files.change_detection import SourceMonitor
 from app.engines.files.connect import Limits, connect_to_ingest
-from app.engines.files.fingerprint import contents_of
+from app.engines.files.fingerprint import content_hash
 from app.engines.files.paths import WANTED, SourceFiles, resolve_source
 from app.engines.files.prepare import (
     clear_unfinished,
@@ -165,11 +165,11 @@ class DuckDBEngine(SqlEngine):
         ):
             table = open_table(connection, source)
             check_fit(card, table)
-            contents = contents_of(connection, table)
+            content = content_hash(connection, table)
             celled = _whole_rows(connection, card, table, reading)
         if source_state(source) != state:
             raise EngineUnavailable("The source changed while it was read.")
-        return Inspection(digest, contents, str(source.place), _parts(source), celled)
+        return Inspection(digest, content, str(source.place), _parts(source), celled)
 
     def _figures(self, dataset: Dataset) -> Figures:
         found, reading = self._unchanged.require_unchanged(dataset).sources, dataset.source.reading
@@ -207,13 +207,13 @@ class DuckDBEngine(SqlEngine):
         ):
             tables = [_one_table(connection, source) for source in sources]
             check_epoch(dataset.card, tables[0], tables[-1])
-            contents = contents_of(connection, tables[-1])
+            content = content_hash(connection, tables[-1])
             empty = is_empty(connection, tables[-1])
-            together = contents_of(connection, *tables)
+            together = content_hash(connection, *tables)
         if source_state(added) != state:
             raise EngineUnavailable("The file changed while it was read.")
         place, parts = str(added.place), _parts(added)
-        return EpochInspection(digest, contents, place, together, empty, parts)
+        return EpochInspection(digest, content, place, together, empty, parts)
 
 
 def _whole_rows(

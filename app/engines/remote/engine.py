@@ -118,7 +118,7 @@ class RemoteEngine(SqlEngine):
             if session.state(source.path) != state:
                 raise EngineUnavailable("The source changed while it was read.")
             place = session.place(source.path)
-            return Inspection(_digest(state), (content,), place, celled=celled)
+            return Inspection(_digest(state), content, place, celled=celled)
 
         return self._looked(source, look)
 
@@ -136,7 +136,7 @@ class RemoteEngine(SqlEngine):
             if session.state(path) != state:
                 raise EngineUnavailable("The source changed while it was read.")
             place, empty = session.place(path), int(found[0]) == 0
-            return EpochInspection(_digest(state), (content,), place, (together,), empty)
+            return EpochInspection(_digest(state), content, place, together, empty)
 
         return self._looked(dataset.source, look)
 

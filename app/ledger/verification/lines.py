@@ -1,10 +1,11 @@
-"""The lines of a ledger's snapshot, and as an export writes them.
+"""Lines of a ledger's snapshot, and their form in an export.
 
-The same lines come from the store and from an export, so that anyone who holds an export can verify
-it without us. An export is NDJSON: what it covers, entries in the order of their chains, then the
-end of each book, each account and each charge as the ledger stated them at the same instant, and a
-last line that counts them all. Lines about what an export must not show (stored answers, sources,
-people) come from the store alone.
+Store and export yield the same lines, so anyone who holds an export can verify it without us. An
+export is NDJSON. It states its scope and lists the entries in the order of their chains. Then
+follow
+the end of each book, each account and each charge at the same instant. The last line counts all
+lines. Lines that an export must not show (stored answers, sources, people) come from the store
+only.
 """
 
 import hashlib
@@ -21,13 +22,15 @@ from app.ledger.account import Account
 from app.ledger.balance import Balance
 from app.ledger.chain import Book, Entry, canonical
 
-FORMAT = 2  # the first one had no charges and no last line
+FORMAT = 2  # format 1 had no charges and no last line
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The first line: the whole ledger, or one book of it. `stored` says whether rows come with
-    what only the store can check."""
+    """First line: the whole ledger, or one book of it.
+
+    `stored`: rows include content that only the store can check.
+    """
 
     book: str | None
     format: int = FORMAT
@@ -35,7 +38,7 @@ class Scope:
 
 
 class ChargeRow(NamedTuple):
-    """A charge as its row says it."""
+    """A charge as its row states it."""
 
     id: str
     book: str
@@ -43,30 +46,30 @@ class ChargeRow(NamedTuple):
     epsilon: int
     delta: int
     version: str
-    asked: str  # digest of what was asked, by whom and under which request key
-    receipt: tuple[int, str] | None  # entry and hash, if what was answered tells of them
-    reused: bool  # another charge's answer under a new key: it has no entry
-    reuse_holds: bool = True  # and that charge is there, and answered the same plan
+    asked: str  # digest of the request: content, analyst and request key
+    receipt: tuple[int, str] | None  # entry and hash, if the answer states them
+    reused: bool  # another charge's answer under a new key, without its own entry
+    reuse_holds: bool = True  # that charge exists, and answered the same plan
     settled_at: int | None = None
-    content: str = ""  # digest of what is stored with it
+    content: str = ""  # digest of the stored content
     stamp: str | None = None
 
 
 class AskRow(NamedTuple):
-    """An ask of a stream as its row says it."""
+    """An ask of a stream as its row states it."""
 
     id: str
     stream: str
     state: str
     crossed: bool
-    closed: bool  # it ended when its stream was closed
+    closed: bool  # forfeited when its stream was closed
     settled_at: int | None
     content: str
     stamp: str | None
 
 
 class StreamRow(NamedTuple):
-    """What a stream has left, and what it began with by the answer of its opening."""
+    """Remaining crossings and asks of a stream, and those that its opening states."""
 
     id: str
     charge: str
@@ -80,7 +83,7 @@ class FingerprintRow(NamedTuple):
 
 
 class DatasetRow(NamedTuple):
-    """A dataset as it is used."""
+    """A dataset as its row states it."""
 
     name: str
     book: str
@@ -99,7 +102,7 @@ class KeyRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """The last line: how many of each there were, and where the books end."""
+    """Last line: the number of lines of each kind, and a hash over the ends of the books."""
 
     entries: int
     books: int
@@ -125,7 +128,7 @@ Line = (
 
 
 class Counted:
-    """Counts lines as they pass, for the last one."""
+    """Count lines as they pass, for the last line."""
 
     def __init__(self) -> None:
         self.entries = self.books = self.accounts = self.charges = 0
@@ -161,7 +164,7 @@ def with_end(lines: Iterable[Line]) -> Iterator[Line]:
 
 def whole_number(value: object) -> int:
     if type(value) is not int or value < 0:
-        raise ValueError("a whole number")
+        raise ValueError("expected an integer of at least 0")
     return value
 
 
@@ -169,15 +172,15 @@ def terms_of(said: object) -> tuple[str, Terms]:
     match said:
         case {"currency": str(currency), "terms": dict(terms)}:
             if currency not in COMPOSITION_RULES:
-                raise ValueError("an unknown currency")
+                raise ValueError("unknown currency")
             read = Terms.from_text(canonical(terms))
-            told = (read.epsilon, read.delta, read.conversion, *read.limits)
-            if not all(type(units) is int for units in told):
-                raise ValueError("units are whole numbers")
+            units_listed = (read.epsilon, read.delta, read.conversion, *read.limits)
+            if not all(type(units) is int for units in units_listed):
+                raise ValueError("units must be integers")
             if len(read.limits) != len(COMPOSITION_RULES[currency].nothing):
-                raise ValueError("limits of another currency")
+                raise ValueError("the limits have the length of another currency")
             return currency, read
-        # As the first ledgers wrote it, who knew only basic composition and no cells.
+        # Old ledgers wrote this form; they had only basic composition and no cells.
         case {"currency": str(currency), "epsilon_limit": int(epsilon), "delta_limit": int(delta)}:
             epsilon = min(epsilon, INFINITE - 1)  # as migration 0002 reads it
             return currency, Terms(epsilon, delta, (epsilon, delta))
@@ -227,11 +230,11 @@ def to_line(item: Line) -> str:
         case End():
             return canonical({"type": "end", **asdict(item)})
         case _:
-            raise ValueError("an export does not show this")
+            raise ValueError("an export does not contain lines of this kind")
 
 
 def from_lines(lines: Iterable[str]) -> Iterator[Line]:
-    """Read an export; raises ValueError on a line that is none."""
+    """Read an export; raises ValueError with the number of an invalid line."""
     for number, text in enumerate(lines, 1):
         try:
             yield _from_line(json.loads(text))
@@ -271,8 +274,8 @@ def _from_line(line: dict[str, object]) -> Line:
             "reused": bool(reused),
         }:
             amounts = whole_number(line.get("epsilon")), whole_number(line.get("delta"))
-            place = _receipt(receipt)
-            return ChargeRow(charge, book, state, *amounts, version, asked, place, reused)
+            entry_and_hash = _receipt(receipt)
+            return ChargeRow(charge, book, state, *amounts, version, asked, entry_and_hash, reused)
         case {"type": "end", "heads": str(heads)}:
             names = ("entries", "books", "accounts", "charges")
             return End(**{name: whole_number(line.get(name)) for name in names}, heads=heads)
@@ -301,5 +304,5 @@ def _entry(said: object, text: str, hashed: str) -> Entry:
 def _spend(currency: str, units: list[object]) -> Spend:
     spend = tuple(map(whole_number, units))
     if len(spend) != len(COMPOSITION_RULES[currency].nothing):
-        raise ValueError("a spend of another currency")
+        raise ValueError("the spend has the length of another currency")
     return spend

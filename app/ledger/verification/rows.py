@@ -1,7 +1,8 @@
-"""Rows against entries: charges, stored answers, streams, fingerprints, datasets and people.
+"""Compare rows with entries: charges, stored answers, streams, fingerprints, datasets and people.
 
-Entries come first and say what there must be; rows then say what there is. Both are compared as
-hashes where there are many of them, because a ledger may hold millions of charges.
+Entries come first and state what must exist; rows follow. Large sets are compared as hashes,
+because
+a ledger may hold millions of charges.
 """
 
 from collections import Counter
@@ -27,11 +28,11 @@ _VERSIONED = ("dataset_registered", "epoch_appended", "version_declared")
 
 
 class _Entered(NamedTuple):
-    """A charge as its entry says it, hashed."""
+    """A charge as its entry states it, hashed."""
 
     book: str
     facts: int
-    asked: bool  # does the entry hold a digest of what was asked
+    asked: bool  # the entry holds a digest of the request
     voided: bool = False
 
 
@@ -39,14 +40,14 @@ class RowChecker:
     def __init__(self, find: Find, not_covered: dict[str, int]) -> None:
         self._find = find
         self._not_covered = not_covered
-        self.stored = False  # do rows come with what only the store can check
+        self.stored = False  # True if rows include content that only the store can check
         self._charges: dict[str, _Entered] = {}
         self._stamps = StampChecker(self._stamp_problem)
         self._streams: dict[str, StreamRow] = {}
-        self._used: Counter[str] = Counter()  # asks, by stream
+        self._used: Counter[str] = Counter()  # number of asks by stream
         self._crossed: Counter[str] = Counter()
-        self._marks: dict[str, str] = {}  # the book of each fingerprint that an entry names
-        self._unlisted: set[str] = set()  # books of which not all fingerprints are in entries
+        self._marks: dict[str, str] = {}  # book by fingerprint, as entries state it
+        self._unlisted: set[str] = set()  # books whose entries do not list all fingerprints
         self._datasets: dict[tuple[str, str], dict[str, Any]] = {}
         self._people: dict[str, dict[str, Any]] = {}
         self._keys: dict[str, dict[str, Any]] = {}
@@ -62,12 +63,12 @@ class RowChecker:
     def entry(self, entry: Entry, body: dict[str, Any]) -> None:
         match entry.kind:
             case "charge":
-                asked = body.get("row")
+                asked_hash = body.get("row")
                 facts: tuple[object, ...] = body["epsilon"], body["delta"], body.get("version")
-                if asked is not None:
-                    facts += (asked, entry.seq, entry.hash)
+                if asked_hash is not None:
+                    facts += (asked_hash, entry.seq, entry.hash)
                 self._charges[body["charge"]] = _Entered(
-                    entry.book_id, hash(facts), asked is not None
+                    entry.book_id, hash(facts), asked_hash is not None
                 )
             case "void":
                 charge = self._charges.get(body["charge"])
@@ -97,8 +98,8 @@ class RowChecker:
 
     def _dataset_entry(self, entry: Entry, body: dict[str, Any]) -> None:
         after = body.get("after") or {}
-        place = entry.book_id, str(body.get("dataset"))
-        known = self._datasets.setdefault(place, {"closed": False})
+        key = entry.book_id, str(body.get("dataset"))
+        known = self._datasets.setdefault(key, {"closed": False})
         names = ("card", "source", "version", "description", "closed")
         known |= {name: after[name] for name in names if name in after}
         if "fingerprints" in after:
@@ -107,7 +108,7 @@ class RowChecker:
             self._unlisted.add(entry.book_id)
 
     def _release(self, book: str) -> None:
-        """A book without a charge that has lost its last name: its data lead nowhere now."""
+        """Drop the fingerprints of a book that lost its last name without a charge."""
         self._marks = {mark: each for mark, each in self._marks.items() if each != book}
         self._unlisted.discard(book)
 
@@ -151,9 +152,9 @@ class RowChecker:
 
     def _reuse(self, row: ChargeRow, entered: _Entered | None) -> None:
         if entered is not None:
-            self._find(row.book, "it was paid for, and tells another's answer", charge=row.id)
+            self._find(row.book, "it was charged, but repeats another's answer", charge=row.id)
         if not row.reuse_holds:
-            self._find(row.book, "the answer that it tells again is not there", charge=row.id)
+            self._find(row.book, "the answer that it repeats is not there", charge=row.id)
         self._settled(row, must_be_stamped=False)
 
     def _settled(self, row: ChargeRow | AskRow, *, must_be_stamped: bool) -> None:
@@ -191,7 +192,7 @@ class RowChecker:
     def _compare(
         self, book: str, what: str, known: dict[str, Any] | None, facts: dict[str, Any]
     ) -> None:
-        """Only what entries tell: older ones tell less."""
+        """Compare only the facts that entries state; older entries state fewer."""
         if known is None:
             self._find(book, f"{what}: no entry made it")
             return

@@ -1,7 +1,7 @@
-"""The chains of stamps: every settled row in its place, as it was when it was settled.
+"""Check the chains of stamps: every settled row has its link, with the recorded content.
 
-Rows come in the order of their ids, which is nearly the order in which they were settled. What
-comes early waits for what belongs before it, so that only a few rows are held at a time.
+Rows come in the order of their ids, which is nearly the order of settlement. A row that comes early
+waits for its predecessors, so only a few rows are held at a time.
 """
 
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from app.ledger.chain import FIRST_PREVIOUS
 from app.ledger.stamp import SettledRow, Stamp, next_link, stamp_from
 
-Waiting = tuple[str, Stamp, SettledRow]  # with its book, or stream
+Waiting = tuple[str, Stamp, SettledRow]  # the first is the book, or the stream of an ask
 
 
 @dataclass(slots=True)
@@ -36,8 +36,8 @@ class StampChecker:
             self._find(book, settled.id, "its stamp is another row's")
             return
         chain.waiting[stamp.seq] = book, stamp, settled
-        while (found := chain.waiting.pop(chain.seq + 1, None)) is not None:
-            self._next(chain, found)
+        while (next_row := chain.waiting.pop(chain.seq + 1, None)) is not None:
+            self._next(chain, next_row)
 
     def _next(self, chain: _Chain, waiting: Waiting) -> None:
         book, stamp, settled = waiting

@@ -1,9 +1,9 @@
-"""Verify a ledger: every chain, every total recomputed, and every row against its entry.
+"""Verify a ledger: check every chain, recompute every total, compare every row with its entry.
 
-Also checked: that every book the system's book tells of is there, that no charge passed the limit
-granted before it, and that whatever was given back had been paid. Rows are compared in
-`rows.py`, stamps of stored answers in `stamps.py`. What was written before it was
-recorded in a chain is counted as not covered.
+Also checked: every book that the system's book lists exists, no charge exceeded the limit granted
+before it, and every refund was paid before. `rows.py` compares rows, `stamps.py` checks the stamps
+of
+stored answers. Content written before chains recorded it is counted as not covered.
 """
 
 import json
@@ -29,7 +29,7 @@ FINDINGS_MAX = 1000
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that disagrees, and where."""
+    """A disagreement, and where it was found."""
 
     book: str
     seq: int | None
@@ -60,7 +60,7 @@ def verify(lines: Iterable[Line]) -> Report:
 
 
 def accounts_after(entries: Iterable[Entry]) -> dict[str, tuple[str, Terms, Balance]]:
-    """Each account with its currency and terms, as the first entries of a book make it."""
+    """Accounts with currency, terms and balance after the first entries of a book."""
     checker = _Checker()
     for entry in entries:
         checker.entry(entry)
@@ -69,7 +69,7 @@ def accounts_after(entries: Iterable[Entry]) -> dict[str, tuple[str, Terms, Bala
 
 @dataclass(slots=True)
 class _Recomputed:
-    """An account as its entries make it."""
+    """An account recomputed from its entries."""
 
     currency: str
     terms: Terms
@@ -92,11 +92,11 @@ class _Checker:
         self._stated: set[str] = set()
         self._opened: set[str] = set()
         self._accounts: dict[str, _Recomputed] = {}
-        self._pairs: dict[str, bool] = {}  # by book: may a person move from cell to cell
-        # What a charge cost whom, hashed: the promise, and all that was told; None if voided.
+        self._pairs: dict[str, bool] = {}  # by book: True if a person may move between cells
+        # Hashes of each charge: its promise with its payers, and the whole loss; None if voided.
         self._paid: dict[str, tuple[int, int] | None] = {}
-        self._lost: set[str] = set()  # books to which something was charged or booked
-        self._released: set[str] = set()  # books whose data may have another book by now
+        self._lost: set[str] = set()  # books with a charge or a booked loss
+        self._released: set[str] = set()  # books whose data may be registered in another book now
 
     def _find(
         self,
@@ -156,7 +156,7 @@ class _Checker:
                 "charge": str(charge),
                 "accounts": list(holders),
             }:
-                listed = body.get("cells")  # the first ledgers had none
+                listed = body.get("cells")  # old ledgers had none
                 if not isinstance(listed, list | None):
                     raise ValueError
                 loss = loss_from_record(body)
@@ -222,9 +222,9 @@ class _Checker:
                 raise ValueError
 
     def _reconcile(self, entry: Entry, change: dict[str, Any]) -> None:
-        """Losses that were booked from the anchors, after the ledger had lost them."""
-        place = account_id(entry.book_id, str(change["holder"]))
-        known = self._accounts.get(place)
+        """Add losses that were booked from the anchors after the ledger had lost them."""
+        id_of_account = account_id(entry.book_id, str(change["holder"]))
+        known = self._accounts.get(id_of_account)
         before = change["before"] and _state(change["before"])
         after = _state(change["after"])
         if known != before:
@@ -233,7 +233,7 @@ class _Checker:
         if before is not None and not _no_less(before, after):
             problem = "it forgets what was spent"
             self._find(entry.book_id, problem, seq=entry.seq, account=str(change["holder"]))
-        self._accounts[place] = after
+        self._accounts[id_of_account] = after
 
     def _move(self, entry: Entry, holders: list[str], loss: Loss, cells: Cells) -> None:
         self._lost.add(entry.book_id)
@@ -264,13 +264,13 @@ class _Checker:
             self._find(book.id, "the chain does not end where the book says", seq=book.seq)
 
     def account(self, account: Account) -> None:
-        found = self._accounts.pop(account.id, None)
+        recomputed = self._accounts.pop(account.id, None)
         stated = account.currency, account.terms
-        if found is None or (found.currency, found.terms) != stated:
+        if recomputed is None or (recomputed.currency, recomputed.terms) != stated:
             self._find(
                 account.book_id, "the limit is not the last one granted", account=account.holder
             )
-        if found is not None and found.balance != account.balance:
+        if recomputed is not None and recomputed.balance != account.balance:
             self._find(
                 account.book_id,
                 "what is spent is not the sum of the entries",
@@ -301,40 +301,45 @@ class _Checker:
 
 
 def _gives_back(paid: tuple[int, int] | None, cost: tuple[int, int], loss: Loss) -> bool:
-    """The same loss; or, of accounts carried into another currency since, one of the same promise
-    and no larger than what any release of that promise was carried over as."""
+    """True if a void refunds the charged loss.
+
+    After a change of currency the loss may differ. Then it must have the same promise, and be no
+    larger than the conversion of any release with that promise.
+    """
     if paid is None or paid[0] != cost[0]:
         return False
     if paid[1] == cost[1]:
         return True
     most = generic_loss(loss.epsilon, loss.delta)
-    told = (loss.pure, loss.failure, loss.rho, loss.mu_squared, *loss.curve)
+    refunded = (loss.pure, loss.failure, loss.rho, loss.mu_squared, *loss.curve)
     limit = (most.pure, most.failure, most.rho, most.mu_squared, *most.curve)
     return all(
-        units <= bound or units == INFINITE for units, bound in zip(told, limit, strict=True)
+        units <= bound or units == INFINITE for units, bound in zip(refunded, limit, strict=True)
     )
 
 
-def _state(told: dict[str, Any]) -> _Recomputed:
-    """An account as an entry tells all of it."""
-    currency, terms = terms_of(told)
-    spent = told["spent"]
+def _state(record: dict[str, Any]) -> _Recomputed:
+    """An account from an entry that records all of it."""
+    currency, terms = terms_of(record)
+    spent = record["spent"]
     size = len(COMPOSITION_RULES[currency].nothing)
-    cells = {whole_number(cell): tuple(map(whole_number, units)) for cell, *units in told["cells"]}
+    cells = {
+        whole_number(cell): tuple(map(whole_number, units)) for cell, *units in record["cells"]
+    }
     common = tuple(map(whole_number, spent))
     if any(len(units) != size for units in (common, *cells.values())):
-        raise ValueError("a spend of another currency")
-    if not isinstance(told["pairs"], bool):
+        raise ValueError("the spend has the length of another currency")
+    if not isinstance(record["pairs"], bool):
         raise TypeError
-    return _Recomputed(currency, terms, Balance(common, told["pairs"], cells))
+    return _Recomputed(currency, terms, Balance(common, record["pairs"], cells))
 
 
 def _no_less(before: _Recomputed, after: _Recomputed) -> bool:
-    """Whether a spend has not fallen, number by number, in every cell."""
+    """True if the spend has not decreased in any number or cell."""
     balance: Balance | None = before.balance
     if before.currency != after.currency:
         balance = carried_over(before.balance, before.currency, after.currency)
-    if balance is None:  # it cannot be said in the other currency: then nothing is left
+    if balance is None:  # not convertible: then nothing may be left
         return all(units >= INFINITE for units in after.balance.common)
     nothing = (0,) * len(after.balance.common)
     pairs = [(balance.common, after.balance.common)]

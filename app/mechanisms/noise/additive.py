@@ -1,4 +1,4 @@
-"""Noise on whole-number measures: what the additive mechanisms share."""
+"""Release with additive noise on integer measures: the code shared by the additive mechanisms."""
 
 import math
 from collections.abc import Sequence
@@ -18,11 +18,11 @@ from app.queries.shapes.sums import SumShape
 from app.queries.tally import Exact, Tally
 from app.queries.weighted_noise import WeightedNoiseSum
 
-FACTOR_LOG_MAX = 690.0  # what a float holds, and JSON writes
+FACTOR_LOG_MAX = 690.0  # largest exponent whose result a float holds and JSON can write
 
 
 class NoiseDistribution(Protocol):
-    """A law of noise on whole numbers, of one scale."""
+    """Noise distribution on the integers, parametrised by one scale."""
 
     @property
     def kind(self) -> str: ...
@@ -38,18 +38,20 @@ class NoiseDistribution(Protocol):
         ...
 
     def norm(self, scale: float, *, root: float, largest: float, size: int, alpha: float) -> float:
-        """A w with P(|sum of Z_k B_k| > w) <= alpha for symmetric matrices B_k of a size, where
-        |sum of B_k^2| is at most root^2 and no |B_k| above `largest`; linear in the two."""
+        """A w with P(|sum of Z_k B_k| > w) <= alpha, for symmetric matrices B_k of one size.
+
+        Requires |sum of B_k^2| <= root^2 and |B_k| <= largest for all k. The result is linear in
+        `root` and `largest`."""
         ...
 
     def deviation(self, scale: float) -> float:
-        """The standard deviation, for comparing mechanisms."""
+        """Standard deviation, used to compare mechanisms."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class NoisyMeasure:
-    """One measure with its noise, in steps of the measure's own grid."""
+    """One measure with its noise scale, in steps of the measure's own grid."""
 
     measure: Measure
     scale: float
@@ -66,7 +68,7 @@ class NoisyMeasure:
 
 @dataclass(frozen=True, slots=True)
 class AdditiveRelease(OneTally):
-    """What will be asked, what it costs, and how the noise is drawn."""
+    """Prepared release: the tally to read, its price, and the noise distribution."""
 
     law: NoiseDistribution
     shape: SumShape
@@ -92,8 +94,9 @@ class AdditiveRelease(OneTally):
         confidence: float,
         parts: tuple[NoisyMeasure, ...] | None = None,
     ) -> tuple[tuple[NoisySteps, ...], ...]:
-        """Noise on every vector of all parts, or of those that one figure is made of.
-        Each interval holds with its share of 1 - confidence, so that those of one figure hold
+        """Add noise to every vector of all parts, or of the given parts of one figure.
+
+        Each interval holds with an equal share of 1 - confidence, so those of one figure hold
         together."""
         vectors = [(part, terms) for part in parts or self.parts for terms in part.measure.vectors]
         alpha = (1.0 - confidence) / len(vectors)
@@ -111,7 +114,7 @@ class AdditiveRelease(OneTally):
     def answer(
         self, exact: Exact, noise: RandomSource, *, query: Query, card: Card, confidence: float
     ) -> dict[str, Any]:
-        """One figure, or one for each public group, each with the interval of its noise."""
+        """One figure, or one per public group, each with the interval of its noise."""
         assert isinstance(query, Measured)
         noisy = self.draw(exact, noise, confidence=confidence)
         figures = query.figures(noisy, card)
@@ -119,8 +122,8 @@ class AdditiveRelease(OneTally):
             return {"value": figures[0].value, "interval": figures[0].interval(confidence)}
         return {
             "value": [
-                {"group": label, "value": each.value, "interval": each.interval(confidence)}
-                for label, each in zip(self.tally.group_labels(), figures, strict=True)
+                {"group": label, "value": figure.value, "interval": figure.interval(confidence)}
+                for label, figure in zip(self.tally.group_labels(), figures, strict=True)
             ],
             "interval": None,
         }
@@ -129,7 +132,8 @@ class AdditiveRelease(OneTally):
         return {"kind": self.law.kind, "noise": [part.describe() for part in self.parts]}
 
     def ledger_entry(self) -> dict[str, Any]:
-        """For the ledger: whole numbers and fractions from which any accountant can recompute."""
+        """Ledger description: integers and fractions from which any accountant can recompute the
+        price."""
         return {
             "mechanism": self.law.kind,
             "noise": [
@@ -147,14 +151,15 @@ class AdditiveRelease(OneTally):
 
     def expected_error(self, confidence: float) -> dict[str, Any]:
         half = self.half_width(confidence)
-        told = {"half_width": half, "confidence": confidence, "covers": "noise"}
+        error = {"half_width": half, "confidence": confidence, "covers": "noise"}
         if self.shape.factor:
-            told["factor"] = self.factor(confidence)
-        return told if half is not None else {**told, "reason": self.shape.no_half_width_reason}
+            error["factor"] = self.factor(confidence)
+        return error if half is not None else {**error, "reason": self.shape.no_half_width_reason}
 
     def half_width(self, confidence: float) -> float | None:
-        """Half of the interval's width where one measure is the figure; None for a mean, whose
-        interval depends on what is released."""
+        """Half of the interval's width, where one measure is the figure.
+
+        None for a mean: its interval depends on released values."""
         if self.shape.no_half_width_reason is not None:
             return None
         part = self.parts[0]
@@ -162,19 +167,20 @@ class AdditiveRelease(OneTally):
         return float(number(steps, part.measure.grid_exponent)) / self.shape.divisor
 
     def factor(self, confidence: float) -> float:
-        """The noise is no larger a factor either way; two steps more, for what was rounded."""
+        """Largest factor by which noise changes the figure either way; two extra steps cover
+        rounding."""
         part = self.parts[0]
         steps = self.law.width(part.scale, 1.0 - confidence) + 2
         return math.exp(min(number(steps, part.measure.grid_exponent), FACTOR_LOG_MAX))
 
     @property
     def standard_deviations(self) -> tuple[float, ...]:
-        """Standard deviations of the noise: mechanisms for one question are compared by them."""
+        """Standard deviations of the noise; the planner compares mechanisms by them."""
         return tuple(self.law.deviation(part.scale) for part in self.parts)
 
 
 def _added(exact: Exact, terms: Terms) -> Sequence[int]:
-    """The measure's whole number for each group."""
+    """Exact integer value of the measure for each group."""
     if len(terms) == 1 and terms[0][0] == 1:
         return exact[terms[0][1]]
     vectors = [[coefficient * number for number in exact[index]] for coefficient, index in terms]
@@ -187,5 +193,5 @@ def float_up(exact: Fraction) -> float:
 
 
 def steps_within(shape: SumShape, half_width: float) -> Fraction:
-    """How many steps of the one measure's grid a half width holds."""
+    """Number of steps of the single measure's grid within a half width."""
     return Fraction(half_width) * shape.divisor * Fraction(2) ** shape.measures[0].grid_exponent

@@ -1,4 +1,4 @@
-"""Noise on several aggregates of one question: each figure with the interval of its own noise."""
+"""Noise on several aggregates of one query: each figure has the interval of its own noise."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -16,13 +16,14 @@ from app.queries.tally import Exact
 
 @dataclass(frozen=True, slots=True)
 class AggregatesRelease(AdditiveRelease):
-    """The measures of each aggregate stand together, in the order of the question."""
+    """Release of several aggregates. The measures of one aggregate are adjacent, in query order."""
 
     @override
     def answer(
         self, exact: Exact, noise: RandomSource, *, query: Query, card: Card, confidence: float
     ) -> dict[str, Any]:
-        """Each interval holds with the confidence by itself, as those of groups do."""
+        """One figure per aggregate. Each interval holds with the confidence by itself, as for
+        groups."""
         assert isinstance(query, Aggregates)
         columns: list[list[Estimate]] = []
         rest = self.parts
@@ -30,11 +31,11 @@ class AggregatesRelease(AdditiveRelease):
             parts, rest = rest[:size], rest[size:]
             noisy = self.draw(exact, noise, confidence=confidence, parts=parts)
             columns.append(question.figures(noisy, card))
-        names = [each.model_dump() for each in query.of]
+        names = [aggregate.model_dump() for aggregate in query.of]
         rows = [
             [
-                {**name, "value": each.value, "interval": each.interval(confidence)}
-                for name, each in zip(names, figures, strict=True)
+                {**name, "value": figure.value, "interval": figure.interval(confidence)}
+                for name, figure in zip(names, figures, strict=True)
             ]
             for figures in zip(*columns, strict=True)
         ]

@@ -1,11 +1,11 @@
-"""Constrained inference: noisy counts made to agree with what is true of every table. Free.
+"""Constrained inference: make noisy counts consistent with facts that hold for every table. Free.
 
-Least squares (Hay, Rastogi, Miklau and Suciu 2010): cells that fit a hierarchy's noisy counts best,
-so that parents are the sums of their children; or noisy counts of predicates moved to the nearest
-that some table has. Projection on a convex set that holds the truth never increases the distance to
-it (mechanism sheet, M19). Non-negative cells and increasing totals are such sets too; they are not
-linear, so what they change has a bias, and its interval is that of the linear estimate, clamped to
-the set and stretched to hold the value.
+Least squares (Hay, Rastogi, Miklau and Suciu 2010) finds the cells that best fit a hierarchy's
+noisy counts, so that parents are the sums of their children. For predicates it moves noisy counts
+to the nearest counts that some table has. Projection onto a convex set that contains the truth
+never increases the distance to it (mechanism sheet, M19). Non-negative cells and increasing totals
+are such sets too. They are not linear, so values they change are biased. The interval of such a
+value is that of the linear estimate, clamped to the set and widened to contain the value.
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ from app.queries.weighted_noise import Numbers
 
 
 def linear_estimate(linear: OverlappingCounts, noisy: list[int]) -> Numbers:
-    """The answers by least squares; whole numbers where they are sums of what was measured."""
+    """Least-squares answers; integers where they are sums of measured counts."""
     measured = np.array(noisy, dtype=np.float64)
     if linear.projection is not None:
         return np.asarray(linear.projection @ measured)
@@ -25,7 +25,7 @@ def linear_estimate(linear: OverlappingCounts, noisy: list[int]) -> Numbers:
 
 
 def adjusted(linear: OverlappingCounts, noisy: list[int], estimate: Numbers) -> Numbers:
-    """The answers with the constraints that were asked for."""
+    """Answers after the constraints that the query requests."""
     values = estimate
     if linear.nonnegative:
         values = _nonnegative(linear, np.array(noisy, dtype=np.float64))
@@ -35,7 +35,8 @@ def adjusted(linear: OverlappingCounts, noisy: list[int], estimate: Numbers) -> 
 
 
 def running(values: Numbers) -> Numbers:
-    """The nearest totals that never fall, from 0 to the last of them (isotonic regression)."""
+    """Nearest non-decreasing totals, clamped between 0 and the last of them (isotonic
+    regression)."""
     from scipy.optimize import isotonic_regression
 
     fitted = np.asarray(isotonic_regression(values).x)
@@ -58,6 +59,6 @@ def _nonnegative(linear: OverlappingCounts, measured: Numbers) -> Numbers:
         basis = tree(linear.cells, linear.runs)
     elif linear.strategy == "identity" and linear.wanted is not None:
         basis = linear.wanted
-    else:  # cells are measured themselves, or nothing is known of them
+    else:  # the cells themselves are measured, or nothing is known about them
         return linear.wanted_of(np.maximum(measured, 0.0))
     return linear.wanted_of(np.asarray(nnls(basis.astype(np.float64), measured)[0]))

@@ -1,14 +1,14 @@
-"""Gaussian mechanism on whole numbers: discrete Gaussian noise, for accounts that spend delta.
+"""Gaussian mechanism on integers: discrete Gaussian noise, for accounts that spend delta.
 
 Theorem: Canonne, Kamath and Steinke (2020), Theorem 4 and Proposition 5 (multivariate): discrete
-Gaussian noise of parameter s on whole numbers whose L2 change is at most D is D^2 / (2 s^2)-zCDP.
+Gaussian noise of parameter s on integers whose L2 change is at most D is D^2 / (2 s^2)-zCDP.
 Assumes: for neighbours that change measure i by e_i in L2, sum of share_i * e_i^2 / D_i^2 <= 1
-(`queries/shapes/measures.py`); then s_i^2 = D_i^2 / (2 rho share_i) on each costs rho in all.
-Calibration from (epsilon, delta): where a person moves one answer only, by the exact profile
-(`gaussian_calibration.py`, after Balle and Wang 2018); elsewhere the largest rho whose tight
+(`queries/shapes/measures.py`). Then s_i^2 = D_i^2 / (2 rho share_i) on each costs rho in total.
+Calibration from (epsilon, delta): where a person moves only one answer, by the exact profile
+(`gaussian_calibration.py`, after Balle and Wang 2018). Otherwise by the largest rho whose tight
 conversion is within (epsilon, delta).
-Rounding: the parameter rounds up to the next float and rho, from that float, up to a unit.
-Size: parameters stop at 2^55 steps; 64 bits are more than 250 of them away.
+Rounding: the parameter rounds up to the next float; rho is computed from that float and rounds up
+to a unit. Size: parameters stop at 2^55 steps; the limit of 64 bits is more than 250 of them away.
 """
 
 import math
@@ -48,7 +48,7 @@ _NORMAL = NormalDist()
 
 
 class DiscreteGaussianNoise:
-    """P(Z = z) in proportion to exp(-z^2 / (2 scale^2))."""
+    """Discrete Gaussian: P(Z = z) in proportion to exp(-z^2 / (2 scale^2))."""
 
     kind = KIND
 
@@ -78,54 +78,54 @@ LAW = DiscreteGaussianNoise()
 
 
 def width(scale: float, alpha: float) -> int:
-    """The least w with P(|Z| > w) <= alpha, added up for small parameters.
+    """The least w with P(|Z| > w) <= alpha, by summation for small parameters.
 
-    For others one near it. exp(-z^2 / (2 s^2)) is convex beyond s, so that its value at z is at
-    most its mean from z - 1/2 to z + 1/2; and the sum of all is at least s sqrt(2 pi) (Poisson
-    summation): P(|Z| > w) is at most that of a normal beyond w + 1/2, if that is s or more. Below,
-    P(Z >= w + 1) is at most that a normal is above w (Canonne, Kamath and Steinke 2020,
-    Proposition 25)."""
+    For larger parameters, a w near it. exp(-z^2 / (2 s^2)) is convex beyond s, so its value at z
+    is at most its mean from z - 1/2 to z + 1/2. The sum over all z is at least s sqrt(2 pi)
+    (Poisson summation). So P(|Z| > w) is at most that of a normal beyond w + 1/2, if that is s
+    or more. Below, P(Z >= w + 1) is at most the probability that a normal is above w (Canonne,
+    Kamath and Steinke 2020, Proposition 25)."""
     reach = -_NORMAL.inv_cdf(alpha / 2.0) * scale * (1.0 + 1e-9)
     if scale > SUMMED_MAX:
         return math.ceil(reach - 0.5 if reach > scale else reach)
-    tails = np.cumsum(upper_weights(scale)[::-1])[::-1]  # from each place on
+    tails = np.cumsum(upper_weights(scale)[::-1])[::-1]  # sum of the weights from each integer on
     allowed = alpha * (1.0 - 1e-9) * normaliser(scale) / 2.0
     return int(np.count_nonzero(tails[1:] > allowed))
 
 
-def prepare(shape: SumShape, asked: PrivacyTarget) -> AdditiveRelease:
-    if asked.epsilon is not None:
-        if asked.delta is None:
+def prepare(shape: SumShape, target: PrivacyTarget) -> AdditiveRelease:
+    if target.epsilon is not None:
+        if target.delta is None:
             raise CannotServe("Gaussian noise needs a delta beside epsilon, or a rho")
-        parts, promise = _from_promise(shape, asked.epsilon, asked.delta)
-    elif asked.rho is not None:
-        parts = _from_rho(shape, Fraction(limit_units(asked.rho, PICO), PICO))
+        parts, promise = _from_promise(shape, target.epsilon, target.delta)
+    elif target.rho is not None:
+        parts = _from_rho(shape, Fraction(limit_units(target.rho, PICO), PICO))
         promise = None
     else:
-        assert asked.half_width is not None
-        parts, promise = _from_width(shape, asked.half_width, asked.confidence), None
+        assert target.half_width is not None
+        parts, promise = _from_width(shape, target.half_width, target.confidence), None
     for part in parts:
         if part.scale < SCALE_MIN:
-            raise Invalid.field("/privacy", "so large a loss that there would be no noise at all")
+            raise Invalid.field("/privacy", "too large: there would be no noise at all")
         if part.scale > SCALE_MAX:
-            raise Invalid.field("/privacy", "so small a loss that the noise would not fit 64 bits")
+            raise Invalid.field("/privacy", "too small: the noise would not fit 64 bits")
     rho = sum((_rho(part) for part in parts), Fraction(0))
-    if promise is None and asked.delta is not None:
-        epsilon = units_up(epsilon_of_rho(decimal(rho), asked.delta))
-        promise = epsilon, cost_units(asked.delta, ATTO)
+    if promise is None and target.delta is not None:
+        epsilon = units_up(epsilon_of_rho(decimal(rho), target.delta))
+        promise = epsilon, cost_units(target.delta, ATTO)
     loss: Loss = zcdp_loss(rho, promise or NO_PROMISE)
     return release_of(LAW, shape, parts, loss, THEOREM)
 
 
 def _rho(part: NoisyMeasure) -> Fraction:
-    """What this part takes of the whole, by the parameter that is really drawn with."""
+    """Share of rho that this part costs, from the rounded parameter that is sampled."""
     squared = Fraction(part.measure.sensitivity_squared)
     return squared / (2 * Fraction(part.scale) ** 2)
 
 
 def _from_rho(shape: SumShape, rho: Fraction) -> tuple[NoisyMeasure, ...]:
     if rho <= 0:
-        raise CannotServe("a rho below one unit")
+        raise CannotServe("the rho is below one ledger unit")
     return tuple(
         NoisyMeasure(measure, root_up(measure.sensitivity_squared / (2 * rho * measure.share)))
         for measure in shape.measures
@@ -154,15 +154,15 @@ def _from_width(shape: SumShape, half_width: float, confidence: float) -> tuple[
     if shape.linear is None:
         steps = Fraction(math.floor(steps))
     reach = -_NORMAL.inv_cdf((1.0 - confidence) / 2.0)
-    near = (float(steps) + 0.5) / max(reach, 1e-9)  # a confidence near 0 is within any noise
+    near = (float(steps) + 0.5) / max(reach, 1e-9)  # a confidence near 0 allows any noise
     scale = _largest_scale(shape, float(steps), 1.0 - confidence, near)
     if steps < 1 or figure_width(LAW, shape, scale, 1.0 - confidence) > steps:
-        raise CannotServe("a half width that no noise is within")
+        raise CannotServe("no noise reaches this half width")
     return (NoisyMeasure(measure, scale),)
 
 
 def _largest_scale(shape: SumShape, steps: float, alpha: float, start: float) -> float:
-    """Near the largest parameter of which no answer's interval is wider, by bisection."""
+    """Nearly the largest parameter whose intervals are all within `steps`, by bisection."""
     low, high = 0.0, 2.0 * start + 1.0
     for _ in range(40):
         middle = (low + high) / 2.0

@@ -1,19 +1,22 @@
-"""The least discrete Gaussian noise that is (epsilon, delta)-private for one answer.
+"""Calibration: least discrete Gaussian noise that is (epsilon, delta)-private for one answer.
 
-Balle and Wang (2018) have the exact profile of continuous noise; whole-number noise has another,
-delta = sum over z of max(0, P(z) - e^epsilon P(z + D)) (Canonne, Kamath and Steinke 2020, Theorem
-7), which is larger. Its terms are positive exactly above t = epsilon s^2 / D - D / 2, where they
-rise to one peak and fall. With the density of the same parameter in place of P (whose normaliser is
-never smaller), the sum is at most the integral, which is the continuous profile, plus the peak. A
-term is at most the density at z, which is at most that at t or at 0, and by 1 - e^-x <= x at most
-the density at z = t + u times u D / s^2. For t >= 0 the density falls at least as exp(-u^2 / 2 s^2)
-from there, and u times this is at most s e^(-1/2); for t < 0, u = z + |t|, and it is at most that
-plus |t|. So a parameter with continuous delta + peak <= delta is enough; where that wastes more
-than a thousandth of delta, the sum itself is added up, unless it has too many terms.
+Balle and Wang (2018) give the exact profile of continuous noise. Integer noise has another, larger
+one: delta = sum over z of max(0, P(z) - e^epsilon P(z + D)) (Canonne, Kamath and Steinke 2020,
+Theorem 7). Its terms are positive exactly above t = epsilon s^2 / D - D / 2, where they rise to one
+peak and fall.
 
-Terms further than REACH parameters above the first are left out of the sum: from there on they
-fall at least as exp(-u^2 / 2 s^2), u being the distance, and all of them together are below 1e-37
-of what is summed; the guard is far more.
+Replace P by the density of the same parameter, whose normaliser is never smaller. Then the sum is
+at most the integral, which is the continuous profile, plus the peak. A term is at most the density
+at z, which is at most that at t or at 0. By 1 - e^-x <= x it is also at most the density at z = t +
+u times u D / s^2. For t >= 0 the density falls at least as exp(-u^2 / 2 s^2) from there, and u
+times this is at most s e^(-1/2). For t < 0, u = z + |t|, and the bound grows by |t|.
+
+So a parameter with continuous delta + peak <= delta is enough. Where that wastes more than a
+thousandth of delta, the sum itself is computed, unless it has too many terms.
+
+Terms further than REACH parameters above the first are left out of the sum. From there on they fall
+at least as exp(-u^2 / 2 s^2), u being the distance. All of them together are below 1e-37 of the
+computed sum; the guard is far more.
 """
 
 import math
@@ -25,30 +28,34 @@ import numpy as np
 from app.accounting.curves.gaussian import delta_at
 
 _WASTE = 1e-3
-_SUM_GUARD = 1 + 1e-9  # of sums of floats, all terms positive but for one difference
+_SUM_GUARD = 1 + 1e-9  # covers float errors in sums whose terms are positive, up to one difference
 _TERMS_MAX = 8_000
 REACH = 14
-SUMMED_MAX = 50.0  # parameters up to here have their terms added up where that is wanted
+SUMMED_MAX = 50.0  # largest parameter whose terms are summed one by one
 Terms = np.ndarray[Any, np.dtype[np.float64]]
 
 
 def least_scale(epsilon: Decimal, delta: Decimal, *, steps: int) -> float:
-    """A parameter, near the least, that is private for answers moving by up to so many steps."""
-    wanted = float(delta) * (1 - 1e-12)
+    """A parameter, near the least, that is private for answers that move by at most `steps`."""
+    delta_allowed = float(delta) * (1 - 1e-12)
     e = float(epsilon)
-    scale = steps / mu_near(e, wanted)
+    scale = steps / mu_near(e, delta_allowed)
     peak = _peak(e, scale, steps)
-    if peak <= _WASTE * wanted or REACH * scale > _TERMS_MAX:
-        scale = steps / mu_near(e, max(wanted - 1.01 * peak, wanted / 2) * (1 - _WASTE / 100))
-        while _continuous(epsilon, scale, steps) + _peak(e, scale, steps) > wanted:
+    if peak <= _WASTE * delta_allowed or REACH * scale > _TERMS_MAX:
+        scale = steps / mu_near(
+            e, max(delta_allowed - 1.01 * peak, delta_allowed / 2) * (1 - _WASTE / 100)
+        )
+        while _continuous(epsilon, scale, steps) + _peak(e, scale, steps) > delta_allowed:
             scale *= 1.0005
         return scale
-    return _least_summed(e, wanted, scale, steps)
+    return _least_summed(e, delta_allowed, scale, steps)
 
 
 def _least_summed(epsilon: float, delta: float, scale: float, steps: int) -> float:
-    """From a parameter near it: by a line through the logarithms of two sums, and a little more
-    until it is enough."""
+    """Nearly the least parameter by exact summation, starting from a parameter near it.
+
+    A line through the logarithms of two sums gives the next parameter, which then grows until it
+    is enough."""
 
     def excess(at: float) -> float:
         summed = _summed(epsilon, at, steps) * _SUM_GUARD
@@ -65,8 +72,10 @@ def _least_summed(epsilon: float, delta: float, scale: float, steps: int) -> flo
 
 
 def mu_near(epsilon: float, delta: float) -> float:
-    """Near the mu of which continuous noise has this profile: a guess, by halving; what comes of it
-    is checked. With x = epsilon/mu - mu/2 and y = x + mu, delta is Phi(-x) - e^epsilon Phi(-y), and
+    """Approximate mu whose continuous noise has this profile, by bisection; callers check the
+    result.
+
+    With x = epsilon/mu - mu/2 and y = x + mu, delta is Phi(-x) - e^epsilon Phi(-y), and
     e^epsilon times the density at y is the density at x."""
     from scipy.special import erfcx
 
@@ -87,15 +96,15 @@ def _continuous(epsilon: Decimal, scale: float, steps: int) -> float:
 
 
 def _peak(epsilon: float, scale: float, steps: int) -> float:
-    """No term is larger."""
-    kink = epsilon * scale / steps - steps / scale / 2  # over s
+    """Upper bound on every term of the sum."""
+    kink = epsilon * scale / steps - steps / scale / 2  # in units of s
     density = math.exp(-(max(kink, 0.0) ** 2) / 2) / (scale * math.sqrt(2 * math.pi))
     rises = (math.exp(-0.5) + max(-kink, 0.0)) * steps / scale
     return density * min(1.0, rises) * (1 + 1e-9)
 
 
 def _summed(epsilon: float, scale: float, steps: int) -> float:
-    """The exact delta, but for the guard; its normaliser is taken from below."""
+    """Exact delta, up to the guard; the normaliser is a lower bound."""
     first = math.floor(epsilon * scale * scale / steps - steps / 2) - 1
     last = int(max(first, 0) + REACH * scale) + 2
     z = np.arange(first, last, dtype=np.float64)
@@ -107,15 +116,17 @@ def _summed(epsilon: float, scale: float, steps: int) -> float:
 
 
 def normaliser(scale: float) -> float:
-    """sum over z of exp(-z^2 / (2 s^2)), from below: by its first terms, or as it is never less
-    than s sqrt(2 pi) (Poisson summation)."""
+    """Lower bound of the sum over z of exp(-z^2 / (2 s^2)).
+
+    Small parameters: its first terms. Others: s sqrt(2 pi), which the sum is never below
+    (Poisson summation)."""
     if scale > SUMMED_MAX:
         return scale * math.sqrt(2 * math.pi)
     return 2.0 * float(np.sum(upper_weights(scale))) - 1.0
 
 
 def upper_weights(scale: float) -> Terms:
-    """exp(-z^2 / (2 s^2)) from z = 0 on, as far as floats tell them from nothing."""
+    """exp(-z^2 / (2 s^2)) from z = 0 until floats underflow to zero."""
     z = np.arange(int(40 * scale) + 3, dtype=np.float64)
     weights: Terms = np.exp(-((z / scale) ** 2) / 2)
     return weights

@@ -1,16 +1,16 @@
-"""Laplace mechanism on whole numbers: discrete Laplace noise of scale sensitivity / epsilon.
+"""Laplace mechanism on integers: discrete Laplace noise of scale sensitivity / epsilon.
 
 Theorem: Dwork, McSherry, Nissim and Smith (2006), Proposition 1, in its discrete form (Ghosh,
-Roughgarden and Sundararajan 2009): noise with p = exp(-epsilon / D) on whole numbers whose L1
-change over neighbours is at most the whole number D is epsilon-private, for vectors too.
+Roughgarden and Sundararajan 2009): noise with p = exp(-epsilon / D) on integers whose L1 change
+over neighbours is at most the integer D is epsilon-private, for vectors too.
 Assumes: for neighbours that change measure i by d_i in L1, sum of share_i * d_i / D_i <= 1
-(`queries/shapes/measures.py`); then noise of scale D_i / (share_i * epsilon) on each costs epsilon
-in all.
+(`queries/shapes/measures.py`). Then noise of scale D_i / (share_i * epsilon) on each costs epsilon
+in total.
 Rounding: epsilon is the charged integer; the scale rounds up to the next float, so the loss never
 exceeds the charge.
 
-Size: OpenDP's noise saturates at 64 bits. Scales stop at 2^55 steps, where that has probability
-exp(-256); a question that needs more noise is refused.
+Size: OpenDP's noise saturates at 64 bits. Scales stop at 2^55 steps, where saturation has
+probability exp(-256). A query that needs more noise is refused.
 """
 
 import math
@@ -38,7 +38,7 @@ SCALE_MIN = 1e-3  # below, a draw other than 0 has probability exp(-1000): no no
 
 
 class DiscreteLaplaceNoise:
-    """P(Z = z) = (1 - p) / (1 + p) * p^|z|, p = exp(-1 / scale)."""
+    """Discrete Laplace: P(Z = z) = (1 - p) / (1 + p) * p^|z|, p = exp(-1 / scale)."""
 
     kind = KIND
 
@@ -55,7 +55,7 @@ class DiscreteLaplaceNoise:
         return laplace_norm(scale, root, largest, size, alpha)
 
     def deviation(self, scale: float) -> float:
-        """Variance 2 p / (1 - p)^2."""
+        """Standard deviation, from the variance 2 p / (1 - p)^2."""
         p = math.exp(-1.0 / scale)
         return math.sqrt(2.0 * p) / -math.expm1(-1.0 / scale)
 
@@ -69,16 +69,18 @@ def width(scale: float, alpha: float) -> int:
     return max(0, math.ceil(scale * tail * (1.0 + 1e-12)) - 1)
 
 
-def prepare(shape: SumShape, asked: PrivacyTarget) -> AdditiveRelease:
-    """The release that costs the asked epsilon, no more than the asked rho, or the least epsilon
-    whose half width is within the asked one."""
-    if asked.epsilon is not None:
-        epsilon = cost_units(asked.epsilon, PICO)
-    elif asked.rho is not None:
-        epsilon = epsilon_within_rho(limit_units(asked.rho, PICO))
+def prepare(shape: SumShape, target: PrivacyTarget) -> AdditiveRelease:
+    """Prepare the release for the requested epsilon, rho or half width.
+
+    It costs the requested epsilon, at most the requested rho, or the least epsilon whose half
+    width is within the requested one."""
+    if target.epsilon is not None:
+        epsilon = cost_units(target.epsilon, PICO)
+    elif target.rho is not None:
+        epsilon = epsilon_within_rho(limit_units(target.rho, PICO))
     else:
-        assert asked.half_width is not None
-        epsilon = _epsilon_for(shape, asked.half_width, asked.confidence)
+        assert target.half_width is not None
+        epsilon = _epsilon_for(shape, target.half_width, target.confidence)
     return release_of(
         law=LAW,
         shape=shape,
@@ -93,9 +95,9 @@ def prepare(shape: SumShape, asked: PrivacyTarget) -> AdditiveRelease:
 def _part(measure: Measure, epsilon: int) -> NoisyMeasure:
     scale = _scale(measure, epsilon)
     if scale < SCALE_MIN:
-        raise Invalid.field("/privacy/epsilon", "so large that there would be no noise at all")
+        raise Invalid.field("/privacy/epsilon", "too large: there would be no noise at all")
     if scale > SCALE_MAX:
-        raise Invalid.field("/privacy/epsilon", "so small that the noise would not fit 64 bits")
+        raise Invalid.field("/privacy/epsilon", "too small: the noise would not fit 64 bits")
     return NoisyMeasure(measure, scale)
 
 
@@ -104,18 +106,18 @@ def _scale(measure: Measure, epsilon: int) -> float:
 
 
 def epsilon_within_rho(rho: int) -> int:
-    """The largest epsilon whose rho, e tanh(e/2), is at most so many units."""
+    """The largest epsilon, in units, whose rho, e tanh(e/2), is at most `rho` units."""
 
     def fits(epsilon: int) -> bool:
         return pure_rho(epsilon) <= rho
 
     if not fits(1):
-        raise CannotServe("a rho so small that no Laplace noise is within it")
+        raise CannotServe("the rho is too small for any Laplace noise")
     return largest_satisfying(fits, 1, EPSILON_UNITS_MAX, pure_epsilon_near(rho / PICO) * PICO)
 
 
 def pure_epsilon_near(rho: float) -> float:
-    """Near the e with e tanh(e/2) = rho, by Newton's steps."""
+    """Approximate e with e tanh(e/2) = rho, by Newton's method."""
     e = max(math.sqrt(2.0 * rho), rho)
     for _ in range(8):
         t = math.tanh(e / 2.0)
@@ -124,7 +126,9 @@ def pure_epsilon_near(rho: float) -> float:
 
 
 def _epsilon_for(shape: SumShape, half_width: float, confidence: float) -> int:
-    """The least epsilon whose interval is no wider: a larger one never has a wider one."""
+    """The least epsilon whose interval is within the half width.
+
+    The width never grows with epsilon, so bisection finds it."""
     if shape.no_half_width_reason is not None:
         raise Invalid.field("/privacy/half_width", shape.no_half_width_reason)
     measure = shape.measures[0]
@@ -134,5 +138,5 @@ def _epsilon_for(shape: SumShape, half_width: float, confidence: float) -> int:
         return figure_width(LAW, shape, _scale(measure, epsilon), 1.0 - confidence) > steps
 
     if too_wide(EPSILON_UNITS_MAX):
-        raise CannotServe("a half width that no noise is within")
+        raise CannotServe("no noise reaches this half width")
     return largest_satisfying(too_wide, 0, EPSILON_UNITS_MAX) + 1 if too_wide(1) else 1

@@ -1,33 +1,36 @@
-"""A linear fit to noisy moments, with standard errors and intervals. Free: all of it is released.
+"""Linear fit to noisy moments, with standard errors and intervals. Free: its inputs are released.
 
-With M the matrix of moments of z = (1, terms, outcome), a fit has features f = L z and outcome l.z,
-A = L M L^T + ridge and b = L M l; the exact coefficients are x = A^-1 b. Released is M + E. If the
-least eigenvalue of the noisy A is below the noise's deviation times the root of its size, what it
-lacks is added to the ridge: a public rule, after AdaSSP (Wang 2018).
+M is the matrix of moments of z = (1, terms, outcome). A fit has features f = L z and outcome l.z, A
+= L M L^T + ridge and b = L M l; the exact coefficients are x = A^-1 b. The release is M + E. If the
+least eigenvalue of the noisy A is below the noise's deviation times the root of its size, the
+difference is added to the ridge: a public rule, after AdaSSP (Wang 2018).
 
 Intervals cover the noise and hold for every table. Let G be the inverse of the noisy A, v = G b
-with the noisy b, u(x) = l - L^T x, and d = v - x; then A d = L E u(x) - L E L^T d exactly. All is
-measured by A. Let y = |A^-1/2 L E L^T A^-1/2|. The noisy A is at most (1 + y) A, so A^-1 is at most
-(1 + y) G, and by the bound for sums of matrices (`sums.py`, which is linear in what the unknown A
-enters it by) y <= (1 + y) r with a number r that is known from G, but for half a tenth of the
-remaining probability. Where r < 1 this gives y <= r / (1 - r), and A^-1/2 L E u(x) is bounded in
-the same way, from u(v) and G, for as much probability, by sqrt(1+y) r' + y |d|, so that
-|d| = |A^1/2 d| <= sqrt(1+y) r' / (1 - 2y) if y < 1/2. For a coefficient c.x, with h = A^-1 c and
-g = G c:
+with the noisy b, u(x) = l - L^T x, and d = v - x; then A d = L E u(x) - L E L^T d exactly. All
+norms are with respect to A. Let y = |A^-1/2 L E L^T A^-1/2|. The noisy A is at most (1 + y) A, so
+A^-1 is at most (1 + y) G. The bound for sums of matrices (`sum_tails.py`) is linear in the
+quantities that contain the unknown A. So y <= (1 + y) r with a number r known from G, except with
+half a tenth of the remaining probability. Where r < 1 this gives y <= r / (1 - r). In the same way,
+from u(v) and G and with the same probability, A^-1/2 L E u(x) is at most sqrt(1+y) r' + y |d|.
+Hence |d| = |A^1/2 d| <= sqrt(1+y) r' / (1 - 2y) if y < 1/2. For a coefficient c.x, with h = A^-1 c
+and g = G c:
 - c.d = h^T L E u(x) - h^T L E L^T d, and the second part is at most sqrt((1+y) c.Gc) y |d|;
 - the first is a sum of draws whose weights are fixed though unknown. They are near those of g and
-  u(v): h - g is at most y sqrt(c.Gc / (1-y)) long, and u(x) - u(v) is L^T d. What they may differ
-  by is added to every norm of the weights, of which the width of the sum is made.
-So each interval holds with the asked confidence, and is near the first-order one where the noise is
-small against A. Where y may be 1/2 or more, intervals are null. Whenever A is singular (no rows, a
-constant or a collinear column), r >= 1 but for the probability above, and then nothing is told of
-errors at all.
+  u(v): h - g is at most y sqrt(c.Gc / (1-y)) long, and u(x) - u(v) is L^T d. The largest possible
+  difference is added to every norm of the weights, from which the width of the sum is computed.
 
-The residual sum of squares is u(x)^T M u(x). It differs from the same of v and the noisy moments by
-u(x)^T E u(x), a sum of draws, and by at most (1+y) |d|^2, with a ridge R by 2 |d| sqrt(v.Rv) more.
+So each interval holds with the requested confidence, and is near the first-order one where the
+noise is small against A. Where y may be 1/2 or more, intervals are null. Whenever A is singular (no
+rows, a constant or a collinear column), r >= 1 except with the probability above; then the answer
+states no errors at all.
 
-Standard errors are of first order, by the delta method: the root of s^2 c.Gc, as if rows were
-independent and their errors alike (sampling), plus the variance of the noise's sum at g and u(v).
+The residual sum of squares is u(x)^T M u(x). It differs from the same expression in v and the noisy
+moments by u(x)^T E u(x), a sum of draws, and by at most (1+y) |d|^2. A ridge R adds at most 2 |d|
+sqrt(v.Rv).
+
+Standard errors are of first order, by the delta method: the root of s^2 c.Gc plus the variance of
+the noise's sum at g and u(v). The first part (sampling) assumes independent rows with errors of
+equal variance.
 """
 
 import math
@@ -43,26 +46,29 @@ from app.queries.shapes.features import BucketTerm, Indicator
 from app.queries.shapes.moments import Moments
 from app.queries.weighted_noise import ORDERS, Numbers, WeightedNoiseSum
 
-NORM_SHARE = 0.1  # of the remaining probability: for the bounds on what the noise stretches
+NORM_SHARE = 0.1  # share of the remaining probability for the bounds on y and d
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Model:
-    """Features L z and outcome l.z; coefficients in the columns' own units are C x + offset."""
+    """Linear model: features L z, outcome l.z; coefficients in the columns' own units are C x +
+    offset."""
 
     labels: tuple[str, ...]
     features: Numbers  # L
     outcome: Numbers  # l
     units: Numbers  # C
     offset: Numbers
-    ridge: Numbers  # of each coefficient
-    outcome_width: float  # half of it, in the outcome's own units
+    ridge: Numbers  # penalty of each coefficient
+    outcome_width: float  # half of the outcome's width, in its own units
 
 
 def model_of(moments: Moments, *, intercept: bool, ridge: float) -> Model:
-    """With an intercept the coordinates themselves are fitted; without one the columns over half of
-    their width, so that the fit goes through the origin of their own units."""
-    *features, last = (each.term for each in moments.coordinates)
+    """Model of the moments, with or without an intercept.
+
+    With an intercept the coordinates themselves are fitted. Without one the columns are divided
+    by half of their width, so that the fit goes through the origin of their own units."""
+    *features, last = (coordinate.term for coordinate in moments.coordinates)
     assert isinstance(last, BucketTerm)
     size = len(features)
     fitted = np.eye(size, size + 1)
@@ -102,7 +108,7 @@ def model_of(moments: Moments, *, intercept: bool, ridge: float) -> Model:
 
 
 class Fit:
-    """A model fitted to released moments, and what is known of its error."""
+    """A model fitted to released moments, with bounds on its error."""
 
     def __init__(
         self,
@@ -115,7 +121,7 @@ class Fit:
     ) -> None:
         self.model, self._noise, self._law, self._scale = model, noise, law, scale
         self._rows = noisy[0]
-        self.alpha = alpha * (1.0 - NORM_SHARE)  # of each interval
+        self.alpha = alpha * (1.0 - NORM_SHARE)  # remaining probability of each interval
         moments, left = noise.matrix(noisy), model.features
         gram = left @ moments @ left.T + np.diag(model.ridge)
         values, vectors = np.linalg.eigh((gram + gram.T) / 2.0)
@@ -129,7 +135,7 @@ class Fit:
         self._stretches((vectors / np.sqrt(values)) @ vectors.T @ left, alpha * NORM_SHARE / 2.0)
 
     def _stretches(self, root: Numbers, alpha: float) -> None:
-        """What bounds the second order; `root` is G^1/2 L."""
+        """Compute the bounds on y and d, the second-order terms; `root` is G^1/2 L."""
         p, noise = root.T @ root, self._noise
 
         def norm(root_: float, largest: float) -> float:
@@ -148,24 +154,24 @@ class Fit:
         self._d = math.sqrt(1.0 + self._y) * r_rest / (1.0 - 2.0 * self._y)
 
     def rows_between(self, alpha: float) -> Estimate:
-        """How many rows there are, whole; n is measured in steps of a fraction."""
+        """Number of rows as an integer; n is measured in steps of a fraction."""
         half, row = self._law.width(self._scale, alpha), self._noise.row
         value = max((2 * self._rows + row) // (2 * row), 0)
         low, high = -((half - self._rows) // row), (self._rows + half) // row
         return Estimate(value, min(max(low, 0), value), max(high, value))
 
     def residual_variance(self) -> float | None:
-        """s^2, of the outcome over half of its width; None where the noise leaves none."""
+        """s^2 of the outcome over half of its width; None where the noise exceeds it."""
         degrees = self._rows / self._noise.row - len(self.coefficients)
         return self.residual / degrees if degrees >= 1.0 and self.residual > 0.0 else None
 
     def deviation(self, direction: Numbers) -> float:
-        """Of the noise of c.v, to first order."""
+        """Standard deviation of the noise in c.v, to first order."""
         weights = self._weights(direction)
         return self._law.deviation(self._scale) * float(np.linalg.norm(weights))
 
     def half_width(self, direction: Numbers) -> float:
-        """c.x is within so much of c.v."""
+        """Bound on |c.x - c.v|."""
         y, d = self._y, self._d
         length = math.sqrt(float(direction @ self.inverse @ direction))
         moved = (1.0 + y) * self._root * d
@@ -175,7 +181,7 @@ class Fit:
         return first + math.sqrt(1.0 + y) * length * y * d
 
     def residual_half_width(self, alpha: float) -> float:
-        """The residual sum of squares is within so much of its noisy figure."""
+        """Bound on the error of the noisy residual sum of squares."""
         y, d = self._y, self._d
         weights = self._noise.weights(self.rest, self.rest)
         unsure = d * (2.0 * math.sqrt(1.0 + y) * self._rest_root + (1.0 + y) * self._root * d)
@@ -187,8 +193,9 @@ class Fit:
         return self._noise.weights(self.model.features.T @ row, self.rest)
 
     def _width(self, weights: Numbers, unsure: float, alpha: float) -> float:
-        """Of the sum of draws whose weights differ from these by at most so much in L2, and hence
-        in every higher norm."""
+        """Width of a sum of draws whose weights differ from these by at most `unsure` in L2.
+
+        The same bound then holds in every higher norm."""
         size = float(np.linalg.norm(weights)) + unsure
         if size == 0.0:
             return 0.0
@@ -204,7 +211,7 @@ def _norm_root(matrix: Numbers) -> float:
 
 
 def told(fit: Fit, confidence: float) -> dict[str, Any]:
-    """The answer's value. Null stands for what the noise leaves unknown."""
+    """The answer's value. Null stands for errors that the noise leaves unknown."""
     model = fit.model
     values = model.units @ fit.coefficients + model.offset
     variance = fit.residual_variance()
@@ -231,7 +238,9 @@ def told(fit: Fit, confidence: float) -> dict[str, Any]:
 
 
 def _residual_told(fit: Fit, variance: float | None, confidence: float) -> dict[str, Any]:
-    """Of the two intervals that it is made of each has half of the remaining probability."""
+    """Residual standard deviation with its interval.
+
+    The interval combines two others, and each of them has half of the remaining probability."""
     half_width = fit.model.outcome_width
     value = None if variance is None else half_width * math.sqrt(variance)
     rows = fit.rows_between(fit.alpha / 2.0)

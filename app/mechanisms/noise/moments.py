@@ -1,4 +1,4 @@
-"""Noise on the moments of a regression: every one is released, and the fit is made of them."""
+"""Noise on the moments of a regression: all moments are released, and the fit uses only them."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +17,7 @@ from app.queries.tally import Exact
 
 @dataclass(frozen=True, slots=True)
 class MomentsRelease(AdditiveRelease):
-    """One measure over all moments, n first."""
+    """Release of one measure over all moments, n first."""
 
     @property
     @override

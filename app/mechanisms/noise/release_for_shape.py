@@ -1,4 +1,4 @@
-"""Which release a shape's noise makes: one figure, several, sums of counts, or a fit to moments."""
+"""Choice of the release class for a shape: one figure, several, sums of counts, or a fit."""
 
 from app.accounting.loss import Loss
 from app.mechanisms.noise.additive import AdditiveRelease, NoiseDistribution, NoisyMeasure

@@ -1,11 +1,11 @@
-"""How likely whole-number noise is to reach a bar: P(Z >= k) for k >= 1, to any number of digits.
+"""Tail probabilities of integer noise: P(Z >= k) for k >= 1, to any number of digits.
 
 Discrete Laplace noise of scale s: exp(-k/s) / (1 + exp(-1/s)). Discrete Gaussian noise of parameter
-s: the sum of exp(-z^2 / (2 s^2)) over z >= k, over that over all z (Canonne, Kamath and Steinke
-2020); summed up to WIDE, beyond which the same authors' bound by a normal law is used
-(Proposition 25: P(Z >= k) <= P(N >= k - 1)).
-Rounding: everything is told as two decimals, of which the probability is between. A computation of
-n digits is off by less than 10^(20 - n) of itself, so that is what they are apart.
+s: the sum of exp(-z^2 / (2 s^2)) over z >= k, divided by the same sum over all z (Canonne, Kamath
+and Steinke 2020). It is summed for parameters up to WIDE. Beyond, the same authors' bound by a
+normal law is used (Proposition 25: P(Z >= k) <= P(N >= k - 1)).
+Rounding: every result is a pair of decimals with the probability between them. A computation of n
+digits has a relative error below 10^(20 - n), and the pair is that far apart.
 """
 
 import math
@@ -25,7 +25,7 @@ from app.mechanisms.sampling.bernoulli import bernoulli_exp, geometric
 DIGITS = 60
 WIDE = 1000.0
 Numbers = np.ndarray[Any, np.dtype[np.float64]]
-_LOST = 20  # digits, of those computed
+_LOST = 20  # digits lost of those computed
 
 
 class Tail(Protocol):
@@ -34,23 +34,23 @@ class Tail(Protocol):
 
     @property
     def exact(self) -> bool:
-        """Can the probability be told to any number of digits?"""
+        """True if the probability can be computed to any number of digits."""
         ...
 
     def between(self, k: int, digits: int = DIGITS) -> tuple[Decimal, Decimal]:
-        """Two numbers with P(Z >= k) between them, for k >= 1."""
+        """Lower and upper bound of P(Z >= k), for k >= 1."""
         ...
 
     def reach(self, limit: Decimal) -> int:
-        """The least k >= 1 for which P(Z >= k) is surely at most this."""
+        """The least k >= 1 whose upper bound of P(Z >= k) is at most `limit`."""
         ...
 
     def bound(self, k: Numbers) -> Numbers:
-        """Roughly above P(Z >= k), for many k at once."""
+        """Approximate upper bounds of P(Z >= k), for many k at once."""
         ...
 
     def beyond(self, k: int, noise: RandomSource) -> int:
-        """A draw of Z given that Z >= k, for k above twice the scale."""
+        """Draw Z given that Z >= k, for k above twice the scale."""
         ...
 
 
@@ -110,7 +110,7 @@ class GaussianTail:
                 steps = normal_quantile(1 - min(limit, Decimal("0.5"))) * Decimal(self.scale)
                 k = 1 + int(steps.to_integral_value(ROUND_CEILING))
             return k if self.between(k)[1] <= limit else k + 1
-        low, high = 0, len(_gaussian(self.scale, DIGITS))  # at `high` it is next to nothing
+        low, high = 0, len(_gaussian(self.scale, DIGITS))  # at `high` the probability is negligible
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (low, middle) if self.between(middle)[1] <= limit else (middle, high)
@@ -121,8 +121,10 @@ class GaussianTail:
         return np.asarray(np.exp(-(((k - 1) / self.scale) ** 2) / 2) / 2)
 
     def beyond(self, k: int, noise: RandomSource) -> int:
-        """exp(-(k + j)^2 / 2s^2) is in proportion to exp(-j k / s^2), from which j is drawn, times
-        exp(-j^2 / 2s^2), with which it is taken."""
+        """Rejection sampling: draw j in proportion to exp(-j k / s^2), accept with exp(-j^2 /
+        2s^2).
+
+        The product is in proportion to exp(-(k + j)^2 / 2s^2)."""
         squared = Fraction(self.scale) ** 2
         while True:
             j = geometric(k / squared, noise)
@@ -139,9 +141,11 @@ def _laplace(scale: float, k: int, digits: int) -> tuple[Decimal, Decimal]:
 
 @owned_cache(maxsize=8)
 def _gaussian(scale: float, digits: int) -> tuple[Decimal, ...]:
-    """P(Z >= 1), P(Z >= 2), ... down to 10^-digits; added up from where it is the square of that,
-    so that what is left out is no more than rounding."""
-    told = math.ceil(scale * math.sqrt(2 * math.log(10) * digits)) + 1
+    """P(Z >= 1), P(Z >= 2), ... down to 10^-digits.
+
+    The sum starts where terms are the square of that, so the omitted terms are below the
+    rounding error."""
+    kept = math.ceil(scale * math.sqrt(2 * math.log(10) * digits)) + 1
     last = math.ceil(scale * math.sqrt(2 * math.log(10) * 2 * digits)) + 2
     with localcontext(_context(digits)):
         falls = (-1 / _decimal(Fraction(scale) ** 2)).exp()  # exp(-1 / s^2)
@@ -153,7 +157,7 @@ def _gaussian(scale: float, digits: int) -> tuple[Decimal, ...]:
             term *= ratio
         sums = list(accumulate(reversed(terms)))
         whole = 1 + 2 * sums[-1]
-        return tuple(each / whole for each in sums[: -told - 1 : -1])
+        return tuple(tail / whole for tail in sums[: -kept - 1 : -1])
 
 
 def _apart(value: Decimal, digits: int) -> tuple[Decimal, Decimal]:

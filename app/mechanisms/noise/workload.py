@@ -1,4 +1,4 @@
-"""Noise on many counts of one question, and answers that are sums of them."""
+"""Noise on many counts of one query, and answers that are sums of them."""
 
 import math
 from collections.abc import Iterator
@@ -21,12 +21,13 @@ from app.queries.shapes.workload import OverlappingCounts
 from app.queries.tally import Exact
 from app.queries.weighted_noise import WeightedNoiseSum
 
-_CLOSE = 1e-6  # a change of a count that is only rounding
+_CLOSE = 1e-6  # largest change of a count that is only rounding
 
 
 @dataclass(frozen=True, slots=True)
 class WorkloadRelease(AdditiveRelease):
-    """One measure over all that is measured; each answer has the interval of its own noise."""
+    """Release of one measure over all measured counts; each answer has the interval of its own
+    noise."""
 
     @property
     def linear(self) -> OverlappingCounts:
@@ -49,16 +50,16 @@ class WorkloadRelease(AdditiveRelease):
         items: list[dict[str, Any]] = [
             {
                 "up_to" if self.linear.increasing else "name": label,
-                "value": each.value,
-                "interval": each.interval(confidence),
+                "value": figure.value,
+                "interval": figure.interval(confidence),
                 "adjusted": moved,
             }
-            for label, (each, moved) in zip(self.linear.labels, figures, strict=True)
+            for label, (figure, moved) in zip(self.linear.labels, figures, strict=True)
         ]
         if self.linear.increasing:
-            halves = [each for each, _ in self._figures(noisy, (1.0 - confidence) / 2.0)]
-            for item, each in zip(items, halves, strict=True):
-                share = _share(each, halves[-1])
+            halves = [figure for figure, _ in self._figures(noisy, (1.0 - confidence) / 2.0)]
+            for item, figure in zip(items, halves, strict=True):
+                share = _share(figure, halves[-1])
                 item["share"] = {"value": share.value, "interval": share.interval(confidence)}
         return {"value": items, "interval": None}
 
@@ -83,13 +84,13 @@ class WorkloadRelease(AdditiveRelease):
 
     @override
     def half_width(self, confidence: float) -> float:
-        """Of the answer with the widest interval."""
+        """Half width of the answer with the widest interval."""
         return widest(self.law, self.shape, self.parts[0].scale, 1.0 - confidence)
 
     @override
     def expected_error(self, confidence: float) -> dict[str, Any]:
-        told = super(WorkloadRelease, self).expected_error(confidence)
-        return {**told, "total_squared_error": self._squared_error()}
+        error = super(WorkloadRelease, self).expected_error(confidence)
+        return {**error, "total_squared_error": self._squared_error()}
 
     @property
     @override
@@ -97,13 +98,13 @@ class WorkloadRelease(AdditiveRelease):
         return (math.sqrt(self._squared_error()),)
 
     def _squared_error(self) -> float:
-        """Expected, over all answers, before anything that is not linear."""
+        """Expected total squared error over all answers, before the non-linear constraints."""
         return float(self.law.deviation(self.parts[0].scale) ** 2 * self.linear.error)
 
     @override
     def describe(self) -> dict[str, Any]:
-        told = super(WorkloadRelease, self).describe()
-        return {**told, **self._strategy()}
+        description = super(WorkloadRelease, self).describe()
+        return {**description, **self._strategy()}
 
     @override
     def ledger_entry(self) -> dict[str, Any]:
@@ -116,7 +117,7 @@ class WorkloadRelease(AdditiveRelease):
 
 
 def figure_width(law: NoiseDistribution, shape: SumShape, scale: float, alpha: float) -> float:
-    """Half of the interval's width, in steps of the one measure."""
+    """Half of the interval's width, in steps of the single measure."""
     if shape.linear is None:
         return law.width(scale, alpha)
     return widest(law, shape, scale, alpha)
@@ -140,9 +141,11 @@ def widest(law: NoiseDistribution, shape: SumShape, scale: float, alpha: float) 
 
 @owned_cache(maxsize=16)
 def _may_be_widest(linear: OverlappingCounts) -> tuple[WeightedNoiseSum, ...]:
-    """Of sums with equal weights a longer one is never narrower, so only the longest of each weight
-    counts. Of others the width is worked out from the sums of powers of their weights, and is
-    never more where each of these is no more."""
+    """Sums that may have the widest interval.
+
+    With equal weights a longer sum is never narrower, so only the longest of each weight counts.
+    Other widths are computed from the sums of powers of the weights. They never grow if each of
+    these sums shrinks."""
     longest: dict[float, WeightedNoiseSum] = {}
     others: list[WeightedNoiseSum] = []
     for sum_of in sorted(set(linear.answers), key=lambda each: each.powers, reverse=True):
@@ -155,8 +158,9 @@ def _may_be_widest(linear: OverlappingCounts) -> tuple[WeightedNoiseSum, ...]:
 
 
 def _share(part: Estimate, whole: Estimate) -> Estimate:
-    """A part over the whole, of which it is one: the extremes over the box of both intervals; of
-    nothing 0, and if there may be nothing anything can be."""
+    """A part over its whole: the extremes over the box of both intervals.
+
+    An empty whole gives 0. If the whole may be empty, the interval is [0, 1]."""
     value = part.value / whole.value if whole.value > 0 else 0.0
     if whole.low < 1:
         return Estimate(value, 0.0, 1.0)
@@ -166,6 +170,6 @@ def _share(part: Estimate, whole: Estimate) -> Estimate:
 
 
 def _plain(value: float) -> int | float:
-    """A whole number as one."""
+    """An integer where the float is one."""
     number = float(value)
     return int(number) if number.is_integer() and abs(number) < 2**53 else number

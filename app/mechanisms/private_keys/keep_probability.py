@@ -1,12 +1,14 @@
-"""How likely a key of n persons is to be kept: as likely as may be, in whole numbers of 2^-64.
+"""Largest private probability of keeping a key of n persons, as integers over 2^64.
 
-Theorem: Desfontaines, Voss, Gipson and Mandayam (2022). A coin that keeps a key of n persons with
-probability p(n), p(0) = 0, is (e, d)-private for neighbours whose n differs by one if and only if,
-for every n, no probability of either side is more than e^e times the other's plus d; of all such p
-the largest, for every n at once, is
+Theorem: Desfontaines, Voss, Gipson and Mandayam (2022). A coin keeps a key of n persons with
+probability p(n), p(0) = 0. It is (e, d)-private for neighbours whose n differs by one if and only
+if, for every n, no probability of either side is more than e^e times the other's plus d. Among all
+such p the largest, for every n at once, is
+
     p(n + 1) = min( e^e p(n) + d, 1 - e^-e (1 - p(n) - d), 1 ).
-Rounding: the step is taken from the rounded p(n) and rounded down, with e^e and d from below and
-e^-e from above, so that the table itself, and not only the numbers it stands for, keeps all of
+
+Rounding: the step starts from the rounded p(n) and rounds down, with e^e and d from below and e^-e
+from above. So the table itself, and not only the real numbers it approximates, satisfies all of
 these inequalities. As p(n + 1) > p(n) until p(n) = 1, the two that bound p(n) by p(n + 1) hold too.
 """
 
@@ -19,30 +21,29 @@ from app.caches import owned_cache
 
 WHOLE = 1 << 64
 ROWS_MAX = 200_000
-_BITS = 192  # of fractions in the steps
+_BITS = 192  # fractional bits of the factors in each step
 _CONTEXT = Context(prec=140, rounding=ROUND_FLOOR, Emax=10**9, Emin=-(10**9))
 _EXPONENT_MAX = Decimal(100)  # a smaller e keeps no more, and e^-100 is far below 2^-64
-_OFF = Decimal("1e-100")  # what comes out of the context is off by far less
+_OFF = Decimal("1e-100")  # far more than the relative error of the context
 
 
 @owned_cache(maxsize=16)
 def keep_table(epsilon: Fraction, delta: int, keys: int) -> Sequence[int] | None:
-    """p(0), p(1), ... as long as they are below 1, in units of 2^-64; what is not listed is 1.
+    """p(0), p(1), ... while below 1, in units of 2^-64; every later value is 1.
 
-    `keys` keys may differ by one person each, and all of them together are (keys * epsilon,
-    delta * 1e-18)-private: each coin is (epsilon, d)-private with (1 - d)^keys = 1 - delta. None
-    where the table would be longer than ROWS_MAX, or would never leave 0.
-    """
+    One person changes at most `keys` keys, by one person each. All of them together are (keys *
+    epsilon, delta * 1e-18)-private: each coin is (epsilon, d)-private with (1 - d)^keys = 1 -
+    delta. None if the table would be longer than ROWS_MAX, or would never leave 0."""
     with localcontext(_CONTEXT):
         exponent = Decimal(epsilon.numerator) / Decimal(epsilon.denominator)
         exponent = min(exponent, _EXPONENT_MAX)
         grows = exponent.exp() * (1 - _OFF)
         falls = 1 / grows
-        each = (1 - ((1 - Decimal(delta).scaleb(-18)).ln() / keys).exp()) * (1 - _OFF)
+        delta_per_key = (1 - ((1 - Decimal(delta).scaleb(-18)).ln() / keys).exp()) * (1 - _OFF)
         unit = Decimal(1 << _BITS)
         factor, shrunk = int(grows * unit), int(falls * unit) + 1
-        added = int(each * WHOLE * unit)
-    if added < 1 << _BITS:  # not one unit of 2^-64: nobody's key could ever be kept
+        added = int(delta_per_key * WHOLE * unit)
+    if added < 1 << _BITS:  # less than one unit of 2^-64: no key could ever be kept
         return None
     table = array("Q")
     kept = 0

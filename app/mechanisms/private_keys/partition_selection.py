@@ -1,12 +1,12 @@
-"""Which private keys there are: each is kept by a coin of its own, as likely as privacy allows.
+"""Partition selection: each private key is kept by its own coin, as likely as privacy allows.
 
-Theorem: `keep_probability.py` for one key; a person moves the numbers of persons of at most k keys,
-by one each (`queries/shapes/private_keys.py`), whose coins are independent. A pair of coins that is
-(epsilon / k, d)-private is, on both sides, with probability 1 - d one that is epsilon / k-private
-(Kairouz, Oh and Viswanath 2015), so k of them are so with probability (1 - d)^k = 1 - delta: then
-together epsilon-private, with k times the curve of epsilon / k. That is what is charged: epsilon
-and its curve, and delta as what may fail. Nothing but the keys is told: how many persons have one
-would be a second release.
+Theorem: `keep_probability.py` for one key. A person changes the numbers of persons of at most k
+keys, by one each (`queries/shapes/private_keys.py`), and the coins of the keys are independent. A
+pair of coins that is (epsilon / k, d)-private is, on both sides, with probability 1 - d one that is
+epsilon / k-private (Kairouz, Oh and Viswanath 2015). So k of them are so with probability (1 - d)^k
+= 1 - delta; then together they are epsilon-private, with k times the curve of epsilon / k. The
+charge is epsilon and its curve, and delta as failure probability. Only the keys are released. Their
+numbers of persons would be a second release.
 """
 
 from bisect import bisect_left
@@ -40,9 +40,10 @@ class PartitionRelease(KeysRelease):
 
     @property
     def table(self) -> Sequence[int]:
-        """Not held here, because plans are kept and tables are long."""
+        """Table of keep probabilities. Plans are cached and tables are long, so a plan does not
+        hold it."""
         table = _table(self.shape, self.loss.epsilon, self.loss.delta)
-        assert table is not None, "it was there when the plan was made"
+        assert table is not None, "the planner checked that the table exists"
         return table
 
     @override
@@ -86,22 +87,22 @@ class PartitionRelease(KeysRelease):
         }
 
 
-def prepare(shape: PrivateKeysShape, asked: PrivacyTarget) -> PartitionRelease:
+def prepare(shape: PrivateKeysShape, target: PrivacyTarget) -> PartitionRelease:
     if shape.counts:
-        raise UnsupportedShape("it tells which keys there are, without counts: ask for keys")
-    if asked.delta is None:
-        raise Invalid.field("/privacy/delta", "private keys cost a delta: give one")
-    if asked.epsilon is not None:
-        epsilon = cost_units(asked.epsilon, PICO)
-    elif asked.rho is not None:
-        epsilon = _epsilon_within(limit_units(asked.rho, PICO), shape.keys)
+        raise UnsupportedShape("it releases keys without counts: use a keys query")
+    if target.delta is None:
+        raise Invalid.field("/privacy/delta", "required: private keys cost a delta")
+    if target.epsilon is not None:
+        epsilon = cost_units(target.epsilon, PICO)
+    elif target.rho is not None:
+        epsilon = _epsilon_within(limit_units(target.rho, PICO), shape.keys)
     else:
-        raise CannotServe("which keys there are has no width: ask by epsilon and delta")
+        raise CannotServe("released keys have no half width: request epsilon and delta")
     if epsilon > EPSILON_UNITS_MAX:
-        raise Invalid.field("/privacy/epsilon", "at most 1000000")
-    delta = cost_units(asked.delta, ATTO)
+        raise Invalid.field("/privacy/epsilon", "must be at most 1000000")
+    delta = cost_units(target.delta, ATTO)
     if _table(shape, epsilon, delta) is None:
-        rule = f"so small a loss that a key of {ROWS_MAX} persons might still be left out"
+        rule = f"too small: even a key of {ROWS_MAX} persons might be left out"
         raise Invalid.field("/privacy", rule)
     loss = repeated_loss(epsilon, shape.keys).replace(delta=delta, failure=delta)
     return PartitionRelease(shape, loss)
@@ -112,11 +113,11 @@ def _table(shape: PrivateKeysShape, epsilon: int, delta: int) -> Sequence[int] |
 
 
 def _epsilon_within(rho: int, keys: int) -> int:
-    """The largest epsilon whose rho, over all keys of a person, is at most so many units."""
+    """The largest epsilon, in units, whose rho over all keys of a person is at most `rho` units."""
 
     def fits(epsilon: int) -> bool:
         return pure_rho(epsilon, keys) <= rho
 
     if not fits(1):
-        raise CannotServe("a rho so small that no choice of keys is within it")
+        raise CannotServe("the rho is too small for any selection of keys")
     return largest_satisfying(fits, 1, EPSILON_UNITS_MAX)

@@ -1,9 +1,8 @@
-"""What releases of private keys share: the engine reads keys in batches, and what is told of them
-is bounded and in a public order.
+"""Base of releases of private keys: the engine reads keys in batches, and the answer is bounded.
 
-Told are the first KEYS_MAX of the released keys, in the order of the public groups and then of the
-texts' code points. That is a function of the release, so it costs nothing and hides nothing but the
-rest; whoever reads so many knows that there may be more.
+The answer holds the first KEYS_MAX of the released keys, in the order of the public groups and then
+of the texts' code points. This is a function of the release, so it costs nothing and hides nothing
+but the rest. An analyst who receives KEYS_MAX keys knows that there may be more.
 """
 
 from abc import ABC, abstractmethod
@@ -22,35 +21,35 @@ from app.queries.shapes.private_keys import PrivateKeysShape
 from app.queries.tally import KeyBatch, KeyCountsRequest, Tally
 
 KEYS_MAX = 100_000
-KEY_NANOSECONDS = 3000.0  # to read one key and to decide about it
+KEY_NANOSECONDS = 3000.0  # time to read one key and to decide about it
 
 
 @dataclass(frozen=True, slots=True)
 class KeysRelease(SingleGroupRelease, ABC):
-    """Which keys will be told, at what price."""
+    """Keys to be released, and the price."""
 
     shape: PrivateKeysShape
     loss: Loss
 
     @property
     def tally(self) -> Tally:
-        """The rows that count and their public groups: what decides which cells are charged."""
+        """The rows that count and their public groups, which decide the cells to charge."""
         return self.shape.tally
 
     @property
     def wanted(self) -> KeyCountsRequest:
-        """What the engine is asked for."""
+        """The request for the engine."""
         return self.shape.wanted
 
     @property
     @override
     def groups(self) -> int | None:
-        """Which keys there are is what is asked."""
+        """None: the number of keys is private."""
         return None
 
     @property
     def work(self) -> Work:
-        """There may be as many keys as rows; how many is private."""
+        """Work per row. There may be as many keys as rows; their number is private."""
         return Work(leaves=self.tally.leaves(), row_nanoseconds=KEY_NANOSECONDS)
 
     def read(self, data: DataReader) -> Iterable[KeyBatch]:
@@ -58,11 +57,11 @@ class KeysRelease(SingleGroupRelease, ABC):
 
     @abstractmethod
     def released(self, batch: KeyBatch, noise: RandomSource) -> Iterator[tuple[int, str, int]]:
-        """Those of a batch that are released, as public group, text and number."""
+        """Yield the released keys of a batch, as public group, text and number."""
 
     @abstractmethod
     def told(self, keys: KeyBatch, confidence: float) -> list[Any]:
-        """The released keys as an analyst reads them."""
+        """The released keys in the form that an analyst reads."""
 
     def answer(
         self,
@@ -78,7 +77,7 @@ class KeysRelease(SingleGroupRelease, ABC):
 
 
 def first_keys(keys: Iterable[tuple[int, str, int]], most: int = KEYS_MAX) -> KeyBatch:
-    """The first of them in order, holding no more than twice as many at a time."""
+    """The first keys in order, with at most twice as many in memory at a time."""
     kept: KeyBatch = []
     for key in keys:
         kept.append(key)

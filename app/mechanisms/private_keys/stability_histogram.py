@@ -1,25 +1,27 @@
-"""Counts of private keys: noise on every key that some row has, and only counts of T and more told.
+"""Stability-based histogram: noise on every key that some row has; only counts from T on released.
 
-Theorem: `tail_threshold.py`. Noise: discrete Laplace of scale D / epsilon for counts that move by D
-in L1, epsilon-private (`laplace.py`); or discrete Gaussian of a rho by their move in L2
-(`gaussian.py`). The threshold fails with probability f at most the asked delta: with Laplace noise
-the release is (epsilon, f)-private; with Gaussian noise, asked by epsilon and delta, half of delta
-is for the noise and half for the threshold, and the release is (epsilon, delta/2 + f)-private. What
-follows curves pays those of the noise, and f as a failure: the noise's own half of delta is in its
-curve and is not paid again. f is worked out for the whole-number T that is used, so it is often
-less than what was asked, and so is the charge.
+Theorem: `tail_threshold.py`.
+Noise: discrete Laplace of scale D / epsilon for counts that move by D in L1, epsilon-private
+(`laplace.py`); or discrete Gaussian of a rho, from their move in L2 (`gaussian.py`). The threshold
+fails with probability f, at most the requested delta. With Laplace noise the release is (epsilon,
+f)-private. With Gaussian noise, requested by epsilon and delta, half of delta is for the noise and
+half for the threshold. The release is then (epsilon, delta/2 + f)-private. Accounts that follow
+curves pay the curve of the noise, and f as a failure. The noise's own half of delta is in its curve
+and is not paid again. f is computed for the integer T in use, so it is often less than requested,
+and so is the charge.
 
-Intervals: a key is told because its noise made it large, so the interval of the noise alone would
-not hold for what is told. With w such that P(Z > w) <= (alpha / 2) P(Z > 0), a count v told is
-within [v - w, v + w] if v - w >= T, and elsewhere within [1, v + w]: for every key, given that it
-is told, this holds with probability 1 - alpha. Proof: that Z < -w has probability alpha / 2 at
-most, and being told only makes it less likely. The lower end is above a count c < T only if the
-noisy count is T + w and more, of which, given T and more, the probability is
-P(Z >= T + w - c) / P(Z >= T - c); tails of such noise fall ever faster (they are log-concave), so
-this is at most P(Z >= 1 + w) / P(Z >= 1); and for c >= T it is at most P(Z > w) / P(Z >= 0).
-Laplace noise passes w more with probability exp(-w / scale), whatever was passed before. Gaussian:
-term by term the ratio is at most exp(-(w^2 + 2 w) / (2 s^2)); or P(Z > w) <= P(N > w / s), and
-P(Z >= 1) is half of what is not P(Z = 0) <= 1 / (s sqrt(2 pi)).
+Intervals: a key is released because its noise made it large, so the interval of the noise alone
+would not hold for released keys. Choose w such that P(Z > w) <= (alpha / 2) P(Z > 0). A released
+count v has the interval [v - w, v + w] if v - w >= T, and otherwise [1, v + w]. For every key,
+given that it is released, this holds with probability 1 - alpha.
+
+Proof: Z < -w has probability alpha / 2 at most, and release only makes it less likely. The lower
+end is above a count c < T only if the noisy count is T + w or more. Given T or more, the
+probability of this is P(Z >= T + w - c) / P(Z >= T - c). Tails of such noise fall ever faster (they
+are log-concave), so this is at most P(Z >= 1 + w) / P(Z >= 1). For c >= T it is at most P(Z > w) /
+P(Z >= 0). Laplace noise exceeds any passed value by w more with probability exp(-w / scale).
+Gaussian: term by term the ratio is at most exp(-(w^2 + 2 w) / (2 s^2)); or P(Z > w) <= P(N > w /
+s), and P(Z >= 1) is (1 - P(Z = 0)) / 2 with P(Z = 0) <= 1 / (s sqrt(2 pi)).
 """
 
 import math
@@ -62,7 +64,7 @@ _NORMAL = NormalDist()
 class StabilityRelease(KeysRelease):
     scale: float
     threshold: int
-    failure: int  # units: how likely a key of one person is told
+    failure: int  # units of probability that a key of one person is released
     noise_theorem: str
 
     @property
@@ -92,11 +94,11 @@ class StabilityRelease(KeysRelease):
         width = width_above(self.noise, self.scale, 1.0 - confidence)
         return [
             {
-                "group": {**groups[place], column: text},
+                "group": {**groups[group], column: text},
                 "value": noisy,
                 "interval": self._figure(noisy, width).interval(confidence),
             }
-            for place, text, noisy in keys
+            for group, text, noisy in keys
         ]
 
     def _figure(self, noisy: int, width: int) -> Estimate:
@@ -105,11 +107,12 @@ class StabilityRelease(KeysRelease):
 
     @property
     def standard_deviations(self) -> tuple[float, ...]:
-        """From which count on a key is told with probability 0.95."""
+        """The least count whose key is released with probability 0.95."""
         return (float(self._told_from(0.95)),)
 
     def _told_from(self, probability: float) -> int:
-        """A count that is w above T is not told if its noise is below -w."""
+        """The least count released with this probability: w above T fails only if noise is below
+        -w."""
         return self.threshold + max(0, self.law.width(self.scale, 2.0 * (1.0 - probability)))
 
     def describe(self) -> dict[str, Any]:
@@ -161,36 +164,36 @@ def width_above(noise: NoiseName, scale: float, alpha: float) -> int:
     return min(width, math.ceil(normal * (1.0 + 1e-9)))
 
 
-def prepare(shape: PrivateKeysShape, asked: PrivacyTarget) -> StabilityRelease:
+def prepare(shape: PrivateKeysShape, target: PrivacyTarget) -> StabilityRelease:
     if not shape.counts:
-        raise UnsupportedShape("it tells counts: ask for a count or a histogram")
-    if asked.noise not in (None, shape.noise):
-        raise UnsupportedShape("another noise was named")
-    if asked.delta is None:
-        raise Invalid.field("/privacy/delta", "private keys cost a delta: give one")
+        raise UnsupportedShape("it releases counts: use a count or histogram query")
+    if target.noise not in (None, shape.noise):
+        raise UnsupportedShape("the query names another noise")
+    if target.delta is None:
+        raise Invalid.field("/privacy/delta", "required: private keys cost a delta")
     if shape.noise == "gaussian":
-        return _gaussian(shape, asked, cost_units(asked.delta, ATTO))
-    return _laplace(shape, asked, cost_units(asked.delta, ATTO))
+        return _gaussian(shape, target, cost_units(target.delta, ATTO))
+    return _laplace(shape, target, cost_units(target.delta, ATTO))
 
 
-def _laplace(shape: PrivateKeysShape, asked: PrivacyTarget, delta: int) -> StabilityRelease:
-    wish = PrivacyTarget(epsilon=asked.epsilon, rho=asked.rho)
-    if asked.half_width is not None:
-        wish = PrivacyTarget(epsilon=Decimal(_epsilon_for(shape, asked)) / PICO)
-    counted = laplace.prepare(_counted(shape), wish)
+def _laplace(shape: PrivateKeysShape, target: PrivacyTarget, delta: int) -> StabilityRelease:
+    noise_target = PrivacyTarget(epsilon=target.epsilon, rho=target.rho)
+    if target.half_width is not None:
+        noise_target = PrivacyTarget(epsilon=Decimal(_epsilon_for(shape, target)) / PICO)
+    counted = laplace.prepare(_counted(shape), noise_target)
     return _with_threshold(shape, counted, delta)
 
 
-def _gaussian(shape: PrivateKeysShape, asked: PrivacyTarget, delta: int) -> StabilityRelease:
-    if asked.epsilon is None:
-        rho = asked.rho if asked.half_width is None else _rho_for(shape, asked)
+def _gaussian(shape: PrivateKeysShape, target: PrivacyTarget, delta: int) -> StabilityRelease:
+    if target.epsilon is None:
+        rho = target.rho if target.half_width is None else _rho_for(shape, target)
         counted = gaussian.prepare(_counted(shape), PrivacyTarget(rho=rho))
         return _with_threshold(shape, counted, delta)
     half = delta // 2
     if half < 1:
-        raise CannotServe("a delta so small that noise and threshold cannot share it")
-    wish = PrivacyTarget(epsilon=asked.epsilon, delta=Decimal(half) / ATTO)
-    return _with_threshold(shape, gaussian.prepare(_counted(shape), wish), delta - half)
+        raise CannotServe("the delta is too small to be split between noise and threshold")
+    noise_target = PrivacyTarget(epsilon=target.epsilon, delta=Decimal(half) / ATTO)
+    return _with_threshold(shape, gaussian.prepare(_counted(shape), noise_target), delta - half)
 
 
 def _counted(shape: PrivateKeysShape) -> SumShape:
@@ -205,31 +208,31 @@ def _with_threshold(
     threshold = least_threshold(tail, shape.rows, allowed)
     failure = failure_units(tail, shape.rows, threshold)
     if failure > allowed:
-        raise ArithmeticError("a threshold that fails more often than it may")
+        raise ArithmeticError("the threshold fails more often than delta allows")
     loss = counted.loss.replace(failure=failure)
     if loss.epsilon < INFINITE:
         loss = loss.replace(delta=loss.delta + failure)
     return StabilityRelease(shape, loss, scale, threshold, failure, counted.theorem)
 
 
-def _epsilon_for(shape: PrivateKeysShape, asked: PrivacyTarget) -> int:
-    """The least epsilon whose interval is no wider."""
-    assert asked.half_width is not None
-    steps, alpha = math.floor(asked.half_width), 1.0 - asked.confidence
+def _epsilon_for(shape: PrivateKeysShape, target: PrivacyTarget) -> int:
+    """The least epsilon whose interval is within the half width."""
+    assert target.half_width is not None
+    steps, alpha = math.floor(target.half_width), 1.0 - target.confidence
 
     def too_wide(epsilon: int) -> bool:
         scale = float_up(Fraction(shape.measure.sensitivity * PICO, epsilon))
         return width_above("laplace", scale, alpha) > steps
 
     if too_wide(EPSILON_UNITS_MAX):
-        raise CannotServe("a half width that no noise is within")
+        raise CannotServe("no noise reaches this half width")
     return largest_satisfying(too_wide, 0, EPSILON_UNITS_MAX) + 1 if too_wide(1) else 1
 
 
-def _rho_for(shape: PrivateKeysShape, asked: PrivacyTarget) -> Decimal:
-    """Near the least rho whose interval is no wider."""
-    assert asked.half_width is not None
-    steps, alpha = math.floor(asked.half_width), 1.0 - asked.confidence
+def _rho_for(shape: PrivateKeysShape, target: PrivacyTarget) -> Decimal:
+    """Nearly the least rho whose interval is within the half width."""
+    assert target.half_width is not None
+    steps, alpha = math.floor(target.half_width), 1.0 - target.confidence
     low, high = 0.0, 2.0 * steps + 2.0
     for _ in range(60):
         middle = (low + high) / 2.0
@@ -237,6 +240,6 @@ def _rho_for(shape: PrivateKeysShape, asked: PrivacyTarget) -> Decimal:
             (middle, high) if width_above("gaussian", middle, alpha) <= steps else (low, middle)
         )
     if steps < 1 or low <= 0.0:
-        raise CannotServe("a half width that no noise is within")
+        raise CannotServe("no noise reaches this half width")
     rho = shape.measure.sensitivity_squared / (2 * Fraction(low) ** 2)
     return Decimal(math.ceil(rho * PICO)) / PICO

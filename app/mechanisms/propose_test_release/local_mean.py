@@ -1,7 +1,7 @@
-"""Means as statistics whose bound is proposed: of the values that are there, and of middle ranks.
+"""Means as statistics with a proposed bound: of all present values, and of middle ranks.
 
-Both are rounded down to a grid that is `finer` bits finer than the column's. Rounded down, numbers
-that are at most a whole number B apart are still at most B apart.
+Both are rounded down to a grid that is `finer` bits finer than the column's. Numbers that are at
+most an integer B apart are still at most B apart after rounding down.
 """
 
 from dataclasses import dataclass
@@ -20,13 +20,12 @@ from app.queries.tally import Exact, Tally
 
 @dataclass(frozen=True, slots=True)
 class MeanStatistic:
-    """The mean of the values that are there.
+    """The mean of the present values.
 
-    A person moves it by at most W m / n (`queries/shapes/single_mean.py`), so by more than B only
-    if n < W m / B, before and after. With s the least n that is safe, n >= s as before, n changes
-    by m at most with a person, so that max(0, n - s + 1) is the distance in rows, m-Lipschitz, and
-    its m-th part rounded up that in persons.
-    """
+    A person moves it by at most W m / n (`queries/shapes/single_mean.py`), so by more than B
+    only if n < W m / B, before and after. Let s be the least safe n. A person changes n by at
+    most m. So max(0, n - s + 1) is the distance in rows, m-Lipschitz, and its m-th part rounded
+    up is the distance in persons."""
 
     shape: MeanShape
     finer: int
@@ -54,27 +53,26 @@ class MeanStatistic:
     def read(self, data: DataReader, cap: int) -> Exact:
         return data.exact(self.tally)
 
-    def value(self, found: Exact) -> int:
-        (total,), (count,) = found
+    def value(self, data_read: Exact) -> int:
+        (total,), (count,) = data_read
         return sum(self.limits) // 2 if count == 0 else (total << self.finer) // count
 
-    def distance(self, found: Exact, bound: int, cap: int) -> int:
+    def distance(self, data_read: Exact, bound: int, cap: int) -> int:
         low, high = self.limits
         if bound >= high - low:
             return cap
         safe = -(-(high - low) * self.shape.rows // bound)
-        beyond = max(0, found[1][0] - safe + 1)
+        beyond = max(0, data_read[1][0] - safe + 1)
         return min(cap, -(-beyond // self.shape.rows))
 
 
 @dataclass(frozen=True, slots=True)
 class TrimmedMeanStatistic:
-    """The mean of the ranks p + 1 to p + w, of a fixed number of rows, each a person.
+    """The mean of the ranks p + 1 to p + w, of a fixed number of rows with one row per person.
 
-    A replaced row moves it by more than B only if a window with a <= p + 1, p + w <= b and
-    b - a >= w is wider than B w, and each row more in the window is one more to replace (Bun and
-    Steinke 2019; mechanism sheet, M10): d is the least b - a - w of such windows, exactly.
-    """
+    A replaced row moves it by more than B only if a window with a <= p + 1, p + w <= b and b - a
+    >= w is wider than B w. Each further row in the window is one more to replace (Bun and
+    Steinke 2019; mechanism sheet, M10). So d is the least b - a - w of such windows, exactly."""
 
     shape: RankShape
     finer: int
@@ -103,21 +101,21 @@ class TrimmedMeanStatistic:
         windows = self.shape.windows(data.steps, data.exact, cap + 1)
         return windows, sum_between(self.shape, windows, data.exact)
 
-    def value(self, found: tuple[tuple[Window, ...], int]) -> int:
-        windows, total = found
+    def value(self, data_read: tuple[tuple[Window, ...], int]) -> int:
+        windows, total = data_read
         first, last = self._ends(windows)
         return (total << self.finer) // (last - first + 1)
 
-    def distance(self, found: tuple[tuple[Window, ...], int], bound: int, cap: int) -> int:
-        windows, _ = found
+    def distance(self, data_read: tuple[tuple[Window, ...], int], bound: int, cap: int) -> int:
+        windows, _ = data_read
         below, above = windows
         first, last = self._ends(windows)
         most = bound * (last - first + 1)
-        low = [self._at(below, place) for place in range(first - cap, first + 1)]
-        high = [self._at(above, place) for place in range(last, last + cap + 2)]
+        low = [self._at(below, rank) for rank in range(first - cap, first + 1)]
+        high = [self._at(above, rank) for rank in range(last, last + cap + 2)]
 
         def wide(k: int) -> bool:
-            """a from p - k to p + 1, and b = a + w + k from p + w on."""
+            """True if a window is wide: a from p - k to p + 1, and b = a + w + k from p + w on."""
             widest: int = max(map(sub, high[: k + 2], low[-k - 2 :]))
             return widest << self.finer > most
 

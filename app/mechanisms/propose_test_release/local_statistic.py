@@ -1,8 +1,9 @@
-"""What a bound on local sensitivity is proposed for: a number, and how far tables are from unsafe.
+"""Statistic with a proposed bound on local sensitivity: its value, and its distance from unsafe
+tables.
 
-For a bound B a statistic tells its distance d: one person changes d by at most 1, and if one person
-can change the number by more than B, d = 0 before and after (`rank_distance.py`, and below). Both
-are whole numbers on a public grid.
+For a bound B a statistic has a distance d. One person changes d by at most 1. If one person can
+change the value by more than B, d = 0 before and after (`rank_distance.py`, and below). Both are
+integers on a public grid.
 """
 
 from dataclasses import dataclass
@@ -32,41 +33,43 @@ class LocalStatistic(Protocol):
 
     @property
     def limits(self) -> Span:
-        """Between which the number is, in steps of its grid."""
+        """Least and largest possible value, in steps of the grid."""
         ...
 
     def read(self, data: DataReader, cap: int) -> Any:
-        """What number and distances up to the cap are made of."""
+        """Read the input of `value` and of distances up to the cap."""
         ...
 
     def work(self, cap: int, bounds: int) -> Work:
-        """What reading it and its distances for so many bounds takes."""
+        """Work to read the data and to compute distances for `bounds` bounds."""
         ...
 
-    def value(self, found: Any) -> int: ...
+    def value(self, data_read: Any) -> int: ...
 
-    def distance(self, found: Any, bound: int, cap: int) -> int:
-        """In persons, and at most the cap; the cap itself where nothing moves further than B."""
+    def distance(self, data_read: Any, bound: int, cap: int) -> int:
+        """Distance in persons, at most the cap; equal to the cap if no change exceeds B."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class RankStatistic:
-    """The value at a rank, or how far two of them are apart.
+    """The value at a rank, or the difference of two such values.
 
-    Of two ranks the lesser d is taken, which is 1-Lipschitz as both are. It is 0 where the distance
-    of the two values changes by more than B, if one of the values then moves as far as its d is
-    for. That is B itself where one row cannot move two values in opposite ways:
+    For two ranks, d is the lesser of both distances, which is 1-Lipschitz as both are. It must
+    be 0 where the difference of the two values changes by more than B. This holds if one of the
+    values then moves by more than the share of B for which its d is computed. The share is B
+    itself where one row cannot move two values in opposite directions:
 
         fixed n: a row that is replaced by a larger one moves no value down (mechanism sheet, M17);
-        moving n, one row a person, quartiles: a row v that comes moves a value down only if it is
-        below it and its rank stays, and up only if it is above it and the rank grows. So the lower
-        value moves up and the upper one down only if the lower rank alone grows; but that of a
-        quarter of n rows grows where 4 divides n, and then that of three quarters does too. And
-        the lower one down and the upper one up only if v is below the first and above the second.
 
-    Elsewhere it is half of B for each, rounded down for one and up for the other.
-    """
+        moving n, one row per person, quartiles: an added row v moves a value down only if v is
+        below it and its rank stays, and up only if v is above it and the rank grows. So the lower
+        value moves up and the upper one down only if the lower rank alone grows. But the rank of
+        a quarter of n rows grows where 4 divides n, and then that of three quarters grows too.
+        The lower one moves down and the upper one up only if v is below the first and above the
+        second.
+
+    Otherwise the share is half of B for each, rounded down for one and up for the other."""
 
     shape: RankShape
 
@@ -92,19 +95,20 @@ class RankStatistic:
     def work(self, cap: int, bounds: int) -> Work:
         return rank_work(self.shape, cap, bounds)
 
-    def value(self, found: tuple[Window, ...]) -> int:
+    def value(self, data_read: tuple[Window, ...]) -> int:
         ends = [
-            window[rule(window.count)] for window, rule in zip(found, self.shape.ranks, strict=True)
+            window[rule(window.count)]
+            for window, rule in zip(data_read, self.shape.ranks, strict=True)
         ]
         return ends[-1] - ends[0] if self.shape.statistic == "distance" else ends[0]
 
-    def distance(self, found: tuple[Window, ...], bound: int, cap: int) -> int:
+    def distance(self, data_read: tuple[Window, ...], bound: int, cap: int) -> int:
         if bound >= self.shape.width:
             return cap
         return min(
             rank_distance(self.shape, window, rule, share, cap)
             for window, rule, share in zip(
-                found, self.shape.ranks, self._shares(bound), strict=True
+                data_read, self.shape.ranks, self._shares(bound), strict=True
             )
         )
 

@@ -1,27 +1,30 @@
-"""A noisy bound on local sensitivity, and noise for that bound: both are told.
+"""Noisy bound on local sensitivity, and noise scaled to that bound: both are released.
 
     B = LS + Y + T, at least 1 and at most n - 2       Y discrete Laplace of scale 1 / e1
     f + Z                                              Z discrete Laplace of scale B / e2
 
-T >= 0 is the least whole number with q = P(Y > T) at most what delta allows (`distance_test.py`):
-so B < LS only with probability q.
-Assumes: LS changes by 1 at most between neighbours, and they differ in f by at most both their LS
+T >= 0 is the least integer with q = P(Y > T) at most what delta allows (`distance_test.py`). So B <
+LS only with probability q.
+
+Assumes: LS changes by at most 1 between neighbours, and they differ in f by at most both their LS
 (`queries/shapes/graphs.py`).
 
-Theorem (Karwa, Raskhodnikova, Smith and Yaroslavtsev 2011): (e1 + e2, q)-private. And except with
+Theorem (Karwa, Raskhodnikova, Smith and Yaroslavtsev 2011): (e1 + e2, q)-private. Except with
 probability q the curves of randomised response at e1 and at e2 bound it together.
+
 Proof: let P and Q be the answers of neighbours x and x', with LS(x) = L <= LS(x') = L + j, j 0 or
-1; f differs by at most L. Let W be L + Y + T or what it is for x', before it is put within limits,
-which both know. Where W >= L, B is at least the difference of f, and given B what is told of f is
-e2-private. P has W < L with probability q, Q with q or p q, p = exp(-e1). This is the promise:
-P(S) <= q + P(S, W >= L) <= q + exp(e1 + e2) Q(S), and so from Q to P.
-For the curves a part of mass 1 - q of each must be found such that the parts are as far apart as is
-charged. Of P it is W >= L. For j = 0 it is the same of Q. For j = 1, Q has there q (1 - p) more
-than is wanted. Take it from where W > L + T, in proportion: Q has mass 1 / (1 + p) there, and what
-remains of it is 1 - q (1 - p^2) >= p^2. There Q was exp(e1) times P, so that what remains is
+1; f differs by at most L. Let W be LS + Y + T of x or x', before it is clamped to limits that are
+the same for both. Where W >= L, B is at least the difference of f, and given B the release of f is
+e2-private. P has W < L with probability q, Q with q or p q, p = exp(-e1). This is the promise: P(S)
+<= q + P(S, W >= L) <= q + exp(e1 + e2) Q(S), and likewise from Q to P.
+
+For the curves, each of P and Q needs a part of mass 1 - q such that the parts are as far apart as
+is charged. For P take W >= L. For j = 0 take the same for Q. For j = 1, Q has q (1 - p) more mass
+there than needed. Remove it from where W > L + T, in proportion: Q has mass 1 / (1 + p) there, and
+a fraction 1 - q (1 - p^2) >= p^2 of it remains. There Q was exp(e1) times P, so the remainder is
 between exp(-e1) and exp(e1) times P; elsewhere it is exp(-e1) times P. So W is e1-private between
-the parts, which have the same mass, and what is told of f, given W, is e2-private.
-(To cut both at their own LS would leave a value of W that only one of them has.)
+the parts, which have the same mass, and the release of f, given W, is e2-private. (To cut both at
+their own LS would leave a value of W that only one of them has.)
 
 Rounding: both scales up, T from probabilities rounded up, q up to a unit.
 """
@@ -58,8 +61,8 @@ DEPENDS = "the width depends on the bound, which is told with the answer"
 @dataclass(frozen=True, slots=True)
 class BoundedRelease(SingleGroupRelease):
     shape: GraphShape
-    above: DistanceTest  # the noise on LS, and T, which puts it above
-    epsilon: int  # units, of the answer
+    above: DistanceTest  # the noise on LS, and the shift T that puts the bound above LS
+    epsilon: int  # units of epsilon for the answer
     loss: Loss
 
     @property
@@ -76,7 +79,8 @@ class BoundedRelease(SingleGroupRelease):
 
     @property
     def standard_deviations(self) -> tuple[float, ...]:
-        """Not known; where it can be paid it comes first, because its interval can be told."""
+        """Infinite: the noise depends on the data. The planner tries this mechanism first if
+        payable."""
         return (math.inf,)
 
     def read(self, data: DataReader) -> GraphCounts:
@@ -125,8 +129,10 @@ class BoundedRelease(SingleGroupRelease):
         }
 
     def expected_error(self, confidence: float) -> dict[str, Any]:
-        """Of a graph in which no two nodes share a neighbour, it is what is told here times the
-        shift; otherwise by as much more as they share."""
+        """Half width per unit of the bound.
+
+        If no two nodes share a neighbour, the half width is about this number times the shift.
+        Otherwise it grows with the largest number of shared neighbours."""
         return {
             "half_width": None,
             "confidence": confidence,
@@ -136,31 +142,31 @@ class BoundedRelease(SingleGroupRelease):
         }
 
 
-def prepare(shape: GraphShape, asked: PrivacyTarget) -> BoundedRelease:
-    if asked.half_width is not None:
+def prepare(shape: GraphShape, target: PrivacyTarget) -> BoundedRelease:
+    if target.half_width is not None:
         raise CannotServe(f"no half width can be promised: {DEPENDS}")
-    if asked.delta is None:
-        raise Invalid.field("/privacy/delta", "a bound that may fail costs a delta: give one")
-    share = asked.bound_share or BOUND_SHARE
-    if asked.epsilon is not None:
-        first, epsilon = _shared(cost_units(asked.epsilon, PICO), share)
-        wish = PrivacyTarget(epsilon=Decimal(first) / PICO)
+    if target.delta is None:
+        raise Invalid.field("/privacy/delta", "required: a bound that may fail costs a delta")
+    share = target.bound_share or BOUND_SHARE
+    if target.epsilon is not None:
+        first, epsilon = _shared(cost_units(target.epsilon, PICO), share)
+        bound_target = PrivacyTarget(epsilon=Decimal(first) / PICO)
     else:
-        assert asked.rho is not None
-        first, rest = _shared(limit_units(asked.rho, PICO), share)
-        wish = PrivacyTarget(rho=Decimal(first) / PICO)
+        assert target.rho is not None
+        first, rest = _shared(limit_units(target.rho, PICO), share)
+        bound_target = PrivacyTarget(rho=Decimal(first) / PICO)
         epsilon = laplace.epsilon_within_rho(rest)
-    above = distance_test.prepare(wish, cost_units(asked.delta, ATTO))
+    above = distance_test.prepare(bound_target, cost_units(target.delta, ATTO))
     release = BoundedRelease(shape, above, epsilon, above.then(pure_loss(epsilon)))
     if release.scale(1) < laplace.SCALE_MIN:
-        raise Invalid.field("/privacy/epsilon", "so large that there would be no noise at all")
+        raise Invalid.field("/privacy/epsilon", "too large: there would be no noise at all")
     if release.scale(shape.sensitivity_max) > laplace.SCALE_MAX:
-        raise Invalid.field("/privacy/epsilon", "so small that the noise would not fit 64 bits")
+        raise Invalid.field("/privacy/epsilon", "too small: the noise would not fit 64 bits")
     return release
 
 
 def _shared(units: int, share: Fraction) -> tuple[int, int]:
     first = math.floor(units * share)
     if not 0 < first < units:
-        raise CannotServe("so small a loss that it cannot be shared")
+        raise CannotServe("the loss is too small to be split")
     return first, units - first

@@ -1,15 +1,15 @@
-"""Answers that may be withheld: as long as any other of their question, to the byte.
+"""Padding of answers that may be withheld: all answers to a query have the same size in bytes.
 
-Whether something is told is itself released, by the `status`, and nothing else may tell it: an
-answer is padded with spaces to the public size of the longest that its question could have. The
-size is counted in bytes of the JSON text that is stored and sent.
+The `status` releases whether the answer is withheld, and nothing else may reveal it. So an answer
+is padded with spaces to the public size of the longest possible answer to its query. The size is
+counted in bytes of the JSON text that is stored and sent.
 """
 
 import json
 from typing import Any
 
 ENCODER = json.JSONEncoder(allow_nan=False, ensure_ascii=False, separators=(",", ":"))
-NUMBER_SIZE = 32  # of a number's text: those of floats and of 64 bits have 25 characters at most
+NUMBER_SIZE = 32  # bytes of a number's text: floats and 64-bit integers have at most 25 characters
 
 
 def text_size(value: object) -> int:
@@ -17,10 +17,10 @@ def text_size(value: object) -> int:
 
 
 def padded(members: dict[str, Any], size: int) -> dict[str, Any]:
-    """The answer's own members, and so much padding that they have the size together."""
+    """The answer's own members, with padding that brings them to `size` bytes."""
     spaces = size - text_size(members)
     if spaces < 0:
-        raise ArithmeticError("an answer longer than the longest it could be")
+        raise ArithmeticError("the answer is longer than the longest possible answer")
     return {**members, "padding": " " * spaces}
 
 

@@ -1,4 +1,4 @@
-"""A bound chosen privately, where the analyst proposes none: the smallest that is safe by far.
+"""Private choice of a bound, if the analyst proposes none: the smallest that is safe by far.
 
 Candidates B_1 < ... < B_k are public: powers of two of the grid's step up to the width of the
 bounds, or halves of the width. Distances d_j, of `local_statistic.py`, grow with B_j from d_0 = 0
@@ -6,11 +6,11 @@ to the cap, which is that of the last. With a public target t from 1 to the cap 
 
     min(d_j - t, t - d_(j-1)),
 
-at least 0 where the distance first reaches t, and there only. One person changes every d_j by at
+at least 0 where the distance first reaches t, and only there. One person changes every d_j by at
 most 1, hence every score by at most 1 and two scores by at most R = 2 against each other. So the
 choice by permute-and-flip at rate epsilon / 2 is epsilon-private (`permute_and_flip.py`), and the
-bound may be told. The test and the noise that follow are those of a bound that was proposed: the
-losses add up, and the test fails with f for whichever bound it is (`distance_test.py`).
+bound may be released. The test and the noise that follow are those of a proposed bound. The losses
+add up, and the test fails with f for any chosen bound (`distance_test.py`).
 
 With probability 0.95 the chosen score is at least -(2 / epsilon) ln(20 k) = -s, so d_j >= t - s,
 and no smaller bound has a distance above t + s. The target is s above the distance that passes the
@@ -38,9 +38,9 @@ MISS = 0.05
 
 @dataclass(frozen=True, slots=True)
 class PrivateBound:
-    """Which of so many candidates, at what price."""
+    """Private choice of one of `candidates` bounds, with its price."""
 
-    epsilon: int  # units
+    epsilon: int  # units of epsilon for the choice
     candidates: int
     target: int
     slack: int
@@ -53,7 +53,7 @@ class PrivateBound:
         return max(self.target + self.slack, test.enough)
 
     def choose(self, distance: Callable[[int], int], noise: RandomSource) -> int:
-        """The place of the chosen one; `distance` tells that of each place."""
+        """Index of the chosen candidate; `distance` maps an index to its distance."""
         distances = [0, *map(distance, range(self.candidates))]
         target = self.target
         scores = [min(here - target, target - before) for before, here in pairwise(distances)]
@@ -63,6 +63,6 @@ class PrivateBound:
 def prepare(epsilon: int, candidates: int, test: DistanceTest) -> PrivateBound:
     scale = SCORE_RANGE * PICO / epsilon
     if scale < 1 / RATE_MAX:
-        raise ArithmeticError("so large a loss that there would be no noise at all")
+        raise ArithmeticError("the loss is so large that there would be no noise at all")
     slack = math.ceil(tail_bound(scale, candidates, MISS))
     return PrivateBound(epsilon, candidates, test.likely_from(1.0 - MISS) + slack, slack)

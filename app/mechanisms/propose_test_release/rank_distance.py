@@ -1,37 +1,39 @@
-"""How far a table is from one in which a person could move a value at a rank by more than B.
+"""Distance of a table from those where a person can move the value at a rank by more than B.
 
 A window from rank a to rank b, ranks 0 and n + 1 being the bounds, is *wide* if x_(b) - x_(a) > B.
-All is counted in persons, whole numbers, and capped at a public number: a cap keeps every distance
-1-Lipschitz, which means that one person changes it by at most 1. What propose-test-release needs is
+Distances count persons, as integers, and are capped at a public number. A cap keeps every distance
+1-Lipschitz: one person changes it by at most 1. Propose-test-release needs
 
     (1)  one person changes d by at most 1;
     (2)  if two tables one person apart have values more than B apart, d = 0 for both.
 
-Fixed n, one row replaced (mechanism sheet, M12): d is the least b - a - 1 of wide windows with
-a <= r <= b. It is the exact distance to tables of a local sensitivity above B.
+Fixed n, one row replaced (mechanism sheet, M12): d is the least b - a - 1 of wide windows with a <=
+r <= b. It is the exact distance to tables of a local sensitivity above B.
 
-Moving n, one row that comes or goes: the exact distance again. The gaps that a row could move the
+Moving n, one row added or removed: the exact distance again. The gaps that a row could move the
 value across are the corners of `rank_bound.py`, where their costs are proved; d is the least cost
 of a wide one.
 
-Moving n, M > 1 moves a person. Let h(x) be the least k >= 0 for which there is a wide window with
+Moving n, M > 1 moves per person. Let h(x) be the least k >= 0 for which there is a wide window with
 
     b - a <= M + k,   a >= r(n) - M - k,   b <= r(n) + M + k,
 
-and d = ceil(h / M). Proof of (2): after p rows came and q went, p + q <= M, the value y of the new
-rank r' = r(n') lies from x_(r - M) to x_(r + M). At least r + M - q >= r + p >= r' rows are at or
-below x_(r + M), so y is not above it; at most r - M - 1 + p <= r - q - 1 <= r' - 1 rows are below
-x_(r - M), so y is not below it. So the window from r to r + M, or that from r - M to r, is wide,
-and h(x) = 0; by the same argument from the other table h is 0 there too.
+and d = ceil(h / M). Proof of (2): after p rows were added and q removed, p + q <= M, the value y of
+the new rank r' = r(n') lies from x_(r - M) to x_(r + M). At least r + M - q >= r + p >= r' rows are
+at or below x_(r + M), so y is not above it. At most r - M - 1 + p <= r - q - 1 <= r' - 1 rows are
+below x_(r - M), so y is not below it. So the window from r to r + M, or that from r - M to r, is
+wide, and h(x) = 0. By the same argument from the other table h is 0 there too.
+
 Proof of (1): one move changes h by at most 1, so M moves by M, and ceil(h / M) by 1. Take a window
-that shows h(x) <= k. Where a row comes, the rows at its two ends have a rank as before or one more,
-and so has r: b - a, r - a and b - r each grow by at most 1, and the same window shows k + 1. Where
-another row goes it is the same with one less. Where the row at a itself goes, a - 1 takes its
-place, which is no nearer, while b and r fall by one or r stays: again by at most 1. Where the row
-at b goes, the next one has its rank. Ranks 0 and n + 1 are always there.
+that shows h(x) <= k. If a row is added, the rows at both ends keep their rank or gain one, and so
+does r. So b - a, r - a and b - r each grow by at most 1, and the same window shows k + 1. If a row
+inside or outside is removed, the same holds with one less. If the row at a itself is removed, a - 1
+takes its place, which is no nearer, while b and r fall by one or r stays: again a change of at most
+1. If the row at b is removed, the next one takes its rank. Ranks 0 and n + 1 always exist.
+
 Fixed n is the same h for M = 1.
 
-Time: the same comparisons are made whatever the values are; O(K log K) for K = cap * M.
+Time: the number of comparisons does not depend on the values; O(K log K) for K = cap * M.
 """
 
 from bisect import bisect_left, bisect_right
@@ -45,12 +47,12 @@ from app.queries.shapes.ranks.window import Window
 
 
 def reach_of(shape: RankShape, cap: int) -> int:
-    """How far from its rank values matter for distances up to the cap."""
+    """Number of ranks on each side that matter for distances up to the cap."""
     return _moves(shape) * (cap + 1)
 
 
 def rank_distance(shape: RankShape, window: Window, rule: RankRule, bound: int, cap: int) -> int:
-    """Of the value at one rank, in persons; `bound` is B, in steps."""
+    """Distance for the value at one rank, in persons; `bound` is B, in steps."""
     moves = _moves(shape)
     if not shape.fixed and moves == 1:
         return _to_a_corner(window, rule, bound, cap)
@@ -58,28 +60,32 @@ def rank_distance(shape: RankShape, window: Window, rule: RankRule, bound: int, 
 
 
 def _moves(shape: RankShape) -> int:
-    """Under fixed n a person is one row that is replaced."""
+    """Moves per person. With fixed n a person is one replaced row."""
     return 1 if shape.fixed else shape.moves
 
 
 def _to_a_window(window: Window, rank: int, bound: int, moves: int, cap: int) -> int:
-    """h, or the cap if that is less. Whether there is a window for k is found by the widest ones,
-    of b - a = M + k, and if there is one for k there is one for k + 1."""
-    first, last = rank - moves - cap, rank + moves + cap
-    values = [window[min(max(place, 0), window.count + 1)] for place in range(first, last + 1)]
+    """h, or the cap if that is less.
 
-    def found(k: int) -> bool:
+    The widest windows, with b - a = M + k, decide whether there is a window for k. If there is
+    one for k there is one for k + 1."""
+    first, last = rank - moves - cap, rank + moves + cap
+    values = [window[min(max(at, 0), window.count + 1)] for at in range(first, last + 1)]
+
+    def has_wide_window(k: int) -> bool:
         low = values[cap - k : cap + moves + 1]  # ranks r - M - k to r
-        high = values[cap + moves : cap + 2 * moves + k + 1]  # as many, M + k above
+        # the same number of ranks, M + k above
+        high = values[cap + moves : cap + 2 * moves + k + 1]
         widest: int = max(map(sub, high, low))
         return widest > bound
 
-    return smallest_satisfying(found, cap)
+    return smallest_satisfying(has_wide_window, cap)
 
 
 def smallest_satisfying(holds: Callable[[int], bool], cap: int) -> int:
-    """The least k >= 0 for which it holds, if it holds from there on, or the cap; by halving, which
-    asks as often whatever is found."""
+    """Smallest k >= 0 that satisfies a monotone predicate, or the cap.
+
+    The number of bisection steps does not depend on the predicate."""
     low, high = -1, cap
     while high - low > 1:
         middle = (low + high) // 2
@@ -90,7 +96,7 @@ def smallest_satisfying(holds: Callable[[int], bool], cap: int) -> int:
 def _to_a_corner(window: Window, rule: RankRule, bound: int, cap: int) -> int:
     n = window.count
     lowest, highest = max(0, rule(n) - cap - 1), min(n + 1, rule(n) + cap + 1)
-    values = [window[place] for place in range(lowest, highest + 1)]
+    values = [window[at] for at in range(lowest, highest + 1)]
     nearest = cap
     for m, below, end in gap_corners(rule, n, cap):
         if lowest <= below <= min(n, highest):
@@ -102,7 +108,7 @@ def _to_a_corner(window: Window, rule: RankRule, bound: int, cap: int) -> int:
             if b <= highest:
                 nearest = min(nearest, n - m + 2 * (b - end))
         if max(1, lowest) <= end <= highest:
-            # From the last a <= below that is far enough to `end`.
+            # From the last a <= below that is far enough, to `end`.
             stop = max(0, min(below, highest) + 1 - lowest)
             a = lowest + bisect_left(values, values[end - lowest] - bound, 0, stop) - 1
             if a >= lowest:

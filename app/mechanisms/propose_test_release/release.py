@@ -1,15 +1,17 @@
-"""Propose-test-release: noise for a proposed bound on local sensitivity, if the table bears it.
+"""Propose-test-release: noise for a proposed bound on local sensitivity, if the table is stable
+enough.
 
-A bound B is proposed. If the table is so far from any in which a person could change the statistic
-by more than B that a noisy test says so, the statistic is told with noise for the sensitivity B;
-otherwise the answer is withheld, which costs as much. Theorem and proof: `distance_test.py`; safe
-neighbours are those whose statistics are at most B apart. Where no bound is proposed, a part of the
-loss goes to a private choice of one (`private_bound.py`).
+A bound B is proposed. A noisy test checks that the table is far from any in which a person could
+change the statistic by more than B. If it passes, the statistic is released with noise for the
+sensitivity B. Otherwise the answer is withheld, at the same cost. Theorem and proof:
+`distance_test.py`; safe neighbours are those whose statistics are at most B apart. If no bound is
+proposed, a part of the loss pays for a private choice of one (`private_bound.py`).
 
-Laplace noise for a chosen bound costs its epsilon whichever it is; its curve depends on how many
-steps the bound has, and that of the fewest, the largest, is charged.
-Both draws are made in any case, and the same is read: whether the answer is withheld shows in
-nothing but its status.
+Laplace noise for a chosen bound costs the same epsilon for every bound. Its curve depends on the
+number of steps in the bound, and the curve of the fewest steps, the largest, is charged.
+
+Both draws are made in any case, and the same data is read. Only the status shows whether the answer
+is withheld.
 """
 
 import math
@@ -50,8 +52,8 @@ from app.queries.shapes.sums import SumShape
 from app.queries.tally import Tally
 
 KIND = "propose_test_release"
-RANKS_MAX = 1 << 15  # read on either side of a rank
-COMPARED_MAX = 1 << 18  # ranks times bounds to choose from: a fraction of a second
+RANKS_MAX = 1 << 15  # ranks read on either side of a rank
+COMPARED_MAX = 1 << 18  # limit on ranks times candidate bounds: a fraction of a second
 PROPOSAL_SHARE = Fraction(1, 4)
 NOISES = {laplace.KIND: laplace.prepare, gaussian.KIND: gaussian.prepare}
 CHOSEN = "the width depends on the bound that is chosen; propose one"
@@ -60,8 +62,8 @@ CHOSEN = "the width depends on the bound that is chosen; propose one"
 @dataclass(frozen=True, slots=True)
 class ProposedRelease(SingleGroupRelease):
     statistic: LocalStatistic
-    bounds: tuple[int, ...]  # in steps: one that was proposed, or those to choose from
-    scales: tuple[float, ...]  # of the noise for each
+    bounds: tuple[int, ...]  # in steps: the proposed bound, or the candidates
+    scales: tuple[float, ...]  # noise scale for each bound
     law: NoiseDistribution
     noise_theorem: str
     test: DistanceTest
@@ -88,12 +90,12 @@ class ProposedRelease(SingleGroupRelease):
 
     @property
     def standard_deviations(self) -> tuple[float, ...]:
-        """Not to be compared: it may tell nothing."""
+        """Infinite: the answer may be withheld, so the planner cannot compare it."""
         return (math.inf,)
 
     @property
     def cap(self) -> int:
-        """Of the distances: public."""
+        """Public cap of the distances."""
         return self.test.enough if self.chosen is None else self.chosen.cap(self.test)
 
     def read(self, data: DataReader) -> Any:
@@ -102,21 +104,21 @@ class ProposedRelease(SingleGroupRelease):
     def answer(
         self, exact: Any, noise: RandomSource, *, query: Query, card: Card, confidence: float
     ) -> dict[str, Any]:
-        def distance(place: int) -> int:
-            return self.statistic.distance(exact, self.bounds[place], self.cap)
+        def distance(index: int) -> int:
+            return self.statistic.distance(exact, self.bounds[index], self.cap)
 
-        place = 0 if self.chosen is None else self.chosen.choose(distance, noise)
-        passed = self.test.passed(distance(place), noise)
-        noisy = self.statistic.value(exact) + self.law.draw(noise, self.scales[place], 1)[0]
-        figure = self._figure(noisy, self.law.width(self.scales[place], 1.0 - confidence))
-        more = {} if self.chosen is None else {"bound": self._told(self.bounds[place])}
+        index = 0 if self.chosen is None else self.chosen.choose(distance, noise)
+        passed = self.test.passed(distance(index), noise)
+        noisy = self.statistic.value(exact) + self.law.draw(noise, self.scales[index], 1)[0]
+        figure = self._figure(noisy, self.law.width(self.scales[index], 1.0 - confidence))
+        more = {} if self.chosen is None else {"bound": self._told(self.bounds[index])}
         size = _size(confidence)
         if not passed:
             return padded_refusal(size, **more)
         return padded_answer(figure.value, figure.interval(confidence), size, **more)
 
     def _figure(self, noisy: int, width: int) -> Estimate:
-        """Within what the statistic can be, which leaves out nothing that it is."""
+        """Figure clamped to the statistic's possible values, which loses none of them."""
         low, high = self.statistic.limits
         return Estimate(
             *(
@@ -182,39 +184,39 @@ class ProposedRelease(SingleGroupRelease):
 
 
 def _size(confidence: float) -> int:
-    """No number is longer than its place here."""
+    """Public size of the answer: no number is longer than its placeholder here."""
     digits = "0" * NUMBER_SIZE
     longest = {**Estimate(0, 0, 0).interval(confidence), "low": digits, "high": digits}
     return text_size({"status": "answered", "value": digits, "interval": longest, "bound": digits})
 
 
-def prepare(shape: RankShape | MeanShape, asked: PrivacyTarget) -> ProposedRelease:
-    wish = asked.proposal
-    if wish is None:
-        raise UnsupportedShape("it may tell nothing: it is used where it is asked for")
+def prepare(shape: RankShape | MeanShape, target: PrivacyTarget) -> ProposedRelease:
+    proposal = target.proposal
+    if proposal is None:
+        raise UnsupportedShape("it may withhold the answer, so the query must name it")
     if isinstance(shape, RankShape) and shape.candidates:
         raise Invalid.field(
-            "/query/candidates", "none: propose_test_release answers with any value"
+            "/query/candidates", "must be absent: propose_test_release answers with any value"
         )
-    if asked.delta is None:
-        raise Invalid.field("/privacy/delta", "a test that may fail costs a delta: give one")
-    statistic, bounds = proposed(shape, wish.bound)
-    law = asked.noise or ("gaussian" if asked.rho is not None and wish.bound else "laplace")
-    if law == "gaussian" and wish.bound is None:
-        raise Invalid.field("/mechanism/noise", "laplace, where no bound is proposed")
-    shares = _shares(wish.test_share, wish.proposal_share, known=wish.bound is not None)
-    parts = _parts(asked, shares, statistic, bounds, law)
+    if target.delta is None:
+        raise Invalid.field("/privacy/delta", "required: a test that may fail costs a delta")
+    statistic, bounds = proposed(shape, proposal.bound)
+    law = target.noise or ("gaussian" if target.rho is not None and proposal.bound else "laplace")
+    if law == "gaussian" and proposal.bound is None:
+        raise Invalid.field("/mechanism/noise", "must be laplace, unless you propose a bound")
+    shares = _shares(proposal.test_share, proposal.proposal_share, known=proposal.bound is not None)
+    parts = _parts(target, shares, statistic, bounds, law)
     noises = [_noise(statistic, bound, law, parts[-1]) for bound in bounds]
-    test = distance_test.prepare(parts[0], cost_units(asked.delta, ATTO))
+    test = distance_test.prepare(parts[0], cost_units(target.delta, ATTO))
     chosen = None
     loss = test.then(noises[0].loss)
-    if wish.bound is None:
+    if proposal.bound is None:
         chosen = private_bound.prepare(_epsilon(parts[1]), len(bounds), test)
         loss += chosen.loss
     release = ProposedRelease(
         statistic=statistic,
         bounds=bounds,
-        scales=tuple(each.parts[0].scale for each in noises),
+        scales=tuple(noise.parts[0].scale for noise in noises),
         law=noises[0].law,
         noise_theorem=noises[0].theorem,
         test=test,
@@ -224,73 +226,81 @@ def prepare(shape: RankShape | MeanShape, asked: PrivacyTarget) -> ProposedRelea
     if isinstance(shape, RankShape):
         reach = reach_of(shape, release.cap)
         if reach > RANKS_MAX or reach * len(bounds) > COMPARED_MAX:
-            raise CannotServe("so small a loss for the test that too many ranks would be read")
+            raise CannotServe("the loss of the test is too small: it would read too many ranks")
     return release
 
 
 def _noise(
-    statistic: LocalStatistic, bound: int, law: str, asked: PrivacyTarget
+    statistic: LocalStatistic, bound: int, law: str, target: PrivacyTarget
 ) -> AdditiveRelease:
     measure = Measure(
         "value", ((1, 0),), bound, Fraction(1), statistic.grid_exponent, single_cell=True
     )
     shape = SumShape(statistic.tally, (measure,))
-    return NOISES[law](shape, asked)
+    return NOISES[law](shape, target)
 
 
 def _shares(
     test: Fraction | None, proposal: Fraction | None, *, known: bool
 ) -> tuple[Fraction, ...]:
-    """Of the test, of the proposal if there is to be one, and of the noise."""
+    """Shares of the test, of the private choice if there is one, and of the noise."""
     first = Fraction(0) if known else proposal or PROPOSAL_SHARE
     second = test or (1 - first) / 2
     if first + second >= 1:
-        raise Invalid.field("/mechanism", "shares that leave something for the noise")
+        raise Invalid.field(
+            "/mechanism", "shares must add up to less than 1: the noise needs the rest"
+        )
     rest = 1 - first - second
     return (second, rest) if known else (second, first, rest)
 
 
 def _parts(
-    asked: PrivacyTarget,
+    target: PrivacyTarget,
     shares: tuple[Fraction, ...],
     statistic: LocalStatistic,
     bounds: tuple[int, ...],
     law: str,
 ) -> list[PrivacyTarget]:
-    """What each part asks for; the noise comes last."""
-    noise_delta = asked.delta if law == "gaussian" else None
-    if asked.half_width is not None:
+    """Privacy targets of all parts; the noise comes last."""
+    noise_delta = target.delta if law == "gaussian" else None
+    if target.half_width is not None:
         if len(shares) > 2:
             raise CannotServe(f"no half width can be promised: {CHOSEN}")
-        wish = PrivacyTarget(
-            half_width=asked.half_width, confidence=asked.confidence, delta=noise_delta
+        noise_target = PrivacyTarget(
+            half_width=target.half_width, confidence=target.confidence, delta=noise_delta
         )
-        found = _noise(statistic, bounds[0], law, wish).loss
+        noise_loss = _noise(statistic, bounds[0], law, noise_target).loss
         test, rest = shares
         if law == "gaussian":
-            return [PrivacyTarget(rho=_amount(math.ceil(found.rho * test / rest))), wish]
-        return [PrivacyTarget(epsilon=_amount(math.ceil(found.epsilon * test / rest))), wish]
-    if asked.epsilon is not None:
-        whole = cost_units(asked.epsilon, PICO)
+            return [
+                PrivacyTarget(rho=_amount(math.ceil(noise_loss.rho * test / rest))),
+                noise_target,
+            ]
+        return [
+            PrivacyTarget(epsilon=_amount(math.ceil(noise_loss.epsilon * test / rest))),
+            noise_target,
+        ]
+    if target.epsilon is not None:
+        whole = cost_units(target.epsilon, PICO)
     else:
-        assert asked.rho is not None
-        whole = limit_units(asked.rho, PICO)
+        assert target.rho is not None
+        whole = limit_units(target.rho, PICO)
     units = [math.floor(whole * share) for share in shares[:-1]]
     units.append(whole - sum(units))
     if min(units) < 1:
-        raise CannotServe("so small a loss that it cannot be shared")
-    if asked.epsilon is None:
-        wishes = [PrivacyTarget(rho=_amount(each)) for each in units[:-1]]
-        return [*wishes, PrivacyTarget(rho=_amount(units[-1]), delta=noise_delta)]
-    wishes = [PrivacyTarget(epsilon=_amount(each)) for each in units[:-1]]
-    return [*wishes, PrivacyTarget(epsilon=_amount(units[-1]), delta=noise_delta)]
+        raise CannotServe("the loss is too small to be split")
+    if target.epsilon is None:
+        others = [PrivacyTarget(rho=_amount(part)) for part in units[:-1]]
+        return [*others, PrivacyTarget(rho=_amount(units[-1]), delta=noise_delta)]
+    others = [PrivacyTarget(epsilon=_amount(part)) for part in units[:-1]]
+    return [*others, PrivacyTarget(epsilon=_amount(units[-1]), delta=noise_delta)]
 
 
-def _epsilon(asked: PrivacyTarget) -> int:
-    if asked.epsilon is not None:
-        return cost_units(asked.epsilon, PICO)
-    assert asked.rho is not None
-    return laplace.epsilon_within_rho(limit_units(asked.rho, PICO))
+def _epsilon(target: PrivacyTarget) -> int:
+    if target.epsilon is not None:
+        return cost_units(target.epsilon, PICO)
+    assert target.rho is not None
+    return laplace.epsilon_within_rho(limit_units(target.rho, PICO))
 
 
 def _amount(units: int) -> Decimal:

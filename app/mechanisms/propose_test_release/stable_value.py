@@ -1,22 +1,25 @@
-"""Stable values: the exact outcome of a vote, or nothing, by a noisy test of how stable it is.
+"""Stable values: the exact outcome of a vote, or nothing, by a noisy test of its stability.
 
-The winners are the k outcomes of the highest scores, ties going to the one that is listed first.
-With scores of range R (`queries/shapes/selection.py`) one person moves two scores by at most R
-against each other. Let g be the score of the worst winner less that of the best loser; of winners
-told in their order, the least of this and of the steps from each winner to the next. Then
+The winners are the k outcomes of the highest scores; a tie goes to the one listed first. With
+scores of range R (`queries/shapes/selection.py`) one person moves two scores by at most R against
+each other. Let g be the score of the worst winner less that of the best loser. If winners are
+released in order, g is the least of this and of the steps from each winner to the next. Then
 
     d = max(0, ceil(g / R) - 1).
 
-Proof of what `distance_test.py` asks for, with *safe* for neighbours that have the same winners. g
-is a largest, over ways to choose winners, of least differences of two scores, each of which moves
-by R at most; so g moves by R at most, ceil(g / R) by 1, and d by 1. If d >= 1 then g > R, and after
-one person has changed all differences that made g are still positive: the winners are the same. So
-where they differ, d = 0 on both sides. What is told of safe neighbours is the same, with no loss:
-the release is (epsilon, f)-private, whatever k is.
+Proof of the conditions in `distance_test.py`, where *safe* neighbours have the same winners: g is a
+maximum, over choices of winners, of least differences of two scores. Each difference moves by at
+most R; so g moves by at most R, ceil(g / R) by 1, and d by 1. If d >= 1 then g > R, and after a
+change of one person all differences that made g are still positive: the winners are the same. So
+where they differ, d = 0 on both sides. Safe neighbours release the same winners, with no loss: the
+release is (epsilon, f)-private for every k.
 
-For counts and one row a person, d is the number of rows to change before two outcomes tie, less
-one: g - 1 if rows come and go, ceil(g / 2) - 1 if they are replaced (mechanism sheet, M13).
-Where all outcomes win, as a set, no table has others: the distance is as large as matters.
+For counts and one row per person, d is the number of rows to change before two outcomes tie, less
+one: g - 1 if rows are added or removed, ceil(g / 2) - 1 if they are replaced (mechanism sheet,
+M13).
+
+If all outcomes win, as a set, every table has the same winners: the distance is the cap of the
+test.
 """
 
 import math
@@ -54,7 +57,7 @@ class StableRelease(OneTally):
     shape: SelectionShape
     ordered: bool
     test: DistanceTest
-    size: int  # of an answer, in bytes
+    size: int  # size of an answer, in bytes
 
     @property
     @override
@@ -76,7 +79,7 @@ class StableRelease(OneTally):
 
     @property
     def standard_deviations(self) -> tuple[float, ...]:
-        """Not to be compared: it may tell nothing."""
+        """Infinite: the answer may be withheld, so the planner cannot compare it."""
         return (math.inf,)
 
     def answer(
@@ -116,13 +119,13 @@ class StableRelease(OneTally):
         }
 
     def expected_error(self, confidence: float) -> dict[str, Any]:
-        """The lead that is told with this probability: from it on, g > R times the distance."""
+        """Lead that is released with this probability: from it on, g > R times the distance."""
         lead = self.test.likely_from(confidence) * self.shape.score_range + 1
         return {"told_from": float(lead / self.shape.steps), "probability": confidence}
 
 
 def _size(shape: SelectionShape) -> int:
-    """With the longest outcomes that there could be."""
+    """Size of an answer with the longest possible outcomes."""
     sizes = (
         text_size(outcome) if isinstance(outcome, str) else NUMBER_SIZE
         for outcome in shape.outcomes
@@ -132,33 +135,35 @@ def _size(shape: SelectionShape) -> int:
 
 
 def winners(scores: list[int], picks: int) -> list[int]:
-    """Best first."""
-    return sorted(range(len(scores)), key=lambda place: (-scores[place], place))[:picks]
+    """Indices of the winners, best first."""
+    return sorted(range(len(scores)), key=lambda index: (-scores[index], index))[:picks]
 
 
 def stability(
     scores: list[int], places: list[int], score_range: int, *, ordered: bool
 ) -> int | None:
-    """d; None if nothing could change the winners."""
+    """Distance d; None if nothing could change the winners."""
     won = set(places)
-    best = max((score for place, score in enumerate(scores) if place not in won), default=None)
+    best = max((score for index, score in enumerate(scores) if index not in won), default=None)
     leads = [] if best is None else [scores[places[-1]] - best]
     if ordered:
         leads += [scores[a] - scores[b] for a, b in pairwise(places)]
     return max(0, -(-min(leads) // score_range) - 1) if leads else None
 
 
-def prepare(shape: SelectionShape, asked: PrivacyTarget) -> StableRelease:
-    if asked.ordered is None:
-        raise UnsupportedShape("it may tell nothing: it is used where it is asked for")
+def prepare(shape: SelectionShape, target: PrivacyTarget) -> StableRelease:
+    if target.ordered is None:
+        raise UnsupportedShape("it may withhold the answer, so the query must name it")
     if shape.error != "regret":
-        raise UnsupportedShape("it is for the highest scores: ask for a mode, top_k or price")
-    if asked.half_width is not None:
-        raise CannotServe("an exact answer or none has no half width")
-    if asked.delta is None:
-        raise Invalid.field("/privacy/delta", "a test that may fail costs a delta: give one")
-    if asked.ordered and shape.picks is None:
-        raise Invalid.field("/mechanism/ordered", "only for top_k, which has several outcomes")
-    wish = PrivacyTarget(epsilon=asked.epsilon, rho=asked.rho)
-    test = distance_test.prepare(wish, cost_units(asked.delta, ATTO))
-    return StableRelease(shape, asked.ordered, test, _size(shape))
+        raise UnsupportedShape("it serves highest scores: use a mode, top_k or price query")
+    if target.half_width is not None:
+        raise CannotServe("the answer is exact or withheld, so it has no half width")
+    if target.delta is None:
+        raise Invalid.field("/privacy/delta", "required: a test that may fail costs a delta")
+    if target.ordered and shape.picks is None:
+        raise Invalid.field(
+            "/mechanism/ordered", "allowed only for top_k, which has several outcomes"
+        )
+    test_target = PrivacyTarget(epsilon=target.epsilon, rho=target.rho)
+    test = distance_test.prepare(test_target, cost_units(target.delta, ATTO))
+    return StableRelease(shape, target.ordered, test, _size(shape))

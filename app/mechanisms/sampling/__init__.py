@@ -1,1 +1,1 @@
-"""Randomness: exact samplers on the system's generator. Nothing else draws noise."""
+"""Randomness: exact samplers on the system's generator. No other module draws noise."""

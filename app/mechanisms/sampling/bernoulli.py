@@ -1,11 +1,11 @@
-"""Exact coins: heads with probability exp(-x), from whole random numbers and exact arithmetic.
+"""Exact coins: heads with probability exp(-x), from random integers and exact arithmetic.
 
 Theorem: Canonne, Kamath and Steinke (2020), Algorithms 1 and 2: exp(-x) for rational x, and the
-geometric and discrete Laplace laws made of it. For whole x also by comparing a uniform real number,
-whose bits are drawn as they are needed, with the bits of exp(-x): many coins at once, each decided
-by its first 64 bits but for one in 2^64.
-Rounding: none. The bits of exp(-x) come from decimals that are correctly rounded, with more digits
-until no rounding could change them.
+geometric and discrete Laplace distributions built from it. For integer x there is a second way:
+compare a uniform real number, whose bits are drawn as needed, with the bits of exp(-x). It decides
+many coins at once, each by its first 64 bits except one in 2^64.
+Rounding: none. The bits of exp(-x) come from correctly rounded decimals, with more digits until no
+rounding could change them.
 """
 
 from decimal import Context, Decimal, localcontext
@@ -15,7 +15,7 @@ from functools import lru_cache
 from app.mechanisms.release import RandomSource
 
 WORD = 64
-DEEP = 45  # exp(-45) is below 2^-64: what lies deeper is told apart by the bits that follow
+DEEP = 45  # exp(-45) is below 2^-64: beyond, later bits decide
 
 
 def bernoulli_exp(exponent: Fraction, noise: RandomSource) -> bool:
@@ -29,7 +29,8 @@ def bernoulli_exp(exponent: Fraction, noise: RandomSource) -> bool:
 
 
 def _heads_within_one(top: int, bottom: int, noise: RandomSource) -> bool:
-    """exp(-x) for x = top / bottom <= 1: the first k at which a coin of x / k fails is odd."""
+    """Coin of exp(-x) for x = top / bottom <= 1: the first k at which a coin of x / k fails is
+    odd."""
     k = 1
     while noise.below(bottom * k) < top:
         k += 1
@@ -38,7 +39,7 @@ def _heads_within_one(top: int, bottom: int, noise: RandomSource) -> bool:
 
 @lru_cache(maxsize=1024)
 def leading_bits(whole: int, bits: int) -> int:
-    """The first bits of exp(-whole), that is floor(2^bits exp(-whole)); of 1 = 0.111..., ones."""
+    """First bits of exp(-whole): floor(2^bits exp(-whole)). For exp(0) = 0.111... all ones."""
     if whole == 0:
         return (1 << bits) - 1
     digits = 40 + bits // 3
@@ -55,7 +56,7 @@ FIRST_BITS = tuple(leading_bits(whole, WORD) for whole in range(DEEP + 1))
 
 
 def uniform_below_exp(word: int, whole: int, noise: RandomSource) -> bool:
-    """Is the uniform number that begins with these 64 bits below exp(-whole)?"""
+    """True if the uniform number that begins with these 64 bits is below exp(-whole)."""
     bits = WORD
     while word == leading_bits(whole, bits):
         word = word << WORD | noise.below(1 << WORD)
@@ -64,7 +65,7 @@ def uniform_below_exp(word: int, whole: int, noise: RandomSource) -> bool:
 
 
 def geometric(rate: Fraction, noise: RandomSource) -> int:
-    """A whole number G >= 0 with P(G >= g) = exp(-rate g)."""
+    """Draw an integer G >= 0 with P(G >= g) = exp(-rate g)."""
     bottom = rate.denominator
     part = noise.below(bottom)
     while not _heads_within_one(part, bottom, noise):
@@ -76,7 +77,7 @@ def geometric(rate: Fraction, noise: RandomSource) -> int:
 
 
 def discrete_laplace(rate: Fraction, noise: RandomSource) -> int:
-    """P(Z = z) in proportion to exp(-rate |z|)."""
+    """Draw Z with P(Z = z) in proportion to exp(-rate |z|)."""
     while True:
         size, negative = geometric(rate, noise), noise.below(2) == 1
         if size or not negative:
@@ -84,8 +85,8 @@ def discrete_laplace(rate: Fraction, noise: RandomSource) -> int:
 
 
 def positive_side(rate: Fraction, noise: RandomSource) -> bool:
-    """True with probability 1 / (1 + exp(-rate)): of discrete Laplace noise,
-    P(Z >= z) = exp(-rate z) / (1 + exp(-rate)) for z >= 1."""
+    """True with probability 1 / (1 + exp(-rate)). For discrete Laplace noise, P(Z >= z) =
+    exp(-rate z) / (1 + exp(-rate)) for z >= 1."""
     while noise.below(2):
         if bernoulli_exp(rate, noise):
             return False

@@ -1,8 +1,8 @@
-"""Decimal arithmetic that rounds one way: down for what must be below, up for what must be above.
+"""Decimal arithmetic with one rounding direction: down for lower bounds, up for upper bounds.
 
 The four operations round as their context says. Python's decimal exp, ln and sqrt are correctly
-rounded to the nearest, so the number next to theirs on the right side is surely beyond the true
-one. Everything here is about numbers that are not negative.
+rounded to nearest, so the next number in the chosen direction is surely beyond the true result. All
+numbers here are non-negative.
 """
 
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
@@ -13,7 +13,7 @@ ZERO = Decimal(0)
 
 
 class Directed:
-    """Operations of so many digits, none of which is above (or below) the true result."""
+    """Operations of `digits` digits that never exceed (or never fall below) the true result."""
 
     __slots__ = ("_context", "up")
 
@@ -29,25 +29,26 @@ class Directed:
         return self._context.add(a, b)
 
     def subtract(self, a: Decimal, b: Decimal) -> Decimal:
-        """b is to be rounded the other way; not below 0."""
+        """a - b, not below 0; the caller rounds b in the other direction."""
         return max(ZERO, self._context.subtract(a, b))
 
     def times(self, a: Decimal, b: Decimal) -> Decimal:
         return self._context.multiply(a, b)
 
     def over(self, a: Decimal, b: Decimal) -> Decimal:
-        """b is positive, and to be rounded the other way."""
+        """a / b; b is positive, and the caller rounds it in the other direction."""
         return self._context.divide(a, b)
 
     def exp(self, a: Decimal) -> Decimal:
         return self._beyond(self._context.exp(a))
 
     def falls(self, a: Decimal) -> Decimal:
-        """exp(-a); a is to be rounded the other way."""
-        return self._beyond(self._context.exp(a.copy_negate()))  # a minus sign would round
+        """exp(-a); the caller rounds a in the other direction."""
+        return self._beyond(self._context.exp(a.copy_negate()))  # unary minus would round
 
     def power(self, a: Decimal, exponent: Decimal) -> Decimal:
-        """a^exponent for an a up to 1 and a positive exponent, rounded the other way."""
+        """a^exponent for 0 <= a <= 1 and a positive exponent, which the caller rounds the other
+        way."""
         if a == 0:
             return ZERO
         log = self._beyond(self._context.ln(a))
@@ -62,5 +63,5 @@ class Directed:
 
 @lru_cache(maxsize=64)
 def both_ways(digits: int) -> tuple[Directed, Directed]:
-    """Down and up."""
+    """Operations that round down, and operations that round up."""
     return Directed(digits, up=False), Directed(digits, up=True)

@@ -1,9 +1,9 @@
-"""OpenDP's integer samplers called without its Python layer: 13 us a draw instead of 120.
+"""OpenDP's integer samplers, called without its Python layer: 13 us per draw instead of 120.
 
-The draw is the same Rust function that `measurement(0)` reaches; left out is the conversion of
-arguments and results between Python and C, which is nine tenths of the time of a scalar. The four
-C functions are those that OpenDP's own binding calls. Bound to OpenDP 0.16 by the project's
-dependency; the statistical tests run through here.
+The draw is the same Rust function that `measurement(0)` reaches. It skips the conversion of
+arguments and results between Python and C, which takes nine tenths of the time of a scalar. The
+four C functions are those that OpenDP's own binding calls. The project's dependency pins OpenDP
+0.16, and the statistical tests run through this module.
 """
 
 import ctypes
@@ -17,7 +17,7 @@ from opendp._lib import AnyObjectPtr, FfiResult, lib
 
 dp.enable_features("contrib")
 
-# PyDLL keeps the interpreter's lock: a draw is shorter than waiting to get the lock back.
+# PyDLL keeps the GIL: a draw takes less time than reacquiring the GIL.
 _library = ctypes.PyDLL(lib._name)
 
 
@@ -48,12 +48,13 @@ _ABSOLUTE, _L1, _L2 = (
 
 
 class OnWholeNumbers:
-    """The measurement of one scale; draws noise around zero."""
+    """Measurement of one scale; draws noise around zero."""
 
     def __init__(self, scalar: Any, vector: Callable[[], Any]) -> None:
         self._scalar, self._make_vector = scalar, vector
-        self._vector: Any = None  # made when first needed: making one takes longer than a draw
-        self._zero = py_to_c(0, c_type=AnyObjectPtr, type_name="i64")  # must live as long as we
+        self._vector: Any = None  # made at first use: making one takes longer than a draw
+        # must live as long as this object
+        self._zero = py_to_c(0, c_type=AnyObjectPtr, type_name="i64")
         self._zero_address = ctypes.cast(self._zero, ctypes.c_void_p).value
         self._scalar_address = ctypes.cast(self._scalar, ctypes.c_void_p).value
 
@@ -72,7 +73,7 @@ class OnWholeNumbers:
     def draw_many(self, size: int) -> list[int]:
         if self._vector is None:
             self._vector = self._make_vector()
-        # An array, because the binding checks a list number by number.
+        # An array, because the binding checks a list element by element.
         draws: list[int] = list(self._vector(np.zeros(size, dtype=np.int64)))
         return draws
 

@@ -1,15 +1,15 @@
-"""Random real numbers of which only as many bits are drawn as are looked at.
+"""Random real numbers whose bits are drawn only as needed.
 
-A number is known to lie between two ends, and more bits bring these together. What is done with it
-in the end, here rounding to a grid, is decided as soon as both ends give the same; so it is decided
-exactly as for the real number itself, whose further bits are never needed.
+A number is known to lie between two ends, and more bits narrow the interval. The final operation,
+here rounding to a grid, is decided as soon as both ends give the same result. So the decision is
+exactly that for the real number itself, whose further bits are never needed.
 
-Coins with a chance that is a function of such numbers are thrown the same way: a uniform number is
-compared with the chance, bit after bit. Once thrown, what is not yet drawn of the numbers is as
-free as before, because the outcome is the same whatever it will be.
+Coins whose probability is a function of such numbers work the same way: a uniform number is
+compared with the probability, bit after bit. After the toss the undrawn bits of the numbers are as
+random as before, because the outcome does not depend on them.
 
-Normal and exponential numbers: von Neumann 1951 and Karney 2016, in their plainest form: a whole
-part and a uniform part x, kept with what the density is at x in proportion to that at 0.
+Normal and exponential numbers: von Neumann 1951 and Karney 2016, in their simplest form: an integer
+part and a uniform part x, kept with probability density(x) / density(0).
 """
 
 from collections.abc import Callable
@@ -20,14 +20,14 @@ from app.mechanisms.release import RandomSource
 from app.mechanisms.sampling.bernoulli import WORD, bernoulli_exp, geometric
 from app.mechanisms.sampling.directed_decimal import Directed, both_ways
 
-Ends = tuple[Decimal, Decimal]  # one below, one above, none negative
-# Sizes beyond are taken as this one. Scales are above 10^-80 of the width of the bounds to which
+Ends = tuple[Decimal, Decimal]  # lower and upper bound, both non-negative
+# Larger sizes are replaced by this one. Scales are above 10^-80 of the width of the bounds to which
 # answers are clamped (smooth bounds have a floor and divisors a ceiling), so it changes no answer.
 SIZE_MAX = 10**120
 
 
 class PartialSample:
-    """whole + a uniform number between 0 and 1."""
+    """An integer plus a uniform number between 0 and 1."""
 
     __slots__ = ("_noise", "_part", "bits", "whole")
 
@@ -54,13 +54,15 @@ class PartialSample:
 
 
 def digits_for(*numbers: PartialSample) -> int:
-    """So many that rounding is less than what the bits leave open."""
+    """Number of digits at which rounding is smaller than the interval left by the drawn bits."""
     return 40 + 2 * max(number.bits for number in numbers) // 5
 
 
 def bernoulli(noise: RandomSource, chance: Callable[[int], Ends], *numbers: PartialSample) -> bool:
-    """A coin of this chance, told for a number of digits by its two ends; `numbers` are those that
-    it is a function of, and get more bits if they must."""
+    """Toss a coin whose probability is a function of `numbers`.
+
+    `chance` returns lower and upper bound of the probability for a number of digits. The numbers
+    receive more bits if needed."""
     uniform = PartialSample(noise)
     while True:
         digits = digits_for(uniform, *numbers)
@@ -75,7 +77,8 @@ def bernoulli(noise: RandomSource, chance: Callable[[int], Ends], *numbers: Part
 
 
 def exponential(noise: RandomSource) -> PartialSample:
-    """Density exp(-x) for x >= 0: the part x is kept with probability exp(-x)."""
+    """Draw with density exp(-x) for x >= 0: the fractional part x is kept with probability
+    exp(-x)."""
     while True:
         part = PartialSample(noise)
 
@@ -89,8 +92,10 @@ def exponential(noise: RandomSource) -> PartialSample:
 
 
 def half_normal(noise: RandomSource) -> PartialSample:
-    """Density in proportion to exp(-x^2 / 2) for x >= 0: (k + x)^2 / 2 is k / 2, by which k is
-    drawn, and k (k - 1) / 2 and x (2 k + x) / 2, with which it is kept."""
+    """Draw with density in proportion to exp(-x^2 / 2) for x >= 0.
+
+    (k + x)^2 / 2 is the sum of k / 2, from which k is drawn, and of k (k - 1) / 2 and x (2 k +
+    x) / 2, with which it is kept."""
     while True:
         k = geometric(Fraction(1, 2), noise)
         if not bernoulli_exp(Fraction(k * (k - 1), 2), noise):
@@ -119,8 +124,10 @@ def rounded(
     size: Callable[[int], Ends],
     numbers: tuple[PartialSample, ...],
 ) -> int:
-    """centre + scale * z to the nearest whole number of steps of 2^-exponent, halves upwards, for a
-    z whose size is told by its two ends, as a function of these numbers."""
+    """Round centre + scale * z to the nearest multiple of 2^-exponent, halves upwards; count the
+    steps.
+
+    `size` returns lower and upper bound of |z| as a function of `numbers`."""
     steps = Fraction(2) ** exponent
     start, slope = centre * steps + Fraction(1, 2), scale * steps
     while True:

@@ -2,10 +2,10 @@
 
 Theorem: McSherry and Talwar (2007), Theorem 6: epsilon-private. Dong, Durfee and Rogers (2020) with
 Cesar and Rogers (2020): its log-ratio has range at most epsilon, so it is epsilon^2 / 8-zCDP, more
-tightly `curves.bounded_range_rho`, and has the curve of `curves.bounded_range`; of a given rho it
-may run at an epsilon of sqrt(8 rho) and a little more. Its law is that of the largest score after
-adding Gumbel noise. k rounds on what is left are the k largest of one draw of such noise (Durfee
-and Rogers 2019).
+tightly `curves.bounded_range_rho`, and has the curve of `curves.bounded_range`. For a given rho it
+may run at an epsilon slightly above sqrt(8 rho). Its distribution is that of the largest score
+after adding Gumbel noise. k rounds without replacement are the k largest of one draw of such noise
+(Durfee and Rogers 2019).
 """
 
 from app.accounting.curves.curve_units import bounded_range_rho
@@ -31,5 +31,5 @@ LAW = SelectionMechanism(
 )
 
 
-def prepare(shape: SelectionShape, asked: PrivacyTarget) -> SelectionRelease:
-    return prepare_by(LAW, shape, asked)
+def prepare(shape: SelectionShape, target: PrivacyTarget) -> SelectionRelease:
+    return prepare_by(LAW, shape, target)

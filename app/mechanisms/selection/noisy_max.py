@@ -1,13 +1,15 @@
 """Report noisy max: the outcome whose score is largest after independent noise, scale R / epsilon.
 
-With exponential noise this is permute-and-flip and with Gumbel noise the exponential mechanism, and
-so they are drawn. With Laplace noise: discrete, on whole-number scores, ties broken at random.
-Theorem: Dwork and Roth (2014), Claim 3.9, with the range R in place of twice the sensitivity: if
-one outcome's score with noise z is largest on x, then with noise z + R it is largest on x',
-whatever the others' noise and the order among ties; and P(Z >= z + R) >= exp(-epsilon) P(Z >= z).
-Error of Laplace noise: with w such that N P(Z > w) <= alpha, no noise is above w and that of the
-best not below -w, so the choice is at most 2 w below the best.
-The value that was largest is not told: it would be a second release.
+With exponential noise this is permute-and-flip, with Gumbel noise the exponential mechanism, and
+their samplers are used. Laplace noise is discrete, on integer scores, with ties broken at random.
+
+Theorem: Dwork and Roth (2014), Claim 3.9, with the range R in place of twice the sensitivity. If
+one outcome's score with noise z is largest on x, then with noise z + R it is largest on x', for any
+noise of the others and any order among ties; and P(Z >= z + R) >= exp(-epsilon) P(Z >= z).
+Error of Laplace noise: choose w such that N P(Z > w) <= alpha. Then no noise is above w and that of
+the best not below -w, so the choice is at most 2 w below the best.
+
+The largest noisy score is not released: it would be a second release.
 """
 
 from dataclasses import replace
@@ -24,7 +26,7 @@ KIND = "noisy_max"
 
 
 def laplace_bound(scale: float, outcomes: int, alpha: float) -> float:
-    """P(|Z| > w) <= 2 alpha / N is P(Z > w) <= alpha / N."""
+    """Error bound of Laplace noise: P(|Z| > w) <= 2 alpha / N is P(Z > w) <= alpha / N."""
     return 2.0 * laplace.width(scale, 2.0 * alpha / outcomes)
 
 
@@ -43,7 +45,7 @@ LAWS = {
 }
 
 
-def prepare(shape: SelectionShape, asked: PrivacyTarget) -> SelectionRelease:
-    if asked.noise is None:
-        raise CannotServe("noisy_max is used where its noise is named")
-    return prepare_by(LAWS[asked.noise], shape, asked)
+def prepare(shape: SelectionShape, target: PrivacyTarget) -> SelectionRelease:
+    if target.noise is None:
+        raise CannotServe("the query must name the noise of noisy_max")
+    return prepare_by(LAWS[target.noise], shape, target)

@@ -1,10 +1,10 @@
-"""Permute-and-flip: outcomes in random order, each taken with probability exp(-epsilon d / R).
+"""Permute-and-flip: outcomes in random order, each accepted with probability exp(-epsilon d / R).
 
 Theorem: McKenna and Sheldon (2020): epsilon-private, and its expected distance to the best is never
-above the exponential mechanism's. Its law is that of the largest score after adding exponential
-noise (Ding et al. 2021), so the range R takes the place of twice the sensitivity by the argument in
-`noisy_max.py`. It is not of bounded range: accounts that follow curves pay for it as for any pure
-mechanism, and get `exponential` instead.
+above the exponential mechanism's. Its distribution is that of the largest score after adding
+exponential noise (Ding et al. 2021). So the range R takes the place of twice the sensitivity by the
+argument in `noisy_max.py`. It is not of bounded range: accounts that follow curves pay for it as
+for any pure mechanism, and use `exponential` instead.
 """
 
 from app.accounting.curves.curve_units import pure_rho
@@ -30,5 +30,5 @@ LAW = SelectionMechanism(
 )
 
 
-def prepare(shape: SelectionShape, asked: PrivacyTarget) -> SelectionRelease:
-    return prepare_by(LAW, shape, asked)
+def prepare(shape: SelectionShape, target: PrivacyTarget) -> SelectionRelease:
+    return prepare_by(LAW, shape, target)

@@ -1,12 +1,13 @@
-"""Choosing a public outcome by scores of range R: what the selection mechanisms share.
+"""Selection of a public outcome by scores of range R: the code shared by the selection mechanisms.
 
-Cost: with d the distance of a score to the best, noise or coins of rate epsilon / R make a choice
-epsilon-private, because all of them depend on differences of scores only and neighbours move two
-scores apart by at most R (`queries/shapes/selection.py`). k choices one after the other, each among
-the outcomes that are left, have epsilon / k each. Error: with probability 1 - alpha the choice is
-at most (R / epsilon) ln(N / alpha) below the best of N, as P(choice is below by r) <= N
-exp(-epsilon r / R). For k choices each is so near to the best that is left, all together, with
-epsilon / k for epsilon and alpha / k for alpha.
+Cost: let d be the distance of a score to the best. Noise or coins of rate epsilon / R make a choice
+epsilon-private, because they depend only on differences of scores, and neighbours move two scores
+apart by at most R (`queries/shapes/selection.py`). k successive choices, each among the outcomes
+that are left, have epsilon / k each.
+Error: with probability 1 - alpha the choice is at most (R / epsilon) ln(N / alpha) below the best
+of N, as P(choice is below by r) <= N exp(-epsilon r / R). For k choices the same bound holds for
+all together, each against the best that is left, with epsilon / k for epsilon and alpha / k for
+alpha.
 Rounding: epsilon is the charged integer, and rates are exact fractions of it.
 """
 
@@ -36,31 +37,32 @@ RATE_MAX = 1000  # above, one step below the best has probability exp(-1000): no
 
 @dataclass(frozen=True, slots=True)
 class SelectionMechanism:
-    """A way to choose: how an outcome is drawn, what it costs, and how far below the best it is."""
+    """Selection mechanism: its sampler, its price, and its distance below the best."""
 
     kind: str
     theorem: str
     pick: Pick
-    loss: Callable[[int, int], Loss]  # of the units of epsilon and the number of choices
-    rho: Callable[[int, int], int]  # in units, of the same two
-    # How far below the best a choice is, of R / epsilon, the number of outcomes, and alpha.
+    loss: Callable[[int, int], Loss]  # maps units of epsilon and the number of choices to the loss
+    rho: Callable[[int, int], int]  # maps the same two to units of rho
+    # Maps R / epsilon, the number of outcomes and alpha to the distance below the best.
     regret: Callable[[float, int, float], float]
-    noise: str | None = None  # as the analyst named it
+    noise: str | None = None  # name of the noise, if the analyst chose one
 
 
 def tail_bound(scale: float, outcomes: int, alpha: float) -> float:
-    """(R / epsilon) ln(N / alpha); McSherry and Talwar 2007, and McKenna and Sheldon 2020."""
+    """Error bound (R / epsilon) ln(N / alpha); McSherry and Talwar 2007, and McKenna and Sheldon
+    2020."""
     return scale * math.log(outcomes / alpha)
 
 
 @dataclass(frozen=True, slots=True)
 class SelectionRelease(OneTally):
-    """Which outcomes, chosen how, at what price."""
+    """Prepared selection: mechanism, outcomes and price."""
 
     law: SelectionMechanism
     shape: SelectionShape
     loss: Loss
-    rank: int | None  # the rank aimed at, where there is one
+    rank: int | None  # the target rank, for queries that have one
     confidence: float
 
     @property
@@ -84,7 +86,7 @@ class SelectionRelease(OneTally):
     def answer(
         self, exact: Exact, noise: RandomSource, *, query: Query, card: Card, confidence: float
     ) -> dict[str, Any]:
-        """The outcome, or a list of them in the order they were chosen; never a score."""
+        """The outcome, or a list of outcomes in the order of choice; never a score."""
         scores = self.shape.scores(exact, self.rank or 0)
         if self.shape.picks is None:
             return {"value": self._shown(self.law.pick(scores, self.rate, noise)), "interval": None}
@@ -96,24 +98,24 @@ class SelectionRelease(OneTally):
             value.append(self._shown(left.pop(picked)))
         return {"value": value, "interval": None}
 
-    def _shown(self, place: int) -> Any:
-        outcome = self.shape.outcomes[place]
+    def _shown(self, index: int) -> Any:
+        outcome = self.shape.outcomes[index]
         return outcome.isoformat() if isinstance(outcome, datetime.date) else outcome
 
     def describe(self) -> dict[str, Any]:
-        told: dict[str, Any] = {
+        description: dict[str, Any] = {
             "kind": self.law.kind,
             "outcomes": len(self.shape.outcomes),
             "score_range": float(self.shape.score_range / self.shape.steps),
             "scale": float(1 / (self.rate * self.shape.steps)),
         }
         if self.law.noise is not None:
-            told["noise"] = self.law.noise
+            description["noise"] = self.law.noise
         if self.shape.picks is not None:
-            told["choices"] = self.shape.picks
+            description["choices"] = self.shape.picks
         if self.rank is not None:
-            told["rank"] = self.rank
-        return told
+            description["rank"] = self.rank
+        return description
 
     def ledger_entry(self) -> dict[str, Any]:
         return {
@@ -135,28 +137,30 @@ class SelectionRelease(OneTally):
 
 
 def prepare_by(
-    law: SelectionMechanism, shape: SelectionShape, asked: PrivacyTarget
+    law: SelectionMechanism, shape: SelectionShape, target: PrivacyTarget
 ) -> SelectionRelease:
-    """The choice that costs the asked epsilon, no more than the asked rho, or the least epsilon at
-    which it is within the asked distance of the best."""
-    if asked.epsilon is not None:
-        epsilon = cost_units(asked.epsilon, PICO)
-    elif asked.rho is not None:
-        epsilon = _epsilon_within(law, limit_units(asked.rho, PICO), shape.picks or 1)
+    """Prepare the selection for the requested epsilon, rho or distance.
+
+    It costs the requested epsilon, at most the requested rho, or the least epsilon at which the
+    choice is within the requested distance of the best."""
+    if target.epsilon is not None:
+        epsilon = cost_units(target.epsilon, PICO)
+    elif target.rho is not None:
+        epsilon = _epsilon_within(law, limit_units(target.rho, PICO), shape.picks or 1)
     else:
-        assert asked.half_width is not None
-        epsilon = _epsilon_for(law, shape, asked.half_width, asked.confidence)
+        assert target.half_width is not None
+        epsilon = _epsilon_for(law, shape, target.half_width, target.confidence)
     if _rate(shape, epsilon) > RATE_MAX:
-        if asked.epsilon is None:
-            raise CannotServe("so accurate that there would be no noise at all")
-        raise Invalid.field("/privacy/epsilon", "so large that there would be no noise at all")
-    error = _regret(law, shape, epsilon, asked.confidence)
+        if target.epsilon is None:
+            raise CannotServe("the accuracy is so high that there would be no noise at all")
+        raise Invalid.field("/privacy/epsilon", "too large: there would be no noise at all")
+    error = _regret(law, shape, epsilon, target.confidence)
     return SelectionRelease(
         law=law,
         shape=shape,
         loss=law.loss(epsilon, shape.picks or 1),
         rank=None if shape.rank is None else shape.rank(error),
-        confidence=asked.confidence,
+        confidence=target.confidence,
     )
 
 
@@ -173,19 +177,20 @@ def _regret(
 
 
 def _epsilon_within(law: SelectionMechanism, rho: int, picks: int) -> int:
-    """The largest epsilon whose rho is at most so many units."""
+    """The largest epsilon, in units, whose rho is at most `rho` units."""
 
     def fits(epsilon: int) -> bool:
         return law.rho(epsilon, picks) <= rho
 
     if not fits(1):
-        raise CannotServe("a rho so small that no choice is within it")
+        raise CannotServe("the rho is too small for any selection")
     return largest_satisfying(fits, 1, EPSILON_UNITS_MAX, _near(law, rho / PICO, picks) * PICO)
 
 
 def _near(law: SelectionMechanism, rho: float, picks: int) -> float:
-    """Near the epsilon of which so many choices have this rho: by secants of the logarithms, which
-    are all but straight."""
+    """Approximate epsilon at which `picks` choices have this rho.
+
+    Secant steps on logarithms, which are almost straight."""
 
     def excess(x: float) -> float:
         return math.log(law.rho(int(math.exp(x) * PICO), picks) / PICO / rho)
@@ -204,12 +209,12 @@ def _near(law: SelectionMechanism, rho: float, picks: int) -> float:
 def _epsilon_for(
     law: SelectionMechanism, shape: SelectionShape, distance: float, confidence: float
 ) -> int:
-    """The least epsilon whose bound is within the distance: it falls as epsilon grows."""
+    """The least epsilon whose error bound is within the distance; the bound falls with epsilon."""
     steps = distance * float(shape.steps)
 
     def too_far(epsilon: int) -> bool:
         return _regret(law, shape, epsilon, confidence) > steps
 
     if too_far(EPSILON_UNITS_MAX):
-        raise CannotServe("a distance to the best that no choice with noise is within")
+        raise CannotServe("no selection with noise reaches this distance to the best")
     return largest_satisfying(too_far, 0, EPSILON_UNITS_MAX) + 1 if too_far(1) else 1

@@ -1,19 +1,20 @@
 """Laplace and Gaussian noise for smooth sensitivity: lighter tails, for a delta.
 
 Laplace, scale S / a. Neighbours are Z and theta + e^lambda Z. If the second is wider the log-ratio
-is at most lambda + a e^-lambda, at 0, which is convex in lambda: a <= epsilon and
-beta + a e^-beta <= epsilon are enough. If it is narrower by e^-m the log-ratio passes epsilon on
-both sides beyond (epsilon + m +- a)/(e^m - 1), and what the first law has more there is
-(1 - e^-m) exp(-(epsilon + m)/(e^m - 1)) cosh(a/(e^m - 1)): it grows with m, so delta is this at
-m = beta. Exact: no smaller delta would do.
+is at most lambda + a e^-lambda, at 0, which is convex in lambda: a <= epsilon and beta + a e^-beta
+<= epsilon are enough. If it is narrower by e^-m the log-ratio passes epsilon on both sides beyond
+(epsilon + m +- a)/(e^m - 1). There the first law exceeds the second by (1 - e^-m) exp(-(epsilon +
+m)/(e^m - 1)) cosh(a/(e^m - 1)). This grows with m, so delta is its value at m = beta. The value is
+exact: no smaller delta is enough.
 
-Gaussian, standard deviation S / a: a shift, then a stretch. By a shift of at most a the law is
-(epsilon_1, delta_1)-close to itself by Balle and Wang 2018. A stretch by e^lambda: adding the same
-normal number to both sides and rescaling makes any smaller stretch of the largest one, so only
-|lambda| = beta matters; there the log-ratio is at most beta if the second law is wider, and if it
-is narrower it passes epsilon_2 only beyond t = sqrt(2 (epsilon_2 + beta)/(e^(2 beta) - 1), which
-has probability delta_2 = 2 Phi(-t). Together (epsilon_1 + epsilon_2, delta_1 + e^epsilon_1 delta_2)
-with epsilon_2 >= beta (and not the sum of the deltas, as is often written).
+Gaussian, standard deviation S / a: a shift, then a stretch. Under a shift of at most a the law is
+(epsilon_1, delta_1)-close to itself by Balle and Wang 2018. For a stretch by e^lambda only |lambda|
+= beta matters: adding the same normal number to both sides and rescaling turns the largest stretch
+into any smaller one. There the log-ratio is at most beta if the second law is wider. If it is
+narrower, the log-ratio passes epsilon_2 only beyond t = sqrt(2 (epsilon_2 + beta)/(e^(2 beta) -
+1)), which has probability delta_2 = 2 Phi(-t). Together this is (epsilon_1 + epsilon_2, delta_1 +
+e^epsilon_1 delta_2) with epsilon_2 >= beta (and not the sum of the deltas, as is often written).
+
 Rounding: everything is computed to 40 digits and more, deltas up and a down.
 """
 
@@ -48,7 +49,7 @@ from app.mechanisms.smooth_sensitivity.calibrated_noise import (
 
 LAPLACE = "laplace"
 GAUSSIAN = "gaussian"
-_STRETCH_SHARE = 0.1  # of delta, which the stretch of Gaussian noise may take
+_STRETCH_SHARE = 0.1  # share of delta for the stretch of Gaussian noise
 _ABOVE = 1 + Decimal("1e-20")
 _NORMAL = NormalDist()
 _STEPS = 10
@@ -57,11 +58,11 @@ _TWO_OVER_ROOT_PI = 2.0 / math.sqrt(math.pi)
 
 
 @owned_cache(maxsize=512)
-def laplace(budget: NoiseBudget, wish: SmoothSensitivityParameters) -> CalibratedNoise:
+def laplace(budget: NoiseBudget, parameters: SmoothSensitivityParameters) -> CalibratedNoise:
     units, epsilon, delta = _promise(budget)
-    must_bear(wish.beta, float(epsilon))
+    must_bear(parameters.beta, float(epsilon))
 
-    looked_at = betas(wish.beta, np.array([float(epsilon)]))
+    looked_at = betas(parameters.beta, np.array([float(epsilon)]))
     with np.errstate(all="ignore"):
         width = laplace_quantile(0.95) / _laplace_near(float(epsilon), float(delta), looked_at)
     beta, _ = least(looked_at, width, budget.moves)
@@ -80,24 +81,24 @@ def laplace(budget: NoiseBudget, wish: SmoothSensitivityParameters) -> Calibrate
 
 
 def laplace_divisor(epsilon: Fraction, delta: Fraction, beta: Fraction) -> Fraction:
-    """The largest a, rounded down."""
+    """The largest private a, rounded down."""
     with localcontext(FINE):
         e, b = fine(epsilon), fine(beta)
         grows = b.exp() - 1
         bound = fine(delta) / (1 - (-b).exp()) * ((e + b) / grows).exp()
         if e <= b or bound <= 1:
-            raise ArithmeticError("a beta that is not borne")
+            raise ArithmeticError("the beta is too large for this loss")
         narrower = grows * (bound + (bound * bound - 1).sqrt()).ln()
         return floor(min(e, (e - b) * b.exp(), narrower))
 
 
 def _laplace_near(epsilon: float, delta: float, beta: Numbers) -> Numbers:
-    """`laplace_divisor` of many, by floats: not a number where a beta is not borne."""
+    """`laplace_divisor` for many betas, in floats; NaN where a beta is too large."""
     grows = np.expm1(beta)
     log_bound = np.log(delta / -np.expm1(-beta)) + (epsilon + beta) / grows
     narrower = grows * (log_bound + np.log1p(np.sqrt(-np.expm1(-2.0 * log_bound))))
-    found = np.minimum(np.minimum(epsilon, (epsilon - beta) * np.exp(beta)), narrower)
-    return np.where((log_bound > 0.0) & (beta < epsilon), found, np.nan)
+    divisor = np.minimum(np.minimum(epsilon, (epsilon - beta) * np.exp(beta)), narrower)
+    return np.where((log_bound > 0.0) & (beta < epsilon), divisor, np.nan)
 
 
 def laplace_quantile(confidence: float) -> float:
@@ -109,9 +110,9 @@ def draw_laplace(noise: RandomSource) -> Drawn:
 
 
 @owned_cache(maxsize=512)
-def gaussian(budget: NoiseBudget, wish: SmoothSensitivityParameters) -> CalibratedNoise:
+def gaussian(budget: NoiseBudget, parameters: SmoothSensitivityParameters) -> CalibratedNoise:
     units, epsilon, delta = _promise(budget)
-    beta, stretch, _ = _gaussian_near(budget, wish)
+    beta, stretch, _ = _gaussian_near(budget, parameters)
     s = gaussian_divisor(epsilon, delta, beta, stretch)
     return CalibratedNoise(
         name=GAUSSIAN,
@@ -126,66 +127,69 @@ def gaussian(budget: NoiseBudget, wish: SmoothSensitivityParameters) -> Calibrat
     )
 
 
-def gaussian_even(budget: NoiseBudget, wish: SmoothSensitivityParameters) -> float:
-    """About the `even` of `gaussian`, whose exact numbers take longest of all."""
-    beta, _, s = _gaussian_near(budget, wish)
+def gaussian_even(budget: NoiseBudget, parameters: SmoothSensitivityParameters) -> float:
+    """Approximate `even` of `gaussian`, whose exact value is the slowest to compute."""
+    beta, _, s = _gaussian_near(budget, parameters)
     return gaussian_quantile(0.95) / s * even_spread(float(beta), budget.moves)
 
 
 @owned_cache(maxsize=512)
 def _gaussian_near(
-    budget: NoiseBudget, wish: SmoothSensitivityParameters
+    budget: NoiseBudget, parameters: SmoothSensitivityParameters
 ) -> tuple[Fraction, Fraction, float]:
-    """The beta, the part of epsilon for the stretch, and about the divisor."""
+    """The beta, the part of epsilon for the stretch, and the approximate divisor."""
     _, exact_epsilon, exact_delta = _promise(budget)
     epsilon, delta = float(exact_epsilon), float(exact_delta)
-    must_bear(wish.beta, epsilon)
-    looked_at = betas(wish.beta, np.array([epsilon]))
+    must_bear(parameters.beta, epsilon)
+    looked_at = betas(parameters.beta, np.array([epsilon]))
     with np.errstate(all="ignore"):
         stretches = _stretches_near(epsilon, delta, looked_at)
         mus = _mus_near(epsilon - stretches, delta * (1.0 - _STRETCH_SHARE))
         beta, _ = least(looked_at, gaussian_quantile(0.95) / mus, budget.moves)
-    place = int(np.argmax(looked_at == float(beta)))
-    return beta, Fraction(float(stretches.flat[place])), float(mus.flat[place])
+    index = int(np.argmax(looked_at == float(beta)))
+    return beta, Fraction(float(stretches.flat[index])), float(mus.flat[index])
 
 
 def gaussian_divisor(
     epsilon: Fraction, delta: Fraction, beta: Fraction, stretch: Fraction
 ) -> Fraction:
-    """An a that is private with so much of epsilon for the stretch."""
+    """An a that is private with `stretch` of epsilon for the stretch."""
     if not beta <= stretch < epsilon:
-        raise ArithmeticError("a beta that is not borne")
+        raise ArithmeticError("the beta is too large for this loss")
     with localcontext(FINE):
         shift = fine(epsilon - stretch)
         beyond = (2 * fine(stretch + beta) / ((2 * fine(beta)).exp() - 1)).sqrt()
         kept = fine(delta) - 2 * shift.exp() * normal_cdf(-beyond) * _ABOVE
         if kept <= 0:
-            raise ArithmeticError("a beta that is not borne")
+            raise ArithmeticError("the beta is too large for this loss")
         return floor(mu_within(shift, kept))
 
 
 def _stretches_near(epsilon: float, delta: float, beta: Numbers) -> Numbers:
-    """About the least part of epsilon with which the stretch takes its share of delta; not a number
-    where not even all of it is enough. The logarithm of what it takes, epsilon - x + ln(erfc z)
-    with z^2 = (x + beta) / (e^(2 beta) - 1), falls and is convex in x: Newton's steps from x = beta
-    never go too far. What comes of it is checked."""
+    """Approximate least part of epsilon at which the stretch costs its share of delta.
+
+    NaN where not even all of epsilon is enough. The logarithm of the cost, epsilon - x + ln(erfc
+    z) with z^2 = (x + beta) / (e^(2 beta) - 1), falls and is convex in x. So Newton steps from x
+    = beta never overshoot. Callers check the result."""
     from scipy.special import erfcx
 
     grows = np.expm1(2.0 * beta)
-    wanted = math.log(_STRETCH_SHARE * delta) - 1e-9
+    log_share = math.log(_STRETCH_SHARE * delta) - 1e-9
     x = beta
     for _ in range(_STEPS):
         z = np.sqrt((x + beta) / grows)
         scaled = erfcx(z)
-        excess = epsilon - x + np.log(scaled) - z * z - wanted
+        excess = epsilon - x + np.log(scaled) - z * z - log_share
         falls = 1.0 + _TWO_OVER_ROOT_PI / scaled / (2.0 * z * grows)
         x = np.maximum(beta, x + excess / falls)
     return np.where(x < epsilon, x, np.nan)
 
 
 def _mus_near(epsilon: Numbers, delta: float) -> Numbers:
-    """About the mu of which continuous noise has this profile, for many epsilons: by Newton's steps
-    on logarithms, from one that surely fits (`accounting/curves/gaussian.py`, `mu_within`)."""
+    """Approximate mu whose continuous noise has this profile, for many epsilons.
+
+    Newton steps on logarithms, from a mu that surely fits (`accounting/curves/gaussian.py`,
+    `mu_within`)."""
     from scipy.special import erfc, erfcx
 
     root = math.sqrt(-2.0 * math.log(delta))
@@ -193,9 +197,9 @@ def _mus_near(epsilon: Numbers, delta: float) -> Numbers:
     for _ in range(_STEPS):
         x = epsilon / mu - mu / 2.0
         density = np.exp(-x * x / 2.0)
-        found = 0.5 * erfc(x / _ROOT_TWO) - 0.5 * density * erfcx((x + mu) / _ROOT_TWO)
-        slope = mu * density / (found * _ROOT_TWO_PI)
-        mu = mu * np.exp(np.clip(np.log(delta / found) / slope, -1.0, 1.0))
+        profile = 0.5 * erfc(x / _ROOT_TWO) - 0.5 * density * erfcx((x + mu) / _ROOT_TWO)
+        slope = mu * density / (profile * _ROOT_TWO_PI)
+        mu = mu * np.exp(np.clip(np.log(delta / profile) / slope, -1.0, 1.0))
     return mu
 
 
@@ -217,6 +221,6 @@ def _plain(noise: RandomSource, number: PartialSample) -> Drawn:
 
 def _promise(budget: NoiseBudget) -> tuple[tuple[int, int], Fraction, Fraction]:
     if budget.promise is None:
-        raise CannotServe("this noise needs an epsilon and a delta")
+        raise CannotServe("this noise needs both epsilon and delta")
     epsilon, delta = budget.promise
     return budget.promise, Fraction(epsilon, PICO), Fraction(delta, ATTO)

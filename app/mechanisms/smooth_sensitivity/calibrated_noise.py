@@ -1,19 +1,19 @@
-"""Noise whose scale may depend on the data: what smooth sensitivity needs of it.
+"""Noise calibrated for smooth sensitivity: its scale may depend on the data.
 
-Theorem: Nissim, Raskhodnikova and Smith 2007: if S is beta-smooth, that is S(x) >= LS(x) and
-S(x) <= exp(beta) S(y) for neighbours x and y, then f(x) + (S(x) / s) Z is private for a noise Z
-that bears both a shift by s and a stretch by exp(beta): in units of S(x) / s neighbours are Z and
-theta + exp(lambda) Z with |lambda| <= beta and |theta| <= s min(1, exp(lambda)). Each noise says
-which beta and s it bears at which price. S itself is never told, nor anything made of it.
+Theorem: Nissim, Raskhodnikova and Smith 2007. Let S be beta-smooth: S(x) >= LS(x), and S(x) <=
+exp(beta) S(y) for neighbours x and y. Then f(x) + (S(x) / s) Z is private for a noise Z that
+tolerates both a shift by s and a stretch by exp(beta). In units of S(x) / s neighbours are Z and
+theta + exp(lambda) Z with |lambda| <= beta and |theta| <= s min(1, exp(lambda)). Each noise states
+which beta and s it tolerates at which price. S and values derived from it are never released.
 
-What is free of beta and parameters is chosen by public numbers alone: so that the noise is least
-where values are spread evenly, at a distance g of each other. There S is the largest over k of
-(k + 1) g exp(-beta k), which is `even_spread` times g.
+Parameters that the analyst leaves open, beta included, are chosen from public numbers alone. The
+choice minimises the noise for evenly spread values, at a distance g from each other. There S is the
+largest over k of (k + 1) g exp(-beta k), which is `even_spread` times g.
 
 Finite precision: the answer is f(x) + (S / s) Z rounded to a public grid, exactly as if Z were a
-real number (`partial_sample.py`): post-processing of the release that the theorem is about. s is
-rounded down, and S is rounded up without losing its smoothness (`rank_bound.py`). Proven up to
-this, that Python's decimal exp, ln and sqrt are correctly rounded, as it promises.
+real number (`partial_sample.py`). This is post-processing of the release in the theorem. s is
+rounded down, and S is rounded up without losing its smoothness (`rank_bound.py`). The proof assumes
+that Python's decimal exp, ln and sqrt are correctly rounded, as documented.
 """
 
 import math
@@ -32,16 +32,17 @@ from app.mechanisms.sampling.partial_sample import Ends, PartialSample, rounded
 from app.mechanisms.smooth_sensitivity.rank_bound import BETA_MAX, BETA_MIN
 
 POINTER = "/mechanism"
-EPSILON_MAX = 100  # above there would be hardly any noise
+EPSILON_MAX = 100  # above there would be almost no noise
 Numbers = np.ndarray[Any, np.dtype[np.float64]]
 FINE = Context(prec=80, Emax=10**9, Emin=-(10**9))
 DEPENDS = "the noise is scaled to the smooth sensitivity, which depends on the rows and is not told"
-_GRID = 2.0 ** (-np.arange(1, 89, dtype=np.float64) / 8.0)  # of beta, below its limit
-BELOW = 1 - Fraction(1, 10**20)  # a limit computed with 80 digits is off by far less of itself
+# candidates for beta, as fractions of its limit
+_GRID = 2.0 ** (-np.arange(1, 89, dtype=np.float64) / 8.0)
+BELOW = 1 - Fraction(1, 10**20)  # a limit computed with 80 digits has a far smaller relative error
 
 
 class Drawn(NamedTuple):
-    """A noise: its sign, and its size as a function of numbers that are drawn bit by bit."""
+    """A noise draw: its sign, and its size as a function of numbers that are drawn bit by bit."""
 
     negative: bool
     size: Callable[[int], Ends]
@@ -50,42 +51,44 @@ class Drawn(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NoiseBudget:
-    """What may be spent, in one of three ways; those that are not open are None."""
+    """Available loss, in one of three currencies; None where a currency is not available."""
 
     pure: int | None  # units of epsilon
     promise: tuple[int, int] | None  # units of epsilon and of delta
     rho: Fraction | None
-    moves: int = 1  # of one person, which is what even_spread depends on
+    moves: int = 1  # moves per person, for even_spread
 
 
 @dataclass(frozen=True, slots=True)
 class CalibratedNoise:
-    """A noise with its parameters fixed from public numbers alone."""
+    """A noise distribution with parameters fixed from public numbers alone."""
 
     name: str
     parameters: dict[str, Any]
-    beta: Fraction  # how smooth S must be
-    divisor: Fraction  # s
+    beta: Fraction  # required smoothness of S
+    divisor: Fraction  # s: the noise is S / s times Z
     loss: Loss
     theorem: str
     draw: Callable[[RandomSource], Drawn]
-    quantile: Callable[[float], float]  # of |Z|, for people: |Z| is above it with 1 - confidence
-    even: float  # the noise that 95 % is within, where values are spread evenly
+    # of |Z|, for display: |Z| exceeds it with probability 1 - confidence
+    quantile: Callable[[float], float]
+    even: float  # bound that holds 95 % of the noise, for evenly spread values
 
     def half_width(self, confidence: float) -> float:
-        """In units of S."""
+        """Half width in units of S."""
         return self.quantile(confidence) / float(self.divisor)
 
     def release(
         self, centre: Fraction, smooth: Fraction, exponent: int, noise: RandomSource
     ) -> int:
-        """centre + (smooth / s) Z, rounded to the nearest whole number of steps of 2^-exponent."""
+        """Release centre + (smooth / s) Z, rounded to the nearest integer number of steps of
+        2^-exponent."""
         drawn = self.draw(noise)
         scale = smooth / self.divisor
         return rounded(centre, scale, exponent, drawn.negative, drawn.size, drawn.numbers)
 
     def describe(self) -> dict[str, Any]:
-        """What the analyst is told of it; never S."""
+        """Description for the analyst; never S."""
         return {
             "noise": self.name,
             **self.parameters,
@@ -94,7 +97,7 @@ class CalibratedNoise:
         }
 
     def ledger_entry(self) -> dict[str, Any]:
-        """For the ledger, exactly."""
+        """Description for the ledger, with exact fractions."""
         return {
             "noise": self.name,
             **{name: str(value) for name, value in self.parameters.items()},
@@ -113,7 +116,7 @@ class CalibratedNoise:
 
 
 def even_spread(beta: float, moves: int = 1) -> float:
-    """S for values at a distance of 1 from each other, and persons of so many moves."""
+    """S for values at a distance of 1 from each other, and persons of `moves` moves."""
     rate = beta / moves
     one = math.exp(rate - 1.0) / rate if rate < 1.0 else 1.0
     if moves == 1:
@@ -122,34 +125,35 @@ def even_spread(beta: float, moves: int = 1) -> float:
 
 
 def least(beta: Numbers, width: Numbers, moves: int) -> tuple[Fraction, int]:
-    """Of betas and half widths in units of S, a row of each for each choice of the parameters: the
-    beta with the least noise where values are spread evenly, and its row. A width that is infinite
-    or not a number is not borne. Raises ArithmeticError where none is."""
+    """The beta with the least noise for evenly spread values, and its row.
+
+    Betas and half widths (in units of S) have one row for each choice of the parameters. An
+    infinite or NaN width marks a beta that is too large. Raises ArithmeticError if all are."""
     noise = np.nan_to_num(width * _even_spreads(beta, moves), nan=np.inf)
-    place = int(np.argmin(noise))
-    if not math.isfinite(noise.flat[place]):
-        raise ArithmeticError("no beta is borne at this price")
-    return Fraction(float(beta.flat[place])), place // beta.shape[1]
+    index = int(np.argmin(noise))
+    if not math.isfinite(noise.flat[index]):
+        raise ArithmeticError("every beta is too large for this loss")
+    return Fraction(float(beta.flat[index])), index // beta.shape[1]
 
 
 def _even_spreads(beta: Numbers, moves: int) -> Numbers:
-    """`even_spread` of many."""
+    """`even_spread` for many betas."""
     rate = beta / moves
     one = np.where(rate < 1.0, np.exp(np.minimum(rate, 1.0) - 1.0) / rate, 1.0)
     return one if moves == 1 else one * np.expm1(beta) / np.expm1(rate)
 
 
-def betas(wished: float | None, limits: Numbers) -> Numbers:
-    """Those to look at, a row below each limit: the one that was asked for, or a grid."""
-    if wished is not None:
-        return np.full((len(limits), 1), wished)
+def betas(requested: float | None, limits: Numbers) -> Numbers:
+    """Candidate betas, a row below each limit: the requested beta, or a grid."""
+    if requested is not None:
+        return np.full((len(limits), 1), requested)
     return np.minimum(limits, BETA_MAX)[:, None] * _GRID
 
 
 def must_bear(beta: float | None, limit: float) -> None:
     if beta is not None and not (BETA_MIN <= beta < limit and beta <= BETA_MAX):
         most = min(limit, BETA_MAX)
-        rule = f"at least {BETA_MIN:g} and less than {most:.6g} at this loss"
+        rule = f"must be at least {BETA_MIN:g} and less than {most:.6g} at this loss"
         raise Invalid.field(f"{POINTER}/beta", rule)
 
 
@@ -160,5 +164,5 @@ def fine(value: Fraction | int) -> Decimal:
 
 
 def floor(value: Decimal) -> Fraction:
-    """Below what was computed to 80 digits."""
+    """A fraction surely below a value computed to 80 digits."""
     return Fraction(value) * BELOW

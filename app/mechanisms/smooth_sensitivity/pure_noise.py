@@ -1,22 +1,22 @@
-"""Heavy-tailed noise for smooth sensitivity, of which no delta is spent: Student-t and Cauchy-type.
+"""Student-t and Cauchy-type noise for smooth sensitivity (pure DP, no delta).
 
-Student-t of d degrees, density in proportion to (1 + z^2/d)^(-(d+1)/2). For Z against
-theta + e^lambda Z the log-ratio is lambda + (d+1)/2 times that of two quadratic forms, and its
-largest value lambda + (d+1)/2 (Theta - lambda) with cosh Theta = cosh lambda +
-theta^2 e^-lambda / (2 d): the forms' largest eigenvalue. Theta is a distance in the hyperbolic
-plane from a point to one that moves along a geodesic, so it is convex in lambda, and only
-lambda = 0 and lambda = -beta matter: epsilon-private exactly if s <= 2 sqrt(d) sinh(epsilon/(d+1))
-and s <= sqrt(2 d e^beta (cosh phi - cosh beta)), phi = (2 epsilon - (d-1) beta)/(d+1). Any s > 0
-needs beta < epsilon / d.
+Student-t of d degrees, density in proportion to (1 + z^2/d)^(-(d+1)/2). For Z against theta +
+e^lambda Z the log-ratio is lambda + (d+1)/2 times that of two quadratic forms. Its largest value is
+lambda + (d+1)/2 (Theta - lambda) with cosh Theta = cosh lambda + theta^2 e^-lambda / (2 d): the
+forms' largest eigenvalue. Theta is a distance in the hyperbolic plane from a point to one that
+moves along a geodesic. So it is convex in lambda, and only lambda = 0 and lambda = -beta matter:
+epsilon-private exactly if s <= 2 sqrt(d) sinh(epsilon/(d+1)) and s <= sqrt(2 d e^beta (cosh phi -
+cosh beta)), phi = (2 epsilon - (d-1) beta)/(d+1). Any s > 0 needs beta < epsilon / d.
 
 Cauchy-type of exponent g > 1, density in proportion to 1/(1 + |z|^g) (Nissim, Raskhodnikova and
 Smith 2007). Its logarithm has slope at most (g-1)^((g-1)/g), at z^g = g - 1, and a stretch by
-e^lambda changes it at a rate between -1 and g - 1: epsilon-private if
-s (g-1)^((g-1)/g) + beta max(1, g - 1) <= epsilon. g = 2 is the Cauchy law.
+e^lambda changes it at a rate between -1 and g - 1: epsilon-private if s (g-1)^((g-1)/g) + beta
+max(1, g - 1) <= epsilon. g = 2 is the Cauchy law.
 
-Drawn: for two degrees sqrt(2) v / sqrt(1 - v^2) of a uniform v, for others a normal number over the
-root of the mean of d squares of such. Cauchy-type noise is proposed uniformly up to 1 and as a
-power law beyond, and taken with probability 1/(1 + z^g) or 1/(1 + z^-g), which is a half or more.
+Sampling: for two degrees sqrt(2) v / sqrt(1 - v^2) of a uniform v; for others a normal number over
+the root of the mean of d squared normals. Cauchy-type noise is proposed uniformly up to 1 and as a
+power law beyond, and accepted with probability 1/(1 + z^g) or 1/(1 + z^-g), which is at least a
+half.
 """
 
 import math
@@ -60,23 +60,23 @@ from app.mechanisms.smooth_sensitivity.calibrated_noise import (
 DEGREES = (1, 2, 3, 4, 6)
 DEGREES_MAX = 50
 EXPONENTS = (1.5, 2.0, 2.5, 3.0, 4.0, 6.0)
-EXPONENT_MIN, EXPONENT_MAX = 1.05, 100.0  # nearer to 1, no noise of use has so heavy a tail
+EXPONENT_MIN, EXPONENT_MAX = 1.05, 100.0  # nearer to 1 the tail is too heavy to be useful
 STUDENT = "student_t"
 CAUCHY = "cauchy"
-NEEDS_PURE = "this noise is scaled by an epsilon or a rho"
+NEEDS_PURE = "this noise needs an epsilon or a rho"
 
 
 @owned_cache(maxsize=512)
-def student_t(budget: NoiseBudget, wish: SmoothSensitivityParameters) -> CalibratedNoise:
+def student_t(budget: NoiseBudget, parameters: SmoothSensitivityParameters) -> CalibratedNoise:
     epsilon = _epsilon(budget)
-    if wish.degrees is not None:
-        must_bear(wish.beta, epsilon / wish.degrees)
-    elif wish.beta is not None:
-        must_bear(wish.beta, epsilon)
+    if parameters.degrees is not None:
+        must_bear(parameters.beta, epsilon / parameters.degrees)
+    elif parameters.beta is not None:
+        must_bear(parameters.beta, epsilon)
 
-    choices = DEGREES if wish.degrees is None else (wish.degrees,)
+    choices = DEGREES if parameters.degrees is None else (parameters.degrees,)
     limits = epsilon / np.array(choices, dtype=np.float64)
-    looked_at = betas(wish.beta, limits)
+    looked_at = betas(parameters.beta, limits)
     sizes = np.array([[student_quantile(degrees, 0.95)] for degrees in choices])
     with np.errstate(all="ignore"):
         width = sizes / _student_near(epsilon, looked_at, choices)
@@ -99,26 +99,26 @@ def student_t(budget: NoiseBudget, wish: SmoothSensitivityParameters) -> Calibra
 
 
 def student_divisor(epsilon: Fraction, beta: Fraction, degrees: int) -> Fraction:
-    """The largest s, rounded down."""
+    """The largest private s, rounded down."""
     phi = (2 * epsilon - (degrees - 1) * beta) / (degrees + 1)
     if phi <= beta:
-        raise ArithmeticError("a beta that is not borne")
+        raise ArithmeticError("the beta is too large for this loss")
     with localcontext(FINE):
         shift = 2 * Decimal(degrees).sqrt() * _sinh(fine(epsilon / (degrees + 1)))
-        # cosh phi - cosh beta, which would cancel
+        # cosh phi - cosh beta as a product, to avoid cancellation
         apart = 2 * _sinh(fine((phi + beta) / 2)) * _sinh(fine((phi - beta) / 2))
         room = 2 * degrees * fine(beta).exp() * apart
         return floor(min(shift, room.sqrt()))
 
 
 def _student_near(epsilon: float, beta: Numbers, degrees: Sequence[int]) -> Numbers:
-    """`student_divisor` of rows of betas, by floats: 0 where one is not borne."""
+    """`student_divisor` for rows of betas, in floats; 0 where a beta is too large."""
     d = np.array(degrees, dtype=np.float64)[:, None]
     phi = (2 * epsilon - (d - 1) * beta) / (d + 1)
     apart = 2 * np.sinh((phi + beta) / 2) * np.sinh((phi - beta) / 2)
     shift = 2 * np.sqrt(d) * np.sinh(epsilon / (d + 1))
-    found: Numbers = np.minimum(shift, np.sqrt(np.maximum(0.0, 2 * d * np.exp(beta) * apart)))
-    return found
+    divisor: Numbers = np.minimum(shift, np.sqrt(np.maximum(0.0, 2 * d * np.exp(beta) * apart)))
+    return divisor
 
 
 @owned_cache(maxsize=512)
@@ -137,7 +137,7 @@ def draw_student(degrees: int, noise: RandomSource) -> Drawn:
             down, up = both_ways(digits)
             low, high = uniform.low(down), uniform.high(up)
             one, two = Decimal(1), Decimal(2)
-            # v rounded the other way below the root.
+            # Below the root v is rounded in the other direction.
             room_low = down.subtract(one, up.times(high, high))
             room_high = up.subtract(one, down.times(low, low))
             smallest = down.over(down.times(low, down.root(two)), up.root(room_high))
@@ -151,9 +151,9 @@ def draw_student(degrees: int, noise: RandomSource) -> Drawn:
     def ratio(digits: int) -> Ends:
         down, up = both_ways(digits)
         low = high = Decimal(0)
-        for each in below:
-            low = down.add(low, down.times(each.low(down), each.low(down)))
-            high = up.add(high, up.times(each.high(up), each.high(up)))
+        for normal in below:
+            low = down.add(low, down.times(normal.low(down), normal.low(down)))
+            high = up.add(high, up.times(normal.high(up), normal.high(up)))
         d = Decimal(degrees)
         smallest = down.over(down.times(top.low(down), down.root(d)), up.root(high))
         if low == 0:
@@ -164,18 +164,18 @@ def draw_student(degrees: int, noise: RandomSource) -> Drawn:
 
 
 @owned_cache(maxsize=512)
-def cauchy(budget: NoiseBudget, wish: SmoothSensitivityParameters) -> CalibratedNoise:
-    if wish.gamma is not None and not EXPONENT_MIN <= wish.gamma <= EXPONENT_MAX:
-        rule = f"greater than 1: from {EXPONENT_MIN:g} to {EXPONENT_MAX:g}"
+def cauchy(budget: NoiseBudget, parameters: SmoothSensitivityParameters) -> CalibratedNoise:
+    if parameters.gamma is not None and not EXPONENT_MIN <= parameters.gamma <= EXPONENT_MAX:
+        rule = f"must be greater than 1: from {EXPONENT_MIN:g} to {EXPONENT_MAX:g}"
         raise Invalid.field(f"{POINTER}/gamma", rule)
     epsilon = _epsilon(budget)
-    must_bear(wish.beta, epsilon / max(1.0, (wish.gamma or 2.0) - 1.0))
+    must_bear(parameters.beta, epsilon / max(1.0, (parameters.gamma or 2.0) - 1.0))
 
-    choices = EXPONENTS if wish.gamma is None else (wish.gamma,)
+    choices = EXPONENTS if parameters.gamma is None else (parameters.gamma,)
     exponents = np.array(choices)[:, None]
     costs = np.maximum(1.0, exponents - 1.0)
-    looked_at = betas(wish.beta, (epsilon / costs)[:, 0])
-    sizes = np.array([[cauchy_quantile(each, 0.95)] for each in choices])
+    looked_at = betas(parameters.beta, (epsilon / costs)[:, 0])
+    sizes = np.array([[cauchy_quantile(exponent, 0.95)] for exponent in choices])
     slope = (exponents - 1.0) ** ((exponents - 1.0) / exponents)
     with np.errstate(all="ignore"):
         width = sizes * slope / (epsilon - looked_at * costs)
@@ -200,7 +200,7 @@ def cauchy(budget: NoiseBudget, wish: SmoothSensitivityParameters) -> Calibrated
 def cauchy_divisor(epsilon: Fraction, beta: Fraction, gamma: Fraction) -> Fraction:
     left = epsilon - beta * max(Fraction(1), gamma - 1)
     if left <= 0:
-        raise ArithmeticError("a beta that is not borne")
+        raise ArithmeticError("the beta is too large for this loss")
     with localcontext(FINE):
         return floor(fine(left) / _cauchy_slope(gamma))
 
@@ -213,7 +213,7 @@ def _cauchy_slope(gamma: Fraction) -> Decimal:
 
 @owned_cache(maxsize=512)
 def cauchy_quantile(gamma: float, confidence: float) -> float:
-    """z^g / (1 + z^g) has a Beta(1/g, 1 - 1/g) law."""
+    """Quantile of |Z|: z^g / (1 + z^g) has a Beta(1/g, 1 - 1/g) law."""
     from scipy.special import betaincinv
 
     rest = float(betaincinv(1.0 - 1.0 / gamma, 1.0 / gamma, 1.0 - confidence))
@@ -225,7 +225,7 @@ def cauchy_quantile(gamma: float, confidence: float) -> float:
 def draw_cauchy(gamma: Fraction, noise: RandomSource) -> Drawn:
     negative = noise.below(2) == 1
     while True:
-        # Of the two parts of what is proposed, 1 and 1 / (g - 1), the first is up to 1.
+        # The proposal has mass 1 up to 1 and mass 1 / (g - 1) beyond.
         inner = noise.below(gamma.numerator) < gamma.numerator - gamma.denominator
         number = PartialSample(noise) if inner else exponential(noise)
 
@@ -234,7 +234,7 @@ def draw_cauchy(gamma: Fraction, noise: RandomSource) -> Drawn:
             return v.low(down), v.high(up)
 
         def outside(digits: int, v: PartialSample = number) -> Ends:
-            """u^(-1/(g-1)) of a uniform u, and -ln u is exponential."""
+            """u^(-1/(g-1)) of a uniform u; -ln u is exponential."""
             down, up = both_ways(digits)
             rate = 1 / (gamma - 1)
             return (
@@ -243,7 +243,7 @@ def draw_cauchy(gamma: Fraction, noise: RandomSource) -> Drawn:
             )
 
         def chance(digits: int, v: PartialSample = number, inner: bool = inner) -> Ends:
-            """1 / (1 + z^g), or 1 / (1 + z^-g): either way of a number that is 1 at most."""
+            """1 / (1 + z^g), or 1 / (1 + z^-g): in both cases the power is at most 1."""
             down, up = both_ways(digits)
             one = Decimal(1)
             if inner:

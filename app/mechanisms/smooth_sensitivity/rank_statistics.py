@@ -1,11 +1,12 @@
-"""Smooth sensitivity: a statistic of ranks with noise scaled to how much the table at hand bears.
+"""Smooth sensitivity for rank statistics: noise scaled to the stability of the actual table.
 
-Theorem: Nissim, Raskhodnikova and Smith 2007, see `calibrated_noise.py` for what each noise bears
-and `rank_bound.py` for S. Assumes what `queries/shapes/ranks/shape.py` says of neighbours. The
-price is fixed from epsilon, delta or rho alone; S, and so the scale of the noise, depends on rows
-and is never told: there is no interval, unless a part of epsilon is spent on telling S with noise
-(`scale_disclosure.py`), and no half width can be promised. What is told is rounded to a public grid
-and clamped to what the statistic can be: post-processing.
+Theorem: Nissim, Raskhodnikova and Smith 2007; see `calibrated_noise.py` for the noise laws and
+`rank_bound.py` for S.
+Assumes: the neighbours of `queries/shapes/ranks/shape.py`. The price is fixed from epsilon, delta
+or rho alone. S, and so the noise scale, depends on rows and is never released. So no half width can
+be promised, and there is no interval, unless a part of epsilon pays for a noisy release of S
+(`scale_disclosure.py`). The answer is rounded to a public grid and clamped to the statistic's
+possible values: post-processing.
 """
 
 from collections.abc import Callable
@@ -52,10 +53,11 @@ NOISES: dict[str, Callable[[NoiseBudget, SmoothSensitivityParameters], Calibrate
     zcdp_noise.UNIFORM_LOG_NORMAL: zcdp_noise.uniform_log_normal,
     zcdp_noise.ARSINH_NORMAL: zcdp_noise.arsinh_normal,
 }
-# Whose exact numbers take long: left out where another is surely less by what it comes to about.
+# Noise laws whose exact calibration is slow, with a fast approximation. They are skipped if another
+# law is surely better by the approximation.
 ABOUT = {approximate_noise.GAUSSIAN: approximate_noise.gaussian_even}
 SURELY = 0.99
-OF_NOISE = {  # which noises a parameter belongs to
+OF_NOISE = {  # noise laws that use each parameter
     "gamma": {pure_noise.CAUCHY},
     "degrees": {pure_noise.STUDENT},
     "sigma": {
@@ -67,96 +69,110 @@ OF_NOISE = {  # which noises a parameter belongs to
 GRID_BITS = 30  # the bounds are at least about 2^30 steps of the grid apart
 
 
-def prepare(shape: RankShape, asked: PrivacyTarget) -> "SmoothRelease":
+def prepare(shape: RankShape, target: PrivacyTarget) -> "SmoothRelease":
     if shape.candidates:
-        raise Invalid.field("/query/candidates", "none: smooth sensitivity answers with any value")
-    if asked.half_width is not None:
+        raise Invalid.field(
+            "/query/candidates", "must be absent: smooth sensitivity answers with any value"
+        )
+    if target.half_width is not None:
         raise CannotServe(f"no half width can be promised: {DEPENDS}")
     moves = 1 if shape.fixed else shape.moves
-    return SmoothRelease(*scaled_noise(asked, moves, alone=shape.alone), shape)
+    return SmoothRelease(*scaled_noise(target, moves, alone=shape.alone), shape)
 
 
 def scaled_noise(
-    asked: PrivacyTarget, moves: int, *, alone: bool
+    target: PrivacyTarget, moves: int, *, alone: bool
 ) -> tuple[CalibratedNoise, Disclosure | None]:
-    """The noise, and what tells its scale if that is paid for; `alone` where nothing else would
-    answer the question."""
-    told = _interval_units(asked)
-    noise = _noise(asked, moves, told, alone=alone)
-    return noise, Disclosure(told, noise.beta) if told else None
+    """Calibrated noise, and the disclosure of its scale if the analyst pays for it.
+
+    `alone` is true if no other mechanism answers the query."""
+    interval_units = _interval_units(target)
+    noise = _noise(target, moves, interval_units, alone=alone)
+    return noise, Disclosure(interval_units, noise.beta) if interval_units else None
 
 
-def _interval_units(asked: PrivacyTarget) -> int:
-    """What is spent on an interval, of epsilon."""
-    if asked.smooth is None or asked.smooth.interval_epsilon is None:
+def _interval_units(target: PrivacyTarget) -> int:
+    """Units of epsilon that pay for an interval."""
+    if target.smooth is None or target.smooth.interval_epsilon is None:
         return 0
-    if asked.epsilon is None or asked.smooth.interval_epsilon >= asked.epsilon:
-        raise Invalid.field(f"{POINTER}/interval_epsilon", "a part of the epsilon of the question")
-    return cost_units(asked.smooth.interval_epsilon, PICO)
+    if target.epsilon is None or target.smooth.interval_epsilon >= target.epsilon:
+        raise Invalid.field(f"{POINTER}/interval_epsilon", "must be less than the query's epsilon")
+    return cost_units(target.smooth.interval_epsilon, PICO)
 
 
-def _noise(asked: PrivacyTarget, moves: int, spent: int, *, alone: bool) -> CalibratedNoise:
-    wish = asked.smooth
-    if wish is None:
-        # Beside a choice it is shown for what it is, with the noise that is most often the best.
+def _noise(target: PrivacyTarget, moves: int, spent: int, *, alone: bool) -> CalibratedNoise:
+    parameters = target.smooth
+    if parameters is None:
+        # If the analyst may choose other mechanisms, show this one with the noise that is most
+        # often best.
         usual = SmoothSensitivityParameters(noise=pure_noise.STUDENT, degrees=2)
-        wish = SmoothSensitivityParameters() if alone else usual
-    names = _names(wish)
-    wish = replace(wish, interval_epsilon=None)
-    budget = _budget(asked, moves, spent)
-    found: list[CalibratedNoise] = []
+        parameters = SmoothSensitivityParameters() if alone else usual
+    names = _names(parameters)
+    parameters = replace(parameters, interval_epsilon=None)
+    budget = _budget(target, moves, spent)
+    candidates: list[CalibratedNoise] = []
     reasons: list[Exception] = []
     for name in sorted(names, key=lambda name: name in ABOUT):
         try:
             if name in ABOUT and len(names) > 1:
-                bar = ABOUT[name](budget, wish) * SURELY
-                if any(each.even < bar and asked.payable(each.loss) for each in found):
+                bar = ABOUT[name](budget, parameters) * SURELY
+                if any(
+                    candidate.even < bar and target.payable(candidate.loss)
+                    for candidate in candidates
+                ):
                     continue
-            found.append(NOISES[name](budget, wish))
+            candidates.append(NOISES[name](budget, parameters))
         except (CannotServe, Invalid) as why:
             reasons.append(why)
         except ArithmeticError as why:
-            unborne = Invalid.field(f"{POINTER}/beta", "smaller: no noise bears it at this loss")
-            reasons.append(why if wish.beta is None else unborne)
-    if not found:
+            too_large = Invalid.field(
+                f"{POINTER}/beta", "must be smaller: no noise supports it at this loss"
+            )
+            reasons.append(why if parameters.beta is None else too_large)
+    if not candidates:
         raise reasons[0]
-    return min([each for each in found if asked.payable(each.loss)] or found, key=_even)
+    return min(
+        [candidate for candidate in candidates if target.payable(candidate.loss)] or candidates,
+        key=_even,
+    )
 
 
 def _even(noise: CalibratedNoise) -> float:
     return noise.even
 
 
-def _names(wish: SmoothSensitivityParameters) -> list[str]:
-    names = list(NOISES) if wish.noise is None else [wish.noise]
+def _names(parameters: SmoothSensitivityParameters) -> list[str]:
+    names = list(NOISES) if parameters.noise is None else [parameters.noise]
     for parameter, owners in OF_NOISE.items():
-        if getattr(wish, parameter) is not None:
+        if getattr(parameters, parameter) is not None:
             names = [name for name in names if name in owners]
             if not names:
-                rule = f"only with the noise {' or '.join(sorted(owners))}"
+                rule = f"allowed only with the noise {' or '.join(sorted(owners))}"
                 raise Invalid.field(f"{POINTER}/{parameter}", rule)
     return names
 
 
-def _budget(asked: PrivacyTarget, moves: int, spent: int) -> NoiseBudget:
-    if asked.epsilon is not None:
-        epsilon = cost_units(asked.epsilon, PICO) - spent
+def _budget(target: PrivacyTarget, moves: int, spent: int) -> NoiseBudget:
+    if target.epsilon is not None:
+        epsilon = cost_units(target.epsilon, PICO) - spent
         if epsilon < 1:
             raise Invalid.field(
-                f"{POINTER}/interval_epsilon", "a part of the epsilon of the question"
+                f"{POINTER}/interval_epsilon", "must be less than the query's epsilon"
             )
         if epsilon > EPSILON_MAX * PICO:
-            raise Invalid.field("/privacy/epsilon", f"at most {EPSILON_MAX}, or there is no noise")
-        if asked.delta is None:
+            raise Invalid.field(
+                "/privacy/epsilon", f"must be at most {EPSILON_MAX}: above there is no noise"
+            )
+        if target.delta is None:
             return NoiseBudget(epsilon, None, None, moves)
-        delta = cost_units(asked.delta, ATTO)
+        delta = cost_units(target.delta, ATTO)
         within = units_down(rho_limit(Decimal(epsilon) / PICO, Decimal(delta) / ATTO))
         rho = Fraction(within, PICO) if within > 0 else None
         return NoiseBudget(epsilon, (epsilon, delta), rho, moves)
-    assert asked.rho is not None
-    units = limit_units(asked.rho, PICO)
+    assert target.rho is not None
+    units = limit_units(target.rho, PICO)
     if not 0 < units <= EPSILON_MAX**2 * PICO // 2:
-        rule = f"at least 1e-12 and at most {EPSILON_MAX**2 // 2}"
+        rule = f"must be at least 1e-12 and at most {EPSILON_MAX**2 // 2}"
         raise Invalid.field("/privacy/rho", rule)
 
     def fits(epsilon: int) -> bool:
@@ -168,15 +184,15 @@ def _budget(asked: PrivacyTarget, moves: int, spent: int) -> NoiseBudget:
 
 
 class Reading(NamedTuple):
-    """What the answer is made of."""
+    """Input of the answer."""
 
     windows: tuple[Window, ...]
-    total: int | None  # of the values between two ranks
+    total: int | None  # sum of the values between two ranks
 
 
 @dataclass(frozen=True, slots=True)
 class SmoothRelease(ScaledRelease):
-    """A statistic of ranks and the noise that goes on it."""
+    """A rank statistic and its noise."""
 
     shape: RankShape
 
@@ -194,7 +210,7 @@ class SmoothRelease(ScaledRelease):
 
     @property
     def finer(self) -> int:
-        """How many bits the grid of answers has below a step of the column."""
+        """Bits by which the grid of answers is finer than a step of the column."""
         return max(0, GRID_BITS - self.shape.width.bit_length())
 
     def read(self, data: DataReader) -> Reading:
@@ -212,7 +228,7 @@ class SmoothRelease(ScaledRelease):
         value = Fraction(steps) / 2**self.finer
         interval = None
         if self.disclosure is not None:
-            # Half a step of the grid more, for what was rounded.
+            # Half a step of the grid more covers rounding.
             half = self.disclosure.half_width(smooth, self.noise, confidence, noise)
             reach = Fraction(min(half, 1e300)) + Fraction(1, 2)
             figure = Estimate(*map(self._told, (value, value - reach, value + reach)))
@@ -220,7 +236,7 @@ class SmoothRelease(ScaledRelease):
         return {"value": self._told(value), "interval": interval}
 
     def _told(self, steps: Fraction) -> float:
-        """In the column's own unit, clamped to what the statistic can be."""
+        """Value in the column's own unit, clamped to the statistic's possible values."""
         low, high = self.shape.bounds
         if self.shape.statistic == "distance":
             low, high = 0, high - low
@@ -239,9 +255,9 @@ class SmoothRelease(ScaledRelease):
 def centre_of(shape: RankShape, exact: Reading) -> Fraction:
     """The statistic without noise, in steps."""
     windows = exact.windows
-    places = [rule(window.count) for rule, window in zip(shape.ranks, windows, strict=True)]
+    ranks = [rule(window.count) for rule, window in zip(shape.ranks, windows, strict=True)]
     if shape.statistic == "mean_between":
         assert exact.total is not None
-        return Fraction(exact.total, places[1] - places[0] + 1)
-    values = [window[place] for window, place in zip(windows, places, strict=True)]
+        return Fraction(exact.total, ranks[1] - ranks[0] + 1)
+    values = [window[rank] for window, rank in zip(windows, ranks, strict=True)]
     return Fraction(values[-1] - (values[0] if shape.statistic == "distance" else 0))

@@ -1,6 +1,6 @@
-"""What releases share whose noise is scaled to a smooth sensitivity: its price, and its scale told.
+"""Base of releases with noise scaled to a smooth sensitivity: price and disclosure of the scale.
 
-The scale depends on the table, so it is told only where a part of the loss pays for it.
+The scale depends on the table, so it is released only if a part of the loss pays for it.
 """
 
 import math
@@ -22,8 +22,8 @@ class ScaledRelease(SingleGroupRelease):
 
     @property
     def loss(self) -> Loss:
-        told = self.disclosure
-        return self.noise.loss if told is None else self.noise.loss + told.loss
+        disclosure = self.disclosure
+        return self.noise.loss if disclosure is None else self.noise.loss + disclosure.loss
 
     @property
     def theorem(self) -> str:
@@ -31,17 +31,18 @@ class ScaledRelease(SingleGroupRelease):
 
     @property
     def standard_deviations(self) -> tuple[float, ...]:
-        """Not known: it is compared with nothing else."""
+        """Infinite: the noise depends on the data, so the planner cannot compare it with other
+        mechanisms."""
         return math.inf, self.noise.even
 
     def expected_error(self, confidence: float) -> dict[str, Any]:
         return self.noise.expected_error(confidence)
 
     def described(self, **more: Any) -> dict[str, Any]:
-        told = {} if self.disclosure is None else self.disclosure.describe()
-        return {"kind": KIND, **self.noise.describe(), **told, **more}
+        scale = {} if self.disclosure is None else self.disclosure.describe()
+        return {"kind": KIND, **self.noise.describe(), **scale, **more}
 
     def recorded(self, **more: Any) -> dict[str, Any]:
-        """For the ledger: from these any accountant can recompute the price."""
-        told = {} if self.disclosure is None else self.disclosure.ledger_entry()
-        return {"mechanism": KIND, **self.noise.ledger_entry(), **more, **told}
+        """Ledger description: any accountant can recompute the price from it."""
+        scale = {} if self.disclosure is None else self.disclosure.ledger_entry()
+        return {"mechanism": KIND, **self.noise.ledger_entry(), **more, **scale}

@@ -1,13 +1,15 @@
-"""An interval for an answer by smooth sensitivity: S is released as well, with noise, and paid for.
+"""Interval for an answer by smooth sensitivity: S is released as well, with noise, for a price.
 
 ln S changes by at most beta between neighbours, as S is beta-smooth. m = ceil(ln S / g) with the
-public g = beta / STEPS then changes by at most STEPS + 1, and m with discrete Laplace noise of
-scale (STEPS + 1) / epsilon' costs a pure epsilon' (Dwork, McSherry, Nissim and Smith 2006). With w
-such that the noise is below -w with probability alpha / 2, S is at most exp(g (told + w)) but for
-that, and the noise of the answer within its quantile at alpha / 2 times this: together the interval
-holds with probability 1 - alpha. All of it is made of the two releases.
-Rounding: an error of the computed logarithm changes m by nothing but where m is about to change
-anyway, so whole numbers still differ by STEPS + 1 at most; the width is rounded up.
+public g = beta / STEPS then changes by at most STEPS + 1. So m with discrete Laplace noise of scale
+(STEPS + 1) / epsilon' costs a pure epsilon' (Dwork, McSherry, Nissim and Smith 2006). Choose w such
+that the noise is below -w with probability alpha / 2. Except with that probability, S is at most
+exp(g (m' + w)), m' being the noisy m. The noise of the answer is within its quantile at alpha / 2
+times this bound. Together the interval holds with probability 1 - alpha. It is computed from the
+two releases alone.
+
+Rounding: an error of the computed logarithm changes m only where m is about to change anyway, so
+the integers still differ by at most STEPS + 1; the width is rounded up.
 """
 
 import math
@@ -25,15 +27,15 @@ from app.mechanisms.release import RandomSource
 from app.mechanisms.smooth_sensitivity.calibrated_noise import FINE, CalibratedNoise, fine
 
 STEPS = 64
-EXPONENT_MAX = Decimal(690)  # exp of it is still a float
-_ABOVE = 1.0 + 1e-6  # of quantiles, which are floats
+EXPONENT_MAX = Decimal(690)  # its exponential is still a float
+_ABOVE = 1.0 + 1e-6  # covers the float error of quantiles
 
 
 @dataclass(frozen=True, slots=True)
 class Disclosure:
-    """So much of the loss for telling, with noise, how large S is."""
+    """Noisy release of the size of S, with its part of the loss."""
 
-    epsilon: int  # units
+    epsilon: int  # units of epsilon
     beta: Fraction
 
     @property
@@ -53,7 +55,7 @@ class Disclosure:
     def half_width(
         self, smooth: Fraction, scaled: CalibratedNoise, confidence: float, noise: RandomSource
     ) -> float:
-        """In steps; drawn anew each time it is called, so call it once."""
+        """Half width in steps. Every call draws new noise, so call it once."""
         half = (1.0 - confidence) / 2.0
         (drawn,) = noise.discrete_laplace(self.scale, 1)
         # P(Z < -w) = P(|Z| > w) / 2
@@ -61,8 +63,8 @@ class Disclosure:
         with localcontext(FINE):
             exponent = Decimal(above) * fine(self.beta) / STEPS
             bound = min(max(exponent, -EXPONENT_MAX), EXPONENT_MAX).exp()
-        told = math.inf if exponent > EXPONENT_MAX else float(bound)
-        return told * scaled.half_width(1.0 - half) * _ABOVE
+        bound_on_s = math.inf if exponent > EXPONENT_MAX else float(bound)
+        return bound_on_s * scaled.half_width(1.0 - half) * _ABOVE
 
     def describe(self) -> dict[str, Any]:
         return {"interval_epsilon": self.epsilon / PICO, "interval_scale": self.scale}

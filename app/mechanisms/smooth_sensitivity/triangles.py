@@ -1,19 +1,20 @@
-"""Smooth sensitivity of the number of triangles: noise scaled to how much the graph at hand bears.
+"""Smooth sensitivity of the number of triangles: noise scaled to the stability of the actual graph.
 
-With LS and n of `queries/shapes/graphs.py`, an edge changes LS by 1 at most, and LS <= n - 2. Let
+With LS and n of `queries/shapes/graphs.py`, an edge changes LS by at most 1, and LS <= n - 2. Let
 
     S(x) = max over k >= 0 of exp(-beta k) min(LS(x) + k, n - 2).
 
 It is at least LS, and beta-smooth: for neighbours x, y and every k, LS(x) + k <= LS(y) + k + 1, so
-the term of x at k is at most exp(beta) times that of y at k + 1. This is the smooth sensitivity of
-Nissim, Raskhodnikova and Smith 2007 where the pair of most common neighbours has many that only one
-of the two has, and in any graph at most 2 exp(beta) times it: their terms are no less than those
-of LS + k / 2 for even k. Theirs asks what else each pair of nodes is joined to, which of a large
-graph takes too long.
+the term of x at k is at most exp(beta) times that of y at k + 1. This equals the smooth sensitivity
+of Nissim, Raskhodnikova and Smith 2007 where the pair with most common neighbours has many
+neighbours that only one of the two has. In any graph it is at most 2 exp(beta) times theirs: their
+terms are no less than those of LS + k / 2 for even k. Theirs also needs the other neighbours of
+every pair of nodes, which takes too long for a large graph.
 
-(L + k) exp(-beta k) rises to k = 1 / beta - L and falls from there, so that S is found at one of
-the two whole numbers there, or where it stops at n - 2.
-Rounding: as in `rank_bound.py`: up, by less than SLACK of itself, and for beta - SLACK.
+(L + k) exp(-beta k) rises to k = 1 / beta - L and falls from there. So the maximum is at one of the
+two integers around it, or where the term stops at n - 2.
+
+Rounding: as in `rank_bound.py`: up, by a relative amount less than SLACK, and for beta - SLACK.
 """
 
 import math
@@ -38,15 +39,16 @@ from app.queries.tally import GraphCounts, Tally
 _FINE = Context(prec=60, Emax=10**9, Emin=-(10**9))
 
 
-def prepare(shape: GraphShape, asked: PrivacyTarget) -> "SmoothTriangles":
-    if asked.half_width is not None:
+def prepare(shape: GraphShape, target: PrivacyTarget) -> "SmoothTriangles":
+    if target.half_width is not None:
         raise CannotServe(f"no half width can be promised: {DEPENDS}")
-    return SmoothTriangles(*scaled_noise(asked, 1, alone=True), shape)
+    return SmoothTriangles(*scaled_noise(target, 1, alone=True), shape)
 
 
 def smooth_common(common: int, largest: int, beta: Fraction) -> Fraction:
-    """S of a graph in which two nodes have so many neighbours in common, and could have `largest`;
-    rounded up."""
+    """S, rounded up.
+
+    Some two nodes have `common` neighbours in common, and could have `largest`."""
     rate = beta - SLACK
     peak = math.floor(1 / rate) - common
     near = {min(max(k, 0), largest - common) for k in (peak, peak + 1)}
@@ -83,7 +85,7 @@ class SmoothTriangles(ScaledRelease):
         noisy = self.noise.release(Fraction(exact.triangles), smooth, 0, noise)
         interval = None
         if self.disclosure is not None:
-            # One more, for what was rounded.
+            # One more covers rounding.
             half = self.disclosure.half_width(smooth, self.noise, confidence, noise)
             reach = math.ceil(min(half, 1e300)) + 1
             ends = map(self.shape.possible, (noisy, noisy - reach, noisy + reach))

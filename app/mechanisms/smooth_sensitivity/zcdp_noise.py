@@ -1,27 +1,28 @@
-"""Noise for smooth sensitivity that is zCDP: Laplace and uniform numbers times a log-normal one,
-and the arsinh-normal law (Bun and Steinke 2019).
+"""Noise for smooth sensitivity that is zCDP: log-normal mixtures and the arsinh-normal law.
 
-Each is c^2/2-zCDP for c = (what a stretch by e^t costs) + (what a shift by s costs): both are
-zCDP by themselves, and laws that are a^2/2 and b^2/2 apart from a third are (a + b)^2/2 apart from
-each other (Bun and Steinke 2016, the inequality behind group privacy). A shift costs s times the
-largest slope of the log-density, which is pure.
+The mixtures are Laplace and uniform numbers times a log-normal one; all are from Bun and Steinke
+2019. Each is c^2/2-zCDP for c = (cost of a stretch by e^t) + (cost of a shift by s). Both are zCDP
+by themselves, and laws that are a^2/2 and b^2/2 apart from a third are (a + b)^2/2 apart from each
+other (Bun and Steinke 2016, the inequality behind group privacy). A shift costs s times the largest
+slope of the log-density, which is pure.
 
 Laplace-log-normal, X e^(sigma Y): stretched, Y moves by t/sigma, which costs t/sigma. The slope is
 a mean of e^(-sigma Y) that is largest at 0: E e^(-2 sigma Y) / E e^(-sigma Y) = e^(3 sigma^2/2).
 
 Uniform-log-normal, U e^(sigma Y), U between -1 and 1: a stretch costs t/sigma again. The slope is
-e^(3 sigma^2/2) phi(u) / (sigma Q(u - sigma)) for some u, Q the upper normal tail; its logarithm
-rises as long as phi/Q of u - sigma is above u, which it is up to one point.
+e^(3 sigma^2/2) phi(u) / (sigma Q(u - sigma)) for some u, Q the upper normal tail. Its logarithm
+rises as long as phi/Q of u - sigma is above u, which holds up to one point.
 
 Arsinh-normal, sinh(sigma Y)/sigma, density h. Slope: (|y| + sigma tanh) / cosh of sigma y, at most
 2/(3 sigma) + sigma/2, as x / cosh x <= 2/3 and tanh x / cosh x <= 1/2. Stretch: with h_t the
-density of e^t Z, F = integral of h^a h_t^(1-a) has
-F' = -a (a-1) integral of h^a h_t^(1-a) (k(z) - k(e^-t z)), k(z) = z h'(z)/h(z), because
-the derivative of h_t by t is -(z h_t)'. With y = arsinh(sigma z)/sigma and T = tanh(sigma y),
-k = -(y T/sigma + T^2), so z k'(z) = -[(T^2 + sigma y T (1 - T^2))/sigma^2 + 2 T^2 (1 - T^2)], whose
-size is at most C = 1.08/sigma^2 + 1/2. Hence |ln F|' <= a (a-1) t C, the Renyi divergence of order
-a is at most a C t^2/2, and the stretch costs t sqrt(C), for t of either sign.
-Rounding: 80 digits; s is rounded down, and rho is the whole units that are charged.
+density of e^t Z, F = integral of h^a h_t^(1-a) has F' = -a (a-1) integral of h^a h_t^(1-a) (k(z) -
+k(e^-t z)), k(z) = z h'(z)/h(z), because the derivative of h_t by t is -(z h_t)'. With y =
+arsinh(sigma z)/sigma and T = tanh(sigma y), k = -(y T/sigma + T^2), so z k'(z) = -[(T^2 + sigma y T
+(1 - T^2))/sigma^2 + 2 T^2 (1 - T^2)], whose size is at most C = 1.08/sigma^2 + 1/2. Hence |ln F|'
+<= a (a-1) t C, the Renyi divergence of order a is at most a C t^2/2, and the stretch costs t
+sqrt(C), for t of either sign.
+
+Rounding: 80 digits; s is rounded down, and rho is the charged number of units.
 """
 
 import math
@@ -74,7 +75,7 @@ def laplace_slope(sigma: Fraction) -> Decimal:
 
 @owned_cache(maxsize=256)
 def uniform_slope(sigma: Fraction) -> Decimal:
-    """The largest slope, rounded up: at a point that is known to lie between two others."""
+    """The largest slope, rounded up, at a point enclosed by two others."""
     from scipy.special import erfcx
 
     def rises(u: float) -> bool:
@@ -104,7 +105,7 @@ def arsinh_slope(sigma: Fraction) -> Decimal:
 
 
 def log_normal_stretch(sigma: Fraction) -> Decimal:
-    """What a stretch costs, for each unit of t."""
+    """Cost of a stretch, per unit of t."""
     return fine(1 / sigma)
 
 
@@ -121,11 +122,11 @@ def divisor(
     stretch: Callable[[Fraction], Decimal],
     slope: Callable[[Fraction], Decimal],
 ) -> Fraction:
-    """The largest s, rounded down."""
+    """The largest private s, rounded down."""
     with localcontext(FINE):
         left = fine(2 * rho).sqrt() - fine(beta) * stretch(sigma)
         if left <= 0:
-            raise ArithmeticError("a beta that is not borne")
+            raise ArithmeticError("the beta is too large for this loss")
         return floor(left / slope(sigma))
 
 
@@ -136,20 +137,20 @@ def _prepared(
     draw: Callable[[Fraction, RandomSource], Drawn],
     quantile: Callable[[float, float], float],
     budget: NoiseBudget,
-    wish: SmoothSensitivityParameters,
+    parameters: SmoothSensitivityParameters,
 ) -> CalibratedNoise:
-    if wish.sigma is not None and not SIGMA_MIN <= wish.sigma <= SIGMA_MAX:
-        raise Invalid.field(f"{POINTER}/sigma", f"from {SIGMA_MIN:g} to {SIGMA_MAX:g}")
+    if parameters.sigma is not None and not SIGMA_MIN <= parameters.sigma <= SIGMA_MAX:
+        raise Invalid.field(f"{POINTER}/sigma", f"must be from {SIGMA_MIN:g} to {SIGMA_MAX:g}")
     rho = budget.rho
     if rho is None:
         raise CannotServe("this noise needs a rho, or an epsilon and a delta")
     c = math.sqrt(2 * rho)
-    widest = Fraction(SIGMAS[-1] if wish.sigma is None else wish.sigma)
-    must_bear(wish.beta, c / float(stretch(widest)))
+    widest = Fraction(SIGMAS[-1] if parameters.sigma is None else parameters.sigma)
+    must_bear(parameters.beta, c / float(stretch(widest)))
 
-    choices = SIGMAS if wish.sigma is None else (wish.sigma,)
+    choices = SIGMAS if parameters.sigma is None else (parameters.sigma,)
     costs, noise = _looked_at(stretch, slope, quantile, choices)
-    looked_at = betas(wish.beta, (c / costs)[:, 0])
+    looked_at = betas(parameters.beta, (c / costs)[:, 0])
     with np.errstate(all="ignore"):
         width = noise / (c - looked_at * costs)
     width[looked_at * costs >= c * (1 - 1e-12)] = np.inf
@@ -177,7 +178,7 @@ def _looked_at(
     quantile: Callable[[float, float], float],
     sigmas: tuple[float, ...],
 ) -> tuple[Numbers, Numbers]:
-    """Of each sigma, what a stretch costs, and the noise if a shift costs 1: a column of each."""
+    """For each sigma the cost of a stretch, and the noise if a shift costs 1: one column each."""
     costs = [[float(stretch(Fraction(sigma)))] for sigma in sigmas]
     noise = [[quantile(sigma, 0.95) * float(slope(Fraction(sigma)))] for sigma in sigmas]
     return np.array(costs), np.array(noise)
@@ -224,7 +225,7 @@ def draw_arsinh_normal(sigma: Fraction, noise: RandomSource) -> Drawn:
 
 @owned_cache(maxsize=512)
 def laplace_log_normal_quantile(sigma: float, confidence: float) -> float:
-    """P(|Z| > w) = E exp(-w e^(-sigma Y)), by quadrature."""
+    """Quantile of |Z|: P(|Z| > w) = E exp(-w e^(-sigma Y)), by quadrature."""
     points, weights = _normal_points()
     falls = np.exp(-sigma * points)
     return _quantile(lambda w: float(weights @ np.exp(-w * falls)), confidence)
@@ -232,7 +233,7 @@ def laplace_log_normal_quantile(sigma: float, confidence: float) -> float:
 
 @owned_cache(maxsize=512)
 def uniform_log_normal_quantile(sigma: float, confidence: float) -> float:
-    """P(|Z| > w) = Q(y) - w e^(sigma^2/2) Q(y + sigma), y = ln w / sigma."""
+    """Quantile of |Z|: P(|Z| > w) = Q(y) - w e^(sigma^2/2) Q(y + sigma), y = ln w / sigma."""
 
     def above(w: float) -> float:
         y = math.log(w) / sigma
@@ -247,7 +248,7 @@ def arsinh_normal_quantile(sigma: float, confidence: float) -> float:
 
 
 def _quantile(above: Callable[[float], float], confidence: float) -> float:
-    low, high = -60.0, 60.0  # of ln w
+    low, high = -60.0, 60.0  # range of ln w
     for _ in range(60):
         middle = (low + high) / 2
         low, high = (middle, high) if above(math.exp(middle)) > 1 - confidence else (low, middle)

@@ -1,1 +1,1 @@
-"""Mechanisms that answer many questions for one charge."""
+"""Mechanisms that answer many queries for one charge."""

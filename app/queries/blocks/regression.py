@@ -1,11 +1,12 @@
-"""One coefficient of the least-squares fit to a block's rows: an exact fraction.
+"""One coefficient of the least-squares fit to a block's rows, as an exact fraction.
 
-Terms, places and rows that count are those of `linear_regression`, and the fit is its exact one,
-without noise and without a ridge. With X the columns of the terms in whole steps of their grids and
-y the outcome's, coefficients solve (X^T X) b = X^T y; both sides come from the block's sums of
-products by whole numbers: a place w stands for low + grain (centre + w) steps. The elimination
-takes the wanted coefficient last, which is then one quotient. Where X^T X is singular (fewer rows
-than terms, a constant or collinear column) rows do not decide the coefficients, and there is none.
+Terms, buckets and counted rows are those of `linear_regression`, and the fit is its exact one,
+without noise and without a ridge. With X the columns of the terms in integer steps of their grids
+and y the outcome's, coefficients solve (X^T X) b = X^T y. Both sides come from the block's sums of
+products in integers: a bucket w stands for low + grain (centre + w) steps. The elimination takes
+the requested coefficient last, which is then one quotient. Where X^T X is singular (fewer rows than
+terms, a constant or collinear column) the rows do not determine the coefficients, and the result is
+None.
 """
 
 from collections.abc import Sequence
@@ -31,7 +32,7 @@ from app.queries.shapes.features import (
 from app.queries.shapes.sums import numeric
 from app.queries.tally import IsMissing, Negation
 
-TERMS_MAX = 16  # a block's sums are as many as their products, and a fit takes the cube of them
+TERMS_MAX = 16  # a block has one sum per product of terms, and a fit takes cubic time
 
 
 class BlockRegression(BaseModel):
@@ -55,21 +56,21 @@ class BlockRegression(BaseModel):
         column = numeric(card, self.outcome, f"{HERE}/outcome")
         if self.outcome in self.features:
             at = f"{HERE}/features/{self.features.index(self.outcome)}"
-            raise Invalid.field(at, "another column than the outcome")
+            raise Invalid.field(at, "must not contain the outcome column")
         terms = self._terms(card)
-        wanted = terms[-1]
+        requested = terms[-1]
         outcome = place(column)
         unit = step(column) / (
-            step(numeric(card, wanted.column)) if isinstance(wanted, BucketTerm) else 1
+            step(numeric(card, requested.column)) if isinstance(requested, BucketTerm) else 1
         )
         readings = tuple(
-            factor(each) for each in (*terms, outcome) if not isinstance(each, Intercept)
+            factor(term) for term in (*terms, outcome) if not isinstance(term, Intercept)
         )
         pairs = [(i, j) for i in range(len(readings)) for j in range(i, len(readings))]
         fit = _Fit((*terms, outcome))
 
-        def value(found: Sequence[int]) -> Fraction | None:
-            coefficient = fit.last(found)
+        def value(numbers: Sequence[int]) -> Fraction | None:
+            coefficient = fit.last(numbers)
             return None if coefficient is None else unit * coefficient
 
         return BlockValue(
@@ -81,23 +82,25 @@ class BlockRegression(BaseModel):
         )
 
     def _terms(self, card: Card) -> tuple[Term, ...]:
-        """The one whose coefficient is wanted last."""
+        """Terms of the fit, with the requested coefficient last."""
         terms = feature_terms(self.features, card, f"{HERE}/features", intercept=self.intercept)
         if len(terms) > TERMS_MAX:
-            rule = f"at most {TERMS_MAX} terms, one for each value of a category"
+            rule = f"a fit may have at most {TERMS_MAX} terms, one for each value of a category"
             raise Invalid.field(f"{HERE}/features", rule)
-        found = [term for term in terms if term.label() == self.coefficient]
-        if len(found) != 1:
-            rule = "a term of the fit: a feature, `feature=value` of a category, or (intercept)"
+        matching = [term for term in terms if term.label() == self.coefficient]
+        if len(matching) != 1:
+            rule = "must be a term of the fit: a feature, `feature=value`, or (intercept)"
             raise Invalid.field(f"{HERE}/coefficient", rule)
-        return (*(term for term in terms if term is not found[0]), found[0])
+        return (*(term for term in terms if term is not matching[0]), matching[0])
 
 
 class _Fit:
-    """Of a block's n and sums, as they are asked for above, the matrix [X^T X, X^T y]."""
+    """The matrix [X^T X, X^T y], from a block's n and sums in the order of the request."""
 
     def __init__(self, columns: Sequence[Term]) -> None:
-        """The outcome last. Column i is a + b z for (a, b, place of z among 1 and the readings)."""
+        """Columns of the fit, the outcome last.
+
+        Column i is a + b z for (a, b, index of z among 1 and the readings)."""
         self._columns: list[tuple[int, int, int]] = []
         self._readings = 0
         for column in columns:
@@ -111,9 +114,9 @@ class _Fit:
             else:
                 self._columns.append((0, 1, self._readings))
 
-    def last(self, found: Sequence[int]) -> Fraction | None:
-        """The last coefficient; None if rows do not decide it."""
-        moments = self._moments(found)
+    def last(self, sums: Sequence[int]) -> Fraction | None:
+        """The last coefficient; None if the rows do not determine it."""
+        moments = self._moments(sums)
         rows = [
             [
                 a * c * moments[0][0]
@@ -128,12 +131,12 @@ class _Fit:
             return None
         return Fraction(rows[-1][-1], rows[-1][-2])
 
-    def _moments(self, found: Sequence[int]) -> list[list[int]]:
-        """Of 1 and the readings."""
+    def _moments(self, sums: Sequence[int]) -> list[list[int]]:
+        """Moments of 1 and the readings."""
         size = self._readings + 1
         moments = [[0] * size for _ in range(size)]
-        numbers = iter(found)
+        remaining = iter(sums)
         for i in range(size):
             for j in range(i, size):
-                moments[i][j] = moments[j][i] = next(numbers)
+                moments[i][j] = moments[j][i] = next(remaining)
         return moments

@@ -1,28 +1,30 @@
-"""Sample and aggregate: a statistic of each of many blocks of rows, and a noisy middle of them.
+"""Sample and aggregate: a statistic of each of many blocks of rows, and a noisy centre of them.
 
-Theorem: Nissim, Raskhodnikova and Smith 2007. For every seed and hash, one person is in one block:
-where a person is a row, what is read of it and its number among those of which the same is read
-decide the block; where a person may have several rows, who they are (`block_tally.py` has both
-proofs). So a person who comes or goes changes one block, and one who is replaced two, however many
-rows they have; all other blocks hold what they held. Of hash and seed this asks nothing: they make
-blocks even. (Blocks by a row's place in the table would all change with one row.)
+Theorem: Nissim, Raskhodnikova and Smith 2007. For every seed and hash, one person is in one block.
+If each person has one row, the row's readings and its number among rows with equal readings select
+the block. If a person may have several rows, a hash of the person selects it (`block_tally.py` has
+both proofs). So adding or removing a person changes one block, and replacing one changes two, for
+any number of rows per person; all other blocks are unchanged. This requires nothing of hash and
+seed: they only make blocks even. (Blocks by a row's position in the table would all change with one
+row.)
 
-What a block gives is brought between the public bounds `low` and `high`, on a grid of whole places
-0 to W; a block that decides nothing gives the middle. So one changed block moves one of L places by
-at most W. Of the aggregates, with t = 1 or 2 changed blocks:
+The result of a block is clamped to the public bounds `low` and `high`, on a grid of integer
+positions 0 to W. A block without a result gives the middle. So one changed block moves one of L
+positions by at most W. For the aggregates, with t = 1 or 2 changed blocks:
 
-    mean     the sum of the places moves by t W, and is told over L
-    median   a choice among candidates by rank (`quantile.py`), each of which stands for an interval
-             of places: of L places one that moves changes 2 * (places below the interval) and
-             2 * (places below its end) by 2 at most, hence a score by 2, up for one candidate and
-             down for another: R = 4 for one place, 4 t for t
-    votes    of a mode, which has no bounds: a choice among the public categories, whose score is
-             how many blocks have it as theirs (ties in a block go to the first on the card, and one
-             without values has none). A changed block takes its vote from one and gives it to
-             another: R = 2 for one block, 2 t for t
+    mean     the sum of the positions moves by t W, and is released divided by L
+    median   a choice among candidates by rank (`quantile.py`), where each candidate stands for an
+             interval of positions: one of L positions that moves changes
+             2 * (positions below the interval) and 2 * (positions below its end) by at most 2,
+             hence a score by 2, up for one candidate and down for another: R = 4 for one
+             position, 4 t for t
+    votes    for a mode, which has no bounds: a choice among the public categories, whose score is
+             the number of blocks with that mode (ties in a block go to the first on the card, and
+             a block without values has none). A changed block moves its vote from one category
+             to another: R = 2 for one block, 2 t for t
 
-Whatever the statistic is like, however sensitive: this is all that one person can do. The interval
-covers the noise, not how far the blocks' middle is from the statistic of all rows.
+This bounds the effect of one person for any statistic, even a very sensitive one. The interval
+covers the noise, not the distance of the blocks' centre from the statistic of all rows.
 """
 
 from bisect import bisect_left
@@ -50,9 +52,9 @@ from app.queries.tally import AllOf, Condition, Exact
 THEOREM = "Nissim, Raskhodnikova and Smith 2007 (sample and aggregate)"
 BLOCKS_MAX = 10_000
 WORK_MAX = 2_000_000
-PLACE_BITS = 20  # places between the bounds
+PLACE_BITS = 20  # about 2^20 positions between the bounds
 CANDIDATES = 1001
-MEDIAN_STEPS = 2  # of the score in one rank, as the median is q = 1 / 2
+MEDIAN_STEPS = 2  # score steps per rank, as the median is q = 1 / 2
 
 
 def _as_float(value: object) -> object:
@@ -79,7 +81,7 @@ class SampleAggregate(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _usual(cls, sent: Any) -> Any:
-        """Of modes there are votes only."""
+        """Default the aggregate of a mode to votes, the only one it has."""
         statistic = sent.get("statistic") if isinstance(sent, dict) else None
         if isinstance(statistic, dict) and statistic.get("kind") == "mode":
             return {"aggregate": "votes", **sent}
@@ -96,9 +98,9 @@ class SampleAggregate(BaseModel):
         value = self.statistic.computed(card)
         if self.blocks * value.work > WORK_MAX:
             raise Invalid.field(
-                f"{POINTER}/blocks", f"at most {WORK_MAX // value.work} of so many terms"
+                f"{POINTER}/blocks", f"must be at most {WORK_MAX // value.work} for this statistic"
             )
-        wanted = BlockTally(
+        block_tally = BlockTally(
             self._counted(card, value),
             self.blocks,
             value.readings,
@@ -106,41 +108,57 @@ class SampleAggregate(BaseModel):
             persons=card.person.rows_max > 1,
         )
         changed = 2 if card.neighbours == "replace_one" else 1
-        told = {"blocks": self.blocks, "blocks_changed": changed}
+        description = {"blocks": self.blocks, "blocks_changed": changed}
         if isinstance(self.statistic, BlockMode):
             values = self.statistic.values(card)
-            shape = _voted(changed, wanted, values)
+            shape = _voted(changed, block_tally, values)
             return PostProcessedShape(
-                wanted, shape, lambda counts: (_votes(counts, len(values)),), THEOREM, told
+                block_tally,
+                shape,
+                lambda counts: (_votes(counts, len(values)),),
+                THEOREM,
+                description,
             )
         if self.aggregate == "median":
-            chosen = self._chosen(changed, wanted)
+            chosen = self._chosen(changed, block_tally)
             return PostProcessedShape(
-                wanted, chosen, lambda counts: (self.places(counts, value),), THEOREM, told
+                block_tally,
+                chosen,
+                lambda counts: (self.places(counts, value),),
+                THEOREM,
+                description,
             )
-        added = self._added(changed, wanted)
+        added = self._added(changed, block_tally)
         return PostProcessedShape(
-            wanted, added, lambda counts: ((sum(self.places(counts, value)),),), THEOREM, told
+            block_tally,
+            added,
+            lambda counts: ((sum(self.places(counts, value)),),),
+            THEOREM,
+            description,
         )
 
     def _must_fit(self) -> None:
-        """Bounds of what is a number, and none of what is not."""
+        """Require bounds for a numeric statistic, and none for a mode."""
         bounds = {"low": self.low, "high": self.high}
         if isinstance(self.statistic, BlockMode):
             if self.aggregate != "votes":
-                raise Invalid.field(f"{POINTER}/aggregate", "votes: a mode is no number")
+                raise Invalid.field(f"{POINTER}/aggregate", "must be votes: a mode is no number")
             for name, bound in bounds.items():
                 if bound is not None:
-                    raise Invalid.field(f"{POINTER}/{name}", "left out: a mode is no number")
+                    raise Invalid.field(f"{POINTER}/{name}", "must be absent: a mode is no number")
             return
         if self.aggregate == "votes":
-            raise Invalid.field(f"{POINTER}/aggregate", "median or mean: votes are for a mode")
+            raise Invalid.field(
+                f"{POINTER}/aggregate", "must be median or mean: votes are for a mode"
+            )
         for name, bound in bounds.items():
             if bound is None:
-                raise Invalid.field(f"{POINTER}/{name}", "a public bound of what a block may give")
+                raise Invalid.field(
+                    f"{POINTER}/{name}", "required: a public bound for the result of a block"
+                )
         if self.exponent > 200:
             raise Invalid.field(
-                f"{POINTER}/high", "further from low: there is nothing between them"
+                f"{POINTER}/high", "must be further from low: there is no number between them"
             )
 
     def _counted(self, card: Card, value: BlockValue) -> Condition | None:
@@ -149,23 +167,23 @@ class SampleAggregate(BaseModel):
             return where
         return AllOf(value.present if where is None else (where, *value.present))
 
-    # Places
+    # Positions
 
     @property
     def exponent(self) -> int:
-        """Places are 2^-exponent apart: about 2^PLACE_BITS of them between the bounds."""
+        """Positions are 2^-exponent apart: about 2^PLACE_BITS of them between the bounds."""
         low, high = self._bounds
         return PLACE_BITS - frexp(high - low)[1]
 
     @property
     def _bounds(self) -> tuple[float, float]:
-        assert self.low is not None, "of what is a number"
-        assert self.high is not None, "of what is a number"
+        assert self.low is not None, "a numeric statistic has bounds"
+        assert self.high is not None, "a numeric statistic has bounds"
         return self.low, self.high
 
     @property
     def top(self) -> int:
-        """W: the last place."""
+        """W: the last position."""
         return self._place(Fraction(self._bounds[1]))
 
     def _place(self, value: Fraction) -> int:
@@ -173,27 +191,27 @@ class SampleAggregate(BaseModel):
         return floor((min(max(value, low), high) - low) * Fraction(2) ** self.exponent)
 
     def places(self, counts: BlockCounts, value: BlockValue) -> tuple[int, ...]:
-        """One of each block, exactly."""
+        """Exact position of each block."""
         middle = self.top // 2
         places = [middle if value.empty is None else self._place(value.empty)] * self.blocks
         for block, *numbers in counts:
-            found = value.value(numbers)
-            places[block] = middle if found is None else self._place(found)
+            result = value.value(numbers)
+            places[block] = middle if result is None else self._place(result)
         return tuple(places)
 
     # Aggregates
 
-    def _added(self, changed: int, wanted: BlockTally) -> SumShape:
+    def _added(self, changed: int, block_tally: BlockTally) -> SumShape:
         moved = changed * self.top
         measure = Measure("blocks", ((1, 0),), moved, Fraction(1), self.exponent, single_cell=True)
-        return SumShape(wanted.tally, (measure,), divisor=self.blocks)
+        return SumShape(block_tally.tally, (measure,), divisor=self.blocks)
 
-    def _chosen(self, changed: int, wanted: BlockTally) -> SelectionShape:
+    def _chosen(self, changed: int, block_tally: BlockTally) -> SelectionShape:
         low, high = self._bounds
         evenly = (low + (high - low) * j / (CANDIDATES - 1) for j in range(CANDIDATES - 1))
         candidates = [*evenly, high]
-        # A candidate stands for the places that are nearer to it than to others: blocks that all
-        # give the same place have a best one, whichever place it is.
+        # A candidate stands for the positions nearest to it. So blocks that all give one position
+        # have a best candidate, for every position.
         at = [self._place(Fraction(candidate)) for candidate in candidates]
         cuts = [0, *((a + b + 1) // 2 for a, b in pairwise(at)), self.top + 1]
 
@@ -204,7 +222,7 @@ class SampleAggregate(BaseModel):
             return [-max(0, 2 * few - count, count - 2 * many) for few, many in pairwise(below)]
 
         return SelectionShape(
-            tally=wanted.tally,
+            tally=block_tally.tally,
             outcomes=candidates,
             scores=scores,
             score_range=2 * MEDIAN_STEPS * changed,
@@ -213,18 +231,18 @@ class SampleAggregate(BaseModel):
         )
 
     def figures(self, noisy: tuple[tuple[NoisySteps, ...], ...], card: Card) -> list[Estimate]:
-        """Of the mean: within the bounds, which leaves out nothing that it is."""
+        """Estimate of the mean, clamped to the bounds, which loses no possible value."""
         (total,) = noisy[0]
         low, high = self._bounds
-        told = (low + number(each, self.exponent) / self.blocks for each in total)
-        return [Estimate(*(min(max(each, low), high) for each in told))]
+        ends = (low + number(steps, self.exponent) / self.blocks for steps in total)
+        return [Estimate(*(min(max(end, low), high) for end in ends))]
 
 
 def _voted(
-    changed: int, wanted: BlockTally, values: tuple[str, ...] | tuple[bool, ...]
+    changed: int, block_tally: BlockTally, values: tuple[str, ...] | tuple[bool, ...]
 ) -> SelectionShape:
     return SelectionShape(
-        tally=wanted.tally,
+        tally=block_tally.tally,
         outcomes=values,
         scores=lambda exact, _: list(exact[0]),
         score_range=2 * changed,
@@ -232,5 +250,5 @@ def _voted(
 
 
 def _votes(counts: BlockCounts, categories: int) -> tuple[int, ...]:
-    given = Counter(code for _, code in counts)
-    return tuple(given[code] for code in range(categories))
+    votes = Counter(code for _, code in counts)
+    return tuple(votes[code] for code in range(categories))

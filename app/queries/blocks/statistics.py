@@ -1,9 +1,9 @@
-"""The statistics that are computed of each block: exact, and defined as the questions of the same
-name are. A block has what its rows give, and nothing of any other block.
+"""Exact statistics of each block, defined as the queries of the same name.
 
-What a block gives is one whole number or a few of them, from the engine (`block_tally.py`), and of
-these `value` makes an exact fraction in the statistic's own unit. Of a block without rows there is
-nothing, but of a count and a sum, which are 0; nor of a regression that its rows do not decide.
+The result of a block depends on its own rows alone. The engine returns one or a few integers per
+block (`block_tally.py`), and `value` turns them into an exact fraction in the statistic's own unit.
+A block without rows has no result, except a count and a sum, which are 0. A regression has none if
+the rows do not determine it.
 """
 
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ class BlockColumn(_Frozen):
     @model_validator(mode="after")
     def _share(self) -> Self:
         if (self.q is not None) != (self.kind == "quantile"):
-            raise ValueError("q goes with quantile, which needs it")
+            raise ValueError("q is required for quantile and allowed only there")
         return self
 
     def computed(self, card: Card) -> BlockValue:
@@ -51,9 +51,9 @@ class BlockColumn(_Frozen):
         unit, read, total = step(column), (Steps(column.name),), Added(((0,),))
         match self.kind:
             case "mean":
-                return BlockValue(read, total, lambda found: unit * found[1] / found[0])
+                return BlockValue(read, total, lambda sums: unit * sums[1] / sums[0])
             case "sum":
-                return BlockValue(read, total, lambda found: unit * found[1], Fraction(0))
+                return BlockValue(read, total, lambda sums: unit * sums[1], Fraction(0))
             case "variance":
                 return _variance(column)
             case "quantile":
@@ -62,8 +62,8 @@ class BlockColumn(_Frozen):
             case kind:
                 ranks = _RANKS[kind]
         if len(ranks) == 1:
-            return BlockValue(read, AtRanks(ranks), lambda found: unit * found[0])
-        return BlockValue(read, AtRanks(ranks), lambda found: unit * (found[1] - found[0]))
+            return BlockValue(read, AtRanks(ranks), lambda values: unit * values[0])
+        return BlockValue(read, AtRanks(ranks), lambda values: unit * (values[1] - values[0]))
 
 
 class BlockTrimmedMean(_Frozen):
@@ -78,8 +78,8 @@ class BlockTrimmedMean(_Frozen):
         unit = step(column)
         a, b = Fraction(self.trim).as_integer_ratio()
 
-        def value(found: Sequence[int]) -> Fraction:
-            n, total = found
+        def value(sums: Sequence[int]) -> Fraction:
+            n, total = sums
             return unit * Fraction(total, n - 2 * (n * a // b))
 
         return BlockValue((Steps(column.name),), Trimmed((a, b)), value)
@@ -91,7 +91,7 @@ class BlockCount(_Frozen):
     kind: Literal["count"]
 
     def computed(self, card: Card) -> BlockValue:
-        return BlockValue((), Added(), lambda found: Fraction(found[0]), Fraction(0))
+        return BlockValue((), Added(), lambda numbers: Fraction(numbers[0]), Fraction(0))
 
 
 class BlockRatio(_Frozen):
@@ -113,7 +113,7 @@ class BlockRatio(_Frozen):
         return BlockValue(
             (Steps(above.name), Steps(below.name)),
             Added(((0,), (1,))),
-            lambda found: unit * Fraction(found[1], found[2]),
+            lambda sums: unit * Fraction(sums[1], sums[2]),
         )
 
 
@@ -127,7 +127,7 @@ class BlockCdf(_Frozen):
     def computed(self, card: Card) -> BlockValue:
         column = declared(card, self.column, f"{HERE}/column")
         if not isinstance(column, IntegerColumn | NumberColumn | DateColumn):
-            raise Invalid.field(f"{HERE}/column", "an integer, number or date column")
+            raise Invalid.field(f"{HERE}/column", "must be an integer, number or date column")
         below = Compare(column.name, "<=", typed(column, self.edge, f"{HERE}/edge"))
         return _share(below, Negation(IsMissing(column.name)))
 
@@ -141,12 +141,12 @@ class BlockMode(_Frozen):
     def values(self, card: Card) -> tuple[str, ...] | tuple[bool, ...]:
         column = declared(card, self.column, f"{HERE}/column")
         if not isinstance(column, CategoryColumn | BooleanColumn):
-            raise Invalid.field(f"{HERE}/column", "a category or boolean column")
+            raise Invalid.field(f"{HERE}/column", "must be a category or boolean column")
         return column.values if isinstance(column, CategoryColumn) else (False, True)
 
     def computed(self, card: Card) -> BlockValue:
         return BlockValue(
-            (CategoryIndex(self.column),), Commonest(), lambda found: Fraction(found[0])
+            (CategoryIndex(self.column),), Commonest(), lambda numbers: Fraction(numbers[0])
         )
 
 
@@ -163,11 +163,11 @@ BlockStatistic = Annotated[
 
 
 def _share(met: Condition, *present: Condition) -> BlockValue:
-    """Of the rows those that meet a condition."""
+    """Share of the rows that meet a condition."""
     return BlockValue(
         (Meets(met),),
         Added(((0,),)),
-        lambda found: Fraction(found[1], found[0]),
+        lambda sums: Fraction(sums[1], sums[0]),
         present=present,
     )
 
@@ -176,9 +176,9 @@ def _variance(column: IntegerColumn | NumberColumn) -> BlockValue:
     grain = CentredGrid(column).grain
     square = (grain * step(column)) ** 2
 
-    def value(found: Sequence[int]) -> Fraction:
-        n, total, squares = found
+    def value(sums: Sequence[int]) -> Fraction:
+        n, total, squares = sums
         return square * Fraction(n * squares - total**2, n**2)
 
-    place = CentredBucket(column.name, column.steps[0], grain, 0)
-    return BlockValue((place,), Added(((0,), (0, 0))), value)
+    bucket = CentredBucket(column.name, column.steps[0], grain, 0)
+    return BlockValue((bucket,), Added(((0,), (0, 0))), value)

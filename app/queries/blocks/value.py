@@ -1,7 +1,7 @@
-"""What a statistic of a block is made of: what the engine gives of its rows, and a formula over it.
+"""Formula of a block statistic: the readings the engine returns, and a formula over them.
 
-The formula is exact, in fractions: what a block gives depends on what it holds, and on nothing of
-the machine that it is computed on.
+The formula is exact, in fractions. So the result depends only on the block's rows, and not on the
+machine that computes it.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,12 +20,12 @@ HERE = f"{POINTER}/statistic"
 class BlockValue:
     readings: tuple[Reading, ...]
     given: Given
-    value: Callable[[Sequence[int]], Fraction | None]  # None where the rows do not decide it
-    empty: Fraction | None = None  # of a block without rows
-    present: tuple[Condition, ...] = ()  # what rows must meet besides the filter
-    work: int = 1  # how long the formula takes
+    value: Callable[[Sequence[int]], Fraction | None]  # None where the rows do not determine it
+    empty: Fraction | None = None  # result of a block without rows
+    present: tuple[Condition, ...] = ()  # conditions that rows must meet besides the filter
+    work: int = 1  # relative time of the formula
 
 
 def step(column: IntegerColumn | NumberColumn) -> Fraction:
-    """What a step of the column's grid is worth."""
+    """Value of one step of the column's grid, in the column's unit."""
     return 1 / Fraction(2) ** column.grid_exponent

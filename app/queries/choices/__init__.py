@@ -1,1 +1,1 @@
-"""Questions whose answer is one of several public outcomes."""
+"""Queries whose answer is one of several public outcomes."""

@@ -1,15 +1,17 @@
-"""The price at which a digital good earns most: rows are buyers, the column what each would pay.
+"""Price at which a digital good earns most: rows are buyers, the column is what each would pay.
 
-The score of a price p is p times the number of rows whose value is at least p, with prices in whole
-steps of the column's grid (a `number` column's larger bound is about 2^34 steps; a price is rounded
-down to a step for its score, and compared with values as it is).
+The score of a price p is p times the number of rows whose value is at least p, with prices in
+integer steps of the column's grid. (A `number` column's larger bound is about 2^34 steps. A price
+is rounded down to a step for its score, and compared with values unrounded.)
 
-R: a row of value x that appears adds p to the score of every price p <= x and nothing to the
-others. If no price is above x the scores move between the smallest and the largest price, and
-otherwise between 0 and a price that is not the largest: R = max(largest - smallest, second
-largest). A row that moves from x to y > x adds p to the scores of the prices between, at most the
-largest, and nothing to others: R = the largest price, which is no less. For m rows m times as much.
-Missing values buy nothing. Of an empty selection every price is as good: all earn nothing.
+R: an added row of value x adds p to the score of every price p <= x and nothing to the others. If
+no price is above x the scores move between the smallest and the largest price, and otherwise
+between 0 and a price that is not the largest: R = max(largest - smallest, second largest). A row
+that moves from x to y > x adds p to the scores of the prices between, at most the largest, and
+nothing to others: R = the largest price, which is no less. For m rows per person R is m times as
+large.
+
+Missing values buy nothing. For an empty selection all prices are equal: all earn nothing.
 """
 
 import math
@@ -52,7 +54,7 @@ class Price(Choice):
 
 
 def _range_of_one(card: Card, prices: list[int]) -> int:
-    """How differently one row moves two scores; prices increase."""
+    """Largest difference by which one row moves two scores; prices increase."""
     if card.neighbours == "replace_one":
         return prices[-1]
     return max(prices[-1] - prices[0], prices[-2] if len(prices) > 1 else 0)

@@ -81,7 +81,7 @@ class SqlDatasets:
     def holds(self, dataset: Dataset, inspection: Inspection) -> bool:
         with self._administration.change(catalogue=False) as change:
             marks = marks_of(change, inspection)
-        return self.fingerprint(dataset) in marks[: len(inspection.contents)]
+        return self.fingerprint(dataset) == marks[0]
 
     def holds_whole_rows(self, dataset: Dataset, inspection: Inspection) -> bool:
         with self._administration.change(catalogue=False) as change:
@@ -168,13 +168,14 @@ class SqlDatasets:
             must_be_the_only_name_with_cells(change.connection, before)
             change.must_be_open()
             known = tables.fingerprints
-            together = marked(change, *(f"content {each}" for each in inspection.together))
-            contents = marked(change, *(f"content {each}" for each in inspection.contents))
+            together, content = marked(
+                change, f"content {inspection.together}", f"content {inspection.content}"
+            )
             places = marked(
                 change, *(f"place {each}" for each in (inspection.place, *inspection.parts))
             )
             # All empty files have the same content, so it identifies no dataset.
-            marks = [*together, *places] if inspection.empty else [*together, *contents, *places]
+            marks = [together, *places] if inspection.empty else [together, content, *places]
             known_books: dict[str, str] = {
                 row.fingerprint: row.book_id
                 for row in change.connection.execute(
@@ -185,16 +186,16 @@ class SqlDatasets:
                 raise Conflict("This file is registered already, as a dataset's source or epoch.")
             if set(known_books.values()) - {before.book_id}:
                 raise Conflict("The loss of these rows is recorded in another dataset's book.")
-            again = set(contents) & set(marks) & set(known_books)
-            if again & held_marks(change.connection, before, contents[0]):
+            again = {content} & set(marks) & set(known_books)
+            if again & held_marks(change.connection, before):
                 raise Conflict(
                     "These rows are in the dataset already: its source, an epoch, or several of "
                     "them together have the same rows. Each person in them would count twice."
                 )
             *earlier, newest = after.version.appended
-            epochs = (*earlier, replace(newest, mark="" if inspection.empty else contents[0]))
+            epochs = (*earlier, replace(newest, mark="" if inspection.empty else content))
             after = replace(after, version=replace(after.version, appended=epochs))
-            self._put_version(change, after, [*(set(marks) - set(known_books))], together[0])
+            self._put_version(change, after, [*(set(marks) - set(known_books))], together)
             version = after.version
             change.append(
                 before.book_id,
@@ -207,7 +208,7 @@ class SqlDatasets:
                         "version": version.id,
                         "epoch": version.number,
                         "path": version.appended[-1].path,
-                        "fingerprint": together[0],
+                        "fingerprint": together,
                         "fingerprints": change.written.new_marks(before.book_id),
                     },
                     "reason": reason,

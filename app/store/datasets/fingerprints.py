@@ -14,9 +14,8 @@ from app.store.datasets.shared_cells import cells_mark, must_agree_on_cells, mus
 
 
 def marks_of(change: Change, inspection: Inspection) -> list[str]:
-    contents = (f"content {each}" for each in inspection.contents)
     places = (f"place {each}" for each in (inspection.place, *inspection.parts))
-    return marked(change, *contents, *places)
+    return marked(change, f"content {inspection.content}", *places)
 
 
 def book_of(change: Change, actor: str, dataset: Dataset, inspection: Inspection) -> str:
@@ -110,15 +109,12 @@ def _must_agree(connection: Connection, book_id: str, dataset: Dataset) -> None:
         must_agree_on_cells(card, other)
 
 
-def held_marks(connection: Connection, dataset: Dataset, otherwise: str) -> set[str]:
-    """Fingerprints of everything a dataset holds: every version, source first, and every epoch.
-
-    `otherwise`: fingerprint to assume for an epoch whose own was not stored.
-    """
+def held_marks(connection: Connection, dataset: Dataset) -> set[str]:
+    """Fingerprints of everything a dataset holds: every version, source first, and every epoch."""
     versions = tables.versions
     statement = select(versions.c.fingerprint).where(versions.c.dataset_id == dataset.id)
     marks = {row.fingerprint for row in connection.execute(statement)}
     known = connection.execute(
         select(versions.c.appended).where(versions.c.id == dataset.version.id)
     ).scalar_one()
-    return marks | {each.get("mark", otherwise) for each in json.loads(known)}
+    return marks | {epoch["mark"] for epoch in json.loads(known)}

@@ -1,1 +1,1 @@
-"""What the ledger shows: questions, streams, entries and exports."""
+"""History that the ledger shows: queries, streams, entries and exports."""

@@ -1,4 +1,4 @@
-"""All that is in a ledger at one instant, line by line, for an export or for verification."""
+"""A snapshot of the ledger, line by line, for an export or for verification."""
 
 import json
 from collections.abc import Iterator
@@ -116,7 +116,7 @@ def _charges(
         statement = _select_charges().where(tables.charges.c.id > after)
         if book_id is not None:
             statement = statement.where(tables.datasets.c.book_id == book_id)
-        if not stored:  # what was asked again for nothing is no part of the books
+        if not stored:  # free repetitions are no part of the books
             statement = statement.where(tables.charges.c.reused_from.is_(None))
         ordered = statement.order_by(tables.charges.c.id).limit(CHUNK)
         rows = connection.execute(ordered).all()
@@ -148,8 +148,11 @@ def _select_charges() -> Select[Any]:
 
 
 def _shown_charge(row: Any, now: int) -> ChargeRow:
-    """As an export shows it. What is settled as of a later point of the time grid is shown as open
-    until then; that a charge was given back its entry tells at once."""
+    """Charge as an export shows it.
+
+    A charge settled as of a later time-grid point is shown as open until then. A void is shown at
+    once, because its entry shows it anyway.
+    """
     charge = _charge(row)
     hidden = row.settled_at is not None and row.settled_at > now and row.state != "voided"
     return charge._replace(state="charged") if hidden else charge
@@ -167,7 +170,9 @@ def _stored_charge(row: Any, key: bytes) -> ChargeRow:
 
 
 def _charge(row: Any) -> ChargeRow:
-    asked = asked_digest(row.request, row.body_hash, row.reuse_key, row.dataset_id, row.question)
+    asked_hash = asked_digest(
+        row.request, row.body_hash, row.reuse_key, row.dataset_id, row.question
+    )
     return ChargeRow(
         id=row.id,
         book=row.book_id or "",
@@ -175,7 +180,7 @@ def _charge(row: Any) -> ChargeRow:
         epsilon=row.epsilon,
         delta=row.delta,
         version=row.version_id,
-        asked=asked,
+        asked=asked_hash,
         receipt=_receipt(row.charged, row.answer),
         reused=row.reused_from is not None,
         reuse_holds=row.reused_from is None or bool(row.reuse_holds),
@@ -183,8 +188,12 @@ def _charge(row: Any) -> ChargeRow:
 
 
 def _receipt(charged: str, answer: str | None) -> tuple[int, str] | None:
-    """What was charged tells the receipt, and an answer that tells it ends with what was charged.
-    The answer itself is under its stamp, so what was charged cannot be edited apart from it."""
+    """Receipt of a charge, or None if it does not match the answer.
+
+    An answer with a receipt ends with the text of `charged`. The answer's stamp covers that text,
+    so
+    nobody can edit `charged` alone.
+    """
     if answer is not None and '"receipt":' in answer and not answer.endswith(charged[1:]):
         return None
     try:
@@ -233,7 +242,7 @@ def _people(connection: Connection) -> Iterator[Line]:
 
 
 def _json(text: str) -> Any:
-    """The text itself, if somebody has made it no JSON: it then agrees with no entry."""
+    """Parsed JSON, or the text itself if it is no JSON; then it agrees with no entry."""
     try:
         return json.loads(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Streams and what was asked of them, for verification."""
+"""Streams and their asks, for verification."""
 
 import json
 from collections.abc import Iterator
@@ -63,10 +63,10 @@ def _ask(row: Any, nodes: Nodes, key: bytes) -> AskRow:
 
 def _nodes_by_ask(connection: Connection) -> dict[str, Nodes]:
     table = tables.nodes
-    found: dict[str, Nodes] = {}
+    nodes: dict[str, Nodes] = {}
     for row in connection.execute(select(table).where(table.c.ask_id.is_not(None))).all():
-        found.setdefault(row.ask_id, {})[row.first_epoch, row.last_epoch] = row.noisy_count
-    return found
+        nodes.setdefault(row.ask_id, {})[row.first_epoch, row.last_epoch] = row.noisy_count
+    return nodes
 
 
 def _object(text: str | None) -> dict[str, Any] | None:

@@ -1,4 +1,4 @@
-"""Conditions by which history and ledger are searched, in the words of either database."""
+"""Search conditions for history and ledger, in the SQL of either database."""
 
 from typing import Any
 
@@ -15,34 +15,36 @@ RUNNING, WITHHELD, ANSWERED = "running", "withheld", "answered"
 def asked_conditions(
     database: Database, charges: FromClause, original: FromClause, search: Search, now: int
 ) -> list[ColumnElement[bool]]:
-    """Of questions; `original` is what a free repetition repeats, `now` when the page is read."""
-    found = []
+    """Conditions for queries. `original`: the charge that a free repetition repeats; `now`: the
+    time at which the page is read, in microseconds.
+    """
+    conditions = []
     if search.kind is not None:
-        found.append(_asked_by_kind(database, charges, original, search.kind))
+        conditions.append(_asked_by_kind(database, charges, original, search.kind))
     if search.status is not None:
-        found.append(_asked_by_status(database, charges, original, search.status, now))
+        conditions.append(_asked_by_status(database, charges, original, search.status, now))
     if search.since is not None:
-        found.append(charges.c.created_at >= search.since)
-    return found
+        conditions.append(charges.c.created_at >= search.since)
+    return conditions
 
 
 def entry_conditions(
     database: Database, entries: FromClause, search: Search
 ) -> list[ColumnElement[bool]]:
-    found = []
+    conditions = []
     if search.holder is not None:
-        found.append(_entry_of_holder(database, entries.c.text, search.holder))
+        conditions.append(_entry_of_holder(database, entries.c.text, search.holder))
     if search.kind is not None:
-        found.append(entries.c.kind == search.kind)
+        conditions.append(entries.c.kind == search.kind)
     if search.since is not None:
-        found.append(entries.c.at >= search.since)
-    return found
+        conditions.append(entries.c.at >= search.since)
+    return conditions
 
 
 def _asked_by_kind(
     database: Database, charges: FromClause, original: FromClause, kind: str
 ) -> ColumnElement[bool]:
-    """Questions and openings of streams of this kind; a free repetition has its original's text."""
+    """Queries and stream openings of this kind; a free repetition has its original's text."""
     text = func.coalesce(
         func.nullif(original.c.question, ""), func.nullif(charges.c.question, ""), type_=Text()
     )
@@ -55,17 +57,20 @@ def _asked_by_kind(
 def _asked_by_status(
     database: Database, charges: FromClause, original: FromClause, status: str, now: int
 ) -> ColumnElement[bool]:
-    """As the status is told: what is settled as of a later point of the time grid still runs, so
-    that a search tells nothing sooner than the grid does."""
+    """Queries with the status that the analyst sees.
+
+    A query settled as of a later time-grid point still counts as running, so that a search reveals
+    nothing before the grid does.
+    """
     state, settled_at = charges.c.state, charges.c.settled_at
-    told = or_(settled_at.is_(None), settled_at <= now)
+    visible = or_(settled_at.is_(None), settled_at <= now)
     if status == RUNNING:
-        return or_(state == State.CHARGED.value, not_(told))
+        return or_(state == State.CHARGED.value, not_(visible))
     if status not in (WITHHELD, ANSWERED):
-        return and_(told, state == status)
+        return and_(visible, state == status)
     answer = func.coalesce(original.c.answer, charges.c.answer, type_=Text())
     return and_(
-        told,
+        visible,
         state == State.ANSWERED.value,
         _member(database, answer, "status") == status,
     )
@@ -74,7 +79,7 @@ def _asked_by_status(
 def _entry_of_holder(
     database: Database, text: ColumnElement[str], holder: str
 ) -> ColumnElement[bool]:
-    """Entries that charged the holder's account, gave back to it, or granted it."""
+    """Entries that charge the holder's account, refund it, or grant it."""
     if database.is_sqlite:
         accounts = func.json_each(text, "$.body.accounts").table_valued("value")
         charged: ColumnElement[bool] = exists(
@@ -86,10 +91,10 @@ def _entry_of_holder(
 
 
 def _member(database: Database, text: Any, *path: str) -> ColumnElement[Any]:
-    """A member of JSON that is stored as text."""
+    """A member of a JSON text column."""
     if database.is_sqlite:
         return func.json_extract(text, "$." + ".".join(path))
-    found: Any = cast(text, JSONB)
+    member: Any = cast(text, JSONB)
     for name in path:
-        found = found[name]
-    return found.astext  # type: ignore[no-any-return]  # an element of any JSON
+        member = member[name]
+    return member.astext  # type: ignore[no-any-return]  # an element of any JSON

@@ -1,4 +1,4 @@
-"""What has happened: entries of the books, and the questions that were asked."""
+"""Past entries of the books, and past queries."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -25,7 +25,7 @@ from app.store.history.export import entry_from, snapshot
 from app.store.history.filters import asked_conditions, entry_conditions
 from app.store.writer.connection import now_microseconds
 
-ORIGINAL = tables.charges.alias("original")  # of a question that was answered again for free
+ORIGINAL = tables.charges.alias("original")  # the charge that a free repetition repeats
 
 
 class SqlHistory:
@@ -40,11 +40,11 @@ class SqlHistory:
         limit: int,
         search: Search = EVERYTHING,
     ) -> list[Entry]:
-        """Entries in the order of time; within one book that is the order of the chain."""
+        """Entries ordered by time; within one book this is the order of the chain."""
         table = tables.entries
         if book_id is None:
-            place = tuple_(table.c.at, table.c.book_id, table.c.seq)
-            statement = select(table).where(place > tuple_(*after))
+            position = tuple_(table.c.at, table.c.book_id, table.c.seq)
+            statement = select(table).where(position > tuple_(*after))
             statement = statement.order_by(table.c.at, table.c.book_id, table.c.seq)
         else:
             statement = select(table).where(table.c.book_id == book_id, table.c.seq > after[2])
@@ -55,14 +55,16 @@ class SqlHistory:
         return [entry_from(row) for row in rows]
 
     def snapshot(self, book_id: str | None, *, stored: bool = False) -> Iterator[Line]:
-        """The whole ledger or one book of it as it stood at one instant: what an export shows, or
-        with `stored` all that verification compares."""
+        """Snapshot of the whole ledger or one book.
+
+        Yields the lines of an export, or with `stored` everything that verification compares.
+        """
         return snapshot(self._database, book_id, stored=stored)
 
     def asked(
         self, *, analyst_id: str | None, after: str | None, limit: int, search: Search = EVERYTHING
     ) -> list[QuestionRecord]:
-        """Questions, newest first."""
+        """Queries, newest first."""
         database, charges = self._database, tables.charges
         with store_errors(), database.reading() as connection:
             now = _now(database, connection)
@@ -76,7 +78,7 @@ class SqlHistory:
             return [_asked_from(row) for row in connection.execute(statement).all()]
 
     def last(self, analyst_id: str, dataset_id: str) -> QuestionRecord | None:
-        """The latest question that this analyst was charged for on this dataset."""
+        """The latest query that this analyst was charged for on this dataset."""
         charges = tables.charges
         statement = (
             _asked(_clock(self._database))
@@ -101,13 +103,13 @@ class SqlHistory:
 
 
 def _clock(database: Database) -> ColumnElement[Any]:
-    # SQLite's clock is the machine's own, which Python tells more finely.
+    # SQLite uses the machine's clock, which Python reads with a finer resolution.
     microseconds = "(extract(epoch FROM clock_timestamp()) * 1000000)"
     return literal_column("0" if database.is_sqlite else microseconds)
 
 
 def _now(database: Database, connection: Connection) -> int:
-    """One instant for a whole page: what is searched by and what is shown then agree."""
+    """One instant for a whole page, so that search and display agree."""
     if database.is_sqlite:
         return now_microseconds()
     return int(connection.execute(select(_clock(database))).scalar_one())
@@ -132,21 +134,21 @@ def _asked(clock: ColumnElement[Any]) -> Select[Any]:
 
 
 def _asked_from(row: Any) -> QuestionRecord:
-    """What is settled as of a later point of the time grid is not told to be settled before."""
-    told = row.settled_at is None or row.settled_at <= (row.now or now_microseconds())
+    """Record of a query. One settled as of a later time-grid point is shown as open until then."""
+    visible = row.settled_at is None or row.settled_at <= (row.now or now_microseconds())
     return QuestionRecord(
         row.id,
         row.analyst,
         row.dataset,
-        State(row.state) if told else State.CHARGED,
+        State(row.state) if visible else State.CHARGED,
         row.original_question or row.question,
         row.charged,
-        (row.original_answer or row.answer) if told else None,
+        (row.original_answer or row.answer) if visible else None,
         row.reused_from,
         row.epsilon,
         row.delta,
         row.created_at,
-        row.settled_at if told else None,
+        row.settled_at if visible else None,
         None if row.progress_steps is None else (row.progress_step, row.progress_steps),
         row.cancel_asked_at,
     )

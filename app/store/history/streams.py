@@ -1,4 +1,4 @@
-"""Streams as they are shown: one, or those of an analyst."""
+"""Streams for display: one, or those of an analyst."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ class SqlStreams:
         return _stream_from(row)
 
     def all(self, *, analyst_id: str | None, after: str | None, limit: int) -> list[Stream]:
-        """Newest first."""
+        """Streams, newest first."""
         statement = self._select().order_by(tables.streams.c.id.desc()).limit(limit)
         if analyst_id is not None:
             statement = statement.where(tables.streams.c.analyst_id == analyst_id)
@@ -38,7 +38,7 @@ class SqlStreams:
             return [_stream_from(row) for row in connection.execute(statement).all()]
 
     def _select(self) -> Select[Any]:
-        # SQLite's clock is the machine's own, which Python tells more finely.
+        # SQLite uses the machine's clock, which Python reads with a finer resolution.
         postgres = "(extract(epoch FROM clock_timestamp()) * 1000000)"
         clock = "0" if self._database.is_sqlite else postgres
         streams, charges = tables.streams, tables.charges
@@ -61,8 +61,10 @@ class SqlStreams:
 
 
 def _stream_from(row: Any) -> Stream:
-    """A crossing whose answer may be told only at a later point of the time grid has not been."""
-    untold = row.crossed_at is not None and row.crossed_at > (row.now or now_microseconds())
+    """Stream for display. A crossing is hidden until the time-grid point of its answer."""
+    crossing_hidden = row.crossed_at is not None and row.crossed_at > (
+        row.now or now_microseconds()
+    )
     return Stream(
         id=row.id,
         analyst_id=row.analyst_id,
@@ -72,7 +74,7 @@ def _stream_from(row: Any) -> Stream:
         kind=row.kind,
         parameters=row.parameters,
         secret=row.secret,
-        crossings_left=row.crossings_left + 1 if untold else row.crossings_left,
+        crossings_left=row.crossings_left + 1 if crossing_hidden else row.crossings_left,
         asks_left=row.asks_left,
         created_at=row.created_at,
         closed_at=row.closed_at,

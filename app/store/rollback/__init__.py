@@ -1,1 +1,1 @@
-"""Notice a ledger that was rolled back, refuse to charge it, and book what it lost."""
+"""Detect a ledger that was rolled back, refuse to charge it, and book its lost spends."""

@@ -1,10 +1,12 @@
-"""Compare the anchors with the ledger: is everything still there that they say was committed?
+"""Compare the anchors with the ledger: does it still contain everything they saw committed?
 
-A point of an anchor is a book, a place in its chain and the hash there. If the ledger has no entry
-there, or another one, it was restored from an older copy, or changed. What the lost entries had
-spent is the difference between what the anchor says and what the ledger had at the newest point
-that both know. Where that point is older than the copy, the difference is larger than what was
-lost, and never smaller.
+A point of an anchor is a book, a sequence number in its chain and the hash there. If the ledger has
+no entry there, or another one, it was restored from an older copy or changed.
+
+The spend of the lost entries is the anchored spend minus the ledger's spend at the newest point
+that
+both share. If that point is older than the restored copy, the difference exceeds the real loss. It
+is never smaller.
 """
 
 import json
@@ -30,20 +32,20 @@ CHUNK = 500
 
 @dataclass(slots=True)
 class LostBook:
-    """A book that lacks entries which its anchors have seen."""
+    """A book that lacks entries which its anchors saw."""
 
     book: str
-    common: int = 0  # the last entry that it is known to share with them
-    points: list[Point] = field(default_factory=list)  # the newest lost one of each file
-    accounts: dict[str, AnchoredAccount] = field(default_factory=dict)  # as last seen
+    common: int = 0  # sequence number of the last entry known to both ledger and anchors
+    points: list[Point] = field(default_factory=list)  # the newest lost point of each file
+    accounts: dict[str, AnchoredAccount] = field(default_factory=dict)  # as last anchored
 
 
 @dataclass(slots=True)
 class Missing:
-    """What the anchors have seen and the ledger lacks, and nobody has dealt with."""
+    """Points and stamps that the anchors saw, the ledger lacks, and nobody has reported yet."""
 
     books: dict[str, LostBook] = field(default_factory=dict)
-    stamps: list[tuple[str, int, str]] = field(default_factory=list)  # chain, place, row
+    stamps: list[tuple[str, int, str]] = field(default_factory=list)  # chain, sequence number, row
 
     def __bool__(self) -> bool:
         return bool(self.books or self.stamps)
@@ -63,8 +65,10 @@ def find_missing(connection: Connection, anchors: list[Anchor]) -> Missing:
 
 
 def still_true(connection: Connection, anchors: list[Anchor]) -> list[Anchor]:
-    """The points and stamps of anchors that the ledger has: those of entries that were lost, and
-    booked since, are left out."""
+    """Anchors reduced to the points and stamps that the ledger contains.
+
+    This leaves out entries that were lost and have been booked since.
+    """
     there = _hashes(connection, anchors)
     lost = {(chain, place) for chain, place, _ in _lost_stamps(connection, anchors)}
     return [
@@ -90,31 +94,33 @@ def _compare_book(
         if there.get((book, point.seq)) == point.head:
             common = point.seq if not lost else common
         elif (book, point.seq, point.head) in reported:
-            # This file ended here when somebody looked: what it had lost by then is dealt with.
+            # An earlier check reported this point: the losses of this file up to here are booked.
             common, lost = 0, []
         else:
             lost.append(point)
     if not lost:
         return
-    found = missing.books.setdefault(book, LostBook(book))
-    found.common = max(found.common, common)
-    found.points.append(lost[-1])
+    lost_book = missing.books.setdefault(book, LostBook(book))
+    lost_book.common = max(lost_book.common, common)
+    lost_book.points.append(lost[-1])
     seen: dict[str, AnchoredAccount] = {}
     for point in sorted(lost, key=lambda each: each.seq):  # threads may append out of order
         _follow(seen, point)
-    for place, account in seen.items():
-        found.accounts[place] = _larger(found.accounts.get(place), account)
+    for id_of_account, account in seen.items():
+        lost_book.accounts[id_of_account] = _larger(lost_book.accounts.get(id_of_account), account)
 
 
 def _follow(seen: dict[str, AnchoredAccount], point: Point) -> None:
-    for place, account in point.accounts.items():
-        before = seen.get(place)
+    for id_of_account, account in point.accounts.items():
+        before = seen.get(id_of_account)
         cells = before.cells if before and before.currency == account.currency else {}
-        seen[place] = AnchoredAccount(account.currency, account.common, {**cells, **account.cells})
+        seen[id_of_account] = AnchoredAccount(
+            account.currency, account.common, {**cells, **account.cells}
+        )
 
 
 def _larger(one: AnchoredAccount | None, other: AnchoredAccount) -> AnchoredAccount:
-    """What neither of two files exceeds; of two currencies the newer one's file decides."""
+    """Upper bound of two files' spends; if their currencies differ, the newer file decides."""
     if one is None or one.currency != other.currency:
         return other
     nothing = (0,) * len(other.common)
@@ -125,37 +131,37 @@ def _larger(one: AnchoredAccount | None, other: AnchoredAccount) -> AnchoredAcco
     return AnchoredAccount(other.currency, largest([one.common, other.common]), cells)
 
 
-# Looking
+# Reading
 
 
 def _by_book(anchor: Anchor) -> dict[str, list[Point]]:
-    found: dict[str, list[Point]] = {}
+    points: dict[str, list[Point]] = {}
     for point in anchor.points:
-        found.setdefault(point.book, []).append(point)
-    return found
+        points.setdefault(point.book, []).append(point)
+    return points
 
 
 def _hashes(connection: Connection, anchors: list[Anchor]) -> dict[tuple[str, int], str]:
-    wanted: dict[str, set[int]] = {}
+    numbers_by_book: dict[str, set[int]] = {}
     for anchor in anchors:
         for point in anchor.points:
-            wanted.setdefault(point.book, set()).add(point.seq)
+            numbers_by_book.setdefault(point.book, set()).add(point.seq)
     table = tables.entries
-    found: dict[tuple[str, int], str] = {}
-    for book, places in wanted.items():
+    hashes: dict[tuple[str, int], str] = {}
+    for book, places in numbers_by_book.items():
         if 0 in places:  # a book before its first entry
             head = connection.execute(
                 select(tables.books.c.id).where(tables.books.c.id == book)
             ).scalar()
-            found |= {} if head is None else {(book, 0): "0" * 64}
+            hashes |= {} if head is None else {(book, 0): "0" * 64}
         for some in _chunks(sorted(places)):
             rows = connection.execute(
                 select(table.c.seq, table.c.hash).where(
                     table.c.book_id == book, table.c.seq.in_(some)
                 )
             )
-            found |= {(book, row.seq): row.hash for row in rows}
-    return found
+            hashes |= {(book, row.seq): row.hash for row in rows}
+    return hashes
 
 
 def _chunks(values: list[Any]) -> Iterator[list[Any]]:
@@ -173,17 +179,17 @@ def _lost_stamps(connection: Connection, anchors: list[Anchor]) -> Iterator[tupl
     stored: dict[str, str | None] = {}
     for table in (tables.charges, tables.asks):
         for some in _chunks(rows):
-            found = connection.execute(
+            stamp_rows = connection.execute(
                 select(table.c.id, table.c.stamp).where(table.c.id.in_(some))
             )
-            stored |= {each.id: each.stamp for each in found}
+            stored |= {each.id: each.stamp for each in stamp_rows}
     for chain, (stamp, row) in newest.items():
         if stored.get(row) != stamp.text():
             yield chain, stamp.seq, row
 
 
 def stops(connection: Connection) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """What was found when charging was stopped: before it last went on, and since."""
+    """Evidence of each stop of charging: those before it last resumed, and those since."""
     table = tables.entries
     rows = connection.execute(
         select(table.c.kind, table.c.text)
@@ -202,42 +208,44 @@ def stops(connection: Connection) -> tuple[list[dict[str, Any]], list[dict[str, 
 
 def _reported(connection: Connection) -> tuple[set[tuple[str, int, str]], set[tuple[str, int]]]:
     dealt_with, waiting = stops(connection)
-    found = [*dealt_with, *waiting]
-    points = {(b, s, h) for stop in found for b, s, h in stop["points"]}
-    return points, {(chain, place) for stop in found for chain, place, _ in stop["answers"]}
+    all_stops = [*dealt_with, *waiting]
+    points = {(b, s, h) for stop in all_stops for b, s, h in stop["points"]}
+    return points, {(chain, place) for stop in all_stops for chain, place, _ in stop["answers"]}
 
 
-# What was lost
+# Lost spends
 
 
 def lost_spends(connection: Connection, lost: LostBook) -> dict[str, AnchoredAccount]:
-    """By account: what its lost entries had spent, in the currency that it had then."""
+    """Spend of the lost entries by account, in the currency of that time."""
     base = _base(connection, lost)
-    found: dict[str, AnchoredAccount] = {}
-    for place, seen in lost.accounts.items():
+    spends: dict[str, AnchoredAccount] = {}
+    for id_of_account, seen in lost.accounts.items():
         nothing = COMPOSITION_RULES[seen.currency].nothing
         known: Balance | None = Balance(nothing)
-        if place in base:
-            currency, balance = base[place]
+        if id_of_account in base:
+            currency, balance = base[id_of_account]
             known = (
                 balance
                 if currency == seen.currency
                 else carried_over(balance, currency, seen.currency)
             )
-        known = Balance(nothing) if known is None else known  # then all of it counts again
+        known = Balance(nothing) if known is None else known  # then the whole spend counts again
         common = minus(seen.common, known.common)
         cells = {
             cell: minus(spend, known.cells.get(cell, nothing)) for cell, spend in seen.cells.items()
         }
         cells = {cell: spend for cell, spend in cells.items() if any(spend)}
         if any(common) or cells:
-            found[place] = AnchoredAccount(seen.currency, common, cells)
-    return found
+            spends[id_of_account] = AnchoredAccount(seen.currency, common, cells)
+    return spends
 
 
 def _base(connection: Connection, lost: LostBook) -> dict[str, tuple[str, Balance]]:
-    """Each account at the last entry that anchors and ledger share, and with what was booked for
-    lost entries since then: of the same entries other files may tell more."""
+    """Each account at the last entry that anchors and ledger share, plus spends booked since.
+
+    Bookings for lost entries count, because other files may report more about the same entries.
+    """
     table = tables.entries
     entries = [
         entry_from(row)
@@ -249,7 +257,10 @@ def _base(connection: Connection, lost: LostBook) -> dict[str, tuple[str, Balanc
         )
     ]
     shared = accounts_after(entry for entry in entries if entry.seq <= lost.common)
-    base = {place: (currency, balance) for place, (currency, _, balance) in shared.items()}
+    base = {
+        id_of_account: (currency, balance)
+        for id_of_account, (currency, _, balance) in shared.items()
+    }
     for entry in entries:
         if entry.seq > lost.common:
             for change in json.loads(entry.text)["body"]["accounts"]:
@@ -258,12 +269,12 @@ def _base(connection: Connection, lost: LostBook) -> dict[str, tuple[str, Balanc
 
 
 def _add_booked(base: dict[str, tuple[str, Balance]], book: str, change: dict[str, Any]) -> None:
-    place = f"{book}/{change['holder']}"
+    id_of_account = f"{book}/{change['holder']}"
     before, after = change["before"], change["after"]
     if before is not None and before["currency"] != after["currency"]:
-        return  # the difference is unknown then, and counts again
+        return  # the difference is unknown, so it counts again
     currency, balance = base.get(
-        place, (after["currency"], Balance(COMPOSITION_RULES[after["currency"]].nothing))
+        id_of_account, (after["currency"], Balance(COMPOSITION_RULES[after["currency"]].nothing))
     )
     if currency != after["currency"]:
         return
@@ -276,7 +287,7 @@ def _add_booked(base: dict[str, tuple[str, Balance]], book: str, change: dict[st
         cell: plus(balance.cells.get(cell, nothing), more.get(cell, nothing))
         for cell in balance.cells.keys() | more.keys()
     }
-    base[place] = currency, Balance(plus(balance.common, added), balance.pairs, together)
+    base[id_of_account] = currency, Balance(plus(balance.common, added), balance.pairs, together)
 
 
 def _difference(after: Iterable[int], before: Iterable[int] | None) -> Spend:

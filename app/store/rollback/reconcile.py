@@ -1,8 +1,9 @@
-"""Book what the ledger has lost, and let charging go on.
+"""Book the spends that the ledger has lost, and resume charging.
 
-What lost entries had spent is added to the accounts, in one entry for each book. Open charges are
-forfeited, because they may have been answered in what was lost, and open streams are closed,
-because they may have lost_book more than they know. Then the ledger may be charged again.
+The spends of lost entries are added to the accounts, with one entry in each book. Open charges are
+forfeited, because the lost entries may have answered them. Open streams are closed, because they
+may
+have revealed more than the ledger knows. Then the ledger may be charged again.
 """
 
 import json
@@ -35,7 +36,7 @@ from app.store.writer.statements import is_stopped
 
 @dataclass(slots=True)
 class _Lost:
-    """What is to be added to one account."""
+    """Spend to add to one account."""
 
     holder: str
     shown: str
@@ -55,18 +56,20 @@ class SqlReconciling:
         self._standing = standing
 
     def reconcile(self, actor: str, reason: str) -> Booked:
-        self._standing.compare()  # what this server's anchors have seen counts too
+        self._standing.compare()  # includes this server's own anchors
         with self._administration.change() as change:
             before = read_standing(change.connection)
             if not is_stopped(before):
                 raise Conflict("The ledger is not behind its anchors: there is nothing to book.")
-            _, found = stops(change.connection)
-            targets = _targets(change, found)
-            lost = _all_lost(found, targets)
-            for place in sorted(account_id(b, holder) for b in lost for holder in lost[b]):
-                locked_account(change, place)  # all accounts before any book, as charges lock them
+            _, waiting = stops(change.connection)
+            targets = _targets(change, waiting)
+            lost = _all_lost(waiting, targets)
+            for id_of_account in sorted(account_id(b, holder) for b in lost for holder in lost[b]):
+                locked_account(
+                    change, id_of_account
+                )  # accounts before books: the lock order of charges
             for book in sorted({*targets.values()}):
-                _book_lost(change, actor, reason, book, found, targets, lost.get(book, {}))
+                _book_lost(change, actor, reason, book, waiting, targets, lost.get(book, {}))
             chain = new_chain(_key(change))
             forfeited = _forfeit_open(change, chain, tables.charges)
             closed = _close_streams(change)
@@ -98,12 +101,14 @@ def _key(change: Change) -> bytes:
     )
 
 
-def _targets(change: Change, found: list[dict[str, Any]]) -> dict[str, str]:
-    """By lost book the one that its loss belongs to: itself, or the book that the same data have
-    been registered in since."""
+def _targets(change: Change, stops_waiting: list[dict[str, Any]]) -> dict[str, str]:
+    """For each lost book, the book that takes its loss.
+
+    That is the book itself, or the book in which the same data have been registered since.
+    """
     known = tables.fingerprints
     targets: dict[str, str] = {}
-    for lost_book in (book for stop in found for book in stop["books"]):
+    for lost_book in (book for stop in stops_waiting for book in stop["books"]):
         book = lost_book["book"]
         statement = select(known.c.book_id).where(
             known.c.fingerprint.in_(lost_book["fingerprints"])
@@ -115,22 +120,24 @@ def _targets(change: Change, found: list[dict[str, Any]]) -> dict[str, str]:
 
 
 def _all_lost(
-    found: list[dict[str, Any]], targets: Mapping[str, str]
+    stops_waiting: list[dict[str, Any]], targets: Mapping[str, str]
 ) -> dict[str, dict[str, list[_Lost]]]:
-    """By the book that it is booked in, and holder: what each lost book adds. Two servers report
-    the same lost entries of a book, so the larger of the two counts."""
+    """Spends to add, by target book and holder.
+
+    Two servers may report the same lost entries of a book, so the larger spend counts.
+    """
     by_book: dict[str, dict[str, _Lost]] = {}
-    for lost_book in (book for stop in found for book in stop["books"]):
+    for lost_book in (book for stop in stops_waiting for book in stop["books"]):
         holders = by_book.setdefault(lost_book["book"], {})
-        for each in lost_book["accounts"]:
+        for account in lost_book["accounts"]:
             spent = _Lost(
-                holder=each["holder"],
-                shown=each["shown"],
-                currency=each["currency"],
-                terms=each["terms"],
-                pairs=each["pairs"],
-                common=tuple(each["lost"]),
-                cells={cell: tuple(units) for cell, *units in each["cells"]},
+                holder=account["holder"],
+                shown=account["shown"],
+                currency=account["currency"],
+                terms=account["terms"],
+                pairs=account["pairs"],
+                common=tuple(account["lost"]),
+                cells={cell: tuple(units) for cell, *units in account["cells"]},
             )
             known = holders.get(spent.holder)
             holders[spent.holder] = spent if known is None else _larger(known, spent)
@@ -158,7 +165,7 @@ def _book_lost(
     actor: str,
     reason: str,
     book: str,
-    found: list[dict[str, Any]],
+    stops_waiting: list[dict[str, Any]],
     targets: Mapping[str, str],
     lost: Mapping[str, list[_Lost]],
 ) -> None:
@@ -176,11 +183,16 @@ def _book_lost(
         write_cells(change, after)
         earlier = None if before is None else _account_record(before)
         changes.append({"holder": holder, "before": earlier, "after": _account_record(after)})
-    lost_books = [each for stop in found for each in stop["books"] if targets[each["book"]] == book]
-    marks = sorted({mark for each in lost_books for mark in each["fingerprints"]})
+    lost_books = [
+        lost_book
+        for stop in stops_waiting
+        for lost_book in stop["books"]
+        if targets[lost_book["book"]] == book
+    ]
+    marks = sorted({mark for lost_book in lost_books for mark in lost_book["fingerprints"]})
     new_marks = _insert_marks(change, book, marks)
     if book == SYSTEM_BOOK:
-        return  # nothing is spent there; what was lost of people the administrator must look at
+        return  # it has no accounts; an administrator must check the lost changes of people
     change.append(
         book,
         kind=RECONCILED,
@@ -188,17 +200,21 @@ def _book_lost(
         body={
             "accounts": changes,
             "fingerprints": new_marks,
-            "anchored": [{"book": each["book"], **each["anchored"]} for each in lost_books],
+            "anchored": [
+                {"book": lost_book["book"], **lost_book["anchored"]} for lost_book in lost_books
+            ],
             "reason": reason,
         },
     )
 
 
 def _after(before: Account | None, lost: _Lost, book: str, *, celled: bool) -> Account:
-    """The account with what it has lost. Where that cannot be said in one currency, nothing is
-    left of the account."""
+    """The account after adding its lost spend.
+
+    If the two currencies cannot be converted, the account has nothing left.
+    """
     added = Balance(lost.common, lost.pairs, lost.cells)
-    if lost.cells and not celled:  # other cells may be declared anew: it counts for all of them
+    if lost.cells and not celled:  # other cells may be declared later: it counts for all of them
         both = two_largest if lost.pairs else largest
         added = Balance(plus(lost.common, both(list(lost.cells.values()))), lost.pairs)
     terms = _terms(lost)
@@ -221,7 +237,7 @@ def _after(before: Account | None, lost: _Lost, book: str, *, celled: bool) -> A
 
 
 def _terms(lost: _Lost) -> Terms:
-    """What was granted, as an anchor has seen it; else nothing may be spent."""
+    """The granted terms as an anchor saw them; otherwise limits of zero."""
     rule = COMPOSITION_RULES[lost.currency]
     if lost.terms is not None and lost.terms["currency"] == lost.currency:
         return Terms.from_text(canonical(lost.terms["terms"]))
@@ -238,7 +254,7 @@ def _sum(one: Balance, other: Balance) -> Balance:
 
 
 def _account_record(account: Account) -> dict[str, Any]:
-    """All of an account, as an entry tells it."""
+    """The whole account as an entry records it."""
     return {
         "currency": account.currency,
         "terms": json.loads(account.terms.text()),
@@ -249,21 +265,21 @@ def _account_record(account: Account) -> dict[str, Any]:
 
 
 def _insert_marks(change: Change, book: str, marks: list[str]) -> list[str]:
-    """Those that lead nowhere lead to this book again."""
+    """Insert the fingerprints that lead to no book; from now on they lead to this one."""
     known = tables.fingerprints
     new = []
     for mark in marks:
-        found = change.connection.execute(
+        book_row = change.connection.execute(
             select(known.c.book_id).where(known.c.fingerprint == mark)
         ).first()
-        if found is None:
+        if book_row is None:
             change.connection.execute(insert(known).values(fingerprint=mark, book_id=book))
             change.written.marks.setdefault(book, set()).add(mark)
             new.append(mark)
     return new
 
 
-# What was open
+# Open charges and streams
 
 
 def _forfeit_open(change: Change, chain: StampChain, table: Table) -> int:

@@ -1,9 +1,9 @@
 """Whether the ledger may be charged: not while it is behind its anchors.
 
-What is found is entered in the system's book, so that every server stops and any of them can book
-the difference, also one that has other anchors or none. `installation.standing` counts how often
-charging was stopped or went on; every change of it raises the catalogue number, which every charge
-is checked against.
+The evidence is entered in the system's book. So every server stops, and any server can book the
+difference, even one with other anchors or none. `installation.standing` counts how often charging
+stopped or resumed. Every change of it raises the catalogue number, and every charge is checked
+against that number.
 """
 
 import json
@@ -32,8 +32,8 @@ from app.store.rollback.anchor_check import (
 )
 from app.store.writer.statements import is_stopped
 
-# Servers that ran on while the ledger was restored under them have kept people and datasets by
-# numbers that will come again: the next number is one that none of them can have seen.
+# Servers that kept running while the ledger was restored have cached people and datasets under
+# catalogue numbers that would come again. This step skips every number that they can have seen.
 CATALOGUE_STEP = 1 << 20
 REASON = "the ledger is behind its anchors"
 
@@ -43,43 +43,50 @@ class SqlStanding:
         self._database = database
         self._administration = administration
 
-    # Looking
+    # Reading
 
     def compare(self) -> Compared:
-        """Look at all anchors, and stop charging if the ledger lacks what they have seen. Anchors
-        are read first: what they say was committed before the ledger is read."""
+        """Compare all anchors with the ledger, and stop charging if it lacks entries they saw.
+
+        Anchors are read before the ledger: everything in them was committed by then.
+        """
         files = self._database.anchors
         anchors = [] if files is None else files.read()
         with store_errors(), self._database.reading() as connection:
             missing = find_missing(connection, anchors)
-            found = evidence(connection, anchors, missing) if missing else None
+            new_evidence = evidence(connection, anchors, missing) if missing else None
             stopped = is_stopped(read_standing(connection))
-            waiting = stops(connection)[1] + ([] if found is None else [found])
-        if found is not None:
-            self._stop(found)
+            waiting = stops(connection)[1] + ([] if new_evidence is None else [new_evidence])
+        if new_evidence is not None:
+            self._stop(new_evidence)
         return Compared(
-            stopped=stopped or found is not None,
+            stopped=stopped or new_evidence is not None,
             points=sum(len(anchor.points) for anchor in anchors),
             books=tuple(sorted({lost["book"] for stop in waiting for lost in stop["books"]})),
             answers=sum(len(stop["answers"]) for stop in waiting),
             other_ledgers=0 if files is None else len(files.others()),
         )
 
-    def _stop(self, found: dict[str, Any]) -> None:
+    def _stop(self, new_evidence: dict[str, Any]) -> None:
         with self._administration.change() as change:
             standing = read_standing(change.connection)
             if not is_stopped(standing):
                 set_standing(change, standing + 1)
             body = {"before": {"standing": standing}, "after": {"standing": standing | 1}}
             change.append(
-                SYSTEM_BOOK, kind=STOPPED, actor="bursar", body={**body, **found, "reason": REASON}
+                SYSTEM_BOOK,
+                kind=STOPPED,
+                actor="bursar",
+                body={**body, **new_evidence, "reason": REASON},
             )
 
-    # Beginning
+    # Starting
 
     def begin(self) -> None:
-        """Anchor the whole ledger as it is, in the place of files that processes have left which
-        are gone; only for a ledger that is not behind any of them."""
+        """Anchor the whole ledger, and replace the files of ended processes.
+
+        Does nothing if the ledger is behind one of its anchors.
+        """
         files = self._database.anchors
         if files is None:
             return
@@ -93,8 +100,10 @@ class SqlStanding:
         files.replace_ended(standing, anchors, ends, more)
 
     def join(self) -> None:
-        """For a process that serves: where all books end now, so that its own file tells which
-        entries were there before its first charge."""
+        """Anchor the current end of every book when a process starts to serve.
+
+        So its own file shows the entries that existed before its first charge.
+        """
         files = self._database.anchors
         if files is None:
             return
@@ -104,8 +113,10 @@ class SqlStanding:
 
 
 def open_anchors(database: Database, folders: Iterable[Path]) -> AnchorFiles | None:
-    """The anchors of this ledger; None for one that is not installed yet. Raises OSError for a
-    folder that cannot be written."""
+    """The anchors of this ledger, or None if the ledger is not installed yet.
+
+    Raises OSError if a folder cannot be written.
+    """
     with store_errors(), database.reading() as connection:
         secret = connection.execute(select(tables.installation.c.secret)).scalar()
     if secret is None:
@@ -138,14 +149,14 @@ def _whole_ledger(connection: Connection) -> tuple[list[BookEnd], list[str]]:
     for row in connection.execute(select(tables.fingerprints)).all():
         marks.setdefault(row.book_id, set()).add(row.fingerprint)
     grants = [terms_line(account) for accounts in by_book.values() for account in accounts]
-    return ends, [*grants, *(marks_line(book, each) for book, each in marks.items())]
+    return ends, [*grants, *(marks_line(book, book_marks) for book, book_marks in marks.items())]
 
 
-# What is entered
+# Evidence
 
 
 def evidence(connection: Connection, anchors: list[Anchor], missing: Missing) -> dict[str, Any]:
-    """All that is needed to book the difference, on any server."""
+    """Everything that any server needs to book the difference."""
     return {
         "books": [_lost_book(connection, anchors, lost) for lost in missing.books.values()],
         "points": [
@@ -165,13 +176,13 @@ def _lost_book(connection: Connection, anchors: list[Anchor], lost: LostBook) ->
     stored = connection.execute(select(known.c.fingerprint).where(known.c.book_id == lost.book))
     accounts = [
         {
-            **_terms(anchors, place),
-            "account": place,
+            **_terms(anchors, id_of_account),
+            "account": id_of_account,
             "currency": spent.currency,
             "lost": spent.common,
             "cells": [[cell, *spend] for cell, spend in sorted(spent.cells.items())],
         }
-        for place, spent in sorted(lost_spends(connection, lost).items())
+        for id_of_account, spent in sorted(lost_spends(connection, lost).items())
     ]
     return {
         "book": lost.book,
@@ -183,14 +194,14 @@ def _lost_book(connection: Connection, anchors: list[Anchor], lost: LostBook) ->
     }
 
 
-def _terms(anchors: list[Anchor], place: str) -> dict[str, Any]:
-    """What was granted last, as far as an anchor has seen it."""
-    found: AnchoredTerms | None = None
-    for anchor in anchors:  # by name, which is by the time that its process began
-        found = anchor.terms.get(place, found)
-    holder = place.partition("/")[2]
-    if found is None:
-        # Whether persons move between cells is not known: it counts as if they do.
+def _terms(anchors: list[Anchor], id_of_account: str) -> dict[str, Any]:
+    """The last granted terms that an anchor saw."""
+    granted: AnchoredTerms | None = None
+    for anchor in anchors:  # sorted by name, hence by the start of the process
+        granted = anchor.terms.get(id_of_account, granted)
+    holder = id_of_account.partition("/")[2]
+    if granted is None:
+        # It is unknown whether persons may move between cells; assume that they may.
         return {"holder": holder, "shown": holder, "terms": None, "pairs": True}
-    terms = {"currency": found.currency, "terms": json.loads(found.terms)}
-    return {"holder": holder, "shown": found.shown, "terms": terms, "pairs": found.pairs}
+    terms = {"currency": granted.currency, "terms": json.loads(granted.terms)}
+    return {"holder": holder, "shown": granted.shown, "terms": terms, "pairs": granted.pairs}

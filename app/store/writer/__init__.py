@@ -1,1 +1,1 @@
-"""The writer: commits waiting orders in batches, on a connection of its own."""
+"""The writer: commits waiting orders in batches, on its own connection."""

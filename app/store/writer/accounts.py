@@ -10,6 +10,6 @@ from app.store.writer.statements import Statements
 async def find_accounts(
     hot: WriterConnection, sql: Statements, *, book_id: str, holders: list[str]
 ) -> dict[str, Account]:
-    wanted = canonical([account_id(book_id, holder) for holder in holders])
-    rows, cells = await hot.read([(sql.read_accounts, (wanted,)), (sql.cells, (wanted,))])
+    ids = canonical([account_id(book_id, holder) for holder in holders])
+    rows, cells = await hot.read([(sql.read_accounts, (ids,)), (sql.cells, (ids,))])
     return {account.holder: account for account in accounts_from_tuples(rows, cells)}

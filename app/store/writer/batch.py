@@ -1,9 +1,9 @@
-"""One batch of orders: locks and reads, decisions one by one in order, writes and one commit.
+"""One batch of orders: lock and read, decide in order, write and commit once.
 
-Charges are decided in `charge_decisions.py`, asks of streams in `stream_decisions.py`, each against
-what the orders before have left. A refused one changes nothing and leaves the others alone. Lock
-order: accounts, books, request keys, streams, asks, each by id. Running a batch again after an
-unknown commit is safe: orders find what they did the first time.
+`charge_decisions.py` decides charges and `stream_decisions.py` decides asks of streams. Each order
+is decided against the state that the orders before it have left. A refused order changes nothing.
+Lock order: accounts, books, request keys, streams, asks, each by id. Running a batch again after an
+unknown commit is safe: each order finds its own earlier result.
 """
 
 from collections.abc import Sequence
@@ -44,8 +44,10 @@ async def settle(
 
 
 async def _new_chain(hot: WriterConnection, sql: Statements) -> StampChain:
-    """Each connection begins its own: after a commit whose outcome is unknown nobody knows where
-    the old chain ends."""
+    """Start a stamp chain for this connection.
+
+    After a commit with unknown outcome nobody knows where the old chain ends.
+    """
     (((secret,),),) = await hot.read([(sql.identity, ())])
     return new_chain(stamp_key(secret))
 
@@ -53,7 +55,10 @@ async def _new_chain(hot: WriterConnection, sql: Statements) -> StampChain:
 async def _on_what_is_known(
     orders: Sequence[Order], hot: WriterConnection, sql: Statements, anchors: AnchorFiles | None
 ) -> list[Result] | None:
-    """None if not all are charged: what is refused, or was asked before, only reading can tell."""
+    """Decide a batch from the cached snapshot, or return None.
+
+    None unless every order is charged: a refusal or a repetition must be decided from rows read.
+    """
     assert hot.stamps is not None
     batch = _Batch(orders, sql, hot.stamps, anchors)
     try:
@@ -91,7 +96,7 @@ class _Batch:
     ) -> None:
         self._orders = orders
         self._anchors = anchors
-        self._stamps = stamps.copy()  # it counts once the batch is committed
+        self._stamps = stamps.copy()  # becomes the connection's chain when the batch commits
         self._stamped_before = stamps.seq
         about_charges = [o for o in orders if not isinstance(o, StreamOrder)]
         self.charges = ChargeDecisions(about_charges, sql, self._stamps, anchors)
@@ -99,7 +104,7 @@ class _Batch:
         self._asks = StreamDecisions(about_streams, sql, self._stamps)
 
     async def read(self, hot: WriterConnection) -> None:
-        """Under locks, which are held until the commit."""
+        """Read under locks, which are held until the commit."""
         charges, asks = self.charges, self._asks
         reads = charges.reads()
         rows = await hot.begin_and_read([*reads, *asks.reads()])
@@ -122,7 +127,7 @@ class _Batch:
         ]
 
     async def commit(self, hot: WriterConnection, results: list[Result]) -> list[Result]:
-        """What each is told once it is durable."""
+        """Commit, and return the outcomes to send once they are durable."""
         charges, asks = self.charges, self._asks
         if charges.charged or asks.claimed:
             crash_point("F2")
@@ -139,21 +144,21 @@ class _Batch:
         if charges.recorded or asks.recorded:
             crash_point("F9")
         self._anchor()
-        found = charges.stored(stored[: len(after)])
-        return _concluded(results, found | asks.stored(stored[len(after) :]))
+        settled = charges.stored(stored[: len(after)])
+        return _concluded(results, settled | asks.stored(stored[len(after) :]))
 
     def _anchor(self) -> None:
-        """After the commit, so that an anchor is never ahead of the ledger."""
+        """Anchor after the commit, so that an anchor is never ahead of the ledger."""
         if self._anchors is not None:
             stamped = self._stamps.seq != self._stamped_before
             self._anchors.append_soon(self.charges.ends, self._stamps if stamped else None)
 
 
-def _concluded(results: list[Result], found: dict[str, Settled]) -> list[Result]:
-    """Settled orders are told what the store holds now, read after the commit."""
+def _concluded(results: list[Result], settled: dict[str, Settled]) -> list[Result]:
+    """Replace settled orders with the stored result, which was read after the commit."""
     return [
-        found[result.charge_id]
-        if isinstance(result, Settled) and result.charge_id in found and not result.replayed
+        settled[result.charge_id]
+        if isinstance(result, Settled) and result.charge_id in settled and not result.replayed
         else result
         for result in results
     ]

@@ -1,4 +1,4 @@
-"""What becomes of each order about a charge, once all that it hangs on is read or assumed."""
+"""Decide each charge order of a batch from rows read under lock, or from the cached snapshot."""
 
 from typing import Any
 
@@ -41,12 +41,12 @@ Result = Outcome | AppError
 STILL_RUNNING = "The first attempt at this question is still running."
 LEDGER_BEHIND = f"Nothing was charged: {BEHIND}."
 UNKNOWN_QUESTION = "There is no question of this id."
-# How long to wait is always told the same: the lease that is left would tell when the work is done.
+# The same delay every time: the rest of the lease would reveal when the work is done.
 RETRY_SECONDS = 1
 
 
 def _is_our_own(order: ChargeOrder, earlier: dict[str, Any]) -> bool:
-    """Made by this very order, in a commit whose outcome was unknown; and not taken over since."""
+    """True if this very order made the row in an unknown commit, and nobody took it over since."""
     charged = earlier["state"] == State.CHARGED.value
     made = (earlier["id"], earlier["attempt"], charged)
     return made == (order.charge_id, 1, order.at_once is None)
@@ -62,7 +62,7 @@ def _still_running(row: dict[str, Any]) -> StillRunning:
 
 
 class ChargeDecisions(ChargeRows):
-    """Decides each order against the running totals as the orders before it have left them."""
+    """Decide each order against the running totals that the orders before it have left."""
 
     def decide(self, order: QuestionOrder) -> Result:
         try:
@@ -95,7 +95,7 @@ class ChargeDecisions(ChargeRows):
             return StaleCatalogue(self.catalogue)
         if earlier is not None and earlier["body_hash"] == order.body_hash:
             return self._again(order, earlier)
-        # Without a grant every refusal is the one for a name that nobody knows.
+        # Without a grant every refusal is the same as for an unknown dataset.
         own = [self._accounts.get(account_id(order.book_id, h)) for h in order.holders]
         granted = [account for account in own if account is not None]
         everybody = self._accounts.get(account_id(order.book_id, EVERYBODY))
@@ -104,7 +104,7 @@ class ChargeDecisions(ChargeRows):
         if earlier is not None:
             raise IdempotencyConflict("This Idempotency-Key was used with another body.")
         if isinstance(order.refusal, SourceChanged):
-            raise order.refusal  # a stored answer would be taken for one about the rows there now
+            raise order.refusal  # a stored answer would be mistaken for one about the present rows
         if not order.fresh and order.reuse_key in self._reusable:
             return self._reuse(order, *self._reusable[order.reuse_key])
         if order.refusal is not None:
@@ -115,11 +115,14 @@ class ChargeDecisions(ChargeRows):
         for account in paid:
             self._keep(account, order.cells)
         texts = charge_texts(order, paid)
-        asked = asked_digest(
+        asked_hash = asked_digest(
             order.request, order.body_hash, order.reuse_key, order.dataset_id, order.question
         )
         entry = self._books[order.book_id].append_text(
-            kind="charge", actor=order.actor, at=self.now, body=texts.body(order.charge_id, asked)
+            kind="charge",
+            actor=order.actor,
+            at=self.now,
+            body=texts.body(order.charge_id, asked_hash),
         )
         self._entries.append(entry)
         charge = Charged(order.charge_id, 1, order.version_id, texts.charged(paid, entry))
@@ -130,14 +133,14 @@ class ChargeDecisions(ChargeRows):
         return charge
 
     def _answer(self, order: ChargeOrder, at_once: PreparedAnswer, charge: Charged) -> Settled:
-        """In the same commit: what is not stored with its charge is gone with this process."""
+        """Store the answer with its charge; if the process ends before that, neither exists."""
         state, answer = State.FORFEITED, None
         try:
             answer = at_once.answer(charge)
             state = State.ANSWERED
-        except Exception:  # noqa: BLE001  # drawing again would choose
+        except Exception:  # noqa: BLE001  # a second draw would be a choice between two answers
             answer = None
-        # Of a grid that begins with the charge the next point is not this instant itself.
+        # The grid begins with the charge, so its next point must lie after this instant.
         later = self.now + (at_once.grid_seconds > 0)
         at = on_grid(later, since=self.now, grid_seconds=at_once.grid_seconds)
         stored = () if answer is None else (answer,)
@@ -147,7 +150,7 @@ class ChargeDecisions(ChargeRows):
         return self._to_be_read(order.charge_id)
 
     def _to_be_read(self, charge_id: str) -> Settled:
-        """It is concluded after the commit, from what is stored then."""
+        """Mark a charge whose result is read back after the commit."""
         self._stored_ids.append(charge_id)
         return Settled(charge_id, State.CHARGED, None)
 
@@ -169,7 +172,7 @@ class ChargeDecisions(ChargeRows):
         return Charged(charge_id, attempt + 1, earlier["version_id"], earlier["charged"])
 
     def _give_up(self, row: dict[str, Any]) -> Settled:
-        """Of an attempt that has vanished: nobody can prove that it had read nothing."""
+        """Forfeit a vanished attempt: nobody can prove that it had read nothing."""
         row["state"], row["settled_at"] = State.FORFEITED.value, self.now
         stamp = self._stamps.stamp(row["id"], State.FORFEITED.value, self.now)
         ended = (State.FORFEITED.value, None, self.now, stamp, row["id"], row["attempt"])
@@ -177,7 +180,7 @@ class ChargeDecisions(ChargeRows):
         return Settled(row["id"], State.FORFEITED, None)
 
     def _reuse(self, order: ChargeOrder, charge_id: str, answer: str, charged: str) -> Result:
-        # The new key points to the answer; a copy for each asking would fill the disk for free.
+        # The new row refers to the stored answer; a copy for each repetition would fill the disk.
         state, at = State.ANSWERED, self.now
         stored = reused_content(charge_id, order.request, order.body_hash)
         stamp = self._stamps.stamp(order.charge_id, state.value, at, *stored)
@@ -185,7 +188,7 @@ class ChargeDecisions(ChargeRows):
         return Settled(charge_id, State.ANSWERED, answer, reused=True)
 
     def _held(self, charge_id: str, attempt: int) -> bool:
-        """Not taken over, nor settled before: else this attempt may store nothing."""
+        """True if this attempt may store: the charge is neither taken over nor settled."""
         row = self._by_id.get(charge_id, {"state": None, "attempt": 0})
         return (row["state"], row["attempt"]) == (State.CHARGED.value, attempt)
 
@@ -200,7 +203,9 @@ class ChargeDecisions(ChargeRows):
         return LeaseRenewed(True, None if ends is None else max(0, ends - self.now) / 1_000_000)
 
     def _cancel(self, order: CancelOrder) -> Result:
-        """Of what is stored and not told yet the same is told as of what is at work."""
+        """Cancel a query. A stored answer whose time-grid point has not been reached is reported as
+        still running.
+        """
         row = self._by_id.get(order.charge_id)
         if row is None or order.analyst_id not in (None, row["analyst_id"]):
             raise NotFound(UNKNOWN_QUESTION)
@@ -216,8 +221,10 @@ class ChargeDecisions(ChargeRows):
         return Cancelling(order.charge_id)
 
     def _cancelled_at(self, row: dict[str, Any], grid_seconds: float) -> int | None:
-        """As of which point of its grid: were it at once, what becomes of the charge would tell
-        whether the work was done by then."""
+        """Time-grid point at which a cancellation takes effect, or None without one.
+
+        Acting at once would reveal whether the query had finished.
+        """
         asked_at = row["cancel_asked_at"]
         if asked_at is None:
             return None
@@ -226,20 +233,22 @@ class ChargeDecisions(ChargeRows):
     def _settle(
         self,
         order: RecordOrder | ForfeitOrder | VoidOrder,
-        wanted: State,
+        requested_state: State,
         answer: str | None,
         *stored: str | None,
     ) -> bool:
-        """Settled as of its public point in time; nothing shows it before. An answer whose question
-        was cancelled as of an earlier point is not stored: which of the two wins depends on public
-        times alone. Neither is one while the ledger is behind its anchors: the charge may have been
-        answered already, in what was lost."""
-        state = wanted
+        """Settle a charge as of its public time-grid point; nothing shows it before.
+
+        An answer is not stored if its query was cancelled as of an earlier point. Public times
+        alone decide which of the two wins. An answer is not stored either while the ledger is
+        behind its anchors: a lost entry may have answered the charge already.
+        """
+        state = requested_state
         row = self._by_id.get(order.charge_id)
         if row is None:
             return False
         at = leaves_at(self.now, since=row["created_at"], leaving=order.leaving)
-        self._earliest[order.charge_id] = at  # also of an attempt that was taken over
+        self._earliest[order.charge_id] = at  # holds for an attempt that was taken over, too
         if not self._held(order.charge_id, order.attempt):
             return False
         cancelled_at = self._cancelled_at(row, order.leaving.grid_seconds)
@@ -249,7 +258,7 @@ class ChargeDecisions(ChargeRows):
         row["state"], row["answer"], row["settled_at"] = state.value, answer, at
         stamp = self._stamps.stamp(order.charge_id, state.value, at, *stored)
         self._settlements.append((state.value, answer, at, stamp, order.charge_id, order.attempt))
-        return state is wanted
+        return state is requested_state
 
     def _void(self, order: VoidOrder) -> None:
         if not self._settle(order, State.VOIDED, None):

@@ -1,7 +1,7 @@
-"""The texts of a charge: its entry's body, and what the answer will tell of it.
+"""JSON texts of a charge: the body of its entry, and the part of the answer about the charge.
 
-Almost all of both is the same for every charge of one plan by the same payers, and writing JSON is
-a third of deciding a charge; so what is the same is written once and kept.
+Both are almost the same for every charge of one plan by the same payers. Writing JSON takes a third
+of the time of deciding a charge, so the common parts are written once and cached.
 """
 
 from typing import NamedTuple
@@ -13,27 +13,28 @@ from app.ledger.loss_record import COUNTED, loss_record
 from app.ledger.orders import ChargeOrder
 
 KEPT_MAX = 4096
-# Where the digest of what was asked goes. No name can hold these letters: its quotes are escaped.
+# Marks where the hash of the request goes. No name contains this text: its quotes are escaped.
 _ASKED = '"row":"'
 _EVERYBODY_TOLD = canonical({"holder": EVERYBODY, "spent": None, "remaining": None})
 
 
 class ChargeTexts(NamedTuple):
-    """Canonical JSON around what differs from charge to charge."""
+    """Canonical JSON around the parts that differ from charge to charge."""
 
-    before: str  # of the entry's body, up to the charge's own id
-    between: str  # up to the digest of what was asked
+    before: str  # of the entry's body, up to the charge's id
+    between: str  # up to the hash of the request
     after: str
     price: str  # members of `charged` beside `accounts`
     theorem: str
 
-    def body(self, charge_id: str, asked: str) -> str:
-        return f"{self.before}{charge_id}{self.between}{asked}{self.after}"
+    def body(self, charge_id: str, asked_hash: str) -> str:
+        return f"{self.before}{charge_id}{self.between}{asked_hash}{self.after}"
 
     def charged(self, paid: list[Account], entry: Entry) -> str:
-        """Only the asker's own balances are told: what everybody has left would show what others
-        ask."""
-        accounts = ",".join([*(each.balances_json() for each in paid[:-1]), _EVERYBODY_TOLD])
+        """JSON of the charge. Shows only the payer's own balances: everybody's balance would reveal
+        the queries of others.
+        """
+        accounts = ",".join([*(account.balances_json() for account in paid[:-1]), _EVERYBODY_TOLD])
         return (
             f'{{"charged":{{"accounts":[{accounts}],{self.price}}},'
             f'"receipt":{{"entry":{entry.seq},"hash":"{entry.hash}"}},"theorem":{self.theorem}}}'
@@ -44,8 +45,11 @@ _KEPT: dict[tuple[object, ...], ChargeTexts] = {}
 
 
 def charge_texts(order: ChargeOrder, paid: list[Account]) -> ChargeTexts:
-    """`paid` ends with everybody. What the totals hang on is in the key itself; a plan's digest
-    stands for the rest, its query and mechanism, and the version for the card they are about."""
+    """Cached texts of a charge. The last account of `paid` is everybody's.
+
+    The cache key holds the price itself. The plan's digest stands for query and mechanism, and the
+    version for the card.
+    """
     loss = order.loss
     plan = (order.dataset_name, order.version_id, order.plan_digest, order.cells)
     price = (loss.epsilon, loss.delta, loss.pure, loss.failure, loss.rho)
@@ -53,12 +57,12 @@ def charge_texts(order: ChargeOrder, paid: list[Account]) -> ChargeTexts:
     for account in paid:
         counted = COUNTED.get(account.currency)
         key += (account.holder, account.currency, counted and getattr(loss, counted))
-    found = _KEPT.get(key)
-    if found is None:
+    texts = _KEPT.get(key)
+    if texts is None:
         if len(_KEPT) >= KEPT_MAX:
             _KEPT.clear()
-        found = _KEPT[key] = _write(order, paid)
-    return found
+        texts = _KEPT[key] = _write(order, paid)
+    return texts
 
 
 def _write(order: ChargeOrder, paid: list[Account]) -> ChargeTexts:

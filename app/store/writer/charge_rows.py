@@ -1,7 +1,7 @@
-"""What one transaction knows of charges, and what it will write of them.
+"""Charge rows that one transaction has read, and those that it will write.
 
-It is read under locks, or assumed as it was left (`snapshot.py`). Lock order: accounts, books,
-request keys, each by id.
+They are read under locks, or taken from the cached snapshot (`snapshot.py`). Lock order: accounts,
+books, request keys, each by id.
 """
 
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ def _many(values: Sequence[str]) -> tuple[str]:
 
 
 class ChargeRows:
-    """The state of one transaction while its orders are decided (`charge_decisions.py`)."""
+    """State of one transaction while its orders are decided (`charge_decisions.py`)."""
 
     def __init__(
         self,
@@ -55,9 +55,9 @@ class ChargeRows:
         self._reading: list[str] = []
         self.catalogue = 0
         self.now = 0
-        self.stopped = False  # is the ledger behind its anchors: then nothing new is charged
+        self.stopped = False  # True if the ledger is behind its anchors: no new charges then
         self._by_request: dict[str, dict[str, Any]] = {}
-        self._by_id: dict[str, dict[str, Any]] = {}  # the same rows: one state for each charge
+        self._by_id: dict[str, dict[str, Any]] = {}  # the same rows as in `_by_request`
         self._reusable: dict[str, tuple[str, str, str]] = {}
         self._accounts: dict[str, Account] = {}
         self._books: dict[str, Book] = {}
@@ -66,14 +66,14 @@ class ChargeRows:
         self._entries: list[Entry] = []
         self._new_charges: list[tuple[Any, ...]] = []
         self._settlements: list[tuple[Any, ...]] = []
-        self._earliest: dict[str, int] = {}  # when those who settle may hear of it
-        self._take_overs: dict[str, tuple[Any, ...]] = {}  # the last one of a charge counts
+        self._earliest: dict[str, int] = {}  # when the result may be sent to the order's sender
+        self._take_overs: dict[str, tuple[Any, ...]] = {}  # the last one of each charge
         self._progress: list[tuple[Any, ...]] = []
         self._marks: list[tuple[Any, ...]] = []
         self._new_streams: list[tuple[Any, ...]] = []
-        self._stored_ids: list[str] = []  # of what is told as it is stored
-        self._heads: dict[str, str] = {}  # of the books before anything was entered
-        self._versions: dict[str, int] = {}  # of accounts that were not read but assumed
+        self._stored_ids: list[str] = []  # charges whose stored result is the outcome
+        self._heads: dict[str, str] = {}  # of the books before this batch
+        self._versions: dict[str, int] = {}  # of accounts taken from the snapshot
         self._assumed = False
         self.charged = False
         self.recorded = False
@@ -82,12 +82,12 @@ class ChargeRows:
     # Reading, under locks
 
     def reads(self) -> list[Read]:
-        """What somebody else may have changed while we waited for a lock is read after it."""
+        """Statements to read, locks first: rows may change while the writer waits for a lock."""
         sql, charges = self._sql, self._charge_orders
         accounts = sorted({each for order in self._paying() for each in touched(order)})
         books = sorted({order.book_id for order in self._paying()})
         locks = [(sql.accounts, accounts), (sql.books, books)]
-        wanted = [
+        lists = [
             (sql.charges_by_request, [o.request for o in charges]),
             (sql.charges_by_id, [o.charge_id for o in self._settle_orders]),
             (sql.answers_to_reuse, [o.reuse_key for o in charges if not o.fresh]),
@@ -96,7 +96,7 @@ class ChargeRows:
         reads: list[Read] = [
             *((text, _many(values)) for text, values in locks if values),
             (sql.clock, ()),
-            *((text, _many(values)) for text, values in wanted if values),
+            *((text, _many(values)) for text, values in lists if values),
         ]
         self._reading = [text for text, _ in reads]
         return reads
@@ -107,47 +107,50 @@ class ChargeRows:
 
     def load(self, rows: list[list[Any]]) -> None:
         sql = self._sql
-        found = dict(zip(self._reading, rows, strict=True))
-        ((self.catalogue, database_now, standing),) = found[sql.clock]
+        rows_by_statement = dict(zip(self._reading, rows, strict=True))
+        ((self.catalogue, database_now, standing),) = rows_by_statement[sql.clock]
         self.now = database_now or now_microseconds()
-        for values in found.get(sql.charges_by_request, []):
+        for values in rows_by_statement.get(sql.charges_by_request, []):
             row = dict(zip(_CHARGE, values, strict=True))
             self._by_request[row["request"]] = self._by_id[row["id"]] = row
-        for values in found.get(sql.charges_by_id, []):
+        for values in rows_by_statement.get(sql.charges_by_id, []):
             self._by_id.setdefault(values[0], dict(zip(_SETTLING, values, strict=True)))
-        for key, *answer in found.get(sql.answers_to_reuse, []):
+        for key, *answer in rows_by_statement.get(sql.answers_to_reuse, []):
             if answer[0] is not None:
                 self._reusable[key] = (answer[0], answer[1], answer[2])
-        accounts = found.get(sql.accounts, [])
-        for account in accounts_from_tuples(accounts, found.get(sql.cells, [])):
+        accounts = rows_by_statement.get(sql.accounts, [])
+        for account in accounts_from_tuples(accounts, rows_by_statement.get(sql.cells, [])):
             self._accounts[account.id] = account
-        self._books = {row[0]: Book(*row) for row in found.get(sql.books, [])}
+        self._books = {row[0]: Book(*row) for row in rows_by_statement.get(sql.books, [])}
         self._heads = {book.id: book.head for book in self._books.values()}
         self.stopped = is_stopped(standing)
         if self._anchors is not None and self._anchors.has_lost(standing, self._books.values()):
             self.stopped = True
 
     def load_snapshot(self, known: LedgerSnapshot) -> None:
-        """Instead of reading: what is written then holds only if it is so."""
+        """Take the state from the snapshot; the writes then fail unless the snapshot is current."""
         self._assumed = True
         self.catalogue, self.now = known.catalogue, known.now()
         for order in self._charge_orders:
             book = known.books[order.book_id]
             end = book.end
             self._books[order.book_id] = Book(end.id, end.seq, end.head, end.last_at)
-            for each in touched(order):
-                account = book.accounts[each]
+            for id_of_account in touched(order):
+                account = book.accounts[id_of_account]
                 if account is not None:
-                    self._accounts[each], self._versions[each] = account, account.version
+                    self._accounts[id_of_account], self._versions[id_of_account] = (
+                        account,
+                        account.version,
+                    )
         self._heads = {book.id: book.head for book in self._books.values()}
 
     def update_snapshot(self, known: LedgerSnapshot) -> None:
-        """What is so after the commit."""
+        """Update the snapshot with the state after the commit."""
         seen: dict[str, dict[str, Account | None]] = {book: {} for book in self._books}
         for order in self._paying():
             if order.book_id in seen:
-                found = {each: self._accounts.get(each) for each in touched(order)}
-                seen[order.book_id].update(found)
+                known_accounts = {each: self._accounts.get(each) for each in touched(order)}
+                seen[order.book_id].update(known_accounts)
         for book_id, accounts in seen.items():
             known.record(self.catalogue, self._heads[book_id], self._books[book_id], accounts)
         for order in self._charge_orders:
@@ -255,26 +258,29 @@ class ChargeRows:
         return [self._books[each] for each in sorted(self._books) if each in changed]
 
     def ends(self) -> list[BookEnd]:
-        """For the anchor, once the batch is committed: where it has left each book, and what the
-        accounts that it has written have spent."""
+        """Ends of the written books, and spends of the written accounts, for the anchor.
+
+        Call it after the commit.
+        """
         accounts, cells = self._written
         known = self._accounts
-        spent = [(each[5], known[each[5]].currency, each[0], each[1], each[2]) for each in accounts]
+        spent = [(row[5], known[row[5]].currency, row[0], row[1], row[2]) for row in accounts]
         books = self._written_books()
-        if len(books) == 1:  # as almost always
+        if len(books) == 1:  # almost always
             (book,) = books
             return [BookEnd(book.id, book.seq, book.head, spent, cells)]
-        found = []
+        book_ends = []
         for book in books:
-            place = f"{book.id}/"
-            own = [each for each in spent if each[0].startswith(place)]
-            by_cell = [each for each in cells if each[0].startswith(place)]
-            found.append(BookEnd(book.id, book.seq, book.head, own, by_cell))
-        return found
+            prefix = f"{book.id}/"
+            own = [row for row in spent if row[0].startswith(prefix)]
+            by_cell = [row for row in cells if row[0].startswith(prefix)]
+            book_ends.append(BookEnd(book.id, book.seq, book.head, own, by_cell))
+        return book_ends
 
     def _totals(self, accounts: list[Row], books: list[Row]) -> list[Write]:
-        """Before anything is inserted, and in the order of the locks: who holds some must not wait
-        for who waits for them. What was assumed is written only if all that was decided on is so.
+        """Update accounts and books first, in lock order, to avoid deadlocks.
+
+        Values from the snapshot are written only if the snapshot is still current.
         """
         sql = self._sql
         if not self._assumed:
@@ -294,10 +300,10 @@ class ChargeRows:
         return [(self._sql.stored, _many(self._stored_ids))]
 
     def stored(self, rows: list[list[Any]]) -> dict[str, Settled]:
-        """What the store holds now of the charges that were to be settled."""
-        found = {}
+        """Stored results of the charges to settle."""
+        settled = {}
         for charge_id, state, answer, at in rows[0] if rows else ():
             at = max(at or 0, self._earliest.get(charge_id, 0))
             wait = max(0, at - self.now) / 1_000_000
-            found[charge_id] = Settled(charge_id, State(state), answer, wait_seconds=wait)
-        return found
+            settled[charge_id] = Settled(charge_id, State(state), answer, wait_seconds=wait)
+        return settled

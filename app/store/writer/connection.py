@@ -1,13 +1,12 @@
-"""The writer's own connection: a whole batch in two round trips or one, on the bare driver.
+"""The writer's own connection: a whole batch in one or two round trips, on the bare driver.
 
-`begin_and_read` begins, takes the locks and reads; `write_and_commit` writes, commits durably, and
-reads back what is then stored. Between the two the decisions are made in Python, once for both
-stores. An ORM session costs eight times the driver here, and a charge must not wait for it. What
-the last batch left is remembered (`snapshot.py`), and a batch that is decided on it begins when it
-writes.
+`begin_and_read` begins, takes the locks and reads. `write_and_commit` writes, commits durably, and
+reads back the stored rows. Between the two Python code decides, the same for both stores. An ORM
+session costs eight times as much as the driver here, and a charge must not wait for it. The state
+after the last batch is cached (`snapshot.py`). A batch decided on the cache begins with its writes.
 
-All of it is spoken by the event loop itself: handing a batch to a thread, and the interpreter's
-lock back and forth with every statement, cost more than the statements (decision 0004).
+All statements run on the event loop. Handing a batch to a thread, and passing the interpreter lock
+with every statement, would cost more than the statements (decision 0004).
 """
 
 import time
@@ -23,25 +22,25 @@ Rows = list[Any]
 
 
 class ConnectionLost(Exception):
-    """The connection or the storage failed; whether a commit happened may be unknown."""
+    """The connection or the storage failed; it may be unknown whether a commit happened."""
 
 
 class WriteConflict(Exception):
-    """A constraint or a lock stopped the batch; nothing of it happened."""
+    """A constraint or a lock stopped the batch; nothing was written."""
 
 
 class SnapshotStale(Exception):
-    """The ledger is not as it was known to be; nothing of the batch happened."""
+    """The cached snapshot is outdated; nothing was written."""
 
 
 class WriterConnection(Protocol):
-    """Used from one event loop, for one thing at a time."""
+    """Used from one event loop, by one caller at a time."""
 
     known: LedgerSnapshot
-    stamps: StampChain | None  # of what this connection settles; begun with its first batch
+    stamps: StampChain | None  # stamps of what this connection settles; starts with a batch
 
     async def begin(self) -> None:
-        """Without reading: where that would be a journey, with the first write."""
+        """Begin without reading; PostgreSQL sends BEGIN with the first write."""
         ...
 
     async def begin_and_read(self, reads: Sequence[Read]) -> list[Rows]: ...

@@ -1,4 +1,4 @@
-"""Which connection the writer of a ledger uses."""
+"""Open the writer's connection for a ledger."""
 
 import asyncio
 

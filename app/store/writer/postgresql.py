@@ -1,7 +1,7 @@
-"""The writer's connection to PostgreSQL: prepared statements, sent together, answered together.
+"""The writer's connection to PostgreSQL: prepared statements in one pipeline.
 
-Spoken through libpq itself and in its pipeline mode: the driver's cursors cost more here than the
-server does, and so does reading a statement's text again.
+Uses libpq directly, in pipeline mode. The driver's cursors cost more than the server does here, and
+so does parsing a statement's text again.
 """
 
 import asyncio
@@ -26,11 +26,11 @@ from app.store.writer.connection import (
 from app.store.writer.snapshot import LedgerSnapshot
 from app.store.writer.statements import statements
 
-DIVISION_BY_ZERO = "22012"  # how a guard says that something is not as known
+DIVISION_BY_ZERO = "22012"  # raised by a guard when the snapshot is outdated
 _WHOLE_NUMBERS = (20, 21, 23)  # bigint, smallint, integer
 _FINE = (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK)
 ROWS_AT_ONCE = (64, 16, 4)
-Run = tuple[bytes, list[bytes | None] | None]  # a prepared statement, or one as it is
+Run = tuple[bytes, list[bytes | None] | None]  # a prepared statement's name, or plain SQL with None
 BEGIN, COMMIT, ROLLBACK = (b"BEGIN", None), (b"COMMIT", None), (b"ROLLBACK", None)
 
 
@@ -45,14 +45,14 @@ class PostgresWriterConnection:
         self.stamps: StampChain | None = None
         self._native = self._connection.pgconn
         self._names: dict[str, bytes] = {}
-        self._first: list[Run] = []  # to be sent with the next write
+        self._first: list[Run] = []  # statements to send with the next write
         setup = [
             f"SET lock_timeout = {LOCK_TIMEOUT_MS}",
             f"SET idle_in_transaction_session_timeout = {IDLE_IN_TRANSACTION_MS}",
             "SET synchronous_commit = on",
             "SET client_encoding = 'UTF8'",
-            # Every statement finds its rows by a key. Planned once, and never by a scan: the first
-            # plans are made while the tables are empty, and would stay when they are not.
+            # Every statement finds its rows by a key. The first plans are made while the tables
+            # are empty and are kept. So scans are forbidden.
             *(f"SET enable_{way} = off" for way in ("seqscan", "hashjoin", "mergejoin")),
             "SET plan_cache_mode = force_generic_plan",
             "SET jit = off",
@@ -82,14 +82,16 @@ class PostgresWriterConnection:
         return await self._travel([self._run(each) for each in reads])
 
     def _runs(self, text: str, rows: Sequence[Sequence[Any]]) -> Iterator[Run]:
-        """Of what is inserted many rows at once: beginning a statement costs as much as a row."""
-        place = 0
+        """Runs for these rows; inserts take many rows at once, as each run costs as much as a
+        row.
+        """
+        start = 0
         for size in ROWS_AT_ONCE if is_insert(text) else ():
-            while len(rows) - place >= size:
-                together = chain.from_iterable(rows[place : place + size])
+            while len(rows) - start >= size:
+                together = chain.from_iterable(rows[start : start + size])
                 yield self._names[text] + b"_%d" % size, _given(together)
-                place += size
-        for row in rows[place:]:
+                start += size
+        for row in rows[start:]:
             yield self._run((text, row))
 
     def _run(self, read: Read) -> Run:
@@ -97,8 +99,11 @@ class PostgresWriterConnection:
         return self._names[text], _given(values)
 
     async def _travel(self, runs: list[Run]) -> list[Rows]:
-        """Rows of each statement, or the first error, after which nothing more is run; all in one
-        round trip. The event loop waits on the socket."""
+        """Send the statements in one round trip, and return the rows of each.
+
+        Raises the first error; the server runs nothing after it. The event loop waits on the
+        socket.
+        """
         native = self._native
         try:
             for name, values in runs:
@@ -110,7 +115,7 @@ class PostgresWriterConnection:
             results = await self._received()
         except (psycopg.Error, OSError):
             raise ConnectionLost from None
-        except BaseException:  # what is still to come would be taken for the next one's
+        except BaseException:  # the remaining results would be mistaken for those of the next batch
             self.close()
             raise
         for result in results:
@@ -121,10 +126,10 @@ class PostgresWriterConnection:
         return [_rows(result) for result in results]
 
     async def _received(self) -> list[psycopg.pq.abc.PGresult]:
-        """What came for each statement."""
+        """Results of the statements, in order."""
         native = self._native
         results: list[psycopg.pq.abc.PGresult] = []
-        ended = False  # after each statement there is a None, and never two
+        ended = False  # a None follows each statement's result; two in a row are an error
         while True:
             await _ready(native.socket, write=bool(native.flush()))
             native.consume_input()
@@ -157,7 +162,7 @@ def is_insert(text: str) -> bool:
 
 
 def rows_at_once(text: str, rows: int) -> str:
-    """The same insertion for so many rows."""
+    """The same INSERT for `rows` rows."""
     before, values = text.split(" VALUES ")
     width = values.count("$")
     marks = [[f"${row * width + i}" for i in range(1, width + 1)] for row in range(rows)]
@@ -165,17 +170,17 @@ def rows_at_once(text: str, rows: int) -> str:
 
 
 def _given(values: Iterable[Any]) -> list[bytes | None]:
-    given = [
+    encoded = [
         None if value is None else (value if type(value) is str else str(value)).encode()
         for value in values
     ]
-    if b"\0" in b"".join(value for value in given if value):
-        raise ValueError("PostgreSQL has no text with NUL")
-    return given
+    if b"\0" in b"".join(value for value in encoded if value):
+        raise ValueError("PostgreSQL text cannot contain NUL")
+    return encoded
 
 
 async def _ready(descriptor: int, *, write: bool) -> None:
-    """There is something to be read; or, if wanted, room to write."""
+    """Wait until the socket can be read, or with `write` also until it can be written."""
     loop = asyncio.get_running_loop()
     ready: asyncio.Future[None] = loop.create_future()
 

@@ -1,11 +1,10 @@
-"""What a connection knows of the ledger since its last batch, so that it need not ask again.
+"""Cached snapshot of the ledger after a connection's last batch, which saves reading it again.
 
-A book's head is a hash of all that was ever entered in it, and nothing changes an account without
-an entry in its book, so accounts are as they were for as long as the head is. A batch that is
-decided on what is known is committed by statements that fail unless each account has the version,
-each book the head and the ledger the catalogue that were known, and the clock is right
-(`statements.py`). Then nothing of it has happened, and it is decided again on what is read under
-the locks (decision 0005).
+A book's head is a hash over all its entries, and nothing changes an account without an entry in its
+book. So accounts are unchanged while the head is. A batch decided on the snapshot is committed by
+statements that fail unless account versions, book heads and catalogue number are the cached ones,
+and the clock is right (`statements.py`). If they fail, nothing is written, and the batch is decided
+again on rows read under locks (decision 0005).
 """
 
 import time
@@ -17,37 +16,39 @@ from app.ledger.chain import Book
 from app.ledger.orders import ChargeOrder, Order, VoidOrder
 
 KEPT_MAX = 100_000  # accounts with their cells, and keys
-# Where other servers charge the same books what is known is seldom true: so many batches ask first.
+# If other servers charge the same books, the snapshot is rarely current: after it was outdated,
+# this
+# many batches read first.
 DOUBTED = 16
-# Clocks do not run alike: the database's is reckoned to be by so much less than it was.
+# Clocks differ in speed: the estimate stays this much behind the database's clock.
 MARGIN_MICROSECONDS = 2000
 
 
 @dataclass(slots=True)
 class KnownBook:
-    """The end of a book's chain, and of its accounts those that were seen while it ended so."""
+    """A book's last known chain head, and the accounts read since that head was written."""
 
     end: Book
     accounts: dict[str, Account | None]  # None: there is no such account
 
 
 class LedgerSnapshot:
-    """Books as they were left, under which catalogue, and what the clock is."""
+    """Books after the last batch, their catalogue number, and an estimate of the clock."""
 
     def __init__(self, clock: Callable[[], int] | None = None) -> None:
-        self._clock = clock  # that all share who use the ledger; None if it is the database's
+        self._clock = clock  # shared by all users of the ledger; None: the database's own
         self.catalogue = -1
         self.books: dict[str, KnownBook] = {}
         self._size = 0
-        self._asked: set[str] = set()  # requests, and keys of plans: they may have an answer
-        self._ahead = 0  # of our own clock, in microseconds
+        self._asked: set[str] = set()  # requests and reuse keys that may have an answer
+        self._ahead = 0  # database clock minus our monotonic clock, in microseconds
         self._doubted = 0
-        # Was charging stopped when it was last read? Whatever stops it or lets it go on raises the
-        # catalogue number, so it is still so where that number is.
+        # True if charging was stopped when last read. Stopping and resuming raise the catalogue
+        # number, so this holds while that number does.
         self.stopped = False
 
     def can_decide(self, orders: Sequence[Order]) -> bool:
-        """Is all that these orders hang on known? Of charges alone."""
+        """True if the cache holds every account, book and key these charge orders need."""
         if self.stopped:
             return False
         if self._doubted:
@@ -66,7 +67,7 @@ class LedgerSnapshot:
         )
 
     def now(self) -> int:
-        """What the database's clock says by now, or a moment less."""
+        """Estimate of the database's clock, never later than the clock itself; microseconds."""
         if self._clock is not None:
             return self._clock()
         return time.monotonic_ns() // 1000 + self._ahead
@@ -77,13 +78,13 @@ class LedgerSnapshot:
     def record(
         self, catalogue: int, head: str, end: Book, accounts: Mapping[str, Account | None]
     ) -> None:
-        """Of a book that a batch has found with this head and left with this end."""
+        """Record a book that a batch has read with this head and left with this end."""
         if catalogue != self.catalogue or self._size > KEPT_MAX:
             self.forget()
         self.catalogue = catalogue
         book = self.books.get(end.id)
         if book is None or book.end.head != head:
-            # Somebody else has written since: of no other account it is known what they left.
+            # Somebody else has written since, so the other cached accounts may be outdated.
             book = self.books[end.id] = KnownBook(end, {})
         new = accounts.keys() - book.accounts.keys()
         self._size += sum(1 + len(a.balance.cells) for i in new if (a := accounts[i]) is not None)
@@ -105,5 +106,5 @@ class LedgerSnapshot:
 
 
 def touched(order: ChargeOrder | VoidOrder) -> list[str]:
-    """The accounts that it is decided on."""
+    """Ids of the accounts that decide this order."""
     return [account_id(order.book_id, holder) for holder in (*order.holders, EVERYBODY)]

@@ -1,4 +1,4 @@
-"""The writer's connection to SQLite, which is in this process."""
+"""The writer's connection to SQLite, inside this process."""
 
 import asyncio
 import fcntl
@@ -25,7 +25,7 @@ from app.store.writer.statements import statements
 
 
 class SQLiteWriterConnection:
-    """Statements use `?`; lists arrive as JSON text. The file lock is held from begin to end."""
+    """Statements use `?`; lists are passed as JSON text. The file lock is held during a batch."""
 
     def __init__(self, database: Database) -> None:
         assert database.url.database is not None
@@ -46,7 +46,7 @@ class SQLiteWriterConnection:
     async def begin(self) -> None:
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:  # another process writes: only a thread may wait for it
+        except BlockingIOError:  # another process writes: wait in a thread, not on the event loop
             await asyncio.to_thread(fcntl.flock, self._lock, fcntl.LOCK_EX)
         try:
             self._native.execute("BEGIN IMMEDIATE")

@@ -1,8 +1,7 @@
-"""The writer's statements, in the two dialects; everything else goes through SQLAlchemy.
+"""The writer's SQL in two dialects; all other SQL goes through SQLAlchemy.
 
-Text is put together from constants here and nowhere else; values are always parameters. Statements
-that read take one parameter: a JSON list, or one text. Statements that write are run once for each
-row.
+The text is built only from constants in this module; values are always parameters. Statements that
+read take one parameter: a JSON list, or one text. Statements that write run once for each row.
 """
 
 # ruff: noqa: S608  # constants only, see above
@@ -28,7 +27,7 @@ ASK_COLUMNS = [
 NODE_COLUMNS = ["stream_id", "first_epoch", "last_epoch", "noisy_count", "ask_id"]
 CELL_COLUMNS = ["account_id", "cell", "epsilon_spent", "delta_spent", "curve_spent"]
 ENTRY_COLUMNS = list(Entry._fields)
-CLOCK_LATE_MAX = 1_000_000  # microseconds by which a clock that is not asked may be late
+CLOCK_LATE_MAX = 1_000_000  # microseconds by which the estimated clock may be late
 ASK = (
     "SELECT request, id, stream_id, body_hash, state, attempt, lease_until, fence, version_id, "
     "answer, created_at, settled_at FROM asks WHERE"
@@ -40,7 +39,7 @@ ACCOUNT = (
 
 
 def is_stopped(standing: int) -> bool:
-    """Whether charging is stopped, by the number of times that it was stopped or went on."""
+    """True if charging is stopped; `standing` counts how often it was stopped or resumed."""
     return standing % 2 == 1
 
 
@@ -94,18 +93,18 @@ def statements(*, sqlite: bool) -> Statements:
     if sqlite:
         one, lock, by_bytes = "?", "", ""
         among = "IN (SELECT value FROM json_each(?))"
-        asked = "json_each(?) AS asked"
-        now = "0"  # the machine's own clock, which all its processes share
-        shown = "CAST(unixepoch('subsec') * 1000000 AS INTEGER) + 1000"  # it counts milliseconds
+        requested = "json_each(?) AS asked"
+        now = "0"  # read in Python: all processes share the machine's clock
+        shown = "CAST(unixepoch('subsec') * 1000000 AS INTEGER) + 1000"  # milliseconds, rounded up
     else:
         one, lock = "$1", " FOR UPDATE"
-        by_bytes = ' COLLATE "C"'  # as Python sorts: whoever takes several locks takes them so
+        by_bytes = ' COLLATE "C"'  # sorts as Python does: all take their locks in this order
         among = "= ANY (ARRAY(SELECT json_array_elements_text($1::json)))"
-        asked = "json_array_elements_text($1::json) AS asked(value)"
+        requested = "json_array_elements_text($1::json) AS asked(value)"
         now = shown = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 
     def newest(column: str) -> str:
-        """Of the last answer that may be told by now."""
+        """A column of the newest answer that may be shown by now."""
         return (
             f"(SELECT {column} FROM charges WHERE reuse_key = asked.value AND state = 'answered' "
             f"AND reused_from IS NULL AND settled_at <= {shown} ORDER BY id DESC LIMIT 1)"
@@ -120,8 +119,8 @@ def statements(*, sqlite: bool) -> Statements:
 
     def update(table: str, columns: list[str], keys: list[str], more: str = "") -> str:
         changed = ", ".join(f"{column} = {mark(i)}" for i, column in enumerate(columns, 1))
-        found = " AND ".join(f"{k} = {mark(i)}" for i, k in enumerate(keys, len(columns) + 1))
-        return f"UPDATE {table} SET {changed} WHERE {found}{more}"
+        matched = " AND ".join(f"{k} = {mark(i)}" for i, k in enumerate(keys, len(columns) + 1))
+        return f"UPDATE {table} SET {changed} WHERE {matched}{more}"
 
     return Statements(
         clock=f"SELECT catalogue, {now}, standing FROM installation",
@@ -135,7 +134,7 @@ def statements(*, sqlite: bool) -> Statements:
         "cancel_asked_at FROM charges "
         f"WHERE id {among} ORDER BY id{by_bytes}{lock}",
         answers_to_reuse=f"SELECT asked.value, {newest('id')}, "
-        f"{newest('answer')}, {newest('charged')} FROM {asked}",
+        f"{newest('answer')}, {newest('charged')} FROM {requested}",
         accounts=f"{ACCOUNT} {among} ORDER BY id{by_bytes}{lock}",
         read_accounts=f"{ACCOUNT} {among}",
         cells="SELECT account_id, cell, epsilon_spent, delta_spent, curve_spent FROM cells "
@@ -179,7 +178,7 @@ def statements(*, sqlite: bool) -> Statements:
         "delta_spent = excluded.delta_spent, curve_spent = excluded.curve_spent",
         insert_entry=insert("entries", ENTRY_COLUMNS),
         update_book=update("books", ["seq", "head", "last_at"], ["id"]),
-        **_as_known(newest("1"), now, asked, sqlite=sqlite),
+        **_as_known(newest("1"), now, requested, sqlite=sqlite),
         streams="SELECT id, analyst_id, version, held_until, crossings_left, asks_left, "
         f"crossed_at, closed_at FROM streams WHERE id {among} ORDER BY id{by_bytes}{lock}",
         asks_by_request=f"{ASK} request {among} ORDER BY id{by_bytes}{lock}",
@@ -213,11 +212,14 @@ def statements(*, sqlite: bool) -> Statements:
     )
 
 
-def _as_known(answered: str, now: str, asked: str, *, sqlite: bool) -> dict[str, str]:
-    """What is written on what is known. In SQLite no row is returned unless all is so. PostgreSQL
-    has the next statements already: there a division by zero undoes the batch, and tells nothing
-    of a row in the server's log. A row that another transaction holds is looked at when that has
-    ended. The clock, which is not asked, must be a moment less than it is."""
+def _as_known(answered: str, now: str, requested: str, *, sqlite: bool) -> dict[str, str]:
+    """Statements that write only if the cached snapshot is current.
+
+    In SQLite they return no row if it is outdated. PostgreSQL has received the next statements
+    already, so a division by zero undoes the batch; its log message contains no value of a row. A
+    row locked by another transaction is checked when that transaction has ended. The estimated
+    clock must not be later than the real one.
+    """
     if sqlite:
         return {
             "keep_account": "UPDATE accounts SET epsilon_spent = ?, delta_spent = ?, "
@@ -226,7 +228,7 @@ def _as_known(answered: str, now: str, asked: str, *, sqlite: bool) -> dict[str,
             "keep_book": "UPDATE books SET seq = ?, head = ?, last_at = ? WHERE id = ? "
             "AND head = ? AND (SELECT catalogue FROM installation) = ? AND ? > 0 RETURNING id",
             "nothing_to_reuse": "SELECT 1 WHERE NOT EXISTS "
-            f"(SELECT 1 FROM {asked} WHERE {answered} IS NOT NULL)",
+            f"(SELECT 1 FROM {requested} WHERE {answered} IS NOT NULL)",
         }
     planned = "(SELECT catalogue FROM installation) = $6"
     in_time = f"{now} - $7 BETWEEN 0 AND {CLOCK_LATE_MAX}"
@@ -237,5 +239,5 @@ def _as_known(answered: str, now: str, asked: str, *, sqlite: bool) -> dict[str,
         "CASE WHEN version = $7 THEN $4::bigint ELSE 1 / (version - version) END WHERE id = $6",
         "keep_book": f"UPDATE books SET seq = $1, head = {kept} END, last_at = $3 WHERE id = $4",
         "nothing_to_reuse": f"SELECT 1 / (CASE WHEN {answered} IS NULL THEN 1 ELSE 0 END) "
-        f"FROM {asked}",
+        f"FROM {requested}",
     }

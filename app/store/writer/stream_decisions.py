@@ -1,7 +1,8 @@
-"""The orders about streams in one batch: read under locks, decided in order, written together.
+"""Stream orders of one batch: read under locks, decided in order, written together.
 
-The part of a batch beside `batch.py`, in the same transaction. Lock order: what charges lock, then
-streams, then asks, each by id.
+They run in the transaction of `batch.py`. Lock order: the locks of charges, then streams, then
+asks,
+each by id.
 """
 
 from collections.abc import Sequence
@@ -55,7 +56,7 @@ class _Stream:
 
     @property
     def over(self) -> bool:
-        """It may tell nothing more, not even to an ask that was claimed before."""
+        """True if the stream gives no more answers, not even to an ask that was claimed before."""
         return self.closed_at is not None or self.crossings_left == 0
 
 
@@ -82,12 +83,12 @@ def _many(values: Sequence[str]) -> tuple[str]:
 
 
 class StreamDecisions:
-    """The state of one transaction's streams while its orders are decided."""
+    """State of one transaction's streams while its orders are decided."""
 
     def __init__(self, orders: Sequence[StreamOrder], sql: Statements, stamps: StampChain) -> None:
         self._sql = sql
         self._stamps = stamps
-        self._stopped = False  # is the ledger behind its anchors
+        self._stopped = False  # True if the ledger is behind its anchors
         self._orders = orders
         self._now = 0
         self._catalogue = 0
@@ -97,9 +98,9 @@ class StreamDecisions:
         self._nodes: dict[str, dict[tuple[int, int], int]] = {}
         self._changed: set[str] = set()
         self._new_asks: list[tuple[Any, ...]] = []
-        self._take_overs: dict[str, tuple[Any, ...]] = {}  # the last one of an ask counts
+        self._take_overs: dict[str, tuple[Any, ...]] = {}  # the last one of each ask
         self._settlements: list[tuple[Any, ...]] = []
-        self._earliest: dict[str, int] = {}  # when those who settle may hear of it
+        self._earliest: dict[str, int] = {}  # when the result may be sent to the order's sender
         self._new_nodes: list[tuple[Any, ...]] = []
         self._ended: list[tuple[Any, ...]] = []
         self.claimed = False
@@ -167,7 +168,7 @@ class StreamDecisions:
         stream, earlier = self._owned(order), self._by_request.get(order.request)
         made = earlier and (earlier.id, earlier.state, earlier.attempt)
         if earlier and made == (order.ask_id, State.CHARGED.value, 1):
-            return self._holds(earlier, stream)  # by this very order, in an unknown commit
+            return self._holds(earlier, stream)  # made by this order, in an unknown commit
         if order.catalogue != self._catalogue:
             return StaleCatalogue(self._catalogue)
         if earlier is not None:
@@ -178,7 +179,7 @@ class StreamDecisions:
         if held is not None:
             return held
         if stream.over or stream.asks_left == 0:
-            raise StreamEnded("This stream has ended: nothing more is answered, nothing was used.")
+            raise StreamEnded("This stream has ended and gives no answer; no ask was used.")
         if order.refusal is not None:
             raise order.refusal
         if self._stopped:
@@ -211,7 +212,7 @@ class StreamDecisions:
         return self._holds(ask, stream)
 
     def _held(self, stream: _Stream) -> StreamBusy | None:
-        """By an ask under its lease, or by one whose answer may not be told yet."""
+        """Busy if an ask holds the stream, by its lease or until its answer may be shown."""
         wait = stream.held_until - self._now
         return StreamBusy(wait / 1_000_000) if wait > 0 else None
 
@@ -221,7 +222,7 @@ class StreamDecisions:
             if ask.settled_at > self._now:
                 raise StillRunning(STILL_ASKING, retry_after_seconds=1)
             return Settled(ask.id, State(ask.state), ask.answer, replayed=True)
-        if ask.lease_until > self._now:  # told as above: the lease would tell when work is done
+        if ask.lease_until > self._now:  # no lease time is sent: it would reveal the work's end
             raise StillRunning(STILL_ASKING, retry_after_seconds=1)
         held = self._held(stream)
         if held is not None:
@@ -257,8 +258,10 @@ class StreamDecisions:
         )
 
     def _not_before_its_grid(self, order: AnswerAskOrder | ForfeitAskOrder) -> None:
-        """Whatever has become of the ask meanwhile, this attempt hears of it on the grid: it comes
-        when its engine is done."""
+        """Delay this attempt's result to the time grid in every case.
+
+        The attempt arrives when its engine is done, and that moment must stay hidden.
+        """
         ask = self._by_id.get(order.ask_id)
         if ask is not None:
             at = leaves_at(self._now, since=ask.created_at, leaving=order.leaving)
@@ -271,8 +274,10 @@ class StreamDecisions:
         answer: str | None,
         *stored: str,
     ) -> _Stream | None:
-        """The stream, if this attempt may still settle the ask: it was neither taken over nor
-        settled, and nobody has held the stream since."""
+        """Settle the ask, and return its stream if this attempt may still do so.
+
+        The ask must be neither taken over nor settled, and nobody may have held the stream since.
+        """
         ask, stream = self._by_id.get(order.ask_id), self._streams.get(order.stream_id)
         if ask is None or stream is None or ask.stream_id != stream.id:
             return None
@@ -284,7 +289,7 @@ class StreamDecisions:
         stamp = self._stamps.stamp(ask.id, state.value, at, *stored)
         self._settlements.append((state.value, answer, at, stamp, ask.id, ask.attempt))
         stream.version += 1
-        stream.held_until = at  # until then nothing tells what the stream has become
+        stream.held_until = at  # until then nothing shows the stream's new state
         self._changed.add(stream.id)
         return stream
 
@@ -292,7 +297,7 @@ class StreamDecisions:
         ask_stream = self._streams.get(order.stream_id)
         if ask_stream is not None and ask_stream.over:
             return  # closed meanwhile; its asks are forfeited
-        if self._stopped:  # the ask may have been answered already, in what was lost
+        if self._stopped:  # a lost entry may have answered the ask already
             self._settle(order, State.FORFEITED, None)
             return
         stored = ask_content(order.answer, order.nodes)
@@ -345,10 +350,10 @@ class StreamDecisions:
         return [(self._sql.stored_asks, _many(settling))] if settling else []
 
     def stored(self, rows: list[list[Any]]) -> dict[str, Settled]:
-        """What the store holds now of the asks that were to be settled, read after the commit."""
-        found = {}
+        """Stored results of the asks to settle, read after the commit."""
+        settled = {}
         for ask_id, state, answer, at in rows[0] if rows else ():
             at = max(at or 0, self._earliest.get(ask_id, 0))
             wait = max(0, at - self._now) / 1_000_000
-            found[ask_id] = Settled(ask_id, State(state), answer, wait_seconds=wait)
-        return found
+            settled[ask_id] = Settled(ask_id, State(state), answer, wait_seconds=wait)
+        return settled

@@ -1,9 +1,9 @@
-"""The writer of a process: it commits whatever is waiting together.
+"""The writer of a process: commits all waiting orders together.
 
-Hot routes hand it orders and await the outcome. Nobody hears of a charge before the batch it is in
-is durable. While PostgreSQL writes one batch the next one gathers; SQLite is written by the event
-loop itself, so before each batch it lets those come in whose requests have arrived meanwhile. So
-under load a commit carries many charges, and alone a charge waits for nobody.
+Hot routes hand it orders and await the outcome. No outcome is sent before its batch is durable.
+While PostgreSQL writes one batch, the next one gathers. SQLite writes on the event loop itself, so
+before each batch the loop reads the requests that have arrived meanwhile. So under load one commit
+carries many charges, and a single charge waits for no other.
 """
 
 import asyncio
@@ -45,29 +45,31 @@ _STORES = (
 
 
 class _Job(NamedTuple):
-    """An order or a look, and who waits for it."""
+    """An order or a read, and the future of its result."""
 
     work: Order | Look
     future: asyncio.Future[Any]
 
 
 class Writer:
-    """The process's writing connections; used from one event loop.
+    """The writing connections of a process, used from one event loop.
 
-    SQLite has one lane. PostgreSQL has a second one for storing answers, which needs no account:
-    it commits while the first waits for the database.
+    SQLite has one lane. PostgreSQL has a second one for storing answers, which locks no account. It
+    commits while the first waits for the database.
     """
 
     def __init__(self, database: Database) -> None:
         self._lanes = [_Lane(database) for _ in range(1 if database.is_sqlite else 2)]
 
     async def stop(self) -> None:
-        """Finish what was handed over, then end."""
+        """Finish all submitted work, then stop."""
         for lane in self._lanes:
             await lane.stop()
 
     async def submit(self, order: Order) -> Outcome:
-        """Carry out one order; raises the refusal, or StoreUnavailable: then nobody knows."""
+        """Carry out one order. Raises its refusal, or StoreUnavailable if the outcome is
+        unknown.
+        """
         stores = isinstance(order, _STORES)
         result: Outcome = await self._lanes[-1 if stores else 0].put(order)
         return result
@@ -83,13 +85,13 @@ class Writer:
         )
 
     async def answered(self, reuse_key: str) -> bool:
-        wanted = canonical([reuse_key])
-        found = await self.look(lambda hot, sql: hot.read([(sql.answers_to_reuse, (wanted,))]))
-        return any(row[1] is not None for row in found[0])
+        keys = canonical([reuse_key])
+        rows = await self.look(lambda hot, sql: hot.read([(sql.answers_to_reuse, (keys,))]))
+        return any(row[1] is not None for row in rows[0])
 
 
 class _Lane:
-    """One connection, and one task while there is work, that commits whatever is waiting."""
+    """One connection, and a task that commits waiting orders while there are any."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -97,7 +99,7 @@ class _Lane:
         self._waiting: list[_Job] = []
         self._task: asyncio.Task[None] | None = None
         self._hot: WriterConnection | None = None
-        self._crowded = False  # did the last batch carry more than one
+        self._crowded = False  # True if the last batch had more than one order
 
     def put(self, work: Order | Look) -> asyncio.Future[Any]:
         loop = asyncio.get_running_loop()
@@ -125,9 +127,11 @@ class _Lane:
             self._task = None
 
     async def _gather(self) -> None:
-        """Nobody comes in while the loop writes. So where others ask too it goes round first, for
-        as long as more of them come: none waits for time to pass, only for requests that are there
-        to be read. One round reads them, the next carries them as far as here."""
+        """Let the event loop read the requests that have arrived, while their number grows.
+
+        No request is read while the loop writes. Nobody waits for time to pass, only for requests
+        that are there to be read. The first round reads them, the second brings them here.
+        """
         before = 0
         while before < len(self._waiting) < BATCH_MAX and (self._crowded or len(self._waiting) > 1):
             before = len(self._waiting)
@@ -156,7 +160,7 @@ class _Lane:
             hot.close()
 
     async def _settle(self, orders: list[Order]) -> list[Result | Exception]:
-        """Settle a batch, again on a fresh connection while the outcome is unknown."""
+        """Settle a batch; while the outcome is unknown, try again on a fresh connection."""
         for attempt in range(TRIES_MAX):
             try:
                 hot = await self._connected()
@@ -164,7 +168,7 @@ class _Lane:
             except ConnectionLost:
                 self._disconnect()
             except WriteConflict:
-                if len(orders) > 1:  # decide each alone, so that one cannot spoil the others
+                if len(orders) > 1:  # decide each alone, so that one cannot fail the others
                     return await self._one_by_one(orders)
             except Exception as error:  # noqa: BLE001  # the writer must outlive any one batch
                 _log.error("a batch failed: %s", type(error).__name__)
@@ -184,7 +188,7 @@ class _Lane:
                 return await look(await self._connected(), self._sql)
             except ConnectionLost:
                 self._disconnect()
-            except Exception as error:  # noqa: BLE001  # handed to the one who looked
+            except Exception as error:  # noqa: BLE001  # handed to the caller
                 return error
         return StoreUnavailable("The ledger cannot be reached; try again.")
 
@@ -193,7 +197,7 @@ UNKNOWN = "The ledger cannot be reached; send the same request with the same Ide
 
 
 def _tell(future: asyncio.Future[Any], result: Any) -> None:
-    if future.done():  # whoever asked has left
+    if future.done():  # the caller has left
         return
     if isinstance(result, Exception):
         future.set_exception(result)

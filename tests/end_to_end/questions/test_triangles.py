@@ -148,12 +148,12 @@ AUDITED: dict[str, tuple[Json, Json, str]] = {
     "noisy_bound": (
         {"epsilon": "2", "delta": "1e-6"},
         {"kind": "noisy_bound", "bound_share": "0.5"},
-        BLIND.format(module="noisy_bound", release="BoundedRelease"),
+        BLIND.format(module="propose_test_release.noisy_bound", release="BoundedRelease"),
     ),
     "smooth_sensitivity": (
         {"epsilon": "2"},
         {"kind": "smooth_sensitivity", "noise": "student_t"},
-        BLIND.format(module="smooth_triangles", release="SmoothTriangles"),
+        BLIND.format(module="smooth_sensitivity.triangles", release="SmoothTriangles"),
     ),
 }
 

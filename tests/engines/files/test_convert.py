@@ -42,7 +42,7 @@ def test_every_field_stays_the_text_it_is(room: Room) -> None:
             ("NaN", "-0.0", "ü"),
         ]
     found = [room.engine.inspect(Source("duckdb", each.name), CARD) for each in (csv, made)]
-    assert found[0].contents == found[1].contents
+    assert found[0].content == found[1].content
     assert stat.S_IMODE(made.stat().st_mode) == 0o640
     assert sorted(room.data.iterdir()) == [csv, made]
 

@@ -30,7 +30,7 @@ def content(room: Room) -> Any:
             write_csv(path, rows, list(types))
         else:
             write_parquet(path, rows, types)
-        return room.engine.inspect(Source("duckdb", path.name), CARD).contents
+        return room.engine.inspect(Source("duckdb", path.name), CARD).content
 
     return of
 

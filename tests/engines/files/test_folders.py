@@ -47,7 +47,7 @@ def test_the_same_rows_in_one_file_have_the_same_fingerprint(room: Room, folder:
     write_folder(room.data / "others", ROWS[5:], ROWS[:5])
     sources = ("parts", "others", "one.parquet", "one.csv")
     found = [room.engine.inspect(Source("duckdb", path), CARD) for path in sources]
-    assert len({each.contents for each in found}) == 1
+    assert len({each.content for each in found}) == 1
     assert len({each.digest for each in found}) == 4
     assert found[0].place == str(folder)
 
@@ -130,11 +130,11 @@ def test_a_folder_that_changed_is_not_what_was_registered(
 def test_a_change_while_it_is_read_is_seen(
     room: Room, folder: Path, spoil: Callable[[Path], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def contents_of(*_: object) -> tuple[str, str]:
+    def content_hash(*_: object) -> str:
         spoil(folder)
-        return "", ""
+        return ""
 
-    monkeypatch.setattr("app.engines.files.duckdb.contents_of", contents_of)
+    monkeypatch.setattr("app.engines.files.duckdb.content_hash", content_hash)
     with pytest.raises(EngineUnavailable):
         room.register("parts", CARD)
 

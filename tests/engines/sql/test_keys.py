@@ -262,7 +262,7 @@ def test_a_changed_text_is_another_fingerprint(room: Room) -> None:
     prints = set()
     for notes in (["a", "b"], ["b", "a"], ["a", "c"], ["a", None]):
         write_csv(room.data / "t.csv", [row(note) for note in notes])
-        prints.add(room.engine.inspect(Source("duckdb", "t.csv"), CARD).contents)
+        prints.add(room.engine.inspect(Source("duckdb", "t.csv"), CARD).content)
     assert len(prints) == 3
 
 

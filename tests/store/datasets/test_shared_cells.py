@@ -58,7 +58,7 @@ def test_a_hash_belongs_to_the_name_that_had_it(ledger: Ledger) -> None:
 
 def test_a_name_joins_a_book_with_the_seed_of_its_first(ledger: Ledger) -> None:
     mine = content(ledger)
-    rows = Inspection("1", (mine,), "nowhere.csv")
+    rows = Inspection("1", mine, "nowhere.csv")
     assert ledger.datasets.known_seed(rows) is None
     first = join(ledger, "first", content=mine, seed="one")
     assert ledger.datasets.known_seed(rows) == "one"
@@ -66,5 +66,5 @@ def test_a_name_joins_a_book_with_the_seed_of_its_first(ledger: Ledger) -> None:
         join(ledger, "second", content=mine, seed="two")
     second = join(ledger, "second", content=mine, seed="one")
     assert (second.book_id, second.version.seed) == (first.book_id, "one")
-    two_books = Inspection("1", (mine, f"rows of {ledger.dataset.name}"), "nowhere.csv")
+    two_books = Inspection("1", mine, f"{ledger.dataset.name}.csv")
     assert ledger.datasets.known_seed(two_books) is None, "such a registration is refused"

@@ -1,0 +1,64 @@
+"""The pictures and the page of the architecture say what is true of the code."""
+
+import importlib
+import re
+import sys
+import threading
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from docs.draw_architecture import ROOMS, WAY, function_of, layers, pictures
+from tests.actions.service import service_in
+
+TOP = Path(__file__).resolve().parents[2]
+PAGE = (TOP / "docs" / "architecture.md").read_text()
+
+
+def test_the_pictures_are_those_that_the_script_draws() -> None:
+    for path, text in pictures().items():
+        assert path.read_text() == text, f"{path.name} is out of date: run `make pictures`"
+
+
+def test_a_question_takes_the_way_that_the_picture_shows(tmp_path: Path) -> None:
+    """A plain count, without HTTP: every function of the other rooms is called in order."""
+    steps = [step for step in WAY if not step.function.startswith("app.api.")]
+    codes = [function_of(step).__code__ for step in steps]  # type: ignore[attr-defined]
+    calls: list[Any] = []
+
+    def note(frame: FrameType, event: str, _: Any) -> None:
+        if event == "call" and frame.f_code in codes:
+            calls.append(frame.f_code)
+
+    with service_in(tmp_path) as service:
+        threading.setprofile(note)
+        sys.setprofile(note)
+        try:
+            service.ask({"kind": "count"})
+        finally:
+            sys.setprofile(None)
+            threading.setprofile(None)
+    position = 0
+    for code, step in zip(codes, steps, strict=True):
+        assert code in calls[position:], f"{step.function} is not called at its step"
+        position = calls.index(code, position) + 1
+
+
+def test_every_room_has_its_half_page_with_five_names_that_exist() -> None:
+    for room in (room for floor in layers() for room in floor):
+        assert room in ROOMS
+        section = re.search(rf"^### `{room}`\n(.*?)(?=^##|\Z)", PAGE, re.S | re.M)
+        assert section is not None, f"docs/architecture.md has no section for {room}"
+        names = re.findall(r"`([\w.]+):(\w+)`", section[1])
+        assert len(names) >= min(5, public_names(room)), f"{room} has too few names"
+        for module, name in names:
+            found = importlib.import_module(f"app.{module}")
+            assert hasattr(found, name), f"app.{module} has no {name}"
+
+
+def public_names(room: str) -> int:
+    """How many classes and functions a room of one file defines; a folder has enough."""
+    path = TOP / "app" / f"{room}.py"
+    if not path.exists():
+        return 5
+    return len(re.findall(r"^(?:async def|def|class) [A-Za-z]", path.read_text(), re.M))
