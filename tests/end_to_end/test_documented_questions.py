@@ -21,7 +21,7 @@ from tests.server import REGIONS, Json, World, ask, made, new_key
 Example = tuple[Json, Any]
 
 BUDGET = {"currency": "approximate", "epsilon": 1000, "delta": "0.01"}
-# What noise decides; everything else is as the page shows.
+# Members that noise decides; all others are as the page shows.
 FREE = {"value", "low", "high", "bound", "adjusted", "reported", "standard_error", "rows"}
 QUESTION_PAGES = sorted((DOCS / "questions").glob("*.md"))
 ROWS: dict[str, list[list[object]]] = {

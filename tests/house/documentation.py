@@ -59,7 +59,7 @@ def examples(text: str) -> list[tuple[Any, Any]]:
 
 
 def check_shown(shown: Any, got: Any, free: Collection[str], at: str = "", name: str = "") -> None:
-    """What is shown must be in the reply, except that chance decides the members in `free`.
+    """Compare a shown reply with a real one; chance decides the members in `free`.
 
     A reply may have more members than are shown; lists are shown whole.
     """

@@ -89,7 +89,7 @@ def variables() -> set[str]:
 
 
 STREAMS = above_threshold.KIND, tree_counter.KIND
-# What is documented, and the page that must have it.
+# Each documented word, and the page that must have it.
 WORDS = (
     {("setting", name): "settings.md" for name in sorted(variables())}
     | {("error", kind.__name__): "errors.md" for kind in STATUSES}
