@@ -13,7 +13,7 @@ from tests.house.documentation import check_shown
 from tests.server import BURSARD, CHECKOUT, START_SECONDS, Server, wait_until
 
 README = (CHECKOUT / "README.md").read_text(encoding="utf-8")
-# What noise, time and chance decide; everything else is as printed.
+# Members that noise decides; all others are as printed.
 FREE = {"value", "low", "high"}
 
 

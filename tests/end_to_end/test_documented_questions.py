@@ -23,6 +23,8 @@ Example = tuple[Json, Any]
 BUDGET = {"currency": "approximate", "epsilon": 1000, "delta": "0.01"}
 # Members that noise decides; all others are as the page shows.
 FREE = {"value", "low", "high", "bound", "adjusted", "reported", "standard_error", "rows"}
+# By chance: a bound that the mechanism chose passes its test with probability 0.9.
+MAY_WITHHOLD = {"propose_test_release": ("withheld",), "stable_value": ("withheld",)}
 QUESTION_PAGES = sorted((DOCS / "questions").glob("*.md"))
 ROWS: dict[str, list[list[object]]] = {
     "visits": [
@@ -81,7 +83,8 @@ def test_the_questions_of_a_page_are_answered_as_it_shows(client: httpx.Client, 
     for question, shown in questions(path):
         answer = made(ask(client, question, new_key()))
         if shown is None:
-            assert answer["status"] == "answered"
+            named = question.get("mechanism", {}).get("kind")
+            assert answer["status"] in ("answered", *MAY_WITHHOLD.get(named, ()))
         else:
             check_shown(shown, answer, FREE)
 

@@ -45,17 +45,17 @@ def json_values(block: str) -> list[Any]:
 def examples(text: str) -> list[tuple[Any, Any]]:
     """Every JSON value of the text, with the answer that the text shows for it, or None."""
     blocks = list(_BLOCK.finditer(text))
-    found: list[tuple[Any, Any]] = []
+    pairs: list[tuple[Any, Any]] = []
     end = 0
     for block in blocks:
         values = json_values(block[1])
-        if found and _ANSWER.fullmatch(text[end : block.start()]):
+        if pairs and _ANSWER.fullmatch(text[end : block.start()]):
             (answer,) = values
-            found[-1] = found[-1][0], answer
+            pairs[-1] = pairs[-1][0], answer
         else:
-            found += [(value, None) for value in values]
+            pairs += [(value, None) for value in values]
         end = block.end()
-    return found
+    return pairs
 
 
 def check_shown(shown: Any, got: Any, free: Collection[str], at: str = "", name: str = "") -> None:
