@@ -51,7 +51,7 @@ class _Environment(Mapping[str, str]):
             unknown = ours and name not in self._read | _OTHERS
             if unknown and self._variables[name]:
                 end = nearest(name.removeprefix(_PREFIX), ends)
-                hint = f"did you mean {_PREFIX}{end}?" if end else "docs/reference.md lists all."
+                hint = f"did you mean {_PREFIX}{end}?" if end else "docs/settings.md lists all."
                 raise SettingsError(f"There is no setting {name[:60]}; {hint}")
 
 

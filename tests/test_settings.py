@@ -137,7 +137,7 @@ def test_an_unknown_variable_is_refused_with_the_nearest_name(name: str, meant: 
 
 
 def test_an_unknown_variable_like_no_other_is_refused_too() -> None:
-    with pytest.raises(SettingsError, match=r"no setting BURSAR_\$\$\$; docs/reference.md"):
+    with pytest.raises(SettingsError, match=r"no setting BURSAR_\$\$\$; docs/settings.md"):
         Settings.from_environment({"BURSAR_$$$": "planted"})
 
 

@@ -45,7 +45,7 @@ def _ledger(settings: Settings) -> Any:
 
 @cli.command()
 def serve() -> None:
-    """Serve the HTTP interface; settings come from the environment (docs/reference.md)."""
+    """Serve the HTTP interface; settings come from the environment (docs/settings.md)."""
     settings = Settings.from_environment()
     listener = own_port(settings)  # before a key is made that a second server would never use
     stores = _stores(settings)

@@ -13,7 +13,7 @@ ENGINES: dict[str, str] = {
 
 
 def load_engine(name: str, **options: Any) -> Engine:
-    """The engine of this name, made with its own options."""
+    """The engine of this name, created with its own options."""
     module_name, _, class_name = ENGINES[name].partition(":")
     engine: Engine = getattr(import_module(module_name), class_name)(**options)
     return engine

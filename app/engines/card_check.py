@@ -1,7 +1,7 @@
-"""Counts of what a card makes of a source's values: missing, unreadable, clamped.
+"""Counts of source values by how they fit the card: missing, unreadable, clamped.
 
 The counts are exact and private. They are for the owner of the data, at a terminal: no route, log
-or table may have them (`cli/check_dataset.py`).
+or table may contain them (`cli/check_dataset.py`).
 """
 
 from collections.abc import Callable, Sequence
@@ -19,13 +19,15 @@ from app.engines.sql.layout import PERSON
 from app.engines.table import Table
 
 Element = ColumnElement[Any]
-Rows = Callable[[Select[*tuple[Any, ...]]], Sequence[Any]]  # the one row of a statement
+Rows = Callable[[Select[*tuple[Any, ...]]], Sequence[Any]]  # returns the one row of a statement
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnFigures:
-    """Of one column: values that the source lacks, that cannot be read as the card declares (of a
-    category: that are not listed), and that were clamped."""
+    """Counts for one column: values that are missing, unreadable and clamped.
+
+    Unreadable values do not have the declared type, or are not listed for a category.
+    """
 
     name: str
     type: str
@@ -37,8 +39,11 @@ class ColumnFigures:
 
 @dataclass(frozen=True, slots=True)
 class PersonFigures:
-    """Rows without a person; persons; the most rows of one; persons with more than rows_max, and
-    the rows that are left out of them."""
+    """Counts of persons.
+
+    `nameless`: rows without a person. `rows_most`: most rows of one person. `beyond`: persons with
+    more than rows_max rows. `rows_left_out`: rows of those persons that are not kept.
+    """
 
     nameless: int
     persons: int
@@ -57,38 +62,45 @@ class Figures:
 def figures(
     dataset: Dataset, tables: Sequence[Table], sources: Sequence[RawRows], ask: Rows
 ) -> Figures:
-    """Of the source and its epochs together; `sources` are the values of `tables` as they were
-    read."""
+    """Figures of the source and its epochs together; `sources` are the values read from
+    `tables`.
+    """
     card = dataset.card
-    sourced = {i: each for i, each in enumerate(card.columns) if each.sourced}
+    sourced = {i: declared for i, declared in enumerate(card.columns) if declared.sourced}
     totals: list[int] = []
     for table, source in zip(tables, sources, strict=True):
-        found = list(ask(_counts(sourced, table, source)))
-        totals = [a + b for a, b in zip(totals, found, strict=True)] if totals else found
+        counts_of_table = list(ask(_counts(sourced, table, source)))
+        totals = (
+            [a + b for a, b in zip(totals, counts_of_table, strict=True)]
+            if totals
+            else counts_of_table
+        )
     rows, *counts = totals
     columns = [
-        _column_figures(each, rows, *counts[4 * place : 4 * place + 4])
-        for place, each in enumerate(sourced.values())
+        _column_figures(declared, rows, *counts[4 * place : 4 * place + 4])
+        for place, declared in enumerate(sourced.values())
     ]
     return Figures(rows, tuple(columns), _persons(card, sources, ask))
 
 
 def _counts(sourced: dict[int, Column], table: Table, source: RawRows) -> Select[*tuple[Any, ...]]:
-    """How many rows; and of each column the values there are, those that were read, and those
-    below and above its bounds."""
+    """Statement for the number of rows, and for each column four counts.
+
+    They are the values present, the readable ones, and those below and above the bounds.
+    """
     read: list[Element] = []
-    for i, each in sourced.items():
-        place = table.names.index(each.name)
-        raw: Element = table.column(place)
-        if table.types[place] == "VARCHAR":
+    for i, declared in sourced.items():
+        position = table.names.index(declared.name)
+        raw: Element = table.column(position)
+        if table.types[position] == "VARCHAR":
             raw = func.nullif(TrimmedText(raw), quoted(""))
         read += [raw.label(f"r{i}"), source.values[i].label(f"v{i}")]
     rows = select(*read).select_from(source.rows).subquery("read")
     counts: list[Element] = []
-    for i, each in sourced.items():
+    for i, declared in sourced.items():
         value: Element = column(f"v{i}")
-        low, high = _bounds(each)
-        readable = _readable(each, value)
+        low, high = _bounds(declared)
+        readable = _readable(declared, value)
         counts += [func.count(column(f"r{i}")), _how_many(readable)]
         counts.append(constant(0) if low is None else _how_many(readable & (value < low)))
         counts.append(constant(0) if high is None else _how_many(readable & (value > high)))
@@ -99,31 +111,31 @@ def _how_many(condition: Element) -> Element:
     return func.count(case((condition, constant(1))))
 
 
-def _bounds(each: Column) -> tuple[Element | None, Element | None]:
-    match each:
+def _bounds(declared: Column) -> tuple[Element | None, Element | None]:
+    match declared:
         case NumberColumn():
-            return exact_double(each.low), exact_double(each.high)
+            return exact_double(declared.low), exact_double(declared.high)
         case IntegerColumn():
-            return constant(each.low), constant(each.high)
+            return constant(declared.low), constant(declared.high)
         case DateColumn():
-            return day(each.low), day(each.high)
+            return day(declared.low), day(declared.high)
         case _:
             return None, None
 
 
-def _readable(each: Column, value: Element) -> Element:
+def _readable(declared: Column, value: Element) -> Element:
     there: Element = value.is_not(None)
-    if isinstance(each, NumberColumn):
+    if isinstance(declared, NumberColumn):
         return there & ~IsNaN(value)
-    if isinstance(each, TextColumn):
-        return there & func.length(value).between(constant(1), constant(each.length_max))
+    if isinstance(declared, TextColumn):
+        return there & func.length(value).between(constant(1), constant(declared.length_max))
     return there
 
 
 def _column_figures(
-    each: Column, rows: int, there: int, readable: int, below: int, above: int
+    declared: Column, rows: int, there: int, readable: int, below: int, above: int
 ) -> ColumnFigures:
-    return ColumnFigures(each.name, each.type, rows - there, there - readable, below, above)
+    return ColumnFigures(declared.name, declared.type, rows - there, there - readable, below, above)
 
 
 def _persons(card: Card, sources: Sequence[RawRows], ask: Rows) -> PersonFigures | None:

@@ -1,4 +1,4 @@
-"""Does a card fit a file? By names and types alone, never by values."""
+"""Check that a card fits a file, by names and types alone, never by values."""
 
 from typing import Protocol
 
@@ -15,8 +15,8 @@ _DAYS = {
     "DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMP WITH TIME ZONE",
 }  # fmt: skip
 
-# The name of a stored type, without its sizes, under each declared type. A column of doubles is
-# no `integer`: which of its values are whole would be a matter of values.
+# Stored types, without their sizes, that fit each declared type. A column of doubles does not fit
+# `integer`: whether it does would depend on its values.
 _FITS: dict[str, set[str]] = {
     "integer": _WHOLE | _TEXT | {"DECIMAL"},
     "number": _WHOLE | _TEXT | {"DECIMAL", "FLOAT", "DOUBLE"},
@@ -30,7 +30,7 @@ _IDENTIFIES = _WHOLE | _TEXT | {"DECIMAL", "ENUM", "UUID", "BOOLEAN"} | _DAYS
 
 
 class Described(Protocol):
-    """A source's columns and their types."""
+    """Columns of a source and their types."""
 
     @property
     def types(self) -> tuple[str, ...]: ...
@@ -39,14 +39,16 @@ class Described(Protocol):
 
 
 def check_fit(card: Card, table: Described, *, parsed: bool = True) -> None:
-    """Raises Invalid, naming every column that is absent or of another type. `parsed`: are numbers
-    and days read from texts? Of a file they are; a table has types of its own."""
+    """Raise Invalid, naming every column that is absent or has an unfit type.
+
+    `parsed`: numbers and days are read from texts, as in files. A table has its own types.
+    """
     broken = []
     for i, column in enumerate(card.columns):
         position = table.position(column.name)
         if not column.sourced:
             if position is not None:
-                rule = "a name that no column of the source has: this one is not read from it"
+                rule = "a name that no column of the source has: this column is not read from it"
                 broken.append(FieldError(f"/columns/{i}/name", rule))
         elif position is None:
             rule = "a column that the source has, once"

@@ -1,9 +1,9 @@
-"""A hash of rows that is the same in every engine, whatever the columns and their order.
+"""A hash of rows that is the same in every engine, for any names and order of columns.
 
-As `fingerprint.py` does for files: each column as a multiset of canonical texts, columns sorted.
-The texts are such that every engine writes the same ones: numbers as whole steps of 2^-20, or as
-whole numbers where they are large, never as the text of a double; days without their midnight. So
-the same table in a file and in a database gives the same fingerprint, and meets its old loss.
+As in `fingerprint.py`, each column is a multiset of canonical texts, and columns are sorted. Every
+engine writes the same texts. Numbers are integer steps of 2^-20, or integers if they are large,
+never the text of a double. Days have no midnight. So the same table in a file and in a database has
+the same fingerprint, and its earlier loss is found.
 """
 
 import hashlib
@@ -43,7 +43,7 @@ from app.engines.table import Table
 
 STEP_BITS = 20
 NUMBER = r"^[+-]?[0-9]+([.][0-9]*)?([eE][+-]?[0-9][0-9]?)?$"
-NUMBER_LENGTH_MAX = 40  # so that no such text is too large or too small for a double
+NUMBER_LENGTH_MAX = 40  # characters; such a text never overflows or underflows a double
 MIDNIGHT = " 00:00:00"
 _NUMBERS = (
     *("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER"),
@@ -52,7 +52,7 @@ _NUMBERS = (
 
 
 class Matches(FunctionElement[bool]):
-    """Is a text as a regular expression says?"""
+    """True if a text matches a regular expression."""
 
     name = "matches"
     inherit_cache = True
@@ -77,7 +77,7 @@ def _matches_spark(element: Matches, compiler: SQLCompiler, **options: Any) -> s
 
 
 class TrimmedText(FunctionElement[str]):
-    """A text without spaces at its ends; no other white space, of which engines know various."""
+    """A text without spaces at its ends. Engines disagree about other white space, so it stays."""
 
     name = "trimmed"
     type = String()
@@ -98,7 +98,7 @@ def _trimmed_both(element: TrimmedText, compiler: SQLCompiler, **options: Any) -
 
 
 def content_statement(tables: Sequence[Table]) -> Select[*tuple[Any, ...]]:
-    """One row: how many rows, and three numbers for each column of the first table."""
+    """Statement with one row: the number of rows, and three numbers for each column."""
     names = tables[0].names
     parts = [
         select(
@@ -124,41 +124,41 @@ def content_of(row: Sequence[int]) -> str:
 
 
 def _canonical(table: Table, name: str) -> ColumnElement[Any]:
-    place = table.names.index(name)
-    if table.types[place].partition("(")[0] in _NUMBERS:
-        return _number_text(table.double(place))
-    text = trimmed_text(table, place)
+    position = table.names.index(name)
+    if table.types[position].partition("(")[0] in _NUMBERS:
+        return _number_text(table.double(position))
+    text = trimmed_text(table, position)
     number: ColumnElement[Any] = cast(case((is_number(text), text), else_=null()), Double())
     return case((is_number(text), _number_text(number)), else_=word_text(text))
 
 
 def trimmed_text(table: Table, place: int) -> ColumnElement[Any]:
-    """A value as its engine writes it; NULL for an empty one."""
+    """A value as its engine writes it; NULL for an empty text."""
     raw = table.column(place)
     if table.types[place] == "TIMESTAMP WITH TIME ZONE" and table.dialect.name != "spark":
-        raw = cast(raw, TIMESTAMP())  # of a session in UTC; Spark's texts have no zone
+        raw = cast(raw, TIMESTAMP())  # the session is in UTC; Spark's texts have no zone
     return func.nullif(TrimmedText(cast(raw, String())), quoted(""))
 
 
 def is_number(text: ColumnElement[Any]) -> ColumnElement[bool]:
-    """Does a text write a number that a double can hold?"""
+    """True if a text is a number that a double can hold."""
     return (func.length(text) <= constant(NUMBER_LENGTH_MAX)) & Matches(text, quoted(NUMBER))
 
 
 def word_text(text: ColumnElement[Any]) -> ColumnElement[Any]:
-    """A text that is no number: truth values in lower case, days without their midnight."""
+    """A text that is no number: booleans in lower case, days without their midnight."""
     lowered = func.lower(text)
     return case((lowered.in_([quoted("true"), quoted("false")]), lowered), else_=_day_text(text))
 
 
 def _day_text(text: ColumnElement[Any]) -> ColumnElement[Any]:
-    """A day with its midnight is the day."""
+    """A day with midnight becomes the day."""
     at_midnight = func.right(text, constant(len(MIDNIGHT))) == quoted(MIDNIGHT)
     return case((at_midnight, func.substr(text, constant(1), constant(10))), else_=text)
 
 
 def _number_text(number: ColumnElement[Any]) -> ColumnElement[Any]:
-    """Only in the branch that its size allows is a double made a whole number."""
+    """Text of a double. It is converted to an integer only in the branch that its size allows."""
     fine, large = exact_double(2.0**42), exact_double(2.0**62)
     size = func.abs(number)
     small = case((size < fine, number), else_=exact_double(0.0))

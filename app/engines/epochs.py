@@ -1,4 +1,4 @@
-"""Epochs: does a file fit the ones before it, and how many rows of each meet a condition."""
+"""Epochs: check that a file fits the earlier ones, and count the rows of each by a condition."""
 
 import duckdb
 from sqlalchemy import Integer, column, func, select
@@ -17,7 +17,7 @@ OTHER = "a file with the columns of the dataset's first file, of types that fit 
 
 
 def check_epoch(card: Card, first: SourceTable, table: SourceTable) -> None:
-    """By names and types alone. Persons must be written in one type: 1 and "01" would be two."""
+    """Check names and types alone. Persons must have one type: 1 and "01" would be two."""
     fits = sorted(first.names) == sorted(table.names) and len(set(table.names)) == len(table.names)
     try:
         check_fit(card, table)
@@ -37,9 +37,12 @@ def is_empty(connection: duckdb.DuckDBPyConnection, table: SourceTable) -> bool:
     return row is None or row[0] == 0
 
 
-def render_epochs(layout: Layout, where: Condition | None, *, told: bool) -> Statement:
-    """Epochs without such rows do not come back. A version of one epoch does not tell it."""
-    epoch = column(EPOCH, Integer()) if told else constant(1)
+def render_epochs(layout: Layout, where: Condition | None, *, has_epochs: bool) -> Statement:
+    """Statement for the rows of each epoch; epochs without rows are absent.
+
+    `has_epochs`: the version stores epoch numbers; a version of one epoch does not.
+    """
+    epoch = column(EPOCH, Integer()) if has_epochs else constant(1)
     statement = select(epoch.label("place"), func.count()).select_from(layout.rows)
     if where is not None:
         statement = statement.where(condition_sql(where, layout))

@@ -1,20 +1,21 @@
-"""Triangles, and the most neighbours that two nodes have in common: exact, whatever the graph.
+"""Triangles, and the most neighbours that two nodes have in common: exact for every graph.
 
-Nodes are numbered from 0 by falling degree. The adjacency matrix A is held by its rows; (A A)_ij is
-how many neighbours i and j share. It is never all made:
+Nodes are numbered from 0 by falling degree. The adjacency matrix A is stored by rows; (A A)_ij is
+the number of neighbours that i and j share. It is never computed as a whole:
 
-CORE  Of the first h nodes it is made as dense products, in floats that hold whole numbers below
-      2^24 exactly, and by sparse products for the neighbours that are not among the h.
-REST  Row by row for the nodes after them. Let c be the most that some pair is known to share. A
-      node of c neighbours or fewer is in no pair that shares more; nor is a node j in such a pair
-      by its c neighbours of the largest degrees alone. So it is enough to go from j over the other
-      ones, and to look for the c only with whom is found there. This is done where it is less work:
-      the leaves of a large star are not compared two by two because they share its middle.
+CORE  For the first h nodes it is a dense product, in floats that hold integers below 2^24 exactly.
+      Neighbours outside the h nodes are added by sparse products.
+REST  Row by row for the later nodes. Let c be the most neighbours known to be shared by a pair. A
+      node with at most c neighbours is in no pair that shares more. Node j is in no such pair
+      through its c neighbours of largest degree alone. So it is enough to walk from j over its
+      other neighbours, and to check the c only for nodes met there. This is done where it is less
+      work. So the leaves of a large star are not compared in pairs just because they share its
+      centre.
 
-Triangles are counted at the node that is last of the three, over those that are before it, of which
-no node has more than sqrt(2 m): of m edges there are at most m sqrt(2 m) such paths.
+Triangles are counted at the last of their three nodes, over the neighbours before it. No node has
+more than sqrt(2 m) of those, so m edges have at most m sqrt(2 m) such paths.
 
-Memory is a few numbers for each edge, and BLOCK paths at a time; between blocks `beat` is called.
+Memory: a few numbers for each edge, and BLOCK paths at a time. `beat` is called between blocks.
 """
 
 from collections.abc import Callable, Iterator
@@ -29,13 +30,13 @@ from app.queries.tally import GraphCounts
 CORE = 2048
 STRIPE = 256  # rows of the core at a time
 BLOCK = 1 << 22
-LOOKUP = 32  # to look whether an edge is there takes as long as so many steps of a product
+LOOKUP = 32  # cost of checking whether an edge exists, in steps of a product
 
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
 
 
 def count_neighbours(first: Any, last: Any, beat: Callable[[], object]) -> GraphCounts:
-    """Of the edges between `first` and `last`, two arrays of nodes: each edge once."""
+    """Counts of a graph. `first` and `last`: the two nodes of each edge; each edge once."""
     if len(first) == 0:
         return GraphCounts(0, 0)
     graph = Graph(first, last)
@@ -46,7 +47,7 @@ def count_neighbours(first: Any, last: Any, beat: Callable[[], object]) -> Graph
 
 
 class Graph:
-    """The adjacency matrix by its rows, each in rising order, and the part below its diagonal."""
+    """The adjacency matrix by rows, in increasing order, and the part below its diagonal."""
 
     def __init__(self, first: Any, last: Any) -> None:
         one, other = np.concatenate((first, last)), np.concatenate((last, first))
@@ -62,13 +63,13 @@ class Graph:
 
     @cached_property
     def keys(self) -> Numbers:
-        """Of each edge both ways, in rising order: row * nodes + column."""
+        """Keys row * nodes + column of each edge in both directions, in increasing order."""
         rows = np.repeat(np.arange(self.nodes, dtype=np.int64), self.degrees)
         return np.asarray(rows * self.nodes + self.matrix.indices)
 
 
 def _matrix(rows: Any, columns: Any, nodes: int) -> Any:
-    from scipy.sparse import csr_array  # dear to load
+    from scipy.sparse import csr_array  # slow to load
 
     ones = np.ones(len(rows), dtype=np.int32)
     made = csr_array((ones, (rows, columns)), shape=(nodes, nodes))
@@ -77,9 +78,10 @@ def _matrix(rows: Any, columns: Any, nodes: int) -> Any:
 
 
 def _in_core(graph: Graph, core: int, beat: Callable[[], object]) -> tuple[int, int]:
-    """Triangles among the first nodes, and the most neighbours of any kind that two of them share.
+    """Triangles among the first nodes, and the most neighbours that two of them share.
 
-    Sums of so many ones are exact in 32-bit floats, in whatever order they are added up."""
+    Sums of this many ones are exact in 32-bit floats, in any order of addition.
+    """
     inner = graph.matrix[:core, :core].toarray().astype(np.float32)
     outer = graph.matrix[:core, core:]
     back = outer.T.tocsr()
@@ -96,22 +98,22 @@ def _in_core(graph: Graph, core: int, beat: Callable[[], object]) -> tuple[int, 
 
 
 def _after_core(graph: Graph, core: int, beat: Callable[[], object]) -> int:
-    """Triangles whose last node is not among the first ones."""
+    """Triangles whose last node is not in the core."""
     before = graph.before
     paths = np.diff(_added(np.diff(before.indptr)[before.indices])[before.indptr])
-    found = 0
+    triangles = 0
     for low, high in _blocks(paths, core, graph.nodes):
         beat()
         rows = before[low:high]
-        found += int((rows @ before).multiply(rows).sum())
-    return found
+        triangles += int((rows @ before).multiply(rows).sum())
+    return triangles
 
 
 def _most_common(graph: Graph, core: int, common: int, beat: Callable[[], object]) -> int:
-    """The most that two nodes share, of which two of the first share `common`."""
+    """The most neighbours shared by any two nodes; `common`: the most shared within the core."""
     low = core
     while low < (high := int(np.searchsorted(-graph.degrees, -common))):
-        # Only nodes of more neighbours than `common` matter, on both sides.
+        # Only nodes with more neighbours than `common` matter, on both sides.
         walk = Walk(graph, high, common)
         for start, end in _blocks(walk.work, low, high):
             beat()
@@ -123,8 +125,9 @@ def _most_common(graph: Graph, core: int, common: int, beat: Callable[[], object
 
 
 class Walk:
-    """From nodes over their neighbours to nodes before them, for those that share more than
-    `common`."""
+    """Walk from nodes over their neighbours to earlier nodes, to find pairs that share more than
+    `common`.
+    """
 
     def __init__(self, graph: Graph, ends: int, common: int) -> None:
         self.graph, self.common = graph, common
@@ -140,7 +143,7 @@ class Walk:
         self.work: Numbers = np.minimum(few_of_them, all_of_them)
 
     def most(self, low: int, high: int, beat: Callable[[], object]) -> int:
-        """What is shared of nodes from `low` to `high`, if it is more; otherwise at most that."""
+        """Most neighbours shared by a node from `low` to `high`; exact if more than `common`."""
         nodes = np.arange(low, high)
         few = self._few[low:high]
         onward = self._onward[:, :high]
@@ -149,10 +152,10 @@ class Walk:
             if len(rows) == 0:
                 continue
             met = self._taken(rows) @ onward
-            # Each node shares all with itself.
-            found = np.flatnonzero(met.data > seen)
-            node = rows[np.searchsorted(met.indptr, found, side="right") - 1]
-            other, shared = met.indices[found], met.data[found]
+            # Each node shares all its neighbours with itself.
+            positions = np.flatnonzero(met.data > seen)
+            node = rows[np.searchsorted(met.indptr, positions, side="right") - 1]
+            other, shared = met.indices[positions], met.data[positions]
             pairs = node != other
             node, other, shared = node[pairs], other[pairs], shared[pairs]
             if seen < self.common:
@@ -161,7 +164,7 @@ class Walk:
         return most
 
     def _taken(self, rows: Numbers) -> Any:
-        """The neighbours of nodes, or the rare ones of them."""
+        """Neighbours of these nodes, or only their rare ones."""
         from scipy.sparse import csr_array
 
         matrix, begin = self.graph.matrix, self._begin[rows]
@@ -172,26 +175,26 @@ class Walk:
         return csr_array(kept, shape=(len(rows), self.graph.nodes))
 
     def _left_out(self, node: Numbers, other: Numbers, beat: Callable[[], object]) -> Numbers:
-        """How many of the neighbours that were left out, `common` of each node, the other has."""
+        """Number of skipped neighbours (`common` for each node) that the other node has."""
         graph = self.graph
-        found = np.empty(len(node), dtype=np.int64)
+        shared = np.empty(len(node), dtype=np.int64)
         for low in range(0, len(node), many := BLOCK // self.common + 1):
             beat()
             part = slice(low, low + many)
             places = graph.matrix.indptr[node[part]][:, None] + np.arange(self.common)
-            wanted = other[part][:, None] * np.int64(graph.nodes) + graph.matrix.indices[places]
-            at = np.minimum(np.searchsorted(graph.keys, wanted), len(graph.keys) - 1)
-            found[part] = (graph.keys[at] == wanted).sum(axis=1)
-        return found
+            sought = other[part][:, None] * np.int64(graph.nodes) + graph.matrix.indices[places]
+            at = np.minimum(np.searchsorted(graph.keys, sought), len(graph.keys) - 1)
+            shared[part] = (graph.keys[at] == sought).sum(axis=1)
+        return shared
 
 
 def _added(values: Any) -> Numbers:
-    """Of none, of the first, of the first two and so on."""
+    """Cumulative sums, starting with 0."""
     return np.concatenate(([0], np.cumsum(values, dtype=np.int64)))
 
 
 def _blocks(work: Numbers, low: int, high: int) -> Iterator[tuple[int, int]]:
-    """Rows from `low` to `high`, of BLOCK paths at a time or one row."""
+    """Ranges of rows from `low` to `high` with at most BLOCK paths, or one row."""
     added = np.cumsum(work[low:high])
     start = low
     while start < high:

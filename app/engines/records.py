@@ -1,8 +1,8 @@
-"""Rows as matrices of whole numbers, batch by batch, for what is computed row by row.
+"""Rows as matrices of integers, batch by batch, for row-by-row computations.
 
-A batch is a range of row numbers and a statement of its own, under the time limit of one: nothing
-stays open between batches, however long a run takes. Rows that are few enough are kept by their
-run, so that each further step reads nothing. As elsewhere no text of the driver leaves.
+A batch is a range of row numbers, read by its own statement under its own time limit. Nothing stays
+open between batches, however long a run takes. A run keeps its rows in memory if they are few, so
+later steps read nothing. No driver text leaves this module.
 """
 
 from collections.abc import Callable, Iterator
@@ -34,37 +34,37 @@ from app.errors import EngineFailed, EngineUnavailable
 from app.queries.tally import CategoryIndex, CentredBucket, Matrix, Records
 
 BATCH_ROWS = 1 << 16
-NUMBERS_KEPT_MAX = 1 << 24  # 128 MB a run
+NUMBERS_KEPT_MAX = 1 << 24  # 128 MB for each run
 
 
-def render_range(layout: Layout, wanted: Records) -> Statement:
-    """The numbers of the rows from one row number to before another: `start` and `stop`."""
+def render_range(layout: Layout, request: Records) -> Statement:
+    """Statement for the rows with numbers from `start` to before `stop`."""
     number = literal_column("rowid", BigInteger())
     bounds = [cast(bindparam(name, 0), BigInteger()) for name in ("start", "stop")]
     between = number >= bounds[0], number < bounds[1]
-    return layout.written(selected_records(layout, wanted).where(*between))
+    return layout.written(selected_records(layout, request).where(*between))
 
 
-def selected_records(layout: Layout, wanted: Records) -> Select[*tuple[Any, ...]]:
-    """All of the rows, in no order."""
+def selected_records(layout: Layout, request: Records) -> Select[*tuple[Any, ...]]:
+    """All selected rows, in no order."""
     conditions: list[ColumnElement[bool]] = [
-        stored_column(layout, each.column).is_not(None) for each in wanted.columns
+        stored_column(layout, entry.column).is_not(None) for entry in request.columns
     ]
-    if wanted.where is not None:
-        conditions.append(condition_sql(wanted.where, layout))
-    columns = [_number(each, layout).label(f"n{i}") for i, each in enumerate(wanted.columns)]
+    if request.where is not None:
+        conditions.append(condition_sql(request.where, layout))
+    columns = [_number(entry, layout).label(f"n{i}") for i, entry in enumerate(request.columns)]
     return select(*columns).select_from(layout.rows).where(and_(true(), *conditions))
 
 
-def _number(wanted: CentredBucket | CategoryIndex, layout: Layout) -> Any:
-    if isinstance(wanted, CategoryIndex):
-        return cast(cast(stored_column(layout, wanted.column), Integer()), BigInteger())
-    return cast(factor_sql(wanted, layout), BigInteger())
+def _number(entry: CentredBucket | CategoryIndex, layout: Layout) -> Any:
+    if isinstance(entry, CategoryIndex):
+        return cast(cast(stored_column(layout, entry.column), Integer()), BigInteger())
+    return cast(factor_sql(entry, layout), BigInteger())
 
 
 @dataclass(slots=True)
 class KeptRecords:
-    """The rows of one run; can be gone through again and again. No text of a driver leaves."""
+    """The rows of one run, which can be iterated many times. No driver text leaves."""
 
     read: Callable[[], Iterator[Matrix]]
     _kept: list[Matrix] | None = None
@@ -91,7 +91,7 @@ def _next(batches: Iterator[Matrix]) -> Matrix | None:
         return next(batches, None)
     except EngineUnavailable:
         raise
-    except Exception:  # noqa: BLE001, S110 - whatever its class, its text may quote a cell
+    except Exception:  # noqa: BLE001, S110 - the text of any error may quote a cell
         pass
     raise EngineFailed("The question could not be answered.")
 
@@ -110,22 +110,22 @@ class DuckDBRecords:
         rows = self._fetch(None)
         count = int(rows[0, 0])
         for start in range(0, count, BATCH_ROWS):
-            # Empty ones too: which ranges have rows that count must not show in the time.
+            # Empty ranges too: the time must not reveal which ranges have matching rows.
             yield self._fetch((start, start + BATCH_ROWS))
 
     def _fetch(self, between: tuple[int, int] | None) -> Matrix:
-        """The rows in a range, or how many there are."""
+        """Rows in a range, or the number of rows if None."""
         with self.versions.cursor(self.dataset) as (cursor, layout):
-            asked = _COUNT
+            to_run = _COUNT
             if between is not None:
                 statement = self._statement or render_range(layout, self.wanted)
                 self._statement = statement
                 start, stop = between
                 values = {**statement.values, "start": start, "stop": stop}
-                asked = replace(statement, values=values)
+                to_run = replace(statement, values=values)
             with WATCHDOG.watch(cursor, self.timeout_seconds):
-                found = cursor.execute(asked.text, asked.parameters).fetchnumpy()
-        return _matrix(list(found.values()))
+                columns = cursor.execute(to_run.text, to_run.parameters).fetchnumpy()
+        return _matrix(list(columns.values()))
 
 
 _COUNT = Statement(
@@ -136,10 +136,10 @@ _COUNT = Statement(
 
 
 def _matrix(columns: list[Any]) -> Matrix:
-    """Each column stands together in memory."""
+    """Matrix in column-major order: each column is contiguous in memory."""
     matrix = np.empty((len(columns[0]), len(columns)), dtype=np.int64, order="F")
-    for place, column in enumerate(columns):
+    for index, column in enumerate(columns):
         if type(column) is not np.ndarray or column.dtype != np.int64:
-            raise TypeError("rows are whole numbers, and none of them is missing")
-        matrix[:, place] = column
+            raise TypeError("rows must be integers without missing values")
+        matrix[:, index] = column
     return matrix

@@ -1,6 +1,6 @@
-"""Exact results already computed, kept in memory: a prepared version never changes, so they hold.
+"""Cache of exact results in memory: a prepared version never changes, so they stay valid.
 
-Only exact results are here, never noisy ones: every question still draws its own noise.
+Only exact results are cached, never noisy ones: every query draws its own noise.
 """
 
 from collections import OrderedDict
@@ -13,7 +13,7 @@ INTEGERS_MAX = 1_000_000
 
 
 class Memo:
-    """The latest results, bounded in number and in the whole numbers they hold."""
+    """The latest results, limited by their number and by the integers they hold."""
 
     def __init__(self, size_max: int, integers_max: int = INTEGERS_MAX) -> None:
         self._size_max = size_max

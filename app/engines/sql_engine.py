@@ -1,9 +1,9 @@
-"""What every engine that is asked in SQL shares: statements in, whole numbers out.
+"""Shared part of all SQL engines: statements in, integers out.
 
-An engine says how rows of a dataset are asked (`_asking`); everything that may be asked is rendered
-here, once. No text of a driver leaves, because drivers quote cells: a failure is raised after the
-driver's exception has been let go, so that not even a traceback holds it. What keeps an engine from
-being asked at all is EngineUnavailable, raised by `_asking` before any row is read.
+An engine provides access to the rows of a dataset (`_asking`); this module renders every statement.
+No driver text leaves, because drivers quote cells. A failure is raised after the driver's exception
+has been released, so that not even a traceback holds it. If an engine cannot be queried at all,
+`_asking` raises EngineUnavailable before any row is read.
 """
 
 from abc import ABC, abstractmethod
@@ -43,35 +43,35 @@ Row = tuple[Any, ...]
 
 
 class EngineSession(Protocol):
-    """One question's connection to the rows of one version, under the time limit of a question."""
+    """One query's connection to the rows of one version, under the time limit of a query."""
 
     @property
     def layout(self) -> Layout: ...
 
     def rows(self, statement: Statement) -> list[Row]:
-        """All rows of the result; whole numbers are int, of whatever size."""
+        """All rows of the result; integers of any size are int."""
         ...
 
     def batches(self, statement: Statement, size: int) -> Iterator[list[Row]]:
-        """The same, some at a time; the next are read when they are asked for."""
+        """The same rows in batches; each batch is read on demand."""
         ...
 
 
 class SqlEngine(ABC):
-    """The asking half of `interfaces.Engine`. Safe to call from many threads."""
+    """Query methods of `ports.Engine`. Safe to call from many threads."""
 
     def __init__(self, memo_size: int) -> None:
         self._memo = Memo(memo_size)
 
     @abstractmethod
     def _asking(self, dataset: Dataset) -> AbstractContextManager[EngineSession]:
-        """Raises EngineUnavailable if the rows cannot be asked; none was read then."""
+        """Open a session. Raises EngineUnavailable, before any row is read, if that fails."""
 
     @abstractmethod
-    def _graph(self, asking: Any, wanted: GraphCountsRequest) -> GraphCounts: ...
+    def _graph(self, asking: Any, request: GraphCountsRequest) -> GraphCounts: ...
 
     @abstractmethod
-    def records(self, dataset: Dataset, wanted: Records) -> Iterable[Matrix]: ...
+    def records(self, dataset: Dataset, request: Records) -> Iterable[Matrix]: ...
 
     def exact(self, dataset: Dataset, tally: Tally, asker: str) -> Exact:
         result = self.cached(dataset, tally, asker)
@@ -82,58 +82,62 @@ class SqlEngine(ABC):
         return result
 
     def cached(self, dataset: Dataset, tally: Tally, asker: str) -> Exact | None:
-        """The asker's result if it is at hand; reads no row and waits for nothing."""
+        """The analyst's cached result, or None; reads no row and never waits."""
         if tally.size() > KEPT_SIZE_MAX:
             return None
         return self._memo.get((asker, dataset.version.id, tally))
 
-    def steps(self, dataset: Dataset, wanted: StepHistogram) -> StepCounts:
-        """Nothing of it is kept: what comes back is as large as the data make it."""
+    def steps(self, dataset: Dataset, request: StepHistogram) -> StepCounts:
+        """Counts by step. Never cached: the size of the result depends on the data."""
         return self._ask(
-            dataset, lambda asking: _pairs(asking.rows(render_steps(asking.layout, wanted)))
+            dataset, lambda asking: _pairs(asking.rows(render_steps(asking.layout, request)))
         )
 
-    def graph(self, dataset: Dataset, wanted: GraphCountsRequest, asker: str) -> GraphCounts:
-        """Kept as tallies are."""
-        key = asker, dataset.version.id, wanted
+    def graph(self, dataset: Dataset, request: GraphCountsRequest, asker: str) -> GraphCounts:
+        """Counts of a graph, cached like tallies."""
+        key = asker, dataset.version.id, request
         kept = self._memo.get(key)
         if kept is not None:
             return GraphCounts(*kept[0])
-        found = self._ask(dataset, lambda asking: self._graph(asking, wanted))
-        if wanted.tally.size() <= KEPT_SIZE_MAX:
-            self._memo.put(key, (tuple(found),))
-        return found
+        counts = self._ask(dataset, lambda asking: self._graph(asking, request))
+        if request.tally.size() <= KEPT_SIZE_MAX:
+            self._memo.put(key, (tuple(counts),))
+        return counts
 
-    def blocks(self, dataset: Dataset, wanted: BlockTally) -> BlockCounts:
+    def blocks(self, dataset: Dataset, request: BlockTally) -> BlockCounts:
         def read(asking: EngineSession) -> BlockCounts:
-            found = asking.rows(render_blocks(asking.layout, wanted, dataset.version.seed))
-            return [tuple(map(_whole, row)) for row in found]
+            block_rows = asking.rows(render_blocks(asking.layout, request, dataset.version.seed))
+            return [tuple(map(_whole, row)) for row in block_rows]
 
         return self._ask(dataset, read)
 
-    def keys(self, dataset: Dataset, wanted: KeyCountsRequest) -> Generator[KeyBatch]:
-        """Nothing of it is kept: not in the memo, and here no more than a batch at a time. The time
-        limit is for all of it, what is done with the batches too."""
+    def keys(self, dataset: Dataset, request: KeyCountsRequest) -> Generator[KeyBatch]:
+        """Counts by key, batch by batch, never cached.
+
+        The time limit covers everything, including the caller's work on the batches.
+        """
         try:
             with self._asking(dataset) as asking:
-                rendered = render_keys(asking.layout, wanted)
+                rendered = render_keys(asking.layout, request)
                 for rows in asking.batches(rendered.statement, BATCH):
                     yield key_batch(rows, rendered)
             return
         except EngineUnavailable:
             raise
-        except Exception:  # noqa: BLE001, S110 - whatever its class, its text may quote a cell
+        except Exception:  # noqa: BLE001, S110 - the text of any error may quote a cell
             pass
         raise EngineFailed("The question could not be answered.")
 
     def epochs(self, dataset: Dataset, where: Condition | None) -> tuple[int, ...]:
-        """Nothing of it is kept: it is asked once for each epoch."""
-        told = dataset.version.number > 1
-        found = self._ask(
+        """Rows that meet a condition, by epoch. Never cached: it is read once for each epoch."""
+        has_epochs = dataset.version.number > 1
+        counts = self._ask(
             dataset,
-            lambda asking: _pairs(asking.rows(render_epochs(asking.layout, where, told=told))),
+            lambda asking: _pairs(
+                asking.rows(render_epochs(asking.layout, where, has_epochs=has_epochs))
+            ),
         )
-        by_epoch = dict(found)
+        by_epoch = dict(counts)
         return tuple(by_epoch.get(epoch, 0) for epoch in range(1, dataset.version.number + 1))
 
     def stoppable(self, stop: Stop) -> AbstractContextManager[None]:
@@ -145,21 +149,21 @@ class SqlEngine(ABC):
                 return read(asking)
         except EngineUnavailable:
             raise
-        except Exception:  # noqa: BLE001, S110 - whatever its class, its text may quote a cell
+        except Exception:  # noqa: BLE001, S110 - the text of any error may quote a cell
             pass
         raise EngineFailed("The question could not be answered.")
 
 
 def _whole(number: Any) -> int:
     if type(number) is not int:
-        raise TypeError("an exact statistic is a whole number")
+        raise TypeError("an exact statistic must be an integer")
     return number
 
 
 def _pairs(rows: list[Row]) -> list[tuple[int, int]]:
-    if rows and [type(each) for each in rows[0]] != [int, int]:  # a column is of one type
-        raise TypeError("an exact statistic is a whole number")
-    return rows  # as they are: there may be millions
+    if rows and [type(each) for each in rows[0]] != [int, int]:  # all rows have these types
+        raise TypeError("an exact statistic must be an integer")
+    return rows  # without a copy: there may be millions
 
 
 def _tallied(asking: EngineSession, tally: Tally) -> Exact:
@@ -169,13 +173,13 @@ def _tallied(asking: EngineSession, tally: Tally) -> Exact:
 
 
 def _arranged(rows: list[Row], rendered: Rendered, aggregate_count: int, group_count: int) -> Exact:
-    """Rows of places and numbers as one list of numbers for each aggregate, absent groups zero."""
+    """Result rows as one list of numbers for each aggregate; absent groups are zero."""
     results = [[0] * group_count for _ in range(aggregate_count)]
     keys = rendered.key_count
     for row in rows:
-        place = rendered.place(row[:keys])
-        if place is None:  # a value that is in none of the groups asked for
+        index = rendered.place(row[:keys])
+        if index is None:  # a value outside the requested groups
             continue
         for result, number in zip(results, row[keys:], strict=True):
-            result[place] = _whole(number)
+            result[index] = _whole(number)
     return tuple(tuple(result) for result in results)

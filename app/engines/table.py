@@ -1,4 +1,4 @@
-"""A table of a source: rows to select from, and what is known of their columns."""
+"""A table of a source: rows to select from, with names and types of their columns."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,13 +8,15 @@ from sqlalchemy import ColumnElement, Double, FromClause, case, cast, column, fu
 from app.engines.sql.dialects import Dialect, IsNaN, constant
 
 FAR = 10**16  # outside the bounds of every `number` column
-DIGITS = 60  # of a fraction: what is smaller is nothing to a double that is not tiny
+DIGITS = 60  # decimals kept; smaller digits do not change a double that is not tiny
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows to select from and their columns: what they are called by people and in SQL, and their
-    types, named as DuckDB names them."""
+    """Rows to select from, and their columns.
+
+    `names`: declared names. `called`: names in SQL. `types`: DuckDB's names of the types.
+    """
 
     dialect: Dialect
     rows: FromClause
@@ -23,14 +25,14 @@ class Table:
     called: tuple[str, ...]
 
     def position(self, name: str) -> int | None:
-        """Where the column stands, if exactly one bears the name."""
+        """Index of the column, if exactly one has this name."""
         return self.names.index(name) if self.names.count(name) == 1 else None
 
     def column(self, place: int) -> ColumnElement[Any]:
         return column(self.called[place])
 
     def double(self, place: int) -> ColumnElement[Any]:
-        """A number as a double, brought within reach if that is needed to have one."""
+        """A number as a double, clamped first where the conversion could fail."""
         raw = self.column(place)
         if self.dialect.name != "postgresql" or not self.types[place].startswith("DECIMAL"):
             return cast(raw, Double())

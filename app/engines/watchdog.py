@@ -1,8 +1,8 @@
-"""One thread for the whole process that interrupts overdue cursors, and those of stopped questions.
+"""One thread of the process that interrupts overdue cursors, and those of stopped queries.
 
-An interruption can come a moment before the statement starts and be lost, so an overdue cursor is
-interrupted again and again until its question ends. A cursor is interrupted only while its question
-is being watched, so that the next question on it is never hit by mistake.
+An interruption can come just before the statement starts and be lost. So an overdue cursor is
+interrupted repeatedly until its query ends. A cursor is interrupted only while its query is being
+watched, so that the next query on it is never hit by mistake.
 """
 
 import time
@@ -24,14 +24,14 @@ class Watchdog:
     def __init__(self) -> None:
         self._changed = Condition()
         self._due: dict[int, tuple[float, Interruptible, Stop | None]] = {}
-        self._stops = local()  # of each thread, what may stop the question it is reading for
+        self._stops = local()  # for each thread, what may stop its current query
         self._wakes_at = float("inf")
         self._next = 0
         self._thread: Thread | None = None
 
     @contextmanager
     def watch(self, cursor: Interruptible, timeout_seconds: float) -> Iterator[None]:
-        """Inside, the cursor is interrupted once the time is over."""
+        """Interrupt the cursor if the block takes longer than `timeout_seconds`."""
         deadline = time.monotonic() + timeout_seconds
         with self._changed:
             if self._thread is None or not self._thread.is_alive():  # also after a fork
@@ -44,7 +44,7 @@ class Watchdog:
             stopped = stop is not None and stop.ended
             if (
                 stopped or deadline < self._wakes_at
-            ):  # else it wakes in time by itself, and waking is dear
+            ):  # otherwise the thread wakes in time by itself; waking it is expensive
                 self._changed.notify()
         try:
             yield
@@ -54,7 +54,7 @@ class Watchdog:
 
     @contextmanager
     def stoppable(self, stop: Stop) -> Iterator[None]:
-        """Inside, this thread's cursors are interrupted once the stop has ended, too."""
+        """Also interrupt this thread's cursors when `stop` has ended."""
         self._stops.current = stop
         try:
             with stop.telling(self._look_now):
@@ -75,7 +75,7 @@ class Watchdog:
                 self._changed.wait(None if idle else self._wakes_at - now)
 
     def _interrupt_overdue(self, now: float) -> float:
-        """When to look again. A method, so that no cursor is held while the thread sleeps."""
+        """Time of the next check. A method, so that no cursor is held while the thread sleeps."""
         wakes_at = float("inf")
         for deadline, cursor, stop in self._due.values():
             if deadline <= now or (stop is not None and stop.ended):

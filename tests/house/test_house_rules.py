@@ -1,7 +1,6 @@
 """The rules of the house that a machine can check: errors, reference, randomness, direction."""
 
 import ast
-import json
 import re
 import shutil
 import subprocess
@@ -20,10 +19,10 @@ from app.mechanisms.streams import above_threshold, tree_counter
 from app.planning.request import Question
 from app.queries import QUERIES
 from app.store.rollback import anchor_check
+from tests.house.documentation import DOCS, examples
 
 TOP = Path(__file__).resolve().parents[2]
 APP = TOP / "app"
-REFERENCE = TOP / "docs" / "reference.md"
 
 
 def tree(kind: type[AppError] = AppError) -> Iterator[type[AppError]]:
@@ -41,9 +40,9 @@ def sources() -> Iterator[tuple[Path, ast.Module]]:
 
 
 def test_every_mechanism_is_named_by_a_question_of_the_reference() -> None:
-    text = REFERENCE.read_text()
-    lines = re.findall(r'^\{"(?:dataset|query)".*"mechanism".*$', text, re.MULTILINE)
-    questions = [Question.model_validate({"dataset": "d", **json.loads(line)}) for line in lines]
+    text = "".join(path.read_text() for path in sorted((DOCS / "questions").glob("*.md")))
+    bodies = [body for body, _ in examples(text) if "query" in body and "mechanism" in body]
+    questions = [Question.model_validate(body) for body in bodies]
     named = {each.mechanism.kind for each in questions if each.mechanism is not None}
     assert named == set(MECHANISMS)
 
@@ -90,12 +89,15 @@ def variables() -> set[str]:
     return set(re.findall(r'"(BURSAR_[A-Z_]+)"', (APP / "settings.py").read_text()))
 
 
+STREAMS = above_threshold.KIND, tree_counter.KIND
+# Each documented word, and the page that must have it.
 WORDS = (
-    {f"setting {name}": rf"`{name}`" for name in sorted(variables())}
-    | {f"error {kind.__name__}": rf"`{kind.__name__}`" for kind in STATUSES}
-    | {f"mechanism {name}": rf"`{name}`" for name in MECHANISMS}
-    | {f"query {name}": rf"`{name}`" for name in QUERIES}
-    | {f"stream {name}": rf"`{name}`" for name in (above_threshold.KIND, tree_counter.KIND)}
+    {("setting", name): "settings.md" for name in sorted(variables())}
+    | {("error", kind.__name__): "errors.md" for kind in STATUSES}
+    | {("mechanism", name): "questions/mechanisms.md" for name in MECHANISMS}
+    | {("query", name): "questions/README.md" for name in QUERIES}
+    | {("stream", name): "streams.md" for name in STREAMS}
+    | {("entry", name): "ledger.md" for name in ENTRY_KINDS}
 )
 
 
@@ -103,9 +105,10 @@ def test_there_are_settings_to_look_for() -> None:
     assert len(variables()) >= 13
 
 
-@pytest.mark.parametrize("what", WORDS)
-def test_the_reference_names(what: str) -> None:
-    assert re.search(WORDS[what], REFERENCE.read_text()), f"docs/reference.md is silent on {what}"
+@pytest.mark.parametrize("what", WORDS, ids=" ".join)
+def test_the_reference_names(what: tuple[str, str]) -> None:
+    page = WORDS[what]
+    assert f"`{what[1]}`" in (DOCS / page).read_text(), f"docs/{page} is silent on {what}"
 
 
 # Entries

@@ -20,7 +20,8 @@ PAGE = CHECKOUT / "docs" / "operations.md"
 
 def command(beginning: str) -> str:
     """The one command of the page that begins so."""
-    (found,) = re.findall(rf"^\$ ({re.escape(beginning)}.*)$", PAGE.read_text(), re.MULTILINE)
+    commands = re.findall(r"^\$ (.*?)(?=^\$ |^```$)", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    (found,) = [each for each in commands if each.startswith(beginning)]
     return str(found)
 
 
@@ -106,5 +107,5 @@ def must_serve(world: World, entries: int) -> None:
 
 def test_the_page_is_linked_and_its_settings_exist() -> None:
     assert "docs/operations.md" in (CHECKOUT / "README.md").read_text()
-    known = set(re.findall(r"`(BURSAR_[A-Z_]+)`", (CHECKOUT / "docs/reference.md").read_text()))
+    known = set(re.findall(r"`(BURSAR_[A-Z_]+)`", (CHECKOUT / "docs/settings.md").read_text()))
     assert set(re.findall(r"`(BURSAR_[A-Z_]+)`", PAGE.read_text())) <= known

@@ -1,7 +1,7 @@
-"""Hardened DuckDB connections: what SQL could reach is decided here, before any SQL runs.
+"""Hardened DuckDB connections: limits on what SQL can reach, set before any SQL runs.
 
-No connection installs or loads extensions, sees Python variables, or changes its settings. One
-that ingests may read its source files; one that answers questions reads only its own database.
+No connection installs or loads extensions, sees Python variables, or changes its settings. A
+connection that ingests may read its source files; one that answers queries reads only its database.
 """
 
 import os
@@ -13,19 +13,19 @@ from pathlib import Path
 
 import duckdb
 
-# Two DuckDB instances must not share a directory for temporary files, and two servers may share a
-# home and a process number (containers), so each process adds letters of its own.
+# Two DuckDB instances must not share a temporary directory. Two servers in containers may share a
+# home and a process number, so each process adds random letters.
 _PROCESS = f"{os.getpid()}-{secrets.token_hex(4)}"
 
-# DuckDB counts its buffers; what it needs beside them while it reads files and writes a version was
-# up to a tenth more. So that what the operator gave is enough, it is told of less.
+# DuckDB's limit covers its buffers. Reading files and writing a version took up to a tenth more. So
+# it gets less than the operator's limit.
 _INGEST_SHARE = 0.8
 _AMOUNT = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]+)\s*")
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one connection may use, and the only directory in which it may spill."""
+    """Resources of one connection, and the only directory to which it may spill."""
 
     home: Path
     memory_limit: str
@@ -37,14 +37,17 @@ class Limits:
 def connect_to_ingest(
     database: str, sources: Sequence[Path], limits: Limits, *, progress: bool = False
 ) -> duckdb.DuckDBPyConnection:
-    """A connection that writes `database` (or :memory:) and reads `sources`, and nothing else; one
-    of them that is not there yet it may write. `progress`: can it be asked how far it is?"""
+    """A connection that writes `database` (or :memory:), reads `sources`, and nothing else.
+
+    A source that does not exist yet may be written. `progress`: the connection reports its
+    progress.
+    """
     name = "inspect" if database == ":memory:" else Path(database).stem
     settings = _settings(f"{name}-{secrets.token_hex(4)}", limits)
     settings["memory_limit"] = _for_ingesting(limits.memory_limit)
     connection = duckdb.connect(database, config=settings)
     try:
-        # The order matters: the list of paths can only be given while external access is open.
+        # The order matters: the paths can only be set while external access is open.
         connection.execute("SET TimeZone = 'UTC'")
         if progress:
             connection.execute("SET enable_progress_bar = true")
@@ -61,8 +64,8 @@ def connect_to_ingest(
 
 def connect_to_ask(database: Path, limits: Limits) -> duckdb.DuckDBPyConnection:
     """A connection that reads one prepared version, and nothing else."""
-    # All settings are given at once: a second connection of this process to the same file joins
-    # the first one's locked instance, and would be refused any SET.
+    # All settings are passed at once: a second connection of this process to the same file joins
+    # the first one's locked instance, and could not SET anything.
     settings = _settings(database.stem, limits)
     settings |= {"enable_external_access": "false", "lock_configuration": "true"}
     return duckdb.connect(str(database), read_only=True, config=settings)
@@ -83,7 +86,7 @@ def _settings(purpose: str, limits: Limits) -> dict[str, str | bool | int | floa
 
 
 def _for_ingesting(memory_limit: str) -> str:
-    """Whatever is no amount with a unit is left for DuckDB to judge."""
+    """The memory limit for ingesting; text that is no amount with a unit is left to DuckDB."""
     amount = _AMOUNT.fullmatch(memory_limit)
     if amount is None:
         return memory_limit

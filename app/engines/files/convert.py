@@ -1,8 +1,8 @@
-"""A CSV file as a Parquet file of the same texts, and what columns a source has.
+"""Convert a CSV file to a Parquet file of the same texts, and read the columns of a source.
 
-Every field stays the text that our CSV reader reads, or missing: no type is guessed, so that both
-files have the same fingerprint and lead to the same loss. The file is written aside, flushed and
-renamed: it is there and whole, or not there.
+Every field stays the text that our CSV reader reads, or missing. No type is guessed, so both files
+have the same fingerprint and lead to the same loss. The file is written aside, flushed and renamed:
+it is complete, or it does not exist.
 """
 
 import os
@@ -20,8 +20,7 @@ from app.errors import EngineUnavailable, Invalid
 
 
 def read_schema(source: SourceFiles, limits: Limits) -> SourceTable:
-    """Names and types of the columns: of a CSV file only its header is read, of a Parquet file
-    only its schema."""
+    """Names and types of the columns; reads only the header of CSV, or the schema of Parquet."""
 
     def read() -> SourceTable:
         with connect_to_ingest(":memory:", source.files, limits) as connection:
@@ -31,15 +30,15 @@ def read_schema(source: SourceFiles, limits: Limits) -> SourceTable:
 
 
 class Conversion:
-    """One conversion: `run` in a thread of its own, look at `fraction` and `stop` from another."""
+    """One conversion: `run` in one thread, call `fraction` and `stop` from another."""
 
     def __init__(self, csv: Path, target: Path, limits: Limits, timeout_seconds: float) -> None:
         if PATTERN_LETTERS & set(f"{csv}{target}"):
             letters = " ".join(sorted(PATTERN_LETTERS))
-            raise Invalid(f"{csv.name}: a path has none of the characters {letters}")
+            raise Invalid(f"{csv.name}: the path must not contain any of {letters}")
         self._source = SourceFiles(csv, (csv,))
         self._target = target
-        # Begins with a dot and has another suffix, so that it is never taken for data.
+        # A leading dot and another suffix, so that it is never mistaken for data.
         self._aside = target.with_name(f".{target.name}.{os.getpid()}")
         self._limits = limits
         self._timeout_seconds = timeout_seconds
@@ -48,7 +47,7 @@ class Conversion:
         self._made = False
 
     def run(self) -> None:
-        """Raises Invalid or EngineUnavailable, and then there is no file."""
+        """Convert the file. Raises Invalid or EngineUnavailable, and then there is no file."""
         if self._target.exists():
             raise Invalid(f"{self._target.name} is in the data root already: move it away first.")
         try:
@@ -63,18 +62,18 @@ class Conversion:
             self._aside.unlink(missing_ok=True)
 
     def undo(self) -> None:
-        """Take the file away again, if it was made here."""
+        """Delete the file if this conversion made it."""
         if self._made:
             self._target.unlink(missing_ok=True)
 
     def fraction(self) -> float:
-        """How much is done, between 0 and 1."""
+        """Progress between 0 and 1."""
         connection = self._connection
         percent = 0.0 if connection is None else float(connection.query_progress())
         return min(max(percent / 100, 0.0), 1.0)
 
     def stop(self) -> None:
-        """May have to be said again: one that comes before the statement runs is lost."""
+        """Stop the conversion. Repeat the call: one before the statement runs is lost."""
         self._stopped = True
         if (connection := self._connection) is not None:
             connection.interrupt()
@@ -109,7 +108,7 @@ def _must_differ(names: tuple[str, ...]) -> None:
     if len({name.casefold() for name in names}) != len(names) or "" in names:
         raise Invalid(
             "The header must name every column, and no two alike (letter case does not count): "
-            "Parquet could not tell them apart."
+            "Parquet could not distinguish them."
         )
 
 

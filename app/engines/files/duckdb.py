@@ -1,8 +1,7 @@
-"""The DuckDB engine: exact statistics of CSV files, Parquet files and folders of Parquet files,
-inside this process.
+"""The DuckDB engine: exact statistics of CSV files, Parquet files and folders of Parquet files.
 
-A registered source is prepared once into an immutable database (`prepare.py`); questions read only
-that. No text of the driver leaves it (`read_errors.py`).
+It runs inside this process. A registered source is prepared once as an immutable database
+(`prepare.py`); queries read only that. No driver text leaves it (`read_errors.py`).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -48,7 +47,7 @@ from app.queries.tally import GraphCounts, GraphCountsRequest, Matrix, Records
 
 @dataclass(frozen=True, slots=True)
 class DuckDBAsking:
-    """A cursor of this thread alone, on a version that stays open meanwhile."""
+    """A cursor for this thread alone, on a version that stays open meanwhile."""
 
     cursor: duckdb.DuckDBPyConnection
     layout: Layout
@@ -63,7 +62,7 @@ class DuckDBAsking:
 
 
 class DuckDBEngine(SqlEngine):
-    """Implements `interfaces.Engine`. Safe to call from many threads."""
+    """Implements `ports.Engine`. Safe to call from many threads."""
 
     has_prepared_files = True
 
@@ -87,7 +86,7 @@ class DuckDBEngine(SqlEngine):
         )
         self._data_roots = data_roots
         self._unchanged = SourceMonitor(data_roots)
-        self._there: set[str] = set()  # versions seen prepared; looking costs 70 us
+        self._there: set[str] = set()  # versions known to be prepared; a check costs 70 us
         self._timeout_seconds = timeout_seconds
         self._ingest_timeout_seconds = ingest_timeout_seconds
         self._versions = OpenVersions(self._limits, open_versions_max)
@@ -144,16 +143,16 @@ class DuckDBEngine(SqlEngine):
             yield DuckDBAsking(cursor, layout)
 
     @override
-    def _graph(self, asking: DuckDBAsking, wanted: GraphCountsRequest) -> GraphCounts:
-        return count_graph(asking.cursor, asking.layout, wanted)
+    def _graph(self, asking: DuckDBAsking, request: GraphCountsRequest) -> GraphCounts:
+        return count_graph(asking.cursor, asking.layout, request)
 
     @override
-    def records(self, dataset: Dataset, wanted: Records) -> Iterable[Matrix]:
-        found = DuckDBRecords(self._versions, dataset, wanted, self._timeout_seconds)
-        return KeptRecords(found.read)
+    def records(self, dataset: Dataset, request: Records) -> Iterable[Matrix]:
+        records = DuckDBRecords(self._versions, dataset, request, self._timeout_seconds)
+        return KeptRecords(records.read)
 
     def close(self) -> None:
-        """Close every version that is not in use; the engine opens them again when asked."""
+        """Close every version that is not in use; a later query opens it again."""
         self._versions.close()
 
     def _inspect(self, source: SourceFiles, card: Card, reading: int) -> Inspection:
@@ -172,13 +171,16 @@ class DuckDBEngine(SqlEngine):
         return Inspection(digest, content, str(source.place), _parts(source), celled)
 
     def _figures(self, dataset: Dataset) -> Figures:
-        found, reading = self._unchanged.require_unchanged(dataset).sources, dataset.source.reading
-        files = [file for source in found for file in source.files]
+        source_files, reading = (
+            self._unchanged.require_unchanged(dataset).sources,
+            dataset.source.reading,
+        )
+        files = [file for source in source_files for file in source.files]
         with (
             connect_to_ingest(":memory:", files, self._limits) as connection,
             WATCHDOG.watch(connection, self._ingest_timeout_seconds),
         ):
-            tables = [open_table(connection, source) for source in found]
+            tables = [open_table(connection, source) for source in source_files]
             write_categories(connection, dataset.card, reading)
             sources = [file_rows(dataset.card, table, reading) for table in tables]
 
@@ -194,7 +196,7 @@ class DuckDBEngine(SqlEngine):
         if self.is_missing(dataset):
             limits, seconds = self._limits, self._ingest_timeout_seconds
             prepare_version(dataset, self._unchanged, limits, seconds)
-        self._unchanged.require_unchanged(dataset)  # another process may have built it
+        self._unchanged.require_unchanged(dataset)  # another process may have prepared it
         self._there.add(dataset.version.id)
 
     def _inspect_epoch(self, dataset: Dataset, added: SourceFiles) -> EpochInspection:
@@ -212,8 +214,8 @@ class DuckDBEngine(SqlEngine):
             together = content_hash(connection, *tables)
         if source_state(added) != state:
             raise EngineUnavailable("The file changed while it was read.")
-        place, parts = str(added.place), _parts(added)
-        return EpochInspection(digest, content, place, together, empty, parts)
+        location, parts = str(added.place), _parts(added)
+        return EpochInspection(digest, content, location, together, empty, parts)
 
 
 def _whole_rows(
@@ -232,7 +234,7 @@ def _whole_rows(
 
 
 def _parts(source: SourceFiles) -> tuple[str, ...]:
-    """A file of a folder is known by its own place too: its rows are some of the folder's."""
+    """Paths of a folder's files: each file is registered too, as its rows are in the folder's."""
     return tuple(map(str, source.files)) if source.is_folder else ()
 
 

@@ -1,8 +1,9 @@
-"""The content hash of a file's rows: it survives another order, format and other column names.
+"""Content hash of a file's rows, independent of their order, the format and the column names.
 
-It finds the same data under another name. It does not find data that were changed: one added,
-dropped or altered column, row or cell gives another hash. Columns with equal values that are paired
-into other rows give the same hash.
+It finds the same data under another name. It does not find changed data: one added, dropped or
+altered column, row or cell gives another hash. Equal columns whose values are paired into other
+rows
+give the same hash.
 """
 
 import duckdb
@@ -14,7 +15,7 @@ from app.engines.sql.dialects import DUCKDB, written
 
 
 def content_hash(connection: duckdb.DuckDBPyConnection, *tables: SourceTable) -> str:
-    """Hash the rows of all files together, whose columns have the same names. Reads each file once.
+    """Hash the rows of all files together; their columns have the same names. Reads each file once.
 
     Raises duckdb.Error for a file that cannot be read to its end.
     """

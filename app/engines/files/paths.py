@@ -1,8 +1,7 @@
-"""Where a registered path leads: to a data file, or a folder of Parquet files, under an allowed
-root, or nowhere.
+"""Resolve a registered path to a data file or a folder of Parquet files under an allowed root.
 
-One text answers every refusal, so that registering a path tells nothing about files outside the
-roots: not there, not allowed and not a data file look alike.
+Every refusal has the same text, so that registering a path reveals nothing about files outside the
+roots: missing, forbidden and not a data file look alike.
 """
 
 import os
@@ -14,7 +13,7 @@ from app.data.card import Dataset
 from app.errors import EngineUnavailable, Invalid, SourceChanged
 
 SUFFIXES = (".csv", ".parquet")
-# DuckDB reads these as patterns, and a pattern could name more than one file.
+# DuckDB reads these letters as patterns, and a pattern could match more than one file.
 PATTERN_LETTERS = frozenset("*?[]{}")
 FOLDER_FILES_MAX = 4096
 WANTED = (
@@ -24,12 +23,12 @@ WANTED = (
 
 @dataclass(frozen=True, slots=True)
 class SourceFiles:
-    """Where the rows of one table really are: in a file, or in the files of a folder."""
+    """Real location of the rows of one table: a file, or the files of a folder."""
 
     place: Path
     files: tuple[Path, ...]
-    names: tuple[str, ...] = ()  # of a folder's files, as it lists them; a file alone has none
-    # The place as it was named, links and all; however it was, it is the same source.
+    names: tuple[str, ...] = ()  # names of a folder's files; empty for a single file
+    # The path as registered, with its links. It does not count in comparisons of sources.
     asked: Path | None = field(default=None, compare=False)
 
     @property
@@ -38,7 +37,7 @@ class SourceFiles:
 
 
 def resolve_source(path: str, data_roots: tuple[Path, ...]) -> SourceFiles:
-    """The real files of the source. Raises Invalid, always the same."""
+    """The real files of the source. Raises Invalid, always with the same text."""
     found = _find(path, data_roots)
     if found is None:
         raise Invalid.field("/source/path", WANTED)
@@ -46,22 +45,27 @@ def resolve_source(path: str, data_roots: tuple[Path, ...]) -> SourceFiles:
 
 
 def registered_sources(dataset: Dataset, data_roots: tuple[Path, ...]) -> list[SourceFiles]:
-    """Of a dataset's source, and of the epochs after it, which were there when it was registered.
-    Raises SourceChanged if something else is there, EngineUnavailable if nothing is."""
-    found = []
+    """Real files of a dataset's source and of its epochs.
+
+    Raises SourceChanged if something else is there now, EngineUnavailable if nothing is.
+    """
+    sources = []
     for path in dataset.paths:
         source = _find(path, data_roots)
         if source is None:
             if any(os.path.lexists(root / path) for root in data_roots):
                 raise SourceChanged("The source is not what was registered.")
             raise EngineUnavailable("The source is gone.")
-        found.append(source)
-    return found
+        sources.append(source)
+    return sources
 
 
 def folder_names(folder: Path) -> tuple[str, ...]:
-    """The folder's Parquet files in order; those that begin with . or _ do not count, as for Spark.
-    None are told where there is a subfolder, whose rows would silently be left out."""
+    """Names of the folder's Parquet files, sorted; names that begin with . or _ are skipped.
+
+    Spark skips the same names. Empty if there is a subfolder, because its rows would silently be
+    left out.
+    """
     names = []
     with os.scandir(folder) as entries:
         for entry in entries:
@@ -78,16 +82,16 @@ def _find(path: str, data_roots: tuple[Path, ...]) -> SourceFiles | None:
     for root in data_roots:
         try:
             real_root = root.resolve(strict=True)
-            # An absolute path replaces the root here, and is then held against it like any other.
-            asked = root / path
+            # An absolute path replaces the root here, and is then checked like any other.
+            registered_path = root / path
             real = (real_root / path).resolve(strict=True)
             if not real.is_relative_to(real_root):
                 continue
-            found = _folder(real, data_roots) if real.is_dir() else _file(real)
-        except (OSError, RuntimeError, ValueError):  # gone, a loop of links, not encodable
+            source = _folder(real, data_roots) if real.is_dir() else _file(real)
+        except (OSError, RuntimeError, ValueError):  # missing, a loop of links, not encodable
             continue
-        if found is not None and real != real_root:
-            return replace(found, asked=asked)
+        if source is not None and real != real_root:
+            return replace(source, asked=registered_path)
     return None
 
 
@@ -100,7 +104,7 @@ def _folder(real: Path, data_roots: tuple[Path, ...]) -> SourceFiles | None:
     if not 0 < len(names) <= FOLDER_FILES_MAX:
         return None
     files = tuple((real / name).resolve(strict=True) for name in names)
-    if len(set(files)) != len(files):  # two links to one file: each of its rows would count twice
+    if len(set(files)) != len(files):  # two links to one file: its rows would count twice
         return None
     if all(_is_data(file, (".parquet",)) and _is_inside(file, data_roots) for file in files):
         return SourceFiles(real, files, names)
@@ -113,5 +117,5 @@ def _is_data(real: Path, suffixes: tuple[str, ...]) -> bool:
 
 
 def _is_inside(real: Path, data_roots: tuple[Path, ...]) -> bool:
-    """Roots may be absent; a link may lead from one into another."""
+    """True if the file is in a root. Roots may be absent; a link may lead from one to another."""
     return any(real.is_relative_to(root.resolve()) for root in data_roots)

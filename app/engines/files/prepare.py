@@ -1,7 +1,7 @@
-"""Makes the immutable prepared version of a dataset: one DuckDB file with one table of clean rows.
+"""Prepare the immutable version of a dataset: one DuckDB file with one table of clean rows.
 
-Written aside, flushed and renamed, under a lock that dies with its process: a version is either
-there and whole, or not there. Preparing what is prepared does nothing.
+It is written aside, flushed and renamed, under a lock that ends with its process. So a version is
+complete, or it does not exist. Preparing a prepared version does nothing.
 """
 
 import fcntl
@@ -28,32 +28,36 @@ from app.engines.watchdog import WATCHDOG
 from app.errors import EngineUnavailable, SourceChanged
 
 _VERSION_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
-_PERSONS = ".persons"  # in the name of a version in which persons are told apart
+_PERSONS = ".persons"  # in the file name of a version with a person column
 
 
 def version_path(home: Path, dataset: Dataset) -> Path:
-    """Where persons are told apart a version bears another name than before they all were: what an
-    older server left is not taken for it, but built again."""
-    told = _PERSONS if has_person_column(dataset.card) else ""
-    return _file(home, dataset.version.id, told)
+    """Path of a version. Versions with a person column have another name than older servers used.
+
+    So a file that an older server left is not mistaken for one, but built again.
+    """
+    suffix = _PERSONS if has_person_column(dataset.card) else ""
+    return _file(home, dataset.version.id, suffix)
 
 
-def _file(home: Path, version_id: str, told: str) -> Path:
+def _file(home: Path, version_id: str, suffix: str) -> Path:
     if not _VERSION_ID.fullmatch(version_id):
-        raise EngineUnavailable("The version's identifier is not one.")
-    return home / "versions" / f"{version_id}{told}.duckdb"
+        raise EngineUnavailable("The version's identifier is not valid.")
+    return home / "versions" / f"{version_id}{suffix}.duckdb"
 
 
 def prepared_versions(home: Path) -> list[str]:
-    """The identifiers of all that are there and whole."""
+    """Identifiers of all prepared versions."""
     found = {path.stem.removesuffix(_PERSONS) for path in (home / "versions").glob("*.duckdb")}
     return sorted(each for each in found if _VERSION_ID.fullmatch(each))
 
 
 def drop_version(home: Path, version_id: str) -> bool:
-    """Delete it, under either name, with what was left of building it; not while it is being built.
-    Who has it open reads on: a file is there until the last one has closed it."""
-    dropped = [_dropped(_file(home, version_id, told)) for told in ("", _PERSONS)]
+    """Delete a version under either name, with any unfinished file; not while it is being built.
+
+    Readers that have it open can go on: the file exists until the last one closes it.
+    """
+    dropped = [_dropped(_file(home, version_id, suffix)) for suffix in ("", _PERSONS)]
     return any(dropped)
 
 
@@ -72,8 +76,7 @@ def _dropped(final: Path) -> bool:
 
 
 def clear_unfinished(home: Path) -> None:
-    """What processes that were killed left of versions they were building, under whatever name: it
-    has rows in it."""
+    """Delete unfinished versions that killed processes left, because they contain rows."""
     for building in (home / "versions").glob("*.building"):
         lock = building.with_suffix(".lock")
         with _locked(lock, wait=False) as held:
@@ -86,10 +89,10 @@ def clear_unfinished(home: Path) -> None:
 def prepare_version(
     dataset: Dataset, unchanged: SourceMonitor, limits: Limits, timeout_seconds: float
 ) -> None:
-    """Build the version, of its source and the epochs after it, unless it is there.
+    """Build the version from its source and epochs, unless it exists.
 
-    Raises SourceChanged if one is not what was registered, and whatever duckdb raises if it cannot
-    be read; OverSize if the version would be larger than it may.
+    Raises SourceChanged if a file is not the registered one, a duckdb error if it cannot be read,
+    and OverSize if the version would exceed its size limit.
     """
     final = version_path(limits.home, dataset)
     if final.exists():
@@ -100,7 +103,7 @@ def prepare_version(
         if final.exists():
             return
         building = final.with_suffix(".building")
-        _remove(building)  # what a process that was killed left behind
+        _remove(building)  # left by a process that was killed
         try:
             _build(dataset, unchanged, building, limits, timeout_seconds)
             _flush(building)
@@ -119,28 +122,29 @@ def _build(
     limits: Limits,
     timeout_seconds: float,
 ) -> None:
-    found = unchanged.require_unchanged(dataset)
+    verified = unchanged.require_unchanged(dataset)
     card = dataset.card
-    files = [file for source in found.sources for file in source.files]
+    files = [file for source in verified.sources for file in source.files]
     with (
         connect_to_ingest(str(building), files, limits) as connection,
         WATCHDOG.watch(connection, timeout_seconds),
         limited_size(building, limits.prepared_bytes_max, connection),
     ):
-        tables = [open_table(connection, source) for source in found.sources]
+        tables = [open_table(connection, source) for source in verified.sources]
         for table in tables:
             check_fit(card, table)
         write_categories(connection, card, dataset.source.reading)
         raw = [file_rows(card, table, dataset.source.reading) for table in tables]
         rows = written(cleaned_rows(card, raw, dataset.version.seed), DUCKDB)
         connection.execute(f'CREATE TABLE "{TABLE}" AS {rows.text}', rows.parameters)
-    if not found.still_so():
+    if not verified.still_so():
         raise SourceChanged("The source changed while it was read.")
 
 
 def write_categories(connection: duckdb.DuckDBPyConnection, card: Card, reading: int) -> None:
-    """Temporary tables of the texts that are read as a category, with its place: `file_rows` joins
-    them."""
+    """Create temporary tables of the texts of each category with its code; `file_rows` joins
+    them.
+    """
     fractions = reading >= WITH_FRACTIONS
     for i, column in enumerate(card.columns):
         if isinstance(column, CategoryColumn):
@@ -155,8 +159,10 @@ def write_categories(connection: duckdb.DuckDBPyConnection, card: Card, reading:
 
 @contextmanager
 def _locked(path: Path, *, wait: bool = True) -> Iterator[bool]:
-    """Only one process and thread at a time; the lock is released when its holder dies. Tells
-    whether it is held, which without waiting it may not be."""
+    """Lock a file between processes and threads; yields whether it is held.
+
+    The lock is released when its holder dies. Without `wait` it may not be held.
+    """
     descriptor, held = _lock(path, wait=wait)
     try:
         yield held
@@ -171,8 +177,8 @@ def _lock(path: Path, *, wait: bool) -> tuple[int, bool]:
             fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         except BlockingIOError:
             return descriptor, False
-        # Whoever held it may have deleted the file meanwhile, and another one made a new one: a
-        # lock on what has no name keeps nobody out.
+        # The previous holder may have deleted the file, and another process made a new one. A lock
+        # on a deleted file excludes nobody.
         if _is_at(descriptor, path):
             return descriptor, True
         os.close(descriptor)

@@ -1,7 +1,9 @@
 """Public tables: files under a data root whose lines the owner shows to everybody.
 
-Found and read as data sources are: the same roots and links, the same hardened connection, no type
-guessed. No text of the driver leaves, and no value: a table that will not do is refused by its
+They are found and read like data sources: the same roots and links, the same hardened connection,
+no
+guessed types. No driver text leaves, and no value. An unusable table is refused with the name of
+its
 field.
 """
 
@@ -27,7 +29,7 @@ WANTED = "a .csv or .parquet file under a data root"
 
 @dataclass(frozen=True, slots=True)
 class FilePublicTables:
-    """Implements `interfaces.PublicTables`."""
+    """Implements `ports.PublicTables`."""
 
     limits: Limits
     data_roots: tuple[Path, ...]
@@ -39,7 +41,7 @@ class FilePublicTables:
 
 @dataclass(frozen=True)
 class FileTableReader:
-    """Of one registration: where rows of datasets are is found out once."""
+    """Reader for one registration; it locates the private files once."""
 
     limits: Limits
     data_roots: tuple[Path, ...]
@@ -47,33 +49,35 @@ class FileTableReader:
     private: PrivateFiles
 
     def lines(self, path: str, key: str, value: str, *, at: str) -> list[tuple[Any, Any]]:
-        found = self._found(path)
-        if found is None or found.is_folder:
+        source = self._found(path)
+        if source is None or source.is_folder:
             raise Invalid.field(f"{at}/path", WANTED)
-        if self._is_where_rows_are(found.place):
+        if self._is_where_rows_are(source.place):
             raise Invalid.field(f"{at}/path", PRIVATE)
         (self.limits.home / "tmp").mkdir(mode=0o700, parents=True, exist_ok=True)
-        lines = hide_driver_errors(lambda: self._read(found, key, value, at), at=f"{at}/path")
+        lines = hide_driver_errors(lambda: self._read(source, key, value, at), at=f"{at}/path")
         if len(lines) > LOOKUP_MAX:
             raise Invalid.field(f"{at}/path", f"a file of at most {LOOKUP_MAX} lines")
-        if digest_and_states(found)[0] in self.private.digests:  # moved, copied, or of old rows
+        if digest_and_states(source)[0] in self.private.digests:  # moved, copied, or an old version
             raise Invalid.field(f"{at}/path", PRIVATE)
         return lines
 
-    def _is_where_rows_are(self, place: Path) -> bool:
-        """At or below a path that is registered, in any root and whatever is wrong with it now, or
-        one of the files that it leads to."""
-        below = any(each in self._places for each in (place, *place.parents))
-        return below or _number(place) in self._files
+    def _is_where_rows_are(self, path: Path) -> bool:
+        """True if the path is at or below a registered path in any root, or is one of its files.
+
+        A registered path counts even if it cannot be used now.
+        """
+        below = any(each in self._places for each in (path, *path.parents))
+        return below or _number(path) in self._files
 
     @cached_property
     def _places(self) -> set[Path]:
-        found = set()
+        resolved = set()
         for path in map(_local, self.private.paths):
             for root in self.data_roots:
                 with suppress(OSError, RuntimeError, ValueError):
-                    found.add((root / path).resolve())
-        return found
+                    resolved.add((root / path).resolve())
+        return resolved
 
     @cached_property
     def _files(self) -> set[tuple[int, int] | None]:
@@ -87,38 +91,38 @@ class FileTableReader:
         except Invalid:
             return None
 
-    def _read(self, found: SourceFiles, key: str, value: str, at: str) -> list[tuple[Any, Any]]:
-        state = source_state(found)
+    def _read(self, source: SourceFiles, key: str, value: str, at: str) -> list[tuple[Any, Any]]:
+        state = source_state(source)
         with (
-            connect_to_ingest(":memory:", found.files, self.limits) as connection,
+            connect_to_ingest(":memory:", source.files, self.limits) as connection,
             WATCHDOG.watch(connection, self.timeout_seconds),
         ):
-            table = open_table(connection, found)
+            table = open_table(connection, source)
             places = []
             for name, column in (("key", key), ("value", value)):
-                place = table.position(column)
-                if place is None:
+                position = table.position(column)
+                if position is None:
                     raise Invalid.field(f"{at}/{name}", "the name of one column of the file")
-                places.append(f"k{place}")
+                places.append(f"k{position}")
             lines: list[tuple[Any, Any]] = connection.execute(
                 f"SELECT {', '.join(places)} FROM {table.relation} "  # noqa: S608 - generated names
                 f"LIMIT {LOOKUP_MAX + 1:d}",
                 [table.paths],
             ).fetchall()
-        if source_state(found) != state:
+        if source_state(source) != state:
             raise EngineUnavailable("The file changed while it was read.")
         return lines
 
 
 def _local(path: str) -> str:
-    """Spark's way to say that a path is of this machine is left out."""
+    """The path without Spark's prefix for files of this machine."""
     return re.sub(r"^file:/+", "/", path)
 
 
 def _number(file: Path) -> tuple[int, int] | None:
-    """Which file it is, by whatever name."""
+    """Identity of a file, independent of its name."""
     try:
         seen = file.stat()
-    except OSError:  # it has gone
+    except OSError:  # it is gone
         return None
     return seen.st_dev, seen.st_ino

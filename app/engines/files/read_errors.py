@@ -1,7 +1,7 @@
-"""Reading a source: whatever keeps us from it becomes one error in our own words.
+"""Read a source: every failure becomes one of our own errors.
 
-No text of the driver passes, because drivers quote cells: failures are raised after the driver's
-exception has been let go, so that not even a traceback holds it.
+No driver text passes, because drivers quote cells. Failures are raised after the driver's exception
+has been released, so that not even a traceback holds it.
 """
 
 from collections.abc import Callable
@@ -23,9 +23,12 @@ WELL_FORMED = (
 
 
 def hide_driver_errors(work: Callable[[], T], *, at: str | None = None) -> T:
-    """What the work returns. Raises Invalid or EngineUnavailable: for files that are not what they
-    should be Invalid where `at` says which field of a request named them, so that whoever sent it
-    can mend them; and EngineUnavailable for all that lies with us, or where nobody is asking.
+    """Run `work`, and replace its errors by Invalid or EngineUnavailable.
+
+    `at`: JSON pointer of the request's field that named the files. With it, unusable files raise
+    Invalid, so that the sender can correct them. Without it, and for failures on our side, the
+    error
+    is EngineUnavailable.
     """
     failure: AppError
     try:
@@ -45,7 +48,7 @@ def hide_driver_errors(work: Callable[[], T], *, at: str | None = None) -> T:
             "The source's rows take more room than BURSAR_PREPARED_SIZE_MAX."
         )
     except (duckdb.IOException, duckdb.FatalException, OSError, MemoryError):
-        # Of damaged Parquet some is told so too; what it is cannot be seen but in the text.
+        # Some damaged Parquet files end here too; only the driver's text could distinguish them.
         failure = EngineUnavailable(NOT_SO)
     except (duckdb.Error, Unreadable, ValueError, RuntimeError):
         failure = EngineUnavailable(NOT_SO) if at is None else Invalid.field(at, WELL_FORMED)

@@ -1,7 +1,7 @@
-"""The values of a CSV or Parquet file, read in their declared types by DuckDB.
+"""Values of a CSV or Parquet file, read in their declared types by DuckDB.
 
-A CSV field is text, and what does not say a value of the declared type is missing. Only generated
-names are written into the text; a card's texts are joined from tables.
+A CSV field is text; a text that is no value of the declared type is missing. The SQL contains only
+generated names; texts of a card are joined from tables.
 """
 
 from typing import Any
@@ -48,7 +48,7 @@ from app.engines.sql.dialects import DUCKDB, Wide, quoted
 from app.engines.table import Table
 
 _GAPS = "".join(rf"\x{{{low:x}}}-\x{{{high:x}}}" for low, high in TEXT_GAPS)
-_WHOLE_TEXT = r"^([+-]?[0-9]+)(\.0*)?$"  # "3" and "3.0" are whole, "3.7" and "1e3" are missing
+_WHOLE_TEXT = r"^([+-]?[0-9]+)(\.0*)?$"  # "3" and "3.0" are integers, "3.7" and "1e3" are missing
 
 
 class TryCast(FunctionElement[Any]):
@@ -69,7 +69,7 @@ def _try_cast(element: TryCast, compiler: SQLCompiler, **options: Any) -> str:
 
 
 def category_table(i: int) -> str:
-    """The temporary table (value, code) of category column i."""
+    """Name of the temporary table (value, code) of category column i."""
     return f"categories{i}"
 
 
@@ -86,22 +86,22 @@ def file_table(source: SourceTable) -> Table:
 def file_rows(
     card: Card, source: SourceTable, reading: int, rows: FromClause | None = None
 ) -> RawRows:
-    """Of the file itself, or of rows that have its columns and others beside them."""
+    """Values of the file itself, or of rows that have its columns and more."""
     rows = file_table(source).rows if rows is None else rows
     values: list[ColumnElement[Any]] = []
-    for i, each in enumerate(card.columns):
-        if not each.sourced:
+    for i, declared in enumerate(card.columns):
+        if not declared.sourced:
             values.append(null())
             continue
-        position = source.position(each.name)
+        position = source.position(declared.name)
         assert position is not None, "the card was checked against the file"
         raw: ColumnElement[Any] = column(f"k{position}")
-        if isinstance(each, CategoryColumn):
+        if isinstance(declared, CategoryColumn):
             listed = table(category_table(i), column("value"), column("code"))
             rows = rows.outerjoin(listed, cast(raw, String()) == listed.c.value)
             values.append(listed.c.code)
         else:
-            values.append(_read(each, raw, source.types[position], reading))
+            values.append(_read(declared, raw, source.types[position], reading))
     person = None
     if isinstance(card.person, ColumnPerson):
         position = source.position(card.person.column)
@@ -111,14 +111,14 @@ def file_rows(
 
 
 def _read(
-    each: Column, raw: ColumnElement[Any], stored_type: str, reading: int
+    declared: Column, raw: ColumnElement[Any], stored_type: str, reading: int
 ) -> ColumnElement[Any]:
     """The value in its declared type, or NULL."""
-    if stored_type == "VARCHAR" and not isinstance(each, TextColumn):
-        # Not only for the spaces: DuckDB 2.0 moves a TRY_CAST of a bare CSV column into the reader,
-        # where it becomes a CAST, and one bad field fails the whole file.
+    if stored_type == "VARCHAR" and not isinstance(declared, TextColumn):
+        # Trimming also works around DuckDB 2.0. It moves a TRY_CAST of a bare CSV column into the
+        # reader as a CAST, and one bad field then fails the whole file.
         raw = func.trim(raw)
-    match each:
+    match declared:
         case IntegerColumn():
             if stored_type == "VARCHAR":
                 raw = func.regexp_extract(raw, quoted(_WHOLE_TEXT), literal_column("1"))
@@ -138,7 +138,7 @@ def _read(
 
 
 def truth(raw: ColumnElement[Any], reading: int) -> ColumnElement[Any]:
-    """What texts and whole numbers say of yes and no."""
+    """Boolean value of texts and integers that mean yes or no."""
     said = func.lower(cast(raw, String()))
     yes, no = ["true", "t", "1", "yes"], ["false", "f", "0", "no"]
     if reading >= WITH_FRACTIONS:

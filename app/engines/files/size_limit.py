@@ -1,7 +1,7 @@
-"""Interrupts a connection once the database file that it writes has grown too large.
+"""Interrupt a connection when the database file that it writes has grown too large.
 
-A small file can claim rows without end, and a DuckDB database has no limit of its own. The file is
-looked at from time to time, so that it may pass the limit by what is written meanwhile.
+A small file can claim endless rows, and DuckDB does not limit the size of a database. The size is
+checked from time to time, so the file may exceed the limit by what is written meanwhile.
 """
 
 from collections.abc import Iterator
@@ -15,13 +15,15 @@ LOOK_SECONDS = 0.05
 
 
 class OverSize(Exception):
-    """The file grew over its limit."""
+    """The file exceeded its size limit."""
 
 
 @contextmanager
 def limited_size(path: Path, bytes_max: int, connection: Interruptible) -> Iterator[None]:
-    """Inside, the connection is interrupted again and again while the file is too large. Raises
-    OverSize at the end, if it was."""
+    """Interrupt the connection repeatedly while the file is too large.
+
+    Raises OverSize at the end if it was.
+    """
     ended, over = Event(), Event()
 
     def look() -> None:
@@ -38,10 +40,10 @@ def limited_size(path: Path, bytes_max: int, connection: Interruptible) -> Itera
         ended.set()
         thread.join()
         if over.is_set() or _size(path) > bytes_max:
-            raise OverSize  # in the place of the driver's interruption
+            raise OverSize  # instead of the driver's interruption
 
 
 def _size(path: Path) -> int:
-    """Of the database and of its log."""
+    """Bytes of the database and its log."""
     parts = (path, path.with_name(f"{path.name}.wal"))
     return sum(part.stat().st_size for part in parts if part.exists())

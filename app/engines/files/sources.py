@@ -1,8 +1,9 @@
 """Data files as a relation of columns k0, k1, ... in the file's order, with their names and types.
 
-CSV: a header, commas, double quotes, UTF-8; every field is text and an empty one is missing. No
-type is ever guessed from values, so that the card alone decides what a field means. The Parquet
-files of a folder are one relation, in the order of columns of the first.
+CSV: a header, commas, double quotes, UTF-8; every field is text, and an empty one is missing. No
+type is guessed from values: the card alone decides what a field means. The Parquet files of a
+folder
+are one relation, with the column order of the first.
 """
 
 import csv
@@ -44,13 +45,15 @@ class SourceTable:
     relation: str
 
     def position(self, name: str) -> int | None:
-        """Where the column stands, if exactly one bears the name."""
+        """Index of the column, if exactly one has this name."""
         return self.names.index(name) if self.names.count(name) == 1 else None
 
 
 def open_table(connection: duckdb.DuckDBPyConnection, source: SourceFiles) -> SourceTable:
-    """Names and types of the columns. Raises Unreadable or a duckdb.Error, and Invalid where the
-    files of a folder are not one table."""
+    """Names and types of the columns. Raises Unreadable or a duckdb.Error.
+
+    Raises Invalid if the files of a folder are not one table.
+    """
     paths = [str(file) for file in source.files]
     if not source.is_folder and source.place.suffix == ".csv":
         names = _header(source.place)
@@ -59,7 +62,7 @@ def open_table(connection: duckdb.DuckDBPyConnection, source: SourceFiles) -> So
         return SourceTable(paths, names, ("VARCHAR",) * len(names), relation)
     described = _described(connection, paths[0])
     for name, path in zip(source.names[1:], paths[1:], strict=True):
-        # DuckDB would leave out what the first file does not have, and convert other types.
+        # DuckDB would drop columns that the first file lacks, and convert other types.
         if sorted(_described(connection, path)) != sorted(described):
             rule = f"files with the same columns: {name} has other names or types than the first"
             raise Invalid.field("/source/path", rule)
@@ -85,7 +88,7 @@ def _header(path: Path) -> tuple[str, ...]:
     text = io.StringIO(start.decode("utf-8-sig", errors="surrogateescape"), newline="")
     try:
         names = tuple(next(csv.reader(text, strict=True), ()))
-        "".join(names).encode()  # which has no letters for bytes that are not UTF-8
+        "".join(names).encode()  # fails for bytes that are not UTF-8
     except (csv.Error, UnicodeError):
         names = ()
     if not names:
@@ -94,12 +97,12 @@ def _header(path: Path) -> tuple[str, ...]:
 
 
 def source_digest(source: SourceFiles) -> str:
-    """SHA-256 of the file's bytes; of a folder, of its files' names and digests in order."""
+    """SHA-256 of the file's bytes; for a folder, of its files' names and digests in order."""
     return digest_and_states(source)[0]
 
 
 def digest_and_states(source: SourceFiles) -> tuple[str, list[FileState]]:
-    """The same, and the state of each file whose bytes they were."""
+    """The same digest, and the state of each file when it was read."""
     read = [_file_digest(file) for file in source.files]
     states = [state for _, state in read]
     if not source.is_folder:
@@ -110,15 +113,16 @@ def digest_and_states(source: SourceFiles) -> tuple[str, list[FileState]]:
 
 
 def source_state(source: SourceFiles) -> tuple[object, ...]:
-    """Changes whenever a file is written, replaced, added or removed: two reads between equal
-    states agree."""
+    """State that changes when a file is written, replaced, added or removed.
+
+    Two reads between equal states agree.
+    """
     listed = folder_names(source.place) if source.is_folder else ()
     return listed, *(file_state(os.stat(file)) for file in source.files)
 
 
 def file_state(seen: os.stat_result) -> FileState:
-    """Which file it is, and when it was last written; the last of it is the system's own time,
-    which nobody can set."""
+    """Identity of a file and its times; the last one is the system's own and cannot be set."""
     return seen.st_dev, seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns
 
 

@@ -1,7 +1,7 @@
-"""The prepared versions that are open: a few at a time, closed only when nobody is asking.
+"""Prepared versions that are open: a few at a time, closed only when nobody is reading them.
 
-A cursor is used by one thread at a time: it is taken from its version's free ones, or made, and
-given back afterwards.
+One thread at a time uses a cursor: it takes a free one of the version, or makes one, and returns it
+afterwards.
 """
 
 from collections import OrderedDict
@@ -33,7 +33,7 @@ class OpenVersion:
 
 
 class OpenVersions:
-    """The latest versions asked about."""
+    """The versions queried most recently."""
 
     def __init__(self, limits: Limits, open_versions_max: int) -> None:
         self._limits = limits
@@ -43,7 +43,7 @@ class OpenVersions:
 
     @contextmanager
     def cursor(self, dataset: Dataset) -> Iterator[tuple[duckdb.DuckDBPyConnection, Layout]]:
-        """A cursor of this thread alone, on a version that stays open meanwhile."""
+        """A cursor for this thread alone, on a version that stays open meanwhile."""
         with self._lock:
             version = self._opened(dataset)
             cursor = version.free.pop() if version.free else version.connection.cursor()
@@ -63,12 +63,12 @@ class OpenVersions:
                 self._close_unused(self._open_versions_max)
 
     def close(self) -> None:
-        """Close what nobody is using."""
+        """Close the versions that nobody is using."""
         with self._lock:
             self._close_unused(0)
 
     def drop(self, version_id: str) -> None:
-        """Let go of a version that was deleted: now, or when its last user has done."""
+        """Close a deleted version now, or when its last user is done."""
         with self._lock:
             version = self._open.pop(version_id, None)
             if version is not None and version.users == 0:
@@ -87,7 +87,7 @@ class OpenVersions:
         return version
 
     def _forget(self, version_id: str, version: OpenVersion) -> None:
-        """After a failure the version is opened anew: some of DuckDB's errors end an instance."""
+        """Open the version again after a failure: some DuckDB errors end an instance."""
         if self._open.get(version_id) is version:
             del self._open[version_id]
 

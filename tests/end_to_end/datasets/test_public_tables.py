@@ -11,6 +11,7 @@ import pytest
 
 from app.actions.datasets.public_tables import TABLES_MAX
 from app.data.expressions import LOOKUP_MAX
+from tests.house.documentation import DOCS, examples, section
 from tests.server import COLUMNS, REGIONS, Json, World, ask, card, made, new_key, some_rows
 
 LEVELS = ["high", "low"]
@@ -359,10 +360,7 @@ def test_a_registration_with_a_table_is_repeated_as_it_was_sent(live: World) -> 
 
 
 def test_the_documented_table(live: World) -> None:
-    reference = (Path(__file__).parents[3] / "docs" / "reference.md").read_text()
-    section = reference[reference.index("A look-up's table may also be a file") :]
-    block = section[section.index("```json\n") + 8 :]
-    column = json.loads(block[: block.index("```")])
+    ((column, _),) = examples(section(DOCS / "datasets.md", "Public tables"))
     written(live, "region,area\nnorth,rural\nwest,urban\n", "areas.csv")
     shown = register(live, column)["columns"][-1]
     assert shown["derived"]["lookup"]["map"] == {"north": "rural", "west": "urban"}

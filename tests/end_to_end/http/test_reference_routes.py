@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tests.server import World
 
-REFERENCE = Path(__file__).resolve().parents[3] / "docs" / "reference.md"
+REFERENCE = Path(__file__).resolve().parents[3] / "docs" / "http.md"
 ROW = re.compile(r"^\| `(GET|POST|PUT|PATCH|DELETE) (/[^`? ]*)` \|", re.MULTILINE)
 
 

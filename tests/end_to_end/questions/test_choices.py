@@ -2,9 +2,7 @@
 
 import json
 import math
-import re
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +10,6 @@ import pytest
 from tests.mechanisms.noise.noise_law import lower_chance, upper_chance
 from tests.server import REGIONS, Json, Person, World, ask, exact, made, new_key, some_rows
 
-TOP = Path(__file__).resolve().parents[3]
 DELTA = "1e-6"
 CURVES: dict[str, Json] = {
     "zcdp": {"currency": "zcdp", "epsilon": 3, "delta": DELTA},
@@ -305,19 +302,6 @@ def test_choices_over_one_cell_cost_that_cell_alone(live: World) -> None:
         assert answer["charged"]["cells"] == [region]
     assert live.spent(dataset, person.name) == 1
     assert ask(live.client(person), chosen(dataset, KINDS["median"], 0.1)).status_code == 402
-
-
-def test_the_documented_choices_are_answered(asker: tuple[World, Person, str]) -> None:
-    world, person, dataset = asker
-    text = (TOP / "docs" / "reference.md").read_text()
-    section = text[text.index("### Choices") : text.index("### Filters")]
-    block = re.search(r"```json\n(.*?)```", section, re.DOTALL)
-    assert block is not None
-    documented = [json.loads(line) for line in block[1].splitlines()]
-    kinds = {"mode", "top_k", "quantile", "median", "min", "max", "price"}
-    assert {query["kind"] for query in documented} == kinds
-    for query in documented:
-        made(ask(world.client(person), chosen(dataset, query), new_key()))
 
 
 @pytest.mark.statistical

@@ -1,10 +1,7 @@
 """Private keys over HTTP: what is told, what is charged, who can pay, and what never shows."""
 
-import json
-import re
 import secrets
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -12,7 +9,6 @@ import pytest
 
 from tests.server import Json, Person, World, ask, exact, made, new_key
 
-TOP = Path(__file__).resolve().parents[3]
 SECRET = "planted-diagnosis-3e1b"
 COLUMNS: list[Json] = [
     {"name": "diagnosis", "type": "text", "length_max": 60},
@@ -332,27 +328,3 @@ def test_a_text_that_one_person_has_shows_nowhere(live: World) -> None:
     assert not words & {*HELD, "flu"}
     assert all(word.isascii() and word.isalpha() for word in words)
     assert SECRET not in live.server.output()
-
-
-def test_the_documented_example_runs(live: World) -> None:
-    text = (TOP / "docs" / "reference.md").read_text()
-    section = text[text.index("### Private keys") : text.index("### Choices")]
-    queries, card = re.findall(r"```json\n(.*?)```", section, re.DOTALL)
-    visits = [
-        [f"p{i}", ("flu", "gout", "mumps")[i % 3], ("north", "south")[i % 2], 18 + i % 60]
-        for i in range(900)
-    ]
-    path = live.write_csv(visits, ["person_id", "diagnosis", "region", "age"], "visits.csv")
-    body = json.loads(card)
-    assert body["source"]["path"] == path
-    made(live.admin.post("/v1/datasets", json=body))
-    person = live.person()
-    for holder in (person.name, "*"):
-        grant = GRANTS["approximate"]
-        made(live.admin.put(f"/v1/datasets/{body['name']}/budgets/{holder}", json=grant))
-    documented = [json.loads(line) for line in queries.splitlines()]
-    assert [query["kind"] for query in documented] == ["histogram", "count", "keys"]
-    for query in documented:
-        answer = made(ask(live.client(person), question(body["name"], query), new_key()))
-        # Three texts of 300 persons each, far above any threshold here, in two regions of 150.
-        assert len(answer["value"]) == (6 if query["kind"] == "count" else 3)

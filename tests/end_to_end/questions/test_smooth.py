@@ -1,16 +1,13 @@
 """Smooth sensitivity over HTTP: previewed, charged and answered; refused by name; nothing of S."""
 
 import json
-import re
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.server import Json, Person, World, ask, exact, made, new_key
 
-TOP = Path(__file__).resolve().parents[3]
 SMOOTH: Json = {"kind": "smooth_sensitivity"}
 WHERE: Json = {"column": "age", "op": "<", "value": 30}
 KINDS: dict[str, Json] = {
@@ -241,15 +238,3 @@ def test_a_trimmed_mean_where_rows_come_and_go_is_refused(live: World) -> None:
     reply = ask(live.client(person), smooth(dataset, KINDS["trimmed_mean"]), new_key())
     assert reply.status_code == 422
     assert [each["pointer"] for each in reply.json()["errors"]] == ["/query/kind"]
-
-
-def test_the_documented_questions_are_answered(asker: tuple[World, Person, str]) -> None:
-    world, person, dataset = asker
-    text = (TOP / "docs" / "reference.md").read_text()
-    section = text[text.index("### Values at ranks") : text.index("### Filters")]
-    block = re.search(r"```json\n(.*?)```", section, re.DOTALL)
-    assert block is not None
-    documented = [json.loads(line) for line in block[1].splitlines()]
-    assert {each["query"]["kind"] for each in documented} == set(KINDS)
-    for each in documented:
-        made(ask(world.client(person), {"dataset": dataset, **each}, new_key()))
