@@ -11,7 +11,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 # would compile the app anew, for longer than it takes to load it.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo serve test audit lint bench plots pictures lock clean
+.PHONY: help setup demo serve test check unit audit lint bench plots pictures lock clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' Makefile
@@ -26,6 +26,12 @@ serve: setup ## serve, as the BURSAR_ settings say
 
 test: lint .venv/spark ## check style, types and imports, then run the tests (ARGS= goes to pytest)
 	@$(BIN)/python -m pytest $(ARGS)
+
+check: .venv/development ## in two minutes: style, types, imports, and all tests that start no server
+	@$(MAKE) --no-print-directory --jobs 2 lint unit
+
+unit: .venv/development
+	@$(BIN)/python -m pytest -q -m 'not audit and not served' -n 2 --dist worksteal
 
 audit: .venv/development ## long statistical and crash runs: a table, and build/audit.json (takes long)
 	@AUDIT_RUNS=$(AUDIT_RUNS) $(BIN)/python -m pytest -p tests.audit -m invariant --timeout 3600 $(ARGS)

@@ -1,10 +1,10 @@
 """Write requirements.lock from pyproject.toml; for maintainers, who have `uv` on their path.
 
-One file, three parts: what the service runs on and is built with, what development adds, and Apache
-Spark, which tests start as a server. The first two come from one resolution, so a package has the
-same version in either; Spark lies in a folder of its own, for its package is called as the thin
-client's is. The file holds versions and hashes for every system and no address: where packages come
-from is the installer's business.
+The file has three parts: packages to run and build the service, those that development adds, and
+Apache Spark, which tests start as a server. The first two come from one resolution, so a package
+has the same version in both. Spark is installed in its own folder, because its package has the name
+of the thin client's. The file holds versions and hashes for every system and no address: the
+installer decides where packages come from.
 """
 
 import subprocess
@@ -18,7 +18,7 @@ SPARK = ["pyspark>=4.2,<4.3"]
 COMPILE = [
     *("uv", "pip", "compile", "--quiet", "-"),
     *("--universal", "--python-version", "3.11"),
-    *("--fork-strategy", "fewest"),  # one version for every Python: the one that is tested
+    *("--fork-strategy", "fewest"),  # one version for every Python: the tested one
     *("--generate-hashes", "--no-header", "--no-annotate"),
     *("--no-emit-index-url", "--no-emit-find-links"),
 ]
@@ -35,7 +35,8 @@ def main() -> None:
         needed = set(map(name, resolve(build, "pyproject.toml", "--constraints", constraints.name)))
     finally:
         constraints.unlink(missing_ok=True)
-    # As all together have it: what some system needs to run may be what all need to develop.
+    # Versions of the whole resolution: a runtime package of one system may be a development package
+    # of all.
     runtime = [pin for pin in everything if name(pin) in needed]
     development = [pin for pin in everything if name(pin) not in needed]
     spark = [f"{SPARK_MARKER}\n", "".join(resolve(SPARK))]
@@ -48,7 +49,7 @@ def name(pin: str) -> str:
 
 
 def resolve(build: list[str], *options: str) -> list[str]:
-    """The pins, each one text: the requirement's line and its hashes' lines."""
+    """Pins, each as one text: the requirement's line and the lines of its hashes."""
     done = subprocess.run(  # noqa: S603
         [*COMPILE, *options],
         cwd=TOP,

@@ -1,4 +1,4 @@
-"""Who is asking, and what each role may do."""
+"""Principals, roles, and what each role may do."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -7,24 +7,24 @@ from app.errors import NotPermitted
 from app.names import folded
 
 UNKNOWN_ANALYST = "There is no analyst of this name."
-GROUP = "group:"  # before the name of a group, where a holder of a budget is meant
+GROUP = "group:"  # prefix of a group's name where it is the holder of a budget
 
 
 class Role(StrEnum):
-    ADMIN = "admin"  # registers, grants, reads the ledger; never asks
-    ANALYST = "analyst"  # asks, and sees what is their own
-    VIEWER = "viewer"  # only looks: budgets and ledger, for dashboards
+    ADMIN = "admin"  # registers, grants, reads the ledger; never queries data
+    ANALYST = "analyst"  # queries data, and sees only what is their own
+    VIEWER = "viewer"  # reads budgets and ledger only, for dashboards
 
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """A person or program that showed a valid key."""
+    """A person or program that sent a valid key."""
 
     analyst_id: str
     name: str
     role: Role
     key_id: str
-    holders: tuple[str, ...] = ()  # whose budgets are their own: theirs, and their groups'
+    holders: tuple[str, ...] = ()  # holders of their own budgets: themselves and their groups
 
     def must_be(self, *roles: Role) -> None:
         if self.role not in roles:
@@ -34,18 +34,18 @@ class Principal:
 
 @dataclass(frozen=True, slots=True)
 class Analyst:
-    """A registered person or program, of any role; never deleted, so a name never comes back."""
+    """A registered person or program of any role; never deleted, so a name is never used again."""
 
     id: str
     name: str
     role: Role
     enabled: bool
     created_at: int
-    groups: tuple[str, ...] = ()  # names, as they are shown
+    groups: tuple[str, ...] = ()  # names as displayed
 
 
 def holder_of(shown: str) -> str:
-    """Whose account: the name of an analyst, of a group after `group:`, or * for everybody."""
+    """Holder of an account: an analyst's name, `group:` and a group's name, or * for everybody."""
     if shown.startswith(GROUP):
         return GROUP + folded(shown.removeprefix(GROUP))
     return folded(shown)
@@ -57,7 +57,7 @@ def holders_of(name: str, groups: tuple[str, ...]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """An API key as it may be shown again: never the secret, of which only a hash is kept."""
+    """An API key without its secret. Only a hash of the secret is stored."""
 
     id: str
     prefix: str

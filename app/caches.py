@@ -1,8 +1,8 @@
-"""Caches that nobody else can read by the clock: an entry is found only for whom it was made.
+"""Caches with separate entries for each analyst, so that response times leak nothing.
 
-What is cached on the way of a question depends on that question. If one entry served everybody, a
-fast reply would show an analyst that somebody else had asked the same before. So the analyst is
-part of every key. Code that works for an analyst runs inside `owned_by(analyst)`.
+A cached value depends on a query. If one entry served everybody, a fast reply would reveal to an
+analyst that somebody else had asked the same. So the analyst is part of every key. Code that works
+for an analyst runs inside `owned_by(analyst)`.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ _OWNER: ContextVar[str] = ContextVar("owner", default="")
 
 @contextmanager
 def owned_by(analyst_id: str) -> Iterator[None]:
-    """Inside, in this thread or task, caches hold and find the entries of this analyst alone."""
+    """Use this analyst's cache entries alone, inside the block, in this thread or task."""
     token = _OWNER.set(analyst_id)
     try:
         yield
@@ -28,7 +28,7 @@ def owned_by(analyst_id: str) -> Iterator[None]:
 
 
 class OwnedCache(Generic[P, T]):
-    """A function whose results are kept for their owner."""
+    """A function whose results are cached for their owner."""
 
     def __init__(self, function: Callable[P, T], maxsize: int) -> None:
         def of_owner(owner: str, *args: P.args, **kwargs: P.kwargs) -> T:

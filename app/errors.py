@@ -1,4 +1,4 @@
-"""Everything that can go wrong and is said to a caller; nothing here knows HTTP.
+"""Errors that callers see; nothing here knows HTTP.
 
 AppError
 ├── AccessError
@@ -7,27 +7,27 @@ AppError
 │   └── NoGrant               no such dataset for this analyst, or nothing granted on it
 ├── NotFound                  unknown, or hidden from this caller: the two look alike
 ├── Invalid                   a request that breaks a rule; names field and rule, never a value
-│   ├── Malformed             not JSON as we read it
+│   ├── Malformed             not valid JSON by our strict rules
 │   └── TooLarge              over a limit of size
 ├── Conflict                  the name is taken, the state does not allow it
-│   ├── PreconditionFailed    the budget is not the one the caller saw
-│   ├── DatasetClosed         nothing new is answered about this dataset
+│   ├── PreconditionFailed    the budget has changed since the caller read it
+│   ├── DatasetClosed         no new query about this dataset is answered
 │   ├── IdempotencyConflict   this request key was used with another body
 │   ├── StillRunning          the first attempt under this request key holds its lease
-│   └── StreamEnded           nothing more is answered by this stream
-├── TooManyRunning            this server answers as many questions as it can; nothing is charged
+│   └── StreamEnded           this stream gives no more answers
+├── TooManyRunning            this server is answering as many queries as it can; no charge
 ├── LedgerError
-│   ├── BudgetExhausted       the question costs more than an account has left
-│   └── AccountFrozen         the limit was lowered below what is spent
+│   ├── BudgetExhausted       the query costs more than an account has left
+│   └── AccountFrozen         the limit was lowered below the spend
 ├── EngineError
 │   ├── EngineUnavailable     the data cannot be opened; no row was read
-│   │   └── SourceChanged     they are not what was registered
-│   └── EngineFailed          failed after data was asked; never says why
-├── QuestionForfeited         charged, could not be answered, never will be
-├── QuestionVoided            charged, given back, because no data was read
-├── LedgerBehind              it was restored from an older copy: nothing is charged for now
-├── SecretUnavailable         what a stream keeps secret cannot be sealed or opened here
-└── StoreUnavailable          the ledger cannot be reached; the outcome resolves by the same key
+│   │   └── SourceChanged     the data differ from the registered ones
+│   └── EngineFailed          failed after data may have been read; never says why
+├── QuestionForfeited         charged, not answered, and never will be
+├── QuestionVoided            charged and refunded, because no data was read
+├── LedgerBehind              the ledger was restored from an older copy: charging is stopped
+├── SecretUnavailable         a stream's secret cannot be encrypted or decrypted here
+└── StoreUnavailable          the ledger cannot be reached; repeat with the same request key
 """
 
 from collections.abc import Callable
@@ -114,8 +114,11 @@ class IdempotencyConflict(Conflict):
 
 
 class StillRunning(Conflict):
-    """`charge_id` and `charged`, the charge's members of its answer, are of the question that runs,
-    where there is one."""
+    """The first attempt under this request key still runs.
+
+    `charge_id` and `charged` (the answer's members about the charge) describe the running query,
+    if there is one.
+    """
 
     def __init__(
         self,
@@ -140,7 +143,7 @@ class TooManyRunning(AppError):
 
 
 class LedgerError(AppError):
-    """A refusal. What is left is worked out when it is told, not while others wait to charge."""
+    """A refusal. Its members are computed when they are sent, not while others wait to charge."""
 
     def __init__(self, detail: str, members: Callable[[], dict[str, Any]]) -> None:
         super().__init__(detail)

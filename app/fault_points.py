@@ -1,9 +1,9 @@
 """Fault points: where the crash tests kill or pause a real server.
 
 BURSAR_FAULT="F3=kill", "F7=pause:4" or "F6=hold:/tmp/held" arms one point; a hold lasts while the
-file is there. BURSAR_FAULT_ONCE names a file that is made when the point fires, so that a restarted
-server does not fire again. Unarmed, reaching a point is one comparison. A fault only takes away: it
-cannot skip a charge or release anything.
+file exists. BURSAR_FAULT_ONCE names a file that is created when the point fires, so that a
+restarted server does not fire again. An unarmed point costs one comparison. A fault can only stop
+or delay: it cannot skip a charge or release anything.
 """
 
 import os

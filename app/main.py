@@ -1,4 +1,4 @@
-"""The composition root: the only file that sees every room."""
+"""The composition root: the only file that imports every package."""
 
 import gc
 import os
@@ -63,7 +63,7 @@ from app.store.writer.writer import Writer
 
 PREPARING_THREADS = 4
 SWITCH_SECONDS = 0.0005
-COLLECTION = (10_000, 20, 50)  # of garbage: how many new objects, and how often the older ones
+COLLECTION = (10_000, 20, 50)  # garbage collection thresholds of the three generations
 
 
 class LoadedEngines:
@@ -112,7 +112,7 @@ def public_tables(settings: Settings) -> FilePublicTables:
 
 
 class Stores:
-    """The ledger's parts that work without an event loop, as the operator's commands use them."""
+    """Parts of the ledger that work without an event loop, as operator commands use them."""
 
     def __init__(self, settings: Settings) -> None:
         self.database = Database(settings.database_url)
@@ -132,23 +132,23 @@ class Stores:
         self.grant_budget = GrantBudget(self.budgets, self.datasets, self.people)
         self.book_losses = BookLosses(self.budgets, self.datasets, self.people)
         self.standing = SqlStanding(self.database, administration)
-        self.stopped = False  # was the ledger behind its anchors at the start
+        self.stopped = False  # True if the ledger was behind its anchors at the start
         self.verify_ledger = VerifyLedger(self.history, self.standing)
         reconciling = SqlReconciling(self.database, administration, self.standing)
         self.reconcile_ledger = ReconcileLedger(reconciling)
 
     def open_anchors(self, settings: Settings) -> None:
-        """From now on every commit is told to the anchors."""
+        """Open the anchors; from now on every commit is reported to them."""
         try:
             self.database.anchors = open_anchors(self.database, settings.anchor_folders)
         except OSError as error:
             raise SettingsError(
-                f"The folder of the anchors cannot be written: {error.strerror}. "
-                "Look at BURSAR_HOME and BURSAR_ANCHOR."
+                f"The anchor folder cannot be written: {error.strerror}. "
+                "Check BURSAR_HOME and BURSAR_ANCHOR."
             ) from None
 
     def get_current(self, settings: Settings) -> None:
-        """Migrate the embedded ledger, refuse an unsafe or outdated one."""
+        """Migrate the embedded ledger; refuse an unsafe or outdated one."""
         if settings.embedded:
             migrate(self.database)
         check_current(self.database)
@@ -157,8 +157,10 @@ class Stores:
         self.open_anchors(settings)
 
     def get_ready(self, settings: Settings) -> str | None:
-        """As `get_current`; the first administrator's key if one was made here. A ledger that is
-        behind its anchors can be looked at, and charging is stopped."""
+        """Run `get_current`, and return the first administrator's key if one was made here.
+
+        If the ledger is behind its anchors, it can be read, and charging is stopped.
+        """
         self.get_current(settings)
         self.stopped = self.standing.compare().stopped
         if not self.stopped:
@@ -169,7 +171,7 @@ class Stores:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """Could a charge be taken now?"""
+    """Check whether a charge could be taken now."""
 
     database: Database
 
@@ -180,46 +182,46 @@ class Ready:
                 pass
         except StoreUnavailable:
             raise
-        except Exception:  # noqa: BLE001  # whatever the driver says stops here
+        except Exception:  # noqa: BLE001  # driver text stops here
             raise StoreUnavailable("The ledger cannot be reached.") from None
 
 
 def application(settings: Settings | None = None) -> ASGIApp:
-    """One worker process's application; uvicorn calls it by name."""
-    given = settings or Settings.from_environment()
+    """The application of one worker process; uvicorn calls it by name."""
+    config = settings or Settings.from_environment()
     GuardedProtocol.limits = SocketLimits(
-        given.header_seconds, given.body_seconds, given.connections_each
+        config.header_seconds, config.body_seconds, config.connections_each
     )
 
     @asynccontextmanager
     async def open_services() -> AsyncIterator[Services]:
-        stopping = Stopping(given.stop_seconds)
+        stopping = Stopping(config.stop_seconds)
         stopping.listen()
-        stores = Stores(given)
-        stores.open_anchors(given)
+        stores = Stores(config)
+        stores.open_anchors(config)
         stores.standing.join()
         writer = Writer(stores.database)
         catalogue = CachedCatalogue(writer)
         noise = SystemRandom()
-        planner = Planner(groups_max=given.groups_max)
-        # Beside a ledger that others may share, a key in our own home would be no use to them.
-        seal = AesSecretBox(given.secret_key, given.home if given.embedded else None)
-        public = given.release_grid_ms > 0
-        lanes = lanes_for(os.cpu_count() or 1, given.workers, public=public)
+        planner = Planner(groups_max=config.groups_max)
+        # If other servers may share the ledger, a key file in our own home would not reach them.
+        seal = AesSecretBox(config.secret_key, config.home if config.embedded else None)
+        public = config.release_grid_ms > 0
+        lanes = lanes_for(os.cpu_count() or 1, config.workers, public=public)
         slots = Slots(lanes, public=public)
-        planning = PlanningThreads(waiting_each=given.running_each)
+        planning = PlanningThreads(waiting_each=config.running_each)
         threads = ThreadPoolExecutor(PREPARING_THREADS, thread_name_prefix="prepare")
         pools = [threads, *slots.pools, planning.pool]
         readiness = DatasetReadiness(stores.engines, threads)
         background = Background()
         threads.submit(stores.clear_versions)
-        # What is loaded by now stays for good; with every few requests the collector would look
-        # through all of it again.
+        # Objects loaded by now stay for good. Without this the collector would scan all of them
+        # again every few requests.
         gc.collect()
         gc.freeze()
         gc.set_threshold(*COLLECTION)
-        # A thread that computes gives way to the event loop ten times as soon as by default: each
-        # request needs the interpreter lock some twenty times.
+        # A computing thread yields to the event loop ten times as soon as by default: each request
+        # needs the interpreter lock about twenty times.
         sys.setswitchinterval(SWITCH_SECONDS)
         try:
             yield Services(
@@ -233,18 +235,18 @@ def application(settings: Settings | None = None) -> ASGIApp:
                     planning,
                     slots,
                     background,
-                    given.lease_seconds,
+                    config.lease_seconds,
                     AnswerLimits(
-                        answer_seconds=given.answer_seconds,
-                        engine_seconds=given.engine_timeout_seconds,
-                        learning_seconds=given.learning_timeout_seconds,
-                        running_max=given.running_max,
-                        running_each=given.running_each,
-                        slot_factor=given.slot_factor,
+                        answer_seconds=config.answer_seconds,
+                        engine_seconds=config.engine_timeout_seconds,
+                        learning_seconds=config.learning_timeout_seconds,
+                        running_max=config.running_max,
+                        running_each=config.running_each,
+                        slot_factor=config.slot_factor,
                     ),
-                    given.release_grid_ms / 1000,
+                    config.release_grid_ms / 1000,
                 ),
-                cancel_query=CancelQuery(writer, stores.history, given.answer_seconds),
+                cancel_query=CancelQuery(writer, stores.history, config.answer_seconds),
                 preview_queries=PreviewQueries(writer, catalogue, planner, planning),
                 preview_stream=PreviewStream(writer, catalogue, StreamPlanner(), planning),
                 open_stream=OpenStream(
@@ -255,8 +257,8 @@ def application(settings: Settings | None = None) -> ASGIApp:
                     seal,
                     StreamPlanner(),
                     planning,
-                    given.lease_seconds,
-                    given.release_grid_ms / 1000,
+                    config.lease_seconds,
+                    config.release_grid_ms / 1000,
                 ),
                 ask_stream=AskStream(
                     writer,
@@ -267,9 +269,9 @@ def application(settings: Settings | None = None) -> ASGIApp:
                     noise,
                     seal,
                     slots,
-                    given.lease_seconds,
-                    given.release_grid_ms / 1000,
-                    given.slot_factor,
+                    config.lease_seconds,
+                    config.release_grid_ms / 1000,
+                    config.slot_factor,
                 ),
                 register_dataset=stores.register_dataset,
                 append_epoch=stores.append_epoch,
@@ -300,11 +302,11 @@ def application(settings: Settings | None = None) -> ASGIApp:
             stopping.settled()
             anchors = stores.database.anchors
             stopping.release(
-                *(pool.shutdown for pool in pools),  # engines are closed when nobody asks them
+                *(pool.shutdown for pool in pools),  # engines close when no thread queries them
                 stores.engines.close,
                 stores.database.engine.dispose,
                 *(() if anchors is None else (anchors.close,)),
             )
             stopping.hurry()
 
-    return make_application(open_services, body_bytes_max=given.body_bytes_max)
+    return make_application(open_services, body_bytes_max=config.body_bytes_max)

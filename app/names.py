@@ -1,7 +1,7 @@
-"""Names of people, datasets and columns: one spelling each, and identifiers ordered by time.
+"""Names of people, datasets and columns: one spelling each; and identifiers ordered by time.
 
-Two names that look alike are one name: they are compared after NFKC normalisation and case
-folding, and characters that cannot be seen are refused.
+Two names that look alike are one name. They are compared after NFKC normalisation and case folding,
+and invisible characters are refused.
 """
 
 import itertools
@@ -13,7 +13,7 @@ from app.errors import Invalid
 
 NAME_LENGTH_MAX = 100
 _INVISIBLE = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
-# Letters and marks that show nothing: Unicode's Default_Ignorable, and the blank braille pattern.
+# Invisible letters and marks: Unicode's Default_Ignorable, and the blank braille pattern.
 _BLANKS = (
     range(0x034F, 0x0350),
     range(0x115F, 0x1161),
@@ -39,12 +39,12 @@ def folded(name: str) -> str:
 
 
 def check_name(name: str, pointer: str, *, forbidden: str = "") -> str:
-    """The name as it will be shown, or Invalid; `forbidden` holds characters with a meaning."""
+    """The name as displayed, or Invalid; `forbidden` lists characters with a special meaning."""
     shown = unicodedata.normalize("NFKC", name)
     if not 0 < len(shown) <= NAME_LENGTH_MAX or not folded(name):
         raise Invalid.field(pointer, f"a name has 1 to {NAME_LENGTH_MAX} characters")
     if shown in (".", ".."):
-        raise Invalid.field(pointer, "a name is not . or .., which lead elsewhere in an address")
+        raise Invalid.field(pointer, "a name is not . or .., which mean other paths in a URL")
     if shown != shown.strip():
         raise Invalid.field(pointer, "a name neither begins nor ends with a space")
     if any(_invisible(letter) for letter in name + shown):
@@ -62,8 +62,10 @@ def _invisible(letter: str) -> bool:
 
 
 def new_id(prefix: str) -> str:
-    """An identifier that sorts by time of making, and that no other process makes: 48 bits of
-    milliseconds, 40 drawn when the process began, 40 that count. It is no secret."""
+    """A unique identifier that sorts by time of creation; not secret.
+
+    It has 48 bits of milliseconds, 40 random bits of the process, and a counter of 40 bits.
+    """
     moment = time.time_ns() // 1_000_000
     number = moment.to_bytes(6) + _PROCESS + (next(_COUNTER) & _COUNTER_MASK).to_bytes(5)
     return f"{prefix}_{number.hex()}"

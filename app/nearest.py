@@ -8,13 +8,13 @@ from collections.abc import Collection
 from difflib import get_close_matches
 
 NAME_LENGTH_MAX = 60
-WORK_MAX = 250_000  # characters compared with one another: about 0.1 s at worst
+WORK_MAX = 250_000  # pairs of characters compared: about 0.1 s at most
 LISTED_MAX = 12
 CUTOFF = 0.6
 
 
 def nearest(name: object, known: Collection[str]) -> str | None:
-    """The known name that is most like this one; letter case does not count."""
+    """The known name most similar to this one, ignoring case; None if none is near."""
     if not isinstance(name, str) or not name.isprintable() or not 0 < len(name) <= NAME_LENGTH_MAX:
         return None
     if len(known) > WORK_MAX or len(name) * sum(map(len, known)) > WORK_MAX:
@@ -25,14 +25,16 @@ def nearest(name: object, known: Collection[str]) -> str | None:
 
 
 def did_you_mean(name: object, known: Collection[str]) -> str:
-    """The end of a message: the nearest name, or nothing if none is near."""
+    """End of a message: the nearest name, or nothing if none is near."""
     match = nearest(name, known)
     return "" if match is None else f"; did you mean '{match}'?"
 
 
 def no_such(what: str, name: object, known: Collection[str], otherwise: str) -> str:
-    """A message about an unknown name. If no known name is near, `otherwise`, and the known names
-    if they are few."""
+    """A message about an unknown name.
+
+    If no known name is near: `otherwise`, followed by the known names if they are few.
+    """
     match = nearest(name, known)
     if match is not None:
         return f"no {what} '{name}'; did you mean '{match}'?"

@@ -1,4 +1,4 @@
-"""What actions and routes need from outside, as Protocols; `main.py` fills them with adapters."""
+"""Protocols of what actions and routes need from outside; `main.py` supplies the adapters."""
 
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager
@@ -35,20 +35,21 @@ from app.queries.tally import (
 
 
 class Stop(Protocol):
-    """Says that what is being read shall end."""
+    """Signals that a read must end."""
 
     @property
     def ended(self) -> bool: ...
 
     def telling(self, listener: Callable[[], None]) -> AbstractContextManager[None]:
-        """Inside, the listener is called if it ends, from any thread; at once if it has ended."""
+        """Call the listener when this ends, from any thread; at once if it has ended."""
         ...
 
 
 class Engine(Protocol):
     """Exact statistics over one kind of data source. Synchronous; called from a thread."""
 
-    # Does what is prepared stay so? If not, `prepare` is no more than a look, at every question.
+    # True if prepared data stay on disk. If False, `prepare` only checks the source, at every
+    # query.
     has_prepared_files: bool
 
     def inspect(self, source: Source, card: Card) -> Inspection:
@@ -67,85 +68,95 @@ class Engine(Protocol):
         ...
 
     def prepare(self, dataset: Dataset) -> None:
-        """Make the dataset's version ready to be asked; for no question, and before any charge.
+        """Make the dataset's version ready for queries, before any charge.
 
-        Raises SourceChanged if the source is not what was registered, EngineUnavailable if it is
-        gone or cannot be read.
+        Raises SourceChanged if the source differs from the registered one, EngineUnavailable if it
+        is gone or cannot be read.
         """
         ...
 
     def ready(self, dataset: Dataset) -> bool:
-        """May it be asked without `prepare`: is the version prepared, and the source what was
-        registered, as far as that is seen at a glance? Called before every charge, by whoever must
-        not wait. Reads no row."""
+        """True if the dataset can be queried without `prepare`.
+
+        The version must be prepared, and a quick check must find the source unchanged. Called
+        before every charge, by callers that must not wait. Reads no row.
+        """
         ...
 
     def is_missing(self, dataset: Dataset) -> bool:
-        """Has the version that was prepared been deleted meanwhile? Reads no row."""
+        """True if the prepared version has been deleted meanwhile. Reads no row."""
         ...
 
     def prepared(self) -> list[str]:
-        """The versions that are prepared here, whoever needs them."""
+        """All versions that are prepared on this server, needed or not."""
         ...
 
     def drop(self, version_id: str) -> bool:
-        """Delete what was prepared for a version that nobody needs; whether there was any."""
+        """Delete the prepared files of an unneeded version; False if there were none."""
         ...
 
     def exact(self, dataset: Dataset, tally: Tally, asker: str) -> Exact:
-        """The tally of the prepared version. Raises EngineFailed, always the same, never why."""
+        """The tally of the prepared version. Raises EngineFailed, always with the same text."""
         ...
 
     def cached(self, dataset: Dataset, tally: Tally, asker: str) -> Exact | None:
-        """The tally if this asker's is at hand, without waiting: versions never change. Another's
-        is not used: that it is there would tell what the other asked."""
+        """The tally if this analyst's own is cached; never waits. Versions never change.
+
+        Another analyst's result is not used: its presence would reveal what they asked.
+        """
         ...
 
-    def steps(self, dataset: Dataset, wanted: StepHistogram) -> StepCounts:
-        """Counts of a column's values by stretches. Raises EngineFailed, always the same."""
+    def steps(self, dataset: Dataset, request: StepHistogram) -> StepCounts:
+        """Counts of a column's values by ranges. Raises EngineFailed, always with the same text."""
         ...
 
-    def graph(self, dataset: Dataset, wanted: GraphCountsRequest, asker: str) -> GraphCounts:
-        """Counts of the graph that the rows are. Raises EngineFailed, always the same."""
+    def graph(self, dataset: Dataset, request: GraphCountsRequest, asker: str) -> GraphCounts:
+        """Counts of the graph in the rows. Raises EngineFailed, always with the same text."""
         ...
 
-    def blocks(self, dataset: Dataset, wanted: BlockTally) -> BlockCounts:
-        """What blocks of a column's values are like. Raises EngineFailed, always the same."""
+    def blocks(self, dataset: Dataset, request: BlockTally) -> BlockCounts:
+        """Statistics of blocks of rows. Raises EngineFailed, always with the same text."""
         ...
 
-    def records(self, dataset: Dataset, wanted: Records) -> Iterable[Matrix]:
-        """The rows of the prepared version in batches, in no order; each time it is gone through
-        they are all there again. Raises EngineFailed meanwhile, always the same, never why."""
+    def records(self, dataset: Dataset, request: Records) -> Iterable[Matrix]:
+        """Rows of the prepared version in batches, in no order; every iteration yields all of them.
+
+        Iterating raises EngineFailed, always with the same text.
+        """
         ...
 
-    def keys(self, dataset: Dataset, wanted: KeyCountsRequest) -> Generator[KeyBatch]:
-        """The keys of the prepared version in batches, each key once; the next batch is read when
-        it is asked for. Raises EngineFailed, at any batch, always the same, never why."""
+    def keys(self, dataset: Dataset, request: KeyCountsRequest) -> Generator[KeyBatch]:
+        """Keys of the prepared version in batches, each key once; batches are read on demand.
+
+        Any batch may raise EngineFailed, always with the same text.
+        """
         ...
 
     def epochs(self, dataset: Dataset, where: Condition | None) -> tuple[int, ...]:
-        """How many rows of each epoch meet the condition. Raises EngineFailed, always the same."""
+        """Number of rows of each epoch that meet the condition. Raises EngineFailed."""
         ...
 
     def stoppable(self, stop: Stop) -> AbstractContextManager[None]:
-        """Inside, whatever this thread reads is interrupted once the stop has ended, and fails."""
+        """Interrupt this thread's reads when the stop has ended; they then fail."""
         ...
 
     def close(self) -> None:
-        """Let go of files and connections."""
+        """Close files and connections."""
         ...
 
 
 class Engines(Protocol):
     def engine(self, name: str) -> Engine:
-        """Raises Invalid for an engine that does not exist."""
+        """The engine of this name. Raises Invalid if there is none."""
         ...
 
 
 class TableReader(Protocol):
     def lines(self, path: str, key: str, value: str, *, at: str) -> list[tuple[Any, Any]]:
-        """Key and value of each line. Raises Invalid, naming fields below `at`; also for a file
-        that is private."""
+        """Key and value of each line. Raises Invalid, naming fields below `at`.
+
+        A private file is refused too.
+        """
         ...
 
 
@@ -159,43 +170,43 @@ class PublicTables(Protocol):
 
 
 class Ledger(Protocol):
-    """Orders are committed in batches, and outcomes are told once they are durable."""
+    """Commits orders in batches; an outcome is returned once it is durable."""
 
     async def submit(self, order: Order) -> Outcome: ...
 
     async def accounts(self, book_id: str, holders: list[str]) -> dict[str, Account]: ...
 
     async def answered(self, reuse_key: str) -> bool:
-        """Is there a stored answer that would be given again?"""
+        """True if there is a stored answer that would be returned again."""
         ...
 
 
 class SecretBox(Protocol):
-    """Secrets of streams at rest: sealed with a key that the ledger's database does not hold."""
+    """Encrypted secrets of streams, under a key that is not in the ledger's database."""
 
     def check(self) -> None:
-        """Raises SecretUnavailable if this server could not seal."""
+        """Raise SecretUnavailable if this server could not encrypt."""
         ...
 
     def close(self, secret: str, about: str) -> str:
-        """The secret, sealed and bound to what it is about. Raises SecretUnavailable."""
+        """Encrypt the secret, bound to its context `about`. Raises SecretUnavailable."""
         ...
 
     def open(self, sealed: str, about: str) -> str:
-        """Raises SecretUnavailable if it was sealed with another key, or about something else."""
+        """Decrypt a secret. Raises SecretUnavailable if key or context are not the same."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A dataset that may be asked, and the currencies of the accounts that pay."""
+    """A dataset that may be queried, and the currencies of the paying accounts."""
 
     dataset: Dataset
     currencies: frozenset[str]
 
 
 class Catalogue(Protocol):
-    """People and datasets, kept in memory under a number that charges are checked against."""
+    """People and datasets, cached under a number that charges are checked against."""
 
     @property
     def number(self) -> int: ...
@@ -207,15 +218,15 @@ class Catalogue(Protocol):
     async def principal(self, token: str | None) -> Principal: ...
 
     async def dataset(self, name: str) -> Dataset:
-        """For callers who need no grant. Raises NoGrant if there is none of this name."""
+        """The dataset, for callers who need no grant. Raises NoGrant if there is none."""
         ...
 
     async def has_grant(self, holders: tuple[str, ...]) -> bool:
-        """Has one of the holders a budget on any dataset?"""
+        """True if one of the holders has a budget on any dataset."""
         ...
 
     async def grant(self, name: str, holders: tuple[str, ...]) -> Grant:
-        """Raises NoGrant, after the same work, for unknown names and for those not granted."""
+        """The grant. Raises NoGrant, after the same work, for unknown and for ungranted names."""
         ...
 
 
@@ -271,20 +282,22 @@ class Analysts(Protocol):
 
 class Datasets(Protocol):
     def find(self, name: str, holders: tuple[str, ...] | None = None) -> Dataset:
-        """Raises NotFound, after the same work, for a name that is unknown and for one on which
-        none of the holders has a budget; without holders all are found."""
+        """The dataset. Raises NotFound, after the same work, for unknown and for ungranted names.
+
+        A name is ungranted if none of the holders has a budget on it; None skips this check.
+        """
         ...
 
     def all(self, *, holders: tuple[str, ...] | None, after: str, limit: int) -> list[Dataset]: ...
 
     def private_files(self) -> PrivateFiles:
-        """Of all datasets, of closed ones too."""
+        """Files of all datasets, including closed ones."""
         ...
 
     def fingerprint(self, dataset: Dataset) -> str: ...
 
     def known_seed(self, inspection: Inspection) -> str | None:
-        """The seed of the book that these rows would join; None if they have none."""
+        """Seed of the book that these rows would join; None if they have none."""
         ...
 
     def remembered(self, request: str | None, body: str) -> Dataset | None: ...
@@ -311,11 +324,11 @@ class Datasets(Protocol):
     ) -> Dataset: ...
 
     def holds(self, dataset: Dataset, inspection: Inspection) -> bool:
-        """Has the dataset's version as many rows, with the same values in every column?"""
+        """True if the version has equally many rows, with the same values in every column."""
         ...
 
     def holds_whole_rows(self, dataset: Dataset, inspection: Inspection) -> bool:
-        """Has it the same whole rows, each in the same cell? False where that is not known."""
+        """True if it has the same whole rows, each in the same cell; False if that is unknown."""
         ...
 
     def refresh(
@@ -341,7 +354,7 @@ class Datasets(Protocol):
 
 class OldVersions(Protocol):
     def unneeded(self, present: Collection[str]) -> list[str]:
-        """Those of them that no dataset has any more, and that nothing unsettled names."""
+        """Those of the present versions that no dataset and no unsettled charge needs."""
         ...
 
 
@@ -400,7 +413,7 @@ class History(Protocol):
 
 class Streams(Protocol):
     def one(self, stream_id: str, *, analyst_id: str | None) -> Stream:
-        """Raises NotFound: unknown, or another's."""
+        """The stream. Raises NotFound if it is unknown or another analyst's."""
         ...
 
     def all(self, *, analyst_id: str | None, after: str | None, limit: int) -> list[Stream]: ...

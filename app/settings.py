@@ -1,4 +1,4 @@
-"""The environment, read once into one frozen object."""
+"""Settings from the environment, read once into one frozen object."""
 
 import os
 import re
@@ -12,7 +12,7 @@ from app.nearest import nearest
 
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([KMGT])(i?)B")
 _PREFIX = "BURSAR_"
-# Variables of other programs: fault points of the tests, and the compose file's password.
+# Variables for other purposes: fault points of the tests, and the compose file's password.
 _OTHERS = {"BURSAR_FAULT", "BURSAR_FAULT_ONCE", "BURSAR_DATABASE_PASSWORD"}
 _OTHERS_PREFIX = "BURSAR_TEST_"
 
@@ -22,8 +22,10 @@ class SettingsError(Exception):
 
 
 class _Environment(Mapping[str, str]):
-    """The environment, which notes every variable that is read. So what is read is what is known,
-    and a new setting needs no second list."""
+    """The environment, which records every variable that is read.
+
+    So the variables read are the known ones, and a new setting needs no second list.
+    """
 
     def __init__(self, variables: Mapping[str, str]) -> None:
         self._variables = variables
@@ -43,8 +45,10 @@ class _Environment(Mapping[str, str]):
         return len(self._variables)
 
     def refuse_unknown(self) -> None:
-        """Raises SettingsError for a variable of ours that nothing has read. An empty variable is
-        one that is not set."""
+        """Raise SettingsError for a BURSAR_ variable that nothing has read.
+
+        An empty variable counts as not set.
+        """
         ends = [name.removeprefix(_PREFIX) for name in sorted(self._read)]
         for name in sorted(self._variables):
             ours = name.startswith(_PREFIX) and not name.startswith(_OTHERS_PREFIX)
@@ -88,18 +92,18 @@ class Settings:
 
     @property
     def embedded(self) -> bool:
-        """The ledger is the SQLite file in the home folder, ours to migrate."""
+        """True if the ledger is the SQLite file in the home folder, which we migrate ourselves."""
         return self.database_url == embedded_url(self.home)
 
     @property
     def anchor_folders(self) -> tuple[Path, ...]:
-        """Where each commit is noted outside the ledger."""
+        """Folders in which each commit is anchored outside the ledger."""
         more = () if self.anchor is None else (self.anchor,)
         return (self.home / "anchors", *more)
 
     @classmethod
     def from_environment(cls, variables: Mapping[str, str] = os.environ) -> "Settings":
-        """Raises SettingsError for a value that cannot be used, and for an unknown variable."""
+        """Read the settings. Raises SettingsError for an unusable value or an unknown variable."""
         environment = _Environment(variables)
         settings = cls._read(environment)
         environment.refuse_unknown()
@@ -163,7 +167,7 @@ def _check_texts(environment: Mapping[str, str]) -> None:
 
 def _bytes(size: str) -> int:
     found = _SIZE.fullmatch(size)
-    assert found is not None, "it was checked"
+    assert found is not None, "checked before"
     step = 1024 if found[3] else 1000
     return int(float(found[1]) * step ** ("KMGT".index(found[2]) + 1))
 

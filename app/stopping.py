@@ -1,9 +1,9 @@
-"""Ends the process within its grace period, whatever its threads wait for.
+"""End the process within its grace period, even if threads still wait.
 
 Nobody can end a thread that waits for a server that is gone, and Python joins such threads before
-it exits. So the first stop signal starts a clock, and when the time is over the process exits
-without joining anybody. That loses nothing: what the ledger acknowledged is durable, and everything
-else is left as by a crash.
+it exits. So the first stop signal starts a clock. When the time is over, the process exits without
+joining any thread. That loses nothing: what the ledger acknowledged is durable, and everything else
+is left as after a crash.
 """
 
 import logging
@@ -18,9 +18,9 @@ from typing import Any
 
 _log = logging.getLogger("bursar.stopping")
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-REQUESTS_SHARE = 0.5  # of the grace period; open requests may use it up
-RELEASE_SHARE = 0.3  # for engines to let go of what they hold; the rest is for the ledger
-TEARDOWN_SECONDS = 1.0  # for the interpreter, when everything else is done
+REQUESTS_SHARE = 0.5  # share of the grace period for open requests
+RELEASE_SHARE = 0.3  # share for closing the engines; the rest is for the ledger
+TEARDOWN_SECONDS = 1.0  # for the interpreter, after everything else
 _LOOK_SECONDS = 0.02
 
 
@@ -33,8 +33,8 @@ class Stopping:
         self._settled = False
 
     def listen(self) -> None:
-        """Start the clock at the first stop signal, before the present handler runs."""
-        if current_thread() is not main_thread():  # others hear no signals
+        """Start the clock at the first stop signal, before the existing handler runs."""
+        if current_thread() is not main_thread():  # only the main thread may handle signals
             return
         for number in SIGNALS:
             handler = signal.getsignal(number)
@@ -56,16 +56,16 @@ class Stopping:
             Thread(target=self._exit_when_due, name="stop-clock", daemon=True).start()
 
     def settled(self) -> None:
-        """The ledger has settled everything that it was given."""
+        """Note that the ledger has settled all submitted orders."""
         self._settled = True
 
     def hurry(self) -> None:
-        """All work is done: what is left takes a moment, or is a thread that never ends."""
+        """Shorten the deadline: all work is done, and only a hanging thread could take longer."""
         if self._deadline is not None:
             self._deadline = min(self._deadline, time.monotonic() + TEARDOWN_SECONDS)
 
     def release(self, *steps: Callable[[], object]) -> None:
-        """Run the steps one after another, and stop waiting for them after their share of time."""
+        """Run the steps one after another; stop waiting for them after their share of time."""
 
         def run() -> None:
             for step in steps:
@@ -79,7 +79,7 @@ class Stopping:
         while self._deadline is not None and time.monotonic() < self._deadline:
             time.sleep(_LOOK_SECONDS)
         if not self._settled:
-            _log.error("stopped before the ledger settled what it was given")
+            _log.error("stopped before the ledger had settled all submitted orders")
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(0 if self._settled else 1)

@@ -1,1 +1,1 @@
-"""Speed, as ratios against a ceiling measured in the same run."""
+"""Speed, as ratios to a ceiling measured in the same run."""

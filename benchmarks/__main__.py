@@ -1,6 +1,6 @@
-"""`make bench`: measure, print a table, and write the same to build/bench.json.
+"""`make bench`: measure, print a table, and write it to build/bench.json.
 
-`python -m benchmarks scale 1000000` measures that many rows alone (without a number 1M, 10M and
+`python -m benchmarks scale 1000000` measures only that number of rows (by default 1M, 10M and
 100M), and writes to build/scale.json.
 """
 
@@ -34,8 +34,8 @@ def main() -> None:
     stores = sys.argv[1:] or ["sqlite", "postgresql"]
     postgres = PostgresServer.start(fsync=True) if "postgresql" in stores else None
     try:
-        # The ledger lies on the checkout's disk: a temporary folder may be memory, which is not
-        # where a durable commit goes.
+        # The ledger is on the checkout's disk: a temporary folder may be in memory, where commits
+        # are not durable.
         build = TOP / "build"
         build.mkdir(exist_ok=True)
         with tempfile.TemporaryDirectory(dir=build) as folder:
@@ -46,14 +46,14 @@ def main() -> None:
                     for name in urls:
                         postgres.create_database(name)
                         urls[name] = postgres.url(name)
-                place = Path(folder) / store
+                home = Path(folder) / store
                 for row in charges.measure(store, Path(folder), urls["charges"]):
                     print(row.line(), flush=True)
                     rows.append(row)
                 if postgres is not None and urls["charges"] is not None:
                     _put_away(postgres)
-                os.sync()  # a million entries are being written back, and would be for minutes
-                for row in charged_count.measure(store, place, urls["bench"]):
+                os.sync()  # a million entries are being written back, which would take minutes
+                for row in charged_count.measure(store, home, urls["bench"]):
                     print(row.line(), flush=True)
                     rows.append(row)
             for row in chain(
@@ -69,7 +69,7 @@ def main() -> None:
 
 
 def _put_away(postgres: PostgresServer) -> None:
-    """The database of a million entries, with what is still to be done for it."""
+    """Drop the database of a million entries, with its pending work."""
     url = postgres.url("postgres").replace("+psycopg", "")
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("DROP DATABASE charges WITH (FORCE)")

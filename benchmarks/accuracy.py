@@ -1,11 +1,12 @@
-"""`make plots`: how far a median is off, by each mechanism and epsilon, on the demo data.
+"""`make plots`: the error of a median, by mechanism and epsilon, on the demo data.
 
-Of every mechanism the middle one of RUNS errors is drawn, against the exact value of the same rank.
-Smooth sensitivity and propose-test-release are asked as an analyst would ask, and clamped to the
-column's bounds as they are answered; beside them the choice among public candidates, which is the
-planner's own, and Laplace noise for the global sensitivity, which is the width of the bounds times
-the rows of a person and is not offered for this very reason. Propose-test-release may withhold:
-where less than half of the runs were answered it has no point.
+For every mechanism the plot shows the median of RUNS errors, against the exact value of the same
+rank. Smooth sensitivity and propose-test-release are queried as an analyst would, and clamped to
+the column's bounds. Two more lines are for comparison. One is the choice among public candidates,
+which the planner uses by default. The other is Laplace noise for the global sensitivity: the width
+of the bounds times the rows of a person. It is so large that the service does not offer it.
+Propose-test-release may withhold an answer: it has no point where fewer than half of the runs were
+answered.
 """
 
 import shutil
@@ -126,16 +127,16 @@ def _point(
         column = next(each for each in bench.dataset.card.columns if each.name == name)
         bounds = {"low": column.low, "high": column.high}  # type: ignore[union-attr]
         query["candidates"] = {**bounds, "count": CANDIDATES}
-    asked = {"dataset": "x", "query": query, "privacy": {"epsilon": epsilon, **more}}
-    question = Question.model_validate({**asked, "mechanism": mechanism})
+    body = {"dataset": "x", "query": query, "privacy": {"epsilon": epsilon, **more}}
+    question = Question.model_validate({**body, "mechanism": mechanism})
     plan = make_plan(question, bench.dataset.card)
     with EngineData(bench.engine, bench.dataset, "bench") as data:
         read = plan.release.read(data)
     answers = [plan.answer(read, SystemRandom())["value"] for _ in range(RUNS)]
-    told = [abs(value - exact) for value in answers if value is not None]
-    if 2 * len(told) < RUNS:
+    errors = [abs(value - exact) for value in answers if value is not None]
+    if 2 * len(errors) < RUNS:
         return None
-    return float(epsilon), max(1e-3, median(told))
+    return float(epsilon), max(1e-3, median(errors))
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""Keeping at most some rows of each person, when a dataset is prepared, against the same by hand.
+"""Keeping at most n rows of each person while preparing a dataset, against the same by hand.
 
-Measured is the whole of preparing: the file's digest, every value fitted to the card, the rows of
-each person in an order by MD5, the first ones stored with a number for the person and flushed. The
-ceiling is a statement that does the last two, on the same file with the same threads and memory,
-into a database beside it.
+Preparing is measured as a whole. It computes the file's digest, fits every value to the card, and
+orders the rows of each person by MD5. It stores and flushes the first ones with a number for the
+person. The ceiling is a statement that does the last two steps, on the same file with the same
+threads and memory, into another database.
 """
 
 import time

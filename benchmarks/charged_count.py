@@ -1,10 +1,10 @@
-"""A charged, durable count at 1, 16 and 64 clients, against the bare endpoint of the same body.
+"""A charged, durable count at 1, 16 and 64 clients, against the bare endpoint with the same body.
 
-`repeated` asks one body again and again (`fresh`, so each is charged and drawn anew): the exact
-count is at hand in the engine's memo after the first, and then charge and answer are one commit.
-`varied` turns through 400 bodies with other filters and epsilons. `cold` asks a filter never asked
-before, so that DuckDB counts every time, and charge and answer are two commits. One client waits
-for each commit, so what the barest charge reaches is measured too (`barest.py`).
+`repeated` sends one body again and again (`fresh`, so each is charged and drawn again). After the
+first, the exact count is cached in the engine, and charge and answer are one commit. `varied` uses
+400 bodies with other filters and epsilons. `cold` uses a new filter each time, so that DuckDB
+counts every time, and charge and answer are two commits. A single client waits for each commit, so
+the rate of the barest charge is measured too (`barest.py`).
 """
 
 import json
@@ -77,15 +77,15 @@ def load(port: int, path: str, key: str, clients: int, bodies: list[str], run: s
 
 
 def measure_barest(store: str, bare_port: int, where: str) -> Row:
-    """After all else: what it writes the store must put away."""
-    bodies, found = BODIES["repeated"], []
+    """Measure the barest charge, after everything else: its writes load the store."""
+    bodies, rates = BODIES["repeated"], []
     with barest(where) as port:
         load(port, "/bare", "-", 1, bodies, "warm")
         for _ in range(ROUNDS):
             ceiling = load(bare_port, "/bare", "-", 1, bodies, "bare")["per_second"]
             rate = load(port, "/bare", "-", 1, bodies, "barest")["per_second"]
-            found.append((rate / ceiling, rate, ceiling))
-    ratio, rate, ceiling = statistics.median_low(found)
+            rates.append((rate / ceiling, rate, ceiling))
+    ratio, rate, ceiling = statistics.median_low(rates)
     return Row(
         name=f"the barest charge, {store}, 1 client",
         value=rate,
@@ -98,7 +98,7 @@ def measure_barest(store: str, bare_port: int, where: str) -> Row:
 
 
 def measure_slots(home: Path) -> Iterator[Row]:
-    """With the default time grid against none, in turn: filters that were never asked before."""
+    """Rates for new filters with the default time grid and with none, alternating."""
     with (
         bursar(home / "off", None) as off,
         bursar(home / "on", None, BURSAR_RELEASE_GRID_MS="100") as on,
@@ -106,18 +106,18 @@ def measure_slots(home: Path) -> Iterator[Row]:
         numbers = count()
         rates: list[tuple[float, float, float]] = []
         for turn in range(ROUNDS):
-            found = []
+            pair = []
             for server in (off, on):
                 bodies = [question(next(numbers) / 1_000_000, 0.001) for _ in range(20_000)]
                 run = f"slots-{turn}"
                 load(server.port, "/v1/queries", server.key, 64, bodies[:500], f"warm-{run}")
                 got = load(server.port, "/v1/queries", server.key, 64, bodies[500:], run)
-                found.append(got["per_second"])
-            rates.append((found[1] / found[0], found[1], found[0]))
+                pair.append(got["per_second"])
+            rates.append((pair[1] / pair[0], pair[1], pair[0]))
         ratio, rate, ceiling = statistics.median_low(rates)
         name = "new filters with slots, 64 clients"
         yield Row(f"{name}, against no grid", rate, "per second", ceiling, ratio, None)
-        # Each client waits for one step of the grid at least.
+        # Each client waits for at least one step of the grid.
         most = 64 / 0.1
         yield Row(f"{name}, against the grid", rate, "per second", most, rate / most, 0.9)
         bodies = [question(next(numbers) / 1_000_000, 0.001) for _ in range(500)]
@@ -134,7 +134,7 @@ def measure(store: str, home: Path, database_url: str | None) -> Iterator[Row]:
         for clients in (1, 16, 64):
             for name in ("repeated", "varied", "cold"):
                 bodies = BODIES[name]
-                if name == "cold":  # every round has filters of its own
+                if name == "cold":  # every round has its own filters
                     bodies = [question(clients + i / 100_000, 0.001) for i in range(90_000)]
                 ratios, rates, tails = [], [], []
                 for number in range(ROUNDS):

@@ -1,8 +1,8 @@
 """Deciding and committing one charge: on accounts with a short and a long history, and in `renyi`.
 
 One ledger holds several books; each has an analyst's account and everybody's. Single charges go to
-them in turn, so that whatever the disk does at a moment it does to all. The ceiling of a long
-history is the empty one, that of a Renyi charge the pure one.
+them in turn, so that disk load affects all alike. The ceiling of a long history is the empty one;
+that of a Renyi charge is the pure one.
 """
 
 import asyncio
@@ -66,12 +66,12 @@ def measure(store: str, folder: Path, url: str | None) -> Iterator[Row]:
     install(database)
     books = [_book(database, name, "pure", count) for name, count in HISTORIES.items()]
     books.append(_book(database, "renyi", "renyi", 0))
-    if not database.is_sqlite:  # fresh plans, as a ledger that grew to this size would have
+    if not database.is_sqlite:  # fresh plans, as in a ledger that grew to this size
         with database.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as one:
             one.exec_driver_sql("VACUUM ANALYZE")
     loop = asyncio.Runner()
     hot = loop.run(open_hot(database))
-    # One release without a pure bound: from then on the renyi account is decided by its curve.
+    # One release without a pure bound: from then on the curve decides the renyi account.
     loop.run(_charge(database, hot, books[-1].dataset, gaussian_loss(Fraction(10**6))))
     seconds: dict[str, list[float]] = {book.name: [] for book in books}
     for number in range(ROUNDS):
@@ -106,7 +106,7 @@ async def _charge(
         dataset_name=dataset.name,
         version_id=dataset.version.id,
         book_id=dataset.book_id,
-        plan_digest=f"plan of {dataset.id}",  # one question, asked anew each time
+        plan_digest=f"plan of {dataset.id}",  # one query, charged again each time
         loss=loss or pure_loss(EPSILON),
         cells=None,
         cells_shown=None,
@@ -126,7 +126,7 @@ async def _charge(
 
 
 def _book(database: Database, name: str, currency: str, entries: int) -> Kept:
-    """A book with so many charges and entries behind it."""
+    """A book with a history of this many charges and entries."""
     book_id, dataset_id = new_id("b"), new_id("d")
     version = Version(new_id("v"), 1, "-", "-")
     source = Source("duckdb", "-")

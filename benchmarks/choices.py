@@ -1,7 +1,7 @@
-"""100,000 candidates, the most allowed: how long a choice takes, plan and draw, but no engine.
+"""Time of a choice among 100,000 candidates, the most allowed: plan and draw, without an engine.
 
-The ceiling is the tenth of a second that it may take. Scores are those of a median of 100,000 rows,
-one at each candidate: near the middle many are about as good, and the others are far below.
+The ceiling is the allowed tenth of a second. Scores are those of a median of 100,000 rows, one at
+each candidate: near the middle many are about as good, and the others are far below.
 """
 
 import time
@@ -38,11 +38,11 @@ def measure() -> Iterator[Row]:
     noise = SystemRandom()
     exact = (tuple([1] * COUNT),)
     for mechanism in KINDS:
-        asked = {"dataset": "x", "query": query, "privacy": {"epsilon": "0.1"}}
+        body = {"dataset": "x", "query": query, "privacy": {"epsilon": "0.1"}}
         times = []
         for _ in range(TRIES):
             started = time.perf_counter()
-            plan = make_plan(Question.model_validate({**asked, "mechanism": mechanism}), card)
+            plan = make_plan(Question.model_validate({**body, "mechanism": mechanism}), card)
             plan.answer(exact, noise)
             times.append(1000 * (time.perf_counter() - started))
         typical = sorted(times)[TRIES // 2]

@@ -1,4 +1,4 @@
-"""From the text of a question to a priced plan and its statement, nothing of it at hand."""
+"""From the text of a query to a priced plan and its statement, with empty caches."""
 
 import time
 from collections.abc import Iterator
@@ -30,13 +30,13 @@ def _taken(query: dict[str, Any], card: Card) -> Iterator[float]:
     layout = Layout(card)
     for number in range(TRIES):
         where = {"column": "age", "op": ">", "value": 40 + number / 1000}
-        asked = {
+        body = {
             "dataset": "people",
             "query": {**query, "where": where},
             "privacy": {"epsilon": f"0.01{number:03d}"},
         }
-        tally_statement._rendered.cache_clear()  # or the statement would be one that was kept
+        tally_statement._rendered.cache_clear()  # otherwise the statement would be a cached one
         begin = time.perf_counter()
-        plan = make_plan(Question.model_validate(asked), card, frozenset({"pure"}))
+        plan = make_plan(Question.model_validate(body), card, frozenset({"pure"}))
         tally_statement.render(layout, plan.release.tally)
         yield time.perf_counter() - begin

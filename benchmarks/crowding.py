@@ -1,9 +1,9 @@
 """One caller beside all others: the largest single requests, and one analyst at full speed.
 
-The largest requests that are allowed are sent one at a time, in turn, to one server with the
-default time grid. Meanwhile another caller polls /healthz, and the server's memory is watched. Then
-one analyst asks workloads from 64 connections while another asks plain counts. The ceilings are
-limits: half a second, a gigabyte, one second.
+The largest allowed requests are sent one at a time to one server with the default time grid.
+Meanwhile another caller polls /healthz, and the server's memory is recorded. Then one analyst sends
+workloads over 64 connections while another sends simple counts. The ceilings are limits: half a
+second, a gigabyte, one second.
 """
 
 import http.client
@@ -24,7 +24,7 @@ from app.demo.cards import CENSUS
 from benchmarks.harness.servers import Bursar, served
 from benchmarks.harness.table import Row
 
-MOST = 100_000  # candidates, bins or groups in one question
+MOST = 100_000  # candidates, bins or groups in one query
 BODY_BYTES = 4_000_000
 BUSY_CLIENTS = 64
 BUSY_SECONDS = 10.0
@@ -34,19 +34,19 @@ Json = dict[str, Any]
 
 
 def largest_requests() -> Iterator[tuple[str, str, bytes]]:
-    """A name, a path and a body each."""
+    """Name, path and body of each request."""
     (income,) = (column for column in CENSUS["columns"] if column["name"] == "income")
     low, high = income["low"], income["high"]
     grid = {"low": low, "high": high, "count": MOST}
     edges = [low + (high - low) * i / MOST for i in range(MOST)] + [high]
     groups = ["region", "sex", {"column": "income", "edges": edges[:: MOST // 5000]}]
     chosen = {"kind": "median", "column": "income", "candidates": grid}
-    asked = {
+    bodies = {
         "candidates": question(chosen),
         "bins": question({"kind": "histogram", "column": "income", "edges": edges}),
         "groups": question({"kind": "mean", "column": "hours", "group_by": groups}),
     }
-    for name, body in asked.items():
+    for name, body in bodies.items():
         yield name, "/v1/queries", json.dumps(body).encode()
     listed = [question(chosen, 0.001 * (i + 1)) for i in range(9)]
     yield "previews", "/v1/queries/preview", json.dumps(listed).encode()
@@ -58,7 +58,7 @@ def question(query: Json, epsilon: float = 0.01) -> Json:
 
 
 def workload(number: int) -> Json:
-    """A hundred predicates that were never asked before."""
+    """A workload of a hundred predicates never used before."""
     predicates = [
         {"name": f"p{i}", "where": {"column": "income", "op": ">=", "value": number + i / 1000}}
         for i in range(100)
@@ -74,7 +74,7 @@ class Caller:
         self._headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
 
     def call(self, method: str, path: str, body: bytes | None = None) -> tuple[int, float]:
-        """The status, and the milliseconds that the reply took."""
+        """Status of the reply, and its time in milliseconds."""
         started = time.perf_counter()
         self._connection.request(method, path, body, self._headers)
         reply = self._connection.getresponse()
@@ -135,7 +135,7 @@ def _largest(server: Bursar, process_id: int) -> Iterator[Row]:
     for name, path, body in largest_requests():
         with watched(server.port, process_id) as seen:
             status, _ = Caller(server.port, server.key).call("POST", path, body)
-            time.sleep(0.1)  # a refusal is quicker than the next look
+            time.sleep(0.1)  # a refusal is faster than the next poll
         assert status == (413 if name == "body" else 200), f"{name}: {status}"
         for what, value, unit, limit in (
             ("/healthz", seen.health_ms, "ms", HEALTH_MS),

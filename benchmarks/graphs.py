@@ -1,8 +1,8 @@
-"""Triangles of graphs of a million edges: from the question to the noisy answer.
+"""Triangles of graphs of a million edges: from the query to the noisy answer.
 
-One graph has edges evenly at random, one has few nodes with most of them, one so few that each has
-a hundred neighbours and shares few, one has half of all pairs; nothing is kept between the
-tries. The ceiling is the minute that it may take.
+`even` has edges uniformly at random. In `skewed` a few nodes have most edges. In `close` each node
+has about a hundred neighbours and pairs share few. `dense` has half of all pairs. Nothing is cached
+between tries. The ceiling is the allowed minute.
 """
 
 import time
@@ -25,7 +25,7 @@ EDGES = 1_000_000
 LIMIT_SECONDS = 60.0
 TRIES = 3
 _UNIT = "(hash(2 * i + {}) / 18446744073709551616.0)"
-# The nodes, and a node from a number between 0 and 1.
+# Number of nodes, and the expression of a node from a number between 0 and 1.
 GRAPHS = {
     "even": (100_000, "floor(100000 * {})"),
     "skewed": (1_000_000, "floor(1000000 * pow({}, 4))"),
@@ -54,9 +54,9 @@ def _row(name: str, bench: Bench) -> Row:
     spent = []
     for number in range(TRIES):
         privacy = {"epsilon": "1", "delta": "1e-6"}
-        asked = {"dataset": "x", "query": {"kind": "triangles"}, "privacy": privacy}
+        body = {"dataset": "x", "query": {"kind": "triangles"}, "privacy": privacy}
         begin = time.perf_counter()
-        plan = make_plan(Question.model_validate(asked), bench.dataset.card)
+        plan = make_plan(Question.model_validate(body), bench.dataset.card)
         with EngineData(bench.engine, bench.dataset, f"bench {number}") as data:
             plan.answer(plan.release.read(data), SystemRandom())
         spent.append(time.perf_counter() - begin)
@@ -65,7 +65,7 @@ def _row(name: str, bench: Bench) -> Row:
 
 
 def _write(path: Path, node: str) -> None:
-    """A quarter more than are wanted: what is repeated or a loop is left out."""
+    """Draw twice the needed edges: repeated edges and loops are dropped."""
     ends = [f"CAST({node.format(_UNIT.format(k))} AS BIGINT)" for k in (0, 1)]
     text = (
         f"SELECT DISTINCT least(a, b) AS a, greatest(a, b) AS b "

@@ -1,9 +1,9 @@
-"""What planning and noise cost a question over its engine and its sampler, with no server between.
+"""Cost of planning and noise for a query, beyond its engine and its sampler, without a server.
 
-Every question is one that was never asked: another filter and another epsilon, so that nothing is
-at hand. Measured are the plan, the engine's answer, the noise and the answer's text; the ceiling is
-the same statement on a cursor of DuckDB's in the same turn. The goal is on the difference: 2 ms for
-scalars, 1 s for 10^5 groups. As many draws of the bare sampler are told beside it.
+Every query is new: another filter and another epsilon, so that nothing is cached. Plan, exact
+result, noise and the answer's text are measured. The ceiling is the same statement on a bare DuckDB
+cursor in the same turn. The goal is on the difference: 2 ms for scalars, 1 s for 10^5 groups. The
+time of the bare sampler for the same number of draws is noted beside it.
 """
 
 import json
@@ -29,7 +29,7 @@ from benchmarks.harness.table import Row
 from benchmarks.prepared import Bench, card_of, prepared
 
 SCALAR_MS, GROUPS_MS = 2.0, 1000.0
-SCALARS: dict[str, tuple[dict[str, Any], str, int]] = {  # the query, the currency, the draws
+SCALARS: dict[str, tuple[dict[str, Any], str, int]] = {  # query, currency, number of draws
     "count": ({"kind": "count"}, "pure", 1),
     "count, renyi": ({"kind": "count"}, "renyi", 1),
     "sum": ({"kind": "sum", "column": "income"}, "pure", 1),
@@ -42,7 +42,7 @@ SCALARS: dict[str, tuple[dict[str, Any], str, int]] = {  # the query, the curren
     "mode by rho": ({"kind": "mode", "column": "region"}, "zcdp", 1),
     "median, renyi": ({"kind": "median", "column": "age"}, "renyi", 1),
 }
-_NUMBERS = count(1)  # no epsilon and no filter comes twice
+_NUMBERS = count(1)  # no epsilon and no filter repeats
 GROUPS = 100_000
 GROUP_ROWS = 300_000
 
@@ -89,15 +89,15 @@ def _row(
 
 
 def _question(query: dict[str, Any], currency: str, number: int) -> Question:
-    asked = dict(query)
+    body = dict(query)
     if query["kind"] != "histogram":
-        asked["where"] = {"column": "age", "op": ">=", "value": 20 + number / 7}
+        body["where"] = {"column": "age", "op": ">=", "value": 20 + number / 7}
     privacy = {"epsilon": f"0.1{number:06d}1"}
     if currency == "approximate":
         privacy["delta"] = "1e-7"
     if currency == "zcdp":
         privacy = {"rho": f"0.1{number:06d}1"}
-    return Question.model_validate({"dataset": "x", "query": asked, "privacy": privacy})
+    return Question.model_validate({"dataset": "x", "query": body, "privacy": privacy})
 
 
 def _bare_engine(bench: Bench, plan: Plan) -> float:

@@ -1,8 +1,8 @@
-"""The median of ten million rows by smooth sensitivity: from the question to the noisy answer.
+"""The median of ten million rows by smooth sensitivity: from the query to the noisy answer.
 
 The ceiling is the engine's own exact median of the same column, `quantile_disc`, in the same turn
-on the same file; the goal is at most 1.5 times as long. Turns alternate, so that both meet the same
-load, and nothing is kept between them: steps are asked of the engine each time.
+on the same file. The goal is at most 1.5 times as long. Turns alternate, so that both meet the same
+load. Nothing is cached between them: the engine counts the steps each time.
 """
 
 import time
@@ -24,7 +24,7 @@ from benchmarks.prepared import Bench, prepared
 ROWS = 10_000_000
 LIMIT = 1.5
 TRIES = 7
-QUERIES: dict[str, tuple[dict[str, Any], str]] = {  # the query, and the shares it is made of
+QUERIES: dict[str, tuple[dict[str, Any], str]] = {  # the query, and its quantile shares
     "median": ({"kind": "median", "column": "income"}, "0.5"),
     "iqr": ({"kind": "iqr", "column": "income"}, "[0.25, 0.75]"),
 }
@@ -64,7 +64,7 @@ def _row(name: str, bench: Bench, query: dict[str, Any], shares: str) -> Row:
 
 
 def _write(path: Path) -> None:
-    """Skewed, as incomes are."""
+    """Write a skewed column, like real incomes."""
     with duckdb.connect() as connection:
         connection.execute(
             "COPY (SELECT exp(4 + 8 * (hash(i) / 18446744073709551616.0)) AS income "

@@ -1,11 +1,11 @@
-"""A charged question on one, ten and a hundred million rows, against the bare DuckDB statement.
+"""A charged query on one, ten and a hundred million rows, against the bare DuckDB statement.
 
-A real server on SQLite registers a made-up file and is asked over HTTP: plan, charge, scan, noise,
-stored answer. Every question has a filter that was never asked, so that no result is at hand. The
-ceiling is what an analyst with the same file would write, on the same prepared version, with the
-same threads and memory (more for the exact median, which needs it), in this process; turns
-alternate, so that both meet the same load. The goals are for a hundred million rows; the other
-sizes are told to show how the cost grows.
+A real server on SQLite registers a synthetic file and is queried over HTTP: plan, charge, scan,
+noise, stored answer. Every query has a new filter, so that no result is cached. The ceiling is the
+statement that an analyst with the same file would write. It runs in this process on the same
+prepared version, with the same threads and memory (more for the exact median, which needs it).
+Turns alternate, so that both meet the same load. The goals are for a hundred million rows; the
+other sizes show how the cost grows.
 """
 
 import os
@@ -29,9 +29,9 @@ SIZES = (1_000_000, 10_000_000, 100_000_000)
 GOALS_AT = 100_000_000
 MEMORY, THREADS = "1GB", 2
 MEMORY_BYTES = 1_000_000_000
-MEDIAN_MEMORY = "4GB"  # the bare one's: it holds all values, and in 1 GB fails on 100M rows
+MEDIAN_MEMORY = "4GB"  # for the bare median: it holds all values, and in 1 GB fails on 100M rows
 ROUNDS = 15
-# The query, the bare statement, and how many times as long the question may take.
+# The query, the bare statement, and the largest allowed ratio of their times.
 QUESTIONS: dict[str, tuple[dict[str, Any], str, float]] = {
     "count": ({"kind": "count"}, "SELECT count(*) FROM rows WHERE c0 > ?", 1.1),
     "histogram": (
@@ -51,7 +51,7 @@ QUESTIONS: dict[str, tuple[dict[str, Any], str, float]] = {
     ),
 }
 AGE = 40
-_NUMBERS = count(1)  # no filter comes twice
+_NUMBERS = count(1)  # no filter repeats
 
 
 def measure(sizes: tuple[int, ...] = SIZES) -> Iterator[Row]:
@@ -62,7 +62,7 @@ def measure(sizes: tuple[int, ...] = SIZES) -> Iterator[Row]:
     with tempfile.TemporaryDirectory(dir=build) as folder:
         yield from bounding.measure(Path(folder), bounded)
     for rows in sizes:
-        # On the checkout's disk: a temporary folder may be memory, which a file of this size fills.
+        # On the checkout's disk: a temporary folder may be in memory, which this file would fill.
         with tempfile.TemporaryDirectory(dir=build) as folder:
             yield from _at(rows, Path(folder) / "home")
 
@@ -116,13 +116,13 @@ def _asked(
         middle = time.perf_counter()
         bare.execute(statement, [AGE]).fetchall()
         end = time.perf_counter()
-        if turn >= 2:  # the first ones warm both
+        if turn >= 2:  # the first turns warm both up
             whole.append(middle - begin)
             engine.append(end - middle)
     spent, alone = 1000 * median(whole), 1000 * median(engine)
     note = f"({1e6 * spent / rows:.2f} and {1e6 * alone / rows:.2f} ns a row)"
-    wanted = goal if rows == GOALS_AT else None
-    return Row(name, spent, "ms", alone, spent / alone, wanted, note, at_most=True)
+    goal_here = goal if rows == GOALS_AT else None
+    return Row(name, spent, "ms", alone, spent / alone, goal_here, note, at_most=True)
 
 
 def _registered(name: str, rows: int, spent: float, note: str) -> Row:
@@ -130,14 +130,14 @@ def _registered(name: str, rows: int, spent: float, note: str) -> Row:
 
 
 def _memory(name: str, process_id: int, base: float) -> Row:
-    """The peak of the server against its own size when it started and the engine's limit."""
+    """Peak memory of the server, against its size at the start plus the engine's limit."""
     peak, limit = _resident(process_id, "VmHWM"), base + MEMORY_BYTES
     note = f"({base / 1e6:.0f} of them its own before any data)"
     return Row(name, peak / 1e6, "MB", limit / 1e6, peak / limit, 1.0, note, at_most=True)
 
 
 def _resident(process_id: int, name: str) -> float:
-    """In bytes, as Linux tells it."""
+    """A memory figure of a process in bytes, from Linux."""
     for line in Path(f"/proc/{process_id}/status").read_text(encoding="ascii").splitlines():
         if line.startswith(f"{name}:"):
             return 1024.0 * int(line.split()[1])

@@ -1,7 +1,7 @@
 """Alembic environment: one chain of migrations, valid on SQLite and PostgreSQL.
 
-The service hands over a connection that is already inside the ledger's write transaction, so that
-a migration that fails half way leaves nothing on either store.
+The service passes a connection that is already inside the ledger's write transaction, so that a
+failed migration changes nothing on either store.
 """
 
 from alembic import context
@@ -10,7 +10,7 @@ from app.settings import Settings
 from app.store.connect import Database
 from app.store.tables import metadata
 
-given = context.config.attributes.get("connection")
+open_connection = context.config.attributes.get("connection")
 
 
 def run(connection: object) -> None:
@@ -25,8 +25,8 @@ def run(connection: object) -> None:
         context.run_migrations()
 
 
-if given is not None:
-    run(given)
+if open_connection is not None:
+    run(open_connection)
 else:
     with Database(Settings.from_environment().database_url).writing() as own:
         run(own)

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.order import longest_first
 from tests.postgres import PostgresServer
+from tests.served import starts_a_server
 from tests.server import Ledger, World, new_ledger, some_rows
 
 # How long an example takes depends on what else the machine does, and so does making one.
@@ -28,8 +29,12 @@ def pytest_report_header(config: pytest.Config) -> str | None:
     return "left out: more cases of the audits, marked `audit`; `make audit` runs them"
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items[:] = longest_first(items)
+    for item in items:
+        if starts_a_server(item):
+            item.add_marker("served")
 
 
 @pytest.fixture(scope="session")

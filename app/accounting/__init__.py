@@ -1,4 +1,4 @@
-"""The mathematics of loss: units, and one stop rule for each currency an account can have."""
+"""Mathematics of privacy loss: units, and one stop rule for each currency of an account."""
 
 from app.accounting.rules.basic import BasicRule
 from app.accounting.rules.gdp import GaussianRule

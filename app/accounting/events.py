@@ -1,7 +1,7 @@
-"""Losses of releases that were made elsewhere, told by their mechanism: so many equal ones.
+"""Losses of external releases, described by their mechanism and count.
 
-Accounts by basic composition can count Gaussian and zCDP releases only as an (epsilon, delta); for
-them a delta must be said, at which the releases together are converted once.
+Accounts by basic composition can count Gaussian and zCDP releases only as an (epsilon, delta). For
+them the owner must state a delta, at which the releases together are converted once.
 """
 
 from dataclasses import dataclass
@@ -74,8 +74,10 @@ class ExternalGaussian:
 
 @dataclass(frozen=True, slots=True)
 class ExternalRandomizedResponse:
-    """Each of some categories answered at random, the true one with odds exp(epsilon), and the
-    true one shown outright with probability delta. Counted as any (epsilon, delta)-private one."""
+    """Randomised response over categories; the true one has odds exp(epsilon).
+
+    With probability delta the true category is shown. Counted as any (epsilon, delta)-private
+    mechanism."""
 
     epsilon: Decimal
     categories: int
@@ -87,7 +89,7 @@ class ExternalRandomizedResponse:
 
 @dataclass(frozen=True, slots=True)
 class ExternalLeakyInput:
-    """Shows its input with probability delta, and else nothing."""
+    """Shows its input with probability delta, and otherwise nothing."""
 
     delta: Decimal
 

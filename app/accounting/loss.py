@@ -1,7 +1,7 @@
-"""The loss of one release, as every currency reads it.
+"""Privacy loss of one release, in every currency.
 
-An account adds up only what its currency counts (`rules/`), so a loss says the same release in
-several ways, each a true statement of its own:
+An account adds up only the numbers that its currency counts (`rules/`). So a loss describes the
+same release in several ways, each a true statement of its own:
 
     epsilon, delta   the promise: (epsilon, delta)-private, for basic composition
     pure, failure    except with probability `failure` the loss is at most `pure`, always
@@ -9,12 +9,12 @@ several ways, each a true statement of its own:
     mu_squared       except with probability `failure`, mu-Gaussian private
     curve            except with probability `failure`, this Renyi divergence at each public order
 
-A Gaussian release has a promise, but no pure bound and no failure: accounts that follow curves pay
+A Gaussian release has a promise, but no pure bound and no failure. Accounts that follow curves pay
 its tail with the delta they were granted for conversion, and must not pay it twice (4.4 of the
 accounting notes; Canonne, Kamath and Steinke 2020).
 
-A curve is forty logarithms of 40 digits, which only `renyi` accounts read: it may be given as a
-function, and is then worked out when it is first looked at. So may mu_squared.
+A curve is forty logarithms of 40 digits, which only `renyi` accounts read. It may be given as a
+function, which is evaluated at the first access. The same holds for mu_squared.
 """
 
 from collections.abc import Callable
@@ -31,8 +31,8 @@ NO_CURVE: Curve = (INFINITE,) * len(ORDERS)
 
 
 class Loss:
-    """In units: everything counts 1e-12, but delta and failure 1e-18. INFINITE is no bound.
-    Never changed once it is made."""
+    """Immutable loss in units of 1e-12, delta and failure in units of 1e-18. INFINITE means no
+    bound."""
 
     __slots__ = ("_curve", "_mu_squared", "delta", "epsilon", "failure", "pure", "rho")
 
@@ -59,21 +59,21 @@ class Loss:
     @property
     def mu_squared(self) -> int:
         if callable(self._mu_squared):
-            found = self._mu_squared()
-            _check((found,))
-            self._mu_squared = found
+            value = self._mu_squared()
+            _check((value,))
+            self._mu_squared = value
         return self._mu_squared
 
     @property
     def curve(self) -> Curve:
         if callable(self._curve):
-            found = self._curve()
-            _check_curve(found)
-            self._curve = found
+            value = self._curve()
+            _check_curve(value)
+            self._curve = value
         return self._curve
 
     def __add__(self, other: "Loss") -> "Loss":
-        """Both releases, one after the other."""
+        """Loss of both releases in sequence."""
         epsilon, delta, pure, failure, rho = map(_sum, self._numbers, other._numbers)
         return Loss(
             *(epsilon, delta, pure, failure, rho),
@@ -82,7 +82,7 @@ class Loss:
         )
 
     def times(self, count: int) -> "Loss":
-        """So many of the same release."""
+        """Loss of `count` equal releases."""
         epsilon, delta, pure, failure, rho = (
             min(INFINITE, count * units) for units in self._numbers
         )
@@ -93,7 +93,7 @@ class Loss:
         )
 
     def replace(self, **changes: Any) -> "Loss":
-        """The same loss with some of its numbers changed."""
+        """The same loss with some numbers changed."""
         epsilon, delta, pure, failure, rho = self._numbers
         same = {"epsilon": epsilon, "delta": delta, "pure": pure, "failure": failure, "rho": rho}
         lazy = {"mu_squared": self._mu_squared, "curve": self._curve}
@@ -120,24 +120,25 @@ class Loss:
         return f"Loss{self._all}"
 
     def to_json(self) -> dict[str, float | str | None]:
-        """The promise; a release that makes none is told by its rho, and what it may fail with."""
+        """The promise; a release without one is described by its rho and its failure
+        probability."""
         if self.epsilon >= INFINITE:
             failure = wire("delta", self.failure, ATTO) if self.failure else {"delta": None}
             return {"epsilon": None, **failure, **wire("rho", self.rho, PICO)}
-        told = wire("epsilon", self.epsilon, PICO) | wire("delta", self.delta, ATTO)
+        members = wire("epsilon", self.epsilon, PICO) | wire("delta", self.delta, ATTO)
         if self.pure >= INFINITE > self.rho:
-            told |= wire("rho", self.rho, PICO)
-        return {**told}
+            members |= wire("rho", self.rho, PICO)
+        return {**members}
 
 
 def _check(numbers: tuple[int, ...]) -> None:
     if not all(0 <= units <= INFINITE for units in numbers):
-        raise ValueError("a loss is non-negative and fits 64 bits")
+        raise ValueError("a loss must be non-negative and fit 64 bits")
 
 
 def _check_curve(curve: Curve) -> None:
     if len(curve) != len(ORDERS):
-        raise ValueError("a curve has one value for each public order")
+        raise ValueError("a curve must have one value for each public order")
     _check(curve)
 
 

@@ -1,6 +1,6 @@
-"""Losses of the mechanisms we know, in every currency that can read them.
+"""Losses of known mechanisms, in every currency.
 
-The same numbers give the same units on every machine, so the latest are kept.
+Equal inputs give equal units on every machine, so recent results are cached.
 """
 
 import math
@@ -31,42 +31,43 @@ KEPT = 4096
 
 @owned_cache(maxsize=KEPT)
 def pure_loss(epsilon: int) -> Loss:
-    """Any mechanism that is `epsilon` units private: priced as randomised response, the worst."""
+    """Any mechanism that is `epsilon` units private: priced as randomised response, the worst
+    case."""
     return _of_pure(epsilon, partial(pure_curve, epsilon), pure_rho(epsilon))
 
 
 @owned_cache(maxsize=KEPT)
 def discrete_laplace_loss(epsilon: int, steps: tuple[Fraction, ...]) -> Loss:
-    """Whole-number Laplace noise on one or more answers that share `epsilon`.
+    """Discrete Laplace noise on one or more answers that share `epsilon`.
 
-    An answer that may move by `steps` of its grid if all of the change is in it has noise of scale
-    steps / epsilon; the largest of their curves, that of the fewest steps, bounds them together
-    (`curves.discrete_laplace`).
-    """
+    An answer may move by `steps` of its grid if all of the change is in it; its noise has scale
+    steps / epsilon. The largest of their curves, that of the fewest steps, bounds them together
+    (`renyi_curves.discrete_laplace`)."""
     if min(steps) <= 1:
         return pure_loss(epsilon)
     curve = partial(discrete_laplace_curve, epsilon, min(steps))
-    # rho: of randomised response, which bounds every pure mechanism; none tighter is proven.
+    # rho of randomised response, which bounds every pure mechanism; no tighter one is proven.
     return _of_pure(epsilon, curve, pure_rho(epsilon))
 
 
 @owned_cache(maxsize=KEPT)
 def laplace_loss(epsilon: int) -> Loss:
-    """Continuous Laplace noise, as others may have drawn it."""
+    """Continuous Laplace noise, for external releases."""
     return _of_pure(epsilon, partial(laplace_curve, epsilon), laplace_rho(epsilon))
 
 
 @owned_cache(maxsize=KEPT)
 def bounded_range_loss(epsilon: int, rounds: int = 1) -> Loss:
-    """The exponential mechanism, or several, each on what the ones before have left, that share
-    `epsilon`: of each the log-ratio has range at most epsilon / rounds (Dong, Durfee and Rogers
-    2020), and the curves add up."""
+    """Exponential mechanism, or several rounds without replacement that share `epsilon`.
+
+    In each the log-ratio has range at most epsilon / rounds (Dong, Durfee and Rogers 2020), and
+    the curves add up."""
     return _of_rounds(epsilon, rounds, bounded_range_curve, bounded_range_rho)
 
 
 @owned_cache(maxsize=KEPT)
 def repeated_loss(epsilon: int, rounds: int) -> Loss:
-    """Pure mechanisms, each knowing what the ones before have said, that share `epsilon` evenly."""
+    """Adaptive pure mechanisms that share `epsilon` evenly."""
     return _of_rounds(epsilon, rounds, pure_curve, pure_rho)
 
 
@@ -76,17 +77,19 @@ def _of_rounds(
     curve: Callable[[int, int], Curve],
     rho: Callable[[int, int], int],
 ) -> Loss:
-    """All together are epsilon-private, and of each number the sum over the rounds holds too."""
+    """Loss of all rounds: epsilon-private together, and the sums over the rounds hold too."""
     loss = _of_pure(epsilon, partial(curve, epsilon, rounds), rho(epsilon, rounds))
     if rounds == 1:
         return loss
-    each = decimal(Fraction(epsilon, PICO * rounds))
-    return loss.replace(mu_squared=lambda: min(loss.mu_squared, rounds * pure_mu_squared(each)))
+    epsilon_per_round = decimal(Fraction(epsilon, PICO * rounds))
+    return loss.replace(
+        mu_squared=lambda: min(loss.mu_squared, rounds * pure_mu_squared(epsilon_per_round))
+    )
 
 
 @owned_cache(maxsize=KEPT)
 def randomized_response_loss(epsilon: int, categories: int) -> Loss:
-    """One of several categories reported, the true one with odds of at most exp(epsilon)."""
+    """Report of one of several categories, the true one with odds of at most exp(epsilon)."""
     curve = partial(randomized_response_curve, epsilon, categories)
     return _of_pure(epsilon, curve, pure_rho(epsilon))
 
@@ -97,8 +100,9 @@ def _of_pure(epsilon: int, curve: Callable[[], Curve], rho: int) -> Loss:
 
 
 def generic_loss(epsilon: int, delta: int) -> Loss:
-    """Any (epsilon, delta)-private mechanism: pure, except with probability delta (Kairouz, Oh and
-    Viswanath 2015, Theorem 3.1)."""
+    """Any (epsilon, delta)-private mechanism: pure, except with probability delta.
+
+    Kairouz, Oh and Viswanath 2015, Theorem 3.1."""
     return pure_loss(epsilon).replace(delta=delta, failure=delta)
 
 
@@ -106,7 +110,7 @@ NO_PROMISE = (INFINITE, ATTO)
 
 
 def zcdp_loss(rho: Fraction, promise: tuple[int, int] = NO_PROMISE) -> Loss:
-    """Any rho-zCDP mechanism; `promise` is what basic composition counts, if it is to count it."""
+    """Any rho-zCDP mechanism; `promise` is the (epsilon, delta) for basic composition, if any."""
 
     def curve() -> Curve:
         top, below = rho.numerator * PICO, 4 * rho.denominator
@@ -116,7 +120,8 @@ def zcdp_loss(rho: Fraction, promise: tuple[int, int] = NO_PROMISE) -> Loss:
 
 
 def gaussian_loss(multiplier: Fraction, promise: tuple[int, int] = NO_PROMISE) -> Loss:
-    """Gaussian noise of so many times the L2 sensitivity: mu = 1 / multiplier, rho = mu^2 / 2."""
+    """Gaussian noise of `multiplier` times the L2 sensitivity: mu = 1 / multiplier, rho = mu^2 /
+    2."""
     mu_squared = 1 / (multiplier * multiplier)
     concentrated = zcdp_loss(mu_squared / 2, promise)
     return concentrated.replace(mu_squared=_ceiling(mu_squared))

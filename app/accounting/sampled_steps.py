@@ -1,8 +1,8 @@
-"""The loss of many steps of discrete Gaussian noise on Poisson samples, with one release beside.
+"""Loss of many steps of discrete Gaussian noise on Poisson samples, plus one zCDP release.
 
-Renyi divergences of steps that each see what the ones before have said add up at every order
-(Mironov 2017, Proposition 1); of one step see `sampled.py`. There is no rho in it that would be
-less than without sampling, so none is told, and accounts that add up rho cannot pay.
+Renyi divergences of adaptive steps add up at every order (Mironov 2017, Proposition 1);
+`sampled.py` has the divergence of one step. Sampling does not reduce rho. So the loss has none, and
+accounts that add up rho cannot pay it.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from app.accounting.curves.sampled import replaced_discrete_gaussian, sampled_di
 from app.accounting.loss import Loss
 from app.accounting.precise import CONTEXT, decimal
 
-# Every order gives a true epsilon; these are looked at for the least.
+# Every order gives a valid epsilon; the least over these is used.
 _LOOKED_AT = tuple(
     decimal(order) for order in sorted({*ORDERS, *(Fraction(whole) for whole in range(2, 65))})
 )
@@ -24,13 +24,13 @@ _LOOKED_AT = tuple(
 
 @dataclass(frozen=True, slots=True)
 class SampledSteps:
-    """`multiplier`: the noise over the largest norm of what one row adds."""
+    """Sampled steps; `multiplier` is the noise over the largest norm of one row's contribution."""
 
     steps: int
     rate: Decimal
     multiplier: Decimal
-    replaced: bool  # is a row replaced, or is it added or removed
-    rho: Decimal = Decimal(0)  # of a zCDP release beside
+    replaced: bool  # true if a row is replaced, false if it is added or removed
+    rho: Decimal = Decimal(0)  # rho of an additional zCDP release
 
     def divergence(self, order: Decimal) -> Decimal:
         step = replaced_discrete_gaussian if self.replaced else sampled_discrete_gaussian
@@ -38,23 +38,24 @@ class SampledSteps:
             return self.steps * step(self.rate, self.multiplier, order) + self.rho * order
 
     def epsilon(self, delta: Decimal) -> Decimal:
-        """The least over the orders that are looked at."""
-        return min(self._epsilon(place, delta) for place in range(len(_LOOKED_AT)))
+        """The least epsilon over the orders in _LOOKED_AT."""
+        return min(self._epsilon(index, delta) for index in range(len(_LOOKED_AT)))
 
-    def epsilon_from(self, delta: Decimal, place: int) -> tuple[Decimal, int]:
-        """An epsilon that holds, found downhill from one order, and where it was found: nearly the
-        least, in far less time."""
-        here = self._epsilon(place, delta)
+    def epsilon_from(self, delta: Decimal, index: int) -> tuple[Decimal, int]:
+        """A valid epsilon and the index of its order, by descent from one order.
+
+        It is nearly the least, in far less time."""
+        here = self._epsilon(index, delta)
         for way in (-1, 1):
-            while 0 <= place + way < len(_LOOKED_AT):
-                there = self._epsilon(place + way, delta)
+            while 0 <= index + way < len(_LOOKED_AT):
+                there = self._epsilon(index + way, delta)
                 if there >= here:
                     break
-                here, place = there, place + way
-        return here, place
+                here, index = there, index + way
+        return here, index
 
-    def _epsilon(self, place: int, delta: Decimal) -> Decimal:
-        order = _LOOKED_AT[place]
+    def _epsilon(self, index: int, delta: Decimal) -> Decimal:
+        order = _LOOKED_AT[index]
         return epsilon_at(self.divergence(order), order, delta)
 
     def loss(self, promise: tuple[int, int]) -> Loss:

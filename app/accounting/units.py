@@ -1,7 +1,7 @@
-"""Loss in whole units: epsilon in 1e-12 (pico), delta in 1e-18 (atto), each in 64 bits.
+"""Privacy loss in integer units: epsilon in 1e-12 (pico), delta in 1e-18 (atto), each in 64 bits.
 
-What an analyst pays rounds up and what an account may spend rounds down, so no rounding ever
-favours spending. Decimal text and JSON numbers are read exactly; no float is ever added up.
+A cost for an analyst rounds up and a limit of an account rounds down, so no rounding ever favours
+spending. Decimal text and JSON numbers are read exactly; no float is ever added up.
 """
 
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
@@ -24,7 +24,7 @@ def limit_units(value: Decimal, unit: int) -> int:
 
 
 def exact_decimal(units: int, unit: int) -> str:
-    """The decimal text of so many units (unit is PICO or ATTO), exact, without an exponent."""
+    """Exact decimal text of a number of units (unit is PICO or ATTO), without an exponent."""
     whole, part = divmod(units, unit)
     if part == 0:
         return str(whole)
@@ -39,7 +39,7 @@ def wire(name: str, units: int, unit: int) -> dict[str, float | str]:
 
 
 def wire_text(name: str, units: int, unit: int) -> str:
-    """The same as the members of a JSON object."""
+    """The same as text of JSON members."""
     number, exact = _number_and_text(units, unit)
     text = f'"{name}":{number!r}'
     return text if exact is None else f'{text},"{name}_exact":"{exact}"'
@@ -48,6 +48,6 @@ def wire_text(name: str, units: int, unit: int) -> str:
 @lru_cache(maxsize=4096)
 def _number_and_text(units: int, unit: int) -> tuple[float, str | None]:
     exact = exact_decimal(units, unit)
-    number = units / unit  # of whole numbers: correctly rounded
+    number = units / unit  # integer division: correctly rounded
     same = repr(number) == exact or Decimal(repr(number)) == Decimal(exact)
     return number, None if same else exact

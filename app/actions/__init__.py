@@ -1,1 +1,1 @@
-"""What the service can do, one verb a file; branching lives here, leaves stay pure."""
+"""Actions of the service, one verb for each file; branching is here, and leaves stay pure."""

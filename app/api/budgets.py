@@ -50,9 +50,8 @@ class BudgetRequest(WireRequest):
     """A promise. `pure` promises epsilon; every other currency promises (epsilon, delta).
     `approximate` uses basic composition; `zcdp`, `renyi` and `gdp` use their own filters. A zcdp
     account may be granted as {rho, delta}, a gdp account as {mu, delta}. `failure_delta` is the
-    part
-    of delta kept for releases that hold only approximately (default: a thousandth). `order` is the
-    Renyi order that gets most of the rest. Both are frozen, and the reply shows them."""
+    part of delta kept for releases that hold only approximately (default: a thousandth). `order` is
+    the Renyi order that gets most of the rest. Both are frozen, and the reply shows them."""
 
     currency: Literal["pure", "approximate", "zcdp", "renyi", "gdp"]
     epsilon: Epsilon | None = None
@@ -88,8 +87,8 @@ class CellResponse(BaseModel):
 
 class TermsResponse(BaseModel):
     """Terms frozen at the grant: how delta is split between conversion and failures. For `renyi`
-    also the order with most of the conversion's delta, its share (the other orders share the rest
-    equally), and the limit at each order, null where it admits nothing."""
+    also the order with most of the conversion's delta, its share, and the limit at each order, null
+    where it admits nothing. The other orders share the rest equally."""
 
     delta_conversion: float
     delta_failure: float
@@ -116,8 +115,7 @@ class LastQuestion(BaseModel):
 class BudgetResponse(BaseModel):
     """An account. `used` runs from 0 to 1 by the stop rule itself. `spent.epsilon` holds at all
     times together. It is a sum in `pure` and `approximate` accounts, and an odometer elsewhere.
-    Near
-    the end the odometer may exceed the limit that the stop rule keeps. `questions_left` is the
+    Near the end the odometer may exceed the limit that the stop rule keeps. `questions_left` is the
     number of typical counts with epsilon 0.1. With cells, each figure of `spent` is the largest of
     any cell, and each figure of `remaining` the smallest."""
 

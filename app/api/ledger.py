@@ -197,8 +197,7 @@ def reconcile_ledger(
 ) -> Response:
     """For a ledger that is behind its anchors. The spends of the lost entries are booked on the
     accounts, open charges are forfeited and open streams closed; then charging resumes. Lost
-    changes
-    of people, limits and datasets must be made again by hand."""
+    changes of people, limits and datasets must be made again by hand."""
     return json_response(asdict(deps.reconcile_ledger(principal, reason=parsed.value.reason)))
 
 

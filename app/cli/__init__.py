@@ -1,4 +1,4 @@
-"""The operator's commands: serve, demo, migrate, bring data in, keys, verify, reconcile."""
+"""Operator commands: serve, demo, migrate, add data, keys, verify, reconcile."""
 
 import os
 import socket
@@ -34,7 +34,7 @@ def _stores(settings: Settings) -> Any:
 
 
 def _ledger(settings: Settings) -> Any:
-    """The stores of a ledger that is there and current, with its anchors."""
+    """Stores of an existing ledger with a current schema, with its anchors."""
     from app.store.migrate import check_current
 
     stores = _stores(settings)
@@ -47,7 +47,7 @@ def _ledger(settings: Settings) -> Any:
 def serve() -> None:
     """Serve the HTTP interface; settings come from the environment (docs/settings.md)."""
     settings = Settings.from_environment()
-    listener = own_port(settings)  # before a key is made that a second server would never use
+    listener = own_port(settings)  # first: a second server would make a key and never use it
     stores = _stores(settings)
     made = stores.get_ready(settings)
     if made is not None:
@@ -58,22 +58,27 @@ def serve() -> None:
             "Nothing is charged until the difference is booked: `bursard reconcile --reason TEXT`."
         )
     if settings.admin_key is not None and len(settings.admin_key) < ADMIN_KEY_LENGTH_MIN:
-        print("BURSAR_ADMIN_KEY is short: whoever guesses it owns this service. Use 32 letters.")
+        print(
+            "BURSAR_ADMIN_KEY is short: anybody who guesses it owns this service. Use 32 letters."
+        )
     if settings.lease_seconds <= settings.engine_timeout_seconds:
         print(
             "BURSAR_LEASE_SECONDS is not above BURSAR_ENGINE_TIMEOUT_SECONDS: a slow question may"
         )
         print("be taken over while it still runs, and after three attempts is charged for nothing.")
     if settings.release_grid_ms == 0:
-        print("BURSAR_RELEASE_GRID_MS is 0: how long an answer takes may tell about data.")
+        print("BURSAR_RELEASE_GRID_MS is 0: response times may reveal something about the data.")
     listen(settings, listener)
 
 
 def own_port(settings: Settings) -> socket.socket:
-    """A socket that listens on the port, or SettingsError. Only listening makes the port ours: two
-    programs may bind the same one. Callers who come now wait until the server is ready."""
-    # Named with its protocol number: otherwise asyncio does not turn off Nagle's algorithm on a
-    # socket that several workers share, and each reply on a kept connection waits some 45 ms.
+    """Listen on the port, or raise SettingsError.
+
+    Only listening reserves the port: two programs may bind the same one. Clients that connect now
+    wait until the server is ready.
+    """
+    # With an explicit protocol number asyncio turns off Nagle's algorithm on a socket that several
+    # workers share. Otherwise each reply on a kept connection waits about 45 ms.
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -94,7 +99,7 @@ def listen(
     listener: socket.socket,
     announce: Callable[[str], None] = lambda url: None,
 ) -> None:
-    """Serve until told to stop; `announce` hears the address."""
+    """Serve until a stop signal; `announce` is called with the address."""
     import uvicorn
     from uvicorn.supervisors import Multiprocess
 
@@ -128,7 +133,7 @@ def demo() -> None:
     from app.demo.populate import message, populate
 
     os.environ.setdefault("BURSAR_HOME", ".bursar-demo")
-    os.environ.pop("BURSAR_DATA_ROOTS", None)  # the demo's data lie in its own home
+    os.environ.pop("BURSAR_DATA_ROOTS", None)  # the demo's data are in its own home
     settings = Settings.from_environment()
     listener = own_port(settings)
     keys = populate(settings)
@@ -137,7 +142,7 @@ def demo() -> None:
 
 @cli.command()
 def migrate() -> None:
-    """Bring the ledger's schema to this program's."""
+    """Migrate the ledger to this program's schema."""
     from app.store.administration import install
     from app.store.migrate import migrate as bring
 
@@ -150,7 +155,7 @@ def migrate() -> None:
 
 @cli.command()
 def calibrate() -> None:
-    """Measure which BURSAR_SLOT_FACTOR this machine needs, on made-up rows; run it while idle."""
+    """Measure the BURSAR_SLOT_FACTOR of this machine on synthetic rows; run it while idle."""
     from app.cli.calibrate import measured_factor
 
     print(f"BURSAR_SLOT_FACTOR={measured_factor():.2f}")
@@ -158,9 +163,9 @@ def calibrate() -> None:
 
 @cli.command()
 def verify(
-    file: Annotated[Path | None, typer.Option(help="An export to verify, instead.")] = None,
+    file: Annotated[Path | None, typer.Option(help="Verify this export instead.")] = None,
 ) -> None:
-    """Recompute every chain and total; ends with 1 if anything disagrees."""
+    """Recompute every chain and total; exits with 1 if anything disagrees."""
     from app.ledger.verification.lines import from_lines
     from app.ledger.verification.verify import verify as check
 
@@ -191,7 +196,7 @@ def verify(
 def reconcile(
     reason: Annotated[str, typer.Option(help="Why the ledger was behind its anchors.")],
 ) -> None:
-    """Book what a restored ledger has lost, forfeit open charges, and let charging go on."""
+    """Book the spends that a restored ledger has lost, forfeit open charges, resume charging."""
     from app.access import Principal, Role
 
     operator = Principal("", OPERATOR, Role.ADMIN, "")
@@ -199,7 +204,7 @@ def reconcile(
     booked = stores.reconcile_ledger(operator, reason=reason)
     print(
         f"Booked in {booked.books} books and {booked.accounts} accounts; {booked.forfeited} open "
-        f"charges forfeited, {booked.streams_closed} streams closed. Charging goes on."
+        f"charges forfeited, {booked.streams_closed} streams closed. Charging is resumed."
     )
 
 
@@ -214,9 +219,9 @@ def export() -> None:
 
 @keys_cli.command("issue")
 def issue(
-    name: str, days: Annotated[int | None, typer.Option(help="Works for so many days.")] = None
+    name: str, days: Annotated[int | None, typer.Option(help="Expires after n days.")] = None
 ) -> None:
-    """Issue a key for a registered person, shown once; how an administrator gets back in."""
+    """Issue a key for a registered person, shown once; also for an administrator without one."""
     import time
 
     expires = None if days is None else time.time_ns() // 1000 + days * 86_400_000_000
@@ -243,7 +248,7 @@ def revoke(key_id: str) -> None:
 
 
 def main() -> None:
-    """Run; what the operator can mend is said in one line, without a traceback."""
+    """Run a command; errors that the operator can fix are printed in one line."""
     try:
         cli()
     except SettingsError as error:
@@ -251,7 +256,7 @@ def main() -> None:
     except AppError as error:
         sys.exit(error.detail)
     except DBAPIError:
-        sys.exit("The ledger's database cannot be reached: look at BURSAR_DATABASE_URL.")
+        sys.exit("The ledger's database cannot be reached: check BURSAR_DATABASE_URL.")
 
 
 if __name__ == "__main__":

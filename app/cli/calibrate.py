@@ -1,7 +1,7 @@
-"""Measure how much slower this machine is than the one that slots were measured on.
+"""Measure how much slower this machine is than the one on which slots were measured.
 
-Questions of several kinds are answered on made-up rows, as in a real dataset. The largest share of
-a slot without its margin, but no less than one, is the factor.
+Queries of several kinds are answered on synthetic rows. The factor is the largest share of a slot,
+without its margin, that a query takes, and at least one.
 """
 
 import csv
@@ -72,7 +72,7 @@ def _prepared(folder: Path) -> tuple[DuckDBEngine, Dataset]:
 
 
 def _share(engine: DuckDBEngine, dataset: Dataset, question: dict[str, object]) -> float:
-    """The share of the slot, without its margin, that the work takes: the median of some rounds."""
+    """Share of the slot, without its margin, that the work takes: the median of several rounds."""
     body = json.dumps({"dataset": "made up", **question})
     plan = make_plan(Question.model_validate_json(body), dataset.card)
     taken = []

@@ -1,4 +1,4 @@
-"""`bursard dataset check`: what the card makes of the rows, shown to their owner at the terminal.
+"""`bursard dataset check`: how the rows fit the card, shown to their owner at the terminal.
 
 The figures are exact, so they go nowhere else: not into the ledger, a log, a file or a reply.
 """
@@ -25,9 +25,9 @@ HEADINGS = ("column", "missing", "unreadable", "below low", "above high")
 NO_TERMINAL_CODE = 2
 
 
-def check(name: Annotated[str, typer.Argument(help="Of the dataset.")]) -> None:
-    """Show the owner how many values are missing, unreadable or clamped, and how many rows there
-    are. The figures are private and are shown on a terminal only."""
+def check(name: Annotated[str, typer.Argument(help="Name of the dataset.")]) -> None:
+    """Show the owner the number of rows, and how many values are missing, unreadable or clamped.
+    The figures are private and are shown on a terminal only."""
     if not sys.stdout.isatty():
         typer.echo(NO_TERMINAL, err=True)
         raise typer.Exit(NO_TERMINAL_CODE)
@@ -35,7 +35,7 @@ def check(name: Annotated[str, typer.Argument(help="Of the dataset.")]) -> None:
 
 
 def offer(settings: Settings, dataset: "Dataset", *, ask: bool) -> None:
-    """After a registration: the check, if somebody at a terminal wants to see it."""
+    """Offer the check after a registration, if somebody is at a terminal."""
     question = "Show the private figures of missing and clamped values now?"
     try:
         at_terminal = sys.stdin.isatty() and sys.stdout.isatty()
@@ -48,7 +48,7 @@ def offer(settings: Settings, dataset: "Dataset", *, ask: bool) -> None:
 
 
 def show(settings: Settings, name: str) -> None:
-    from app.main import Stores  # all rooms, which takes a second
+    from app.main import Stores  # imports every package, which takes a second
 
     stores = Stores(settings)
     stores.get_current(settings)
@@ -76,41 +76,41 @@ def lines(dataset: "Dataset", figures: "Figures") -> Iterator[str]:
     yield from _persons(dataset, figures)
     yield ""
     table = [HEADINGS, *map(_cells, figures.columns)]
-    widths = [max(len(row[place]) for row in table) for place in range(len(HEADINGS))]
+    widths = [max(len(row[index]) for row in table) for index in range(len(HEADINGS))]
     for first, *others in table:
         numbers = (text.rjust(width) for text, width in zip(others, widths[1:], strict=True))
         yield f"  {first.ljust(widths[0])}  {'  '.join(numbers)}"
-    for each in figures.columns:
-        yield from _remarks(each, figures.rows)
+    for column in figures.columns:
+        yield from _remarks(column, figures.rows)
 
 
 def _persons(dataset: "Dataset", figures: "Figures") -> Iterator[str]:
-    found, most = figures.persons, dataset.card.person.rows_max
-    if found is None:
+    persons, most = figures.persons, dataset.card.person.rows_max
+    if persons is None:
         return
-    yield f"  {found.persons} persons, each with at most {found.rows_most} rows"
-    if found.nameless:
-        yield f"  {found.nameless} rows have no person, and are left out"
-    if found.beyond:
+    yield f"  {persons.persons} persons, each with at most {persons.rows_most} rows"
+    if persons.nameless:
+        yield f"  {persons.nameless} rows have no person, and are left out"
+    if persons.beyond:
         yield (
-            f"  {found.beyond} persons have more than rows_max, {most}: "
-            f"{found.rows_left_out} of their rows are left out"
+            f"  {persons.beyond} persons have more than rows_max, {most}: "
+            f"{persons.rows_left_out} of their rows are left out"
         )
 
 
-def _cells(each: "ColumnFigures") -> tuple[str, ...]:
-    bounded = each.type in ("integer", "number", "date")
-    clamped = (str(each.below), str(each.above)) if bounded else ("-", "-")
-    return each.name, str(each.missing), str(each.unreadable), *clamped
+def _cells(column: "ColumnFigures") -> tuple[str, ...]:
+    bounded = column.type in ("integer", "number", "date")
+    clamped = (str(column.below), str(column.above)) if bounded else ("-", "-")
+    return column.name, str(column.missing), str(column.unreadable), *clamped
 
 
-def _remarks(each: "ColumnFigures", rows: int) -> Iterator[str]:
-    if not each.unreadable:
+def _remarks(column: "ColumnFigures", rows: int) -> Iterator[str]:
+    if not column.unreadable:
         return
     wrong = {
         "category": "are not among the declared categories",
         "text": "are longer than length_max",
-    }.get(each.type, f"cannot be read as {each.type}")
-    yield f"  {each.name}: {each.unreadable} values {wrong}, and count as missing"
-    if each.missing + each.unreadable == rows:
-        yield f"  {each.name}: WRONG: no value of it can be used. Are they written in another way?"
+    }.get(column.type, f"cannot be read as {column.type}")
+    yield f"  {column.name}: {column.unreadable} values {wrong}, and count as missing"
+    if column.missing + column.unreadable == rows:
+        yield f"  {column.name}: WRONG: none of its values can be used. Check their format."

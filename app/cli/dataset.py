@@ -1,6 +1,6 @@
-"""`bursard dataset add`: bring a file in, with a card that is given or asked for.
+"""`bursard dataset add`: register a file, with a card from a file or from a dialogue.
 
-Only names and types of columns are read to propose a card, never a value; errors name a file, a
+Only names and types of columns are read to propose a card, never a value. Errors name a file, a
 column or a rule, never a cell.
 """
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # engines and drivers load only in the command that uses them
     from app.engines.files.paths import SourceFiles
     from app.engines.files.sources import SourceTable
 
-dataset_cli = typer.Typer(no_args_is_help=True, help="Bring data in.")
+dataset_cli = typer.Typer(no_args_is_help=True, help="Register, check and remove datasets.")
 
 OPERATOR = "operator"
 INCOMPLETE = 2
@@ -32,18 +32,20 @@ INTERRUPTED = 130
 
 @dataset_cli.callback()
 def _one_of_several() -> None:
-    """Bring data in."""  # with a callback, `add` stays a word of its own
+    """Register, check and remove datasets."""  # with a callback, `add` stays a subcommand
 
 
 @dataset_cli.command()
 def add(
     path: Annotated[Path, typer.Argument(help="A CSV or Parquet file, or a folder of Parquet.")],
-    name: Annotated[str | None, typer.Option(help="Of the dataset; by default the file's.")] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Name of the dataset; by default the file's.")
+    ] = None,
     infer_types: Annotated[
         bool,
         typer.Option("--infer-types", help="Propose a card from column names and types, and ask."),
     ] = False,
-    card: Annotated[Path | None, typer.Option(help="A card in JSON, to register with.")] = None,
+    card: Annotated[Path | None, typer.Option(help="Register with this card, in JSON.")] = None,
     to_parquet: Annotated[
         bool,
         typer.Option("--to-parquet", help="Convert a CSV into the first data root, and add that."),
@@ -52,11 +54,12 @@ def add(
 ) -> None:
     """Register a dataset, as POST /v1/datasets does.
 
-    With --infer-types bounds, categories and who a person is are asked for on a terminal; without
-    one, a draft to fill in is written to PATH.card.json, and the command ends with 2.
+    With --infer-types, a dialogue on the terminal asks for bounds, categories and the person.
+    Without a terminal, a draft to complete is written to PATH.card.json, and the command exits
+    with 2.
     """
     if infer_types == (card is not None):
-        typer.echo("Say either --infer-types or --card CARD.json.", err=True)
+        typer.echo("Use either --infer-types or --card CARD.json.", err=True)
         raise typer.Exit(INCOMPLETE)
     from app.cli.check_dataset import offer
 
@@ -65,20 +68,20 @@ def add(
         with stopped:
             dataset = _add(settings, path, name, card, to_parquet=to_parquet, yes=yes)
     except (KeyboardInterrupt, typer.Abort, EngineUnavailable) as error:
-        # DuckDB makes an error of its own of a KeyboardInterrupt: it is no bad file.
+        # DuckDB turns a KeyboardInterrupt into its own error; the file is not at fault.
         if isinstance(error, EngineUnavailable) and not stopped.heard:
             raise
         typer.echo("\nStopped: nothing was registered.", err=True)
         raise typer.Exit(INTERRUPTED) from None
     except Invalid as error:
-        told = [f"{each.pointer or 'the card'}: {each.rule}" for each in error.fields]
-        typer.echo("\n".join(dict.fromkeys([error.detail, *told])), err=True)
+        rules = [f"{each.pointer or 'the card'}: {each.rule}" for each in error.fields]
+        typer.echo("\n".join(dict.fromkeys([error.detail, *rules])), err=True)
         raise typer.Exit(1) from None
     offer(settings, dataset, ask=not (yes or stopped.heard))
 
 
 class StopSignals:
-    """Inside, Ctrl-C and a request to end are one thing: what is half-made is taken away first."""
+    """Handle Ctrl-C and SIGTERM alike: unfinished work is removed first."""
 
     def __init__(self) -> None:
         self.heard = False
@@ -93,7 +96,7 @@ class StopSignals:
             signal.signal(each, before)
 
     def _stop(self, *_: object) -> None:
-        if not self.heard:  # said again, it would only disturb the cleaning up
+        if not self.heard:  # a second signal would only disturb the cleanup
             self.heard = True
             raise KeyboardInterrupt
 
@@ -115,7 +118,7 @@ def _add(
     limits = Limits(settings.home, settings.engine_memory, settings.engine_threads)
     (settings.home / "tmp").mkdir(mode=0o700, parents=True, exist_ok=True)
     table = read_schema(source, limits)
-    given: dict[str, Any] = {}
+    card_extras: dict[str, Any] = {}
     if card_path is None:
         card = _proposed(source, table)
         if not yes:
@@ -123,33 +126,33 @@ def _add(
             if not typer.confirm("Register with this card?"):
                 raise Invalid("Nothing was registered.")
     else:
-        card, given = _read_card(card_path, settings, source)
+        card, card_extras = _read_card(card_path, settings, source)
     check_fit(card, table)  # before anything is written
 
-    from app.main import Stores  # all rooms, which takes a second
+    from app.main import Stores  # imports every package, which takes a second
 
     stores = Stores(settings)
     stores.get_current(settings)
-    name = check_name(name or given.get("name") or source.place.stem, "/name", forbidden="/")
-    if _found(stores, name) is not None:  # said before a long conversion, not after it
+    name = check_name(name or card_extras.get("name") or source.place.stem, "/name", forbidden="/")
+    if _found(stores, name) is not None:  # check before a long conversion, not after it
         raise Conflict("A dataset of this name is registered.")
     conversion = None
-    place = source.place
+    location = source.place
     if to_parquet:
-        place = _first_root(settings) / f"{source.place.stem}.parquet"
-        conversion = Conversion(source.place, place, limits, settings.ingest_timeout_seconds)
+        location = _first_root(settings) / f"{source.place.stem}.parquet"
+        conversion = Conversion(source.place, location, limits, settings.ingest_timeout_seconds)
     try:
         if conversion is not None:
             _convert(conversion, source.place)
         dataset = _register(
             stores,
             name=name,
-            description=given.get("description") or "",
-            path=_under_a_root(place, settings),
+            description=card_extras.get("description") or "",
+            path=_under_a_root(location, settings),
             card=card,
         )
     except BaseException as error:
-        # A signal may come when the ledger has it already, and then the file must stay.
+        # A signal may come after the ledger has stored the dataset; then the file must stay.
         stopped = isinstance(error, KeyboardInterrupt)
         if not stopped or (there := _found(stores, name)) is None:
             if conversion is not None:
@@ -163,12 +166,14 @@ def _add(
     return dataset
 
 
-# Where the data are
+# Location of the data
 
 
 def _located(path: Path, settings: Settings, *, to_parquet: bool) -> "SourceFiles":
-    """As the operator names it: from here, or from a data root. A CSV that is converted may lie
-    anywhere."""
+    """Resolve the operator's path: from the working directory, or from a data root.
+
+    A CSV file that is converted may be anywhere.
+    """
     from app.engines.files.paths import WANTED, SourceFiles, resolve_source
 
     if to_parquet and path.suffix != ".csv":
@@ -186,18 +191,20 @@ def _located(path: Path, settings: Settings, *, to_parquet: bool) -> "SourceFile
         raise Invalid(f"{path}: not {WANTED}{hint}. BURSAR_DATA_ROOTS: {roots}") from None
 
 
-def _under_a_root(place: Path, settings: Settings) -> str:
-    """Short, so that another server finds it under a root of its own, unless it would be another
-    file."""
+def _under_a_root(location: Path, settings: Settings) -> str:
+    """The path below a root, so that another server finds it under its own root.
+
+    The full path if the short one would lead to another file.
+    """
     from app.engines.files.paths import resolve_source
 
     for root in settings.data_roots:
         real_root = root.resolve()
-        if place.is_relative_to(real_root):
-            short = str(place.relative_to(real_root))
-            if resolve_source(short, settings.data_roots).place == place:
+        if location.is_relative_to(real_root):
+            short = str(location.relative_to(real_root))
+            if resolve_source(short, settings.data_roots).place == location:
                 return short
-    return str(place)
+    return str(location)
 
 
 def _first_root(settings: Settings) -> Path:
@@ -215,7 +222,7 @@ def _proposed(source: "SourceFiles", table: "SourceTable") -> "Card":
 
     typed = source.is_folder or source.place.suffix != ".csv"
     draft = propose_card(table.names, table.types, typed=typed)
-    typer.echo("Proposed from names and types of columns alone; null is to be filled in:")
+    typer.echo("Proposed from names and types of columns alone; null must be filled in:")
     typer.echo(_pretty(draft))
     named = {column["name"] for column in draft["columns"]}
     for column in table.names:
@@ -228,11 +235,11 @@ def _proposed(source: "SourceFiles", table: "SourceTable") -> "Card":
         with target.open("x", encoding="utf-8") as file:
             file.write(_pretty(draft) + "\n")
     except FileExistsError:
-        typer.echo(f"{target} is there already: fill it in, or delete it for a new one.", err=True)
+        typer.echo(f"{target} exists already: complete it, or delete it for a new one.", err=True)
         raise typer.Exit(INCOMPLETE) from None
     except OSError as error:
         raise Invalid(f"{target} cannot be written: {error.strerror}.") from None
-    typer.echo(f"Fill these in in {target}, and give it as --card:", err=True)
+    typer.echo(f"Complete these in {target}, and pass it as --card:", err=True)
     for line in missing(draft):
         typer.echo(f"  {line}", err=True)
     raise typer.Exit(INCOMPLETE)
@@ -241,8 +248,10 @@ def _proposed(source: "SourceFiles", table: "SourceTable") -> "Card":
 def _read_card(
     path: Path, settings: Settings, source: "SourceFiles"
 ) -> "tuple[Card, dict[str, Any]]":
-    """The card, and the name and description that may stand beside it; its public tables are read
-    from the data roots."""
+    """The card, and the name and description that the file may contain.
+
+    Its public tables are read from the data roots.
+    """
 
     from app.actions.datasets.public_tables import with_tables
     from app.api.http.json_body import StrictAdapter, parse, unchanged
@@ -251,7 +260,7 @@ def _read_card(
 
     def private() -> PrivateFiles:
         if settings.embedded and not (settings.home / "ledger.db").exists():
-            return PrivateFiles()  # nothing is made before the card is known to fit
+            return PrivateFiles()  # nothing is created before the card is known to fit
         stores = Stores(settings)
         stores.get_current(settings)
         try:
@@ -269,7 +278,7 @@ def _read_card(
         raise Invalid(f"{path}: {error.strerror}.") from None
     try:
         tables, rows = public_tables(settings), str(source.place)
-        found: Any = parse(
+        card_file: Any = parse(
             raw,
             StrictAdapter(CardFile),
             None,
@@ -278,15 +287,18 @@ def _read_card(
     except Invalid as error:
         detail = "not a card that can be registered." if error.fields else error.detail
         raise Invalid(f"{path}: {detail}", *error.fields) from None
-    fields = {each: getattr(found, each) for each in Card.model_fields}
-    return Card.model_construct(**fields), {"name": found.name, "description": found.description}
+    fields = {each: getattr(card_file, each) for each in Card.model_fields}
+    return Card.model_construct(**fields), {
+        "name": card_file.name,
+        "description": card_file.description,
+    }
 
 
 def _pretty(card: Any) -> str:
     return json.dumps(card, indent=2, ensure_ascii=False)
 
 
-# Doing it
+# Convert and register
 
 
 def _convert(conversion: Any, csv: Path) -> None:
@@ -326,9 +338,9 @@ def _tell(dataset: "Dataset", fingerprint: str, settings: Settings) -> None:
     typer.echo("Nobody may ask yet. Next, with an administrator's key, grant a budget to everybody")
     typer.echo("together, and one to an analyst:")
     for holder in ("*", "ANALYST"):
-        place = f"/v1/datasets/{quote(dataset.name, safe='')}/budgets/{holder}"
+        path = f"/v1/datasets/{quote(dataset.name, safe='')}/budgets/{holder}"
         typer.echo(
-            f"  curl -X PUT {shlex.quote(f'http://{settings.host}:{settings.port}{place}')} \\\n"
+            f"  curl -X PUT {shlex.quote(f'http://{settings.host}:{settings.port}{path}')} \\\n"
             "    -H 'Authorization: Bearer ADMIN_KEY' -H 'Content-Type: application/json' \\\n"
             """    -d '{"currency": "pure", "epsilon": 1}'"""
         )

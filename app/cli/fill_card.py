@@ -1,6 +1,6 @@
-"""Fill in a proposed card by asking on the terminal: bounds, categories, who a person is.
+"""Complete a proposed card in a dialogue on the terminal: bounds, categories, the person.
 
-Answers are checked one by one by the rules of the card; what does not hold is asked again.
+Each answer is checked by the rules of the card; an invalid one is asked again.
 """
 
 import csv
@@ -21,12 +21,12 @@ _COLUMN: TypeAdapter[Any] = TypeAdapter(Annotated[Column, Field(discriminator="t
 
 
 def fill_card(draft: Json, names: tuple[str, ...]) -> Card:
-    """The card, when everything that was missing is said. `names` are all the source's columns."""
-    typer.echo("Bounds and categories are public: say what is known without looking at the rows.")
+    """The completed card. `names`: all columns of the source."""
+    typer.echo("Bounds and categories are public: enter what is known without seeing the rows.")
     person = _person(names)
     card: Json = {"person": person}
     card["neighbours"] = _choice(
-        "Neighbours: a person more or less, or one in another's place",
+        "Neighbours: a person added or removed, or one replaced by another",
         ("add_remove", "replace_one"),
         "add_remove",
     )
@@ -37,7 +37,7 @@ def fill_card(draft: Json, names: tuple[str, ...]) -> Card:
     try:
         return Card.model_validate(card | {"columns": columns})
     except ValidationError as error:
-        raise Invalid(f"This is no card: {_rules(error)}.") from None
+        raise Invalid(f"This is not a valid card: {_rules(error)}.") from None
 
 
 def _person(names: tuple[str, ...]) -> Json:
@@ -46,7 +46,7 @@ def _person(names: tuple[str, ...]) -> Json:
         return {"kind": "row"}
     return {
         "kind": "column",
-        "column": _ask("Column that tells persons apart", lambda text: _one_of(text, names)),
+        "column": _ask("Column that identifies persons", lambda text: _one_of(text, names)),
         "rows_max": _ask("Most rows kept of one person", lambda text: _whole(text, 1, 100_000)),
     }
 
@@ -80,7 +80,11 @@ def _field(name: str, kind: str, field: str) -> tuple[str, Callable[[str], Any]]
         "date": lambda text: day(text).isoformat(),
         "category": _listed,
     }
-    words = {"low": "lowest value", "high": "highest value", "values": "values, by commas"}
+    words = {
+        "low": "lowest value",
+        "high": "highest value",
+        "values": "values, separated by commas",
+    }
     return f"{name}: {words[field]}", reads[kind]
 
 
@@ -121,14 +125,14 @@ def _number(text: str) -> float:
 
 
 def _listed(text: str) -> list[str]:
-    """As in a CSV file: a value that has a comma itself stands in double quotes."""
+    """Values as in a CSV file: a value that contains a comma is in double quotes."""
     try:
         read = next(csv.reader([text], skipinitialspace=True, strict=True), [""])
     except csv.Error:
         read = [""]
     values = [each.strip() for each in read]
     if "" in values:
-        raise ValueError("values with commas between them, such as north, south")
+        raise ValueError("values separated by commas, such as north, south")
     if len(set(values)) != len(values):
         raise ValueError("each value once")
     return values

@@ -1,4 +1,4 @@
-"""Follow long work: a bar with rate and time left on a terminal, elsewhere a line now and then."""
+"""Follow long work: a bar with rate and time left on a terminal, elsewhere an occasional line."""
 
 import sys
 import time
@@ -18,17 +18,19 @@ class ProgressSource(Protocol):
 
 
 def follow(work: ProgressSource, label: str, size: int) -> None:
-    """Run it in a thread; `size` is how many bytes it reads. Ctrl-C stops it, and is raised when it
-    has stopped."""
+    """Run work in a thread, and show its progress; `size` is the number of bytes it reads.
+
+    Ctrl-C stops the work, and is raised when it has stopped.
+    """
     failures: list[BaseException] = []
-    # Waited for in the place of the thread: before Python 3.13 a `join` that a signal interrupts
-    # takes the thread for ended, though it goes on.
+    # Wait for this event instead of the thread. Before Python 3.13, a `join` interrupted by a
+    # signal marks the thread as ended although it goes on.
     ended = Event()
 
     def run() -> None:
         try:
             work.run()
-        except BaseException as error:  # noqa: BLE001  # told to the caller's thread
+        except BaseException as error:  # noqa: BLE001  # raised again in the caller's thread
             failures.append(error)
         finally:
             ended.set()

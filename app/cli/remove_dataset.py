@@ -14,11 +14,11 @@ stays. The source itself is not touched."""
 
 
 def remove(
-    name: Annotated[str, typer.Argument(help="Of the dataset.")],
-    reason: Annotated[str | None, typer.Option(help="Kept in the ledger.")] = None,
+    name: Annotated[str, typer.Argument(help="Name of the dataset.")],
+    reason: Annotated[str | None, typer.Option(help="Stored in the ledger.")] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask first.")] = False,
 ) -> None:
-    """Withdraw a name: for good if nothing was ever charged, otherwise it is closed."""
+    """Withdraw a name: remove it if nothing was ever charged, otherwise close it."""
     from app.access import Principal, Role
     from app.actions.datasets.withdraw_dataset import DETAILS
     from app.main import Stores

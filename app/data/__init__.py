@@ -1,1 +1,1 @@
-"""What is publicly declared about a dataset: card, columns, expressions."""
+"""Public declaration of a dataset: card, columns, expressions."""

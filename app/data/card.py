@@ -1,8 +1,8 @@
-"""What is publicly declared about a dataset: its card.
+"""Card of a dataset: its public declaration.
 
 Everything a price may depend on is here, and nothing here was read from a row. Values are made to
-fit the card when a version of the data is prepared (`engines/files/prepare.py`), so that a question
-meets a table in which every value is in bounds, in the list, or missing.
+fit the card when a version of the data is prepared (`engines/files/prepare.py`). So every value
+that a query sees is in bounds, in the list, or missing.
 """
 
 import datetime
@@ -56,7 +56,7 @@ class RowPerson(Frozen):
 
 
 class ColumnPerson(Frozen):
-    """Rows that share an identifier are one person, of whom at most `rows_max` rows are kept."""
+    """Rows that share an identifier are one person; at most `rows_max` of their rows are kept."""
 
     kind: Literal["column"]
     column: Annotated[str, Field(min_length=1, max_length=100)]
@@ -64,11 +64,12 @@ class ColumnPerson(Frozen):
 
 
 class EdgePerson(Frozen):
-    """The rows are edges of a graph, and each edge is one person: privacy hides whether two nodes
-    are joined, not what is known of a node. Its two `ends` are integer columns of the same bounds,
-    which are the public nodes. Edges have no direction: the smaller end is held first, an edge from
-    a node to itself or to a number that is no node is dropped, and one that is repeated is held
-    once."""
+    """The rows are edges of a graph, and each edge is one person.
+
+    Privacy hides whether two nodes are joined, not facts about a node. Its two `ends` are
+    integer columns with equal bounds, which define the public nodes. Edges have no direction:
+    the smaller end is stored first. An edge from a node to itself or to a number that is no node
+    is dropped, and a repeated edge is stored once."""
 
     kind: Literal["edge"]
     ends: Annotated[tuple[str, ...], Field(min_length=2, max_length=2)]
@@ -90,13 +91,12 @@ Neighbours = Literal["add_remove", "replace_one"]
 class Cells(Frozen):
     """A public partition of the persons: a column's values, or the intervals between edges.
 
-    Intervals hold their lower edge, the last one its upper edge too. Persons whose value is missing
-    are in one more cell, which is not declared.
+    Intervals include their lower edge, the last one its upper edge too. Persons whose value is
+    missing are in one more cell, which is not declared.
 
-    Where a person may have several rows, `one_per_person` is the owner's promise that all of them
-    are in one cell. Under this name it is kept for them: of a person in several cells the rows of
-    one are kept (`engines/sql/cleaning.py`).
-    """
+    Where a person may have several rows, `one_per_person` is the owner's promise that all of
+    them are in one cell. The engine enforces it: it keeps only the rows of one cell for such a
+    person (`engines/sql/cleaning.py`)."""
 
     column: str
     edges: tuple[float, ...] | tuple[datetime.date, ...] | None = None
@@ -105,14 +105,15 @@ class Cells(Frozen):
     @field_validator("edges", mode="before")
     @classmethod
     def _from_json_list(cls, value: object) -> object:
-        # Whole and of one kind before pydantic tries both: its errors would name its own types.
+        # Check for one kind of edge before pydantic tries both: its errors would name its own
+        # types.
         if value is None:
             return None
         if not isinstance(value, list | tuple):
-            raise ValueError("edges are a list")
+            raise ValueError("edges must be a list")
         edges = tuple(map(_edge, value))
         if len({type(edge) for edge in edges}) > 1:
-            raise ValueError("edges are all numbers or all dates")
+            raise ValueError("edges must be all numbers or all dates")
         return edges
 
 
@@ -122,7 +123,7 @@ def _edge(value: object) -> float | datetime.date:
     if isinstance(value, datetime.date):
         return value
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= EDGE_MAX:
-        raise ValueError("an edge is a number between -1e18 and 1e18, or a date")
+        raise ValueError("an edge must be a number between -1e18 and 1e18, or a date")
     return float(value)
 
 
@@ -132,7 +133,8 @@ class Card(Frozen):
     person: Person
     neighbours: Neighbours
     rows: Annotated[int, Field(ge=1, le=ROWS_MAX)] | None = None
-    size: Annotated[int, Field(ge=1, le=ROWS_MAX)] | None = None  # about how many rows; public
+    # approximate number of rows; public
+    size: Annotated[int, Field(ge=1, le=ROWS_MAX)] | None = None
     columns: Annotated[
         tuple[Annotated[Column, Field(discriminator="type")], ...],
         Field(min_length=1, max_length=COLUMNS_MAX),
@@ -148,46 +150,48 @@ class Card(Frozen):
     def _consistent(self) -> Self:
         names = [folded(column.name) for column in self.columns]
         if len(set(names)) != len(names):
-            raise ValueError("each column is declared once (letter case does not count)")
+            raise ValueError("each column may be declared only once (letter case does not count)")
         if self.neighbours == "replace_one" and self.rows is None:
             raise ValueError("replace_one needs the public number of rows")
         if self.neighbours == "add_remove" and self.rows is not None:
             raise ValueError("under add_remove the number of rows is private: leave rows out")
         if isinstance(self.person, ColumnPerson) and folded(self.person.column) in names:
-            raise ValueError("the person column is not among the columns that may be asked about")
+            raise ValueError("the person column must not be among the declared columns")
         if isinstance(self.person, EdgePerson):
             self._must_have(self.person)
-        for each in self.columns:
-            if each.derived is not None:
-                _check_derived(each, each.derived, self)
+        for declared_column in self.columns:
+            if declared_column.derived is not None:
+                _check_derived(declared_column, declared_column.derived, self)
         if self.cells is not None:
             column = self.column(self.cells.column)
             if column is None:
-                known = [each.name for each in self.columns]
+                known = [declared_column.name for declared_column in self.columns]
                 near = did_you_mean(self.cells.column, known)
-                raise ValueError(f"cells name a declared column{near}")
+                raise ValueError(f"cells must name a declared column{near}")
             if isinstance(column, TextColumn):
                 raise ValueError("a text column has no cells: its values are not public")
             if not cells_fit(column, self.cells):
                 raise ValueError(
-                    "cells are a category's values, a boolean, epochs, or increasing edges from "
-                    "low to high"
+                    "cells must be a category's values, a boolean, epochs, or increasing edges "
+                    "from low to high"
                 )
             if self.cells.one_per_person and not isinstance(self.person, ColumnPerson):
-                raise ValueError("one_per_person is for persons who are told apart by a column")
+                raise ValueError(
+                    "one_per_person is allowed only for persons identified by a column"
+                )
             if cell_count(column, self.cells) > CELLS_MAX:
-                raise ValueError(f"at most {CELLS_MAX} cells")
+                raise ValueError(f"there may be at most {CELLS_MAX} cells")
         return self
 
     def _must_have(self, edge: EdgePerson) -> None:
         ends = [self.column(name) for name in dict.fromkeys(edge.ends)]
         bounds = {(end.low, end.high) for end in ends if isinstance(end, IntegerColumn)}
         if not all(isinstance(end, IntegerColumn) for end in ends):
-            raise ValueError("the ends of an edge are declared integer columns")
+            raise ValueError("the ends of an edge must be declared integer columns")
         if len(ends) != 2 or len(bounds) != 1:
-            raise ValueError("the ends of an edge are two columns of the same bounds")
+            raise ValueError("the ends of an edge must be two columns with equal bounds")
         if self.neighbours != "add_remove":
-            raise ValueError("an edge is there or not: its neighbours are add_remove")
+            raise ValueError("edges need add_remove neighbours: an edge is present or absent")
 
     @cached_property
     def _by_name(self) -> dict[str, Column]:
@@ -198,10 +202,11 @@ class Card(Frozen):
 
 
 def _check_derived(column: Column, expression: Expression, card: Card) -> None:
-    """Of columns that stand in the source alone, and within what every engine can compute."""
+    """Check that it uses only source columns, and stays within the range every engine can
+    compute."""
     if isinstance(card.person, EdgePerson) and column.name in card.person.ends:
-        raise ValueError("the ends of an edge stand in the source")
-    known = {each.name: _operand(each) for each in card.columns if each.sourced}
+        raise ValueError("the ends of an edge must be source columns, not derived")
+    known = {other.name: _operand(other) for other in card.columns if other.sourced}
     check_uses(expression, known)
     match column:
         case IntegerColumn() | NumberColumn() if not isinstance(column, EpochColumn):
@@ -211,7 +216,9 @@ def _check_derived(column: Column, expression: Expression, card: Card) -> None:
         case CategoryColumn():
             check_texts(expression, column.values)
         case _:
-            raise ValueError("a derived column is an integer, a number, a boolean or a category")
+            raise ValueError(
+                "a derived column must be an integer, a number, a boolean or a category"
+            )
 
 
 def _operand(column: Column) -> Operand:
@@ -251,7 +258,7 @@ def _cover(edges: tuple[Any, ...], low: Any, high: Any, kind: type) -> bool:
 
 
 def cell_count(column: Column, cells: Cells) -> int:
-    """How many cells are declared: the missing values' cell is not among them."""
+    """Number of declared cells, without the cell of missing values."""
     if cells.edges is not None:
         return len(cells.edges) - 1
     if isinstance(column, EpochColumn):
@@ -265,14 +272,15 @@ WITH_FRACTIONS = 2  # "1.0" is read as "1"
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where the rows are: an engine and what it needs to find them. A connection is a name: what it
-    stands for is the operator's secret."""
+    """Location of the rows: an engine and the data it needs to find them.
+
+    A connection is a name; its meaning is the operator's secret."""
 
     engine: str
-    path: str  # of a file; the name of a table
+    path: str  # path of a file, or name of a table
     connection: str | None = None
-    # How texts are read as values. A dataset keeps the one it was registered with: under another,
-    # persons could be in another cell than the one that bears their loss.
+    # How texts are read as values. A dataset keeps the version it was registered with: under
+    # another, persons could be in another cell than the one that is charged for them.
     reading: int = WITH_FRACTIONS
 
 
@@ -282,18 +290,20 @@ class Epoch:
 
     path: str
     digest: str  # SHA-256 of its bytes
-    mark: str = ""  # a keyed hash of its rows in any order; empty for a file without rows
+    mark: str = ""  # keyed hash of its rows in any order; empty for a file without rows
 
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """One immutable state of a dataset's rows: those of its source and of the epochs after it. Its
-    number is that of the newest epoch; the source is epoch 1."""
+    """One immutable state of a dataset's rows: those of its source and of the epochs after it.
+
+    Its number is that of the newest epoch; the source is epoch 1."""
 
     id: str
     number: int
     digest: str  # SHA-256 of the source's bytes
-    seed: str  # which rows of a person with too many are kept; secret, the same in all of a book
+    # secret seed that selects the kept rows of a person with too many; equal within a book
+    seed: str
     appended: tuple[Epoch, ...] = ()
 
 
@@ -310,33 +320,34 @@ class Dataset:
     version: Version
     closed: bool
     created_at: int  # microseconds since 1970
-    celled: bool = False  # has this dataset, or another name of its book, declared cells
+    celled: bool = False  # true if this dataset, or another name of its book, has declared cells
 
     @property
     def paths(self) -> list[str]:
-        """Where the rows of every epoch are, the source's first."""
+        """Paths of the rows of every epoch, the source's first."""
         return [self.source.path, *(epoch.path for epoch in self.version.appended)]
 
     @property
     def digests(self) -> list[str]:
-        """What was registered of each of the paths."""
+        """Registered digest of each of the paths."""
         return [self.version.digest, *(epoch.digest for epoch in self.version.appended)]
 
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """What registration learns of a source: nothing that a question could be answered from."""
+    """Facts that registration reads from a source: no query could be answered from them."""
 
-    digest: str  # SHA-256 of the source's bytes: has the file changed since?
-    content: str  # hash of the rows as a multiset, the same in every engine: is it known data?
-    place: str  # where the source really is, however it was written
-    parts: tuple[str, ...] = ()  # where its files are, if it is a folder
-    celled: str | None = None  # hash of whole rows, column names and each row's cell, if declared
+    digest: str  # SHA-256 of the source's bytes, to detect a changed file
+    content: str  # hash of the rows as a multiset, equal in every engine, to recognise known data
+    place: str  # resolved location of the source
+    parts: tuple[str, ...] = ()  # locations of its files, if it is a folder
+    # hash of whole rows, column names and each row's cell, if cells are declared
+    celled: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class EpochInspection:
-    """What is learned of a file of rows that arrived later."""
+    """Facts read from a file of rows that arrived later."""
 
     digest: str
     content: str
@@ -348,7 +359,7 @@ class EpochInspection:
 
 @dataclass(frozen=True, slots=True)
 class PrivateFiles:
-    """Files that hold rows of datasets: where they are, and digests of all that ever did."""
+    """Files that hold rows of datasets: their paths, and digests of all that ever did."""
 
     paths: tuple[str, ...] = ()
     digests: frozenset[str] = frozenset()

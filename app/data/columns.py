@@ -1,4 +1,4 @@
-"""The columns that a card may declare: of which type, and within which public bounds."""
+"""Column types that a card may declare, with their public bounds."""
 
 import datetime
 import math
@@ -31,7 +31,7 @@ CELLS_MAX = 256  # a charge may write one spend for each of them
 GRID_BITS = 34  # the larger bound of a `number` column is near 2^34 steps of its grid
 TEXT_LENGTH_MAX = 500
 _WHOLE = re.compile(r"[+-]?[0-9]+", re.ASCII)
-# White space and control characters: of a private text every run of them is held as one space.
+# White space and control characters: every run of them in a private text is stored as one space.
 TEXT_GAPS = (
     (0x00, 0x20),
     (0x7F, 0xA0),
@@ -55,7 +55,7 @@ Derived = Annotated[
     WithJsonSchema(
         {
             "type": "object",
-            "description": "What the column is computed from, row by row: {column}, {value}, "
+            "description": "Expression that computes the column row by row: {column}, {value}, "
             "{add}, {subtract}, {multiply}, {divide}, {case, else} or {lookup: {column, map}}. A "
             "registration may name a file instead of a map: {lookup: {column, table: {path, key, "
             "value}}}.",
@@ -72,12 +72,12 @@ class _Column(Frozen):
 
     @property
     def sourced(self) -> bool:
-        """Does it stand in the source?"""
+        """True if the column is in the source."""
         return self.derived is None
 
 
 class IntegerColumn(_Column):
-    """Whole numbers between two bounds."""
+    """Integers between two bounds."""
 
     type: Literal["integer"]
     low: Annotated[int, Field(ge=-(1 << 53), le=1 << 53)]
@@ -99,8 +99,9 @@ class IntegerColumn(_Column):
 
 
 class EpochColumn(IntegerColumn):
-    """The number of the epoch that a row came with: the first rows are of epoch 1, and `high` is
-    the last one there may be. It stands in no source."""
+    """Number of the epoch that a row arrived with; it is in no source.
+
+    The first rows are of epoch 1, and `high` is the last epoch there may be."""
 
     type: Literal["epoch"]  # type: ignore[assignment]  # an integer column in all but its source
     low: Annotated[int, Field(ge=1, le=1)] = 1
@@ -113,7 +114,7 @@ class EpochColumn(IntegerColumn):
 
 
 class NumberColumn(_Column):
-    """Real numbers between two bounds, held as whole steps of a power-of-two grid."""
+    """Real numbers between two bounds, stored as integer steps of a power-of-two grid."""
 
     type: Literal["number"]
     low: Annotated[float, Field(ge=-1e15, le=1e15, allow_inf_nan=False)]
@@ -131,7 +132,7 @@ class NumberColumn(_Column):
         if max(abs(self.low), abs(self.high)) < 1e-9:
             raise ValueError("one bound must be at least 1e-9 away from zero")
         if any(0.0 < abs(bound) < 1e-100 for bound in (self.low, self.high)):
-            raise ValueError("a bound is zero or at least 1e-100 away from it")
+            raise ValueError("a bound must be zero or at least 1e-100 away from it")
         return self
 
     @property
@@ -141,7 +142,7 @@ class NumberColumn(_Column):
 
     @property
     def steps(self) -> tuple[int, int]:
-        """The bounds in whole steps; multiplying by a power of two and flooring are exact."""
+        """The bounds in integer steps; multiplying by a power of two and flooring are exact."""
         k = self.grid_exponent
         return math.floor(math.ldexp(self.low, k)), math.floor(math.ldexp(self.high, k))
 
@@ -161,14 +162,15 @@ class CategoryColumn(_Column):
     @classmethod
     def _distinct(cls, values: tuple[str, ...]) -> tuple[str, ...]:
         if len(set(values)) != len(values):
-            raise ValueError("each category is listed once")
+            raise ValueError("each category may be listed only once")
         if any(len(value) > 200 for value in values):
-            raise ValueError("a category has at most 200 characters")
+            raise ValueError("a category may have at most 200 characters")
         return values
 
     def texts(self, *, fractions: bool) -> tuple[str, ...]:
-        """The texts that are read as a value; text i says value i modulo how many values there are.
-        With `fractions` "1.0" says "1", if all values are whole numbers: programs that hold missing
+        """The texts that are read as a value; text i means value i modulo the number of values.
+
+        With `fractions` "1.0" means "1", if all values are integers: programs that store missing
         values as numbers write it so."""
         if not fractions or not all(_WHOLE.fullmatch(value) for value in self.values):
             return self.values
@@ -199,17 +201,16 @@ class DateColumn(_Column):
 
 
 class TextColumn(_Column):
-    """Texts that are not public: which of them there are is told by a question that pays for it.
+    """Texts that are not public: a query must pay to learn which texts there are.
 
-    Runs of white space and control characters are held as one space, none at either end; a text of
-    more than `length_max` characters is missing, and so is an empty one.
-    """
+    Runs of white space and control characters are stored as one space, none at either end. A
+    text of more than `length_max` characters is missing, and so is an empty one."""
 
     type: Literal["text"]
     length_max: Annotated[int, Field(ge=1, le=TEXT_LENGTH_MAX)] = 100
 
     def could_hold(self, text: str) -> bool:
-        """Is it a text as the column holds them?"""
+        """True if the text has the form in which the column stores texts."""
         return (
             0 < len(text) <= self.length_max
             and text == _GAP.sub(" ", text).strip(" ")
@@ -234,21 +235,22 @@ Column = (
 def day(text: str) -> datetime.date:
     """A date written YYYY-MM-DD, and no other way."""
     if not _DAY.fullmatch(text):  # ISO has weeks and other forms too
-        raise ValueError("a date is written YYYY-MM-DD")
+        raise ValueError("a date must be written YYYY-MM-DD")
     try:
         return datetime.date.fromisoformat(text)
     except ValueError:
-        raise ValueError("a date is written YYYY-MM-DD") from None
+        raise ValueError("a date must be written YYYY-MM-DD") from None
 
 
 def held_bounds(column: IntegerColumn | NumberColumn) -> Bounds:
-    """In arithmetic a number is its whole steps, so that none is nearer to zero than one step."""
+    """Bounds of a number in arithmetic: it is its integer steps, so none is nearer to zero than
+    a step."""
     low, high = (math.ldexp(float(step), -column.grid_exponent) for step in column.steps)
     return Bounds(low, high, math.ldexp(1.0, -column.grid_exponent))
 
 
 def lookup_keys(column: Column | None) -> list[str]:
-    """The keys that a look-up by the column can have, in the order of what is stored."""
+    """Keys that a look-up by the column can have, in the order of the stored values."""
     match column:
         case CategoryColumn():
             return list(column.values)

@@ -1,6 +1,6 @@
-"""Declared derived columns: what a column is computed from, row by row.
+"""Derived columns: expressions that compute a column row by row.
 
-    {"column": "weight"}                        a declared number, as it is held
+    {"column": "weight"}                        a declared number, as stored
     {"value": 2.5}                              a number; in labels a text, true or false
     {"add": [...]}  {"multiply": [...]}         two or more
     {"subtract": [a, b]}  {"divide": [a, b]}
@@ -8,14 +8,14 @@
     {"lookup": {"column": "region", "map": {"north": 1.5, ...}}}      a public table, by its key,
                                  which a registration may also name as a file (`public_tables.py`)
 
-A row's value depends on that row alone, so a derived column changes no sensitivity, and a look-up
-multiplies no person: a key has one line. What is missing makes what is computed of it missing, and
-so do a division by zero and a key that is not in the table; `else` left out is missing too.
+A row's value depends on that row alone, so a derived column changes no sensitivity. A look-up
+duplicates no person: a key has one line. A missing input makes the result missing, and so do a
+division by zero and a key that is not in the table; without `else` the default is missing too.
 
-Numbers are doubles and every step rounds as IEEE 754 says, in every engine. Some engines raise an
-error where others give infinity or a number too small to be one, and an error that depends on a
-value would tell of it: so `bounds` works out, from the card alone, how large each step can become
-and how near to zero, and a card is refused if any could leave the range in which all agree.
+Numbers are doubles and every step rounds by IEEE 754, in every engine. Some engines raise an error
+where others give infinity or a subnormal number, and an error that depends on a value would leak
+it. So `bounds` computes, from the card alone, how large each step can become and how near to zero.
+A card is refused if any step could leave the range in which all engines agree.
 """
 
 import math
@@ -28,7 +28,7 @@ DEPTH_MAX = 8
 PARTS_MAX = 64
 LOOKUP_MAX = 100_000
 FAR, NEAR = 1e100, 1e-100
-ROUNDING = 2.0**-54  # nothing that two doubles differ by is smaller, as a share of the smaller one
+ROUNDING = 2.0**-54  # the least relative difference of two distinct doubles
 
 Label = str | bool
 Value = float | Label
@@ -68,7 +68,7 @@ class Test:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    when: tuple[Test, ...]  # all of them
+    when: tuple[Test, ...]  # all of them must hold
     then: "Expression"
 
 
@@ -90,89 +90,93 @@ Expression = Of | Fixed | Arithmetic | Cases | Lookup
 # Reading and writing
 
 
-def parse_expression(said: object, depth: int = 0) -> Expression:
-    """From JSON. Raises ValueError, saying what is expected."""
-    if isinstance(said, Of | Fixed | Arithmetic | Cases | Lookup):
-        return said
+def parse_expression(sent: object, depth: int = 0) -> Expression:
+    """Parse an expression from JSON. Raises ValueError with the expected form."""
+    if isinstance(sent, Of | Fixed | Arithmetic | Cases | Lookup):
+        return sent
     if depth > DEPTH_MAX:
-        raise ValueError(f"an expression is at most {DEPTH_MAX} deep")
-    if not isinstance(said, dict):
-        raise ValueError("an expression is an object such as {'column': ...} or {'add': [...]}")
-    match set(said):
-        case s if s == {"column"} and isinstance(said["column"], str):
-            return Of(said["column"])
+        raise ValueError(f"an expression may be at most {DEPTH_MAX} levels deep")
+    if not isinstance(sent, dict):
+        raise ValueError(
+            "an expression must be an object such as {'column': ...} or {'add': [...]}"
+        )
+    match set(sent):
+        case s if s == {"column"} and isinstance(sent["column"], str):
+            return Of(sent["column"])
         case s if s == {"value"}:
-            return Fixed(_value(said["value"]))
+            return Fixed(_value(sent["value"]))
         case s if len(s) == 1 and s <= {"add", "subtract", "multiply", "divide"}:
             (sign,) = s
-            return _arithmetic(sign, said[sign], depth)
+            return _arithmetic(sign, sent[sign], depth)
         case s if "case" in s and s <= {"case", "else"}:
-            return _cases(said, depth)
+            return _cases(sent, depth)
         case s if s == {"lookup"}:
-            return _lookup(said["lookup"])
+            return _lookup(sent["lookup"])
     raise ValueError(
-        "an expression is one of {column}, {value}, {add}, {subtract}, {multiply}, {divide}, "
+        "an expression must be one of {column}, {value}, {add}, {subtract}, {multiply}, {divide}, "
         "{case, else} and {lookup}"
     )
 
 
-def _value(said: object) -> Value:
-    if isinstance(said, bool | str):
-        return said
-    if isinstance(said, int | float) and abs(said) <= 1e15:
-        if said != 0 and abs(said) < 1e-15:
-            raise ValueError("a number is zero or at least 1e-15 away from it")
-        return float(said)
-    raise ValueError("a value is a number up to 1e15, a text, true or false")
+def _value(sent: object) -> Value:
+    if isinstance(sent, bool | str):
+        return sent
+    if isinstance(sent, int | float) and abs(sent) <= 1e15:
+        if sent != 0 and abs(sent) < 1e-15:
+            raise ValueError("a number must be zero or at least 1e-15 away from it")
+        return float(sent)
+    raise ValueError("a value must be a number up to 1e15, a text, true or false")
 
 
-def _arithmetic(sign: Any, said: object, depth: int) -> Arithmetic:
+def _arithmetic(sign: Any, sent: object, depth: int) -> Arithmetic:
     two = sign in ("subtract", "divide")
-    if not isinstance(said, list) or len(said) < 2 or len(said) > (2 if two else PARTS_MAX):
+    if not isinstance(sent, list) or len(sent) < 2 or len(sent) > (2 if two else PARTS_MAX):
         raise ValueError(f"{sign} takes a list of two expressions" + ("" if two else " or more"))
-    return Arithmetic(sign, tuple(parse_expression(part, depth + 1) for part in said))
+    return Arithmetic(sign, tuple(parse_expression(part, depth + 1) for part in sent))
 
 
-def _cases(said: dict[str, Any], depth: int) -> Cases:
-    listed = said["case"]
+def _cases(sent: dict[str, Any], depth: int) -> Cases:
+    listed = sent["case"]
     if not isinstance(listed, list) or not 1 <= len(listed) <= PARTS_MAX:
-        raise ValueError("case is a list of {when, then}")
+        raise ValueError("case must be a list of {when, then}")
     branches = []
-    for each in listed:
-        if not isinstance(each, dict) or set(each) != {"when", "then"}:
-            raise ValueError("case is a list of {when, then}")
-        tests = each["when"] if isinstance(each["when"], list) else [each["when"]]
+    for branch in listed:
+        if not isinstance(branch, dict) or set(branch) != {"when", "then"}:
+            raise ValueError("case must be a list of {when, then}")
+        tests = branch["when"] if isinstance(branch["when"], list) else [branch["when"]]
         if not 1 <= len(tests) <= PARTS_MAX:
-            raise ValueError("when is one comparison or a list of them")
-        branches.append(Branch(tuple(map(_test, tests)), parse_expression(each["then"], depth + 1)))
-    otherwise = said.get("else")
+            raise ValueError("when must be one comparison or a list of them")
+        branches.append(
+            Branch(tuple(map(_test, tests)), parse_expression(branch["then"], depth + 1))
+        )
+    otherwise = sent.get("else")
     return Cases(
         tuple(branches), None if otherwise is None else parse_expression(otherwise, depth + 1)
     )
 
 
-def _test(said: object) -> Test:
-    if not isinstance(said, dict) or set(said) != {"column", "op", "value"}:
-        raise ValueError("a comparison is {column, op, value}")
-    named = isinstance(said["column"], str) and isinstance(said["op"], str)
-    if not named or said["op"] not in SIGNS:
-        raise ValueError(f"a comparison's op is one of {', '.join(SIGNS)}")
-    return Test(said["column"], said["op"], _value(said["value"]))
+def _test(sent: object) -> Test:
+    if not isinstance(sent, dict) or set(sent) != {"column", "op", "value"}:
+        raise ValueError("a comparison must be {column, op, value}")
+    named = isinstance(sent["column"], str) and isinstance(sent["op"], str)
+    if not named or sent["op"] not in SIGNS:
+        raise ValueError(f"a comparison's op must be one of {', '.join(SIGNS)}")
+    return Test(sent["column"], sent["op"], _value(sent["value"]))
 
 
-def _lookup(said: object) -> Lookup:
-    if not isinstance(said, dict) or set(said) != {"column", "map"}:
-        raise ValueError("a lookup is {column, map}")
-    table = said["map"]
-    if not isinstance(said["column"], str) or not isinstance(table, dict):
-        raise ValueError("a lookup is {column, map}, and its map an object")
+def _lookup(sent: object) -> Lookup:
+    if not isinstance(sent, dict) or set(sent) != {"column", "map"}:
+        raise ValueError("a lookup must be {column, map}")
+    table = sent["map"]
+    if not isinstance(sent["column"], str) or not isinstance(table, dict):
+        raise ValueError("a lookup must be {column, map}, and its map an object")
     if not 1 <= len(table) <= LOOKUP_MAX:
-        raise ValueError(f"a lookup has 1 to {LOOKUP_MAX} keys")
-    return Lookup(said["column"], tuple((str(key), _value(each)) for key, each in table.items()))
+        raise ValueError(f"a lookup must have 1 to {LOOKUP_MAX} keys")
+    return Lookup(sent["column"], tuple((str(key), _value(value)) for key, value in table.items()))
 
 
 def written_expression(expression: Expression) -> dict[str, Any]:
-    """As it was declared."""
+    """The JSON form of the declaration."""
     match expression:
         case Of():
             return {"column": expression.column}
@@ -184,11 +188,11 @@ def written_expression(expression: Expression) -> dict[str, Any]:
             branches = [
                 {
                     "when": [
-                        {"column": t.column, "op": t.sign, "value": t.value} for t in each.when
+                        {"column": t.column, "op": t.sign, "value": t.value} for t in branch.when
                     ],
-                    "then": written_expression(each.then),
+                    "then": written_expression(branch.then),
                 }
-                for each in expression.branches
+                for branch in expression.branches
             ]
             rest = expression.otherwise
             return {"case": branches} | ({} if rest is None else {"else": written_expression(rest)})
@@ -196,11 +200,11 @@ def written_expression(expression: Expression) -> dict[str, Any]:
             return {"lookup": {"column": expression.column, "map": dict(expression.table)}}
 
 
-# Meaning
+# Evaluation
 
 
 def evaluate(expression: Expression, row: Mapping[str, Any]) -> Any:
-    """Of one row, whose values are as they are held; None for what is missing."""
+    """Evaluate for one row of stored values; None is missing."""
     match expression:
         case Of():
             value = row[expression.column]
@@ -246,12 +250,12 @@ def _meets(test: Test, row: Mapping[str, Any]) -> bool:
 
 
 def key_text(key: object) -> str:
-    """What a key is called in a look-up's table."""
+    """Text of a key in a look-up's table."""
     return str(key).lower() if isinstance(key, bool) else str(key)
 
 
 def columns_of(expression: Expression) -> set[str]:
-    """The columns that it is computed from."""
+    """The columns that the expression uses."""
     match expression:
         case Of() | Lookup():
             return {expression.column}
@@ -260,18 +264,18 @@ def columns_of(expression: Expression) -> set[str]:
         case Arithmetic():
             return set().union(*map(columns_of, expression.parts))
         case Cases():
-            parts = [each.then for each in expression.branches]
+            parts = [branch.then for branch in expression.branches]
             parts += [] if expression.otherwise is None else [expression.otherwise]
-            tested = {test.column for each in expression.branches for test in each.when}
+            tested = {test.column for branch in expression.branches for test in branch.when}
             return tested.union(*map(columns_of, parts))
 
 
-# What a card can say of it
+# Checks against the card
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Between which numbers a result lies; and of those that are not zero, how near to it."""
+    """Range of a result, and the least distance from zero of nonzero results."""
 
     low: float
     high: float
@@ -283,34 +287,34 @@ class Bounds:
 
 
 def leaves(expression: Expression) -> list[Label]:
-    """The texts and truths that it can give. Raises ValueError if it gives a number too."""
+    """The texts and booleans it can return. Raises ValueError if it can return a number too."""
     match expression:
         case Fixed() if isinstance(expression.value, str | bool):
             return [expression.value]
         case Cases():
-            parts = [each.then for each in expression.branches]
+            parts = [branch.then for branch in expression.branches]
             parts += [] if expression.otherwise is None else [expression.otherwise]
             return [leaf for part in parts for leaf in leaves(part)]
         case Lookup():
-            found = [value for _, value in expression.table if isinstance(value, str | bool)]
-            if len(found) == len(expression.table):
-                return found
-    raise ValueError("a derived category or boolean is made of case, lookup and value")
+            labels = [value for _, value in expression.table if isinstance(value, str | bool)]
+            if len(labels) == len(expression.table):
+                return labels
+    raise ValueError("a derived category or boolean may use only case, lookup and value")
 
 
 def bounds(expression: Expression, columns: Mapping[str, Bounds]) -> Bounds:
-    """Of the number it gives. Raises ValueError where that could leave the range all agree on."""
+    """Range of the number it returns. Raises ValueError where engines could disagree."""
     match expression:
         case Of():
             if expression.column not in columns:
-                raise ValueError("arithmetic is of declared integer and number columns")
+                raise ValueError("arithmetic needs declared integer and number columns")
             return columns[expression.column]
         case Fixed():
             return _of_values([expression.value])
         case Lookup():
             return _of_values([value for _, value in expression.table])
         case Cases():
-            parts = [bounds(each.then, columns) for each in expression.branches]
+            parts = [bounds(branch.then, columns) for branch in expression.branches]
             if expression.otherwise is not None:
                 parts.append(bounds(expression.otherwise, columns))
             return _hull(parts)
@@ -324,7 +328,7 @@ def bounds(expression: Expression, columns: Mapping[str, Bounds]) -> Bounds:
 def _of_values(values: list[Value]) -> Bounds:
     numbers = [value for value in values if isinstance(value, float)]
     if len(numbers) < len(values):
-        raise ValueError("a derived number is made of numbers")
+        raise ValueError("a derived number may use only numbers")
     near = [abs(number) for number in numbers if number != 0]
     return Bounds(min(numbers), max(numbers), min(near, default=1.0))
 
@@ -353,7 +357,7 @@ def _combined(sign: str, one: Bounds, other: Bounds) -> Bounds:
             return Bounds(-size, size, one.near / max(other.size, other.near) / 2)
 
 
-def _held(found: Bounds) -> Bounds:
-    if not (math.isfinite(found.size) and found.size <= FAR and found.near >= NEAR):
+def _held(result: Bounds) -> Bounds:
+    if not (math.isfinite(result.size) and result.size <= FAR and result.near >= NEAR):
         raise ValueError("a step of the expression could be too large, or too near to zero")
-    return found
+    return result

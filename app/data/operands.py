@@ -1,7 +1,7 @@
-"""Whether a card allows an expression: what is declared of the columns that it is computed from.
+"""Checks of an expression against the card: the declared types of its input columns.
 
-Arithmetic is of numbers, comparisons are of like with like, and a look-up is by a column whose keys
-are public and few. Everything here is known from the card alone.
+Arithmetic needs numbers, comparisons need equal types, and a look-up needs a column with few public
+keys. Everything here is known from the card alone.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -29,24 +29,24 @@ def _no_keys() -> Collection[str]:
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """A column of the source as expressions see it."""
+    """A source column in the form that expressions use."""
 
-    bounds: Bounds | None = None  # of a number
-    values: Collection[str] | None = None  # of a category
+    bounds: Bounds | None = None  # range of a number
+    values: Collection[str] | None = None  # values of a category
     truth: bool = False
-    keys: Callable[[], Collection[str]] = _no_keys  # that a look-up by it may have
+    keys: Callable[[], Collection[str]] = _no_keys  # keys that a look-up by it may have
 
 
 Known = Mapping[str, Operand]
 
 
 def check_uses(expression: Expression, known: Known) -> None:
-    """Raises ValueError where a column is used for what it is not."""
+    """Check that every column is used according to its type. Raises ValueError."""
     match expression:
         case Of():
             if expression.column not in _numbers(known):
                 near = "" if expression.column in known else did_you_mean(expression.column, known)
-                raise ValueError(f"arithmetic is of declared integer and number columns{near}")
+                raise ValueError(f"arithmetic needs declared integer and number columns{near}")
         case Arithmetic():
             for part in expression.parts:
                 check_uses(part, known)
@@ -61,29 +61,33 @@ def check_uses(expression: Expression, known: Known) -> None:
             keys = set(known.get(expression.column, Operand()).keys())
             if not {key for key, _ in expression.table} <= keys:
                 raise ValueError(
-                    "a lookup is by a declared category, boolean or integer column of at most "
-                    f"{LOOKUP_MAX} values, and its keys are among them"
+                    "a lookup needs a declared category, boolean or integer column of at most "
+                    f"{LOOKUP_MAX} values, and its keys must be among them"
                 )
         case Fixed():
             pass
 
 
 def check_number(expression: Expression, known: Known) -> None:
-    """Raises ValueError if it is no number, or could leave the range in which engines agree."""
+    """Check for a number within the range in which engines agree. Raises ValueError."""
     bounds(expression, _numbers(known))
 
 
 def check_truths(expression: Expression) -> None:
     if not all(type(leaf) is bool for leaf in leaves(expression)):
-        raise ValueError("a derived boolean is made of truths, a derived category of texts")
+        raise ValueError(
+            "a derived boolean may use only true and false, a derived category only texts"
+        )
 
 
 def check_texts(expression: Expression, values: Collection[str]) -> None:
-    found = leaves(expression)
-    if not all(type(leaf) is str for leaf in found):
-        raise ValueError("a derived boolean is made of truths, a derived category of texts")
-    if not set(found) <= set(values):
-        raise ValueError("a derived category is made of its declared values")
+    labels = leaves(expression)
+    if not all(type(leaf) is str for leaf in labels):
+        raise ValueError(
+            "a derived boolean may use only true and false, a derived category only texts"
+        )
+    if not set(labels) <= set(values):
+        raise ValueError("a derived category may use only its declared values")
 
 
 def _check_test(test: Test, column: Operand) -> None:
@@ -95,10 +99,10 @@ def _check_test(test: Test, column: Operand) -> None:
     )
     if not fits:
         raise ValueError(
-            "a comparison is of a declared number with a number, or, by == or !=, of a category "
-            "with one of its values or of a boolean with true or false"
+            "a comparison needs a declared number and a number, or, with == or !=, a category "
+            "and one of its values or a boolean and true or false"
         )
 
 
 def _numbers(known: Known) -> dict[str, Bounds]:
-    return {name: each.bounds for name, each in known.items() if each.bounds is not None}
+    return {name: operand.bounds for name, operand in known.items() if operand.bounds is not None}

@@ -1,1 +1,1 @@
-"""Data to try the service with: a real health study and a made-up census."""
+"""Data to try the service with: a real health study and a synthetic census."""

@@ -1,7 +1,7 @@
-"""The public cards of the demo data, in the words of `POST /v1/datasets`.
+"""Public cards of the demo data, in the format of `POST /v1/datasets`.
 
-Bounds and lists come from the study's documentation and from common sense, never from the rows:
-whatever is written here is known to everybody.
+Bounds and lists come from the study's documentation and from common sense, never from the rows.
+Everything written here is public knowledge.
 """
 
 from typing import Any

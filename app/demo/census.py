@@ -1,13 +1,13 @@
-"""A made-up census of 30,000 persons, the same bytes on every machine.
+"""A synthetic census of 30,000 persons, the same bytes on every machine.
 
-Nobody in it exists. Every draw is the MD5 of a fixed salt, the draw's name and the row's number, so
-a run needs no random generator and no seed can be forgotten: registered twice, the file meets the
-budget it already spent. MD5 is defined to the bit, where DuckDB's own `hash` may change between
-versions. Only + - * / and comparisons follow, which round alike everywhere; exp and ln do not. One
-thread writes, so the order of rows is fixed too.
+Nobody in it exists. Every draw is the MD5 of a fixed salt, the draw's name and the row's number. So
+no random generator is needed and no seed can be lost: a file registered twice has the same book.
+MD5 is defined to the bit, while DuckDB's own `hash` may change between versions. Only + - * / and
+comparisons follow, which round the same everywhere; exp and ln do not. One thread writes, so the
+order of rows is fixed too.
 
-Income depends on age, education, occupation and hours; a few incomes lie above the card's bound and
-are clamped there, and some answers are missing, as in life.
+Income depends on age, education, occupation and hours. A few incomes lie above the card's bound and
+are clamped. Some answers are missing, as in a real census.
 """
 
 import os
@@ -178,7 +178,7 @@ ORDER BY person
 
 
 def write(path: Path) -> None:
-    """Write the census to `path` as Parquet, whole or not at all."""
+    """Write the census to `path` as Parquet, atomically."""
     unfinished = path.with_name(f"{path.name}.{os.getpid()}.part")
     with duckdb.connect(":memory:", config={"threads": 1}) as connection:
         connection.execute(_DRAW)

@@ -4,9 +4,9 @@
     unzip statsmodels-0.15.0-*.whl 'statsmodels/datasets/randhie/src/*'
     python -m app.demo.make_rand_hie statsmodels/datasets/randhie/src/randhie.csv
 
-The package says of the data: "This is in the public domain." Of its 45 columns 24 are kept, under
-readable names. Age is cut to whole years and dollars to cents. Where the study filled a yes or no
-with a guessed fraction, the answer is missing here.
+The package says of the data: "This is in the public domain." 24 of its 45 columns are kept, under
+readable names. Age is truncated to whole years and dollars to cents. Where the study filled a yes
+or no with a guessed fraction, the answer is missing here.
 """
 
 import sys

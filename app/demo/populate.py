@@ -1,7 +1,7 @@
-"""Fill a ledger for the demo: two datasets, four keys, budgets; and say what to paste.
+"""Fill a ledger for the demo: two datasets, four keys, budgets; and print a request to paste.
 
-Keys are kept in a file beside the ledger, readable by its owner only, so that the demo can be
-started again; a real server shows a key once and keeps only its hash.
+Keys are stored in a file beside the ledger, readable by its owner only, so that the demo can be
+restarted. A real server shows a key once and stores only its hash.
 """
 
 import json
@@ -26,9 +26,9 @@ BUDGETS = {"*": Decimal(10), "analyst-1": Decimal(3), "analyst-2": Decimal(3)}
 
 
 def populate(settings: Settings) -> dict[str, str]:
-    """The demo's keys. Its home is marked while it is made; one left half made is made again."""
+    """The demo's keys. The home is marked while it is being filled; an unfinished one is redone."""
     if not settings.embedded:
-        raise SettingsError("The demo has a ledger of its own: leave BURSAR_DATABASE_URL out.")
+        raise SettingsError("The demo has its own ledger: unset BURSAR_DATABASE_URL.")
     mark = settings.home / "demo-is-being-made"
     path = settings.home / "demo-keys.json"
     if mark.exists():
@@ -36,7 +36,7 @@ def populate(settings: Settings) -> dict[str, str]:
     if not path.exists():
         if settings.home.exists() and any(settings.home.iterdir()):
             shown = os.path.relpath(settings.home)
-            raise SettingsError(f"{shown} is not the demo's: name another BURSAR_HOME.")
+            raise SettingsError(f"{shown} does not belong to the demo: set another BURSAR_HOME.")
         settings.home.mkdir(parents=True, mode=0o700, exist_ok=True)
         mark.touch()
         _build(settings, path)
@@ -88,13 +88,13 @@ def _fill(settings: Settings, stores: Stores) -> dict[str, str]:
     return keys
 
 
-def _register(stores: Stores, operator: Principal, root: Path, given: dict[str, Any]) -> None:
-    card = {k: v for k, v in given.items() if k not in ("name", "description", "source")}
+def _register(stores: Stores, operator: Principal, root: Path, description: dict[str, Any]) -> None:
+    card = {k: v for k, v in description.items() if k not in ("name", "description", "source")}
     stores.register_dataset(
         operator,
-        name=given["name"],
-        description=given["description"],
-        source=Source("duckdb", given["source"]["path"]),
+        name=description["name"],
+        description=description["description"],
+        source=Source("duckdb", description["source"]["path"]),
         card=Card.model_validate(card),
         reason="demo",
         request=None,
@@ -103,7 +103,7 @@ def _register(stores: Stores, operator: Principal, root: Path, given: dict[str, 
 
 
 def message(keys: dict[str, str], home: Path, url: str) -> str:
-    """What to show: the keys, and a question to paste."""
+    """Text to print: the keys, and a request to paste."""
     lines = [f"  {name:10} {key}" for name, key in keys.items()]
     question = {
         "dataset": CENSUS["name"],
@@ -115,7 +115,7 @@ def message(keys: dict[str, str], home: Path, url: str) -> str:
     }
     return "\n".join(
         [
-            f"Demo keys (delete the folder {os.path.relpath(home)} to start anew):",
+            f"Demo keys (delete the folder {os.path.relpath(home)} to start again):",
             *lines,
             "",
             "How many are 65 or older? Paste:",

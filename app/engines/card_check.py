@@ -62,9 +62,7 @@ class Figures:
 def figures(
     dataset: Dataset, tables: Sequence[Table], sources: Sequence[RawRows], ask: Rows
 ) -> Figures:
-    """Figures of the source and its epochs together; `sources` are the values read from
-    `tables`.
-    """
+    """Figures of the source and its epochs together; `sources`: values read from `tables`."""
     card = dataset.card
     sourced = {i: declared for i, declared in enumerate(card.columns) if declared.sourced}
     totals: list[int] = []

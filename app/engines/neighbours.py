@@ -125,9 +125,7 @@ def _most_common(graph: Graph, core: int, common: int, beat: Callable[[], object
 
 
 class Walk:
-    """Walk from nodes over their neighbours to earlier nodes, to find pairs that share more than
-    `common`.
-    """
+    """Walk from nodes over their neighbours to find pairs that share more than `common`."""
 
     def __init__(self, graph: Graph, ends: int, common: int) -> None:
         self.graph, self.common = graph, common

@@ -3,8 +3,7 @@
 Names of one book may share cells only if every person is in the same cell under each of them.
 `content_hash.py` cannot show that. It hashes each column by itself and ignores column names, so it
 misses swapped headers and values that moved to other rows. Here each row is hashed as one text,
-with
-columns in the order of their names, the exact text of its person, and its cell.
+with columns in the order of their names, the exact text of its person, and its cell.
 
 The hash does not depend on the order of rows or columns, nor on the source: CSV, Parquet or a
 database. Numbers enter as integers, computed by exact steps of binary arithmetic. Numbers of 2^42

@@ -104,9 +104,7 @@ class Account(NamedTuple):
 
     @property
     def frozen(self) -> bool:
-        """True if the limit was lowered below the spend: nothing is admitted, nothing is
-        changed.
-        """
+        """True if the limit is below the spend: nothing is admitted and nothing changes."""
         return not self._admits(self.balance)
 
     def for_cell(self, cell: int) -> "Account":
@@ -127,9 +125,7 @@ class Account(NamedTuple):
         return f'{{"holder":{quoted(self.shown)},"remaining":{remaining},"spent":{spent}}}'
 
     def _amounts(self) -> dict[str, Amount]:
-        """Spent and remaining. With cells: the largest spend and the least remainder of any
-        cell.
-        """
+        """Spent and remaining; with cells, the largest spend and the least remainder."""
         rule, terms, balance = self.rule, self.terms, self.balance
         if balance.cells:
             totals = balance.totals()

@@ -2,9 +2,9 @@
 
 Theorem: McSherry 2009, parallel composition: a person is in exactly one cell, so a query about some
 cells costs only the persons in them. With adaptively chosen queries the stop rule must hold for
-each cell's own total: its own queries and those about everybody.
-Under `replace_one` a person may leave one cell and enter another (`pairs`). Then the two largest
-cells add up, number by number, which bounds every pair.
+each cell's own total: its own queries and those about everybody. Under `replace_one` a person may
+leave one cell and enter another (`pairs`). Then the two largest cells add up, number by number,
+which bounds every pair.
 """
 
 from collections.abc import Mapping

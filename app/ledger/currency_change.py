@@ -2,9 +2,8 @@
 
 This works from `pure` and `approximate`. The releases so far, although adaptively chosen, are
 together (sum of epsilon, sum of delta)-private. The cost of one release with that promise bounds
-the
-sum of their costs in every currency. (Costs of pure releases are convex in epsilon and 0 at 0, so
-they are superadditive.) Curves cannot be converted back.
+the sum of their costs in every currency. (Costs of pure releases are convex in epsilon and 0 at 0,
+so they are superadditive.) Curves cannot be converted back.
 """
 
 from app.accounting import COMPOSITION_RULES

@@ -2,9 +2,8 @@
 
 States of a charge: charged(attempt) -> answered | forfeited | voided. Taking over an abandoned
 attempt raises the attempt number. Only the holder of the current attempt may store, forfeit or
-void.
-A cancellation leaves a mark, which the holder sees when it next renews its lease. The writer itself
-forfeits the charge only if the attempt has vanished.
+void. A cancellation leaves a mark, which the holder sees when it next renews its lease. The writer
+itself forfeits the charge only if the attempt has vanished.
 """
 
 import json

@@ -3,8 +3,8 @@
 A book's chain is written when a charge is made. The answer comes later, often through another
 connection, and must not wait for the book's lock. So every writing connection keeps its own chain.
 Each row that it settles gets a stamp: the chain, the sequence number, and a hash. The hash covers
-the
-previous stamp, the row's id, its final state, its time and a keyed digest of the stored content.
+the previous stamp, the row's id, its final state, its time and a keyed digest of the stored
+content.
 
 An edited or exchanged answer, or another state, does not match its stamp. A removed row leaves a
 gap. The anchors reveal a removed tail, because they hold the newest stamp of each chain.

@@ -1,1 +1,1 @@
-"""From a question and a card to a plan, without reading data."""
+"""Planning: from a query and a card to a priced plan, without reading data."""

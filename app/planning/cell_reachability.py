@@ -1,10 +1,10 @@
-"""A condition evaluated for whole cells at once: where it can hold, and where it must.
+"""Conditions evaluated for whole cells: the cells where a condition can hold, and where it must.
 
-`can` holds the cells in which some row could meet the condition, and is never too small; `must`
-those in which every row does, and is never too large. Negation exchanges them. Both are exact for
-one comparison with the cell column; of another column nothing is known; `AllOf` may keep a cell
-whose rows meet each part but not all together. Whatever is said of every row of a cell that nobody
-can be in is true, so such cells are in no `can` and in every `must`.
+`possible` holds the cells in which some row could meet the condition, and is never too small.
+`certain` holds those in which every row does, and is never too large. Negation exchanges them. Both
+are exact for one comparison with the cell column; for another column nothing is known. `AllOf` may
+keep a cell whose rows meet each part but not all together. Every statement about all rows of an
+empty cell is true. So cells that no row can be in are in no `possible` and in every `certain`.
 """
 
 import operator
@@ -41,20 +41,20 @@ class CellReachability:
 
 
 def reach(condition: Condition, column: str, partition: Partition) -> CellReachability:
-    """Where a condition holds, in the cells that `partition` makes of `column`."""
+    """Cells where a condition can and must hold, in the partition of `column`."""
     every, empty = partition.every, partition.empty
     match condition:
         case AllOf():
             can, must = every & ~empty, every
             for part in condition.parts:
-                each = reach(part, column, partition)
-                can, must = can & each.possible, must & each.certain
+                inner = reach(part, column, partition)
+                can, must = can & inner.possible, must & inner.certain
             return CellReachability(can, must)
         case AnyOf():
             can, must = 0, empty
             for part in condition.parts:
-                each = reach(part, column, partition)
-                can, must = can | each.possible, must | each.certain
+                inner = reach(part, column, partition)
+                can, must = can | inner.possible, must | inner.certain
             return CellReachability(can, must)
         case Negation():
             inner = reach(condition.part, column, partition)
@@ -72,7 +72,8 @@ def reach(condition: Condition, column: str, partition: Partition) -> CellReacha
 
 
 def _compare(sign: ComparisonSign, value: Scalar, partition: Partition) -> CellReachability:
-    """Never true of a missing value, so the last cell is in neither set."""
+    """Cells for one comparison, which is false for a missing value: the last cell is in neither
+    set."""
     if sign == "==":
         return _one_of((value,), partition)
     present = partition.every & ~partition.missing & ~partition.empty
@@ -81,12 +82,12 @@ def _compare(sign: ComparisonSign, value: Scalar, partition: Partition) -> CellR
         return CellReachability(
             present & ~equal.certain, (present & ~equal.possible) | partition.empty
         )
-    if not partition.ordered:  # no filter asks for the order of categories: nothing is claimed
+    if not partition.ordered:  # no filter compares the order of categories: claim nothing
         return CellReachability(present, partition.empty)
     compared = _ORDER[sign]
     can, must = 0, partition.empty
     for i, values in enumerate(partition.cells):
-        if values is not None:  # between least and greatest the comparison turns at most once
+        if values is not None:  # between least and greatest the comparison changes at most once
             ends = compared(values.least, value), compared(values.greatest, value)
             can |= any(ends) << i
             must |= all(ends) << i
@@ -95,11 +96,11 @@ def _compare(sign: ComparisonSign, value: Scalar, partition: Partition) -> CellR
 
 def _one_of(listed: tuple[Scalar, ...], partition: Partition) -> CellReachability:
     places = (partition.place(value) for value in set(listed))
-    found = Counter(place for place in places if place is not None)
-    filled = (place for place, count in found.items() if count == _count(partition, place))
-    return CellReachability(as_set(found), as_set(filled) | partition.empty)
+    counts = Counter(cell for cell in places if cell is not None)
+    filled = (cell for cell, count in counts.items() if count == _count(partition, cell))
+    return CellReachability(as_set(counts), as_set(filled) | partition.empty)
 
 
-def _count(partition: Partition, place: int) -> int | None:
-    values = partition.cells[place]
+def _count(partition: Partition, cell: int) -> int | None:
+    values = partition.cells[cell]
     return None if values is None else values.count

@@ -1,13 +1,13 @@
-"""Which declared cells a question can touch: the ground for parallel composition.
+"""Declared cells that a query can touch: the basis of parallel composition.
 
 Theorem: McSherry 2009, and for an adaptive analyst one total for each cell (Sage, Lecuyer et al.
-2019): neighbours that differ by one person of cell j give the same exact answer to every question
-that no row of cell j can change, so j pays for the other questions only.
-Assumes: a person is in one cell: they have one row, or the owner has promised so, and the engine
-has kept rows of one cell only (`engines/sql/cleaning.py`); every stored value fits the card.
-Under replace_one a person leaves one cell and enters another, and the spends of the two largest
-cells add up. A question about several cells would count twice there, so it is charged as one about
-all, which counts once.
+2019): neighbours that differ by one person of cell j give the same exact answer to every query that
+no row of cell j can change, so j pays for the other queries only.
+Assumes: a person is in one cell. They have one row, or the owner has promised so and the engine has
+kept rows of one cell only (`engines/sql/cleaning.py`). Every stored value fits the card. Under
+replace_one a person leaves one cell and enters another, and the spends of the two largest cells add
+up. A query about several cells would count twice there, so it is charged as one about all, which
+counts once.
 Rounding: a cell is left out only if the condition is false for every row it could hold.
 """
 
@@ -43,14 +43,14 @@ from app.queries.tally import (
 
 @dataclass(frozen=True, slots=True)
 class ChargedCells:
-    """The cells that a question is charged to, or None for the whole dataset; `why` for people."""
+    """Cells that a query is charged to, or None for the whole dataset; `why` is text for people."""
 
     cells: tuple[int, ...] | None
     why: str
 
 
 def cell_labels(card: Card) -> list[Any]:
-    """What each cell holds, in order; the last, None, holds the rows whose value is missing."""
+    """Label of each cell, in order; the last, None, is the cell of missing values."""
     if card.cells is None:
         return []
     column, edges = card.cells.column, card.cells.edges
@@ -64,8 +64,10 @@ def cell_labels(card: Card) -> list[Any]:
 
 
 def cells_to_charge(tally: Tally, card: Card, epochs: int | None = None) -> ChargedCells:
-    """The cells whose rows alone can change the tally, where that makes it cost less. `epochs`: it
-    is asked once, of rows that arrived in so many epochs; those that come later bear nothing."""
+    """The cells whose rows alone can change the tally, where that makes it cost less.
+
+    `epochs`: the tally is answered once, from rows of that many epochs. Later epochs pay
+    nothing."""
     if card.cells is None:
         return ChargedCells(None, "no cells are declared")
     if card.person.rows_max > 1 and not card.cells.one_per_person:
@@ -78,7 +80,7 @@ def cells_to_charge(tally: Tally, card: Card, epochs: int | None = None) -> Char
     touched &= arrived
     why = ""
     if touched == 0:
-        # Its answer is noise and tells nothing; but nothing that is answered is free.
+        # Its answer is pure noise and reveals nothing; but no answer is free.
         touched = arrived & ~partition.empty
         why = "the filter leaves no cell possible, so it is charged as about all"
     if touched == partition.every & ~partition.empty:
@@ -93,7 +95,7 @@ def cells_to_charge(tally: Tally, card: Card, epochs: int | None = None) -> Char
 
 
 def _what_counts(tally: Tally, column: str) -> Condition:
-    """What a row must meet to change the tally."""
+    """Condition that a row must meet to change the tally."""
     parts: list[Condition] = [] if tally.where is None else [tally.where]
     for grouping in tally.groups:
         if isinstance(grouping, ByEdges):
@@ -106,16 +108,16 @@ def _what_counts(tally: Tally, column: str) -> Condition:
             parts.append(AnyOf(tuple(listed)))
     if tally.split is not None and 0 not in tally.split.signatures:
         parts.append(AnyOf(tally.split.conditions))
-    met = [each.condition for each in tally.aggregates if isinstance(each, CountWhere)]
+    met = [one.condition for one in tally.aggregates if isinstance(one, CountWhere)]
     if len(met) == len(tally.aggregates):
         parts.append(AnyOf(tuple(met)))
-    if all(_adds_of(each, column) for each in tally.aggregates):
+    if all(_adds_of(one, column) for one in tally.aggregates):
         parts.append(Negation(IsMissing(column)))
     return AllOf(tuple(parts))
 
 
 def _adds_of(aggregate: Aggregate, column: str) -> bool:
-    """Does a row add nothing to it if the column is missing?"""
+    """True if a row adds nothing to the aggregate when the column is missing."""
     match aggregate:
         case CountPresent() | SumSteps() | Persons() | PersonTotal():
             return aggregate.column == column

@@ -1,13 +1,14 @@
-"""The public duration of a question: how long its slot is, from its plan and the card alone.
+"""Public duration of a query: the length of its time slot, from its plan and the card alone.
 
-A reply leaves at the end of its slot, so the slot must nearly always be longer than the work, for
-every table that the card allows. The figures for DuckDB are upper envelopes of what was measured on
-made-up rows, and MARGIN is on top of them. Those for PostgreSQL and Spark are estimates. `bursard
+A reply is sent at the end of its slot. So the slot must nearly always be longer than the work, for
+every table that the card allows. The figures for DuckDB are upper envelopes of measurements on
+synthetic rows, and MARGIN multiplies them. Those for PostgreSQL and Spark are estimates. `bursard
 calibrate` measures how much slower a machine is than the one of the figures.
 
 The number of rows is private under `add_remove`. The card may declare a public `size` instead; the
-least power of ten that is not below it is used. Without one, DEFAULT_SIZE is assumed. A table that
-is larger than was declared answers later, on the ladder of overruns, and stays private.
+slot uses the least power of ten that is not below it. Without one, DEFAULT_SIZE is assumed. A table
+that is larger than declared answers later, at a later step of the overrun ladder, and stays
+private.
 """
 
 from dataclasses import dataclass
@@ -23,10 +24,10 @@ SLOT_MIN = 0.004
 
 @dataclass(frozen=True, slots=True)
 class EngineSpeed:
-    """How long an engine takes for one statement, beside DuckDB."""
+    """Speed of an engine for one statement, relative to DuckDB."""
 
-    statement: float  # seconds, whatever the rows
-    rows: float  # times as long for each row
+    statement: float  # seconds per statement, for any rows
+    rows: float  # factor on the time per row
 
 
 SPEEDS = {
@@ -37,20 +38,20 @@ SPEEDS = {
 _SLOWEST = SPEEDS["spark"]
 
 NANO = 1e-9
-ROW = 6.0 * NANO  # reading a row
-ROW_AGGREGATE = 4.0 * NANO  # adding a row to one aggregate
-ROW_LEAF = 1.5 * NANO  # comparing a row once
-LEAF = 0.25e-3  # writing and compiling one comparison
+ROW = 6.0 * NANO  # seconds to read a row
+ROW_AGGREGATE = 4.0 * NANO  # seconds to add a row to one aggregate
+ROW_LEAF = 1.5 * NANO  # seconds to compare a row once
+LEAF = 0.25e-3  # seconds to write and compile one comparison
 MANY_LEAVES = 1000  # beyond, the compiler's time grows faster than the text
 EDGE = 4e-6
-RESULT = 8e-6  # reading one number and drawing its noise
+RESULT = 8e-6  # seconds to read one number and draw its noise
 RANK = 0.12e-3
-STEP = 0.3e-3  # a pass over no rows
-STEP_TERM = 11.0 * NANO  # one term of one row in one pass
+STEP = 0.3e-3  # seconds for a pass over no rows
+STEP_TERM = 11.0 * NANO  # seconds for one term of one row in one pass
 
 
 def size_class(card: Card) -> int:
-    """The public number of rows that slots are planned for: a power of ten."""
+    """Public number of rows that slots are planned for: a power of ten."""
     declared = card.rows or card.size or DEFAULT_SIZE
     size = SIZE_MIN
     while size < declared:
@@ -59,7 +60,7 @@ def size_class(card: Card) -> int:
 
 
 def slot_seconds(work: Work, card: Card, engine: str, factor: float = 1.0) -> float:
-    """How long the slot is. `factor` is how many times slower this machine is."""
+    """Length of the slot in seconds; `factor` is how many times slower this machine is."""
     rows, speed = size_class(card), SPEEDS.get(engine, _SLOWEST)
     per_row = ROW + ROW_AGGREGATE * work.aggregates + ROW_LEAF * work.leaves
     compiling = LEAF * work.leaves * max(1.0, work.leaves / MANY_LEAVES) ** 0.25

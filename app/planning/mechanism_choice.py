@@ -1,7 +1,7 @@
-"""Which mechanism: every one that can serve a question, with its price and error, and the best.
+"""Mechanism choice: all mechanisms that can serve a query, with price and error, and the best.
 
-Left to the planner, a question gets the mechanism with the least expected error among those that
-every paying account can count. Nothing here depends on data.
+If the query names none, the planner chooses the mechanism with the least expected error among those
+that every paying account can count. Nothing here depends on data.
 """
 
 from dataclasses import dataclass, replace
@@ -38,54 +38,57 @@ _NAMED_NOISES: dict[str, tuple[str | None, ...]] = {noisy_max.KIND: tuple(noisy_
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """A mechanism that can serve the question."""
+    """A mechanism that can serve the query."""
 
     kind: str
     release: Release
-    payable: bool  # by every account that would pay
+    payable: bool  # true if every account that would pay can count its loss
 
 
 def options(
-    question: Question, card: Card, currencies: frozenset[str], *, told: bool = False
+    question: Question, card: Card, currencies: frozenset[str], *, include_named: bool = False
 ) -> list[Option]:
-    """All of them, or the one that was asked for. Raises Invalid if there is none. Where they are
-    `told` to people, those are among them that are never chosen but by name."""
+    """All mechanisms for a query, or the requested one. Raises Invalid if there is none.
+
+    `include_named` adds those that are used only if a query names them, for lists shown to
+    people."""
     shape = question.query.shape(card)
-    asked = _asked(question, currencies)
+    target = _asked(question, currencies)
     kinds = [question.mechanism.kind] if question.mechanism else list(MECHANISMS)
-    named = _NAMED_NOISES if told and question.mechanism is None else {}
+    named = _NAMED_NOISES if include_named and question.mechanism is None else {}
     ways = [
-        (kind, each, asked if noise == asked.noise else replace(asked, noise=noise))
+        (kind, candidate, target if noise == target.noise else replace(target, noise=noise))
         for kind in kinds
-        for each in (shape, *shape.alternatives)
-        for noise in named.get(kind, (asked.noise,))
+        for candidate in (shape, *shape.alternatives)
+        for noise in named.get(kind, (target.noise,))
     ]
-    found: list[Option] = []
+    candidates: list[Option] = []
     reasons: list[Invalid] = []
     others: list[Invalid] = []
-    for kind, each, wanted in ways:
+    for kind, candidate, way_target in ways:
         try:
-            release = MECHANISMS[kind](each, wanted)
+            release = MECHANISMS[kind](candidate, way_target)
         except UnsupportedShape as why:
             others.append(Invalid.field("/mechanism/kind", str(why)))
         except CannotServe as why:
             reasons.append(Invalid.field("/privacy", str(why)))
         except Invalid as why:
             reasons.append(why)
-        except ArithmeticError:  # one mechanism that cannot be worked out leaves the others
-            reasons.append(Invalid.field("/privacy", "so extreme that no noise can be worked out"))
+        except ArithmeticError:  # one mechanism that cannot be calibrated leaves the others
+            reasons.append(Invalid.field("/privacy", "too extreme: no noise can be calibrated"))
         else:
-            found.append(Option(kind, release, _payable(currencies, release.loss)))
-    if not found:
+            candidates.append(Option(kind, release, _payable(currencies, release.loss)))
+    if not candidates:
         raise (reasons or others)[0]
-    return found
+    return candidates
 
 
-def choose(found: list[Option], question: Question, currencies: frozenset[str]) -> Option:
-    """Among those that can be paid for, the one whose noise spreads least, and of these, or if all
-    are as accurate as was asked, the one which costs least; if none can be paid, the first: the
-    ledger will say which currencies could."""
-    payable = [option for option in found if option.payable] or found[:1]
+def choose(candidates: list[Option], question: Question, currencies: frozenset[str]) -> Option:
+    """The payable option with the least noise, and among equals the least cost.
+
+    If the query requests an accuracy, only the cost decides. If no option is payable, the first:
+    the ledger will name the currencies that could pay."""
+    payable = [option for option in candidates if option.payable] or candidates[:1]
     if question.privacy.half_width is None:
         return min(
             payable,
@@ -98,7 +101,7 @@ def choose(found: list[Option], question: Question, currencies: frozenset[str]) 
 
 
 def _cost(loss: Loss, currencies: frozenset[str]) -> int:
-    """What is scarcest: epsilon where it is added up, otherwise what the curves make of it."""
+    """The scarcest part of the loss: epsilon where it is added up, otherwise rho or mu^2."""
     if currencies & {"pure", "approximate"}:
         return loss.epsilon
     return loss.mu_squared if currencies == {"gdp"} else loss.rho
@@ -137,5 +140,5 @@ def _asked(question: Question, currencies: frozenset[str]) -> PrivacyTarget:
 def _proposal(mechanism: ProposeTestRelease) -> ProposedBoundParameters:
     shares = (mechanism.test_share, mechanism.proposal_share)
     return ProposedBoundParameters(
-        mechanism.bound, *(None if each is None else Fraction(each) for each in shares)
+        mechanism.bound, *(None if share is None else Fraction(share) for share in shares)
     )

@@ -1,8 +1,8 @@
-"""The stored values that each declared cell of a card can hold.
+"""Stored values that each declared cell of a card can hold.
 
-A value that fits the card is a whole number, a double or a day within its bounds, or a declared
-value (`engines/sql/layout.py`), so an interval between edges has a least and a greatest value that
-do occur. An interval without any is a cell that nobody is ever in.
+A value that fits the card is an integer, a double or a day within its bounds, or a declared value
+(`engines/sql/layout.py`). So an interval between edges has a least and a greatest possible value.
+An interval without any is a cell that no row is ever in.
 """
 
 import datetime
@@ -28,11 +28,10 @@ from app.data.columns import (
 
 @dataclass(frozen=True, slots=True)
 class CellValues:
-    """The least and the greatest value that rows of one cell can have; for a category both are it.
+    """Least and greatest value that rows of one cell can have; for a category both are its value.
 
-    `count` is how many values there are from one to the other, or None if it is no use to list
-    them (doubles).
-    """
+    `count` is the number of values between them, both included, or None for doubles, which are
+    not listed."""
 
     least: Any
     greatest: Any
@@ -40,17 +39,16 @@ class CellValues:
 
 
 class Partition:
-    """The cells in order; after the declared ones comes that of the missing values.
+    """The cells in order; after the declared ones comes the cell of missing values.
 
-    A set of cells is a whole number: cell i is its bit 2^i.
-    """
+    A set of cells is an integer: cell i is its bit 2^i."""
 
     def __init__(
         self, cells: Iterable[CellValues | None], *, ordered: bool, whole: bool = False
     ) -> None:
         self.cells = tuple(cells)
         self.ordered = ordered
-        self._whole = whole  # numbers, so that none equals 17.5
+        self._whole = whole  # integers only, so that none equals 17.5
         self.size = len(self.cells) + 1
         self.every = (1 << self.size) - 1
         self.missing = 1 << len(self.cells)
@@ -61,7 +59,7 @@ class Partition:
         self._by_value = {} if ordered else dict(zip(self._leasts, self._places, strict=True))
 
     def place(self, value: Any) -> int | None:
-        """The cell of the rows that have this value; None if no row can have it."""
+        """Index of the cell of rows with this value; None if no row can have it."""
         if not self.ordered:
             return self._by_value.get(value)
         if self._whole and value != math.floor(value):
@@ -69,20 +67,20 @@ class Partition:
         position = bisect_right(self._leasts, value) - 1
         if position < 0:
             return None
-        place = self._places[position]
-        values = self.cells[place]
-        return place if values is not None and value <= values.greatest else None
+        cell = self._places[position]
+        values = self.cells[cell]
+        return cell if values is not None and value <= values.greatest else None
 
 
-def as_set(places: Iterable[int]) -> int:
+def as_set(cells: Iterable[int]) -> int:
     total = 0
-    for place in places:
-        total |= 1 << place
+    for cell in cells:
+        total |= 1 << cell
     return total
 
 
 def partition_of(card: Card) -> Partition:
-    """The cells of a card that declares some."""
+    """Partition of a card that declares cells."""
     column = cell_column(card)
     match column:
         case CategoryColumn() | BooleanColumn():
@@ -121,7 +119,7 @@ def declared_values(column: Column) -> tuple[str, ...] | tuple[bool, ...]:
 def _interval(
     column: IntegerColumn | NumberColumn | DateColumn, lower: Any, upper: Any, *, closed: bool
 ) -> CellValues | None:
-    """What the column can hold in [lower, upper), or in [lower, upper] if it is closed."""
+    """Values of the column in [lower, upper), or in [lower, upper] if it is closed."""
     least: Any = max(column.low, lower)
     greatest: Any
     count: int | None

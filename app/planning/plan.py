@@ -1,4 +1,4 @@
-"""The plan of a question: priced from public facts, before any row is read."""
+"""Plan of a query: priced from public facts, before any row is read."""
 
 import hashlib
 import json
@@ -18,16 +18,16 @@ from app.planning.request import Question
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A question with its mechanism and price, on one version of a dataset."""
+    """A query with its mechanism and price, on one version of a dataset."""
 
     question: Question
     card: Card
     release: Release
-    digest: str  # the same for the same query, mechanism and price
+    digest: str  # equal for equal query, mechanism and price
     pinning: ChargedCells  # the cells it is charged to
-    mechanism: dict[str, Any]  # what the analyst is told of it
-    mechanism_text: str  # the same as JSON
-    record: dict[str, Any]  # what the ledger's entry says of it
+    mechanism: dict[str, Any]  # description of the mechanism for the analyst
+    mechanism_text: str  # the same as JSON text
+    record: dict[str, Any]  # description of the mechanism in the ledger entry
 
     @property
     def loss(self) -> Loss:
@@ -39,17 +39,17 @@ class Plan:
 
     @property
     def cells_shown(self) -> list[Any] | None:
-        """The cells it is charged to as the card calls them; None for the whole dataset."""
+        """Labels of the charged cells; None for the whole dataset."""
         if self.pinning.cells is None:
             return None
         labels = cell_labels(self.card)
         return [labels[cell] for cell in self.pinning.cells]
 
     def answer(self, exact: Any, noise: RandomSource) -> dict[str, Any]:
-        """Value and interval as the analyst will read them; everything in it is released."""
-        asked = self.question
+        """Value and interval in the form the analyst reads; everything in it is released."""
+        question = self.question
         return self.release.answer(
-            exact, noise, query=asked.query, card=self.card, confidence=asked.confidence
+            exact, noise, query=question.query, card=self.card, confidence=question.confidence
         )
 
 
@@ -61,13 +61,14 @@ Key = tuple[str, str, int, str, frozenset[str]]
 
 
 class Planner:
-    """Makes plans, and keeps each analyst's latest: the same question on the same card is the same
-    plan. Nobody finds a plan that was made for somebody else: a fast reply would show that the
-    other had asked the same.
+    """Makes plans, and caches each analyst's latest: an equal query on an equal card has the same
+    plan.
 
-    A registered card never changes, so the dataset's identifier stands for it; but how many epochs
-    there are may decide the cells.
-    """
+    No analyst gets a cached plan of another: a fast reply would reveal that the other had sent
+    the same query.
+
+    A registered card never changes, so the dataset's identifier stands for it. The number of
+    epochs may decide the cells, so it is part of the key."""
 
     def __init__(self, plans_max: int = 2048, groups_max: int = 4_000_000) -> None:
         self._plans: OrderedDict[Key, Plan] = OrderedDict()
@@ -83,30 +84,29 @@ class Planner:
         text: str,
         currencies: frozenset[str] = frozenset(),
     ) -> Plan:
-        """Price a question. Raises Invalid, naming the field, for one the card does not allow.
+        """Price a query. Raises Invalid, with the field, if the card does not allow it.
 
-        `text` is the question's JSON: to Python a question about 1, 1.0 or True is the same one.
-        `currencies` are those of the accounts that will pay.
-        """
-        found = self.kept(analyst_id, dataset, text, currencies)
-        if found is None:
-            found = make_plan(question, dataset.card, currencies, dataset.version.number)
-            found.release.warm(question.confidence)
-            if found.release.tally.group_count() > self._groups_max:
-                rule = f"at most {self._groups_max} groups are counted by this server"
+        `text` is the query's JSON: in Python a query about 1, 1.0 or True is equal. `currencies`
+        are those of the accounts that will pay."""
+        plan = self.kept(analyst_id, dataset, text, currencies)
+        if plan is None:
+            plan = make_plan(question, dataset.card, currencies, dataset.version.number)
+            plan.release.warm(question.confidence)
+            if plan.release.tally.group_count() > self._groups_max:
+                rule = f"at most {self._groups_max} groups are allowed on this server"
                 raise Invalid.field("/query", rule)
-            kept = len(text) <= KEPT_TEXT_MAX and found.release.tally.size() <= KEPT_SIZE_MAX
-            if kept:  # a short text can ask for a large grid; kept plans must not fill the memory
+            kept = len(text) <= KEPT_TEXT_MAX and plan.release.tally.size() <= KEPT_SIZE_MAX
+            if kept:  # a short text can ask for a large grid; cached plans must not fill the memory
                 with self._lock:
-                    self._plans[_key(analyst_id, dataset, text, currencies)] = found
+                    self._plans[_key(analyst_id, dataset, text, currencies)] = plan
                     if len(self._plans) > self._plans_max:
                         self._plans.popitem(last=False)
-        return found
+        return plan
 
     def kept(
         self, analyst_id: str, dataset: Dataset, text: str, currencies: frozenset[str]
     ) -> Plan | None:
-        """The analyst's plan if it was made before: making one may take milliseconds."""
+        """The analyst's cached plan, if any: making one may take milliseconds."""
         with self._lock:
             return self._plans.get(_key(analyst_id, dataset, text, currencies))
 
@@ -121,17 +121,19 @@ def make_plan(
     currencies: frozenset[str] = frozenset(),
     epochs: int | None = None,
 ) -> Plan:
-    found = options(question, card, currencies)
-    return plan_of(question, card, choose(found, question, currencies).release, epochs)
+    candidates = options(question, card, currencies)
+    return plan_of(question, card, choose(candidates, question, currencies).release, epochs)
 
 
 def plan_of(question: Question, card: Card, release: Release, epochs: int | None = None) -> Plan:
-    asked = question.model_dump(mode="json", by_alias=True, include={"query", "confidence"})
+    canonical = question.model_dump(mode="json", by_alias=True, include={"query", "confidence"})
     mechanism = release.describe()
     promise = [release.loss.epsilon, release.loss.delta, release.loss.rho]
-    text = json.dumps([asked, mechanism, promise], sort_keys=True)
+    text = json.dumps([canonical, mechanism, promise], sort_keys=True)
     digest = hashlib.sha256(text.encode()).hexdigest()
     record = {"query": question.query.kind, **release.ledger_entry()}
     pinning = cells_to_charge(release.tally, card, epochs)
-    told = json.dumps(mechanism, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
-    return Plan(question, card, release, digest, pinning, mechanism, told, record)
+    mechanism_text = json.dumps(
+        mechanism, allow_nan=False, ensure_ascii=False, separators=(",", ":")
+    )
+    return Plan(question, card, release, digest, pinning, mechanism, mechanism_text, record)

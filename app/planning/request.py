@@ -1,4 +1,4 @@
-"""A question as it is asked: which dataset, what, how noisy."""
+"""Query request: which dataset, which query, how much noise."""
 
 import math
 from decimal import Decimal
@@ -24,25 +24,25 @@ from app.queries.ranks.quantile import Share
 def exact_amount(value: object) -> Decimal:
     """A loss from a JSON number or decimal text, exactly. JSON numbers arrive as Decimal or int."""
     if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal):
-        raise ValueError("a number, or a decimal text such as '0.1'")
-    text = getattr(value, "text", None) or str(value)  # a JSON number keeps how it was written
+        raise ValueError("must be a number, or a decimal text such as '0.1'")
+    text = getattr(value, "text", None) or str(value)  # a JSON number keeps its text
     if len(text) > 60 or not set(text) <= set("0123456789.eE+-"):
-        raise ValueError("a number, or a decimal text such as '0.1'")
+        raise ValueError("must be a number, or a decimal text such as '0.1'")
     try:
         amount = Decimal(text)
     except ArithmeticError:
-        raise ValueError("a number, or a decimal text such as '0.1'") from None
+        raise ValueError("must be a number, or a decimal text such as '0.1'") from None
     if amount <= 0:
-        raise ValueError("greater than zero")
+        raise ValueError("must be greater than zero")
     if isinstance(value, float) and amount != Decimal(repr(float(value))):
-        raise ValueError("more digits than a JSON number holds: send it as a decimal text")
+        raise ValueError("has more digits than a JSON number holds: send it as a decimal text")
     return amount
 
 
 def exact_epsilon(value: object) -> Decimal:
     amount = exact_amount(value)
     if not Decimal(1) / PICO <= amount <= Decimal(UNITS_MAX) / PICO:
-        raise ValueError("between 1e-12 and 9223372")
+        raise ValueError("must be between 1e-12 and 9223372")
     return amount
 
 
@@ -56,11 +56,11 @@ Epsilon = Annotated[
 def exact_delta(value: object) -> Decimal:
     amount = exact_amount(value)
     if not Decimal("1e-18") <= amount < 1:
-        raise ValueError("from 1e-18 to less than 1")
+        raise ValueError("must be at least 1e-18 and less than 1")
     return amount
 
 
-CONFIDENCE_MIN, CONFIDENCE_MAX = 0.001, 1.0 - 1e-9  # beyond, floats do not tell tails apart
+CONFIDENCE_MIN, CONFIDENCE_MAX = 0.001, 1.0 - 1e-9  # beyond, floats cannot resolve tails
 Confidence = Annotated[float, Field(ge=CONFIDENCE_MIN, le=CONFIDENCE_MAX)]
 
 
@@ -69,8 +69,9 @@ def as_float(value: object) -> object:
 
 
 def as_width(value: object) -> object:
-    """A half width as a JSON number, or as decimal text: then the nearest number, or the next one
-    below if the nearest is wider than the text says."""
+    """A half width as a JSON number, or as decimal text.
+
+    Text becomes the nearest float, or the next one below if the nearest is wider than the text."""
     if not isinstance(value, str):
         return as_float(value)
     amount = exact_amount(value)
@@ -100,10 +101,11 @@ class _Frozen(BaseModel):
 
 
 class Privacy(_Frozen):
-    """How much loss the question may cost, or how accurate its answer must be: one of `epsilon`
-    (with `delta`, for mechanisms that need one), `rho`, and `half_width`, for which the least loss
-    that promises it is found and charged. For a choice `half_width` is how far below the best it
-    may be."""
+    """Loss the query may cost, or accuracy its answer must have.
+
+    Exactly one of `epsilon` (with `delta`, for mechanisms that need one), `rho` and
+    `half_width`. For `half_width` the planner charges the least loss that promises it. For a
+    selection `half_width` is the distance to the best."""
 
     epsilon: Epsilon | None = None
     delta: Annotated[Decimal, BeforeValidator(exact_delta)] | None = None
@@ -115,16 +117,17 @@ class Privacy(_Frozen):
     def _one_way(self) -> Self:
         ways = [w for w in (self.epsilon, self.rho, self.half_width) if w is not None]
         if len(ways) != 1:
-            raise ValueError("give one of epsilon, rho and half_width")
+            raise ValueError("give exactly one of epsilon, rho and half_width")
         if self.confidence is not None and self.half_width is None:
-            raise ValueError("confidence goes with half_width")
+            raise ValueError("confidence is allowed only with half_width")
         return self
 
 
 class Mechanism(_Frozen):
-    """The mechanism to use; left out, the planner takes the one with the least expected error that
-    the accounts can pay for. `noise` goes with `noisy_max`, which needs it, and with
-    `stability_histogram`, where the planner chooses if it is left out."""
+    """The mechanism to use. By default the planner chooses the one with the least expected error
+    that the accounts can pay for.
+
+    `noise` is required for `noisy_max`, and optional for `stability_histogram`."""
 
     kind: Literal[
         "laplace",
@@ -142,11 +145,11 @@ class Mechanism(_Frozen):
     def _noise_of_its_kind(self) -> Self:
         if self.kind == "stability_histogram":
             if self.noise not in (None, "laplace", "gaussian"):
-                raise ValueError("the noise of a stability_histogram is laplace or gaussian")
+                raise ValueError("the noise of a stability_histogram must be laplace or gaussian")
         elif (self.noise is not None) != (self.kind == "noisy_max"):
-            raise ValueError("noisy_max needs its noise named, and others have none")
+            raise ValueError("noise is required for noisy_max and not allowed for this mechanism")
         elif self.noise == "gaussian":
-            raise ValueError("the noise of a noisy_max is exponential, laplace or gumbel")
+            raise ValueError("the noise of a noisy_max must be exponential, laplace or gumbel")
         return self
 
 
@@ -156,9 +159,11 @@ Positive = Annotated[float, BeforeValidator(as_float), Field(ge=1e-9, le=1e9)]
 
 
 class GradientDescent(_Frozen):
-    """Gradient descent with noise, for regressions. Of all rows in every step, or of a sample to
-    which each row belongs with probability `sampling_rate`. `expected_rows` is a public number of
-    rows to divide by, where there is none; left out, the number is released with noise."""
+    """Gradient descent with noise, for regressions.
+
+    Each step uses all rows, or a sample to which each row belongs with probability
+    `sampling_rate`. `expected_rows` is a public number of rows to divide by, if the card has
+    none; by default the number is released with noise."""
 
     kind: Literal["noisy_gradient_descent"]
     steps: Annotated[int, Field(ge=1, le=STEPS_MAX)] | None = None
@@ -169,9 +174,11 @@ class GradientDescent(_Frozen):
 
 
 class ProposeTestRelease(_Frozen):
-    """Noise for a proposed bound on how far one person can move the statistic of this table, or
-    `"withheld"` if a noisy test does not find the table safe for it. `bound` left out, one is
-    chosen privately, for `proposal_share` of the loss. `test_share` is the test's part."""
+    """Noise for a proposed bound on how far one person can move the statistic of this table.
+
+    The answer is `"withheld"` if a noisy test does not find the table safe for the bound.
+    Without `bound` one is chosen privately, for `proposal_share` of the loss. `test_share` is
+    the test's part."""
 
     kind: Literal["propose_test_release"]
     bound: Annotated[float, BeforeValidator(as_float), Field(gt=0, le=1e18)] | None = None
@@ -182,24 +189,26 @@ class ProposeTestRelease(_Frozen):
     @model_validator(mode="after")
     def _shares(self) -> Self:
         if self.bound is not None and self.proposal_share is not None:
-            raise ValueError("proposal_share goes with no bound")
+            raise ValueError("proposal_share is not allowed with a bound")
         if (self.test_share or 0) + (self.proposal_share or 0) >= 1:
-            raise ValueError("test_share and proposal_share leave something for the noise")
+            raise ValueError("test_share and proposal_share must add up to less than 1")
         return self
 
 
 class StableValue(_Frozen):
-    """The exact outcome, or `"withheld"` if a noisy test does not find that no one person could
-    change it. `ordered` goes with `top_k`: `true` for the best first, or left out for a set, told
-    in the card's order."""
+    """The exact outcome, or `"withheld"` if a noisy test does not find it stable against any one
+    person.
+
+    `ordered` is for `top_k`: `true` for the best first; by default a set, in the card's order."""
 
     kind: Literal["stable_value"]
     ordered: bool = False
 
 
 class NoisyBound(_Frozen):
-    """A noisy bound on how far one person can move the statistic of this table, and noise for it:
-    for triangles. `bound_share` is the bound's part of the loss."""
+    """A noisy bound on how far one person can move the statistic of this table, and noise for it.
+
+    For triangles. `bound_share` is the bound's part of the loss."""
 
     kind: Literal["noisy_bound"]
     bound_share: Share | None = None
@@ -208,9 +217,10 @@ class NoisyBound(_Frozen):
 class SmoothSensitivity(_Frozen):
     """Noise scaled to the smooth sensitivity of a median, quantile, min, max, iqr, trimmed_mean or
     of triangles.
-    What is left out is chosen from the price alone, for the least noise where values are spread
-    evenly. `gamma` goes with `cauchy`, `degrees` with `student_t`, `sigma` with the last three.
-    `interval_epsilon` is the part of epsilon for which an interval is told."""
+
+    Parameters that are absent are chosen from the price alone, for the least noise on evenly
+    spread values. `gamma` is for `cauchy`, `degrees` for `student_t`, `sigma` for the last
+    three. `interval_epsilon` is the part of epsilon that pays for an interval."""
 
     kind: Literal["smooth_sensitivity"]
     noise: (
@@ -233,7 +243,7 @@ class SmoothSensitivity(_Frozen):
 
 
 class _Terms(_Frozen):
-    """How a question is to be answered, whatever it asks."""
+    """Terms of an answer, common to all queries."""
 
     privacy: Privacy
     mechanism: (
@@ -254,7 +264,7 @@ class _Terms(_Frozen):
     @model_validator(mode="before")
     @classmethod
     def _one_confidence(cls, sent: Any) -> Any:
-        """Asked by its accuracy, a question is answered with the confidence of that."""
+        """Default the answer's confidence to that of the requested accuracy."""
         privacy = sent.get("privacy") if isinstance(sent, dict) else None
         promised = privacy.get("confidence") if isinstance(privacy, dict) else None
         known = isinstance(promised, float) and CONFIDENCE_MIN <= promised <= CONFIDENCE_MAX
@@ -264,15 +274,16 @@ class _Terms(_Frozen):
 
 
 class Question(_Terms):
-    """One question about one dataset."""
+    """One query about one dataset."""
 
     dataset: DatasetName
     query: Query
 
 
 class SqlQuestion(_Terms):
-    """The same in SQL, which names the dataset too: translated to a `Question` before anything else
-    is looked at (`sql/translate.py`)."""
+    """A query in SQL, which names the dataset too.
+
+    It is translated to a `Question` before any other check (`sql/translate.py`)."""
 
     sql: Annotated[str, Field(min_length=1, max_length=SQL_CHARACTERS_MAX)]
     dataset: DatasetName | None = None

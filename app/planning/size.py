@@ -1,14 +1,14 @@
-"""How many values a question lists: what planning it costs, known before it is begun."""
+"""Number of values a query lists: the cost of planning it, known in advance."""
 
 from pydantic import BaseModel
 
 from app.queries.candidates import Grid
 
-LISTED_MAX = 1_000_000  # in one request, over all of its questions
+LISTED_MAX = 1_000_000  # in one request, over all of its queries
 
 
 def listed_values(part: object) -> int:
-    """Candidates, edges, predicates and what filters compare with, over all levels."""
+    """Number of candidates, edges, predicates and compared values, over all levels."""
     if isinstance(part, Grid):
         return part.count
     if isinstance(part, BaseModel):

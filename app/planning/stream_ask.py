@@ -1,4 +1,4 @@
-"""What is asked of an open stream, checked against its opening and the card."""
+"""Asks to an open stream, checked against its opening and the card."""
 
 import json
 from dataclasses import dataclass
@@ -20,22 +20,22 @@ class _Frozen(BaseModel):
 
 
 class AskedCount(_Frozen):
-    """How many rows meet the filter."""
+    """Number of rows that meet the filter."""
 
     kind: Literal["count"]
     where: Filter | None = None
 
 
 class Ask(_Frozen):
-    """One ask: of an `above_threshold` stream the `query` whose count is compared, of a
-    `running_count` nothing."""
+    """One ask: `query` is the count to compare, for an `above_threshold` stream; absent for a
+    `running_count`."""
 
     query: AskedCount | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class AskPlan:
-    """What to count, and what to do with it."""
+    """The tally to count, and the counter that adds noise to it."""
 
     counter: Counter
     tally: Tally
@@ -44,19 +44,22 @@ class AskPlan:
 
 
 def plan_ask(opening_text: str, parameters: str, ask: Ask, card: Card) -> AskPlan:
-    """`opening_text` and `parameters` are the stream's, as stored: it is asked with the noise that
-    it was charged for. Raises Invalid, naming the field, for what this stream is not asked."""
+    """Plan an ask from the stored opening and parameters, with the noise that the stream paid for.
+
+    Raises Invalid, with the field, if this stream does not accept the ask."""
     opening = Opening.model_validate(json.loads(opening_text))
     stream, noise = opening.stream, json.loads(parameters)
     if isinstance(stream, AboveThresholdStream):
         if ask.query is None:
-            raise Invalid.field("/query", "this field is needed: what an above_threshold compares")
+            raise Invalid.field(
+                "/query", "required: the count that an above_threshold stream compares"
+            )
         scales = noise["sensitivity"], noise["threshold_scale"], noise["count_scale"]
         above = AboveThreshold(stream.threshold, stream.crossings, stream.asks_max, *scales)
         where = resolve(ask.query.where, card, "/query/where")
         return AskPlan(above, _rows(where), opening.confidence, None)
     if ask.query is not None:
-        raise Invalid.field("/query", "a running_count is asked nothing: leave it out")
+        raise Invalid.field("/query", "must be absent: a running_count takes no query")
     horizon = stream.epochs_max
     tree = TreeCounter(horizon, noise["sensitivity"], noise["noise"], noise["scale"])
     where = resolve(stream.where, card, f"{POINTER}/where")

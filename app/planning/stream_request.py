@@ -1,4 +1,4 @@
-"""A stream as it is opened: priced from public facts, in full, before anything is asked of it."""
+"""Stream request: priced in full from public facts, before the first ask."""
 
 import hashlib
 import json
@@ -30,8 +30,8 @@ class _Frozen(BaseModel):
 
 
 class AboveThresholdStream(_Frozen):
-    """Tells of each count whether it reaches `threshold`, until `crossings` have, or `asks_max`
-    were asked."""
+    """Answers for each count whether it reaches `threshold`, until `crossings` have, or after
+    `asks_max` asks."""
 
     kind: Literal["above_threshold"]
     threshold: Annotated[int, Field(ge=-THRESHOLD_MAX, le=THRESHOLD_MAX)]
@@ -40,8 +40,10 @@ class AboveThresholdStream(_Frozen):
 
 
 class RunningCountStream(_Frozen):
-    """Tells how many rows meet the filter up to the newest epoch, once for each epoch that has
-    arrived when it is asked, up to epoch `epochs_max`."""
+    """Counts rows that meet the filter up to the newest epoch, once for each epoch that has
+    arrived.
+
+    It ends at epoch `epochs_max`."""
 
     kind: Literal["running_count"]
     where: Filter | None = None
@@ -49,8 +51,9 @@ class RunningCountStream(_Frozen):
 
 
 class StreamPrivacy(_Frozen):
-    """What the whole stream costs: `epsilon`, or for a running count `rho`, with Gaussian noise; a
-    `delta` beside rho makes a promise that `approximate` accounts can count."""
+    """Price of the whole stream: `epsilon`, or for a running count `rho`, with Gaussian noise.
+
+    A `delta` beside rho makes a promise that `approximate` accounts can count."""
 
     epsilon: Epsilon | None = None
     rho: Epsilon | None = None
@@ -59,9 +62,9 @@ class StreamPrivacy(_Frozen):
     @model_validator(mode="after")
     def _one_way(self) -> Self:
         if (self.epsilon is None) == (self.rho is None):
-            raise ValueError("give one of epsilon and rho")
+            raise ValueError("give exactly one of epsilon and rho")
         if self.delta is not None and self.rho is None:
-            raise ValueError("a delta goes with rho")
+            raise ValueError("delta is allowed only with rho")
         return self
 
 
@@ -75,7 +78,7 @@ class Opening(_Frozen):
 
     @property
     def fresh(self) -> bool:
-        """Every opening is another stream: two must not share what was drawn for one."""
+        """True: every opening is a new stream, and two streams must not share noise."""
         return True
 
 
@@ -84,7 +87,7 @@ Counter = AboveThreshold | TreeCounter
 
 @dataclass(frozen=True, slots=True)
 class StreamPlan:
-    """A stream with its price, as a charge needs it."""
+    """A stream with its price, in the form a charge needs."""
 
     opening: Opening
     counter: Counter
@@ -94,7 +97,7 @@ class StreamPlan:
     pinning: ChargedCells
     cells_shown: list[Any] | None
     record: dict[str, Any]
-    mechanism: dict[str, Any]  # what the analyst is told of it
+    mechanism: dict[str, Any]  # description of the mechanism for the analyst
     tally: Tally  # the rows that may count
 
     @property
@@ -107,7 +110,7 @@ class StreamPlan:
 
 
 class StreamPlanner:
-    """Plans openings; nothing is kept, for openings are few."""
+    """Plans openings; nothing is cached, because openings are rare."""
 
     def plan(
         self,
@@ -117,11 +120,11 @@ class StreamPlanner:
         text: str,
         currencies: frozenset[str],
     ) -> StreamPlan:
-        """Raises Invalid, naming the field, for a stream that the card does not allow."""
+        """Plan an opening. Raises Invalid, with the field, if the card does not allow it."""
         stream = question.stream
         arrived = dataset.version.number
         if isinstance(stream, RunningCountStream) and stream.epochs_max < arrived:
-            rule = "at least as many as have arrived: the dataset's version tells how many"
+            rule = "must be at least the number of epochs that have arrived (the dataset's version)"
             raise Invalid.field(f"{POINTER}/epochs_max", rule)
         return plan_stream(question, dataset.card)
 
@@ -137,7 +140,9 @@ def plan_stream(opening: Opening, card: Card) -> StreamPlan:
     counter: Counter
     if isinstance(stream, AboveThresholdStream):
         if privacy.epsilon is None:
-            raise Invalid.field("/privacy/rho", "an epsilon: what is drawn here has no better rho")
+            raise Invalid.field(
+                "/privacy/rho", "must be absent: give an epsilon, as this noise has no better rho"
+            )
         counter, loss = above_threshold.prepare(
             card,
             threshold=stream.threshold,
@@ -160,12 +165,12 @@ def plan_stream(opening: Opening, card: Card) -> StreamPlan:
         most = (stream.epochs_max + 1).bit_length() - 1  # nodes of one answer
         error = {"half_width_max": counter.half_width(most, opening.confidence)}
     described = counter.describe()
-    told = stream.model_dump(mode="json", by_alias=True)
+    canonical = stream.model_dump(mode="json", by_alias=True)
     tally = Tally(where, (), (CountRows(),))
     pinning = cells_to_charge(tally, card)
     labels = cell_labels(card)
     price = [loss.epsilon, loss.delta, loss.rho]
-    text = json.dumps([told, described, price], sort_keys=True)
+    text = json.dumps([canonical, described, price], sort_keys=True)
     return StreamPlan(
         opening=opening,
         counter=counter,

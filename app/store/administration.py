@@ -167,7 +167,5 @@ def install(database: Database) -> None:
 
 
 def key_hash(token: str) -> str:
-    """SHA-256 of a key, also used to look it up. A key has 256 random bits, so no salt is
-    needed.
-    """
+    """SHA-256 of a key, by which it is found. It needs no salt: a key has 256 random bits."""
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()

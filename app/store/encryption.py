@@ -32,7 +32,7 @@ LOST = (
 
 
 class AesSecretBox:
-    """Implements `interfaces.Seal`."""
+    """Implements `ports.SecretBox`."""
 
     def __init__(self, secret_key: str | None, home: Path | None) -> None:
         """`home`: folder for the key file; None if other servers could not read that folder."""

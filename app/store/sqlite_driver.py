@@ -1,9 +1,8 @@
 """SQLite through apsw, seen by SQLAlchemy as a DB-API driver.
 
 The standard library's sqlite3 uses the machine's SQLite. Up to 3.51.2 that may corrupt a
-write-ahead
-log when two connections write and checkpoint at once. apsw brings its own, newer SQLite, so the
-ledger has one journal mode everywhere (`connect.py` checks it).
+write-ahead log when two connections write and checkpoint at once. apsw brings its own, newer
+SQLite, so the ledger has one journal mode everywhere (`connect.py` checks it).
 """
 
 from collections.abc import Iterable, Sequence

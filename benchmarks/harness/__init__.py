@@ -1,1 +1,1 @@
-"""What the benchmarks share: servers, load, tables and drawings."""
+"""Shared parts of the benchmarks: servers, load, tables and charts."""

@@ -1,6 +1,6 @@
 """The bare endpoint: the same framework, body and reply as a charged count, doing nothing.
 
-The ceiling for `POST /v1/queries`: pydantic reads the question and writes an answer of the same
+It is the ceiling for `POST /v1/queries`. pydantic reads the query and writes an answer of the same
 shape; there is no key, no plan, no charge, no data, no noise.
 """
 

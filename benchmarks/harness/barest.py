@@ -1,9 +1,9 @@
-"""The barest charge: the bare endpoint, and one durable transaction in the least of statements.
+"""The barest charge: the bare endpoint, and one durable transaction with the fewest statements.
 
-It adds to two accounts and inserts a charge and an entry of the usual size, once, and in PostgreSQL
-in one prepared statement and one round trip. There is no key, no plan, no price, nothing that could
-refuse, no chain, no noise and nothing is read back: it keeps none of our promises. What it reaches
-with one client leaves no room for them.
+It adds to two accounts and inserts a charge and an entry of the usual size. In PostgreSQL this is
+one prepared statement and one round trip. There is no key, no plan, no price, no refusal, no chain,
+no noise, and nothing is read back: it keeps none of our promises. Its rate with one client is a
+limit for every real charge.
 """
 
 import os

@@ -1,8 +1,8 @@
-"""A load of clients in a process of its own: each sends a request, waits for the reply, and again.
+"""A load of clients in a separate process: each sends a request, waits for the reply, and repeats.
 
-Started as `python -m benchmarks.harness.load` with a JSON description on standard input;
-prints a JSON summary. One loop over plain sockets: on two cores the server would lose all
-the processor time that the load takes.
+Started as `python -m benchmarks.harness.load` with a JSON description on standard input; prints a
+JSON summary. It is one loop over plain sockets, because on two cores it takes its processor time
+from the server.
 """
 
 import json
@@ -14,7 +14,7 @@ from typing import Any
 
 
 class Client:
-    """One connection: a request under way, and what has come of its reply."""
+    """One connection: the current request, and the received part of its reply."""
 
     def __init__(self, number: int, job: dict[str, Any], bodies: list[bytes]) -> None:
         self.socket = socket.create_connection((job["host"], job["port"]))
@@ -39,7 +39,7 @@ class Client:
         self.socket.sendall(self._head + rest.encode() + body)
 
     def receive(self) -> float | None:
-        """The seconds the request took, once the reply is whole."""
+        """Time of the request in seconds, or None until the reply is complete."""
         self._got += self.socket.recv(65536)
         head, blank, body = self._got.partition(b"\r\n\r\n")
         if not blank:

@@ -1,4 +1,4 @@
-"""Made-up people of any number, by DuckDB's own hash: the same rows each time, in little time."""
+"""Any number of synthetic people, by DuckDB's own hash: always the same rows, generated fast."""
 
 from pathlib import Path
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import duckdb
 
 REGIONS = ("north", "south", "east", "west")
-ROWS_A_PERSON = 4  # in the mean
+ROWS_A_PERSON = 4  # on average
 COLUMNS: list[dict[str, Any]] = [
     {"name": "age", "type": "integer", "low": 0, "high": 120},
     {"name": "income", "type": "number", "low": 0, "high": 1_000_000},
@@ -23,7 +23,7 @@ CARD: dict[str, Any] = {
 
 
 def write(path: Path, rows: int) -> None:
-    """Incomes are skewed, as incomes are, and told in cents; a person has some rows."""
+    """Write the rows. Incomes are skewed, like real ones, and in cents; a person has some rows."""
     with duckdb.connect(config={"preserve_insertion_order": "false"}) as connection:
         connection.execute(
             "COPY (SELECT CAST(hash(i, 1) % 100 AS INTEGER) AS age, "

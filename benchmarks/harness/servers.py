@@ -1,4 +1,4 @@
-"""The servers under measurement: real processes on loopback, each in its own folder."""
+"""Servers under measurement: real processes on loopback, each in its own folder."""
 
 import http.client
 import json
@@ -29,7 +29,7 @@ def free_port() -> int:
 
 @contextmanager
 def process(arguments: list[str], port: int, path: str, **environment: str) -> Iterator[int]:
-    """Its number, once it answers."""
+    """Start a process, and yield its id once it answers."""
     child = subprocess.Popen(
         [sys.executable, *arguments],
         cwd=TOP,
@@ -59,7 +59,7 @@ def bare() -> Iterator[int]:
 
 
 class Bursar:
-    """A server with its own ledger, asked by one analyst whose budgets will not run out."""
+    """A server with its own ledger, used by one analyst with practically unlimited budgets."""
 
     key: str
 
@@ -69,7 +69,7 @@ class Bursar:
         self._asking = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
 
     def open(self, registered: dict[str, Any]) -> None:
-        """Register the dataset, and let the analyst ask."""
+        """Register the dataset, and grant budgets to the analyst."""
         self.call("POST", "/v1/datasets", registered)
         self.call("POST", "/v1/analysts", {"name": "analyst-1"})
         self.key = self.call("POST", "/v1/analysts/analyst-1/keys", {})["key"]
@@ -94,24 +94,24 @@ class Bursar:
             return json.load(reply)
 
     def connect(self) -> None:
-        """Anew: the server closes a connection that has been idle for some seconds."""
+        """Connect again: the server closes a connection that has been idle for some seconds."""
         self._asking.close()
         self._asking.connect()
 
     def ask(self, question: dict[str, Any]) -> bytes:
-        """As the analyst, over the connection that is open."""
+        """Send a query as the analyst, over the open connection."""
         headers = {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json"}
         self._asking.request("POST", "/v1/queries", json.dumps(question).encode(), headers)
         reply = self._asking.getresponse()
-        told = reply.read()
+        content = reply.read()
         if reply.status != 200:
-            raise SystemExit(f"a question failed: {told[:300]!r}")
-        return told
+            raise SystemExit(f"a question failed: {content[:300]!r}")
+        return content
 
 
 @contextmanager
 def bursar(home: Path, database_url: str | None, **settings: str) -> Iterator[Bursar]:
-    """With the census."""
+    """A server with the census."""
     data = home / "data"
     data.mkdir(parents=True)
     census.write(data / "census.parquet")
@@ -122,7 +122,7 @@ def bursar(home: Path, database_url: str | None, **settings: str) -> Iterator[Bu
 
 @contextmanager
 def served(home: Path, database_url: str | None, **settings: str) -> Iterator[tuple[Bursar, int]]:
-    """A server and the number of its process."""
+    """A server and the id of its process."""
     port = free_port()
     admin_key = f"bench-{secrets.token_urlsafe(32)}"
     environment = {

@@ -14,7 +14,7 @@ DASHES = ["", "6 3", "2 3", "8 3 2 3", "1 4", "10 4"]
 @dataclass(frozen=True, slots=True)
 class Line:
     name: str
-    points: list[tuple[float, float]]  # both positive
+    points: list[tuple[float, float]]  # both coordinates positive
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Chart:
 
 
 def drawn(charts: list[Chart]) -> str:
-    """The charts side by side, with one legend for the lines, which they have in common."""
+    """The charts side by side, with one legend, because they have the same lines."""
     names = [line.name for line in charts[0].lines]
     tall = HEIGHT + 20 + 18 * len(names)
     parts = [
@@ -34,13 +34,13 @@ def drawn(charts: list[Chart]) -> str:
         'font-family="sans-serif" font-size="12">',
         '<rect width="100%" height="100%" fill="white"/>',
     ]
-    for place, chart in enumerate(charts):
-        parts.append(f'<g transform="translate({WIDTH * place} 0)">')
+    for index, chart in enumerate(charts):
+        parts.append(f'<g transform="translate({WIDTH * index} 0)">')
         parts += _chart(chart)
         parts.append("</g>")
-    for place, name in enumerate(names):
-        y = HEIGHT + 16 + 18 * place
-        parts.append(f'<path d="M{LEFT} {y}h40" {_stroke(place)}/>')
+    for index, name in enumerate(names):
+        y = HEIGHT + 16 + 18 * index
+        parts.append(f'<path d="M{LEFT} {y}h40" {_stroke(index)}/>')
         parts.append(f'<text x="{LEFT + 50}" y="{y + 4}">{escape(name)}</text>')
     return "\n".join([*parts, "</svg>"]) + "\n"
 
@@ -73,18 +73,18 @@ def _chart(chart: Chart) -> Iterator[str]:
     yield f'<text x="{middle}" y="{HEIGHT - 8}" text-anchor="middle">{escape(chart.across)}</text>'
     turned = f'transform="rotate(-90 14 {HEIGHT / 2})"'
     yield f'<text x="14" y="{HEIGHT / 2}" text-anchor="middle" {turned}>{escape(chart.up)}</text>'
-    for place, line in enumerate(chart.lines):
+    for index, line in enumerate(chart.lines):
         points = [(x_of(x), y_of(y)) for x, y in line.points]
         if points:
             path = "M" + "L".join(f"{x} {y}" for x, y in points)
-            yield f'<path d="{path}" {_stroke(place)}/>'
+            yield f'<path d="{path}" {_stroke(index)}/>'
         for x, y in points:
-            yield f'<circle cx="{x}" cy="{y}" r="2.6" fill="{COLOURS[place]}"/>'
+            yield f'<circle cx="{x}" cy="{y}" r="2.6" fill="{COLOURS[index]}"/>'
 
 
-def _stroke(place: int) -> str:
-    dash = f' stroke-dasharray="{DASHES[place]}"' if DASHES[place] else ""
-    return f'fill="none" stroke="{COLOURS[place]}" stroke-width="1.8"{dash}'
+def _stroke(index: int) -> str:
+    dash = f' stroke-dasharray="{DASHES[index]}"' if DASHES[index] else ""
+    return f'fill="none" stroke="{COLOURS[index]}" stroke-width="1.8"{dash}'
 
 
 def _decade(value: float, rounded: Callable[[float], int]) -> float:

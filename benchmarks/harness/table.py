@@ -1,4 +1,4 @@
-"""One row for each figure: a value, the ceiling measured beside it, their ratio, and the goal."""
+"""Table with one row for each figure: value, ceiling measured beside it, their ratio, and goal."""
 
 import json
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ class Row:
     ratio: float
     goal: float | None
     note: str = ""
-    at_most: bool = False  # the goal is one not to pass
+    at_most: bool = False  # the goal is an upper limit
 
     @property
     def passed(self) -> bool | None:

@@ -1,4 +1,4 @@
-"""Every currency: frozen terms, curves beside epsilon and delta, cells, and groups of analysts."""
+"""All currencies: frozen terms, curves beside epsilon and delta, cells, and groups of analysts."""
 
 import json
 
@@ -14,7 +14,7 @@ BIG = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
 
 def upgrade() -> None:
-    # Added in place, with what an older row means: one that has known only basic composition.
+    # Added in place. The defaults describe older rows, which know only basic composition.
     op.add_column("analysts", sa.Column("groups", sa.Text(), nullable=False, server_default="[]"))
     op.add_column("books", sa.Column("celled", sa.Integer(), nullable=False, server_default="0"))
     op.add_column("accounts", sa.Column("terms", sa.Text(), nullable=False, server_default=""))
@@ -28,7 +28,7 @@ def upgrade() -> None:
     )
     connection = op.get_bind()
     for row in connection.execute(sa.select(accounts)).all():
-        # The largest number of 64 bits now means no bound at all: a limit stays below it.
+        # The largest 64-bit integer now means no bound, so a limit stays below it.
         limits = [min(row.epsilon_limit, 2**63 - 2), row.delta_limit]
         terms = {"conversion": 0, "delta": limits[1], "epsilon": limits[0], "limits": limits}
         text = json.dumps({**terms, "order": None}, sort_keys=True, separators=(",", ":"))
@@ -54,12 +54,12 @@ def upgrade() -> None:
 
 
 def _mark(connection: sa.Connection, table: str, key: str, value: str, flag: str) -> None:
-    found = sa.table(table, sa.column(key), sa.column(flag))
-    connection.execute(sa.update(found).where(found.c[key] == value).values({flag: 1}))
+    flagged = sa.table(table, sa.column(key), sa.column(flag))
+    connection.execute(sa.update(flagged).where(flagged.c[key] == value).values({flag: 1}))
 
 
 def downgrade() -> None:
-    """For an empty ledger: one that has spent in another currency would forget it."""
+    """Only for an empty ledger: spends in another currency would be lost."""
     op.drop_table("cells")
     for column in ("curve_spent", "pairs", "terms"):
         op.drop_column("accounts", column)

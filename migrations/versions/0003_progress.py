@@ -1,4 +1,4 @@
-"""How far a long run is: the step it has reached, of so many."""
+"""Progress of a long run: its present step and the number of steps."""
 
 import sqlalchemy as sa
 from alembic import op

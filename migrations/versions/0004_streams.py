@@ -1,4 +1,4 @@
-"""Streams with what is asked of them, and versions of a dataset to which epochs were appended."""
+"""Streams and their asks, and versions of a dataset with appended epochs."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -73,7 +73,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """For a ledger without streams: they would be forgotten, and what they cost would stay."""
+    """Only for a ledger without streams: they would be lost, while their cost would stay."""
     op.drop_table("nodes")
     op.drop_table("asks")
     op.drop_table("streams")

@@ -1,4 +1,4 @@
-"""When somebody cancelled a question: a mark that the attempt at work sees."""
+"""Time at which a query was cancelled: a mark that the running attempt sees."""
 
 import sqlalchemy as sa
 from alembic import op

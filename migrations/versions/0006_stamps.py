@@ -13,7 +13,7 @@ def upgrade() -> None:
     big = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
     standing = sa.Column("standing", big, nullable=False, server_default="0")
     op.add_column("installation", standing)
-    # Rows that were settled before have no stamp: verification says that they are not covered.
+    # Rows settled before have no stamp; verification reports them as not covered.
     op.add_column("charges", sa.Column("stamp", sa.Text(), nullable=True))
     op.add_column("asks", sa.Column("stamp", sa.Text(), nullable=True))
     op.add_column("nodes", sa.Column("ask_id", sa.Text(), nullable=True))

@@ -1,4 +1,4 @@
-"""Versions of withdrawn datasets, so that every server deletes what it prepared of them."""
+"""Versions of withdrawn datasets, so that every server deletes its prepared files of them."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -189,7 +189,7 @@ def test_without_a_terminal_a_draft_is_written_that_can_be_filled_in(
         assert place in done.stderr
     assert "SECRET" not in done.stdout + done.stderr + draft_path.read_text()
     again = add("people.csv", "--infer-types", "--yes")
-    assert (again.returncode, "is there already" in again.stderr) == (2, True)
+    assert (again.returncode, "exists already" in again.stderr) == (2, True)
     unfilled = add("people.csv", "--card", str(draft_path))
     assert unfilled.returncode == 1
     assert "/columns/0/type: one of" in unfilled.stderr
@@ -356,7 +356,7 @@ def test_on_a_terminal_what_is_missing_is_asked_and_a_bar_is_shown(
         ("income: highest", "2e5"),
         ("region: type", "category"),
         ("region: values", "north,,south"),
-        ("values with commas between", 'north, south, "east", west'),
+        ("values separated by commas, such", 'north, south, "east", west'),
         ("smoker: type", "boolean"),
         ("seen: type", "date"),
         ("seen: lowest", "1.1.2020"),
@@ -389,7 +389,7 @@ def test_the_person_column_is_not_asked_about_and_ctrl_c_ends_the_questions(
     terminal = Terminal(ledger, "dataset", "add", "visits.csv", "--infer-types")
     for words, said in (
         ("One person is", "column"),
-        ("Column that tells", "nobody"),
+        ("Column that identifies", "nobody"),
         ("a column of the source: who, age", "who"),
         ("Most rows kept", "3"),
         ("Neighbours", "replace_one"),

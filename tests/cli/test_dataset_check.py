@@ -83,7 +83,7 @@ def test_missing_unlisted_clamped_values_and_a_wrong_number_of_rows(ledger: Ledg
     assert table["grade"] == ["4", "40", "-", "-"]
     assert table["region"] == ["4", "300", "-", "-"]
     assert "region: 300 values are not among the declared categories" in shown
-    assert "no value of it can be used" not in shown
+    assert "none of its values can be used" not in shown
 
 
 def test_a_column_of_which_nothing_can_be_read_is_pointed_at(ledger: Ledger) -> None:
@@ -91,7 +91,7 @@ def test_a_column_of_which_nothing_can_be_read_is_pointed_at(ledger: Ledger) -> 
     add(ledger, columns=wrong, rows=944)
     shown = checked(ledger, "no value")
     assert "region: 940 values cannot be read as boolean" in shown
-    assert "region: WRONG: no value of it can be used." in shown
+    assert "region: WRONG: none of its values can be used." in shown
     assert "the card declares" not in shown
 
 

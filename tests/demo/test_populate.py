@@ -12,7 +12,7 @@ def test_an_empty_folder_may_become_the_demos_and_nobody_elses(tmp_path: Path) -
     settings = Settings.from_environment({"BURSAR_HOME": str(home)})
     other = home / "something"
     other.write_text("not the demo's")
-    with pytest.raises(SettingsError, match="is not the demo's"):
+    with pytest.raises(SettingsError, match="does not belong to the demo"):
         populate(settings)
     other.unlink()
     assert populate(settings) == populate(settings)

@@ -249,11 +249,11 @@ def test_an_interval_of_a_count_is_no_wider_than_the_law_asks() -> None:
 
 def test_people_are_told_of_every_noise_of_a_noisy_max_and_the_planner_takes_none() -> None:
     asked = question({"kind": "mode", "column": "city"})
-    told = options(asked, CARD, frozenset({"zcdp"}), told=True)
+    told = options(asked, CARD, frozenset({"zcdp"}), include_named=True)
     noises = [each.release.describe().get("noise") for each in told if each.kind == "noisy_max"]
     assert noises == ["exponential", "gumbel", "laplace"]
     assert {"permute_and_flip", "exponential"} < {each.kind for each in told}
     kinds = {each.kind for each in options(asked, CARD, frozenset({"zcdp"}))}
     assert "noisy_max" not in kinds
     named = question({"kind": "mode", "column": "city"}, mechanism={"kind": "exponential"})
-    assert [each.kind for each in options(named, CARD, frozenset(), told=True)] == ["exponential"]
+    assert [each.kind for each in options(named, CARD, frozenset(), include_named=True)] == ["exponential"]

@@ -1,4 +1,4 @@
-"""Both stores for every test that asks for a database: a SQLite file and a real PostgreSQL."""
+"""Fixtures that run a test on both stores: a SQLite file and a real PostgreSQL."""
 
 import os
 import shutil
@@ -35,9 +35,11 @@ def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def migrated_postgres(postgres: PostgresServer) -> str:
-    """The address of a migrated database for all tests: to copy one for each costs too much, and
-    each test has people and books of its own."""
-    name = f"bursar_{os.getpid()}"  # a lent server may serve several test processes
+    """Address of one migrated PostgreSQL database for all tests.
+
+    A copy for each test would cost too much. Each test uses its own people and books.
+    """
+    name = f"bursar_{os.getpid()}"  # several test processes may share one PostgreSQL server
     postgres.create_database(name)
     database = Database(postgres.url(name))
     migrate(database)

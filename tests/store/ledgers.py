@@ -1,4 +1,4 @@
-"""A small ledger to break: two analysts, one dataset, budgets, and orders that fit them."""
+"""A small ledger for tests of the store: two analysts, one dataset, budgets and matching orders."""
 
 import asyncio
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ _numbers = count(1)
 
 @dataclass
 class Ledger:
-    """Everything the store offers, on one database; the books of two ledgers may share it."""
+    """Every part of the store on one database, which books of several ledgers may share."""
 
     database: Database
     people: SqlAnalysts
@@ -94,10 +94,10 @@ class Ledger:
             reason="a test",
         )
 
-    # Deeds
+    # Changes
 
     def settle(self, *orders: Order) -> list[Result]:
-        """One batch, on one connection that is kept."""
+        """Settle one batch on a connection that stays open."""
         return asyncio.run(self._settle(orders))
 
     async def _settle(self, orders: Sequence[Order]) -> list[Result]:
@@ -120,7 +120,7 @@ class Ledger:
         wish: GrantTerms | None = None,
         **more: Any,
     ) -> tuple[Account, bool]:
-        given = {
+        arguments = {
             "precondition": ANY_STATE,
             "reason": "a test",
             **more,
@@ -132,10 +132,10 @@ class Ledger:
             holder,
             currency=currency,
             wish=wish or GrantTerms(epsilon=Decimal(tenths or 0) / 10, delta=Decimal(delta)),
-            **given,
+            **arguments,
         )
 
-    # Looking
+    # Reads
 
     def catalogue(self) -> int:
         with self.database.reading() as connection:
@@ -150,7 +150,7 @@ class Ledger:
         return account
 
     def spent(self, who: int | None = 0) -> int:
-        """In tenths; of everybody if nobody is named."""
+        """Epsilon spent, in tenths; the shared account's if no analyst is named."""
         name = EVERYBODY if who is None else self.analysts[who].name
         units = self.account(name).balance.common[0]
         assert units % TENTH == 0
@@ -178,9 +178,9 @@ class Ledger:
 
 
 def make_ledger(
-    database: Database, *, everybody: int = 20, each: tuple[int, ...] = (10, 10), **dataset: Any
+    database: Database, *, everybody: int = 20, limits: tuple[int, ...] = (10, 10), **dataset: Any
 ) -> Ledger:
-    """A ledger on a migrated database; limits are in tenths of epsilon."""
+    """Make a ledger on a migrated database, with limits in tenths of epsilon."""
     install(database)
     administration = Administration(database)
     people = SqlAnalysts(database, administration)
@@ -189,7 +189,7 @@ def make_ledger(
     number = next(_numbers)
     analysts = [
         people.create("admin", f"Analyst {number}-{i}", Role.ANALYST, None, None, "")
-        for i in range(len(each))
+        for i in range(len(limits))
     ]
     ledger = Ledger(
         database,
@@ -201,32 +201,32 @@ def make_ledger(
         register(datasets, f"people {number}", **dataset),
     )
     ledger.grant(EVERYBODY, tenths=everybody)
-    for analyst, limit in zip(analysts, each, strict=True):
+    for analyst, limit in zip(analysts, limits, strict=True):
         ledger.grant(analyst.name, tenths=limit)
     return ledger
 
 
 def register(datasets: SqlDatasets, name: str, **changes: Any) -> Dataset:
-    given = {"content": f"rows of {name}", "place": f"{name}.csv", "card": CARD, **changes}
-    digest = given.get("digest", "digest")
+    details = {"content": f"rows of {name}", "place": f"{name}.csv", "card": CARD, **changes}
+    digest = details.get("digest", "digest")
     dataset = Dataset(
         id=new_id("d"),
         name=name,
         description="",
         book_id="",
-        card=given["card"],
+        card=details["card"],
         source=Source("duckdb", f"{name}.csv"),
-        version=Version(new_id("v"), 1, digest, given.get("seed", "seed")),
+        version=Version(new_id("v"), 1, digest, details.get("seed", "seed")),
         closed=False,
         created_at=0,
     )
     return datasets.register(
         "admin",
         dataset,
-        Inspection(digest, given["content"], given["place"], celled=given.get("celled")),
+        Inspection(digest, details["content"], details["place"], celled=details.get("celled")),
         reason="a test",
-        request=given.get("request"),
-        body=given.get("body", ""),
+        request=details.get("request"),
+        body=details.get("body", ""),
     )
 
 

@@ -1,4 +1,6 @@
-"""People, datasets and budgets on both stores: every change is an entry, and names never return."""
+"""People, datasets and budgets on both stores: every change is an entry, and names are never
+reused.
+"""
 
 import json
 from typing import Any
@@ -37,7 +39,7 @@ def last_entry(ledger: Ledger, book: str) -> dict[str, Any]:
 # People
 
 
-def test_making_changing_and_keys_are_entries_of_the_system_book(ledger: Ledger) -> None:
+def test_new_people_changed_people_and_keys_are_entries_of_the_system_book(ledger: Ledger) -> None:
     people = ledger.people
     name = ledger.analysts[0].name
     people.create("admin", "somebody new", Role.ANALYST, None, None, "")
@@ -60,7 +62,7 @@ def test_making_changing_and_keys_are_entries_of_the_system_book(ledger: Ledger)
     assert verify(ledger.history.snapshot(SYSTEM_BOOK)).sound
 
 
-def test_a_name_is_taken_however_it_is_written(ledger: Ledger) -> None:
+def test_a_name_is_taken_in_every_spelling(ledger: Ledger) -> None:
     name = ledger.analysts[0].name
     for same in (name, name.upper(), name.replace("A", "\uff21")):
         with pytest.raises(Conflict):
@@ -128,10 +130,10 @@ def test_the_last_administrator_can_be_neither_disabled_nor_demoted(ledger: Ledg
     assert ledger.people.first_admin("given") is None
 
 
-# Requests that come twice
+# Repeated requests
 
 
-def test_a_request_that_comes_twice_is_carried_out_once(ledger: Ledger) -> None:
+def test_a_repeated_request_is_carried_out_once(ledger: Ledger) -> None:
     people, request = ledger.people, f"{ledger.dataset.id} request"
     name = f"Twice {ledger.dataset.id}"
     first = people.create("admin", name, Role.VIEWER, None, request, "body")
@@ -142,7 +144,7 @@ def test_a_request_that_comes_twice_is_carried_out_once(ledger: Ledger) -> None:
         people.create("admin", "Another", Role.VIEWER, None, request, "another body")
 
 
-def test_a_key_that_is_asked_for_twice_is_shown_once(ledger: Ledger) -> None:
+def test_a_key_requested_twice_is_shown_once(ledger: Ledger) -> None:
     name, request = ledger.analysts[0].name, f"{ledger.dataset.id} key"
     given = {"expires_at": None, "reason": None, "request": request, "body": "b"}
     first, secret = ledger.people.issue_key("admin", name, **given)  # type: ignore[arg-type]
@@ -155,7 +157,7 @@ def test_a_key_that_is_asked_for_twice_is_shown_once(ledger: Ledger) -> None:
 # Datasets
 
 
-def test_the_same_rows_or_the_same_place_under_another_name_have_the_same_budget(
+def test_the_same_rows_or_the_same_file_under_another_name_share_the_budget(
     ledger: Ledger,
 ) -> None:
     dataset = ledger.dataset
@@ -173,7 +175,7 @@ def test_the_same_rows_or_the_same_place_under_another_name_have_the_same_budget
     assert third.book_id != dataset.book_id
 
 
-def test_rows_of_one_dataset_at_the_place_of_another_are_refused(ledger: Ledger) -> None:
+def test_rows_of_one_dataset_in_the_file_of_another_are_refused(ledger: Ledger) -> None:
     one, other = (register(ledger.datasets, f"{ledger.dataset.id} {i}") for i in range(2))
     with pytest.raises(Conflict):
         register(
@@ -196,7 +198,7 @@ def test_the_same_rows_under_another_relation_or_person_are_refused(
     assert ledger.everything() == before
 
 
-def test_a_dataset_is_found_under_its_name_however_it_is_written(ledger: Ledger) -> None:
+def test_a_dataset_is_found_by_every_spelling_of_its_name(ledger: Ledger) -> None:
     name = ledger.dataset.name
     for same in (name, name.upper()):
         assert ledger.datasets.find(same).id == ledger.dataset.id
@@ -207,14 +209,14 @@ def test_a_dataset_is_found_under_its_name_however_it_is_written(ledger: Ledger)
         ledger.datasets.find("none")
 
 
-def test_fingerprints_tell_nothing_to_those_without_the_secret(ledger: Ledger) -> None:
+def test_fingerprints_reveal_nothing_without_the_secret(ledger: Ledger) -> None:
     fingerprint = ledger.datasets.fingerprint(ledger.dataset)
     assert len(fingerprint) == 64
     for row in ledger.everything()["fingerprints"]:
         assert "rows of" not in str(row)
 
 
-def test_closing_a_dataset_is_an_entry_and_raises_the_catalogue(ledger: Ledger) -> None:
+def test_closing_a_dataset_is_an_entry_and_raises_the_catalogue_number(ledger: Ledger) -> None:
     number = ledger.catalogue()
     closed = ledger.datasets.alter(
         "admin", ledger.dataset.name, description="old", closed=True, reason="done"
@@ -242,7 +244,7 @@ def test_analysts_see_the_datasets_on_which_they_have_a_budget(ledger: Ledger) -
 # Budgets
 
 
-def test_a_grant_is_an_entry_with_before_and_after(ledger: Ledger) -> None:
+def test_a_grant_is_an_entry_with_limits_before_and_after(ledger: Ledger) -> None:
     name = ledger.analysts[0].name
     account, new = ledger.grant(name, tenths=25)
     assert not new
@@ -257,7 +259,7 @@ def seen(version: int) -> Precondition:
     return Precondition(Versions(frozenset([version])))
 
 
-def test_a_budget_is_changed_only_if_it_is_the_one_that_was_seen(ledger: Ledger) -> None:
+def test_a_budget_changes_only_if_the_precondition_matches(ledger: Ledger) -> None:
     name = ledger.analysts[0].name
     before = ledger.everything()
     for precondition in (seen(7), MUST_BE_NEW):
@@ -268,10 +270,10 @@ def test_a_budget_is_changed_only_if_it_is_the_one_that_was_seen(ledger: Ledger)
     assert account.version == 2
     ledger.charge(ledger.order())
     with pytest.raises(PreconditionFailed):
-        ledger.grant(name, tenths=5, precondition=seen(2))  # the charge changed it
+        ledger.grant(name, tenths=5, precondition=seen(2))  # the charge changed the budget
 
 
-def test_a_limit_below_the_spend_freezes_and_rewrites_nothing(ledger: Ledger) -> None:
+def test_a_limit_below_the_spend_blocks_charges_and_rewrites_nothing(ledger: Ledger) -> None:
     name = ledger.analysts[0].name
     ledger.charge(ledger.order(tenths=6))
     account, _ = ledger.grant(name, tenths=2)
@@ -285,7 +287,7 @@ def test_a_limit_below_the_spend_freezes_and_rewrites_nothing(ledger: Ledger) ->
     assert ledger.spent() == 7
 
 
-def test_what_is_spent_is_carried_into_another_currency_but_never_back(ledger: Ledger) -> None:
+def test_spend_converts_to_another_currency_but_never_back(ledger: Ledger) -> None:
     name = ledger.analysts[0].name
     ledger.grant(name, tenths=5, currency="approximate", delta="1e-6")
     ledger.grant(name, tenths=5)
@@ -296,14 +298,14 @@ def test_what_is_spent_is_carried_into_another_currency_but_never_back(ledger: L
     assert ledger.verified().sound
     for currency in ("pure", "approximate", "zcdp"):
         delta = "0" if currency == "pure" else "1e-6"
-        with pytest.raises(Conflict, match="cannot be counted"):
+        with pytest.raises(Conflict, match="cannot be converted"):
             ledger.grant(name, tenths=5, currency=currency, delta=delta)
     with pytest.raises(Conflict, match="keeps its delta"):
         ledger.grant(name, tenths=5, currency="renyi", delta="1e-7")
     assert ledger.verified().sound
 
 
-def test_lists_go_on_where_they_stopped(ledger: Ledger) -> None:
+def test_the_next_page_starts_where_the_last_one_ended(ledger: Ledger) -> None:
     for _ in range(3):
         ledger.charge(ledger.order())
     analyst = ledger.analysts[0].id
@@ -318,13 +320,13 @@ def test_lists_go_on_where_they_stopped(ledger: Ledger) -> None:
     assert ledger.budgets.all(holders=(EVERYBODY,), after=budgets[0][0], limit=1000) == budgets[1:]
 
 
-def test_entries_of_all_books_come_in_the_order_of_time(ledger: Ledger) -> None:
+def test_entries_of_all_books_come_in_order_of_time(ledger: Ledger) -> None:
     for who in (0, 1):
         ledger.charge(ledger.order(who=who))
-    place = (0, "", 0)
+    position = (0, "", 0)
     seen: list[tuple[int, str, int]] = []
-    while page := ledger.history.entries(book_id=None, after=place, limit=3):
+    while page := ledger.history.entries(book_id=None, after=position, limit=3):
         seen += [(entry.at, entry.book_id, entry.seq) for entry in page]
-        place = seen[-1]
+        position = seen[-1]
     assert seen == sorted(seen)
     assert len(seen) == len(ledger.everything()["entries"])

@@ -1,4 +1,4 @@
-"""The catalogue: quick from memory, and never older than a charge allows."""
+"""The catalogue cache: fast reads, and never older than a charge allows."""
 
 import asyncio
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ def key(ledger: Ledger, expires_at: int | None = None) -> str:
     return secret
 
 
-def test_a_principal_and_a_dataset_are_what_the_store_says(
+def test_the_catalogue_returns_the_principal_and_the_dataset_of_the_store(
     ledger: Ledger, catalogue: CachedCatalogue
 ) -> None:
     async def run() -> None:
@@ -65,7 +65,7 @@ def test_an_unknown_dataset_looks_like_one_without_a_grant(
         asyncio.run(catalogue.dataset("none"))
 
 
-def test_a_key_from_memory_stops_working_when_it_expires(
+def test_a_cached_key_stops_working_when_it_expires(
     ledger: Ledger, catalogue: CachedCatalogue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def run() -> None:
@@ -81,7 +81,7 @@ def test_a_key_from_memory_stops_working_when_it_expires(
     asyncio.run(run())
 
 
-def test_a_change_makes_the_next_charge_stale_and_what_was_kept_is_forgotten(
+def test_a_change_makes_the_next_charge_stale_and_clears_the_cache(
     ledger: Ledger, catalogue: CachedCatalogue
 ) -> None:
     async def run() -> None:
@@ -89,7 +89,8 @@ def test_a_change_makes_the_next_charge_stale_and_what_was_kept_is_forgotten(
         first: Principal = await catalogue.principal(secret)
         order = ledger.order(catalogue=catalogue.number)
         ledger.people.revoke_key("admin", first.key_id, None)
-        assert await catalogue.principal(secret) == first  # nobody has said so yet
+        # the cache has not noticed the change yet
+        assert await catalogue.principal(secret) == first
         outcome = await catalogue._writer.submit(order)
         assert isinstance(outcome, StaleCatalogue)
         catalogue.forget(outcome.catalogue)

@@ -1,4 +1,4 @@
-"""Connections: safe settings or no start, snapshots that stand still, writers that wait."""
+"""Connections: unsafe settings stop the start, snapshots are stable, writers wait in line."""
 
 import asyncio
 import threading
@@ -22,7 +22,7 @@ from tests.postgres import PostgresServer
 from tests.store.ledgers import Ledger, execute
 
 
-def test_a_ledger_with_safe_settings_may_start(database: Database) -> None:
+def test_a_ledger_with_safe_settings_starts(database: Database) -> None:
     database.check_safe()
 
 
@@ -98,7 +98,7 @@ def test_foreign_keys_and_full_syncs_hold_on_every_connection(tmp_path: Path) ->
     hot.close()
 
 
-def test_a_snapshot_stands_still_while_others_write(ledger: Ledger) -> None:
+def test_a_snapshot_does_not_change_while_others_write(ledger: Ledger) -> None:
     charges = select(tables.charges.c.id).where(
         tables.charges.c.analyst_id == ledger.analysts[0].id
     )
@@ -110,7 +110,7 @@ def test_a_snapshot_stands_still_while_others_write(ledger: Ledger) -> None:
         assert len(connection.execute(charges).all()) == 1
 
 
-def test_a_transaction_that_fails_leaves_nothing(ledger: Ledger) -> None:
+def test_a_failed_transaction_leaves_nothing(ledger: Ledger) -> None:
     def fail() -> None:
         with ledger.database.writing() as connection:
             connection.execute(text("UPDATE accounts SET epsilon_spent = 7"))
@@ -122,7 +122,7 @@ def test_a_transaction_that_fails_leaves_nothing(ledger: Ledger) -> None:
     assert ledger.everything() == before
 
 
-def test_a_write_lock_lets_one_in_at_a_time(tmp_path: Path) -> None:
+def test_only_one_connection_at_a_time_holds_the_write_lock(tmp_path: Path) -> None:
     lock = FileLock(tmp_path / "lock")
     inside: list[int] = []
     most: list[int] = []
@@ -144,15 +144,15 @@ def test_a_write_lock_lets_one_in_at_a_time(tmp_path: Path) -> None:
     assert max(most) == 1
 
 
-def test_administration_and_charges_wait_for_one_another(ledger: Ledger) -> None:
-    """Two hundred writes from five threads, through both kinds of connection."""
+def test_administration_and_charges_wait_for_each_other(ledger: Ledger) -> None:
+    """Five threads make two hundred writes through both kinds of connection."""
     failures: list[BaseException] = []
 
     def grant() -> None:
         try:
             for tenths in range(20):
                 ledger.grant("*", tenths=20 + tenths)
-        except BaseException as error:  # noqa: BLE001  # told by the test
+        except BaseException as error:  # noqa: BLE001  # the test reports it
             failures.append(error)
 
     threads = [threading.Thread(target=grant) for _ in range(4)]
@@ -167,7 +167,7 @@ def test_administration_and_charges_wait_for_one_another(ledger: Ledger) -> None
     assert ledger.verified().sound
 
 
-def test_a_hot_connection_that_breaks_says_so_in_its_own_words(ledger: Ledger) -> None:
+def test_a_hot_connection_that_breaks_raises_its_own_error(ledger: Ledger) -> None:
     async def ask_without_a_value() -> None:
         hot = await open_hot(ledger.database)
         try:
@@ -190,14 +190,16 @@ def test_the_ledgers_folder_and_lock_are_private(tmp_path: Path) -> None:
     database.engine.dispose()
 
 
-def test_sqlite_is_the_one_that_apsw_brings() -> None:
+def test_sqlite_is_the_library_that_apsw_ships() -> None:
     assert tuple(map(int, apsw.sqlite_lib_version().split("."))) >= connect.SQLITE_MIN
 
 
-def test_who_leaves_in_the_middle_leaves_no_reply_for_the_next(ledger: Ledger) -> None:
-    """A connection whose task was cancelled while it waited tells nobody what came for another."""
+def test_a_cancelled_read_leaves_no_reply_for_the_next_caller(ledger: Ledger) -> None:
+    """A connection whose read was cancelled refuses the next read, so no caller gets another's
+    reply.
+    """
     if ledger.database.is_sqlite:
-        return  # nobody waits there
+        return  # SQLite replies without waiting
 
     async def leave() -> None:
         hot = await open_hot(ledger.database)
@@ -215,12 +217,12 @@ def test_who_leaves_in_the_middle_leaves_no_reply_for_the_next(ledger: Ledger) -
 
 
 @pytest.mark.parametrize("size", [1, 3, 4, 5, 15, 16, 17, 63, 64, 65, 84, 85, 150, 256])
-def test_batches_of_every_size_are_written_whole(ledger: Ledger, size: int) -> None:
-    """Rows are inserted 64, 16, 4 or 1 at once."""
+def test_batches_of_every_size_are_written_in_full(ledger: Ledger, size: int) -> None:
+    """One statement inserts 64, 16, 4 or 1 rows."""
     ledger.grant(EVERYBODY, tenths=1000)
     ledger.grant(ledger.analysts[0].name, tenths=1000)
     catalogue = ledger.catalogue()
-    for _ in range(2):  # once asked, once on what is known
+    for _ in range(2):  # first with reads, then from the cache
         orders = [ledger.order(catalogue=catalogue, question=f"{i} {'?' * i}") for i in range(size)]
         results = ledger.settle(*orders)
         assert [result.charge_id for result in results] == [order.charge_id for order in orders]  # type: ignore[union-attr]

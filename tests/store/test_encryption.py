@@ -1,4 +1,4 @@
-"""Secrets at rest: sealed, bound to what they are about, all of one length, lost with their key."""
+"""Secrets at rest: sealed, bound to their subject, of one length, and lost with their key."""
 
 import base64
 from concurrent.futures import ThreadPoolExecutor
@@ -12,20 +12,20 @@ from app.store.encryption import FILE, AesSecretBox
 KEY = "k" * 43
 
 
-def test_what_is_sealed_opens_again_with_the_same_key() -> None:
+def test_a_sealed_secret_opens_with_the_same_key() -> None:
     sealed = AesSecretBox(KEY, None).close("-17", "s_1")
     assert AesSecretBox(KEY, None).open(sealed, "s_1") == "-17"
     assert "-17" not in sealed
 
 
-def test_two_seals_of_one_secret_differ_and_none_tells_how_long_it_is() -> None:
+def test_two_seals_of_one_secret_differ_and_hide_its_length() -> None:
     seal = AesSecretBox(KEY, None)
     sealed = {seal.close(secret, "s_1") for secret in ("1", "1", "-123456789")}
     assert len(sealed) == 3
     assert len({len(each) for each in sealed}) == 1
 
 
-def test_another_key_another_stream_or_a_changed_letter_opens_nothing() -> None:
+def test_a_seal_does_not_open_with_another_key_another_stream_or_a_changed_letter() -> None:
     seal = AesSecretBox(KEY, None)
     sealed = seal.close("5", "s_1")
     raw = bytearray(base64.b64decode(sealed))
@@ -46,12 +46,12 @@ def test_another_key_another_stream_or_a_changed_letter_opens_nothing() -> None:
     assert len(texts) == 1
 
 
-def test_without_a_key_or_a_place_for_one_nothing_is_sealed() -> None:
+def test_nothing_is_sealed_without_a_key_or_a_file_for_one() -> None:
     with pytest.raises(SecretUnavailable, match="BURSAR_SECRET_KEY"):
         AesSecretBox(None, None).check()
 
 
-def test_a_key_is_made_once_for_all_who_need_it_at_the_same_time(tmp_path: Path) -> None:
+def test_concurrent_processes_create_one_key(tmp_path: Path) -> None:
     seals = [AesSecretBox(None, tmp_path) for _ in range(16)]
     with ThreadPoolExecutor(16) as pool:
         sealed = list(pool.map(lambda seal: seal.close("7", "s_1"), seals))
@@ -61,14 +61,14 @@ def test_a_key_is_made_once_for_all_who_need_it_at_the_same_time(tmp_path: Path)
 
 
 @pytest.mark.parametrize("content", [b"", b"short", b"\xff" * 40])
-def test_a_spoiled_key_file_is_refused_and_kept(tmp_path: Path, content: bytes) -> None:
+def test_a_damaged_key_file_is_refused_and_kept(tmp_path: Path, content: bytes) -> None:
     (tmp_path / FILE).write_bytes(content)
     with pytest.raises(SecretUnavailable):
         AesSecretBox(None, tmp_path).check()
     assert (tmp_path / FILE).read_bytes() == content
 
 
-def test_a_setting_goes_before_the_file(tmp_path: Path) -> None:
+def test_the_setting_overrides_the_key_file(tmp_path: Path) -> None:
     sealed = AesSecretBox(KEY, tmp_path).close("3", "s_1")
     assert list(tmp_path.iterdir()) == []
     assert AesSecretBox(KEY, None).open(sealed, "s_1") == "3"

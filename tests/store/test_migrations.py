@@ -1,4 +1,4 @@
-"""The schema on both stores: no drift, there and back, all or nothing, and what it forbids."""
+"""The schema on both stores: no drift, upgrades and downgrades, all or nothing, constraints."""
 
 import shutil
 from pathlib import Path
@@ -43,7 +43,7 @@ def downgrade() -> None:
 
 
 def alembic(database: Database, deed: str, *words: str, folder: Path = MIGRATIONS) -> None:
-    """One alembic command as the service runs it: inside the ledger's write transaction."""
+    """Run one alembic command as the service does, inside the ledger's write transaction."""
     config = Config()
     config.set_main_option("script_location", str(folder))
     with database.writing() as connection:
@@ -56,13 +56,13 @@ def names(database: Database) -> set[str]:
         return set(inspect(connection).get_table_names())
 
 
-def test_the_migrations_make_exactly_the_tables_of_the_program(empty: Database) -> None:
+def test_the_migrations_make_exactly_the_tables_of_the_app(empty: Database) -> None:
     migrate(empty)
     assert names(empty) == {*tables.metadata.tables, "alembic_version"}
     alembic(empty, "check")
 
 
-def test_up_down_and_up_again_leaves_the_same_schema(empty: Database) -> None:
+def test_upgrade_downgrade_and_upgrade_again_leave_the_same_schema(empty: Database) -> None:
     migrate(empty)
     alembic(empty, "downgrade", "base")
     assert names(empty) == {"alembic_version"}
@@ -85,7 +85,7 @@ def broken(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_migration_that_fails_half_way_leaves_nothing(empty: Database, broken: Path) -> None:
+def test_a_migration_that_fails_halfway_leaves_nothing(empty: Database, broken: Path) -> None:
     migrate(empty)
     ledger = make_ledger(empty)
     ledger.charge(ledger.order())
@@ -130,7 +130,7 @@ def test_a_ledger_is_installed_once(empty: Database) -> None:
         assert connection.execute(tables.installation.select()).all() == first
 
 
-# What the schema itself forbids
+# Constraints of the schema
 
 
 @pytest.fixture
@@ -203,7 +203,7 @@ def test_an_amount_of_64_bits_is_kept_exactly(ledger: Ledger) -> None:
     assert ledger.account(name).balance.common == (2**63 - 1, 0)
 
 
-def test_columns_of_the_migration_have_the_types_of_the_program(database: Database) -> None:
+def test_columns_of_the_migrations_have_the_types_of_the_app(database: Database) -> None:
     with database.engine.connect() as connection:
         found: Any = inspect(connection)
         for table in tables.metadata.sorted_tables:

@@ -1,4 +1,4 @@
-"""A ledger that was written before currencies, cells and groups: it goes on and still verifies."""
+"""A ledger from before currencies, cells and groups: it still takes charges and still verifies."""
 
 import json
 from collections.abc import Iterator
@@ -28,12 +28,12 @@ from tests.queries.cards import card
 from tests.store.ledgers import TENTH, Ledger, execute
 from tests.store.test_migrations import alembic
 
-LARGEST = 2**63 - 1  # once the largest epsilon that could be granted
+LARGEST = 2**63 - 1  # formerly the largest epsilon that could be granted
 AT = 1_700_000_000_000_000
 
 
 class Old:
-    """Rows as the first program wrote them."""
+    """Writer of rows in the form of the first release."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -70,7 +70,7 @@ class Old:
 
     def dataset(self, number: int, **changes: Any) -> None:
         name, book = f"people {number}", f"b_{number}"
-        told = json.loads(card().model_dump_json()) | changes
+        card_fields = json.loads(card().model_dump_json()) | changes
         source = {"engine": "duckdb", "path": f"{name}.csv"}
         self.put(
             "datasets",
@@ -79,7 +79,7 @@ class Old:
             folded=name,
             description="",
             book_id=book,
-            card=canonical(told),
+            card=canonical(card_fields),
             source=canonical(source),
             version_id=f"v_{number}",
             closed=0,
@@ -87,7 +87,7 @@ class Old:
         )
         given = {"number": 1, "digest": "d", "fingerprint": f"f_{number}", "seed": "s"}
         self.put("versions", id=f"v_{number}", dataset_id=f"d_{number}", created_at=AT, **given)
-        self.say(book, "dataset_registered", {"dataset": name, "after": {"card": told}})
+        self.say(book, "dataset_registered", {"dataset": name, "after": {"card": card_fields}})
 
     def grant(self, book: str, holder: str, limit: int, *, delta: int = 0, spent: int = 0) -> None:
         currency = "approximate" if delta else "pure"
@@ -142,7 +142,7 @@ class Old:
 
 @pytest.fixture
 def ledger(empty: Database) -> Iterator[Ledger]:
-    """Written by the first program, then migrated: Ann has spent 3 of 10 tenths."""
+    """A ledger of the first release, then migrated: Ann has spent 3 of 10 tenths."""
     alembic(empty, "upgrade", "0001")
     old = Old(empty)
     old.people()
@@ -182,36 +182,38 @@ def sound(ledger: Ledger) -> bool:
     return verify(from_lines(to_line(line) for line in lines)).sound
 
 
-def test_a_ledger_of_the_first_program_verifies_after_the_migration(ledger: Ledger) -> None:
+def test_a_ledger_of_the_first_release_verifies_after_the_migration(ledger: Ledger) -> None:
     assert sound(ledger)
     mine, everybody = ledger.account("ann"), ledger.account(EVERYBODY)
     assert mine.terms == Terms(10 * TENTH, 0, (10 * TENTH, 0))
     assert mine.balance.common == everybody.balance.common == (3 * TENTH, 0)
-    assert everybody.terms.limits == (LARGEST - 1, 10**12), "the largest number is no bound now"
+    assert everybody.terms.limits == (LARGEST - 1, 10**12), (
+        "the old largest limit now means no limit"
+    )
     assert ledger.analysts[0].groups == ()
     assert ledger.analysts[0].role is Role.ANALYST
 
 
-def test_what_the_first_program_never_recorded_is_not_covered_and_no_finding(
+def test_missing_records_of_the_first_release_are_reported_as_not_covered(
     ledger: Ledger,
 ) -> None:
     report = verify(ledger.history.snapshot(None, stored=True))
     assert report.sound, report.findings
     assert report.not_covered == {
-        "answers stored before they were recorded": 2,  # one of them was given back
+        "answers stored before they were recorded": 2,  # one of them was refunded
         "fingerprints stored before they were recorded": 1,
     }
     ledger.settle(ledger.order(at_once=PreparedAnswer(lambda _: "{}", 0.0)))
     report = verify(ledger.history.snapshot(None, stored=True))
     assert report.sound, report.findings
-    assert sum(report.not_covered.values()) == 3, "what comes now is"
+    assert sum(report.not_covered.values()) == 3, "new charges are covered"
     execute(ledger.database, "DELETE FROM charges WHERE id = 'q_3'")
     execute(ledger.database, "UPDATE charges SET epsilon = 1 WHERE id = 'q_1'")
     findings = verify(ledger.history.snapshot(None, stored=True)).findings
     assert {finding.charge for finding in findings} == {"q_1", "q_3"}
 
 
-def test_what_the_first_program_left_is_marked_as_its_cards_say(ledger: Ledger) -> None:
+def test_migrated_charges_are_marked_as_their_cards_declare(ledger: Ledger) -> None:
     assert ledger.dataset.celled
     moving = ledger.datasets.find("people 2")
     assert not moving.celled
@@ -222,7 +224,7 @@ def test_what_the_first_program_left_is_marked_as_its_cards_say(ledger: Ledger) 
     }
 
 
-def test_it_goes_on_with_cells_and_currencies(ledger: Ledger) -> None:
+def test_a_migrated_ledger_takes_cells_and_currencies(ledger: Ledger) -> None:
     ledger.charge(ledger.order(tenths=7, cells=(1,)))
     ledger.charge(ledger.order(tenths=7, cells=(0,)))
     (refusal,) = ledger.settle(ledger.order(tenths=1, cells=(1,)))
@@ -248,7 +250,7 @@ def test_it_goes_on_with_cells_and_currencies(ledger: Ledger) -> None:
     assert sound(ledger)
 
 
-def test_an_old_charge_is_taken_over_and_given_back(ledger: Ledger) -> None:
+def test_an_old_charge_can_be_taken_over_and_refunded(ledger: Ledger) -> None:
     taken = ledger.order(key="key 1", tenths=3)
     again = ledger.charge(taken)
     assert (again.charge_id, again.attempt) == ("q_1", 2)

@@ -1,4 +1,4 @@
-"""How texts are read stays with a dataset, and names of one book with cells must agree on it."""
+"""Text reading rules belong to a dataset; names with cells in one book must use the same rules."""
 
 import json
 
@@ -11,14 +11,14 @@ from tests.store.ledgers import CARD, CELLED, Ledger, execute
 
 
 def forget_reading(ledger: Ledger) -> None:
-    """As ledgers were written before there was another reading."""
+    """Remove the reading rules, as in ledgers written before a second set of rules existed."""
     source = json.dumps({"engine": "duckdb", "path": "x.csv", "connection": None})
     statement = "UPDATE datasets SET source = :source WHERE id = :id"
     execute(ledger.database, statement, source=source, id=ledger.dataset.id)
 
 
 def again(ledger: Ledger, card: Card, reading: int) -> Dataset:
-    """The same rows under another name."""
+    """Register the same rows under another name."""
     first = ledger.dataset.name
     source = Source("duckdb", f"{first}.csv", reading=reading)
     version = Version(new_id("v"), 1, "digest", "seed")
@@ -30,23 +30,23 @@ def again(ledger: Ledger, card: Card, reading: int) -> Dataset:
     )
 
 
-def test_an_older_dataset_keeps_the_reading_it_had(ledger: Ledger) -> None:
+def test_an_older_dataset_keeps_its_reading_rules(ledger: Ledger) -> None:
     assert ledger.datasets.find(ledger.dataset.name).source.reading == WITH_FRACTIONS
     forget_reading(ledger)
     assert ledger.datasets.find(ledger.dataset.name).source.reading == PLAIN
 
 
-def test_names_with_cells_are_read_alike_or_refused(celled: Ledger) -> None:
+def test_names_with_cells_need_the_same_reading_rules(celled: Ledger) -> None:
     same = Card.model_validate(CELLED)
     again(celled, same, WITH_FRACTIONS)
-    with pytest.raises(Conflict, match="read texts"):
+    with pytest.raises(Conflict, match="parsed texts"):
         again(celled, same, PLAIN)
-    again(celled, CARD, PLAIN)  # without cells it is charged to all of them
+    again(celled, CARD, PLAIN)  # without cells it is charged to every cell
 
 
-def test_an_older_name_with_cells_keeps_newer_ones_out(celled: Ledger) -> None:
+def test_an_older_name_with_cells_excludes_names_with_newer_rules(celled: Ledger) -> None:
     forget_reading(celled)
-    with pytest.raises(Conflict, match="read texts"):
+    with pytest.raises(Conflict, match="parsed texts"):
         again(celled, Card.model_validate(CELLED), WITH_FRACTIONS)
     joined = again(celled, Card.model_validate(CELLED), PLAIN)
     assert joined.book_id == celled.dataset.book_id

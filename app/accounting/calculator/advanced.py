@@ -1,13 +1,13 @@
 """Advanced composition: the fully adaptive filter, and the older formula beside it.
 
-Theorem: Whitehouse, Ramdas, Rogers and Wu 2023, Theorem 1: while S = sum epsilon_i^2 keeps
-S/2 + sqrt(2 S ln(1/d)) <= epsilon and sum delta_i <= delta - d, all answers together are
-(epsilon, delta)-private, however the next question and its epsilon are chosen. It is the zCDP
-filter with rho = epsilon^2 / 2 and the classical conversion, so an event without an epsilon of its
-own enters with 2 rho in the place of epsilon^2.
+Theorem: Whitehouse, Ramdas, Rogers and Wu 2023, Theorem 1: while S = sum epsilon_i^2 keeps S/2 +
+sqrt(2 S ln(1/d)) <= epsilon and sum delta_i <= delta - d, all answers together are (epsilon,
+delta)-private, for any adaptive choice of the next query and its epsilon. It is the zCDP filter
+with rho = epsilon^2 / 2 and the classical conversion. So an event without an epsilon of its own
+enters with 2 rho in the place of epsilon^2.
 
-Beside it: Dwork, Rothblum and Vadhan 2010, which needs all parameters in advance:
-sum epsilon_i (exp(epsilon_i) - 1) + sqrt(2 ln(1/d) sum epsilon_i^2).
+Older formula: Dwork, Rothblum and Vadhan 2010, which needs all parameters in advance: sum epsilon_i
+(exp(epsilon_i) - 1) + sqrt(2 ln(1/d) sum epsilon_i^2).
 """
 
 from decimal import Decimal
@@ -61,7 +61,7 @@ def _squares(composition: Composition) -> Decimal:
 
 
 def _drift(composition: Composition) -> Decimal | None:
-    """sum epsilon_i (exp(epsilon_i) - 1), or None where the older formula has nothing to say."""
+    """sum epsilon_i (exp(epsilon_i) - 1), or None where the older formula does not apply."""
     total = Decimal(0)
     for event, count in composition.parts:
         if event.epsilon is None or event.epsilon > 100:
@@ -71,7 +71,7 @@ def _drift(composition: Composition) -> Decimal | None:
 
 
 def _tail(excess: Decimal, squares: Decimal) -> Decimal:
-    """exp(-x^2 / (2 S)): the probability that the loss passes its drift by more than x."""
+    """exp(-x^2 / (2 S)): the probability that the loss exceeds its drift by more than x."""
     if squares == 0:
         return Decimal(0) if excess >= 0 else Decimal(1)
     if excess <= 0:

@@ -1,8 +1,8 @@
 """Basic composition: epsilons and deltas add up.
 
-Theorem: Dwork, McSherry, Nissim and Smith 2006; with parameters chosen on the way, Rogers, Roth,
+Theorem: Dwork, McSherry, Nissim and Smith 2006; with adaptively chosen parameters, Rogers, Roth,
 Ullman and Vadhan 2016. An event without an epsilon of its own (Gaussian noise, zCDP) gets an equal
-share of the delta that is left, and the epsilon it has at that share.
+share of the remaining delta, and its epsilon at that share.
 """
 
 from decimal import Decimal
@@ -16,7 +16,7 @@ from app.accounting.curves import gaussian
 THEOREM = "basic: epsilons and deltas add up (Dwork, McSherry, Nissim and Smith 2006)"
 SHARED = "the delta left is shared equally among the events that have no epsilon of their own"
 
-SHARERS_MAX = 200  # different ones: each takes milliseconds
+SHARERS_MAX = 200  # different events that share delta: each takes milliseconds
 
 
 def epsilon_at(composition: Composition, delta: Decimal) -> Bound:

@@ -1,4 +1,4 @@
-"""The calculator: every asked accountant's answer for one composition."""
+"""The calculator: the answer of every requested accountant for one composition."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Accountant:
-    """The theorem it stands on, and its bound in each direction."""
+    """An accountant's theorem, and its bound in each direction."""
 
     theorem: str
     epsilon_at: Callable[[Composition, Decimal], Bound]
@@ -56,9 +56,9 @@ def compose(
     delta: Decimal | None = None,
     epsilon: Decimal | None = None,
 ) -> Json:
-    """The epsilon at an asked delta, or the delta at an asked epsilon, by each accountant."""
+    """The epsilon at a requested delta, or the delta at a requested epsilon, by each accountant."""
     if (delta is None) == (epsilon is None):
-        raise ValueError("exactly one of delta and epsilon")
+        raise ValueError("exactly one of delta and epsilon is required")
     with localcontext(CONTEXT):
         results = {
             name: _result(ACCOUNTANTS[name], composition, delta, epsilon) for name in accountants
@@ -78,35 +78,36 @@ def _result(
 ) -> Json:
     try:
         if delta is not None:
-            found = accountant.epsilon_at(composition, delta)
-            needed = delta if found.delta is None else found.delta
+            bound = accountant.epsilon_at(composition, delta)
+            needed = delta if bound.delta is None else bound.delta
             shown = {
-                "epsilon": epsilon_number(found.value, exact=found.exact),
+                "epsilon": epsilon_number(bound.value, exact=bound.exact),
                 "delta": delta_number(needed, exact=True),
             }
         else:
             assert epsilon is not None
-            found = accountant.delta_at(composition, epsilon)
+            bound = accountant.delta_at(composition, epsilon)
             shown = {
                 "epsilon": epsilon_number(epsilon, exact=True),
-                "delta": delta_number(found.value, exact=found.exact),
+                "delta": delta_number(bound.value, exact=bound.exact),
             }
     except DoesNotApply as reason:
         return {"unavailable": str(reason)}
-    notes = {"notes": list(found.notes)} if found.notes else {}
-    return {**shown, **found.extras, "theorem": accountant.theorem, **notes}
+    notes = {"notes": list(bound.notes)} if bound.notes else {}
+    return {**shown, **bound.extras, "theorem": accountant.theorem, **notes}
 
 
 def _best(results: dict[str, Json], member: str) -> str | None:
-    """The accountant with the least bound; all of them hold, so the least one does."""
-    found = [(result[member], name) for name, result in results.items() if member in result]
-    return min(found, key=lambda each: each[0])[1] if found else None
+    """The accountant with the least bound; all bounds hold, so the least one does."""
+    bounds = [(result[member], name) for name, result in results.items() if member in result]
+    return min(bounds, key=lambda named: named[0])[1] if bounds else None
 
 
 def curve(composition: Composition) -> Json:
-    """The composed Renyi curve at the asked orders; it holds but for the probability `delta`."""
+    """The composed Renyi curve at the requested orders; it holds except with probability
+    `delta`."""
     if not composition.affords_curve_at(len(composition.orders)):
-        return {"unavailable": "so many different events: ask for fewer orders"}
+        return {"unavailable": "too many different events: request fewer orders"}
     try:
         shown = [epsilon_number(composition.renyi(order)) for order in composition.orders]
     except DoesNotApply as reason:

@@ -1,7 +1,7 @@
-"""A list of events as one: equal ones merged, in an order of its own, for one neighbouring relation
-and one size of group.
+"""Composition of a list of events: equal events merged and sorted, for one neighbouring relation
+and one group size.
 
-All parameters are fixed before the first answer; that is what the accountants here may assume.
+All parameters are fixed before the first answer; the accountants here may assume this.
 """
 
 from collections import Counter
@@ -22,9 +22,10 @@ from app.accounting.precise import CONTEXT, decimal
 
 Neighbours = Literal["add_remove", "replace_one"]
 GRID = tuple(decimal(order) for order in ORDERS)
-SAMPLED_MAX = 50  # distinct sampled events: each takes a sum of thousands of terms
+SAMPLED_MAX = 50  # limit on distinct sampled events: each takes a sum of thousands of terms
 CURVE_POINTS_MAX = 8000  # values of one event's curve at one order, each up to half a millisecond
-_ROUNDING = Decimal("1e-32")  # of one event's curve times (order - 1), well above what is lost
+# rounding error of one event's curve times (order - 1), generously bounded
+_ROUNDING = Decimal("1e-32")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +51,8 @@ class Composition:
                 seen, copies = _under(event, neighbours).for_group(group_size)
                 merged[seen] += count * copies
         parts = sorted(merged.items(), key=lambda part: (part[0].name, *astuple(part[0])))
-        asked = GRID if orders is None else tuple(orders)
-        return cls(tuple(parts), neighbours, group_size, asked)
+        orders_requested = GRID if orders is None else tuple(orders)
+        return cls(tuple(parts), neighbours, group_size, orders_requested)
 
     @property
     def event_count(self) -> int:
@@ -74,16 +75,18 @@ class Composition:
         return min(most, 1 - sum(logs, Decimal(0)).exp() + Decimal("1e-25"))
 
     def delta_left(self, delta: Decimal) -> Decimal:
-        """What is left of the asked delta for the conversion: with d the probability that any
-        generic event fails, the whole is (epsilon, d + (1 - d) x)-private if what does not fail is
-        (epsilon, x)-private. Sound because the deltas are fixed in advance."""
+        """The part of the requested delta that is left for the conversion.
+
+        Let d be the probability that any generic event fails. The whole is (epsilon, d + (1 - d)
+        x)-private if the part that does not fail is (epsilon, x)-private. This is sound because
+        the deltas are fixed in advance."""
         failure = self.failure
         if failure >= delta:
             raise DoesNotApply("the deltas of the generic events use up the asked delta")
         return (delta - failure) / (1 - failure) * (1 - Decimal("1e-25"))
 
     def delta_with_failure(self, delta: Decimal) -> Decimal:
-        """The other way: the delta of the whole from that of what does not fail."""
+        """The inverse: delta of the whole from that of the part that does not fail."""
         failure = self.failure
         return failure + (1 - failure) * min(Decimal(1), delta)
 
@@ -115,7 +118,8 @@ class Composition:
         return any(isinstance(event, SampledGaussian) for event, _ in self.parts)
 
     def affords_curve_at(self, orders: int) -> bool:
-        """Whether so many orders are few enough; curves that are straight lines cost nothing."""
+        """True if this number of orders is affordable; curves that are straight lines cost
+        nothing."""
         pure = sum(isinstance(event, Pure) for event, _ in self.parts)
         sampled = sum(isinstance(event, SampledGaussian) for event, _ in self.parts)
         return (pure + 4 * sampled) * orders <= CURVE_POINTS_MAX
@@ -130,8 +134,10 @@ class Composition:
 
 
 def _under(event: Event, neighbours: Neighbours) -> Event:
-    """Randomised response knows only replaced answers: for a person who is there or not, nothing
-    but its epsilon is used (and an absent person must answer too, with a fixed value)."""
+    """Reduce randomised response to its epsilon under add_remove.
+
+    Its curve covers only replaced answers. (An absent person must answer too, with a fixed
+    value.)"""
     if isinstance(event, RandomizedResponse) and neighbours == "add_remove":
         return Pure(event.epsilon)
     return event

@@ -1,8 +1,8 @@
-"""zCDP accountant: rhos add up, and the best real order turns the sum into (epsilon, delta).
+"""zCDP accountant: rhos add up, and the best real order converts the sum to (epsilon, delta).
 
-Theorem: Bun and Steinke 2016 (composition, and valid for adaptively chosen parameters too); the
+Theorem: Bun and Steinke 2016 (composition, also valid for adaptively chosen parameters); the
 conversion of Canonne, Kamath and Steinke 2020, Proposition 12, with Renyi divergence rho a.
-Rounding: the bound holds at every order, so the search for the best one loses tightness at most.
+Rounding: the bound holds at every order, so the search for the best one only affects tightness.
 """
 
 from collections.abc import Callable
@@ -39,9 +39,8 @@ def unsampled(composition: Composition) -> tuple[str, ...]:
 def epsilon_of(rho: Decimal, delta: Decimal) -> tuple[Decimal, Decimal]:
     """The epsilon of rho-zCDP, and the order that gives it.
 
-    The derivative of rho a + ln(1 - 1/a) - (ln delta + ln a)/(a - 1) times (a-1)^2 is
-    rho (a-1)^2 + ln a - ln(1/delta): rising, so there is one least value.
-    """
+    The derivative of rho a + ln(1 - 1/a) - (ln delta + ln a)/(a - 1) times (a-1)^2 is rho
+    (a-1)^2 + ln a - ln(1/delta). It rises, so there is one minimum."""
     if rho == 0:
         return Decimal(0), Decimal("Infinity")
     logarithm = -delta.ln()
@@ -54,9 +53,8 @@ def epsilon_of(rho: Decimal, delta: Decimal) -> tuple[Decimal, Decimal]:
 def delta_of(rho: Decimal, epsilon: Decimal) -> tuple[Decimal, Decimal]:
     """The delta of rho-zCDP at this epsilon, and the order that gives it.
 
-    The derivative of (a-1)(rho a - epsilon) + a ln(1 - 1/a) - ln(a - 1) is
-    (2a - 1) rho - epsilon + ln(1 - 1/a): rising, so there is one least value.
-    """
+    The derivative of (a-1)(rho a - epsilon) + a ln(1 - 1/a) - ln(a - 1) is (2a - 1) rho -
+    epsilon + ln(1 - 1/a). It rises, so there is one minimum."""
     if rho == 0:
         return Decimal(0), Decimal("Infinity")
     order = 1 + _turning_point(
@@ -66,7 +64,7 @@ def delta_of(rho: Decimal, epsilon: Decimal) -> tuple[Decimal, Decimal]:
 
 
 def _turning_point(slope: Callable[[Decimal], Decimal], *, high: Decimal) -> Decimal:
-    """Where a rising slope passes zero, below `high`, by halving the logarithm of the range."""
+    """Zero of a rising slope, below `high`, by bisection on the logarithm."""
     low = min(high, Decimal(1)) * Decimal("1e-12")
     for _ in range(70):
         middle = (low * high).sqrt()

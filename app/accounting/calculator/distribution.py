@@ -1,18 +1,15 @@
-"""Privacy loss distributions, through the optional package dp-accounting, imported when first used.
+"""Privacy loss distributions, through the optional package dp-accounting, imported at first use.
 
 Theorem: Koskela, Jälkö and Honkela 2020; Zhu, Dong and Wang 2022 (dominating pairs compose, also
-for answers that depend on earlier ones, if the parameters are fixed in advance).
-
-What is guarded against, as dp-accounting 0.6.0 was found to do otherwise: its accountant forgets
-the count of randomised responses, takes NaN and negative costs for nothing, and doubles Gaussian
-sensitivity under replace_one. So it is not used: only distributions made one by one from checked
-numbers are, composed here, and a result that is not finite is no result. Losses are rounded up to
-a grid no coarser than 1e-4.
-
+for adaptive answers, if the parameters are fixed in advance). The accountant of dp-accounting 0.6.0
+is not used, for three defects: it forgets the count of randomised responses, treats NaN and
+negative costs as zero, and doubles Gaussian sensitivity under replace_one. This module uses only
+single distributions made from checked numbers, and composes them itself. It rejects a result that
+is not finite. Losses are rounded up to a grid no coarser than 1e-4.
 Assumes: Laplace noise on one number.
 Rounding: floats are moved to the safe side by hand. Fourier transforms err by about 1e-16 for each
-composed event; a margin well above is taken off the delta, and a delta that the margin would spoil
-is refused.
+composed event. A margin well above is subtracted from the delta, and a delta too small for the
+margin is refused.
 """
 
 import math
@@ -40,21 +37,21 @@ NOT_INSTALLED = "the package dp-accounting is not installed: pip install 'bursar
 DISCRETISATION_MAX = Decimal("1e-4")
 DISTINCT_MAX = 10
 COUNT_MAX = 10**6
-CELLS_MAX = 400_000  # of all distributions that are made, and of the composed one
+CELLS_MAX = 400_000  # limit on the cells of all single distributions, and of the composed one
 _CELLS_AIM = 200_000
 _MARGIN, _MARGIN_EACH = Decimal("1e-12"), Decimal("3e-14")
-STEPS_MAX = 10_000  # of discrete Laplace noise; beyond, only its epsilon is used
+STEPS_MAX = 10_000  # steps of discrete Laplace noise; beyond, only its epsilon is used
 _WIDTH_MIN = Decimal("1e-12")
-_STAGE = 16  # compositions at once; for more, the package would allot far too much memory
+_STAGE = 16  # compositions at once; for more, the package would allocate far too much memory
 _ULP = 1e-15
 
 
 def epsilon_at(composition: Composition, delta: Decimal) -> Bound:
-    composition.delta_left(delta)  # or there is nothing to look for
+    composition.delta_left(delta)  # raises if no delta is left
     margin = _margin(composition)
     if margin * 10 > delta:
         raise DoesNotApply(
-            "Fourier transforms of floats cannot be trusted at so small a delta and so many events"
+            "the delta is too small, or there are too many events, for float Fourier transforms"
         )
     composed, interval = _composed(composition)
     value = composed.get_epsilon_for_delta(float((delta - margin) * (1 - Decimal(_ULP))))
@@ -74,7 +71,7 @@ def _margin(composition: Composition) -> Decimal:
 
 
 def _checked(value: float, interval: float, *, least: float, most: float) -> Bound:
-    if not least <= value <= most or not math.isfinite(value):  # NaN is not between them
+    if not least <= value <= most or not math.isfinite(value):  # false for NaN
         raise DoesNotApply("the distribution gives no finite bound")
     return Bound(Decimal(value) * (1 + Decimal(_ULP)), extras={"discretisation": interval})
 
@@ -120,7 +117,7 @@ def _interval(composition: Composition) -> float:
     likely = min(converted_epsilon(composition.renyi(order), order, tail) for order in GRID)
     width = max(single, min(most, 2 * likely), _WIDTH_MIN)
     if width > CELLS_MAX * DISCRETISATION_MAX:
-        raise DoesNotApply("so large a loss has too many cells on a grid of 1e-4")
+        raise DoesNotApply("the loss is too large for a grid of 1e-4")
     cells = max(_CELLS_AIM // len(composition.parts), _CELLS_AIM // 4)
     interval = min(DISCRETISATION_MAX, width / cells)
     steps = [_step(event) for event, _ in composition.parts]
@@ -132,12 +129,12 @@ def _interval(composition: Composition) -> float:
 
 
 def _width(event: Event) -> Decimal:
-    """The range of one event's losses; a Gaussian's but for exp(-50)."""
+    """The range of one event's losses; for a Gaussian except with probability exp(-50)."""
     return 22 * event.mu() if event.epsilon is None else 2 * event.epsilon
 
 
 def _step(event: Event) -> Decimal | None:
-    """The unit of which all losses of a discrete mechanism are multiples."""
+    """The unit that divides all losses of a discrete mechanism, or None."""
     match event:
         case Laplace() | Concentrated():
             return None
@@ -171,10 +168,12 @@ def _distribution(package: Any, event: Event, interval: float) -> Any:
 
 
 def _masses(event: Pure, interval: Decimal) -> dict[int, Decimal]:
-    """The law of a discrete loss, its step first raised to a whole number of cells: with the
-    larger step the mechanism has less noise, so the true one is what adding noise makes of it."""
+    """Distribution of a discrete loss, with its step raised to a whole number of cells.
+
+    With the larger step the mechanism has less noise, so the true one is a post-processing of
+    it."""
     step = _step(event)
-    if not step:  # epsilon 0: nothing but the leak
+    if not step:  # epsilon 0: only the leak remains
         return {0: 1 - event.failure}
     cells = int((step / interval).to_integral_value(ROUND_CEILING))
     step = cells * interval
@@ -192,7 +191,7 @@ def _masses(event: Pure, interval: Decimal) -> dict[int, Decimal]:
 
 
 def _self_composed(distribution: Any, count: int) -> Any:
-    """`count` times with itself, in stages of at most sixteen."""
+    """Compose the distribution `count` times with itself, in stages of at most sixteen."""
     composed = None
     while count:
         count, rest = divmod(count, _STAGE)

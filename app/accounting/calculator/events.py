@@ -1,10 +1,10 @@
-"""The events of the calculator, and what each accountant reads of one.
+"""Events of the calculator, and the numbers each accountant reads from them.
 
-An event is a mechanism with its parameters under the stated neighbouring relation: `epsilon` and
-`failure` say that it is (epsilon, failure)-private on its own (None: it has no such epsilon),
-`rho` that it is rho-zCDP and `mu` that it is mu-GDP, `renyi` bounds its Renyi divergence, each but
-for the probability `failure`. `for_group` is the event that a group of so many records sees, and
-how many times it sees it.
+An event is a mechanism with its parameters under the stated neighbouring relation. `epsilon` and
+`failure` state that it is (epsilon, failure)-private on its own (None: it has no such epsilon).
+`rho` states that it is rho-zCDP, `mu` that it is mu-GDP, and `renyi` bounds its Renyi divergence,
+each except with probability `failure`. `for_group` returns the event for a group of `size` records,
+and the number of times it occurs.
 """
 
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ ONE = Decimal(1)
 
 @dataclass(frozen=True, slots=True)
 class Pure:
-    """Any epsilon-private mechanism: nothing else is known of it."""
+    """Any epsilon-private mechanism; nothing else is known about it."""
 
     name: ClassVar[str] = "pure"
     epsilon: Decimal
@@ -47,7 +47,8 @@ class Pure:
 
 
 class Laplace(Pure):
-    """Laplace noise of scale (L1 sensitivity) / epsilon; a group moves the answer k times as far"""
+    """Laplace noise of scale (L1 sensitivity) / epsilon; a group moves the answer k times as
+    far."""
 
     __slots__ = ()
     name: ClassVar[str] = "laplace"
@@ -62,7 +63,8 @@ class Laplace(Pure):
 
 
 class Exponential(Pure):
-    """The log-ratio of two output laws has range at most epsilon; ranges of a chain add up."""
+    """Exponential mechanism: the log-ratio of two output laws has range at most epsilon; ranges
+    add up."""
 
     __slots__ = ()
     name: ClassVar[str] = "exponential"
@@ -78,7 +80,7 @@ class Exponential(Pure):
 
 @dataclass(frozen=True, slots=True)
 class DiscreteLaplace(Pure):
-    """Whole-number Laplace noise on an answer that moves by at most so many whole steps."""
+    """Discrete Laplace noise on an answer that moves by at most `steps` integer steps."""
 
     name: ClassVar[str] = "discrete_laplace"
     steps: int
@@ -110,9 +112,9 @@ class RandomizedResponse(Pure):
 
 @dataclass(frozen=True, slots=True)
 class Generic(Pure):
-    """(epsilon, delta)-private: as if epsilon-private but for an event of probability delta
-    (Kairouz, Oh and Viswanath 2015). A group's delta is delta (e^(k epsilon) - 1)/(e^epsilon - 1).
-    """
+    """(epsilon, delta)-private: epsilon-private except for an event of probability delta.
+
+    Kairouz, Oh and Viswanath 2015. A group's delta is delta (e^(k epsilon) - 1)/(e^epsilon - 1)."""
 
     name: ClassVar[str] = "generic"
     delta: Decimal
@@ -187,7 +189,7 @@ class Gaussian(Concentrated):
 
 
 class DiscreteGaussian(Gaussian):
-    """Whole-number Gaussian noise: the same rho bounds it (Canonne, Kamath and Steinke 2020)."""
+    """Discrete Gaussian noise: the same rho bounds it (Canonne, Kamath and Steinke 2020)."""
 
     __slots__ = ()
     name: ClassVar[str] = "discrete_gaussian"
@@ -199,9 +201,10 @@ class DiscreteGaussian(Gaussian):
 
 @dataclass(frozen=True, slots=True)
 class SampledGaussian(Gaussian):
-    """Gaussian noise on a fresh, secret Poisson sample. Sampling never adds loss, so rho and mu,
-    which have no amplified value, are those of the noise alone; so is all that a group sees.
-    """
+    """Gaussian noise on a fresh, secret Poisson sample.
+
+    Sampling never adds loss. rho and mu have no amplified value, so they are those of the noise
+    alone; the same holds for groups."""
 
     sampling_rate: Decimal
 

@@ -1,4 +1,4 @@
-"""What an accountant answers: a bound that is never too small, or the reason why it has none."""
+"""Result of an accountant: a bound that is never too small, or the reason for having none."""
 
 import math
 from collections.abc import Mapping
@@ -12,17 +12,19 @@ _SHOWN_MAX = Decimal("1e300")
 _PLACES = 12
 _UP = Context(prec=CONTEXT.prec, rounding=ROUND_CEILING, Emax=CONTEXT.Emax, Emin=CONTEXT.Emin)
 _SHORT = Context(prec=_PLACES, rounding=ROUND_CEILING, Emax=CONTEXT.Emax, Emin=CONTEXT.Emin)
-EXACT = Context(prec=120)  # sums and products of what was sent lose no digit
+EXACT = Context(prec=120)  # sums and products of the request's numbers lose no digit
 
 
 class DoesNotApply(Exception):
-    """This accountant has no sound bound here; the text says why, to people."""
+    """Raised when an accountant has no sound bound; the text is the reason for people."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """An epsilon or a delta, which is `exact` or else within 1e-20; the delta that it really needs
-    where that is not the asked one; extra members of the reply; what was left out of account."""
+    """An epsilon or a delta, either `exact` or within 1e-20.
+
+    `delta` is the delta it needs, if that is not the requested one. `extras` are further members
+    of the reply, and `notes` name effects that the bound ignores."""
 
     value: Decimal
     exact: bool = False
@@ -32,9 +34,9 @@ class Bound:
 
 
 def epsilon_number(value: Decimal, *, exact: bool = False) -> float:
-    """As a JSON number: rounded up in the twelfth decimal."""
+    """The epsilon as a JSON number: rounded up in the twelfth decimal."""
     if not value < _SHOWN_MAX:
-        raise DoesNotApply("the bound is beyond every number that can be shown")
+        raise DoesNotApply("the bound is too large to be shown")
     if not exact:
         value = _UP.add(value, _UP.multiply(GUARD, max(Decimal(1), value)))
     if value.adjusted() + _PLACES < _UP.prec - 1:
@@ -43,7 +45,7 @@ def epsilon_number(value: Decimal, *, exact: bool = False) -> float:
 
 
 def delta_number(value: Decimal, *, exact: bool = False) -> float:
-    """As a JSON number: rounded up in the twelfth significant digit, at most 1."""
+    """The delta as a JSON number: rounded up in the twelfth significant digit, at most 1."""
     if not exact:
         value = _SHORT.plus(_UP.multiply(value, 1 + GUARD))
     return min(1.0, _not_below(value))

@@ -9,7 +9,7 @@ from functools import lru_cache
 from math import comb
 
 _TERMS = 20
-_LARGE = 200  # from here on, so many terms leave an error below 1e-60
+_LARGE = 200  # from here on the error of the series is below 1e-60
 _HALF_LN_TWO_PI = Decimal(
     "0.918938533204672741780329736405617639861397473637783412817151540482765695927260397694743298"
 )

@@ -1,8 +1,8 @@
-"""The calculator backwards: how large may each of n equal events be, for a target (epsilon, delta)?
+"""Inverse calculator: the size of each of n equal events for a target (epsilon, delta).
 
 The answer is the largest epsilon or rho, or the smallest noise multiplier, that the forward
-calculation was seen to accept; one part in two thousand more was seen to be refused. Loss grows
-with the parameter (or falls as noise grows) for every accountant, so closing in on it is enough.
+calculation accepts; it refuses a value larger by one part in two thousand. Loss grows with the
+parameter (or falls as noise grows) for every accountant, so bracketing is enough.
 """
 
 from collections.abc import Callable, Iterable
@@ -17,19 +17,20 @@ from app.accounting.calculator.figures import DoesNotApply, delta_number, epsilo
 from app.accounting.precise import CONTEXT
 
 Parameter = Literal["epsilon", "rho", "noise_multiplier"]
-# The range in which each parameter is looked for.
+# Search range of each parameter.
 RANGES: dict[Parameter, tuple[Decimal, Decimal]] = {
     "epsilon": (Decimal("1e-12"), Decimal("1e6")),
     "rho": (Decimal("1e-12"), Decimal("1e6")),
     "noise_multiplier": (Decimal("1e-6"), Decimal("1e9")),
 }
 _PRECISION, _FINE = Decimal("1.0005"), Decimal("1.0000001")
-_SLOW = "pld"  # one calculation may take a second, so it begins where another one ended
+# one calculation may take a second, so it starts near the result of another accountant
+_SLOW = "pld"
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """`make` turns the sought parameter into the event that is repeated `count` times."""
+    """Search target; `make` turns the parameter into the event that is repeated `count` times."""
 
     epsilon: Decimal
     delta: Decimal
@@ -50,17 +51,17 @@ def _result(target: Target, name: str) -> dict[str, Any]:
     try:
         if name == _SLOW:
             if isinstance(target.make(Decimal(1)), SampledGaussian):
-                raise DoesNotApply("a search among distributions of sampled noise takes too long")
+                raise DoesNotApply("the search among distributions of sampled noise takes too long")
             near = _Search(target, ACCOUNTANTS["advanced"], Decimal(2)).best()
             search = _Search(target, accountant, _PRECISION, near)
         else:
             search = _Search(target, accountant, _FINE)
-        found = search.best()
-        reached = search.epsilon(found)
+        parameter = search.best()
+        reached = search.epsilon(parameter)
     except DoesNotApply as reason:
         return {"unavailable": str(reason)}
     return {
-        "per_event": {target.parameter: float(found)},
+        "per_event": {target.parameter: float(parameter)},
         "epsilon": float(reached),
         "delta": delta_number(target.delta, exact=True),
         "theorem": accountant.theorem,
@@ -71,12 +72,12 @@ def _result(target: Target, name: str) -> dict[str, Any]:
 class _Search:
     target: Target
     accountant: Accountant
-    precision: Decimal  # of the bracket in the end, as a ratio
+    precision: Decimal  # final ratio of the bracket's ends
     start: Decimal | None = None
     _seen: dict[Decimal, Decimal | DoesNotApply] = field(default_factory=dict)
 
     def epsilon(self, parameter: Decimal) -> Decimal:
-        """As the forward calculation shows it."""
+        """The epsilon that the forward calculation shows."""
         if parameter not in self._seen:
             try:
                 self._seen[parameter] = self._forward(parameter)
@@ -94,8 +95,8 @@ class _Search:
             neighbours=target.neighbours,
             group_size=target.group_size,
         )
-        found = self.accountant.epsilon_at(composition, target.delta)
-        return Decimal(repr(epsilon_number(found.value, exact=found.exact)))
+        bound = self.accountant.epsilon_at(composition, target.delta)
+        return Decimal(repr(epsilon_number(bound.value, exact=bound.exact)))
 
     def fits(self, parameter: Decimal) -> bool:
         try:
@@ -109,11 +110,11 @@ class _Search:
             for probe in self._probes(fits, over):
                 if min(fits, over) < probe < max(fits, over):
                     fits, over = (probe, over) if self.fits(probe) else (fits, probe)
-        self.epsilon(over)  # refused for what it costs, or else there is no answer
+        self.epsilon(over)  # raises unless it was refused for its cost
         return self._rounded(fits, over)
 
     def _bracket(self) -> tuple[Decimal, Decimal]:
-        """One that fits and one that does not."""
+        """A parameter that fits and one that does not."""
         least, most = RANGES[self.target.parameter]
         noisy = self.target.parameter == "noise_multiplier"
         quiet, loud = (most, least) if noisy else (least, most)
@@ -134,8 +135,10 @@ class _Search:
         return quiet, loud
 
     def _probes(self, fits: Decimal, over: Decimal) -> list[Decimal]:
-        """The middle of a wide bracket; in a narrow one both sides of where the loss, nearly a
-        power of the parameter, is expected to meet the target."""
+        """The middle of a wide bracket; in a narrow one, points on both sides of the expected
+        answer.
+
+        The loss is nearly a power of the parameter."""
         middle = (fits * over).sqrt()
         if max(fits / over, over / fits) > 100:
             return [middle]
@@ -151,7 +154,7 @@ class _Search:
         return [expected / apart, expected * apart, middle]
 
     def _rounded(self, fits: Decimal, over: Decimal) -> Decimal:
-        """A number that people can read, if there is one that fits; else nine digits."""
+        """A short number that fits, if there is one; otherwise nine digits."""
         for digits in range(1, 8):
             for end in (over, fits):
                 near = Context(prec=digits).plus(end)

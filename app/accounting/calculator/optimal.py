@@ -1,13 +1,12 @@
-"""Optimal composition of events of which only epsilon and delta are known.
+"""Optimal composition of events for which only epsilon and delta are known.
 
 Theorem: Kairouz, Oh and Viswanath 2015, Theorem 3.3, and Murtagh and Vadhan 2016: the worst events
 are randomised responses, whose losses are +epsilon_i or -epsilon_i; the delta of the whole is the
-sum of P (1 - exp(epsilon - loss)) over the outcomes whose loss is above epsilon. Events of one
-epsilon are counted by a binomial law, so k of them have k + 1 outcomes. Parameters must be fixed in
+sum of P (1 - exp(epsilon - loss)) over the outcomes whose loss is above epsilon. Events of equal
+epsilon follow a binomial law, so k of them have k + 1 outcomes. Parameters must be fixed in
 advance.
-
-Rounding: the outcomes of largest loss, less likely than 1e-16 of the delta asked for, are not
-counted one by one but as if their loss were infinite.
+Rounding: the outcomes of largest loss, with total probability below 1e-16 of the requested delta,
+are not counted one by one but as if their loss were infinite.
 """
 
 from collections import defaultdict
@@ -22,7 +21,7 @@ from app.accounting.calculator.gamma import log_binomial
 from app.accounting.precise import CONTEXT
 
 THEOREM = "optimal: worst randomised responses (Kairouz, Oh and Viswanath 2015)"
-OUTCOMES_MAX = 200_000  # counted one by one
+OUTCOMES_MAX = 200_000  # limit on outcomes counted one by one
 EPSILON_MAX = 10**6
 _WORK = Context(prec=60, Emax=CONTEXT.Emax, Emin=CONTEXT.Emin)
 _SMALL = Decimal("1e-16")
@@ -40,7 +39,7 @@ def epsilon_at(composition: Composition, delta: Decimal) -> Bound:
 
 def delta_at(composition: Composition, epsilon: Decimal) -> Bound:
     with localcontext(_WORK):
-        # The delta is not known yet, so the tail is judged by what would be shown at all.
+        # The delta is not known yet, so the tail is cut below any delta that would be shown.
         value = _delta(_outcomes(composition, Decimal("1e-50")), epsilon)
     return Bound(composition.delta_with_failure(value))
 
@@ -63,7 +62,7 @@ def _outcomes(composition: Composition, delta: Decimal) -> Outcomes:
 
 
 def _equal(epsilon: Decimal, count: int, delta: Decimal) -> Iterator[tuple[Decimal, Decimal]]:
-    """The binomial law of how many of `count` responses were flipped, from none upwards."""
+    """The binomial law of the number of flipped responses among `count`, from none upwards."""
     return _binomial(epsilon, count, _first_that_counts(epsilon, count, delta * _SMALL))
 
 
@@ -76,7 +75,7 @@ def _binomial(epsilon: Decimal, count: int, first: int) -> Iterator[tuple[Decima
         yield Decimal("Infinity"), chance * ratio / (1 - ratio) * _ABOVE
     for flipped in range(first, count + 1):
         if flipped - first > OUTCOMES_MAX:
-            raise DoesNotApply("so many events have too many outcomes to be counted one by one")
+            raise DoesNotApply("too many events: their outcomes cannot be counted one by one")
         yield epsilon * (count - 2 * flipped), chance * _ABOVE
         chance *= odds * (count - flipped) / (flipped + 1)
 
@@ -87,10 +86,10 @@ def _chance(epsilon: Decimal, count: int, flipped: int) -> Decimal:
 
 
 def _first_that_counts(epsilon: Decimal, count: int, mass: Decimal) -> int:
-    """A number of flips below which, all together, lies a probability below `mass`."""
+    """A number of flips; all smaller numbers together have a probability below `mass`."""
     if count <= 2000:
         return 0
-    low, high = 0, int(count / (1 + epsilon.exp()))  # up to the mode, chances rise
+    low, high = 0, int(count / (1 + epsilon.exp()))  # chances rise up to the mode
     while low < high:
         middle = (low + high + 1) // 2
         if _chance(epsilon, count, middle) * middle <= mass:
@@ -101,13 +100,13 @@ def _first_that_counts(epsilon: Decimal, count: int, mass: Decimal) -> int:
 
 
 def _different(counts: dict[Decimal, int]) -> Outcomes:
-    """All outcomes of several epsilons; equal losses, which exact decimals show, are one."""
+    """All outcomes of several epsilons; exact decimals merge equal losses."""
     losses = {Decimal(0): Decimal(1)}
     counted = 0  # over all steps: coinciding losses keep each of them small
     for epsilon, count in sorted(counts.items(), key=lambda group: group[1]):
         counted += len(losses) * (count + 1)
         if counted > OUTCOMES_MAX:
-            different = prod(each + 1 for each in counts.values())
+            different = prod(number + 1 for number in counts.values())
             raise DoesNotApply(
                 f"{len(counts)} different epsilons have {different:.0e} outcomes, too many"
                 if different < 10**300
@@ -137,8 +136,9 @@ def _epsilon(outcomes: Outcomes, delta: Decimal) -> Decimal:
 
 
 class _Upper(NamedTuple):
-    """The losses above `end`: between it and the next loss above,
-    delta(epsilon) = mass - exp(epsilon - end) weight."""
+    """The losses above `end`.
+
+    Between it and the next loss above, delta(epsilon) = mass - exp(epsilon - end) weight."""
 
     end: Decimal
     mass: Decimal
@@ -152,7 +152,8 @@ def _going_down(outcomes: Outcomes) -> Iterator[_Upper]:
     for loss, chance in outcomes:
         end = max(loss, Decimal(0))
         if weight:
-            if before - end != step:  # steps are alike, and an exponential costs most
+            # steps are often equal, and an exponential is the slowest operation
+            if before - end != step:
                 step = before - end
                 falls = (-step).exp()
             weight *= falls

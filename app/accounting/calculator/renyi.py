@@ -1,9 +1,9 @@
-"""Renyi accountant: curves add up order by order, and the best order of the public grid and the
-asked ones turns the sum into (epsilon, delta).
+"""Renyi accountant: curves add up order by order, and the best order converts the sum.
 
-Theorem: Mironov 2017 (composition); the conversion of Canonne, Kamath and Steinke 2020,
-Proposition 12 (also Balle et al. 2020; Asoodeh et al. 2020). The best order may be taken because
-the parameters are fixed in advance: an account that admits charges one by one may not do so.
+The orders are those of the public grid and of the request. Theorem: Mironov 2017 (composition); the
+conversion of Canonne, Kamath and Steinke 2020, Proposition 12 (also Balle et al. 2020; Asoodeh et
+al. 2020). The best order may be taken because the parameters are fixed in advance: an account that
+admits charges one by one may not do so.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,8 @@ THEOREM = (
     "Renyi: sum of curves (Mironov 2017); best order of the improved conversion "
     "(Canonne, Kamath and Steinke 2020)"
 )
-_LOG_DELTA_LEAST = Decimal(-(10**6))  # below, a delta is not told from 0, and never called 0
+# smaller deltas are indistinguishable from 0, but never reported as 0
+_LOG_DELTA_LEAST = Decimal(-(10**6))
 
 
 def epsilon_at(composition: Composition, delta: Decimal) -> Bound:
@@ -49,8 +50,9 @@ def converted_delta(divergence: Decimal, order: Decimal, epsilon: Decimal) -> De
 def _least(
     composition: Composition, bound: Callable[[Decimal], Decimal]
 ) -> tuple[Decimal, Decimal]:
-    """The least bound and its order; for very many different events by walking downhill from the
-    middle, as the bound holds at every order."""
+    """The least bound and its order.
+
+    With very many different events, descend from the middle; the bound holds at every order."""
     orders = sorted({*GRID, *composition.orders})
     if composition.affords_curve_at(len(orders)):
         return min((bound(order), order) for order in orders)

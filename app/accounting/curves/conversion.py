@@ -1,11 +1,10 @@
-"""From Renyi and zCDP bounds to (epsilon, delta), and back to how much an account may spend.
+"""Conversion from Renyi and zCDP bounds to (epsilon, delta), and back to spending limits.
 
 Theorem: Canonne, Kamath and Steinke 2020, Proposition 12 (also Asoodeh et al. 2020, Balle et al.
 2020): a mechanism with Renyi divergence at most R at one order a > 1 is (epsilon, delta)-private
-for epsilon = R + ln(1 - 1/a) - (ln delta + ln a) / (a - 1).
-Every a gives a true statement; the best one is searched for, and the search decides nothing but
-how tight the bound is. For zCDP all orders hold at once, so the best may be taken freely; for a
-curve on a grid it may not (`renyi.py`).
+for epsilon = R + ln(1 - 1/a) - (ln delta + ln a) / (a - 1). Every a gives a true statement, so the
+search for the best a only affects how tight the bound is. For zCDP all orders hold at once, so the
+best may be taken freely; for a curve on a grid it may not (`rules/renyi.py`).
 Rounding: 40-digit decimals; callers round costs up and limits down (`precise.py`).
 """
 
@@ -16,11 +15,12 @@ from decimal import Context, Decimal, localcontext
 from app.accounting.curves.quick_units import Near, U
 from app.accounting.precise import CONTEXT
 
-_SEARCH = Context(prec=20)  # of the search for an order
-_SEARCH_STEPS = 19  # to within 3e-3 of ln(a - 1), where the cost is a parabola but for 1e-8
-_SMALLEST, _LARGEST = Decimal("1e-4"), Decimal("1e7")  # of a - 1
+_SEARCH = Context(prec=20)  # precision of the search for an order
+_SEARCH_STEPS = 19  # to within 3e-3 of ln(a - 1), where the cost is a parabola up to 1e-8
+_SMALLEST, _LARGEST = Decimal("1e-4"), Decimal("1e7")  # range of a - 1
 _QUANTUM = Decimal("1e-9")
-_OFF = 16 * U  # of the sizes of its parts: how far a cost by floats, or by 20 digits, may be off
+# relative error bound of a cost computed by floats or with 20 digits, per size of its parts
+_OFF = 16 * U
 
 
 def epsilon_at(r: Decimal, a: Decimal, delta: Decimal) -> Decimal:
@@ -87,9 +87,10 @@ def epsilon_of_rho(rho: Decimal, delta: Decimal) -> Decimal:
 
 
 def _best(cost: Callable[[Decimal, Decimal], Decimal], roughly: Callable[[float], Near]) -> Decimal:
-    """An order at which the cost is least, by golden sections on x = ln(a - 1), which the cost is
-    told beside the order. Which of two costs is less floats can tell in nearly all cases, and then
-    no decimal is worked out: the order found is the same."""
+    """Order with the least cost, by golden section search on x = ln(a - 1).
+
+    `cost` takes the order and x. Floats nearly always decide which of two costs is less, and
+    then no decimal is computed: the resulting order is the same."""
     with localcontext(_SEARCH):
         ratio = (Decimal(5).sqrt() - 1) / 2
         low, high = _SMALLEST.ln(), _LARGEST.ln()
@@ -111,7 +112,7 @@ def _best(cost: Callable[[Decimal, Decimal], Decimal], roughly: Callable[[float]
             else:
                 low, left = left, right
                 right = low + ratio * (high - low)
-        x = (low + high) / 2  # then the bottom of a parabola through it, and of a narrower one
+        x = (low + high) / 2  # then minimise a parabola through it, and a narrower one
         for h in (high - low, (high - low) / 30):
             before, here, after = at(x - h), at(x), at(x + h)
             bend = before - 2 * here + after

@@ -1,8 +1,8 @@
-"""What mechanisms cost in whole units: Renyi curves on the public grid, and rho.
+"""Costs of mechanisms in integer units: Renyi curves on the public grid, and rho.
 
-Worked out by floats where these can tell the unit (`quick_units.py`), and by the decimals of
-`renyi_curves.py` where they cannot: the units are the decimals' own, on every machine. `epsilon` is
-in units; several `rounds` share it evenly.
+Floats compute the unit where they can decide it (`quick_units.py`), otherwise the decimals of
+`renyi_curves.py` do. So the units are the decimals' own, on every machine. `epsilon` is in units;
+several `rounds` share it evenly.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,50 +14,50 @@ from app.accounting.curves.renyi_curves import Curve
 from app.accounting.precise import CONTEXT, decimal, units_up
 from app.accounting.units import PICO
 
-Slowly = Callable[[Sequence[int]], Sequence[int]]  # the units at some places of the grid
+Slowly = Callable[[Sequence[int]], Sequence[int]]  # maps indices of the grid to their units
 
 
 def pure_curve(epsilon: int, rounds: int = 1) -> Curve:
     e = _each(epsilon, rounds)
-    found = quick_units.units_on_grid(epsilon, quick_units.pure(_near(epsilon, rounds)), rounds)
+    quick = quick_units.units_on_grid(epsilon, quick_units.pure(_near(epsilon, rounds)), rounds)
     if rounds == 1:
-        return _decided(found, lambda places: renyi_curves.pure_on_grid(e, places))
-    return _decided(found, _rounds(lambda order: renyi_curves.pure(e, order), rounds))
+        return _decided(quick, lambda places: renyi_curves.pure_on_grid(e, places))
+    return _decided(quick, _rounds(lambda order: renyi_curves.pure(e, order), rounds))
 
 
 def bounded_range_curve(epsilon: int, rounds: int = 1) -> Curve:
     e, near = _each(epsilon, rounds), _near(epsilon, rounds)
-    found: list[int | None] = [None] * len(quick_units.ORDERS_NEAR)
+    quick: list[int | None] = [None] * len(quick_units.ORDERS_NEAR)
     if _closed(near):
-        found = quick_units.units_on_grid(epsilon, quick_units.bounded_range(near), rounds)
-    return _decided(found, _rounds(lambda order: renyi_curves.bounded_range(e, order), rounds))
+        quick = quick_units.units_on_grid(epsilon, quick_units.bounded_range(near), rounds)
+    return _decided(quick, _rounds(lambda order: renyi_curves.bounded_range(e, order), rounds))
 
 
 def discrete_laplace_curve(epsilon: int, steps: Fraction) -> Curve:
     e = _each(epsilon)
-    scale = epsilon * steps.denominator / (PICO * steps.numerator)  # of whole numbers: rounded once
-    found: list[int | None] = [None] * len(quick_units.ORDERS_NEAR)
+    scale = epsilon * steps.denominator / (PICO * steps.numerator)  # integers: rounded once
+    quick: list[int | None] = [None] * len(quick_units.ORDERS_NEAR)
     if scale > 0.0:
-        found = quick_units.units_on_grid(
+        quick = quick_units.units_on_grid(
             epsilon, quick_units.discrete_laplace(_near(epsilon), scale)
         )
     return _decided(
-        found, lambda places: renyi_curves.discrete_laplace_on_grid(e, decimal(steps), places)
+        quick, lambda places: renyi_curves.discrete_laplace_on_grid(e, decimal(steps), places)
     )
 
 
-def pure_at(epsilon: int, place: int) -> int:
-    """`pure_curve` at one place of the grid."""
-    found = quick_units.units_above(
-        epsilon, quick_units.pure(_near(epsilon))(quick_units.ORDERS_NEAR[place])
+def pure_at(epsilon: int, index: int) -> int:
+    """`pure_curve` at one index of the grid."""
+    quick = quick_units.units_above(
+        epsilon, quick_units.pure(_near(epsilon))(quick_units.ORDERS_NEAR[index])
     )
-    return renyi_curves.pure_on_grid(_each(epsilon), [place])[0] if found is None else found
+    return renyi_curves.pure_on_grid(_each(epsilon), [index])[0] if quick is None else quick
 
 
 def laplace_curve(epsilon: int) -> Curve:
     e = _each(epsilon)
-    found = quick_units.units_on_grid(epsilon, quick_units.laplace(_near(epsilon)))
-    return _decided(found, _rounds(lambda order: renyi_curves.laplace(e, order)))
+    quick = quick_units.units_on_grid(epsilon, quick_units.laplace(_near(epsilon)))
+    return _decided(quick, _rounds(lambda order: renyi_curves.laplace(e, order)))
 
 
 def randomized_response_curve(epsilon: int, categories: int) -> Curve:
@@ -70,24 +70,24 @@ def randomized_response_curve(epsilon: int, categories: int) -> Curve:
 
 
 def pure_rho(epsilon: int, rounds: int = 1) -> int:
-    found = quick_units.units_above(epsilon, quick_units.pure_rho(_near(epsilon, rounds)), rounds)
-    return _slow_rho(renyi_curves.pure_rho, epsilon, rounds) if found is None else found
+    quick = quick_units.units_above(epsilon, quick_units.pure_rho(_near(epsilon, rounds)), rounds)
+    return _slow_rho(renyi_curves.pure_rho, epsilon, rounds) if quick is None else quick
 
 
 def laplace_rho(epsilon: int) -> int:
-    found = quick_units.units_above(epsilon, quick_units.laplace_rho(_near(epsilon)))
-    return _slow_rho(renyi_curves.laplace_rho, epsilon) if found is None else found
+    quick = quick_units.units_above(epsilon, quick_units.laplace_rho(_near(epsilon)))
+    return _slow_rho(renyi_curves.laplace_rho, epsilon) if quick is None else quick
 
 
 def bounded_range_rho(epsilon: int, rounds: int = 1) -> int:
-    near, found = _near(epsilon, rounds), None
+    near, quick = _near(epsilon, rounds), None
     if _closed(near):
-        found = quick_units.units_above(epsilon, quick_units.bounded_range_rho(near), rounds)
-    return _slow_rho(renyi_curves.bounded_range_rho, epsilon, rounds) if found is None else found
+        quick = quick_units.units_above(epsilon, quick_units.bounded_range_rho(near), rounds)
+    return _slow_rho(renyi_curves.bounded_range_rho, epsilon, rounds) if quick is None else quick
 
 
 def _near(epsilon: int, rounds: int = 1) -> float:
-    return epsilon / (PICO * rounds)  # of whole numbers: rounded once
+    return epsilon / (PICO * rounds)  # integers: rounded once
 
 
 def _each(epsilon: int, rounds: int = 1) -> Decimal:
@@ -95,14 +95,14 @@ def _each(epsilon: int, rounds: int = 1) -> Decimal:
 
 
 def _closed(e: float) -> bool:
-    """Surely where the decimals use the closed form."""
+    """True if the decimals surely use the closed form."""
     return 1.000001e-6 < e < 999.999
 
 
-def _decided(found: list[int | None], slowly: Slowly) -> Curve:
-    open_places = [place for place, units in enumerate(found) if units is None]
-    worked_out = dict(zip(open_places, slowly(open_places), strict=True)) if open_places else {}
-    return tuple(worked_out[place] if units is None else units for place, units in enumerate(found))
+def _decided(quick: list[int | None], slowly: Slowly) -> Curve:
+    undecided = [index for index, units in enumerate(quick) if units is None]
+    computed = dict(zip(undecided, slowly(undecided), strict=True)) if undecided else {}
+    return tuple(computed[index] if units is None else units for index, units in enumerate(quick))
 
 
 def _rounds(formula: renyi_curves.Formula, rounds: int = 1) -> Slowly:

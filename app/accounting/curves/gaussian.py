@@ -1,14 +1,13 @@
-"""Gaussian differential privacy: the mu whose (epsilon, delta) trade-off is known exactly.
+"""Gaussian differential privacy: conversion between mu and its exact (epsilon, delta) trade-off.
 
-Theorem: Balle and Wang 2018, and Dong, Roth and Su 2019: N(0, 1) against N(mu, 1) is
-(epsilon, delta)-private exactly when delta >= Phi(mu/2 - epsilon/mu) - e^epsilon
-Phi(-mu/2 - epsilon/mu). Mechanisms of mu_i compose to sqrt(sum mu_i^2); Gaussian noise of standard
-deviation s on a change of at most d has mu = d / s.
-
-Rounding: `delta_at` lies above the true delta by 1e-20 of it at most (more where the closed form
-cancels). Every search ends on a value that `delta_at` was seen to accept, so an epsilon is never
-too small, a mu that is a limit never too large, and a mu that is a cost never too small.
-Decimal arithmetic throughout: the same digits on every machine.
+Theorem: Balle and Wang 2018, and Dong, Roth and Su 2019: N(0, 1) against N(mu, 1) is (epsilon,
+delta)-private exactly when delta >= Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu).
+Mechanisms of mu_i compose to sqrt(sum mu_i^2); Gaussian noise of standard deviation s on a change
+of at most d has mu = d / s.
+Rounding: `delta_at` lies above the true delta by a relative 1e-20 at most (more where the closed
+form cancels). Every search ends on a value that `delta_at` accepted. So an epsilon is never too
+small, a mu that is a limit never too large, and a mu that is a cost never too small. All arithmetic
+is decimal: the same digits on every machine.
 """
 
 from collections.abc import Callable
@@ -22,11 +21,11 @@ _WORK = Context(prec=64, Emax=CONTEXT.Emax, Emin=CONTEXT.Emin)
 _PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494459230781640629")
 _ABOVE = 1 + Decimal("1e-20")
 _TAIL_ABOVE = 1 + Decimal("1e-50")  # a tail alone loses no digits
-_DELTA_LEAST = Decimal("1e-10000")  # deltas below are called this, so that logarithms exist
+_DELTA_LEAST = Decimal("1e-10000")  # smaller deltas are replaced by this, so that logarithms exist
 _SERIES_BELOW = 5
 _PURE_MU_FOR_EPSILON_BELOW = 40
 
-# An increasing search takes its steps from a function and its slope.
+# Maps a point to the value and the slope of the searched function.
 Step = Callable[[Decimal], tuple[Decimal, Decimal]]
 
 
@@ -40,7 +39,7 @@ def normal_cdf(x: Decimal) -> Decimal:
 def normal_quantile(p: Decimal) -> Decimal:
     """The x with Phi(x) = p, within 1e-19 of it, for 0 < p < 1; from p = 1/2 on never below it."""
     if not 0 < p < 1:
-        raise ValueError("a probability between 0 and 1")
+        raise ValueError("p must be between 0 and 1")
     with localcontext(_WORK):
         tail = 1 - p
         value = _tail_quantile(tail) if tail < p else -_tail_quantile(p)
@@ -50,7 +49,7 @@ def normal_quantile(p: Decimal) -> Decimal:
 def delta_at(epsilon: Decimal, mu: Decimal) -> Decimal:
     """A delta for which mu-GDP is (epsilon, delta)-private: the exact one, rounded up."""
     if epsilon < 0 or mu < 0:
-        raise ValueError("epsilon and mu are not negative")
+        raise ValueError("epsilon and mu must not be negative")
     if mu == 0:
         return Decimal(0)
     if mu == INFINITY:
@@ -63,7 +62,7 @@ def delta_at(epsilon: Decimal, mu: Decimal) -> Decimal:
 def epsilon_at(delta: Decimal, mu: Decimal) -> Decimal:
     """The least epsilon at which mu-GDP is (epsilon, delta)-private, rounded up."""
     if not 0 < delta < 1 or mu < 0:
-        raise ValueError("a delta between 0 and 1, and a mu that is not negative")
+        raise ValueError("delta must be between 0 and 1, and mu must not be negative")
     if mu == INFINITY:
         return INFINITY
     if delta_at(Decimal(0), mu) <= delta:
@@ -71,11 +70,11 @@ def epsilon_at(delta: Decimal, mu: Decimal) -> Decimal:
     with localcontext(_WORK):
 
         def step(epsilon: Decimal) -> tuple[Decimal, Decimal]:
-            found = _delta(epsilon, mu)
-            return (found / delta).ln(), -_second_part(epsilon, mu) / found
+            delta_here = _delta(epsilon, mu)
+            return (delta_here / delta).ln(), -_second_part(epsilon, mu) / delta_here
 
-        # Phi(-x) <= exp(-x^2/2)/2 for x >= 0, so this one fits. ln(delta) is concave in epsilon,
-        # so Newton's steps approach from the side that fits.
+        # Phi(-x) <= exp(-x^2/2)/2 for x >= 0, so this one fits. ln(delta) is concave in epsilon, so
+        # Newton steps approach from the side that fits.
         fits = mu * (-2 * delta.ln()).sqrt() + mu * mu / 2
         value = _last_that_fits(step, fits, Decimal(0))
         return _shortened(value, up=True)
@@ -84,14 +83,14 @@ def epsilon_at(delta: Decimal, mu: Decimal) -> Decimal:
 def mu_within(epsilon: Decimal, delta: Decimal) -> Decimal:
     """The largest mu that is (epsilon, delta)-private, rounded down: a limit."""
     if epsilon < 0 or not 0 < delta < 1:
-        raise ValueError("an epsilon that is not negative, and a delta between 0 and 1")
+        raise ValueError("epsilon must not be negative, and delta must be between 0 and 1")
     with localcontext(_WORK):
 
         def step(mu: Decimal) -> tuple[Decimal, Decimal]:
-            found = _delta(epsilon, mu)
-            return (found / delta).ln(), _density(epsilon / mu - mu / 2) / found
+            delta_here = _delta(epsilon, mu)
+            return (delta_here / delta).ln(), _density(epsilon / mu - mu / 2) / delta_here
 
-        # Two that fit: by the tail bound above, and as delta(epsilon) <= delta(0) <= mu/sqrt(2 pi).
+        # Both fit: by the tail bound above, and as delta(epsilon) <= delta(0) <= mu/sqrt(2 pi).
         root = (-2 * delta.ln()).sqrt()
         fits = max(2 * epsilon / ((root * root + 2 * epsilon).sqrt() + root), 2 * delta)
         over = 2 * fits
@@ -104,12 +103,11 @@ def mu_within(epsilon: Decimal, delta: Decimal) -> Decimal:
 def pure_mu(e: Decimal) -> Decimal:
     """The mu of any e-private mechanism, 2 Phi^-1(exp(e) / (1 + exp(e))), rounded up: a cost.
 
-    Its trade-off curve lies above two lines that meet at the curve's kink, which the Gaussian
-    trade-off curve of this mu passes through; being convex, that curve lies below both lines.
-    Above 40 no bound is given: infinity.
-    """
+    The trade-off curve of the mechanism lies above two lines that meet at its kink. The Gaussian
+    trade-off curve of this mu passes through the kink and is convex, so it lies below both
+    lines. Above 40 no bound is given: infinity."""
     if e < 0:
-        raise ValueError("epsilon is not negative")
+        raise ValueError("epsilon must not be negative")
     if e == 0:
         return Decimal(0)
     if e > _PURE_MU_FOR_EPSILON_BELOW:
@@ -119,20 +117,21 @@ def pure_mu(e: Decimal) -> Decimal:
         return _shortened(value, up=True)
 
 
-# The mathematics below is evaluated in _WORK, which the callers above have set.
+# The functions below are evaluated in _WORK, which the callers above have set.
 
 
 def _delta(epsilon: Decimal, mu: Decimal) -> Decimal:
     first = _upper_tail(epsilon / mu - mu / 2)
     value = first - _second_part(epsilon, mu)
-    if value < first * Decimal("1e-30"):  # hardly a digit is left: the second part is left out
+    if value < first * Decimal("1e-30"):  # almost no digit is left: drop the second part
         value = first
     return max(value * _ABOVE, _DELTA_LEAST)
 
 
 def _second_part(epsilon: Decimal, mu: Decimal) -> Decimal:
-    """e^epsilon (1 - Phi(y)), y = epsilon/mu + mu/2: as e^epsilon times the density at y is the
-    density at epsilon/mu - mu/2, nothing here grows beyond bounds."""
+    """e^epsilon (1 - Phi(y)), y = epsilon/mu + mu/2.
+
+    e^epsilon times the density at y is the density at epsilon/mu - mu/2, so no factor overflows."""
     y = epsilon / mu + mu / 2
     return _density(epsilon / mu - mu / 2) * _tail_over_density(y)
 
@@ -149,7 +148,8 @@ def _upper_tail(x: Decimal) -> Decimal:
 
 
 def _tail_over_density(x: Decimal) -> Decimal:
-    """For x >= 0: a series of positive terms near 0, Laplace's continued fraction beyond."""
+    """(1 - Phi(x)) over the density, for x >= 0: a positive series near 0, Laplace's continued
+    fraction beyond."""
     if x < _SERIES_BELOW:
         total = term = x
         odd = 1
@@ -170,16 +170,17 @@ def _tail_quantile(tail: Decimal) -> Decimal:
         return Decimal(0)
 
     def step(x: Decimal) -> tuple[Decimal, Decimal]:
-        found = _upper_tail(x) * _TAIL_ABOVE
-        return (found / tail).ln(), -_density(x) / found
+        tail_here = _upper_tail(x) * _TAIL_ABOVE
+        return (tail_here / tail).ln(), -_density(x) / tail_here
 
     fits = (-2 * (2 * tail).ln()).sqrt()
     return _last_that_fits(step, fits, Decimal(0))
 
 
 def _last_that_fits(step: Step, fits: Decimal, over: Decimal) -> Decimal:
-    """A point that fits (its value is at most 0), near the root that lies between `fits` and
-    `over`: by Newton's steps, by halving where those leave the bracket."""
+    """A point that fits (its value is at most 0), near the root between `fits` and `over`.
+
+    Newton steps, and bisection where they leave the bracket."""
     x = fits
     inward = 1 if fits > over else -1
     for _ in range(300):
@@ -189,7 +190,8 @@ def _last_that_fits(step: Step, fits: Decimal, over: Decimal) -> Decimal:
         else:
             over = x
         following = x - value / slope if slope else fits
-        if abs(following - x) <= abs(x) * Decimal("1e-13"):  # the next error is its square
+        # the next error is the square of this one
+        if abs(following - x) <= abs(x) * Decimal("1e-13"):
             settled = following + inward * abs(following) * Decimal("1e-22")
             if step(settled)[0] <= 0:
                 return settled
@@ -202,7 +204,7 @@ def _last_that_fits(step: Step, fits: Decimal, over: Decimal) -> Decimal:
 
 
 def _shortened(value: Decimal, *, up: bool) -> Decimal:
-    """To 40 digits, on the safe side."""
+    """Round to 40 digits, in the safe direction."""
     short = CONTEXT.plus(value)
     if up:
         return short if short >= value else short.next_plus(CONTEXT)

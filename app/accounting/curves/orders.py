@@ -1,7 +1,7 @@
-"""The public grid of Renyi orders: frozen, because accounts hold one spend for each of them.
+"""Public grid of Renyi orders: frozen, because accounts hold one spend for each of them.
 
-Spaced geometrically in (order - 1); against all real orders it costs at most 0.85 % of epsilon for
-Gaussian totals (rho 1e-4 to 5, delta down to 1e-12).
+It is spaced geometrically in (order - 1). Against all real orders it costs at most 0.85 % of
+epsilon for Gaussian totals (rho 1e-4 to 5, delta down to 1e-12).
 """
 
 from fractions import Fraction
@@ -13,4 +13,5 @@ _TEXT = (
 )
 ORDERS: tuple[Fraction, ...] = tuple(Fraction(text) for text in _TEXT)
 PLACES: dict[str, int] = {text: place for place, text in enumerate(_TEXT)}
-QUARTERS: tuple[int, ...] = tuple(int(4 * order) for order in ORDERS)  # all are whole quarters
+# all orders are multiples of a quarter
+QUARTERS: tuple[int, ...] = tuple(int(4 * order) for order in ORDERS)

@@ -1,8 +1,8 @@
 """Renyi curves of mechanisms: R(a) bounds the Renyi divergence of order a in both directions.
 
 Each formula takes positive decimals and gives R(a) at one order a > 1; `on_grid` rounds it up to
-units at orders of the public grid. A pure mechanism's loss is given by its e. Logarithms of 40
-digits take long: `curve_units.py` asks for them only where floats cannot tell the unit.
+units at orders of the public grid. A pure mechanism is described by its e. Logarithms of 40 digits
+are slow, so `curve_units.py` uses them only where floats cannot decide the unit.
 
 Sources: Mironov 2017 (Renyi differential privacy); Kairouz, Oh and Viswanath 2015 (randomised
 response is the worst pure mechanism); Dong, Durfee and Rogers 2019 with Cesar and Rogers 2020
@@ -16,58 +16,61 @@ from app.accounting.curves.orders import ORDERS, QUARTERS
 from app.accounting.precise import CONTEXT, decimal, units_up
 from app.caches import owned_cache
 
-Curve = tuple[int, ...]  # pico for each of ORDERS
+Curve = tuple[int, ...]  # pico units for each of ORDERS
 Formula = Callable[[Decimal], Decimal]
 _GRID = tuple(decimal(order) for order in ORDERS)
 _CANCELS = Decimal("1e-9")
 
 
-_EVERY = range(len(_GRID))  # all places of the grid
+_EVERY = range(len(_GRID))  # all indices of the grid
 
 
-def on_grid(formula: Formula, places: Sequence[int] = _EVERY) -> Curve:
-    return tuple(units_up(formula(_GRID[place])) for place in places)
+def on_grid(formula: Formula, indices: Sequence[int] = _EVERY) -> Curve:
+    return tuple(units_up(formula(_GRID[index])) for index in indices)
 
 
-def _falling(x: Decimal, places: Sequence[int]) -> list[Decimal]:
-    """exp(-(2a - 1) x) at the orders: they are whole quarters k, so these are powers of one number,
-    as 2a - 1 = (k - 2) / 2. A power is off by at most 4100 roundings of the 40th digit."""
+def _falling(x: Decimal, indices: Sequence[int]) -> list[Decimal]:
+    """exp(-(2a - 1) x) at the orders, as powers of one number.
+
+    Orders are multiples k of a quarter, so 2a - 1 = (k - 2) / 2. The error of a power is at most
+    4100 roundings of the 40th digit."""
     half = (-x / 2).exp()
-    return [half ** (QUARTERS[place] - 2) for place in places]
+    return [half ** (QUARTERS[index] - 2) for index in indices]
 
 
-def pure_on_grid(e: Decimal, places: Sequence[int] = _EVERY) -> Curve:
+def pure_on_grid(e: Decimal, indices: Sequence[int] = _EVERY) -> Curve:
     """`pure` at the orders."""
     with localcontext(CONTEXT):
         base = _log_one_and(-e)
         return tuple(
-            units_up(e + ((1 + falls).ln() - base) / (_GRID[place] - 1))
-            for place, falls in zip(places, _falling(e, places), strict=True)
+            units_up(e + ((1 + falls).ln() - base) / (_GRID[index] - 1))
+            for index, falls in zip(indices, _falling(e, indices), strict=True)
         )
 
 
-def discrete_laplace_on_grid(e: Decimal, steps: Decimal, places: Sequence[int] = _EVERY) -> Curve:
+def discrete_laplace_on_grid(e: Decimal, steps: Decimal, indices: Sequence[int] = _EVERY) -> Curve:
     """`discrete_laplace` at the orders."""
     with localcontext(CONTEXT):
         s = e / steps
         p = (-s).exp()
-        found = []
-        for place, q, falls in zip(places, _falling(s, places), _falling(e, places), strict=True):
-            a = _GRID[place]
+        units = []
+        for index, q, falls in zip(
+            indices, _falling(s, indices), _falling(e, indices), strict=True
+        ):
+            a = _GRID[index]
             c = 2 * a - 1
             near = c * s <= _CANCELS
             share = _falls_near(s, c) if near else (1 - p) / (1 - q)
             upper = (1 + q * share) / (1 + p)
-            found.append(units_up(e + (upper + (1 - upper) * falls).ln() / (a - 1)))
-        return tuple(found)
+            units.append(units_up(e + (upper + (1 - upper) * falls).ln() / (a - 1)))
+        return tuple(units)
 
 
 def pure(e: Decimal, a: Decimal) -> Decimal:
     """Any e-private mechanism: randomised response is the worst of them.
 
     ln[(exp(a e) + exp((1 - a) e)) / (1 + exp(e))] / (a - 1), written so that nothing overflows:
-    the numerator over exp(a e) is 1 + exp((1 - 2a) e), the denominator over exp(e) 1 + exp(-e).
-    """
+    the numerator over exp(a e) is 1 + exp((1 - 2a) e), the denominator over exp(e) 1 + exp(-e)."""
     with localcontext(CONTEXT):
         return e + (_log_one_and(-(2 * a - 1) * e) - _log_one_and(-e)) / (a - 1)
 
@@ -87,20 +90,21 @@ def laplace(e: Decimal, a: Decimal) -> Decimal:
 
 
 def discrete_laplace(e: Decimal, steps: Decimal, a: Decimal) -> Decimal:
-    """Whole-number Laplace noise, p = exp(-s) with s = e / steps, on answers that move by `steps`.
+    """Discrete Laplace noise, p = exp(-s) with s = e / steps, on answers that move by `steps`.
 
-    The sum over z of P(z)^a P(z - d)^(1-a) is A exp((a-1) s d) + B exp(-a s d), with
-    A = t [1/(1-p) + q/(1-q)], B = t [1/(1-p) - 1/(1-q)], t = (1-p)/(1+p), q = exp(-(2a-1) s):
-    the tails give the first parts, the d - 1 values between the second, a geometric series.
+    The sum over z of P(z)^a P(z - d)^(1-a) is A exp((a-1) s d) + B exp(-a s d), with A = t
+    [1/(1-p) + q/(1-q)], B = t [1/(1-p) - 1/(1-q)], t = (1-p)/(1+p), q = exp(-(2a-1) s): the
+    tails give the first parts, the d - 1 values between the second, a geometric series.
+
     For one step this is `pure`, and for ever finer steps it falls to `laplace`: with c = 2a - 1,
     A is 1/2 + tanh(s/2) / (2 tanh(c s/2)), which grows with s because sinh(c s) > c sinh(s), and
     the curve grows with A.
 
-    As A, B > 0 and A + B = 1, (a-1) R is convex in d and 0 at d = 0. So for a vector of answers
-    with noise of scales 1/s_i whose changes keep sum s_i d_i <= e, the sum of the curves is largest
-    where all of the change is in one answer: the largest of the scalar curves bounds it, with
-    steps_i = e / s_i (which need not be whole), and that is the one of the fewest steps.
-    """
+    As A, B > 0 and A + B = 1, (a-1) R is convex in d and 0 at d = 0. Consider a vector of
+    answers with noise of scales 1/s_i whose changes keep sum s_i d_i <= e. The sum of the curves
+    is largest where all of the change is in one answer. So the largest of the scalar curves
+    bounds it, with steps_i = e / s_i (which need not be an integer), and that is the one of the
+    fewest steps."""
     with localcontext(CONTEXT):
         s = e / steps
         p, q = (-s).exp(), ((1 - 2 * a) * s).exp()
@@ -109,14 +113,15 @@ def discrete_laplace(e: Decimal, steps: Decimal, a: Decimal) -> Decimal:
 
 
 def _falls(s: Decimal, c: Decimal) -> Decimal:
-    """(1 - exp(-s)) / (1 - exp(-c s)) for c > 1; where that cancels, a bound from above."""
+    """(1 - exp(-s)) / (1 - exp(-c s)) for c > 1; where that cancels, an upper bound."""
     if c * s > _CANCELS:
         return (1 - (-s).exp()) / (1 - (-c * s).exp())
     return _falls_near(s, c)
 
 
 def _falls_near(s: Decimal, c: Decimal) -> Decimal:
-    """(1 - exp(-x)) / x lies between 1 - x/2 + x^2/6 - x^3/24 and 1 - x/2 + x^2/6 (alternating)."""
+    """Upper bound: (1 - exp(-x)) / x is between 1 - x/2 + x^2/6 - x^3/24 and 1 - x/2 + x^2/6
+    (alternating series)."""
     x = c * s
     above = 1 - s / 2 + s * s / 6
     below = 1 - x / 2 + x * x / 6 - x * x * x / 24
@@ -124,8 +129,10 @@ def _falls_near(s: Decimal, c: Decimal) -> Decimal:
 
 
 def randomized_response(e: Decimal, categories: int, a: Decimal) -> Decimal:
-    """k-ary, one answer replaced: ln[(exp(a e) + exp((1-a) e) + k - 2) / (exp(e) + k - 1)] / (a-1),
-    with numerator and denominator over exp(a e) and exp(e)."""
+    """k-ary randomised response, one answer replaced.
+
+    ln[(exp(a e) + exp((1-a) e) + k - 2) / (exp(e) + k - 1)] / (a-1), with numerator and
+    denominator divided by exp(a e) and exp(e)."""
     with localcontext(CONTEXT):
         others = categories - 2
         top = 1 + ((1 - 2 * a) * e).exp() + others * (-a * e).exp()
@@ -136,10 +143,9 @@ def bounded_range(e: Decimal, a: Decimal) -> Decimal:
     """Exponential mechanism, Gumbel noisy max: the log-ratio has range at most e.
 
     ln y + (ln c1 - ln a) / (a - 1), u = exp(-e), c1 = (1 - u^a)/(1 - u), c2 = (u - u^a)/(1 - u),
-    y = (a - 1) c1 / (a c2); never above a e^2 / 8, which holds too.
-    """
+    y = (a - 1) c1 / (a c2); never above a e^2 / 8, which holds too."""
     with localcontext(CONTEXT):
-        if e < Decimal("1e-6") or e > 1000:  # the closed form cancels: the bounds do
+        if e < Decimal("1e-6") or e > 1000:  # the closed form cancels: use the bounds
             return min(a * e * e / 8, pure(e, a))
         less = _log_one_less(e)
         log_c1 = _log_one_less(a * e) - less
@@ -184,7 +190,7 @@ def laplace_rho(e: Decimal) -> Decimal:
 
 
 def bounded_range_rho(e: Decimal) -> Decimal:
-    """e/(exp(e)-1) - 1 + ln((exp(e)-1)/e), tight; where that cancels, e^2 / 8, which bounds it."""
+    """e/(exp(e)-1) - 1 + ln((exp(e)-1)/e), tight; where that cancels, the bound e^2 / 8."""
     with localcontext(CONTEXT):
         least = min(e * e / 8, pure_rho(e))
         if not Decimal("1e-6") < e < 1000:

@@ -1,37 +1,36 @@
-"""Renyi curves of Gaussian noise on a Poisson sample: continuous, for the calculator, and discrete,
-as we draw it.
+"""Renyi curves of Gaussian noise on a Poisson sample: continuous for the calculator, discrete for
+releases.
 
 Theorem: Mironov, Talwar and Zhang 2019, for adding or removing a record: with rate q, noise of
-multiplier s and P = (1-q) N(0, s^2) + q N(1, s^2), Q = N(0, s^2), the worse direction is
-D_a(P || Q), and at whole a exp((a-1) D_a) = sum_k C(a,k) (1-q)^(a-k) q^k exp((k^2-k)/(2 s^2)).
+multiplier s and P = (1-q) N(0, s^2) + q N(1, s^2), Q = N(0, s^2), the worse direction is D_a(P ||
+Q), and at integer a exp((a-1) D_a) = sum_k C(a,k) (1-q)^(a-k) q^k exp((k^2-k)/(2 s^2)). Between
+integer orders (a-1) D_a is convex, so a line between the neighbours bounds it. At any order
+Minkowski's inequality, |1-q + q X|_a <= 1-q + q |X|_a in L_a(Q), X = dN(1, s^2)/dQ, gives D_a <=
+a/(a-1) ln(1 + q (exp((a-1)/(2 s^2)) - 1)): near the truth at high orders, where the sum is long.
+The code takes the least of the bounds that apply, and never more than without sampling.
 
-Between whole orders (a-1) D_a is convex, so a line between the neighbours bounds it. At any order
-Minkowski's inequality, |1-q + q X|_a <= 1-q + q |X|_a in L_a(Q), X = dN(1, s^2)/dQ, gives
-D_a <= a/(a-1) ln(1 + q (exp((a-1)/(2 s^2)) - 1)): near the truth at high orders, where the sum is
-long. The least of the bounds that apply is taken, and never more than without sampling.
+At low non-integer orders the moment itself is integrated, I = E (1-q + q exp(U/s - 1/(2 s^2)))^a
+for a normal U, by sums of step h. The integrand is analytic where the imaginary part of U stays
+below pi s, and there at most exp(d^2/2) times as large. So the sum has a relative error within 2
+exp(d^2/2) / (exp(2 pi d / h) - 1) of I, for any such d (Trefethen and Weideman 2014, Theorem 5.1).
+The sum is cut off 12 beyond both peaks, which omits at most P(U > 12) (1 + exp((a^2-a)/2s^2)) on
+each side, as (1-q + q x)^a <= 1 + x^a; both errors are added.
 
-At low orders between whole ones the moment itself is integrated, I = E (1-q + q exp(U/s -
-1/(2 s^2)))^a for a normal U, by sums of step h. The integrand is analytic where the imaginary part
-of U stays below pi s, and there at most exp(d^2/2) times as large; so the sum is within
-2 exp(d^2/2) / (exp(2 pi d / h) - 1) of I, relatively, for any such d (Trefethen and Weideman 2014,
-Theorem 5.1). Cut off 12 beyond both peaks, it leaves out at most P(U > 12) (1 + exp((a^2-a)/2s^2))
-on each side, as (1-q + q x)^a <= 1 + x^a; both errors are added.
-
-Discrete noise of parameter t on whole-number vectors, of which a row adds v with |v| <= r, s = t/r.
+Discrete noise of parameter t on integer vectors; a row adds v with |v| <= r, s = t/r.
 - Given which other rows are in the sample, neighbours release N_u against (1-q) N_u + q N_(u+v).
   The moment E_Q (P/Q)^a is jointly convex, so the worst u bounds the mixture, and translations by
-  whole numbers change nothing: P = (1-q) N_0 + q N_v against Q = N_0, in d dimensions as in one.
-- With X = N_v / N_0, E_Q X^k = exp((k^2-k) |v|^2 / (2 t^2)) exactly for whole k, as k v is a point
-  of the lattice again, and at most that for real k (Canonne, Kamath and Steinke 2020, Proposition
-  5). So the sum above and Minkowski's bound hold as they stand; the integral may not, and is left
-  out.
+  integers change nothing: P = (1-q) N_0 + q N_v against Q = N_0, in d dimensions as in one.
+- With X = N_v / N_0, E_Q X^k = exp((k^2-k) |v|^2 / (2 t^2)) exactly for integer k, as k v is a
+  point of the lattice again, and at most that for real k (Canonne, Kamath and Steinke 2020,
+  Proposition 5). So the sum above and Minkowski's bound hold unchanged; the integral may not, and
+  is left out.
 - The other direction is never worse. z -> v - z swaps N_0 and N_v, and X with 1/X. Add up both
   moments over such pairs: with A = 1-q + q X, B = 1-q + q/X, X >= 1 and h = a - 1/2 it is enough if
-  sqrt(A) sinh(h ln A) >= X sqrt(B) sinh(h ln 1/B). At h = 1/2 both sides are q (X-1) / 2; and as
-  A B = 1 + (q - q^2) (X-1)^2 / X >= 1, the left one grows at least as fast in h, in proportion.
+  sqrt(A) sinh(h ln A) >= X sqrt(B) sinh(h ln 1/B). At h = 1/2 both sides are q (X-1) / 2; and as A
+  B = 1 + (q - q^2) (X-1)^2 / X >= 1, the left one grows at least as fast in h, in proportion.
 - Replacing a row: by way of the table without it, D_a(P || Q) <= (a-1/2)/(a-1) D_2a(P || R) +
-  D_(2a-1)(R || Q) (Mironov 2017, Proposition 11); and as the moment is convex, at most
-  1-q + q exp(2 a (a-1) / s^2) for |v - w| <= 2 r. The least of the two.
+  D_(2a-1)(R || Q) (Mironov 2017, Proposition 11); and as the moment is convex, at most 1-q + q
+  exp(2 a (a-1) / s^2) for |v - w| <= 2 r. The code takes the least of the two.
 """
 
 from decimal import Decimal, localcontext
@@ -46,7 +45,7 @@ _EXPONENT_MAX = 10**8  # decimals end near exp(2.3e9)
 
 
 def sampled_gaussian(rate: Decimal, multiplier: Decimal, order: Decimal) -> Decimal:
-    """Continuous noise; a row is added or removed."""
+    """Divergence with continuous noise; a row is added or removed."""
     between = order != int(order) and order < _INTEGRAL_ORDER_MAX
     if not between or multiplier < _INTEGRAL_MULTIPLIER_MIN:
         return sampled_discrete_gaussian(rate, multiplier, order)
@@ -57,7 +56,8 @@ def sampled_gaussian(rate: Decimal, multiplier: Decimal, order: Decimal) -> Deci
 
 
 def sampled_discrete_gaussian(rate: Decimal, multiplier: Decimal, order: Decimal) -> Decimal:
-    """Discrete noise, and what holds for continuous noise too; a row is added or removed."""
+    """Divergence with discrete noise, also valid for continuous noise; a row is added or
+    removed."""
     with localcontext(CONTEXT):
         rho = 1 / (2 * multiplier * multiplier)
         bound = min(rho * order, _minkowski(rate, rho, order))
@@ -74,8 +74,9 @@ def sampled_discrete_gaussian(rate: Decimal, multiplier: Decimal, order: Decimal
 
 
 def replaced_discrete_gaussian(rate: Decimal, multiplier: Decimal, order: Decimal) -> Decimal:
-    """Discrete noise; a row is replaced. The multiplier is that of one row, which moves the sum by
-    up to twice its norm."""
+    """Divergence with discrete noise; a row is replaced.
+
+    The multiplier is that of one row, which moves the sum by up to twice its norm."""
     with localcontext(CONTEXT):
         a, whole = order, 2 * order / (multiplier * multiplier)
         bound = whole
@@ -89,7 +90,7 @@ def replaced_discrete_gaussian(rate: Decimal, multiplier: Decimal, order: Decima
 
 @owned_cache(maxsize=8192)
 def _by_integral(rate: Decimal, multiplier: Decimal, a: Decimal) -> Decimal:
-    """ln I, from above."""
+    """Upper bound of ln I."""
     with localcontext(CONTEXT):
         strip = min(Decimal(3) * multiplier, Decimal(10))
         step = (2 * _PI * strip / (60 + strip * strip / 2)).quantize(Decimal("0.0001"))
@@ -114,7 +115,7 @@ def _minkowski(rate: Decimal, rho: Decimal, order: Decimal) -> Decimal:
 
 @owned_cache(maxsize=8192)
 def _log_moment(rate: Decimal, multiplier: Decimal, a: int) -> Decimal:
-    """(a-1) D_a at a whole order: each term of the sum from the one before."""
+    """(a-1) D_a at an integer order: each term of the sum follows from the one before."""
     with localcontext(CONTEXT):
         odds = rate / (1 - rate)
         growth = (1 / (multiplier * multiplier)).exp()
@@ -124,5 +125,5 @@ def _log_moment(rate: Decimal, multiplier: Decimal, a: int) -> Decimal:
             term *= factor * (a - k) / (k + 1)
             total += term
             factor *= growth
-        # Each step rounds in the fortieth digit; the growth repeats its own error.
+        # Each step rounds in the fortieth digit; the growth factor repeats its own error.
         return (total * (1 + Decimal("1e-30"))).ln()

@@ -1,1 +1,1 @@
-"""One stop rule for each currency, and the totals and terms they read."""
+"""Stop rules, one per currency, and the totals and terms they read."""

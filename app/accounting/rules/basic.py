@@ -1,8 +1,8 @@
-"""Basic composition: losses add up, and an account stops before their sum passes its limit.
+"""Basic composition: losses add up, and an account stops before their sum exceeds its limit.
 
 Theorem: Dwork, McSherry, Nissim and Smith (2006) for fixed parameters; Rogers, Roth, Ullman and
-Vadhan (2016), Theorem 5.1, for an analyst who picks each question and its epsilon and delta after
-seeing the earlier answers: refusing the first charge that would pass the limit is a valid filter.
+Vadhan (2016), Theorem 5.1, for an analyst who picks each query and its epsilon and delta after
+seeing the earlier answers: refusing the first charge that would exceed the limit is a valid filter.
 Assumes: every charge is the true loss of its release under the dataset's neighbouring relation.
 Rounding: exact integers; nothing is rounded here.
 """
@@ -21,25 +21,27 @@ THEOREM = "Rogers, Roth, Ullman and Vadhan 2016, Theorem 5.1: basic composition 
 
 @dataclass(frozen=True, slots=True)
 class BasicRule:
-    """The stop rule of `pure` and `approximate` accounts; a spend is (epsilon, delta)."""
+    """Stop rule of `pure` and `approximate` accounts; a spend is (epsilon, delta)."""
 
     currency: str
     spends_delta: bool
     theorem: str = THEOREM
     nothing: Spend = (0, 0)
 
-    def freeze(self, wish: GrantTerms, star: str | None = None) -> Terms:
+    def freeze(self, grant: GrantTerms, star: str | None = None) -> Terms:
         for name in ("rho", "mu", "failure_delta", "order"):
-            if getattr(wish, name) is not None:
-                raise Invalid.field(f"/{name}", f"{self.currency} accounts have none: leave it out")
-        if wish.epsilon is None:
+            if getattr(grant, name) is not None:
+                raise Invalid.field(
+                    f"/{name}", f"{self.currency} accounts do not use it: leave it out"
+                )
+        if grant.epsilon is None:
             raise Invalid.field("/epsilon", f"{self.currency} accounts need an epsilon")
-        if wish.delta and not self.spends_delta:
+        if grant.delta and not self.spends_delta:
             raise Invalid.field("/delta", f"{self.currency} accounts have no delta: leave it out")
-        if not wish.delta and self.spends_delta:
+        if not grant.delta and self.spends_delta:
             raise Invalid.field("/delta", f"{self.currency} accounts need a delta above 0")
-        epsilon = min(limit_units(wish.epsilon, PICO), INFINITE - 1)
-        limits = epsilon, limit_units(wish.delta, ATTO)
+        epsilon = min(limit_units(grant.epsilon, PICO), INFINITE - 1)
+        limits = epsilon, limit_units(grant.delta, ATTO)
         return Terms(*limits, limits)
 
     def read(self, loss: Loss) -> Spend:
@@ -72,7 +74,7 @@ class BasicRule:
         if not self.admits(total, terms):
             return 0
         left = zip(self.left(total, terms), cost, strict=True)
-        return min((have // each for have, each in left if each), default=INFINITE)
+        return min((have // price for have, price in left if price), default=INFINITE)
 
     def own_units(self, spend: Spend, terms: Terms) -> dict[str, float | None]:
         return {}

@@ -1,21 +1,21 @@
-"""What the stop rules of `zcdp`, `renyi` and `gdp` accounts have in common.
+"""Shared stop rule of `zcdp`, `renyi` and `gdp` accounts.
 
-A spend is (pure, failure, *paths): the pure losses added up, the failure probabilities added up,
-and one running divergence for each path. The limits have the same shape. A charge is admitted if
-the failures stay within their limit, and the pure sum or some path stays within its own.
+A spend is (pure, failure, *paths): the sum of pure losses, the sum of failure probabilities, and
+one running divergence for each path. The limits have the same shape. A charge is admitted if the
+failures stay within their limit, and the pure sum or some path stays within its own.
 
-Why that is sound for an adaptive analyst. The limit of each path is frozen at the grant so that the
-interaction which stops when that path would be passed is (epsilon, w delta_conversion)-private,
-where the weights w of the paths add up to 1; ours coincides with it on every transcript on which
+Soundness for an adaptive analyst. The limit of each path is frozen at the grant, such that the
+interaction which stops before that path exceeds it is (epsilon, w delta_conversion)-private. The
+weights w of the paths add up to 1. Our interaction coincides with it on every transcript on which
 the path is still within its limit, because sums only grow. Split any event by the first such path
 and add up: (epsilon, delta_conversion). Transcripts whose pure sum is within epsilon have a loss of
 at most epsilon everywhere and need no delta, so the pure way beside the paths is free. Failures add
-at most the sum of their probabilities. `zcdp` and `gdp` have one path, of weight 1.
-Splitting delta anew afterwards, or giving every path the whole of it, is not sound
+at most the sum of their probabilities. `zcdp` and `gdp` have one path, of weight 1. To split delta
+again afterwards, or to give every path the whole of it, is not sound
 (tests/accounting/rules/test_adaptive_adversary.py shows both).
 
 Theorem of the odometer (`promise_spent`): for every order a, exp((a-1)(L - R(a))) is a nonnegative
-supermartingale that begins at 1 (Feldman and Zrnic 2021; Whitehouse et al. 2023); by Ville's
+supermartingale that begins at 1 (Feldman and Zrnic 2021; Whitehouse et al. 2023). By Ville's
 inequality L <= R(a) + ln(1 / (w_a delta)) / (a-1) at all times together, except with probability
 w_a delta. The least of these over the orders holds except with probability delta.
 """
@@ -36,59 +36,62 @@ from app.accounting.rules.terms import GrantTerms, Terms
 from app.accounting.units import ATTO, PICO, limit_units
 from app.errors import Invalid
 
-FAILURE_SHARE = 1000  # left to the grant, 1/1000 of delta is kept for releases that may fail
-STAR_WEIGHT = Decimal("0.95")  # of the conversion's delta, on the order that suits the grant best
+FAILURE_SHARE = 1000  # by default 1/1000 of delta is reserved for releases that may fail
+# share of the conversion's delta for the order that suits the grant best
+STAR_WEIGHT = Decimal("0.95")
 
 
 @dataclass(frozen=True, slots=True)
 class CurveRule(ABC):
-    """Reads losses as (pure, failure, *paths); subclasses say what the paths are."""
+    """Reads losses as (pure, failure, *paths); subclasses define the paths."""
 
     currency: str
     theorem: str
     nothing: Spend
 
-    # To be said by each currency
+    # Defined by each currency
 
     @abstractmethod
     def paths(self, loss: Loss) -> Spend: ...
 
     @abstractmethod
     def path_limits(
-        self, wish: GrantTerms, conversion: Decimal, star: str | None
+        self, grant: GrantTerms, conversion: Decimal, star: str | None
     ) -> tuple[Decimal, Spend, str]:
-        """The promised epsilon, the limit of each path, and the order with most of delta: the one
-        that is given, or the one that suits the grant best."""
+        """The promised epsilon, the limit of each path, and the order with most of delta.
+
+        The order is `star` if given, otherwise the one that suits the grant best."""
 
     @abstractmethod
     def divergences(self, total: Spend) -> Spend:
-        """What was spent as Renyi divergences at the public orders."""
+        """The spend as Renyi divergences at the public orders."""
 
     @abstractmethod
     def pure_cost(self, path: int) -> tuple[Callable[[float], float], Callable[[int], int]]:
-        """What a pure question costs on a path: roughly, of an epsilon; and exactly, of units."""
+        """Cost of a pure query on a path: approximately, from an epsilon; and exactly, from
+        units."""
 
     @abstractmethod
     def own_units(self, spend: Spend, terms: Terms) -> dict[str, float | None]: ...
 
-    # The same for all
+    # Shared by all currencies
 
-    def freeze(self, wish: GrantTerms, star: str | None = None) -> Terms:
-        if not wish.delta:
+    def freeze(self, grant: GrantTerms, star: str | None = None) -> Terms:
+        if not grant.delta:
             raise Invalid.field("/delta", f"a {self.currency} account needs a delta above 0")
-        delta = limit_units(wish.delta, ATTO)
-        if wish.failure_delta is None:
+        delta = limit_units(grant.delta, ATTO)
+        if grant.failure_delta is None:
             failure = delta // FAILURE_SHARE
         else:
-            failure = limit_units(wish.failure_delta, ATTO)
+            failure = limit_units(grant.failure_delta, ATTO)
         if not 0 <= failure < delta:
-            raise Invalid.field("/failure_delta", "less than delta, of which it is a part")
+            raise Invalid.field("/failure_delta", "must be less than delta: it is a part of delta")
         conversion = Decimal(delta - failure) / ATTO
-        epsilon, limits, order = self.path_limits(wish, conversion, star)
+        epsilon, limits, order = self.path_limits(grant, conversion, star)
         promised = limit_units(epsilon, PICO)
-        if promised >= INFINITE and wish.epsilon is None:
-            name = "mu" if wish.rho is None else "rho"
-            raise Invalid.field(f"/{name}", "so small that its epsilon is at most 9223372")
+        if promised >= INFINITE and grant.epsilon is None:
+            name = "mu" if grant.rho is None else "rho"
+            raise Invalid.field(f"/{name}", "too large: its epsilon must be at most 9223372")
         promised = min(promised, INFINITE - 1)
         return Terms(
             epsilon=promised,
@@ -138,16 +141,16 @@ class CurveRule(ABC):
             return 0
         ways = list(zip(total, cost, terms.limits, strict=True))
         counts = [
-            (of - have) // each if each else INFINITE
-            for have, each, of in (ways[0], *ways[2:])
+            (of - have) // price if price else INFINITE
+            for have, price, of in (ways[0], *ways[2:])
             if have <= of
         ]
-        have, each, of = ways[1]
-        fails = (of - have) // each if each else INFINITE
+        have, price, of = ways[1]
+        fails = (of - have) // price if price else INFINITE
         return max(0, min(max(counts), fails))
 
     def largest_epsilon(self, total: Spend, terms: Terms) -> int:
-        """The largest over all ways, each found roughly and then made sure of exactly."""
+        """The largest epsilon over all ways, each approximated and then checked exactly."""
         if not self.admits(total, terms):
             return 0
         best = max(0, terms.limits[0] - total[0])
@@ -172,7 +175,7 @@ class CurveRule(ABC):
 
 
 def best_order(epsilon: Decimal, conversion: Decimal) -> str:
-    """The order that suits Gaussian-like questions best: it has the largest limit for its cost."""
+    """The order that suits Gaussian-like queries best: it has the largest limit for its cost."""
     with localcontext(CONTEXT):
         best = max(ORDERS, key=lambda a: renyi_limit(epsilon, decimal(a), conversion) / decimal(a))
     return next(text for text, place in PLACES.items() if ORDERS[place] == best)
@@ -187,7 +190,7 @@ def weights(star: str) -> tuple[Decimal, ...]:
 
 @lru_cache(maxsize=4096)
 def _offsets(star: str, conversion: int) -> Spend:
-    """For the odometer: what each order adds to its divergence."""
+    """Amounts that the odometer adds to the divergence of each order."""
     with localcontext(CONTEXT):
         delta = Decimal(conversion) / ATTO
         return tuple(

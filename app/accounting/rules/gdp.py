@@ -1,10 +1,10 @@
-"""`gdp` accounts: squares of mu add up, and an account stops before they pass its limit.
+"""`gdp` accounts: squares of mu add up, and an account stops before they exceed its limit.
 
 Theorem: Smith and Thakurta 2022, Koskela, Tobaben and Honkela 2023: stopping before the sum of mu^2
-passes a limit is a valid filter for Gaussian differential privacy under adaptively chosen
-questions; Dong, Roth and Su 2019, Balle and Wang 2018: the exact conversion to (epsilon, delta).
-Tight for Gaussian noise. A pure question costs the mu of `gaussian.pure_mu`. Discrete Gaussian
-noise has no exact mu and cannot be paid here.
+exceeds a limit is a valid filter for Gaussian differential privacy under adaptively chosen queries;
+Dong, Roth and Su 2019, Balle and Wang 2018: the exact conversion to (epsilon, delta). Tight for
+Gaussian noise. A pure query costs the mu of `gaussian.pure_mu`. Discrete Gaussian noise has no
+exact mu and cannot be paid here.
 """
 
 import math
@@ -31,11 +31,11 @@ THEOREM = (
 )
 MU_MAX = 3000  # its square and its epsilon fit 64 bits
 _NORMAL = NormalDist()
-_QUICK_BELOW = Decimal(30)  # beyond, floats would not tell a unit of so large a square
+_QUICK_BELOW = Decimal(30)  # beyond, floats cannot resolve a unit of so large a square
 
 
 class GaussianRule(CurveRule):
-    """One path: the square of mu."""
+    """Stop rule with one path: the square of mu."""
 
     __slots__ = ()
 
@@ -48,22 +48,22 @@ class GaussianRule(CurveRule):
 
     @override
     def path_limits(
-        self, wish: GrantTerms, conversion: Decimal, star: str | None
+        self, grant: GrantTerms, conversion: Decimal, star: str | None
     ) -> tuple[Decimal, Spend, str]:
         for name in ("rho", "order"):
-            if getattr(wish, name) is not None:
-                raise Invalid.field(f"/{name}", "a gdp account has none: leave it out")
-        if (wish.epsilon is None) == (wish.mu is None):
-            raise Invalid.field("/epsilon", "a gdp account is granted either epsilon or mu")
+            if getattr(grant, name) is not None:
+                raise Invalid.field(f"/{name}", "a gdp account does not use it: leave it out")
+        if (grant.epsilon is None) == (grant.mu is None):
+            raise Invalid.field("/epsilon", "a gdp account needs exactly one of epsilon and mu")
         with localcontext(CONTEXT):
-            if wish.mu is not None:
-                if wish.mu > MU_MAX:
-                    raise Invalid.field("/mu", f"at most {MU_MAX}")
-                epsilon = Decimal(units_up(epsilon_at(conversion, wish.mu))) / PICO
-                limit = limit_units(wish.mu * wish.mu, PICO)
+            if grant.mu is not None:
+                if grant.mu > MU_MAX:
+                    raise Invalid.field("/mu", f"must be at most {MU_MAX}")
+                epsilon = Decimal(units_up(epsilon_at(conversion, grant.mu))) / PICO
+                limit = limit_units(grant.mu * grant.mu, PICO)
             else:
-                assert wish.epsilon is not None
-                epsilon = wish.epsilon
+                assert grant.epsilon is not None
+                epsilon = grant.epsilon
                 limit = max(0, units_down(mu_within(epsilon, conversion) ** 2))
         return epsilon, (limit,), star or best_order(epsilon, conversion)
 
@@ -82,14 +82,14 @@ class GaussianRule(CurveRule):
 
 
 def pure_mu_squared(e: Decimal) -> int:
-    """In units: by floats, where these can tell it."""
+    """Units of mu^2 for a pure mechanism: by floats, where these can decide them."""
     if (
         Decimal(0) < e <= _QUICK_BELOW
         and (near := quick_units.pure_mu_squared(float(e))) is not None
     ):
-        found = quick_units.units_above(0, near)
-        if found is not None:
-            return found
+        quick = quick_units.units_above(0, near)
+        if quick is not None:
+            return quick
     mu = pure_mu(e)
     with localcontext(CONTEXT):
         return units_up(mu * mu)

@@ -1,10 +1,10 @@
-"""`renyi` accounts: a divergence adds up at every public order, each with a limit of its own.
+"""`renyi` accounts: a divergence adds up at every public order, each with its own limit.
 
 Theorem: Feldman and Zrnic 2021 (also Lecuyer 2021): at one order fixed in advance, stopping before
-the sum of divergences passes a limit is a valid filter. Each order of the grid gets a share of
-delta when the account is granted, and the limit that goes with it; a charge is admitted while some
-order is within its limit (`curved.py` has the proof). Most of delta is on the order that suits
-the grant; `order` of the grant names another, for questions of another profile.
+the sum of divergences exceeds a limit is a valid filter. Each order of the grid gets a share of
+delta when the account is granted, and the limit that goes with it. A charge is admitted while some
+order is within its limit (`curved.py` has the proof). Most of delta is on the order that suits the
+grant; `order` of the grant names another, for queries of another profile.
 """
 
 import math
@@ -32,7 +32,7 @@ THEOREM = (
 
 
 class RenyiRule(CurveRule):
-    """One path for each public order."""
+    """Stop rule with one path for each public order."""
 
     __slots__ = ()
 
@@ -45,29 +45,34 @@ class RenyiRule(CurveRule):
 
     @override
     def path_limits(
-        self, wish: GrantTerms, conversion: Decimal, star: str | None
+        self, grant: GrantTerms, conversion: Decimal, star: str | None
     ) -> tuple[Decimal, Spend, str]:
         for name in ("rho", "mu"):
-            if getattr(wish, name) is not None:
-                raise Invalid.field(f"/{name}", "a renyi account is granted an epsilon")
-        if wish.epsilon is None:
+            if getattr(grant, name) is not None:
+                raise Invalid.field(f"/{name}", "a renyi account does not use it: grant an epsilon")
+        if grant.epsilon is None:
             raise Invalid.field("/epsilon", "a renyi account needs an epsilon")
-        chosen = star is None and wish.order is not None
-        if wish.order is not None:
-            wanted = next((t for t, i in PLACES.items() if ORDERS[i] == Fraction(wish.order)), None)
-            if wanted is None:
-                raise Invalid.field("/order", "one of the public orders")
-            if star not in (None, wanted):
-                raise Invalid.field("/order", f"{star}: it stays once something is spent")
-            star = wanted
-        star = star or best_order(wish.epsilon, conversion)
+        chosen = star is None and grant.order is not None
+        if grant.order is not None:
+            requested = next(
+                (t for t, i in PLACES.items() if ORDERS[i] == Fraction(grant.order)), None
+            )
+            if requested is None:
+                raise Invalid.field("/order", "must be one of the public orders")
+            if star not in (None, requested):
+                raise Invalid.field("/order", f"{star}: the order is fixed after the first spend")
+            star = requested
+        star = star or best_order(grant.epsilon, conversion)
         limits = tuple(
-            units_down(renyi_limit(wish.epsilon, decimal(order), weight * conversion))
+            units_down(renyi_limit(grant.epsilon, decimal(order), weight * conversion))
             for order, weight in zip(ORDERS, weights(star), strict=True)
         )
-        if chosen and limits[PLACES[star]] < 0:  # an order that is kept may die with a lower limit
-            raise Invalid.field("/order", "an order at which epsilon and delta leave something")
-        return wish.epsilon, limits, star
+        # a stored order may have no room left after its limit is lowered
+        if chosen and limits[PLACES[star]] < 0:
+            raise Invalid.field(
+                "/order", "must be an order at which epsilon and delta leave a positive limit"
+            )
+        return grant.epsilon, limits, star
 
     @override
     def divergences(self, total: Spend) -> Spend:
@@ -85,7 +90,7 @@ class RenyiRule(CurveRule):
 
     @override
     def own_units(self, spend: Spend, terms: Terms) -> dict[str, float | None]:
-        """At the order that got most of delta."""
+        """Divergence at the order that got most of delta."""
         assert terms.order is not None
         units = max(0, spend[2 + PLACES[terms.order]])
         divergence = None if units >= INFINITE else units / PICO

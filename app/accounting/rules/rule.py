@@ -1,4 +1,4 @@
-"""What a currency is to an account: how it reads losses, and when it stops."""
+"""Interface of a currency: how it reads losses, and when an account stops."""
 
 from typing import Protocol
 
@@ -8,10 +8,9 @@ from app.accounting.rules.terms import GrantTerms, Terms
 
 
 class Rule(Protocol):
-    """A stop rule, valid for an analyst who picks each question after the earlier answers.
+    """A stop rule, valid for an analyst who picks each query after the earlier answers.
 
-    `total` is always the spend with the candidate in it, in the rule's own vector.
-    """
+    `total` is always the spend with the candidate in it, in the rule's own vector."""
 
     @property
     def currency(self) -> str: ...
@@ -24,47 +23,46 @@ class Rule(Protocol):
         """The spend of a new account."""
         ...
 
-    def freeze(self, wish: GrantTerms, star: str | None = None) -> Terms:
-        """The terms of a grant. Raises Invalid, naming the field, for what cannot be granted.
+    def freeze(self, grant: GrantTerms, star: str | None = None) -> Terms:
+        """The terms of a grant. Raises Invalid, with the field, if it cannot be granted.
 
-        `star` is the order that an account with spends was granted with, and keeps.
-        """
+        `star` is the order of an account that has spends already; the account keeps it."""
         ...
 
     def read(self, loss: Loss) -> Spend:
-        """What a release costs in this currency."""
+        """Cost of a release in this currency."""
         ...
 
     def can_pay(self, cost: Spend) -> bool:
-        """Could any account of this currency pay for it?"""
+        """True if some account of this currency could pay for it."""
         ...
 
     def pays(self, loss: Loss) -> bool:
-        """The same of a loss, without working out more of it than that needs."""
+        """The same for a loss, without evaluating more of it than needed."""
         ...
 
     def admits(self, total: Spend, terms: Terms) -> bool: ...
 
     def used(self, total: Spend, terms: Terms) -> float:
-        """How far the rule has come, from 0 to 1; above 1 it admits nothing."""
+        """Used fraction of the limit, from 0 to 1; above 1 it admits nothing."""
         ...
 
     def promise_spent(self, total: Spend, terms: Terms) -> tuple[int, int]:
-        """An epsilon and a delta that hold for what was spent, at all times together."""
+        """An epsilon and a delta that hold for the spend, at all times together."""
         ...
 
     def times(self, total: Spend, cost: Spend, terms: Terms) -> int:
-        """How often the same cost would still be admitted."""
+        """Number of times that the same cost would still be admitted."""
         ...
 
     def largest_epsilon(self, total: Spend, terms: Terms) -> int:
-        """The largest pure question, in units, that would still be admitted."""
+        """The largest pure query, in units, that would still be admitted."""
         ...
 
     def own_units(self, spend: Spend, terms: Terms) -> dict[str, float | None]:
-        """The spend, or what is left of the limits, in the units of the currency."""
+        """The spend, or the rest of the limits, in the units of the currency."""
         ...
 
     def left(self, total: Spend, terms: Terms) -> Spend:
-        """What is left of each limit, never below zero."""
+        """The rest of each limit, never below zero."""
         ...

@@ -1,8 +1,8 @@
-"""Running totals of an account: a vector of whole units that only its rule can read.
+"""Running totals of an account: a vector of integer units that only its rule can read.
 
-The first number is epsilon, the second delta, the rest what the currency follows besides. Sums
-stop at INFINITE, which is no bound at all, and stay there: a charge without a bound that is given
-back does not bring the bound back, because nobody knows any more what was below it.
+The first number is epsilon, the second delta, and the rest belong to the currency. Sums stop at
+INFINITE, which means no bound at all, and stay there. Giving back a charge without a bound does not
+restore the bound, because the sum below it is lost.
 """
 
 from collections.abc import Iterable
@@ -22,31 +22,31 @@ def plus(spend: Spend, cost: Spend) -> Spend:
 
 
 def minus(spend: Spend, cost: Spend) -> Spend:
-    """What is left of a spend when a cost is given back, never below zero; of what has no bound
-    nothing is given back."""
+    """Subtract a cost that is given back, never below zero; numbers without a bound stay
+    unchanged."""
     return tuple(
-        units if units >= INFINITE or given >= INFINITE else max(0, units - given)
-        for units, given in zip(spend, cost, strict=True)
+        units if units >= INFINITE or back >= INFINITE else max(0, units - back)
+        for units, back in zip(spend, cost, strict=True)
     )
 
 
 def largest(spends: Iterable[Spend]) -> Spend:
-    """The largest of each number: what no one of the spends exceeds."""
+    """The largest of each number: no spend exceeds it."""
     return tuple(max(units) for units in zip(*spends, strict=True))
 
 
 def smallest(spends: Iterable[Spend]) -> Spend:
-    """The smallest of each number: what every one of the spends reaches."""
+    """The smallest of each number: every spend reaches it."""
     return tuple(min(units) for units in zip(*spends, strict=True))
 
 
 def two_largest(spends: list[Spend]) -> Spend:
-    """The sum of the two largest of each number: what no two of the spends exceed together."""
+    """The sum of the two largest of each number: no two spends together exceed it."""
     return tuple(min(sum(sorted(units)[-2:]), INFINITE) for units in zip(*spends, strict=True))
 
 
 def undominated(spends: Iterable[Spend]) -> list[Spend]:
-    """The spends that no other one reaches or exceeds in every number, each once."""
+    """The spends that no other spend reaches or exceeds in every number, each once."""
     distinct = list(dict.fromkeys(spends))
     return [
         spend

@@ -1,11 +1,11 @@
-"""`zcdp` accounts: rho adds up, and an account stops before it passes its limit.
+"""`zcdp` accounts: rho adds up, and an account stops before it exceeds its limit.
 
-Theorem: Whitehouse, Ramdas, Rogers and Wu 2023: stopping before the sum of rho passes a limit is a
-valid filter for zCDP under adaptively chosen questions and rho; with failures, Rogers et al. 2023.
+Theorem: Whitehouse, Ramdas, Rogers and Wu 2023: stopping before the sum of rho exceeds a limit is a
+valid filter for zCDP under adaptively chosen queries and rho; with failures, Rogers et al. 2023.
 All orders hold at once, so the limit is the tight conversion over all of them
-(`conversion.rho_limit`). A pure question costs e tanh(e/2) (`curves.pure_rho`); with e^2/2 and the
-classical conversion this is the fully adaptive advanced composition of the same paper.
-Assumes: releases one after another, each priced by a rho that bounds it at every order.
+(`conversion.rho_limit`). A pure query costs e tanh(e/2) (`renyi_curves.pure_rho`); with e^2/2 and
+the classical conversion this is the fully adaptive advanced composition of the same paper.
+Assumes: sequential releases, each priced by a rho that bounds it at every order.
 """
 
 import math
@@ -32,7 +32,7 @@ THEOREM = (
 
 
 class ConcentratedRule(CurveRule):
-    """One path: rho."""
+    """Stop rule with one path: rho."""
 
     __slots__ = ()
 
@@ -45,19 +45,19 @@ class ConcentratedRule(CurveRule):
 
     @override
     def path_limits(
-        self, wish: GrantTerms, conversion: Decimal, star: str | None
+        self, grant: GrantTerms, conversion: Decimal, star: str | None
     ) -> tuple[Decimal, Spend, str]:
         for name in ("mu", "order"):
-            if getattr(wish, name) is not None:
-                raise Invalid.field(f"/{name}", "a zcdp account has none: leave it out")
-        if (wish.epsilon is None) == (wish.rho is None):
-            raise Invalid.field("/epsilon", "a zcdp account is granted either epsilon or rho")
-        if wish.rho is not None:
-            epsilon = Decimal(units_up(epsilon_of_rho(wish.rho, conversion))) / PICO
-            limit = limit_units(wish.rho, PICO)
+            if getattr(grant, name) is not None:
+                raise Invalid.field(f"/{name}", "a zcdp account does not use it: leave it out")
+        if (grant.epsilon is None) == (grant.rho is None):
+            raise Invalid.field("/epsilon", "a zcdp account needs exactly one of epsilon and rho")
+        if grant.rho is not None:
+            epsilon = Decimal(units_up(epsilon_of_rho(grant.rho, conversion))) / PICO
+            limit = limit_units(grant.rho, PICO)
         else:
-            assert wish.epsilon is not None
-            epsilon = wish.epsilon
+            assert grant.epsilon is not None
+            epsilon = grant.epsilon
             limit = max(0, units_down(rho_limit(epsilon, conversion)))
         return epsilon, (limit,), star or best_order(epsilon, conversion)
 

@@ -1,1 +1,1 @@
-"""Trade-off curves: what the best attack could do."""
+"""Trade-off curves: the error rates of the best attack."""

@@ -1,23 +1,23 @@
-"""Lower bounds of a trade-off function, from what an account knows of its losses.
+"""Lower bounds of a trade-off function, from the totals of an account.
 
 *From a profile* δ(ε): the mechanism is (ε, δ(ε))-private for every ε, so its curve lies above all
 of the curves of leaky randomised response with those numbers (Wasserman and Zhou 2010).
 
-*From Renyi divergences* R(a): an attack makes one bit of a release, true with probability α under
+*From Renyi divergences* R(a): an attack turns a release into one bit, true with probability α under
 one dataset and 1 - β under the other, and no divergence grows by that (data processing, van Erven
 and Harremoës 2014). So ln[(1-β)^a α^(1-a) + β^a (1-α)^(1-a)] <= (a-1) R(a), and the same with the
-datasets exchanged. Both left sides grow as β falls below 1 - α, so the least β that meets them is
-found by halving; they are jointly convex, so the bound is. It is never below the one through the
-profile that R(a) gives, as each conversion to (ε, δ) follows from the same inequality.
+datasets exchanged. Both left sides grow as β falls below 1 - α, so bisection finds the least β that
+meets them. They are jointly convex, so the bound is. It is never below the one through the profile
+that R(a) gives, as each conversion to (ε, δ) follows from the same inequality.
 
-*With failures.* Say that P and Q are each within d, in total variation, of some P', Q' with the
-curve f. An attack that errs on P with α errs on P' with at most α + d, so on Q' with at least
-f(α + d), and on Q with at least f(α + d) - d. Distances of adaptive releases add up. Where P is a
-mixture, (1 - d) P' + d P'', and Q likewise with the same d, `tradeoff_exact.leaking` is a higher
-bound; but noise that is only near its ideal books its distance as failure too and is no mixture.
+*With failures.* Assume that P and Q are each within d, in total variation, of some P', Q' with the
+curve f. An attack that errs on P with α errs on P' with at most α + d, so on Q' with at least f(α +
+d), and on Q with at least f(α + d) - d. Distances of adaptive releases add up. Where P is a
+mixture, (1 - d) P' + d P'', and Q likewise with the same d, `exact.leaking` is a higher bound. But
+noise that is only near its ideal also counts its distance as failure, and is no mixture.
 
-Rounding: floats err far less than `tradeoff.py` takes off, and a divergence counts as too large
-only if it is so by more than its evaluation could err.
+Rounding: float errors are far below the margin that `curve.py` subtracts. A divergence counts as
+too large only if it is so by more than its evaluation error.
 """
 
 import math
@@ -26,15 +26,15 @@ from collections.abc import Callable, Iterable
 from app.accounting.tradeoff.exact import Curve, limited
 
 _HALVINGS = 45
-_STRIDE = 7  # orders are tried far apart, so that few of them are the best so far
-# Relative error of a logarithm times an order, with room.
+_STRIDE = 7  # try orders far apart first, so that few of them improve the bound
+# Relative error of a logarithm times an order, generously bounded.
 _EVALUATION_ERROR = 1e-14
-_ZCDP_ORDERS = tuple(1.0 + 0.01 * 1.35**i for i in range(48))  # to about 13,000
-PROFILE_EPSILONS = tuple(0.001 * 1.04**i for i in range(240))  # to about 12
+_ZCDP_ORDERS = tuple(1.0 + 0.01 * 1.35**i for i in range(48))  # up to about 13,000
+PROFILE_EPSILONS = tuple(0.001 * 1.04**i for i in range(240))  # up to about 12
 
 
 def highest(curves: Iterable[Curve]) -> Curve:
-    """Each of the curves is a lower bound, so the highest of them is, point by point."""
+    """Pointwise maximum: each of the curves is a lower bound, so the highest of them is."""
     kept = list(curves)
     return lambda alpha: max((curve(alpha) for curve in kept), default=0.0)
 
@@ -42,22 +42,23 @@ def highest(curves: Iterable[Curve]) -> Curve:
 def from_profile(
     delta_of: Callable[[float], float], epsilons: Iterable[float] = (0.0, *PROFILE_EPSILONS)
 ) -> Curve:
-    """Of a mechanism that is (ε, delta_of(ε))-private for each of the epsilons."""
+    """Curve of a mechanism that is (ε, delta_of(ε))-private for each of the epsilons."""
     return highest(
         limited(epsilon, delta) for epsilon in epsilons if (delta := delta_of(epsilon)) < 1.0
     )
 
 
 def from_renyi(divergences: Iterable[tuple[float, float]]) -> Curve:
-    """Of a mechanism with these Renyi divergences at most, (order, value), in both directions."""
+    """Curve of a mechanism with at most these Renyi divergences, (order, value), in both
+    directions."""
     finite = [(order, value) for order, value in divergences if value != math.inf]
-    limits = [each for start in range(_STRIDE) for each in finite[start::_STRIDE]]
+    limits = [limit for start in range(_STRIDE) for limit in finite[start::_STRIDE]]
     if any(not order > 1.0 or not value >= 0.0 for order, value in limits):
-        raise ValueError("orders are above 1 and divergences not negative")
+        raise ValueError("orders must be above 1, and divergences must not be negative")
 
     def curve(alpha: float) -> float:
         if alpha <= 0.0 or alpha >= 1.0:
-            # A finite divergence leaves no set that only one of the datasets can reach.
+            # With a finite divergence no set is reachable from only one of the datasets.
             return 1.0 - alpha if limits else 0.0
         least = 0.0
         for order, value in limits:
@@ -69,12 +70,12 @@ def from_renyi(divergences: Iterable[tuple[float, float]]) -> Curve:
 
 
 def from_rho(rho: float) -> Curve:
-    """Of a rho-zCDP mechanism: R(a) <= rho a for every a, of which some are tried."""
+    """Curve of a rho-zCDP mechanism: R(a) <= rho a for every a; some orders are tried."""
     return from_renyi((order, rho * order) for order in _ZCDP_ORDERS)
 
 
 def failing(curve: Curve, distance: float) -> Curve:
-    """Of a mechanism within that total variation of one with this curve."""
+    """Curve of a mechanism within that total variation of one with this curve."""
 
     def failed(alpha: float) -> float:
         return max(0.0, curve(min(1.0, alpha + distance)) - distance)
@@ -83,7 +84,7 @@ def failing(curve: Curve, distance: float) -> Curve:
 
 
 def _least_error(alpha: float, low: float, order: float, value: float) -> float:
-    """The least β that the divergence allows, or a hair less: `low` is not allowed."""
+    """The least β that the divergence allows, or slightly less; `low` is not allowed."""
     high = 1.0 - alpha
     for _ in range(_HALVINGS):
         middle = (low + high) / 2.0
@@ -95,9 +96,9 @@ def _least_error(alpha: float, low: float, order: float, value: float) -> float:
 
 
 def _told_apart(alpha: float, beta: float, order: float, value: float) -> bool:
-    """Is the divergence of an attack with these errors surely above `value`?"""
+    """True if the divergence of an attack with these errors is surely above `value`."""
     if beta <= 0.0:
-        return True  # and one that never errs has an infinite one
+        return True  # an attack that never errs has an infinite divergence
     first, first_not = math.log(alpha), math.log1p(-alpha)
     second, second_not = math.log1p(-beta), math.log(beta)
     doubt = _EVALUATION_ERROR * (1.0 - order * (first + first_not + second + second_not))

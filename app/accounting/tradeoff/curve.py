@@ -1,11 +1,12 @@
-"""The trade-off curve of what was spent: for each rate of false alarms, its misses.
+"""Trade-off curve of a spend: the miss rate for each rate of false alarms.
 
-What is shown never claims more privacy than there is: an exact curve where the only release is
-known, else the highest of the bounds that the totals give. Each value is lowered by `GUARD`, far
-above the error of the floats it was computed with (this is a report, not a price).
-Assumes: that the totals bound the loss however the answers had fallen. For an analyst who chose
-prices by answers they may not (accounting.md 4.9); then this is what the losses are worth had they
-been fixed in advance, and the curve of the account's limit is the guarantee.
+The curve never claims more privacy than there is: an exact curve where the only release is known,
+otherwise the highest of the bounds from the totals. Each value is lowered by `GUARD`, far above the
+float error of its computation (this is a report, not a price).
+
+Assumes: the totals bound the loss for all possible answers. For an analyst who chose prices by
+answers they may not (accounting.md 4.9). Then the curve is that of the same losses fixed in
+advance, and the curve of the account's limit is the guarantee.
 """
 
 import math
@@ -44,14 +45,14 @@ class RandomizedResponseTradeoff:
 
 @dataclass(frozen=True, slots=True)
 class LeakyInputTradeoff:
-    """Shows its input with probability delta, and else nothing."""
+    """Shows its input with probability delta, and otherwise nothing."""
 
     delta: Fraction
 
 
 @dataclass(frozen=True, slots=True)
 class LaplaceTradeoff:
-    """Real noise, or whole-number noise on one answer that moves by so many steps."""
+    """Continuous noise, or discrete noise on one answer that moves by `steps` steps."""
 
     epsilon: Fraction
     steps: int | None = None
@@ -59,7 +60,7 @@ class LaplaceTradeoff:
 
 @dataclass(frozen=True, slots=True)
 class GaussianTradeoff:
-    """Real noise; mu_squared is (L2 sensitivity / standard deviation)^2."""
+    """Continuous noise; mu_squared is (L2 sensitivity / standard deviation)^2."""
 
     mu_squared: Fraction
 
@@ -79,9 +80,8 @@ def tradeoff_of(
 ) -> Tradeoff:
     """The curve of an account's totals, None where one has no bound; exact for a `single` release.
 
-    pure: epsilons added up. failure: additive deltas added up. rho, mu_squared, renyi: (order,
-    divergence), added up. Every one of them must cover all that was spent, the failure apart.
-    """
+    pure: sum of epsilons. failure: sum of additive deltas. rho, mu_squared, renyi as (order,
+    divergence): sums. Each of them must cover the whole spend, except for the failure."""
     if single is not None:
         curve, theorem = _single(single)
         return shown(curve, alphas, exact=True, theorem=theorem)
@@ -89,7 +89,7 @@ def tradeoff_of(
     theorems: list[str] = []
     lost = _fraction(failure, "failure", most=1)
     if pure is not None:
-        # Basic composition makes the whole (epsilon, delta)-private, which is all this needs.
+        # Basic composition makes the whole (epsilon, delta)-private, which is enough here.
         parts.append(exact.limited(_fraction(pure, "pure"), lost))
         theorems.append("(epsilon, delta) as leaky randomised response (Kairouz-Oh-Viswanath 2015)")
     if mu_squared is not None:
@@ -108,7 +108,7 @@ def tradeoff_of(
 
 
 def lowest(curves: Sequence[Tradeoff]) -> Tradeoff:
-    """The least miss rate at each point: it holds whichever of the curves is a person's own."""
+    """The least miss rate at each point: it holds for every person, with any of the curves."""
     if len(curves) == 1:
         return curves[0]
     betas = [min(values) for values in zip(*(curve.betas for curve in curves), strict=True)]
@@ -121,13 +121,13 @@ def _single(release: Single) -> tuple[Curve, str]:
         case RandomizedResponseTradeoff():
             delta = _fraction(release.delta, "delta", most=1)
             if release.categories < 2 or (release.categories > 2 and release.repeats > 1):
-                raise ValueError("several answers have two categories each, one has at least two")
+                raise ValueError("several answers need two categories each, one needs at least two")
             if release.repeats == 1:
                 epsilon = _fraction(release.epsilon, "epsilon")
                 curve = exact.randomized_response(epsilon, release.categories)
             else:
                 curve = exact.repeated_randomized_response(release.epsilon, release.repeats)
-            # One leak is as good as many: 1 - (1 - delta)^repeats.
+            # All leaks act as one: 1 - (1 - delta)^repeats.
             leaks = -math.expm1(release.repeats * math.log1p(-delta)) if delta < 1.0 else 1.0
             name = "leaky randomised response" if delta else "randomised response"
             return exact.leaking(curve, leaks), f"{name} (Kairouz-Oh-Viswanath 2015)"
@@ -139,7 +139,7 @@ def _single(release: Single) -> tuple[Curve, str]:
             if release.steps is None:
                 return exact.laplace(epsilon), "Laplace noise (Dong-Roth-Su 2022)"
             if release.steps < 1:
-                raise ValueError("steps are at least one")
+                raise ValueError("steps must be at least one")
             theorem = "whole-number Laplace noise (Neyman-Pearson lemma)"
             return exact.discrete_laplace(epsilon, release.steps), theorem
         case GaussianTradeoff():
@@ -151,14 +151,14 @@ def shown(curve: Curve, alphas: Sequence[float], *, exact: bool, theorem: str) -
     """The curve at increasing alphas: lowered, within [0, 1 - α], and never rising."""
     points = [float(alpha) for alpha in alphas]
     if any(not 0.0 <= alpha <= 1.0 for alpha in points):
-        raise ValueError("alphas are between 0 and 1")
+        raise ValueError("alphas must be between 0 and 1")
     if any(not left < right for left, right in pairwise(points)):
-        raise ValueError("alphas increase")
+        raise ValueError("alphas must increase")
     betas: list[float] = []
     ceiling = 1.0
     for alpha in points:
         value = curve(alpha)
-        # Written so that a value that is no number makes zero, the safe side.
+        # Written so that NaN becomes zero, the safe side.
         lowered = min(value, 1.0 - alpha) - GUARD if value >= GUARD else 0.0
         ceiling = max(0.0, min(ceiling, lowered))
         betas.append(ceiling)
@@ -168,6 +168,6 @@ def shown(curve: Curve, alphas: Sequence[float], *, exact: bool, theorem: str) -
 def _fraction(value: Fraction, name: str, most: int | None = None) -> float:
     if value < 0 or (most is not None and value > most):
         raise ValueError(
-            f"{name} is not negative" + ("" if most is None else f" and at most {most}")
+            f"{name} must not be negative" + ("" if most is None else f" and at most {most}")
         )
     return float(value)

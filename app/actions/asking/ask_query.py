@@ -135,8 +135,7 @@ class AnswerQuery(ChargedAction[Plan]):
 
         The noise must not depend on data, and the analyst must have paid to read the exact result
         before. Then neither the time it takes nor a crash during it reveals anything, and one
-        commit
-        is as safe as two (decision 0003).
+        commit is as safe as two (decision 0003).
         """
         grid = self.release_grid_seconds
         if not isinstance(plan.release, AdditiveRelease) or grid >= patience:

@@ -105,8 +105,10 @@ class LeasedRun:
         return step * TENTHS // self.steps * self.steps // TENTHS, self.steps
 
     def is_alive(self, moves_seen: int) -> bool:
-        """True if the run waits for its slot or for its end, has moved since the last check, or may
-        still be silent.
+        """True if the run is alive, so that its lease is renewed.
+
+        It waits for its slot or for its end, has moved since the last check, or may still be
+        silent.
         """
         if self._deadline is None or self.done or self.moves != moves_seen:
             return True

@@ -129,7 +129,7 @@ class PreviewQueries:
     ) -> tuple[Plan, list[Option]]:
         """Plan in a thread, because a large workload takes a while."""
         plan = self.planner.plan(analyst_id, question, dataset, text, currencies)
-        return plan, options(question, dataset.card, currencies, told=True)
+        return plan, options(question, dataset.card, currencies, include_named=True)
 
 
 def refusal_of(error: AppError | None, *, closed: bool) -> dict[str, Any] | None:

@@ -1,8 +1,7 @@
 """Trade-off curve of an account's spend: error rates of the best attack on its releases.
 
 It is exact if the releases are few enough to be read and simple enough to be known: a single one,
-or
-several with one noise whose composition is known. Otherwise it is a bound from the account's
+or several with one noise whose composition is known. Otherwise it is a bound from the account's
 totals.
 """
 

@@ -1,9 +1,8 @@
 """Append an epoch: a file of new rows, which together with all earlier rows is the next version.
 
 Versions never change. Running queries continue on the version they were charged for. An answer
-about
-an older version is never returned as one about the new version. Card and loss stay. A row stays in
-its epoch for ever.
+about an older version is never returned as one about the new version. Card and loss stay. A row
+stays in its epoch for ever.
 """
 
 from dataclasses import dataclass, replace

@@ -3,8 +3,7 @@
     {"lookup": {"column": "zip", "table": {"path": "regions.csv", "key": "zip", "value": "region"}}}
 
 becomes `{"lookup": {"column": "zip", "map": {...}}}` before a card is validated. So the file is
-read
-once, and its content is part of the public card; later changes of the file have no effect. The
+read once, and its content is part of the public card; later changes of the file have no effect. The
 column's declaration decides how keys and values are read. Keys that the column cannot have are left
 out. A line without a value leaves its key missing. A key that appears twice is refused, because a
 lookup must not multiply rows.
@@ -84,19 +83,19 @@ class _Filled:
         if not isinstance(said, dict) or depth > DEPTH_MAX:
             return said
 
-        def part(name: str | int, each: Any) -> Any:
-            return self._expression(each, f"{at}/{name}", column, depth + 1)
+        def part(name: str | int, item: Any) -> Any:
+            return self._expression(item, f"{at}/{name}", column, depth + 1)
 
         filled = dict(said)
         for sign in ("add", "subtract", "multiply", "divide"):
             if isinstance(said.get(sign), list):
-                filled[sign] = [part(f"{sign}/{i}", each) for i, each in enumerate(said[sign])]
+                filled[sign] = [part(f"{sign}/{i}", item) for i, item in enumerate(said[sign])]
         if isinstance(said.get("case"), list):
             filled["case"] = [
-                {**each, "then": part(f"case/{i}/then", each["then"])}
-                if isinstance(each, dict) and "then" in each
-                else each
-                for i, each in enumerate(said["case"])
+                {**item, "then": part(f"case/{i}/then", item["then"])}
+                if isinstance(item, dict) and "then" in item
+                else item
+                for i, item in enumerate(said["case"])
             ]
         if "else" in said:
             filled["else"] = part("else", said["else"])

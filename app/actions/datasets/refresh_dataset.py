@@ -5,8 +5,7 @@ with the same book: the spend stays, because the persons in it are the same or n
 
 Refused if epochs were appended, because a row stays in its epoch. Different rows are refused in two
 more cases. With cells, a person may have moved to another cell, and the losses of both would fall
-on
-them. Under replace_one, their public number would be declared without being counted.
+on them. Under replace_one, their public number would be declared without being counted.
 
 `engine.prepare`, the check that queries pass, also decides whether anything has changed. So this
 never reports "nothing" while queries are refused.

@@ -1,8 +1,8 @@
 """Withdraw a dataset's name, to correct a wrong person, neighbouring relation or card.
 
 If nothing was ever charged to its book, the name and its prepared rows are deleted, and the data
-may
-be registered again. Otherwise the name closes and the book stays, because a loss cannot be undone.
+may be registered again. Otherwise the name closes and the book stays, because a loss cannot be
+undone.
 """
 
 from dataclasses import dataclass

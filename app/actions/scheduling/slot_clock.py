@@ -1,10 +1,9 @@
 """A public clock for waiting queries: when each slot begins, from public facts alone.
 
 A slot is a public duration that a query's plan fixes before any row is read. The clock processes
-the
-waiting slots as if each lane took exactly that long for each slot. It reads arrivals, durations and
-analysts, and nothing else. The real duration of the work moves no slot, neither the query's own nor
-a later one. So a burst of queries reveals no more than a single query.
+the waiting slots as if each lane took exactly that long for each slot. It reads arrivals, durations
+and analysts, and nothing else. The real duration of the work moves no slot, neither the query's own
+nor a later one. So a burst of queries reveals no more than a single query.
 
 Analysts take turns: a lane that becomes free goes to the analyst who has waited longest for a turn,
 no matter how many queries another analyst has waiting.

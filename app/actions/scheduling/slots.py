@@ -8,8 +8,8 @@ Three rules hide private durations from the analyst (decision 0012):
    logged, because the rung depends on how long the work took.
 
 Simple counts, other short queries, long ones and runs of many steps have separate lanes, so that a
-count never waits behind minutes of somebody's work. With the time grid off there are no slots: a
-free thread takes the next work, and only the turns among analysts remain.
+count never waits behind long work. With the time grid off there are no slots: a free thread takes
+the next work, and only the turns among analysts remain.
 """
 
 import asyncio
@@ -192,9 +192,7 @@ class Slots:
         return line.arrive(analyst, seconds) if self._public else Turn(line.threads, analyst)
 
     def overran(self, kind: str) -> None:
-        """Count and log an overrun for the operator; the kind of query is public, its time is
-        not.
-        """
+        """Count and log an overrun for the operator; only the kind of query is public."""
         self.overruns += 1
         _log.warning("a %s overran its slot (%d since the start)", kind, self.overruns)
 
@@ -204,8 +202,10 @@ class Slots:
 
 
 def lanes_for(processors: int, workers: int, *, public: bool) -> Lanes:
-    """As many slots side by side as this worker has processors, and QUICK_LANES times as many quick
-    ones. Without public times the threads themselves are the limit, as the operating system shares
-    the processors."""
+    """Lanes of one worker: a slot for each of its processors, and QUICK_LANES quick ones for each.
+
+    Without public times the number of threads is the limit, and the operating system shares the
+    processors.
+    """
     own = max(1, processors // workers)
     return Lanes(QUICK_LANES * own, own, own, own) if public else Lanes(8, 8, 4, 2, spare_threads=0)

@@ -1,8 +1,7 @@
 """The headers `If-Match` and `If-None-Match` (RFC 9110, section 13.1), and the ETag of a budget.
 
 A budget's tag is its version in quotes. Other tags are valid, but match no version. `If-Match`
-never
-matches a weak tag.
+never matches a weak tag.
 """
 
 import re

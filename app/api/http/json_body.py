@@ -138,8 +138,7 @@ async def parse_off_loop(raw: bytes, read: Callable[[], Parsed[T]]) -> Parsed[T]
     """Parse a body, off the event loop if it is large or may contain SQL.
 
     SQL takes milliseconds, and a second while its parser is loaded. Large bodies are parsed one at
-    a
-    time, which limits the memory.
+    a time, which limits the memory.
     """
     if len(raw) > SMALL_BYTES:
         return await asyncio.get_running_loop().run_in_executor(_LARGE_BODIES, read)

@@ -1,15 +1,12 @@
 """Check whether the files of a dataset are still the registered ones, with one stat for each file.
 
 A digest identifies the bytes, but computing it reads them all. Between two reads a file is
-identified
-by its state, which the system changes when somebody writes, replaces or moves it. While all states
-are those of the files whose bytes were right, no byte is read. (The system may report writes
-through
-a shared memory mapping late.)
+identified by its state, which the system changes when somebody writes, replaces or moves it. While
+all states are those of the files whose bytes were right, no byte is read. (The system may report
+writes through a shared memory mapping late.)
 
 Rows were copied at registration, so no answer depends on this check. It keeps answers about old
-rows
-from being mistaken for answers about the present ones.
+rows from being mistaken for answers about the present ones.
 """
 
 import os

@@ -2,8 +2,7 @@
 
 It finds the same data under another name. It does not find changed data: one added, dropped or
 altered column, row or cell gives another hash. Equal columns whose values are paired into other
-rows
-give the same hash.
+rows give the same hash.
 """
 
 import duckdb

@@ -91,8 +91,8 @@ def prepare_version(
 ) -> None:
     """Build the version from its source and epochs, unless it exists.
 
-    Raises SourceChanged if a file is not the registered one, a duckdb error if it cannot be read,
-    and OverSize if the version would exceed its size limit.
+    Raises SourceChanged if a file is not the registered one, and a duckdb error if it cannot be
+    read. Raises OverSize if the version would exceed its size limit.
     """
     final = version_path(limits.home, dataset)
     if final.exists():
@@ -142,9 +142,7 @@ def _build(
 
 
 def write_categories(connection: duckdb.DuckDBPyConnection, card: Card, reading: int) -> None:
-    """Create temporary tables of the texts of each category with its code; `file_rows` joins
-    them.
-    """
+    """Create temporary tables (text, code) of the categories; `file_rows` joins them."""
     fractions = reading >= WITH_FRACTIONS
     for i, column in enumerate(card.columns):
         if isinstance(column, CategoryColumn):

@@ -1,10 +1,8 @@
 """Public tables: files under a data root whose lines the owner shows to everybody.
 
 They are found and read like data sources: the same roots and links, the same hardened connection,
-no
-guessed types. No driver text leaves, and no value. An unusable table is refused with the name of
-its
-field.
+no guessed types. No driver text leaves, and no value. An unusable table is refused with the name of
+its field.
 """
 
 import re

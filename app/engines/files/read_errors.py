@@ -27,8 +27,7 @@ def hide_driver_errors(work: Callable[[], T], *, at: str | None = None) -> T:
 
     `at`: JSON pointer of the request's field that named the files. With it, unusable files raise
     Invalid, so that the sender can correct them. Without it, and for failures on our side, the
-    error
-    is EngineUnavailable.
+    error is EngineUnavailable.
     """
     failure: AppError
     try:

@@ -1,7 +1,7 @@
 """Interrupt a connection when the database file that it writes has grown too large.
 
 A small file can claim endless rows, and DuckDB does not limit the size of a database. The size is
-checked from time to time, so the file may exceed the limit by what is written meanwhile.
+checked from time to time, so the file may exceed the limit by the bytes written meanwhile.
 """
 
 from collections.abc import Iterator

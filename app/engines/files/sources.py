@@ -2,8 +2,7 @@
 
 CSV: a header, commas, double quotes, UTF-8; every field is text, and an empty one is missing. No
 type is guessed from values: the card alone decides what a field means. The Parquet files of a
-folder
-are one relation, with the column order of the first.
+folder are one relation, with the column order of the first.
 """
 
 import csv

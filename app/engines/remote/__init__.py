@@ -1,1 +1,1 @@
-"""Engines that ask a database where the rows are: PostgreSQL and Spark."""
+"""Engines that query a remote database: PostgreSQL and Spark."""

@@ -1,7 +1,7 @@
-"""Connections to databases that hold data: named here, and secret.
+"""Connections to databases that hold data, by name; their addresses are secret.
 
-A request names a connection; what it stands for is in a file that only the operator writes, so that
-no address and no password is ever in a request, a reply, a log or the ledger.
+A request names a connection. Its address is in a file that only the operator writes. So no address
+and no password is ever in a request, a reply, a log or the ledger.
 """
 
 import json
@@ -28,7 +28,7 @@ Connections = Mapping[str, DataConnection]
 
 
 class Unusable(Exception):
-    """The file of connections is not what it should be; says what, never a secret."""
+    """The file of connections is invalid; the text explains why, and contains no secret."""
 
 
 def read_connections(path: Path | None) -> Connections:
@@ -60,7 +60,7 @@ def _connection(said: dict[str, object]) -> DataConnection:
 
 
 def find_connection(connections: Connections, name: str | None, engine: str) -> DataConnection:
-    """Unknown, and one of another engine, look alike."""
+    """The connection. An unknown name and a connection of another engine are refused alike."""
     found = connections.get(name or "")
     if found is None or found.engine != engine:
         raise Invalid.field(POINTER, f"the name of a connection that was set up for {engine}")
@@ -68,7 +68,7 @@ def find_connection(connections: Connections, name: str | None, engine: str) -> 
 
 
 class Interruption:
-    """Ends a statement from another thread, once: the watchdog does not wait for a network."""
+    """Ends a statement once, from a new thread: the watchdog must not wait for a network."""
 
     def __init__(self, end: object) -> None:
         assert callable(end)
@@ -83,5 +83,5 @@ class Interruption:
     def _quietly(self) -> None:
         try:
             self._end()
-        except Exception:  # noqa: BLE001  # it has ended, or its connection has
+        except Exception:  # noqa: BLE001  # the statement or its connection has ended
             return

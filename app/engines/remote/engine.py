@@ -1,5 +1,7 @@
-"""What engines over tables of a database share: nothing is prepared, so rows are cleaned by the
-question's own statement, and what was registered is known again by its state before each question.
+"""Shared part of engines over tables of a database.
+
+Nothing is prepared: the query's own statement cleans the rows. Before each query the state of the
+tables is compared with the registered one.
 """
 
 import hashlib
@@ -42,26 +44,26 @@ NO_FOLDER = "a folder of Parquet files in a root of the connection"
 
 
 class Session(Protocol):
-    """A connection that looks at tables, or asks; under a time limit that really interrupts."""
+    """A connection that inspects or queries tables, under a time limit that really interrupts."""
 
     def table(self, name: str) -> Table | None:
-        """None if there is no such table, or it may not be used."""
+        """The table; None if it does not exist or may not be used."""
         ...
 
     def why_no_table(self, name: str) -> str:
-        """What is wrong with a table that may not be used, for the administrator who named it."""
+        """Why a table may not be used, for the administrator who named it."""
         ...
 
     def may_be_path(self, name: str) -> bool:
-        """Is it written as a folder is, and not as a table?"""
+        """True if the name is written like a folder, and not like a table."""
         ...
 
     def state(self, name: str) -> str:
-        """Changes whenever the table does. Reads no row. Raises EngineUnavailable if it is gone."""
+        """State that changes with the table. Reads no row. Raises EngineUnavailable if gone."""
         ...
 
     def place(self, name: str) -> str:
-        """The same for the same table, however it was named."""
+        """Identity of the table, the same under all its names."""
         ...
 
     def rows(self, statement: Statement) -> list[tuple[Any, ...]]: ...
@@ -69,7 +71,7 @@ class Session(Protocol):
     def batches(self, statement: Statement, size: int) -> Iterator[list[tuple[Any, ...]]]: ...
 
     def must_have_time(self) -> None:
-        """Raises EngineFailed once the time is over."""
+        """Raise EngineFailed if the time limit has passed."""
         ...
 
 
@@ -89,7 +91,7 @@ class RemoteEngineSession:
 
 
 class RemoteEngine(SqlEngine):
-    """Implements `interfaces.Engine` but for the sessions, which each database has of its own."""
+    """Implements `ports.Engine` except for the sessions, which each database provides."""
 
     dialect: Dialect
     has_prepared_files = False
@@ -103,8 +105,10 @@ class RemoteEngine(SqlEngine):
     def _session(
         self, source: Source, *, ingesting: bool = False
     ) -> AbstractContextManager[Session]:
-        """Raises EngineUnavailable if the database cannot be reached, Invalid for a connection that
-        there is not."""
+        """Open a session. Raises EngineUnavailable if the database cannot be reached.
+
+        Raises Invalid for an unknown connection.
+        """
 
     # Registering
 
@@ -177,9 +181,9 @@ class RemoteEngine(SqlEngine):
                 return look(session)
         except (Invalid, EngineUnavailable):
             raise
-        except Exception:  # noqa: BLE001, S110 - whatever its class, its text may quote a cell
+        except Exception:  # noqa: BLE001, S110 - the text of any error may quote a cell
             pass
-        raise EngineUnavailable("The source cannot be read as the table it should be.")
+        raise EngineUnavailable("The source cannot be read as the registered table.")
 
     # Asking
 
@@ -190,11 +194,11 @@ class RemoteEngine(SqlEngine):
         return False
 
     def ready(self, dataset: Dataset) -> bool:
-        """Nothing is prepared: `prepare` looks every time."""
+        """Always False: nothing is prepared, and `prepare` checks every time."""
         return False
 
     def is_missing(self, dataset: Dataset) -> bool:
-        """Nothing that was prepared can be; whoever asks looks again at the tables."""
+        """Always False: there are no prepared files, and each query checks the tables again."""
         return False
 
     def prepare(self, dataset: Dataset) -> None:
@@ -206,33 +210,33 @@ class RemoteEngine(SqlEngine):
         return _Asking(self, dataset)
 
     @override
-    def _graph(self, asking: RemoteEngineSession, wanted: GraphCountsRequest) -> GraphCounts:
-        ((size,),) = asking.rows(edge_count(asking.layout, wanted))
+    def _graph(self, asking: RemoteEngineSession, request: GraphCountsRequest) -> GraphCounts:
+        ((size,),) = asking.rows(edge_count(asking.layout, request))
         must_be_held(size)
-        edges = asking.batches(all_edges(asking.layout, wanted), BATCH)
+        edges = asking.batches(all_edges(asking.layout, request), BATCH)
         return count_edges(edges, asking.must_have_time)
 
     @override
-    def records(self, dataset: Dataset, wanted: Records) -> Iterable[Matrix]:
+    def records(self, dataset: Dataset, request: Records) -> Iterable[Matrix]:
         def read() -> Iterator[Matrix]:
             with self._asking(dataset) as asking:
-                statement = asking.layout.written(selected_records(asking.layout, wanted))
+                statement = asking.layout.written(selected_records(asking.layout, request))
                 for rows in asking.batches(statement, RECORDS_BATCH):
                     yield np.asfortranarray(np.array(rows, dtype=np.int64))
 
         return KeptRecords(read)
 
     def _layout(self, dataset: Dataset, session: Session) -> Layout:
-        """Of a version whose tables were seen to be what was registered."""
+        """Layout of a version whose tables are in the registered state."""
         with self._lock:
             layout = self._layouts.get(dataset.version.id)
         if layout is None:
             tables = [session.table(name) for name in dataset.paths]
-            known = [each for each in tables if each is not None]
+            known = [table for table in tables if table is not None]
             if len(known) < len(tables):
                 raise EngineUnavailable(UNREACHABLE)
             card, seed, reading = dataset.card, dataset.version.seed, dataset.source.reading
-            rows = cleaned_rows(card, [table_rows(card, each, reading) for each in known], seed)
+            rows = cleaned_rows(card, [table_rows(card, table, reading) for table in known], seed)
             layout = Layout(card, self.dialect, rows.subquery(TABLE))
             with self._lock:
                 self._layouts[dataset.version.id] = layout
@@ -242,7 +246,7 @@ class RemoteEngine(SqlEngine):
 
 
 class _Asking(AbstractContextManager[RemoteEngineSession]):
-    """A session on tables that are as they were registered."""
+    """A session on tables that are in the registered state."""
 
     def __init__(self, engine: RemoteEngine, dataset: Dataset) -> None:
         self._engine = engine
@@ -265,7 +269,7 @@ class _Asking(AbstractContextManager[RemoteEngineSession]):
                 raise
         finally:
             self._open = opened
-        raise EngineUnavailable(UNREACHABLE)  # no row was asked for yet
+        raise EngineUnavailable(UNREACHABLE)  # no row has been read yet
 
     def _known(self, session: Session) -> Layout:
         _must_be_registered(session, self._dataset)
@@ -284,7 +288,7 @@ def _must_be_registered(session: Session, dataset: Dataset) -> None:
 
 
 def whole_numbers(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """Sums come as decimals without a fraction; a column is of one type."""
+    """Rows with integers: sums arrive as decimals without a fraction; a column has one type."""
     if not rows or not any(type(each) is Decimal for each in rows[0]):
         return rows
     return [tuple(_whole(each) if type(each) is Decimal else each for each in row) for row in rows]
@@ -292,7 +296,7 @@ def whole_numbers(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
 
 def _whole(number: Decimal) -> int:
     if number != number.to_integral_value():
-        raise TypeError("an exact statistic is a whole number")
+        raise TypeError("an exact statistic must be an integer")
     return int(number)
 
 

@@ -1,10 +1,12 @@
-"""The PostgreSQL engine: exact statistics of a table, computed where it is.
+"""The PostgreSQL engine: exact statistics of a table, computed by its server.
 
 The connection's role may read and nothing else: a table that it could change is refused. Every
-question is one read-only transaction, that sees one state of the table. A table can change under
-us, so its state is part of what is registered: the files it lies in, and how many rows were ever
-inserted, updated or deleted, as the server counts them (within about a second). A question on a
-table in another state is not asked, and nothing is charged; the rows may be declared a new version.
+query is one read-only transaction, which sees one state of the table.
+
+A table can change at any time, so its state is registered too. The state is the table's files, and
+the server's counts of rows ever inserted, updated or deleted (current within about a second). A
+table in another state is not queried, and nothing is charged. Its rows may be declared as a new
+version.
 """
 
 import time
@@ -29,13 +31,13 @@ from app.engines.watchdog import WATCHDOG
 from app.errors import EngineFailed, EngineUnavailable
 
 CONNECT_SECONDS = 5
-IDLE_MAX = 8  # connections kept of each name
+IDLE_MAX = 8  # idle connections kept for each name
 SETTINGS = (
     "-c default_transaction_read_only=on -c TimeZone=UTC -c DateStyle=ISO -c search_path= "
     "-c standard_conforming_strings=on -c lock_timeout=10s "
     "-c idle_in_transaction_session_timeout=10min -c client_min_messages=error"
 )
-# Of each type of PostgreSQL the name that DuckDB has for it.
+# DuckDB's name for each type of PostgreSQL.
 _TYPES: Mapping[str, str] = {
     "int2": "SMALLINT",
     "int4": "INTEGER",
@@ -52,9 +54,9 @@ _TYPES: Mapping[str, str] = {
     "timestamptz": "TIMESTAMP WITH TIME ZONE",
     "uuid": "UUID",
 }
-# A server that does not count what is written, or knows no Unicode, is not asked. Policies decide
-# by what is not in the table, and rows of a foreign table are not counted here: neither has a
-# state. Rows of a table are those of all that inherit from it, as partitions do.
+# Refused: a server that does not count writes, or does not use UTF-8. Row policies depend on data
+# outside the table, and rows of a foreign table are not counted here: neither has a state. The rows
+# of a table include those of all tables that inherit from it, such as partitions.
 _TREE = """
 WITH RECURSIVE tree (oid) AS (
   SELECT %(oid)s::oid UNION
@@ -78,10 +80,10 @@ SELECT count(*) FILTER (WHERE c.relkind NOT IN ('r', 'p')), count(*) FILTER (WHE
 FROM tree JOIN pg_catalog.pg_class AS c ON c.oid = tree.oid
 """
 )
-# Why a table cannot be registered; told to the administrator who names it.
+# Why a table cannot be registered; shown to the administrator who names it.
 ABSENT = "a table that the database has, as `table` in the schema public or as `schema.table`"
 VIEW = (
-    "a table: this is a view, which has no state of its own by which a change could be noticed; "
+    "a table: this is a view, which has no state of its own that would show a change; "
     "register a table"
 )
 NO_ROWS_OF_ITS_OWN = "a table whose rows, and those of its partitions, are in this database"
@@ -100,7 +102,7 @@ SELECT a.attname, t.typname, t.typtype, a.atttypmod FROM pg_catalog.pg_attribute
 JOIN pg_catalog.pg_type AS t ON t.oid = a.atttypid
 WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
 """
-# What rows they have ever had is counted by the server.
+# The server counts all rows that the tables have ever had.
 _STATE = (
     _TREE
     + """
@@ -148,13 +150,13 @@ class PostgresSession:
     def state(self, name: str) -> str:
         oid = self._oid(name)
         if oid is None:
-            raise EngineUnavailable(UNREACHABLE)  # gone, or no longer for this role to read
-        # Otherwise a transaction keeps the counts it saw first, and a second look is in vain.
+            raise EngineUnavailable(UNREACHABLE)  # gone, or this role may no longer read it
+        # Without this a transaction keeps its first counts, and a second check would see the same.
         self._run("SELECT pg_catalog.pg_stat_clear_snapshot()", ())
-        # A table that is locked is found out here, where nothing was charged for it.
+        # A locked table is noticed here, before anything is charged.
         self._run(f"SELECT 1 FROM {_quoted(name)} LIMIT 0", ())  # noqa: S608 - quoted
         files = self._run(_STATE, {"oid": oid})
-        if not files:  # a partitioned table without a partition holds nothing, and may at any time
+        if not files:  # a partitioned table without partitions is empty, and may get rows any time
             return "without files"
         return repr((files, self._run(_COLUMN_STATE, (oid,))))
 
@@ -178,14 +180,14 @@ class PostgresSession:
 
     def why_no_table(self, name: str) -> str:
         found = self._relation(name)
-        return ABSENT if isinstance(found, int) else found  # it has appeared just now
+        return ABSENT if isinstance(found, int) else found  # an int: it has just appeared
 
     def _oid(self, name: str) -> int | None:
         found = self._relation(name)
         return found if isinstance(found, int) else None
 
     def _relation(self, name: str) -> int | str:
-        """The table's number, or why it cannot be used."""
+        """The table's oid, or why it cannot be used."""
         schema, _, plain = name.rpartition(".")
         if not plain or "." in schema:
             return ABSENT
@@ -211,11 +213,11 @@ class PostgresSession:
     def _run(self, text: str, parameters: Any) -> list[tuple[Any, ...]]:
         self._limit()
         with self._connection.cursor(row_factory=tuple_row) as cursor:
-            # Never prepared: a plan for any value would not know how few rows this one has.
+            # Never prepared: a generic plan would not know how few rows this value has.
             return cursor.execute(text.encode(), parameters, prepare=False).fetchall()
 
     def _limit(self) -> None:
-        """What is left of the time; the watchdog is for a server that does not keep to it."""
+        """Set the remaining time as limit; the watchdog covers a server that ignores it."""
         left = max(1, int((self._deadline - time.monotonic()) * 1000))
         limit = sql.SQL("SET LOCAL statement_timeout = {}").format(sql.Literal(left))
         self._connection.execute(limit)
@@ -260,7 +262,7 @@ class PostgresEngine(RemoteEngine):
                 connection.close()
 
     def _begun(self, url: str) -> psycopg.Connection[Any]:
-        """A connection in a new transaction; an idle one may have been cut off meanwhile."""
+        """A connection in a new transaction; an idle connection may have been closed meanwhile."""
         while True:
             with self._idle_lock:
                 idle = self._idle.get(url)
@@ -285,7 +287,7 @@ class PostgresEngine(RemoteEngine):
         connection.close()
 
     def close(self) -> None:
-        """Close what nobody is using."""
+        """Close the idle connections."""
         with self._idle_lock:
             for idle in self._idle.values():
                 while idle:
@@ -295,7 +297,7 @@ class PostgresEngine(RemoteEngine):
 def _connected(url: str) -> psycopg.Connection[Any]:
     return psycopg.connect(
         url,
-        autocommit=True,  # transactions are begun and ended here, in so many words
+        autocommit=True,  # transactions are begun and ended explicitly
         connect_timeout=CONNECT_SECONDS,
         client_encoding="utf8",
         options=SETTINGS,

@@ -1,10 +1,11 @@
-"""The Spark engine: exact statistics of what outgrows one machine, over Spark Connect.
+"""The Spark engine: exact statistics of data too large for one machine, over Spark Connect.
 
-Any server that speaks Spark Connect will do. Sessions are in ANSI mode and in UTC, so that nothing
-overflows in silence and a day is a day. A source is a table of the catalogue or a folder of Parquet
-files under one of the connection's roots; its state is the list of files it is made of, which
-writers of such tables never write twice. A question on other files is not asked, and nothing is
-charged.
+Any server that speaks Spark Connect will do. Sessions use ANSI mode and UTC, so that nothing
+overflows silently and days are the same everywhere. A source is a table of the catalogue, or a
+folder of Parquet files under one of the connection's roots.
+
+The state of a source is its list of files; writers of such tables never write a file twice. A
+source with other files is not queried, and nothing is charged.
 """
 
 import atexit
@@ -37,7 +38,7 @@ from app.errors import EngineFailed, EngineUnavailable
 from app.names import new_id
 
 SETTINGS = {"spark.sql.ansi.enabled": "true", "spark.sql.session.timeZone": "UTC"}
-# Of each type of Spark the name that DuckDB has for it.
+# DuckDB's name for each type of Spark.
 _TYPES = {
     "tinyint": "TINYINT",
     "smallint": "SMALLINT",
@@ -57,7 +58,7 @@ _PATTERN = set("*?[]{}\\,%")
 
 
 class SparkSession:
-    """One question's use of a connection's session."""
+    """One query's use of a connection's session."""
 
     def __init__(self, session: Any, roots: tuple[str, ...], deadline: float) -> None:
         self._session = session
@@ -65,13 +66,13 @@ class SparkSession:
         self._deadline = deadline
 
     def table(self, name: str) -> Table | None:
-        place = self._named(name)
-        if place is None:
+        relation = self._named(name)
+        if relation is None:
             return None
         try:
             frame = self._frame(name)
             fields = frame.schema.fields
-            if not frame.inputFiles():  # such a table has no state by which it is known again
+            if not frame.inputFiles():  # such a table has no state that would show a change
                 return None
         except Exception as error:
             if _is_absence(error):
@@ -79,7 +80,7 @@ class SparkSession:
             raise
         names = tuple(str(field.name) for field in fields)
         types = tuple(_type_name(field.dataType.simpleString()) for field in fields)
-        return Table(SPARK, place, names, types, names)
+        return Table(SPARK, relation, names, types, names)
 
     def state(self, name: str) -> str:
         frame = self._frame(name)
@@ -118,7 +119,7 @@ class SparkSession:
         if self._is_path(name):
             return table(name, schema=quoted_name("parquet", quote=False))
         if self.may_be_path(name):
-            return None  # a path that is under no root
+            return None  # a path outside all roots
         schema, _, plain = name.rpartition(".")
         return table(plain, schema=schema or None)
 
@@ -129,7 +130,7 @@ class SparkSession:
         return "/" in name or ":" in name
 
     def _is_path(self, name: str) -> bool:
-        if _PATTERN & set(name):  # it could lead out of the folder, and files may come to meet it
+        if _PATTERN & set(name):  # a pattern could leave the folder, and could match new files
             return False
         roots = [root.rstrip("/") for root in self._roots]
         below = [name[len(root) + 1 :] for root in roots if name.startswith(root + "/")]
@@ -185,14 +186,16 @@ class SparkEngine(RemoteEngine):
             return found
 
     def _forget(self, connection: DataConnection, session: Any) -> None:
-        """After a failure the next question opens a session of its own: this one may be lost."""
+        """Open a new session for the next query after a failure: this one may be lost."""
         with self._sessions_lock:
             if self._sessions.get(connection.url) is session:
                 del self._sessions[connection.url]
 
     def close(self) -> None:
-        """Release the sessions. Their client tries for minutes to reach a server that is gone, so
-        nobody waits for it longer than CLOSE_SECONDS."""
+        """Release the sessions, in at most CLOSE_SECONDS.
+
+        Their client tries for minutes to reach a server that is gone.
+        """
         closing = Thread(target=self._release, name="spark-close", daemon=True)
         closing.start()
         closing.join(CLOSE_SECONDS)
@@ -209,10 +212,10 @@ class SparkEngine(RemoteEngine):
 
 def _opened(url: str) -> Any:
     for name in [name for name in os.environ if name.startswith("SPARK_")]:
-        del os.environ[name]  # a stray one makes the thin client look for a Spark of its own
+        del os.environ[name]  # such a variable makes the thin client look for a local Spark
     try:
         with warnings.catch_warnings(), _as_a_program():
-            warnings.simplefilter("ignore")  # it warns of what it finds installed beside it
+            warnings.simplefilter("ignore")  # it warns about other installed packages
             from pyspark.sql import SparkSession as Client
     except ImportError:
         raise EngineUnavailable(
@@ -221,22 +224,24 @@ def _opened(url: str) -> Any:
     try:
         with _as_a_program():
             session = Client.builder.remote(url).create()
-        # At exit it would try for minutes to release sessions of a server that is gone; we do so.
+        # At exit it would try for minutes to release sessions of a server that is gone; we do that.
         atexit.unregister(getattr(session.client, "_on_exit", print))
         for name, value in SETTINGS.items():
             session.conf.set(name, value)
             if session.conf.get(name) != value:
                 raise EngineUnavailable(UNREACHABLE)
         return session
-    except Exception:  # noqa: BLE001, S110 - its text names the address, which is a secret
+    except Exception:  # noqa: BLE001, S110 - its text names the address, which is secret
         pass
     raise EngineUnavailable(UNREACHABLE)
 
 
 @contextmanager
 def _as_a_program() -> Iterator[None]:
-    """Where a program was given as text (python -c), the client believes that it is being tested,
-    looks for a Spark of its own, and ends the process."""
+    """Make a program passed as text (python -c) look like a file.
+
+    Otherwise the client assumes a test, looks for a local Spark, and ends the process.
+    """
     main = sys.modules["__main__"]
     as_text = main.__spec__ is None and not hasattr(main, "__file__")
     if as_text:

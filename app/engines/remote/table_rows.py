@@ -1,8 +1,8 @@
-"""The values of a table in a database, read in their declared types.
+"""Values of a database table, read in their declared types.
 
-Tables have types, so nothing is parsed: a column of text is no number. What a type can hold and a
-double or a day cannot (NaN and infinities of NUMERIC, more digits than there are) is brought within
-reach first, because an error that depends on a value would tell of it.
+Tables have types, so nothing is parsed: a column of text is no number. Some values of a type do not
+fit a double or a day, such as NaN, infinities and long digits of NUMERIC. They are clamped first,
+because an error that depends on a value would reveal it.
 """
 
 from typing import Any
@@ -42,7 +42,7 @@ from app.engines.table import Table
 
 
 class PlaceOf(FunctionElement[int]):
-    """The place of a text in a list, from 0; NULL if it is not there."""
+    """Index of a text in a list, from 0; NULL if it is not in the list."""
 
     name = "place_of"
     type = Integer()
@@ -62,14 +62,14 @@ def _place_of_spark(element: PlaceOf, compiler: SQLCompiler, **options: Any) -> 
 
 
 class Ungapped(FunctionElement[str]):
-    """A text with every run of gaps as one space, and none at its ends."""
+    """A text with every run of white space as one space, and none at its ends."""
 
     name = "ungapped"
     type = String()
     inherit_cache = True
 
 
-# A text of these engines never holds the letter 0.
+# A text of these engines never contains the character 0.
 _GAPS = "".join(rf"\u{max(low, 1):04x}-\u{high:04x}" for low, high in TEXT_GAPS)
 
 
@@ -90,25 +90,25 @@ def table_rows(card: Card, table: Table, reading: int) -> RawRows:
     values = [_value(each, table, i, reading) for i, each in enumerate(card.columns)]
     person = None
     if isinstance(card.person, ColumnPerson):
-        place = table.names.index(card.person.column)
-        raw = table.column(place)
-        if table.types[place] == "DECIMAL":  # each value has a scale of its own: 1 and 1.0 are one
+        position = table.names.index(card.person.column)
+        raw = table.column(position)
+        if table.types[position] == "DECIMAL":  # each value has its own scale: 1 and 1.0 are equal
             raw = func.trim_scale(raw)
-        # By its bytes: a column may hold texts for equal that the hash of a lot tells apart.
+        # Compare bytes: a collation may treat texts as equal that have different hashes.
         person = func.nullif(ByBytes(cast(raw, String())), quoted(""))
     return RawRows(table.dialect, table.rows, tuple(values), person)
 
 
-def _value(each: Column, table: Table, i: int, reading: int) -> ColumnElement[Any]:
-    if not each.sourced:
+def _value(declared: Column, table: Table, i: int, reading: int) -> ColumnElement[Any]:
+    if not declared.sourced:
         return null()
-    dialect, place = table.dialect, table.names.index(each.name)
-    raw, stored = table.column(place), table.types[place]
-    match each:
+    dialect, position = table.dialect, table.names.index(declared.name)
+    raw, stored = table.column(position), table.types[position]
+    match declared:
         case IntegerColumn():
             return _finite(raw, dialect) if stored.startswith("DECIMAL") else raw
         case NumberColumn():
-            return table.double(place)
+            return table.double(position)
         case BooleanColumn():
             if stored == "BOOLEAN":
                 return cast(raw, Boolean())
@@ -118,12 +118,12 @@ def _value(each: Column, table: Table, i: int, reading: int) -> ColumnElement[An
         case TextColumn():
             return Ungapped(cast(raw, String()))
         case CategoryColumn():
-            texts = each.texts(fractions=reading >= WITH_FRACTIONS)
+            texts = declared.texts(fractions=reading >= WITH_FRACTIONS)
             among_texts = among(dialect, f"values{i}", "text", texts)
             found = PlaceOf(among_texts, cast(raw, String()))
-            if len(texts) == len(each.values):
+            if len(texts) == len(declared.values):
                 return found
-            return cast(func.mod(found, constant(len(each.values))), Integer())
+            return cast(func.mod(found, constant(len(declared.values))), Integer())
 
 
 def _finite(raw: ColumnElement[Any], dialect: Dialect) -> ColumnElement[Any]:

@@ -1,10 +1,11 @@
-"""Which interval a value falls in: [edge, next edge), the last one with its upper edge.
+"""Interval (bin) of a value: [edge, next edge); the last interval includes its upper edge.
 
-Four ways, equal in result. Evenly spaced edges: a quotient, where it is exact (`even_bins.py`), or
-else a guess by arithmetic, put right by comparing with the guessed interval's own edges. A few
-uneven edges: a tree of comparisons. Many: an ASOF join with the list of edges; PostgreSQL has a
-function for it, and Spark counts the edges that are not above the value. (Three million rows, 1,000
-even edges: 0.08 s by guess, 0.5 s by ASOF join, 1.4 s by tree, 8 s by a join on both edges.)
+There are four methods with equal results. Evenly spaced edges: a quotient where it is exact
+(`even_bins.py`), or else an arithmetic guess, corrected by comparing with the guessed interval's
+edges. A few uneven edges: a tree of comparisons. Many: an ASOF join with the list of edges.
+PostgreSQL has a function for that, and Spark counts the edges that are not above the value. (Three
+million rows, 1,000 even edges: 0.08 s by guess, 0.5 s by ASOF join, 1.4 s by tree, 8 s by a join on
+both edges.)
 """
 
 import datetime
@@ -41,12 +42,12 @@ from app.engines.sql.lists import Kind, among, listed
 from app.queries.tally import ByEdges
 
 TREE_LEAVES_MAX = 64
-GUESS_COUNT_MIN = 24  # below, a tree is as quick
-GUESS_COUNT_MAX = 20_000  # above, the ASOF join is as quick, and checking the spacing takes time
+GUESS_COUNT_MIN = 24  # below, a tree is as fast
+GUESS_COUNT_MAX = 20_000  # above, the ASOF join is as fast, and checking the spacing takes time
 
 
 class AsofJoin(Join):
-    """Each row on the left with the one row on the right that is nearest below it."""
+    """Join each row on the left with the one row on the right that is nearest below it."""
 
     inherit_cache = False
 
@@ -62,7 +63,7 @@ def _asof_join(element: AsofJoin, compiler: SQLCompiler, **options: Any) -> str:
 
 
 class PlaceAmong(FunctionElement[int]):
-    """How many of a sorted list are not above a value, less one."""
+    """Number of values in a sorted list that are not above a value, minus one."""
 
     name = "place_among"
     type = Integer()
@@ -84,16 +85,16 @@ def _place_among_spark(element: PlaceAmong, compiler: SQLCompiler, **options: An
 def binned(
     rows: FromClause, grouping: ByEdges, layout: Layout, number: int
 ) -> tuple[FromClause, ColumnElement[int], ColumnElement[bool]]:
-    """Rows to select from, the interval's place, and the condition to be in any interval."""
+    """Rows to select from, the index of the bin, and the condition to be in any bin."""
     days = isinstance(grouping.edges[0], datetime.date)
     kind: TypeEngine[Any] = Date() if days else Double()
-    # Whole numbers are compared as doubles: bounds are within 2^53, so this is exact.
+    # Integers are compared as doubles: bounds are within 2^53, so this is exact.
     stored = cast(stored_column(layout, grouping.column), kind)
     first, *_, last = grouping.edges
     inside = and_(stored >= _bound(first, kind), stored <= _bound(last, kind))
     if not days and GUESS_COUNT_MIN <= len(grouping.edges) - 1 <= GUESS_COUNT_MAX:
         numbers: tuple[Any, ...] = grouping.edges
-        # Of DuckDB alone: to PostgreSQL a quotient that is lost in zero is an error.
+        # Only for DuckDB: PostgreSQL raises an error if a quotient underflows to zero.
         even = find_even(numbers) if layout.dialect.name == "duckdb" else None
         if even is not None:
             return rows, *_by_quotient(stored, inside, grouping, even, layout)
@@ -122,18 +123,20 @@ def _by_quotient(
     assert isinstance(declared, IntegerColumn | NumberColumn)
     edges: Sequence[Any] = grouping.edges
     first, last = edges[0], edges[-1]
-    place = even.place(stored)
+    bin_index = even.place(stored)
     if first <= declared.low and declared.high <= last:
-        # All that is stored is within the edges: there is nothing to compare.
+        # All stored values are within the edges, so no comparison is needed.
         inside, top = stored.is_not(None), float(declared.high)
     else:
-        # Guarded: outside the edges it could be too large for an integer, and an error that
-        # depends on data is a leak.
-        place, top = case((inside, place)), last
+        # Guarded: outside the edges the index could overflow an integer, and an error that depends
+        # on data would leak.
+        bin_index, top = case((inside, bin_index)), last
     final = len(edges) - 2
     if even.places(np.array([top], dtype=np.float64))[0] > final:
-        place = func.least(place, constant(final))  # the upper edge belongs to the last interval
-    return place, inside
+        bin_index = func.least(
+            bin_index, constant(final)
+        )  # the upper edge belongs to the last interval
+    return bin_index, inside
 
 
 def _guess(value: float, edges: Sequence[Any]) -> int:
@@ -145,10 +148,10 @@ def _spacing(edges: Sequence[Any]) -> float:
 
 
 def _evenly_spaced(edges: Sequence[Any]) -> bool:
-    """Is the guess off by one at most, for every value there is?
+    """True if the guess is off by at most one for every value.
 
-    The guess never falls as the value grows, so the least and the greatest value of an interval
-    bound it for all others; and the engine computes it from the same doubles as we do.
+    The guess is monotone in the value, so the smallest and the largest value of an interval bound
+    it for all others. The engine computes it from the same doubles as this function.
     """
     count = len(edges) - 1
     if not GUESS_COUNT_MIN <= count <= GUESS_COUNT_MAX or not math.isfinite(_spacing(edges)):
@@ -170,12 +173,12 @@ def _by_guess(
 ) -> tuple[FromClause, ColumnElement[int]]:
     above = stored - _bound(edges[0], Double())
     steps = scaled(above, partial(_bound, kind=Double()), _spacing(edges))
-    # Guarded: outside the edges the guess could be too large for an integer, and an error that
-    # depends on data is a leak.
+    # Guarded: outside the edges the guess could overflow an integer, and an error that depends on
+    # data would leak.
     guess = case((inside, cast(func.floor(steps), Integer())))
     count = len(edges) - 1
-    # The upper edge belongs to the last interval, so nothing is above that one, and what is
-    # guessed past it belongs below.
+    # The upper edge belongs to the last interval. So nothing lies above that interval, and a guess
+    # past it belongs below.
     grid = listed(
         dialect,
         name,
@@ -191,8 +194,8 @@ def _tree(
     stored: ColumnElement[Any], lows: Sequence[Any], offset: int, kind: TypeEngine[Any]
 ) -> ColumnElement[int]:
     if len(lows) == 1:
-        place: ColumnElement[int] = literal_column(str(offset), Integer())
-        return place
+        bin_index: ColumnElement[int] = literal_column(str(offset), Integer())
+        return bin_index
     middle = len(lows) // 2
     return case(
         (stored < _bound(lows[middle], kind), _tree(stored, lows[:middle], offset, kind)),

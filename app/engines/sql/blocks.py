@@ -1,9 +1,9 @@
 """A BlockTally as one SQL statement.
 
-Rows that have the same readings are one as good as the other, so they are numbered in any order:
-what a block holds depends on how often readings are there, and not on how rows are stored. The
-block is decided by an MD5 of seed, readings and number, so that every engine puts a row in the same
-one. Where a person may have several rows, their lot decides the block of all of them (`layout.py`).
+Rows with the same readings are interchangeable, so they are numbered in any order. A block's
+content depends on how often readings occur, and not on how rows are stored. An MD5 of seed,
+readings and number selects the block, so every engine puts a row in the same one. If a person may
+have several rows, the person's lot selects the block of all of them (`layout.py`).
 """
 
 import operator
@@ -53,40 +53,40 @@ from app.queries.block_tally import (
 from app.queries.tally import CategoryIndex
 
 
-def render_blocks(layout: Layout, wanted: BlockTally, seed: str) -> Statement:
-    return layout.written(_found(_placed(layout, wanted, seed), wanted.given))
+def render_blocks(layout: Layout, tally: BlockTally, seed: str) -> Statement:
+    return layout.written(_found(_placed(layout, tally, seed), tally.given))
 
 
-def _found(placed: Subquery, given: Given) -> Select[*tuple[Any, ...]]:
-    match given:
+def _found(placed: Subquery, statistic: Given) -> Select[*tuple[Any, ...]]:
+    match statistic:
         case AtRanks():
-            return _at_ranks(placed, given)
+            return _at_ranks(placed, statistic)
         case Trimmed():
-            return _trimmed(placed, given)
+            return _trimmed(placed, statistic)
         case Added():
-            return _added(placed, given)
+            return _added(placed, statistic)
         case Commonest():
             return _commonest(placed)
 
 
-def _placed(layout: Layout, wanted: BlockTally, seed: str) -> Subquery:
-    """The readings r0, r1, ... of each row that counts, and its block."""
-    made = [_reading(each, layout) for each in wanted.readings] or [constant(0)]
+def _placed(layout: Layout, tally: BlockTally, seed: str) -> Subquery:
+    """Readings r0, r1, ... of each row that counts, and its block."""
+    made = [_reading(reading, layout) for reading in tally.readings] or [constant(0)]
     names = [f"r{i}" for i in range(len(made))]
-    read = [each.label(name) for name, each in zip(names, made, strict=True)]
-    lot: list[ColumnElement[Any]] = [column(BLOCK_HASH)] if wanted.persons else []
+    read = [reading.label(name) for name, reading in zip(names, made, strict=True)]
+    lot: list[ColumnElement[Any]] = [column(BLOCK_HASH)] if tally.persons else []
     chosen = select(*read, *lot).select_from(layout.rows)
-    if wanted.where is not None:
-        chosen = chosen.where(condition_sql(wanted.where, layout))
+    if tally.where is not None:
+        chosen = chosen.where(condition_sql(tally.where, layout))
     readings: list[ColumnElement[Any]] = [column(name, BigInteger()) for name in names]
     decides: ColumnElement[Any] = column(BLOCK_HASH, BigInteger())
     rows = chosen.subquery("chosen")
     present = and_(true(), *(column(name).is_not(None) for name in names))
-    if not wanted.persons:
+    if not tally.persons:
         k = func.row_number().over(partition_by=readings, order_by=readings).label("k")
         rows = select(*readings, k).select_from(rows).where(present).subquery("numbered")
         decides = HashBitsLow(_keyed([*readings, column("k")], seed))
-    block = cast(decides % constant(wanted.blocks), BigInteger()).label("block")
+    block = cast(decides % constant(tally.blocks), BigInteger()).label("block")
     return select(*readings, block).select_from(rows).where(present).subquery("placed")
 
 
@@ -110,33 +110,33 @@ def _reading(reading: Reading, layout: Layout) -> ColumnElement[Any]:
             return cast(factor_sql(reading, layout), BigInteger())
 
 
-def _added(placed: Subquery, wanted: Added) -> Select[*tuple[Any, ...]]:
+def _added(placed: Subquery, added: Added) -> Select[*tuple[Any, ...]]:
     sums = [
-        ExactSum(reduce(operator.mul, (placed.c[f"r{i}"] for i in each)))
-        for each in wanted.products
+        ExactSum(reduce(operator.mul, (placed.c[f"r{i}"] for i in product)))
+        for product in added.products
     ]
     return select(placed.c.block, func.count(), *sums).group_by(placed.c.block)
 
 
 def _ranked(placed: Subquery) -> Subquery:
-    """The first reading v, its place in its block, and how many rows the block has."""
+    """The first reading v, its rank in its block, and the number of rows in the block."""
     block, v = placed.c.block, placed.c.r0
-    place = func.row_number().over(partition_by=block, order_by=v)
+    rank = func.row_number().over(partition_by=block, order_by=v)
     n = func.count().over(partition_by=block)
     return select(
         block,
         v.label("v"),
-        cast(place, Wide()).label("place"),
+        cast(rank, Wide()).label("place"),
         cast(n, Wide()).label("n"),
     ).subquery("ranked")
 
 
-def _at_ranks(placed: Subquery, wanted: AtRanks) -> Select[*tuple[Any, ...]]:
+def _at_ranks(placed: Subquery, at_ranks: AtRanks) -> Select[*tuple[Any, ...]]:
     ranked = _ranked(placed)
-    # Of one row each, so the largest is it.
+    # Each rank belongs to one row, so the maximum is its value.
     values = [
         func.max(case((ranked.c.place == _rank(ranked.c.n, a, b), ranked.c.v)))
-        for a, b in wanted.shares
+        for a, b in at_ranks.shares
     ]
     return select(ranked.c.block, *values).group_by(ranked.c.block)
 
@@ -146,12 +146,12 @@ def _rank(n: ColumnElement[Any], a: int, b: int) -> ColumnElement[Any]:
     return func.least(n, func.greatest(_wide(1), WideQuotient(up, _wide(b))))
 
 
-def _trimmed(placed: Subquery, wanted: Trimmed) -> Select[*tuple[Any, ...]]:
+def _trimmed(placed: Subquery, trimmed: Trimmed) -> Select[*tuple[Any, ...]]:
     ranked = _ranked(placed)
-    n, place = ranked.c.n, ranked.c.place
-    a, b = wanted.share
+    n, rank = ranked.c.n, ranked.c.place
+    a, b = trimmed.share
     cut = WideQuotient(_wide(a) * n, _wide(b))
-    left = case((and_(place > cut, place <= n - cut), ranked.c.v))
+    left = case((and_(rank > cut, rank <= n - cut), ranked.c.v))
     return select(ranked.c.block, func.count(), ExactSum(left)).group_by(ranked.c.block)
 
 

@@ -1,4 +1,4 @@
-"""The declared cell of a clean row as a whole number: cells in their order, the missing last."""
+"""The declared cell of a clean row as an integer: cells in order, missing values last."""
 
 import datetime
 import math
@@ -14,7 +14,7 @@ CELL = "cell"
 
 
 def cell_number(card: Card) -> ColumnElement[Any]:
-    """Of a card that declares cells. Every value lies within the first and the last edge."""
+    """Cell of a row, for a card with cells. Every value is within the first and the last edge."""
     assert card.cells is not None
     declared = card.column(card.cells.column)
     assert declared is not None
@@ -32,6 +32,6 @@ def _edge(declared: Column, edge: float | datetime.date) -> ColumnElement[Any]:
         assert isinstance(declared, DateColumn)
         return day(edge)
     if isinstance(declared, IntegerColumn):
-        return constant(math.ceil(edge))  # a whole number below the edge is below this one
+        return constant(math.ceil(edge))  # integers below the edge are those below this one
     assert isinstance(declared, NumberColumn)
     return exact_double(edge)

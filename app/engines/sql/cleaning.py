@@ -1,12 +1,12 @@
-"""The SELECT that makes every value fit the card: in bounds, in the list, or NULL.
+"""The SELECT that makes every value fit the card: within bounds, in the list, or NULL.
 
-One meaning for every engine: how a source's values are read in their declared types is the
-engine's own business (`RawRows`); what is made of them is said here, once. A prepared version is
-this SELECT stored; where nothing can be prepared, questions select from it.
+It means the same for every engine. Each engine reads a source's values in their declared types
+(`RawRows`); this module defines how they are cleaned. A prepared version is the stored result of
+this SELECT. If nothing can be prepared, queries select from it.
 
-Each value becomes what it is by itself, and each person's rows are chosen by that person's rows
-alone: nothing here lets one person's row change another's. Only generated names and the numbers
-and dates of the card are written into the text; texts are bound.
+Each value is cleaned by itself, and each person's rows are selected by that person's rows alone. So
+one person's row never changes another's. Only generated names, and numbers and dates of the card,
+are written into the SQL; texts are bound.
 """
 
 from collections.abc import Sequence
@@ -67,12 +67,12 @@ Element = ColumnElement[Any]
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """The edge that a row of a graph is: its ends by the index of their columns, the smaller first,
-    and a name that is NULL where an end is no node or both ends are the same.
+    """Edge of a graph row: its two ends, the smaller first, by the index of their columns.
 
-    `v<i>` is the value of column i as it was read, or NULL. Rows of one edge are rows of one
-    person, and only one of them is kept. So one row of a clean table is one edge, and neighbouring
-    graphs, which differ in an edge, differ in a row.
+    `name` identifies the edge. It is NULL if an end is no node or both ends are the same. `v<i>` is
+    the value of column i as read, or NULL. Rows of one edge belong to one person, and only one of
+    them is kept. So one row of a clean table is one edge. Neighbouring graphs, which differ in an
+    edge, differ in one row.
     """
 
     ends: dict[int, ColumnElement[Any]]
@@ -82,16 +82,16 @@ class Edge:
     def of(cls, card: Card) -> Self | None:
         if not isinstance(card.person, EdgePerson):
             return None
-        places = {each.name: i for i, each in enumerate(card.columns)}
+        places = {part.name: i for i, part in enumerate(card.columns)}
         one, other = (places[name] for name in card.person.ends)
         declared = card.columns[one]
         assert isinstance(declared, IntegerColumn), "the card was checked"
-        values: list[ColumnElement[Any]] = [column(f"v{place}") for place in (one, other)]
-        nodes = [each.between(constant(declared.low), constant(declared.high)) for each in values]
+        values: list[ColumnElement[Any]] = [column(f"v{index}") for index in (one, other)]
+        nodes = [part.between(constant(declared.low), constant(declared.high)) for part in values]
         there = and_(*nodes, values[0] != values[1])
-        # Numbers that are no nodes are gone with their row, before they could be too large.
+        # Numbers that are no nodes are removed with their row, before they could overflow.
         low, high = (case((there, cut(*values))) for cut in (func.least, func.greatest))
-        texts = (cast(each, String()) for each in (low, high))
+        texts = (cast(part, String()) for part in (low, high))
         first, second = texts
         name = case((there, func.concat(first, quoted("-"), second)))
         return cls({one: cast(low, BigInteger()), other: cast(high, BigInteger())}, name)
@@ -99,8 +99,11 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class RawRows:
-    """The rows of one source. Of each column of the card the value as it was read, in its declared
-    type but in no bounds, a category's code, or NULL; and what tells persons apart, as text."""
+    """Rows of one source.
+
+    `values`: for each column of the card its value as read, in the declared type but not clamped;
+    a category's code; or NULL. `person`: text that identifies the person.
+    """
 
     dialect: Dialect
     rows: FromClause
@@ -109,8 +112,8 @@ class RawRows:
 
 
 def cleaned_rows(card: Card, sources: Sequence[RawRows], seed: str) -> Select[*tuple[Any, ...]]:
-    """Of the source and the epochs after it."""
-    stored = [name for i, each in enumerate(card.columns) for name in _stored(i, each)]
+    """Clean rows of the source and its epochs."""
+    stored = [name for i, declared in enumerate(card.columns) for name in _stored(i, declared)]
     if len(sources) > 1:
         stored.append(EPOCH)
     parts = [_fitted(card, source, epoch, stored) for epoch, source in enumerate(sources, 1)]
@@ -126,47 +129,51 @@ def cleaned_rows(card: Card, sources: Sequence[RawRows], seed: str) -> Select[*t
 
 
 def fitted_rows(card: Card, source: RawRows) -> Select[*tuple[Any, ...]]:
-    """All rows of one source, every value as it would be stored; no person's rows are bounded."""
+    """All rows of one source with every value as stored; persons keep all their rows."""
     return _fitted(card, source, 1, [])
 
 
-def _stored(i: int, each: Column) -> list[str]:
-    return [f"c{i}", f"s{i}"] if isinstance(each, NumberColumn) else [f"c{i}"]
+def _stored(i: int, declared: Column) -> list[str]:
+    return [f"c{i}", f"s{i}"] if isinstance(declared, NumberColumn) else [f"c{i}"]
 
 
 def _fitted(card: Card, source: RawRows, epoch: int, stored: list[str]) -> Select[*tuple[Any, ...]]:
-    """The rows of one source, every value as it is stored."""
+    """Rows of one source, with every value as stored."""
     edge = Edge.of(card)
-    sourced = {i: each for i, each in enumerate(card.columns) if each.derived is None}
-    derived = {i: each for i, each in enumerate(card.columns) if each.derived is not None}
+    sourced = {i: declared for i, declared in enumerate(card.columns) if declared.derived is None}
+    derived = {
+        i: declared for i, declared in enumerate(card.columns) if declared.derived is not None
+    }
     read: list[Label[Any]] = []
-    for i, each in sourced.items():
-        value = constant(epoch) if isinstance(each, EpochColumn) else source.values[i]
+    for i, declared in sourced.items():
+        value = constant(epoch) if isinstance(declared, EpochColumn) else source.values[i]
         read.append(value.label(f"v{i}"))
     person: list[Label[Any]] = []
     if source.person is not None:
         read.append(source.person.label(PERSON))
         person = [column(PERSON).label(PERSON)]
     clamped: list[Label[Any]] = []
-    for i, each in sourced.items():
+    for i, declared in sourced.items():
         end = None if edge is None else edge.ends.get(i)
-        clamped.append((_clamp(each, column(f"v{i}")) if end is None else end).label(f"c{i}"))
+        clamped.append((_clamp(declared, column(f"v{i}")) if end is None else end).label(f"c{i}"))
     if edge is not None:
         person = [edge.name.label(PERSON)]
     within = select(*clamped, *person).select_from(_named(select(*read), source.rows, "read"))
     rows = _stepped(sourced, [], within.subquery("clamped"), person)
     if derived:
         layout = Layout(card, source.dialect)
-        made = [derived_value(each, layout).label(f"v{i}") for i, each in derived.items()]
+        made = [derived_value(declared, layout).label(f"v{i}") for i, declared in derived.items()]
         kept: list[Element] = [
-            column(name) for i, each in sourced.items() for name in _stored(i, each)
+            column(name) for i, declared in sourced.items() for name in _stored(i, declared)
         ]
         whole = select(*kept, *made, *_person_again(person)).select_from(rows.subquery("sourced"))
-        bound = [_clamp(each, column(f"v{i}")).label(f"c{i}") for i, each in derived.items()]
+        bound = [
+            _clamp(declared, column(f"v{i}")).label(f"c{i}") for i, declared in derived.items()
+        ]
         fitted = select(*kept, *bound, *_person_again(person)).select_from(whole.subquery("made"))
         rows = _stepped(derived, kept, fitted.subquery("derived"), person)
     names: list[Element] = [
-        column(name) for i, each in enumerate(card.columns) for name in _stored(i, each)
+        column(name) for i, declared in enumerate(card.columns) for name in _stored(i, declared)
     ]
     if EPOCH in stored:
         names.append(constant(epoch).label(EPOCH))
@@ -180,12 +187,12 @@ def _person_again(person: list[Label[Any]]) -> list[Element]:
 def _stepped(
     columns: dict[int, Column], kept: list[Element], rows: Subquery, person: list[Label[Any]]
 ) -> Select[*tuple[Any, ...]]:
-    """With a second column for the whole steps of each number."""
+    """Add a second column for the integer steps of each number."""
     stepped: list[Element] = [*kept]
-    for i, each in columns.items():
+    for i, declared in columns.items():
         stepped.append(column(f"c{i}"))
-        if isinstance(each, NumberColumn):
-            steps = func.floor(scaled(column(f"c{i}"), exact_double, 2.0**each.grid_exponent))
+        if isinstance(declared, NumberColumn):
+            steps = func.floor(scaled(column(f"c{i}"), exact_double, 2.0**declared.grid_exponent))
             stepped.append(cast(steps, BigInteger()).label(f"s{i}"))
     return select(*stepped, *_person_again(person)).select_from(rows)
 
@@ -197,35 +204,37 @@ def _named(selected: Select[*tuple[Any, ...]], rows: FromClause, name: str) -> S
 def _bounded(
     card: Card, rows: Subquery, stored: list[str], seed: str, dialect: Dialect
 ) -> Subquery:
-    """Every row of a person with its place among them: the first rows_max are kept.
+    """Number the rows of each person: the first rows_max are kept.
 
-    The choice is by a seeded hash of what the row says, then by every stored column, so that rows
-    still tied are rows no question can tell apart, and every server and engine keeps the same ones.
-    Doubles enter the hash as their whole steps, because the text of a double is the engine's own;
-    texts as they are, and where two rows differ only in how they share a "|" the columns decide.
+    Order: a seeded hash of the row's values, then every stored column. Rows that are still tied are
+    equal for every query, so every server and engine keeps the same ones. Doubles enter the hash as
+    integer steps, because engines write doubles differently. Texts enter unchanged; if two rows
+    differ only in how they split a "|", the columns decide.
 
-    Rows of earlier epochs come first: a row that is kept stays, whatever arrives later, and of all
-    epochs together a person has at most rows_max.
+    Rows of earlier epochs come first. So a kept row stays when later rows arrive, and a person has
+    at most rows_max rows in all epochs together.
 
-    What is stored does not know who a person is, but it knows persons apart, and that for certain:
-    by the number of the person's first row among all rows of the source. A hash could hold two
-    persons for one, and what one of them changes would then be more than is said anywhere.
+    Stored rows do not contain who a person is, but they distinguish persons with certainty: by the
+    number of the person's first row among all rows of the source. A hash could confuse two persons,
+    and one of them could then change more than the proof allows.
 
-    A person's lot, by which blocks of persons are made, is the other half of their first row's
-    hash: which row is the first goes by the one half, and tells nothing of the other.
+    A person's lot selects the block of all their rows. It is the other half of their first row's
+    hash. The order of rows uses only the first half, so it reveals nothing about the lot.
 
-    Where each person is promised to be in one cell, the rows of a person's own cell come first, and
-    others are left out: that of their earliest epoch, and there the first in the card's order. It
-    goes by no seed, so that the same rows under another name are in the same cell, and it stays
-    whatever arrives later. Who keeps the promise loses nothing by it.
+    If the card promises one cell for each person, rows of the person's own cell come first and
+    others are left out. The own cell is that of their earliest epoch, and there the first in the
+    card's order. It depends on no seed, so the same rows under another name are in the same cell,
+    and it stays when later rows arrive. A person who keeps the promise loses no rows.
     """
     texts: list[Element] = []
-    for i, each in enumerate(card.columns):
-        name = f"s{i}" if isinstance(each, NumberColumn) else f"c{i}"
+    for i, declared in enumerate(card.columns):
+        name = f"s{i}" if isinstance(declared, NumberColumn) else f"c{i}"
         texts += [func.coalesce(cast(column(name), String()), quoted("~")), quoted("|")]
     hashed = func.concat(_seed(seed), quoted("|"), *texts, column(PERSON))
     sorted_by: list[Element] = [column(DRAWN)]
-    textual = {f"c{i}" for i, each in enumerate(card.columns) if isinstance(each, TextColumn)}
+    textual = {
+        f"c{i}" for i, declared in enumerate(card.columns) if isinstance(declared, TextColumn)
+    }
     for name in stored:
         value: Element = ByBytes(column(name)) if name in textual else column(name)
         sorted_by.append(value.nulls_last())
@@ -264,18 +273,20 @@ def _seed(seed: str) -> Element:
     return cast(bindparam("seed", seed, unique=True), String())
 
 
-def _clamp(each: Column, value: Element) -> Element:
-    """The value in its bounds. NaN is tested first: it compares above everything."""
-    match each:
+def _clamp(declared: Column, value: Element) -> Element:
+    """The value clamped to its bounds. NaN is tested first: it compares above everything."""
+    match declared:
         case IntegerColumn():
-            return cast(_between(value, constant(each.low), constant(each.high)), BigInteger())
+            return cast(
+                _between(value, constant(declared.low), constant(declared.high)), BigInteger()
+            )
         case NumberColumn():
-            inside = _between(value, exact_double(each.low), exact_double(each.high))
+            inside = _between(value, exact_double(declared.low), exact_double(declared.high))
             return case((IsNaN(value), null()), else_=inside)
         case DateColumn():
-            return _between(value, day(each.low), day(each.high))
+            return _between(value, day(declared.low), day(declared.high))
         case TextColumn():
-            fits = func.length(value).between(constant(1), constant(each.length_max))
+            fits = func.length(value).between(constant(1), constant(declared.length_max))
             return case((fits, value))
         case CategoryColumn() | BooleanColumn():
             return value

@@ -1,8 +1,8 @@
 """Conditions as SQL over a prepared version: two-valued, so that negation is plain NOT.
 
 A comparison is rendered as "present AND compared", which is false for a missing value and never
-NULL. Values are bound in the stored column's own type: an integer column is compared with whole
-numbers only, worked out here, so that no engine decides how 17 compares with 17.5.
+NULL. Values are bound in the stored column's own type. An integer column is compared only with
+integers, computed here, so that no engine decides how 17 compares with 17.5.
 """
 
 import datetime
@@ -58,14 +58,16 @@ _BEYOND = 1 << 62  # outside every integer column (2^53) and inside BIGINT
 
 @dataclass(frozen=True, slots=True)
 class Opened(Compare):
-    """A comparison with a parameter of this name, in a statement that is kept for all values."""
+    """A comparison with a named parameter, in a statement that is cached for all values."""
 
     value: str
 
 
 def opened(condition: Condition, layout: Layout, values: dict[str, Scalar]) -> Condition:
-    """The condition with parameters in place of the numbers and days that it compares with, which
-    are put into `values`, by the parameters' names, as they are bound."""
+    """The condition with parameters in place of the numbers and days it compares with.
+
+    The bound values are added to `values`, by the names of the parameters.
+    """
     match condition:
         case Compare():
             stored = _compared(condition, layout)
@@ -86,7 +88,7 @@ def opened(condition: Condition, layout: Layout, values: dict[str, Scalar]) -> C
 
 
 def condition_sql(condition: Condition, layout: Layout) -> ColumnElement[bool]:
-    """True or false for every row."""
+    """SQL that is true or false for every row."""
     match condition:
         case Compare():
             return _compare(condition, layout)
@@ -144,18 +146,18 @@ def _compare(condition: Compare, layout: Layout) -> ColumnElement[bool]:
 
 
 def _compared(condition: Compare, layout: Layout) -> Scalar | None:
-    """The value to compare with what is stored, or None if nothing stored equals it."""
+    """Value to compare stored values with, or None if no stored value equals it."""
     if isinstance(layout.column(condition.column), IntegerColumn):
         return _whole(condition.sign, condition.value)
     return _stored_value(layout, condition.column, condition.value)
 
 
 def _whole(sign: ComparisonSign, value: Scalar) -> int | None:
-    """What to compare a whole number with in place of any number."""
+    """Integer to compare integers with, equivalent to comparing with any number."""
     assert isinstance(value, int | float)
     if sign in ("==", "!="):
         return int(value) if value == math.floor(value) and abs(value) < _BEYOND else None
-    # x < 17.5 and x >= 17.5 turn at 18; x <= 17.5 and x > 17.5 turn at 17.
+    # x < 17.5 and x >= 17.5 switch at 18; x <= 17.5 and x > 17.5 switch at 17.
     bound = math.ceil(value) if sign in ("<", ">=") else math.floor(value)
     return max(-_BEYOND, min(_BEYOND, bound))
 
@@ -163,17 +165,17 @@ def _whole(sign: ComparisonSign, value: Scalar) -> int | None:
 def _one_of(condition: OneOf, layout: Layout) -> ColumnElement[bool]:
     stored = stored_column(layout, condition.column)
     values = [_stored_value(layout, condition.column, value) for value in condition.values]
-    wanted = list(dict.fromkeys(value for value in values if value is not None))
-    if not wanted:
+    stored_values = list(dict.fromkeys(value for value in values if value is not None))
+    if not stored_values:
         return false()
-    if len(wanted) <= SPELLED_OUT_MAX:
-        return and_(stored.is_not(None), stored.in_(wanted))
-    among = listed(layout.dialect, "among", item=(kind_of(stored.type), wanted))
+    if len(stored_values) <= SPELLED_OUT_MAX:
+        return and_(stored.is_not(None), stored.in_(stored_values))
+    among = listed(layout.dialect, "among", item=(kind_of(stored.type), stored_values))
     return and_(stored.is_not(None), stored.in_(select(among.c.item)))
 
 
 def _stored_value(layout: Layout, name: str, value: Scalar) -> Scalar | None:
-    """The value as it is stored, or None if it is stored nowhere."""
+    """The value as stored, or None if it cannot be stored."""
     match layout.column(name):
         case IntegerColumn():
             return _whole("==", value)

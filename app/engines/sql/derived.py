@@ -1,7 +1,7 @@
 """Derived columns as SQL over clean rows: the meaning of `data/expressions.py`, step by step.
 
-A number enters as its whole steps, made a double again; each step is one IEEE operation, of which
-no engine makes two at once. A division by zero is missing, as NULL divides to NULL.
+A number enters as its integer steps, converted back to a double. Each step is one IEEE operation;
+no engine fuses two of them. A division by zero is missing, because NULL divides to NULL.
 """
 
 from typing import Any
@@ -27,12 +27,12 @@ from app.engines.sql.lists import Kind, among
 from app.queries.tally import Compare
 
 Element = ColumnElement[Any]
-NO_CODE = -1  # stands for what a table does not have; no code is it
-NO_NUMBER = 1e300  # no number of a table is as large
+NO_CODE = -1  # stands for a key that a table lacks; no code has this value
+NO_NUMBER = 1e300  # the same for numbers; no number of a table is as large
 
 
 class ElementAt(FunctionElement[Any]):
-    """What stands in a list at a place, from 1; NULL at no place."""
+    """Item of a list at an index from 1; NULL for a NULL index."""
 
     name = "element_at"
     inherit_cache = True
@@ -57,7 +57,7 @@ def _element_at_spark(element: ElementAt, compiler: SQLCompiler, **options: Any)
 
 
 class Divided(FunctionElement[float]):
-    """One double by another. Not Core's own division, which makes decimals of some."""
+    """Quotient of two doubles. SQLAlchemy's own division would make decimals of some."""
 
     name = "divided"
     type = Double()
@@ -71,10 +71,10 @@ def _divided(element: Divided, compiler: SQLCompiler, **options: Any) -> str:
 
 
 def derived_value(derived: Column, layout: Layout) -> Element:
-    """In the declared type, in no bounds yet; a category's code."""
+    """Value in the declared type, not clamped yet; for a category its code."""
     assert derived.derived is not None
     value = _Rendering(derived, layout).of(derived.derived)
-    # A whole number is what is left without its fraction; it is clamped as a double first.
+    # An integer is the floor; it is clamped as a double first.
     return func.floor(value) if isinstance(derived, IntegerColumn) else value
 
 
@@ -121,7 +121,7 @@ class _Rendering:
         return condition_sql(Compare(test.column, test.sign, test.value), self._layout)
 
     def _stored(self, value: Value) -> float | int | bool:
-        """As the derived column holds it."""
+        """The value as the derived column stores it."""
         if isinstance(value, str):
             return self._layout.codes(self._derived.name)[value]
         return value
@@ -132,7 +132,7 @@ class _Rendering:
         keys = lookup_keys(declared)
         labels = isinstance(self._derived, CategoryColumn | BooleanColumn)
         kind: Kind = "whole" if labels else "double"
-        # Not every driver binds a list with something missing in it.
+        # Not every driver binds a list with NULL in it.
         absent: float = NO_CODE if labels else NO_NUMBER
         values = [self._stored(table[key]) if key in table else absent for key in keys]
         self._lists += 1

@@ -1,10 +1,9 @@
-"""How statements are written for each engine: three dialects, and the few things they say
-differently.
+"""SQL dialects of the three engines, and the few elements that they spell differently.
 
-Statements are made once, with SQLAlchemy Core, and compiled here; each engine's own driver runs
-them. Every identifier is quoted and every value bound. Where engines would differ (whole quotients,
-sums that must not overflow, NaN, hashes, lists) there is an element below with one meaning and a
-spelling for each; what is not here is the same everywhere.
+Statements are built once, with SQLAlchemy Core, and compiled here; each engine's own driver runs
+them. Every identifier is quoted and every value bound. Engines differ in integer quotients, sums
+that must not overflow, NaN, hashes and lists. For these there is an element below with one meaning
+and a spelling for each engine; everything else is the same everywhere.
 """
 
 import datetime
@@ -42,7 +41,7 @@ class _QuoteAll(IdentifierPreparer):
 
 
 class DuckDBDialect(DefaultDialect):
-    """Enough of a dialect to compile for DuckDB; statements are run by duckdb itself."""
+    """Enough of a dialect to compile for DuckDB; duckdb itself runs the statements."""
 
     name = "duckdb"
     default_paramstyle = "qmark"
@@ -58,7 +57,7 @@ class _PostgresPreparer(psycopg.PGIdentifierPreparer_psycopg):
 
 
 class PostgresDialect(psycopg.PGDialect_psycopg):
-    """SQLAlchemy's own, with every identifier quoted."""
+    """SQLAlchemy's own dialect, with every identifier quoted."""
 
     supports_statement_cache = True
     preparer = _PostgresPreparer
@@ -80,7 +79,7 @@ class _SparkTypes(GenericTypeCompiler):
 
 
 class SparkDialect(DefaultDialect):
-    """Enough of a dialect to compile for Spark SQL in ANSI mode; run over Spark Connect."""
+    """Enough of a dialect to compile for Spark SQL in ANSI mode; runs over Spark Connect."""
 
     name = "spark"
     default_paramstyle = "named"
@@ -97,10 +96,10 @@ Dialect = DuckDBDialect | PostgresDialect | SparkDialect
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A text and what is bound to it."""
+    """SQL text and its bound values."""
 
     text: str
-    names: tuple[str, ...] | None  # of the parameters in order, where they have no names
+    names: tuple[str, ...] | None  # order of positional parameters; None for named ones
     values: Mapping[str, Any]
 
     @property
@@ -117,7 +116,7 @@ def written(statement: Select[*tuple[Any, ...]], dialect: Dialect) -> Statement:
 
 
 class Wide(UserDefinedType[int]):
-    """Whole numbers past 64 bits: 38 digits at least."""
+    """Integers beyond 64 bits, of at least 38 digits."""
 
     cache_ok = True
 
@@ -141,12 +140,12 @@ class _Element(FunctionElement[Any]):
 
 
 def _parts(element: FunctionElement[Any], compiler: SQLCompiler, options: Any) -> list[str]:
-    """Each in brackets, for it may be a sum."""
+    """Each part in brackets, because it may be a sum."""
     return [f"({compiler.process(part, **options)})" for part in element.clauses]
 
 
 class Quotient(_Element):
-    """Of two whole numbers that are not negative, the second not zero: rounded down."""
+    """Quotient of two integers, rounded down; the first at least 0, the second positive."""
 
     name = "quotient"
     type = BigInteger()
@@ -168,7 +167,7 @@ def _quotient_spark(element: Quotient, compiler: SQLCompiler, **options: Any) ->
 
 
 class WideQuotient(_Element):
-    """The same of two Wide numbers."""
+    """The same quotient of two Wide numbers."""
 
     name = "wide_quotient"
     type = Wide()
@@ -190,7 +189,7 @@ def _wide_quotient_spark(element: WideQuotient, compiler: SQLCompiler, **options
 
 
 class Shifted(_Element):
-    """A whole number that is not negative, its last bits dropped."""
+    """An integer of at least 0 without its last bits."""
 
     name = "shifted"
     type = BigInteger()
@@ -207,8 +206,10 @@ def _shifted_spark(element: Shifted, compiler: SQLCompiler, **options: Any) -> s
 
 
 class ExactSum(_Element):
-    """The sum of whole numbers, past every overflow; of no rows 0. The zero is no parameter: of
-    thousands each would take its time."""
+    """Sum of integers without overflow; 0 for no rows.
+
+    The zero is no parameter, because thousands of parameters would take time.
+    """
 
     name = "exact_sum"
     type = Wide()
@@ -237,13 +238,15 @@ def _is_nan(element: IsNaN, compiler: SQLCompiler, **options: Any) -> str:
 
 @compiles(IsNaN, "postgresql")
 def _is_nan_postgresql(element: IsNaN, compiler: SQLCompiler, **options: Any) -> str:
-    # Equal to itself there, of whichever type it is.
+    # In PostgreSQL NaN equals itself, for every type.
     return "({} = 'NaN')".format(*_parts(element, compiler, options))
 
 
 class HashNumber(_Element):
-    """A whole number below 2^60 that a text decides: digits of its MD5 from a place on. With two
-    places an engine may work the MD5 out once."""
+    """An integer below 2^60 computed from a text: digits of its MD5 from a position on.
+
+    For two positions an engine may compute the MD5 once.
+    """
 
     name = "hash_number"
     type = BigInteger()
@@ -278,16 +281,18 @@ def _hash_number_spark(element: HashNumber, compiler: SQLCompiler, **options: An
 
 
 class HashBitsLow(_Element):
-    """A whole number below 2^60 that a text decides, for drawing lots: the first fifteen digits of
-    its MD5, read from the last to the first, because DuckDB has an MD5 as a number whose first byte
-    is the smallest."""
+    """An integer below 2^60 computed from a text: the first fifteen digits of its MD5, reversed.
+
+    They are reversed because DuckDB has an MD5 as a number whose first byte is the least
+    significant.
+    """
 
     name = "lot_number"
     type = BigInteger()
 
 
 class HashBitsHigh(_Element):
-    """The same of the second half of the MD5, which DuckDB works out once for both."""
+    """The same for the second half of the MD5, which DuckDB computes once for both."""
 
     name = "other_lot_number"
     type = BigInteger()
@@ -307,7 +312,7 @@ def _other_lot_number(element: HashBitsHigh, compiler: SQLCompiler, **options: A
 
 
 def _digits_swapped(half: str) -> str:
-    """The two digits of each byte change places; the sixteenth is left out."""
+    """Swap the two digits of each byte; the sixteenth digit is left out."""
     number = f"CAST({half} AS UBIGINT)"
     odd = f"({number} & {0x000F0F0F0F0F0F0F}) << 4"
     even = f"({number} >> 4) & {0x0F0F0F0F0F0F0F0F}"
@@ -345,7 +350,7 @@ def _spark_lot(digit: int, text: str) -> str:
 
 
 class ByBytes(_Element):
-    """A text to sort by: as its bytes are, wherever it is sorted."""
+    """A text that every engine sorts by its bytes."""
 
     name = "by_bytes"
     type = String()
@@ -362,12 +367,12 @@ def _by_bytes_postgresql(element: ByBytes, compiler: SQLCompiler, **options: Any
 
 
 def constant(number: int) -> ColumnElement[int]:
-    """A number of ours that is part of the text: no parameter, which engines plan less well for."""
+    """One of our numbers as part of the SQL text: engines plan worse with a parameter."""
     return literal_column(f"{number:d}", BigInteger() if abs(number) >> 31 else Integer())
 
 
 def exact_double(value: float) -> ColumnElement[Any]:
-    """A double written exactly, as text that is read: a bare literal would be a DECIMAL."""
+    """A double written exactly, as a quoted text: a bare literal would be a DECIMAL."""
     return cast(literal_column(f"'{value!r}'", String()), Double())
 
 
@@ -377,9 +382,11 @@ TINY = 1e-200
 def scaled(
     number: ColumnElement[Any], spelled: Callable[[float], ColumnElement[Any]], factor: float
 ) -> ColumnElement[Any]:
-    """A double times a factor that is not near zero, to be rounded down. PostgreSQL raises an error
-    where a product is too small to be a double; what is so near to zero is rounded down to the same
-    whole number unscaled."""
+    """A double times a factor that is not near zero, to be rounded down.
+
+    PostgreSQL raises an error if a product underflows. A number so near to zero is rounded down to
+    the same integer without scaling.
+    """
     product = number * spelled(factor)
     if factor >= 1.0:
         return product
@@ -391,6 +398,6 @@ def day(value: datetime.date) -> ColumnElement[Any]:
 
 
 def quoted(text: str) -> ColumnElement[str]:
-    """A text of ours, without a quote in it."""
+    """One of our texts, without a quote in it."""
     assert "'" not in text
     return literal_column(f"'{text}'", String())

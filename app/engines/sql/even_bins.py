@@ -1,14 +1,14 @@
-"""Evenly spaced edges whose intervals a quotient tells exactly, without a look at the edges.
+"""Evenly spaced edges whose bins follow exactly from a quotient, without a list of edges.
 
-With q = (value - first) / width in doubles, floor(q) is the place among intervals of one width. For
-candidates, each of which is an edge with the double after it, floor(q) + ceil(q) is: 2 i at the
-candidate i, and 2 i + 1 between it and the next. Where a value is so little above the first one
-that its quotient is lost in zero, one is added.
+Let q = (value - first) / width in doubles. For bins of one width, floor(q) is the index. The second
+case are pairs: each candidate is an edge, and the next double is the next edge. Then the index is
+floor(q) + ceil(q): 2 i at candidate i, and 2 i + 1 between it and the next. If a value is so little
+above the first that its quotient underflows to zero, one is added.
 
-None of them falls as the value grows; so if each edge has its place, and the greatest double below
-it the place before, every double there is has the right one. That is tried here, in the doubles
-that every engine computes with, before it is asked of one. It spares a join with the list of edges,
-which took more time than all the rest of such a question.
+All of these are monotone in the value. So if each edge has its index, and the largest double below
+it has the index before, every double has the right one. That is checked here, in the same doubles
+that every engine uses, before a statement relies on it. It saves a join with the list of edges,
+which took more time than the rest of such a query.
 """
 
 from dataclasses import dataclass
@@ -29,8 +29,10 @@ Doubles = NDArray[np.float64]
 
 
 class EvenBinIndex(FunctionElement[int]):
-    """Of a value, by the first edge and the width. No part has a parameter: written as one text,
-    it takes a third of the time of the same in parts."""
+    """Bin index of a value, from the first edge and the width.
+
+    No part is a parameter: as one text it takes a third of the time of separate elements.
+    """
 
     name = "place"
     type = Integer()
@@ -59,38 +61,38 @@ def _paired_place(element: PairedPlace, compiler: SQLCompiler, **options: Any) -
 class Even:
     first: float
     width: float
-    paired: bool  # is every candidate an edge, and the double after it the next
+    paired: bool  # every candidate is an edge, and the double after it is the next edge
 
     def place(self, value: ColumnElement[Any]) -> ColumnElement[int]:
-        """Of a value within the edges, but for the last one itself."""
+        """Index of a value within the edges, except for the last edge itself."""
         numbers = exact_double(self.first), exact_double(self.width)
         return PairedPlace(value, *numbers) if self.paired else EvenBinIndex(value, *numbers)
 
     def places(self, values: Doubles) -> Doubles:
-        """The same, worked out here."""
+        """The same index, computed in Python."""
         quotient = (values - self.first) / self.width
-        found: Doubles = np.floor(quotient)
+        indexes: Doubles = np.floor(quotient)
         if self.paired:
-            found = found + np.ceil(quotient) + ((quotient == 0.0) & (values > self.first))
-        return found
+            indexes = indexes + np.ceil(quotient) + ((quotient == 0.0) & (values > self.first))
+        return indexes
 
     def tells(self, edges: Doubles) -> bool:
         starts = edges[:-1]
         below = np.nextafter(starts[1:], -np.inf)
-        wanted = np.arange(len(starts))
-        return np.array_equal(self.places(starts), wanted) and np.array_equal(
-            self.places(below), wanted[:-1]
+        expected = np.arange(len(starts))
+        return np.array_equal(self.places(starts), expected) and np.array_equal(
+            self.places(below), expected[:-1]
         )
 
 
 @owned_cache(maxsize=64)
 def find_even(edges: tuple[float, ...]) -> Even | None:
-    """How a quotient tells the intervals, if one does; the last may be of any width."""
+    """The quotient that gives the bins, or None; the last bin may have any width."""
     first, count = edges[0], len(edges) - 1
     tried = [
         Even(first, (edges[-1] - first) / count, paired=False),
         Even(first, (edges[-2] - first) / (count - 1), paired=False),
-        # An even number of edges: the last candidate is the last but one.
+        # With an even number of edges the last candidate is the last edge but one.
         Even(first, (edges[-2] - first) / (count // 2), paired=True),
     ]
     bounds = np.array(edges, dtype=np.float64)

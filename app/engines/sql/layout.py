@@ -1,18 +1,19 @@
-"""How a prepared version holds a card's columns: physical names and the meaning of stored values.
+"""How a prepared version stores a card's columns: physical names and the meaning of stored values.
 
-Column i of the card is stored as "c<i>", whatever its declared name: whole numbers as they are,
-real numbers as doubles, categories as their position in the card's list, booleans, dates and texts
-as such. A `number` column has a second one, "s<i>", its whole steps, which is what sums add up.
+Column i of the card is stored as "c<i>", independent of its declared name. Integers, booleans,
+dates and texts are stored directly, real numbers as doubles, categories as their index in the
+card's list. A `number` column has a second one, "s<i>": its integer steps, which sums add up.
 
-Where a person may have several rows there are "person", by which rows of one person are known to
-be so, and "own_place", that of the row in the person's own order (`cleaning.py`). A stored version
-knows nobody: there a person is the number of one of their rows. Elsewhere it is what the source
-tells persons apart by, which never leaves the statement. Either way two persons are never held for
-one: what a person can change is proved without a word about hashes. Beside it there is "lot", a
-keyed hash of who the person is, which decides the block of all their rows (`blocks.py`): the number
-of a row would not do, as it changes with whoever stands before. Two persons may have the same lot.
+If a person may have several rows, there are three more columns (`cleaning.py`):
 
-A version to which epochs were appended has "epoch", the number of the one that a row came with.
+- "person" is the same for all rows of one person. In a stored version it is the number of one of
+  the person's rows. Elsewhere it is the source's identifier, which never leaves the statement. Two
+  persons are never confused, so the bound on one person's influence does not rely on hashes.
+- "own_place" is the index of a row in the person's own order.
+- "lot" is a keyed hash of the person, which selects the block of all their rows (`blocks.py`). Row
+  numbers would shift when earlier rows change. Collisions do not affect the proof.
+
+A version with appended epochs has "epoch", the number of the epoch that a row came with.
 """
 
 from typing import Any
@@ -25,20 +26,22 @@ from app.engines.sql.dialects import DUCKDB, Dialect, Statement, written
 
 TABLE = "rows"
 PERSON = "person"
-PLACE = "own_place"  # lists that rows are joined with have places too
+PLACE = "own_place"  # not "place", which lists that rows are joined with have too
 BLOCK_HASH = "lot"
 EPOCH = "epoch"
 
 
 def has_person_column(card: Card) -> bool:
-    """May a person have several rows? Otherwise each row is one, and rows are what is counted."""
+    """True if a person may have several rows; otherwise each row is a person."""
     return card.person.rows_max > 1
 
 
 class Layout:
-    """Where each declared column of one card is, and in whose SQL it is asked for; compared by
-    identity, so that it keys caches. `rows` are the clean rows: a prepared table, or, where nothing
-    can be prepared, the SELECT that cleans them."""
+    """Physical columns of one card in one SQL dialect.
+
+    Layouts are compared by identity, so that they can key caches. `rows`: the clean rows, a
+    prepared table, or the SELECT that cleans them if nothing can be prepared.
+    """
 
     def __init__(
         self, card: Card, dialect: Dialect = DUCKDB, rows: FromClause | None = None
@@ -72,5 +75,5 @@ class Layout:
                 raise TypeError("only integer and number columns have a total")
 
     def codes(self, name: str) -> dict[str, int]:
-        """The stored number of each category."""
+        """Stored code of each category."""
         return self._codes[name]

@@ -1,4 +1,4 @@
-"""Lists of values as one bound parameter, however long they are."""
+"""Lists of values as one bound parameter of any length."""
 
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -34,14 +34,14 @@ TYPES: dict[Kind, TypeEngine[Any]] = {
 
 
 def kind_of(stored: TypeEngine[Any]) -> Kind:
-    """The kind of values that are held as this type."""
+    """The kind of values stored as this type."""
     if isinstance(stored, Integer):  # and BigInteger
         return "whole"
     return next(kind for kind, each in TYPES.items() if isinstance(stored, type(each)))
 
 
 def listed(dialect: Dialect, name: str, **columns: tuple[Kind, Sequence[Any]]) -> Subquery:
-    """A relation of these columns, as long as each of the lists; every list is one parameter."""
+    """A relation of these columns, with a row for each item; every list is one parameter."""
     kinds = [column(key, TYPES[kind]) for key, (kind, _) in columns.items()]
     bound = {f"{name}_{key}": list(values) for key, (_, values) in columns.items()}
     lists = {
@@ -65,7 +65,7 @@ def among(dialect: Dialect, name: str, kind: Kind, values: Sequence[Any]) -> Col
 
 
 class ListOf(UserDefinedType[list[Any]]):
-    """A list; spelled as its dialect does."""
+    """A list type, spelled in its dialect."""
 
     cache_ok = True
 

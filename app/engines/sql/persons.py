@@ -1,10 +1,10 @@
-"""Aggregates of persons: first one row for each person and group, then these are counted or added.
+"""Aggregates of persons: one row for each person and group first, then these are counted or added.
 
-A person's rows in a group become one number here, and of a person's groups the first ones are kept,
-by the least place that a row in each has in the person's own order. No two of them have the same:
-each row is in one group, and rows that could change places say the same. So both are decided by
-the person's own rows, and alike by every engine. All in whole numbers: totals of a person are wide,
-and clamped before they are added up.
+A person's rows in a group become one number. The first n groups of a person are kept, ordered by
+the smallest index of their rows in the person's own order. These indexes differ, because each row
+is in one group, and tied rows are equal. So the person's own rows decide both, and every engine
+decides alike. All numbers are integers: totals of a person are Wide, and are clamped before they
+are added.
 """
 
 from typing import Any
@@ -25,13 +25,15 @@ def of_persons(
     codes: list[Label[int]],
     conditions: list[ColumnElement[bool]],
 ) -> Select[*tuple[Any, ...]]:
-    """Of rows that are in a group and count, if they meet the conditions."""
-    (name,) = {each.column for each in tally.aggregates if isinstance(each, OfPersons)}
+    """Statement for rows that are in a group and meet the conditions."""
+    (name,) = {
+        aggregate.column for aggregate in tally.aggregates if isinstance(aggregate, OfPersons)
+    }
     names = [code.name for code in codes]
     entry: list[ColumnElement[Any]] = [*codes, column(PERSON).label(PERSON)]
     if name is not None:
         conditions = [*conditions, column(layout.value(name)).is_not(None)]
-    if any(isinstance(each, PersonTotal) for each in tally.aggregates):
+    if any(isinstance(aggregate, PersonTotal) for aggregate in tally.aggregates):
         assert name is not None
         entry.append(ExactSum(column(layout.steps(name))).label("total"))
     if tally.groups_max is not None:
@@ -42,13 +44,13 @@ def of_persons(
     statement = statement.group_by(*(constant(i + 1) for i in range(len(codes) + 1)))
     entries: FromClause = statement.subquery("entries")
     if tally.groups_max is not None:
-        place = func.row_number().over(partition_by=column(PERSON), order_by=column("first"))
+        nth = func.row_number().over(partition_by=column(PERSON), order_by=column("first"))
         kept: list[ColumnElement[Any]] = [
-            column(each.name) for each in entry if isinstance(each, Label)
+            column(label.name) for label in entry if isinstance(label, Label)
         ]
-        entries = select(*kept, place.label("nth")).select_from(entries).subquery("ordered")
-    groups: list[ColumnElement[Any]] = [column(each) for each in names]
-    made = [_aggregate(each, column("total", Wide())) for each in tally.aggregates]
+        entries = select(*kept, nth.label("nth")).select_from(entries).subquery("ordered")
+    groups: list[ColumnElement[Any]] = [column(code_name) for code_name in names]
+    made = [_aggregate(aggregate, column("total", Wide())) for aggregate in tally.aggregates]
     result = select(*groups, *made).select_from(entries)
     if tally.groups_max is not None:
         result = result.where(column("nth") <= constant(tally.groups_max))

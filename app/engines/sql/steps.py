@@ -1,7 +1,7 @@
-"""A StepTally as one SQL statement: how many rows are in each stretch of a column's steps.
+"""A StepTally as one SQL statement: the number of rows in each range of a column's steps.
 
-Only stretches that hold a row come back, in order. Steps are never below `low` here, so that the
-shift is of no negative number.
+Only ranges with a row are returned, in order. Steps are never below `low` here, so the shift is
+never applied to a negative number.
 """
 
 from typing import Any
@@ -14,19 +14,21 @@ from app.engines.sql.layout import Layout
 from app.queries.tally import StepHistogram
 
 
-def render_steps(layout: Layout, wanted: StepHistogram) -> Statement:
-    steps = column(layout.steps(wanted.column), BigInteger())
-    (first, _), (_, last) = wanted.ranges[0], wanted.ranges[-1]
-    inside = [steps >= _whole(first), steps <= _whole(last)]  # by which whole blocks are skipped
-    if len(wanted.ranges) > 1:
-        within = (and_(steps >= _whole(low), steps <= _whole(high)) for low, high in wanted.ranges)
+def render_steps(layout: Layout, histogram: StepHistogram) -> Statement:
+    steps = column(layout.steps(histogram.column), BigInteger())
+    (first, _), (_, last) = histogram.ranges[0], histogram.ranges[-1]
+    inside = [steps >= _whole(first), steps <= _whole(last)]  # lets the engine skip whole blocks
+    if len(histogram.ranges) > 1:
+        within = (
+            and_(steps >= _whole(low), steps <= _whole(high)) for low, high in histogram.ranges
+        )
         inside.append(or_(*within))
-    if wanted.where is not None:
-        inside.append(condition_sql(wanted.where, layout))
-    above = cast(steps - _whole(wanted.low), BigInteger())
-    place = cast(Shifted(above, constant(wanted.shift)), BigInteger()).label("place")
+    if histogram.where is not None:
+        inside.append(condition_sql(histogram.where, layout))
+    above = cast(steps - _whole(histogram.low), BigInteger())
+    range_index = cast(Shifted(above, constant(histogram.shift)), BigInteger()).label("place")
     statement = (
-        select(place, func.count())
+        select(range_index, func.count())
         .select_from(layout.rows)
         .where(and_(*inside))
         .group_by(constant(1))

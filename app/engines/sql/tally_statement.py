@@ -1,7 +1,7 @@
 """A Tally as one SQL statement with bound parameters, over a prepared version.
 
-Every identifier is quoted and every value bound. Each grouping is one whole number in the result,
-its place among the groups, so that a result is small and says nothing but numbers.
+Every identifier is quoted and every value bound. Each grouping is one integer in the result, its
+group's index, so that a result is small and contains only numbers.
 """
 
 import operator
@@ -55,7 +55,7 @@ from app.queries.tally import (
 )
 
 KEPT_SIZE_MAX = 1000
-MISSING = -1  # stands for a missing value where that is a group
+MISSING = -1  # code of a missing value where that is a group
 BITS = 62  # conditions of a split in one BIGINT
 Codes = list[Label[int]]
 Conditions = list[ColumnElement[bool]]
@@ -67,34 +67,36 @@ class Rendered:
     """The statement, and how to read its rows: a number for each grouping, then the aggregates."""
 
     statement: Statement
-    # For each grouping: the place among its groups of each number in the result.
+    # For each grouping: group index by number in the result.
     places: tuple[Mapping[int, int] | range, ...]
     group_counts: tuple[int, ...]
-    # For a split: the place of each set of conditions, whose bits stand in the first numbers.
+    # For a split: group index by the set of conditions, whose bits are in the first numbers.
     signatures: Mapping[tuple[int, ...], int] | None = None
 
     @property
     def key_count(self) -> int:
-        """How many numbers of a row in the result say which group it is."""
+        """Number of leading columns in a result row that identify its group."""
         if self.signatures is None:
             return len(self.group_counts)
         return len(next(iter(self.signatures)))
 
     def place(self, key: tuple[int, ...]) -> int | None:
-        """Which group, or None for one that was not asked for."""
+        """Index of the group, or None if it was not requested."""
         if self.signatures is not None:
             return self.signatures.get(key)
-        place = 0
+        index = 0
         for number, places, count in zip(key, self.places, self.group_counts, strict=True):
             if number not in places:
                 return None
-            place = place * count + places[number]
-        return place
+            index = index * count + places[number]
+        return index
 
 
 def render(layout: Layout, tally: Tally) -> Rendered:
-    """Compiling costs near a millisecond, so statements of small tallies are kept, one for all the
-    numbers and days that the filter may compare with."""
+    """The statement of a tally. Compiling takes nearly a millisecond, so small ones are cached.
+
+    One statement serves all numbers and days that the filter may compare with.
+    """
     if tally.size() > KEPT_SIZE_MAX:
         return _render(layout, tally)
     values: dict[str, Any] = {}
@@ -118,11 +120,13 @@ def _render(layout: Layout, tally: Tally) -> Rendered:
         codes += [code.label(f"g{i}") for i, code in enumerate(_bits(tally.split, layout))]
     if tally.where is not None:
         conditions.append(condition_sql(tally.where, layout))
-    counted = any(isinstance(each, OfPersons) for each in tally.aggregates)
+    counted = any(isinstance(aggregate, OfPersons) for aggregate in tally.aggregates)
     if counted and has_person_column(layout.card):
         statement = of_persons(layout, tally, rows, codes, conditions)
         return compiled(layout, statement, tally, places)
-    statement = select(*codes, *(_aggregate(each, layout, factors) for each in tally.aggregates))
+    statement = select(
+        *codes, *(_aggregate(aggregate, layout, factors) for aggregate in tally.aggregates)
+    )
     statement = statement.select_from(rows)
     if conditions:
         statement = statement.where(and_(*conditions))
@@ -134,8 +138,11 @@ def _render(layout: Layout, tally: Tally) -> Rendered:
 def grouped_rows(
     layout: Layout, tally: Tally, rows: FromClause
 ) -> tuple[FromClause, Codes, Conditions, Places]:
-    """Rows to select from; the number of each grouping, g0, g1, ...; the conditions to be in a
-    group; and what the numbers mean."""
+    """Rows to select from, and the parts of a statement that groups them.
+
+    The parts are the code of each grouping (g0, g1, ...), the conditions to be in a group, and the
+    group index of each code.
+    """
     codes: Codes = []
     conditions: Conditions = []
     places: Places = []
@@ -165,7 +172,7 @@ def compiled(
 
 
 def _bits(split: Split, layout: Layout) -> list[ColumnElement[int]]:
-    """Which conditions a row meets, as the bits of a few whole numbers."""
+    """Conditions that a row meets, as the bits of a few integers."""
     codes: list[ColumnElement[int]] = []
     for start in range(0, len(split.conditions), BITS):
         code: ColumnElement[int] = literal_column("0", BigInteger())
@@ -179,13 +186,13 @@ def _bits(split: Split, layout: Layout) -> list[ColumnElement[int]]:
 def _signature_places(split: Split) -> dict[tuple[int, ...], int]:
     starts = range(0, len(split.conditions), BITS)
     return {
-        tuple(signature >> start & (1 << BITS) - 1 for start in starts): place
-        for place, signature in enumerate(split.signatures)
+        tuple(signature >> start & (1 << BITS) - 1 for start in starts): index
+        for index, signature in enumerate(split.signatures)
     }
 
 
 def _places(grouping: Grouping, layout: Layout) -> Mapping[int, int] | range:
-    """From the number in the result to the place among the groups."""
+    """Group index by number in the result."""
     if isinstance(grouping, ByEdges):
         return range(grouping.count)
     return _value_places(grouping, layout)
@@ -194,29 +201,29 @@ def _places(grouping: Grouping, layout: Layout) -> Mapping[int, int] | range:
 def _value_places(grouping: ByValues, layout: Layout) -> dict[int, int]:
     places: dict[int, int] = {}
     values: tuple[str | bool, ...] = grouping.values
-    for place, value in enumerate(values):
+    for index, value in enumerate(values):
         if isinstance(value, bool):
-            places[int(value)] = place
+            places[int(value)] = index
         else:
             code = layout.codes(grouping.column).get(value)
             if code is not None:
-                places[code] = place
+                places[code] = index
     if grouping.missing:
         places[MISSING] = len(values)
     return places
 
 
-Factors = Mapping[Factor, str]  # the name of the column that holds each
+Factors = Mapping[Factor, str]  # name of the column that holds each factor
 
 
 def _factors(tally: Tally) -> Factors:
-    products = [each for each in tally.aggregates if isinstance(each, Product)]
-    different = dict.fromkeys(factor for each in products for factor in each.factors)
+    products = [product for product in tally.aggregates if isinstance(product, Product)]
+    different = dict.fromkeys(factor for product in products for factor in product.factors)
     return {factor: f"f{i}" for i, factor in enumerate(different)}
 
 
 def _with_factors(factors: Factors, layout: Layout) -> FromClause:
-    """The rows with a further column for each factor: worked out once, however many products."""
+    """The rows with a further column for each factor, computed once for all products."""
     rows = layout.rows
     if not factors:
         return rows
@@ -232,7 +239,7 @@ def _aggregate(aggregate: Aggregate, layout: Layout, factors: Factors) -> Column
             return func.count(stored_column(layout, aggregate.column))
         case SumSteps():
             return ExactSum(column(layout.steps(aggregate.column)))
-        case Persons():  # each row is one
+        case Persons():  # each row is one person
             named = aggregate.column
             return func.count() if named is None else func.count(stored_column(layout, named))
         case PersonTotal():
@@ -240,13 +247,13 @@ def _aggregate(aggregate: Aggregate, layout: Layout, factors: Factors) -> Column
         case CountWhere():
             return func.count().filter(condition_sql(aggregate.condition, layout))
         case Product():
-            # The planner keeps products far within BIGINT.
+            # The planner keeps products well within BIGINT.
             names = (column(factors[factor], BigInteger()) for factor in aggregate.factors)
             return ExactSum(reduce(operator.mul, names))
 
 
 def factor_sql(factor: Factor, layout: Layout) -> ColumnElement[Any]:
-    """Steps are never below their low bound, so that the division is of no negative number."""
+    """SQL of a factor. Steps are never below their low bound, so the quotient is never negative."""
     if isinstance(factor, EqualsValue):
         marked = condition_sql(Compare(factor.column, "==", factor.value), layout)
         return cast(case((marked, _whole(1)), else_=_whole(0)), BigInteger())

@@ -2,9 +2,8 @@
 
 Store and export yield the same lines, so anyone who holds an export can verify it without us. An
 export is NDJSON. It states its scope and lists the entries in the order of their chains. Then
-follow
-the end of each book, each account and each charge at the same instant. The last line counts all
-lines. Lines that an export must not show (stored answers, sources, people) come from the store
+follow the end of each book, each account and each charge at the same instant. The last line counts
+all lines. Lines that an export must not show (stored answers, sources, people) come from the store
 only.
 """
 

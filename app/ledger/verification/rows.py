@@ -1,8 +1,7 @@
 """Compare rows with entries: charges, stored answers, streams, fingerprints, datasets and people.
 
 Entries come first and state what must exist; rows follow. Large sets are compared as hashes,
-because
-a ledger may hold millions of charges.
+because a ledger may hold millions of charges.
 """
 
 from collections import Counter

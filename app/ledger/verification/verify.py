@@ -2,8 +2,7 @@
 
 Also checked: every book that the system's book lists exists, no charge exceeded the limit granted
 before it, and every refund was paid before. `rows.py` compares rows, `stamps.py` checks the stamps
-of
-stored answers. Content written before chains recorded it is counted as not covered.
+of stored answers. Content written before chains recorded it is counted as not covered.
 """
 
 import json

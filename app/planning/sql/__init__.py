@@ -1,1 +1,1 @@
-"""Questions in SQL."""
+"""Queries in SQL."""

@@ -1,10 +1,10 @@
-"""WHERE as a filter.
+"""Translation of WHERE to a filter.
 
-SQL keeps the rows for which a condition is true; where a value is missing it is neither true nor
-false, and its NOT is not true either. A filter is true or false (`queries/filters.py`). So NOT is
-carried inwards, to the comparisons: AND and OR of what is left are true exactly where those of SQL
-are, and a comparison that is turned round (`<` for NOT `>=`) is false of a missing value, as SQL's
-is not true. What cannot be turned round is asked together with "is not missing".
+SQL keeps the rows for which a condition is true. With a missing value a condition is neither true
+nor false, and its NOT is not true either. A filter is true or false (`queries/filters.py`). So NOT
+is pushed inwards, to the comparisons. Then AND and OR of the rest are true exactly where those of
+SQL are. An inverted comparison (`<` for NOT `>=`) is false for a missing value, where SQL's is not
+true. A comparison that cannot be inverted is combined with "is not missing".
 """
 
 import math
@@ -19,7 +19,7 @@ COLUMN = "a column of the dataset"
 LITERAL = "a literal: a number, a 'text', DATE '...', TRUE or FALSE"
 CONDITION = (
     "a comparison of a column with a literal (=, <>, <, <=, >, >=, IN, BETWEEN, IS NULL), "
-    "or such with AND, OR and NOT"
+    "or several of them with AND, OR and NOT"
 )
 DIGITS_MAX = 300  # as in JSON
 _WHOLE = re.compile(r"[0-9]+")
@@ -39,7 +39,7 @@ Filter = dict[str, Any]
 
 
 class Conditions:
-    """Makes a filter, and notes where in the text each of its members stands."""
+    """Builds a filter, and records the position of each of its members in the text."""
 
     def __init__(self, text: SqlText, places: dict[str, int]) -> None:
         self._text = text
@@ -68,7 +68,7 @@ class Conditions:
                 raise self._text.refused(node, CONDITION)
 
     def _parts(self, node: exp.Expr, at: str, member: str, negated: bool) -> Filter:
-        """A chain of one word is one list."""
+        """One list for a chain of the same operator."""
         kind, parts = type(node), []
         while isinstance(node, kind):
             self._text.must_have_only(node, "this", "expression")
@@ -99,7 +99,7 @@ class Conditions:
         name = self._column(node.this, node, at)
         ends = node.args["low"], node.args["high"]
         if not negated:
-            values = [self._literal(each, f"{at}/value/{i}") for i, each in enumerate(ends)]
+            values = [self._literal(end, f"{at}/value/{i}") for i, end in enumerate(ends)]
             return {"column": name, "op": "between", "value": values}
         parts = []
         for i, (sign, end) in enumerate(zip(("<", ">"), ends, strict=True)):
@@ -112,7 +112,7 @@ class Conditions:
         name = self._column(node.this, node, at)
         inside = f"{at}/all/0/not" if negated else at
         values = [
-            self._literal(each, f"{inside}/value/{i}") for i, each in enumerate(node.expressions)
+            self._literal(item, f"{inside}/value/{i}") for i, item in enumerate(node.expressions)
         ]
         if not values:
             raise self._text.refused(node, "a list of literals")
@@ -150,7 +150,7 @@ class Conditions:
 
 
 def number(text: SqlText, node: object, rule: str, within: exp.Expr) -> int | float:
-    """A number as JSON would have it."""
+    """A number in the form of JSON."""
     bare = node.this if isinstance(node, exp.Neg) else node
     where = node if isinstance(node, exp.Expr) else within
     if not isinstance(bare, exp.Literal) or bare.is_string:
@@ -160,5 +160,5 @@ def number(text: SqlText, node: object, rule: str, within: exp.Expr) -> int | fl
         raise text.refused(where, f"a number of at most {DIGITS_MAX} digits")
     value: int | float = int(written) if _WHOLE.fullmatch(written) else float(written)
     if not math.isfinite(value):
-        raise text.refused(where, "a number that is not too large")
+        raise text.refused(where, "a number that fits a double")
     return -value if isinstance(node, exp.Neg) else value

@@ -1,8 +1,8 @@
-"""The text of a SQL question: its tokens, its syntax tree, and where in it something stands.
+"""Text of a SQL query: its tokens, its syntax tree, and positions in it.
 
-Every refusal names line and column and what may stand there, and repeats nothing of the text.
-sqlglot reads far more SQL than is asked here, so nothing is passed over in silence: a node is taken
-only with members that are known.
+Every refusal names line and column and what is allowed there, and repeats nothing of the text.
+sqlglot parses far more SQL than is supported here, so nothing is ignored silently: a node is
+accepted only with known members.
 """
 
 import re
@@ -19,41 +19,41 @@ from app.errors import Invalid
 
 POINTER = "/sql"
 NESTING_MAX = 20
-ONE_SELECT = "one SELECT of aggregates FROM one dataset, with WHERE and GROUP BY or without"
+ONE_SELECT = "one SELECT of aggregates FROM one dataset, optionally with WHERE and GROUP BY"
 _FOREIGN = {
     TokenType.SELECT: "no second SELECT: there are no subqueries",
-    TokenType.UNION: "no UNION: one SELECT alone",
-    TokenType.INTERSECT: "no INTERSECT: one SELECT alone",
-    TokenType.EXCEPT: "no EXCEPT: one SELECT alone",
-    TokenType.WITH: "no WITH: one SELECT alone",
-    TokenType.JOIN: "no JOIN: one dataset alone",
-    TokenType.HAVING: "no HAVING: groups are public, and all of them are told",
-    TokenType.LIMIT: "no LIMIT: all groups are told",
-    TokenType.CASE: "no CASE: a column, or a literal",
-    TokenType.OVER: "no OVER: aggregates of groups alone",
-    TokenType.FILTER: "no FILTER: one WHERE for all aggregates",
-    TokenType.ALL: "no ALL: what is meant, by its name",
-    TokenType.ROLLUP: "no ROLLUP: groups of columns",
-    TokenType.CUBE: "no CUBE: groups of columns",
-    TokenType.GROUPING_SETS: "no GROUPING SETS: groups of columns",
-    TokenType.INTO: "no INTO: the answer is sent",
-    TokenType.FOR: "no FOR: nothing is locked or written",
-    TokenType.LIKE: "no LIKE: =, <> or IN",
-    TokenType.COLON: "no parameter: a literal",
-    TokenType.PLACEHOLDER: "no parameter: a literal",
-    TokenType.PARAMETER: "no parameter: a literal",
+    TokenType.UNION: "no UNION: one SELECT only",
+    TokenType.INTERSECT: "no INTERSECT: one SELECT only",
+    TokenType.EXCEPT: "no EXCEPT: one SELECT only",
+    TokenType.WITH: "no WITH: one SELECT only",
+    TokenType.JOIN: "no JOIN: one dataset only",
+    TokenType.HAVING: "no HAVING: groups are public, and all of them are returned",
+    TokenType.LIMIT: "no LIMIT: all groups are returned",
+    TokenType.CASE: "no CASE: use a column or a literal",
+    TokenType.OVER: "no OVER: only aggregates of groups",
+    TokenType.FILTER: "no FILTER: use one WHERE for all aggregates",
+    TokenType.ALL: "no ALL: name the columns",
+    TokenType.ROLLUP: "no ROLLUP: group by columns",
+    TokenType.CUBE: "no CUBE: group by columns",
+    TokenType.GROUPING_SETS: "no GROUPING SETS: group by columns",
+    TokenType.INTO: "no INTO: the answer is only returned",
+    TokenType.FOR: "no FOR: a query locks and writes nothing",
+    TokenType.LIKE: "no LIKE: use =, <> or IN",
+    TokenType.COLON: "no parameter: use a literal",
+    TokenType.PLACEHOLDER: "no parameter: use a literal",
+    TokenType.PARAMETER: "no parameter: use a literal",
 }
 _BEFORE_NULL = (TokenType.IS, TokenType.NOT)
-# What is closed, or any one character: the first that opens and does not close stands alone.
+# A closed quote or comment, or any one character: an opening that does not close matches alone.
 _PIECE = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|/\*.*?\*/|/\*|.""", re.DOTALL)
 
 
 class SqlText:
-    """A text of one statement."""
+    """The text of one statement."""
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._starts: dict[int, int] = {}  # of the tree's nodes, by identity
+        self._starts: dict[int, int] = {}  # start offsets of the tree's nodes, by identity
 
     def select(self) -> exp.Select:
         """Its syntax tree, if it is one SELECT. Raises Invalid."""
@@ -68,11 +68,12 @@ class SqlText:
         return parsed[0]
 
     def _remember(self, tree: exp.Expr) -> None:
-        """Where each node begins: of those within it, the first whose place the parser kept."""
-        for node in reversed(list(tree.walk(bfs=True))):  # what is within a node comes before it
+        """Record the start of each node: the least start that the parser kept for it or a node
+        inside."""
+        for node in reversed(list(tree.walk(bfs=True))):  # visits inner nodes before outer ones
             own = node.meta.get("start")
             starts = [own, self._starts.get(id(node))]
-            known = [each for each in starts if each is not None]
+            known = [start for start in starts if start is not None]
             if known:
                 self._starts[id(node)] = min(known)
                 if node.parent is not None:
@@ -80,12 +81,13 @@ class SqlText:
                     self._starts[id(node.parent)] = min(above, min(known))
 
     def _tokens(self) -> list[Token]:
-        """Looked through before they are parsed: what they may be is told best by themselves, and
-        the parser is spared of what goes deep."""
+        """Check tokens before they are parsed.
+
+        Tokens give the clearest errors, and the parser never sees deep nesting."""
         try:
             tokens = Tokenizer().tokenize(self._text)
         except TokenError:
-            raise self.refused(self._unclosed(), "a quote or a comment that ends") from None
+            raise self.refused(self._unclosed(), "a quote or a comment is not closed") from None
         while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
             tokens.pop()
         if not tokens or tokens[0].token_type is not TokenType.SELECT:
@@ -94,42 +96,48 @@ class SqlText:
         for before, token in pairwise(tokens):
             kind = token.token_type
             if kind is TokenType.SEMICOLON:
-                raise self.refused(token.start, "no second statement")
+                raise self.refused(token.start, "no second statement is allowed")
             if kind is TokenType.DISTINCT and before.token_type is not TokenType.L_PAREN:
-                raise self.refused(token.start, "no DISTINCT but in COUNT(DISTINCT person)")
+                raise self.refused(
+                    token.start, "DISTINCT is allowed only in COUNT(DISTINCT person)"
+                )
             if kind in _FOREIGN:
                 raise self.refused(token.start, _FOREIGN[kind])
             if kind is TokenType.ORDER_BY and before.token_type is not TokenType.L_PAREN:
-                raise self.refused(token.start, "no ORDER BY: groups are told in the card's order")
+                raise self.refused(
+                    token.start, "no ORDER BY: groups are returned in the card's order"
+                )
             if kind is TokenType.NULL and before.token_type not in _BEFORE_NULL:
-                raise self.refused(token.start, "no NULL but in IS NULL and IS NOT NULL")
+                raise self.refused(token.start, "NULL is allowed only in IS NULL and IS NOT NULL")
             depth += (kind is TokenType.L_PAREN) - (kind is TokenType.R_PAREN)
             if depth > NESTING_MAX or (kind is before.token_type is TokenType.NOT):
-                rule = f"at most {NESTING_MAX} parentheses within each other, and one NOT at a time"
+                rule = f"at most {NESTING_MAX} nested parentheses, and no NOT directly after NOT"
                 raise self.refused(token.start, rule)
         return tokens
 
     def _unclosed(self) -> int:
         opening = {"'", '"', "/*"}
         pieces = _PIECE.finditer(self._text)
-        return next((each.start() for each in pieces if each[0] in opening), len(self._text))
+        return next((piece.start() for piece in pieces if piece[0] in opening), len(self._text))
 
     def _unread(self, error: ParseError) -> Invalid:
-        """sqlglot quotes the text around the place; only the place is told."""
-        said = error.errors[0] if error.errors else {}
-        line, end = said.get("line"), said.get("col")
-        shown = str(said.get("highlight") or "")
+        """Error for unparsable text: only the position, because sqlglot quotes the text around
+        it."""
+        details = error.errors[0] if error.errors else {}
+        line, end = details.get("line"), details.get("col")
+        shown = str(details.get("highlight") or "")
         if not isinstance(line, int) or not isinstance(end, int):
             return self.refused(0, ONE_SELECT)
-        place = f"line {line}, column {max(1, end - len(shown) + 1)}"
+        position = f"line {line}, column {max(1, end - len(shown) + 1)}"
         return Invalid.field(
-            POINTER, f"{place}: another word or sign: this is no SQL that can be read"
+            POINTER, f"{position}: unexpected word or sign: this SQL cannot be parsed"
         )
 
-    # Where
+    # Positions
 
     def start(self, node: exp.Expr) -> int:
-        """Where a node begins, or else what holds it: a few, such as TRUE, have no place."""
+        """Start of a node, or of its nearest parent with a known start: a few, such as TRUE,
+        have none."""
         here: exp.Expr | None = node
         while here is not None:
             if id(here) in self._starts:
@@ -146,15 +154,15 @@ class SqlText:
         return Invalid.field(POINTER, f"{self.place(offset)}: {rule}")
 
     def must_have_only(self, node: exp.Expr, *known: str, rule: str = ONE_SELECT) -> None:
-        """Everything that the parser found in a node is known."""
-        for name, found in node.args.items():
-            if found and name not in known:
-                first = next(iter(found)) if isinstance(found, list) else found
+        """Require that the parser found only known members in a node."""
+        for name, members in node.args.items():
+            if members and name not in known:
+                first = next(iter(members)) if isinstance(members, list) else members
                 where = first if isinstance(first, exp.Expr) else node
                 raise self.refused(where, rule)
 
     def name(self, node: object, rule: str, within: exp.Expr) -> str:
-        """A name alone, quoted or not; as the card has it, letter for letter."""
+        """A bare name, quoted or not; it must match the card exactly."""
         if not isinstance(node, exp.Identifier):
             raise self.refused(node if isinstance(node, exp.Expr) else within, rule)
         self.must_have_only(node, "this", "quoted", rule=rule)
@@ -168,5 +176,5 @@ class SqlText:
 
 
 def listed(nodes: object) -> Iterable[exp.Expr]:
-    """The nodes of a member that is a list or is not there."""
+    """The nodes of a member that is a list or absent."""
     return nodes if isinstance(nodes, list) else ()

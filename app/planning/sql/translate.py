@@ -1,7 +1,7 @@
-"""SQL for a question: a SELECT becomes the very body that asks the same in JSON.
+"""Translation of a SQL query: a SELECT becomes the equivalent JSON body.
 
-What comes out is checked, planned, priced, charged and reused as any body is; nothing here knows
-the card. What is wrong with it later is told of the place in the text.
+The body is checked, planned, priced, charged and reused as any other body; nothing here knows the
+card. Later validation errors are mapped back to line and column of the SQL.
 
     COUNT(*), SUM(c), AVG(c), VAR_POP(c)     count, sum, mean, variance; several of them: aggregates
     COUNT(DISTINCT c)                        count_distinct, of the person column: alone
@@ -23,8 +23,8 @@ AGGREGATE = (
     "COUNT(*), COUNT(DISTINCT person), SUM, AVG, VAR_POP, MIN, MAX or MEDIAN of a column, "
     "PERCENTILE_DISC(q) WITHIN GROUP (ORDER BY column), or a column of GROUP BY"
 )
-TOGETHER = "COUNT(*), SUM, AVG and VAR_POP only, where there are groups or several aggregates"
-ALONE = "COUNT(DISTINCT person) by itself, with groups or without"
+TOGETHER = "with groups or several aggregates only COUNT(*), SUM, AVG and VAR_POP are allowed"
+ALONE = "COUNT(DISTINCT person) must be the only aggregate, with groups or without"
 COUNTED = "COUNT(*), or COUNT(DISTINCT person) of the person column"
 _SUMMED: dict[type[exp.Expr], str] = {
     exp.Sum: "sum",
@@ -40,14 +40,14 @@ _RANKED: dict[type[exp.Expr], str] = {
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """The body, and where in the text its members stand."""
+    """The body, and the positions of its members in the text."""
 
     body: dict[str, Any]
     text: SqlText
     places: dict[str, int]
 
     def told(self, error: FieldError) -> FieldError:
-        """What is wrong with the body, of the place in the text that it came from."""
+        """Map an error of the body to the position in the text that it came from."""
         pointer = error.pointer
         while pointer:
             if pointer in self.places:
@@ -57,21 +57,21 @@ class Translation:
 
 
 def translate(sent: dict[str, Any]) -> Translation:
-    """The body that a body with `sql` stands for. Raises Invalid, with the place."""
+    """Translate a body with `sql`. Raises Invalid, with the position."""
     if "query" in sent:
-        raise Invalid.field("/query", "left out: sql stands in its place")
+        raise Invalid.field("/query", "must be absent: sql replaces it")
     written = sent["sql"]
     if not isinstance(written, str) or not 0 < len(written) <= SQL_CHARACTERS_MAX:
-        raise Invalid.field(POINTER, f"a text of 1 to {SQL_CHARACTERS_MAX} characters")
+        raise Invalid.field(POINTER, f"must be a text of 1 to {SQL_CHARACTERS_MAX} characters")
     text = SqlText(written)
     try:
         statement = _Statement(text)
     except RecursionError:
-        raise text.refused(0, "conditions that are less deep") from None
+        raise text.refused(0, "conditions are nested too deeply") from None
     dataset = statement.dataset
     if sent.get("dataset", dataset) != dataset:
-        raise Invalid.field("/dataset", "the one that FROM names, or left out")
-    others = {name: each for name, each in sent.items() if name != "sql"}
+        raise Invalid.field("/dataset", "must be the one that FROM names, or absent")
+    others = {name: member for name, member in sent.items() if name != "sql"}
     body = {**others, "dataset": dataset, "query": statement.query}
     return Translation(body, text, statement.places)
 
@@ -88,7 +88,7 @@ class _Statement:
         self.query = self._query(select)
 
     def _dataset(self, select: exp.Select) -> str:
-        rule = "FROM one dataset, by its name alone"
+        rule = "FROM must name one dataset, without schema or alias"
         origin = select.args.get("from_")
         if not isinstance(origin, exp.From):
             raise self._text.refused(select, rule)
@@ -102,8 +102,8 @@ class _Statement:
     def _query(self, select: exp.Select) -> dict[str, Any]:
         self.places["/query"] = 0
         groups = self._groups(select)
-        asked = list(self._aggregates(select, groups))
-        if not asked:
+        aggregates = list(self._aggregates(select, groups))
+        if not aggregates:
             raise self._text.refused(select, f"an aggregate: {AGGREGATE}")
         rest: dict[str, Any] = {}
         where = select.args.get("where")
@@ -113,18 +113,18 @@ class _Statement:
             rest["where"] = conditions.filter(where.this, "/query/where")
         if groups:
             rest["group_by"] = groups
-        for node, one in asked:
-            if (groups or len(asked) > 1) and one["kind"] in (*_RANKED.values(), "quantile"):
+        for node, one in aggregates:
+            if (groups or len(aggregates) > 1) and one["kind"] in (*_RANKED.values(), "quantile"):
                 raise self._text.refused(node, TOGETHER)
-            if len(asked) > 1 and one["kind"] == "count_distinct":
+            if len(aggregates) > 1 and one["kind"] == "count_distinct":
                 raise self._text.refused(node, ALONE)
-        if len(asked) == 1:
-            ((node, one),) = asked
+        if len(aggregates) == 1:
+            ((node, one),) = aggregates
             self._note(node, one, "/query")
             return {**one, **rest}
-        for i, (node, one) in enumerate(asked):
+        for i, (node, one) in enumerate(aggregates):
             self._note(node, one, f"/query/of/{i}")
-        return {"kind": "aggregates", "of": [one for _, one in asked], **rest}
+        return {"kind": "aggregates", "of": [one for _, one in aggregates], **rest}
 
     def _note(self, node: exp.Expr, one: dict[str, Any], at: str) -> None:
         for member in ("", *(f"/{name}" for name in one)):
@@ -136,30 +136,30 @@ class _Statement:
             return []
         rule = f"{COLUMN}, with public values"
         self._text.must_have_only(group, "expressions", rule=rule)
-        found: list[str] = []
-        for i, each in enumerate(listed(group.expressions)):
-            found.append(self._text.column(each, rule, group))
-            self.places[f"/query/group_by/{i}"] = self._text.start(each)
-        if not found:
+        columns: list[str] = []
+        for i, column in enumerate(listed(group.expressions)):
+            columns.append(self._text.column(column, rule, group))
+            self.places[f"/query/group_by/{i}"] = self._text.start(column)
+        if not columns:
             raise self._text.refused(group, rule)
-        return found
+        return columns
 
     def _aggregates(
         self, select: exp.Select, groups: list[str]
     ) -> list[tuple[exp.Expr, dict[str, Any]]]:
-        """An alias names a figure for the reader; the answer has the names of the question."""
-        found = []
-        for each in listed(select.expressions):
-            node = each
-            if isinstance(each, exp.Alias):
-                self._text.must_have_only(each, "this", "alias")
-                node = each.this
+        """Aggregates of the SELECT. An alias is ignored: the answer uses the names of the query."""
+        aggregates = []
+        for item in listed(select.expressions):
+            node = item
+            if isinstance(item, exp.Alias):
+                self._text.must_have_only(item, "this", "alias")
+                node = item.this
             if isinstance(node, exp.Column):
                 if self._text.column(node, COLUMN, node) not in groups:
                     raise self._text.refused(node, "a column that GROUP BY names, or an aggregate")
                 continue
-            found.append((node, self._aggregate(node)))
-        return found
+            aggregates.append((node, self._aggregate(node)))
+        return aggregates
 
     def _aggregate(self, node: exp.Expr) -> dict[str, Any]:
         kind = _SUMMED.get(type(node)) or _RANKED.get(type(node))
@@ -196,7 +196,7 @@ class _Statement:
         (ordered,) = order.expressions
         if not isinstance(ordered, exp.Ordered):
             raise self._text.refused(node, rule)
-        # Missing values count nowhere, so it does not matter where they would stand.
+        # Missing values count nowhere, so their order does not matter.
         self._text.must_have_only(ordered, "this", "nulls_first", rule=rule)
         column = self._text.column(ordered.this, COLUMN, ordered)
         q = number(self._text, share.this, rule, node)

@@ -1,1 +1,1 @@
-"""Questions about the values at ranks."""
+"""Queries about the values at ranks."""

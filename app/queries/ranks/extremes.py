@@ -1,21 +1,22 @@
-"""The smallest and the largest value, by rank: the r-th from the end, r as small as noise allows.
+"""Smallest and largest value, by rank: the r-th from the end, r as small as noise allows.
 
-Aimed at the very end, noise would land beyond it: every candidate past the last row is as good as
-any other there. So a rank r is aimed at, by default one more than the rank error that the noise
-stays within at the question's confidence; with that confidence the answer then has a row at or
+With the last rank as target, noise would select beyond it: all candidates past the last row have
+equal scores there. So the target is a rank r, by default one more than the rank error that the
+noise stays within at the query's confidence. With that confidence the answer then has a row at or
 beyond it.
 
-Of n values that are not missing, L are below a candidate and M at or below it. From below it stands
-at the ranks L + 1 to M, and its score is minus the distance of r to them,
--max(0, L + 1 - r, r - M); `max` counts from above, with n - M and n - L in their place.
+Among n values that are not missing, L are below a candidate and M at or below it. From below it
+occupies the ranks L + 1 to M, and its score is minus the distance of r to them, -max(0, L + 1 - r,
+r - M); `max` counts from above, with n - M and n - L in their place.
 
-R for a row of value x that appears: L and M of candidates above x grow by one and those of others
-stay, but for M at x. Each score moves by at most one, and one may gain and another lose: R = 2. A
-row that moves from x to y > x lowers L and M by one between them only: R = 2 again, as r does not
-depend on n. From above the same. For m rows m times as much. Intervals between edges stand at the
-ranks of what is in them, and move no further.
-A selection with fewer than r rows has its other end chosen; of an empty one every candidate is as
-good.
+R for an added row of value x: L and M of candidates above x grow by one and those of others stay,
+except M at x. Each score moves by at most one, and one may gain and another lose: R = 2. A row that
+moves from x to y > x lowers L and M by one between them only: R = 2 again, as r does not depend on
+n. From above the same holds. For m rows per person R is m times as large. Intervals between edges
+occupy the ranks of the rows inside, and move no further.
+
+If a selection has fewer than r rows, its other end is chosen. For an empty one all candidates have
+equal scores.
 """
 
 from typing import Annotated, Literal
@@ -38,7 +39,7 @@ class _Extreme(RankChoice):
     rank: Rank | None = None
 
     def extreme_shape(self, card: Card, *, from_above: bool) -> SelectionShape | RankShape:
-        # By its value the very end is the default: noise goes on the value and not on the rank.
+        # By value the last rank is the default: noise goes on the value and not on the rank.
         by_value = (RankFromAbove if from_above else RankFromBelow)(self.rank or 1)
         if self.missing is not None:
             return self.value_shape(card, by_value)

@@ -1,7 +1,7 @@
-"""The distance of the quartiles: the value that three quarters of the rows are at or below, less
-the one that a quarter are.
+"""Interquartile range: the 3/4-quantile less the 1/4-quantile.
 
-Missing values do not count, unless `missing` says which value they count as. Of no rows it is 0.
+Missing values do not count, unless `missing` gives the value they count as. Without rows the range
+is 0.
 """
 
 from fractions import Fraction

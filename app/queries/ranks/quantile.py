@@ -1,21 +1,24 @@
-"""The candidate that is a q-quantile, or as near to one in rank as noise allows.
+"""Candidate that is a q-quantile, or as near to one in rank as noise allows.
 
-Of n values that are not missing, L are below a candidate and M at or below it, so it stands at the
-ranks from L to M. It is a q-quantile if q n is among them; its score is minus the distance,
+Among n values that are not missing, L are below a candidate and M at or below it, so it occupies
+the ranks from L to M. It is a q-quantile if q n is among them; its score is minus the distance,
 
     -max(0, L - q n, q n - M),    for q = a / b in steps of 1 / b:  -max(0, b L - a n, a n - b M).
 
-R for a row of value x that appears: of candidates above x, b L - a n and b M - a n grow by b - a;
-of those below x they fall by a; and at x the first falls by a and the second grows by b - a. So a
+R for an added row of value x: for candidates above x, b L - a n and b M - a n grow by b - a; for
+those below x they fall by a; and at x the first falls by a and the second grows by b - a. So a
 score moves by at most b - a above x and by at most a below x, and at x it may only grow, by at most
-max(a, b - a). Two candidates on one side of x may move by as much in opposite ways, and nothing
-moves further apart: R = 2 max(a, b - a).
-For a row that moves from x to y > x, b L and b M fall by b between x and y and stay elsewhere:
-R = 2 b, which is no less. For m rows m times as much.
-An interval from c to d stands at the ranks from L, the rows below c, to M, those below d. A row
-that appears above, below or in it moves L and M as it would those of a candidate: R is the same.
-Missing values and rows outside the filter count nowhere. Of an empty selection every candidate is
-as good. `median` is q = 1/2.
+max(a, b - a). Two candidates on one side of x may move by as much in opposite directions, and
+nothing moves further apart: R = 2 max(a, b - a).
+
+For a row that moves from x to y > x, b L and b M fall by b between x and y and stay elsewhere: R =
+2 b, which is no less. For m rows per person R is m times as large.
+
+An interval from c to d occupies the ranks from L, the rows below c, to M, those below d. An added
+row above, below or in it moves L and M as it would those of a candidate: R is the same.
+
+Missing values and rows outside the filter count nowhere. For an empty selection all candidates have
+equal scores. `median` is q = 1/2.
 """
 
 from decimal import Decimal
@@ -36,20 +39,22 @@ PLACES_MAX = 9
 
 
 def exact_share(value: object) -> Decimal:
-    """A number between 0 and 1 from a JSON number or decimal text, exactly as it was written."""
+    """A number between 0 and 1 from a JSON number or decimal text, exactly as written."""
     if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal):
-        raise ValueError("a number between 0 and 1, or a decimal text such as '0.25'")
-    text = str(getattr(value, "text", None) or value)  # a JSON number keeps how it was written
+        raise ValueError("must be a number between 0 and 1, or a decimal text such as '0.25'")
+    text = str(getattr(value, "text", None) or value)  # a JSON number keeps its text
     if len(text) > 30 or not set(text) <= set("0123456789.eE+-"):
-        raise ValueError("a number between 0 and 1, or a decimal text such as '0.25'")
+        raise ValueError("must be a number between 0 and 1, or a decimal text such as '0.25'")
     try:
         share = Decimal(text)
     except ArithmeticError:
-        raise ValueError("a number between 0 and 1, or a decimal text such as '0.25'") from None
+        raise ValueError(
+            "must be a number between 0 and 1, or a decimal text such as '0.25'"
+        ) from None
     if not 0 < share < 1:
-        raise ValueError("greater than 0 and less than 1")
+        raise ValueError("must be greater than 0 and less than 1")
     if share != round(share, PLACES_MAX):
-        raise ValueError(f"at most {PLACES_MAX} places after the point")
+        raise ValueError(f"may have at most {PLACES_MAX} decimal places")
     return share.normalize()
 
 
@@ -79,28 +84,28 @@ class Median(RankChoice):
         return quantile_shape(self, card, Fraction(1, 2))
 
 
-def quantile_shape(asked: RankChoice, card: Card, q: Fraction) -> SelectionShape | RankShape:
-    if asked.missing is not None:
-        return asked.value_shape(card, ShareRank(q))
-    column = ordered_column(card, asked.column)
-    outcomes, pieces = outcomes_cut(asked.candidates, column)
+def quantile_shape(query: RankChoice, card: Card, q: Fraction) -> SelectionShape | RankShape:
+    if query.missing is not None:
+        return query.value_shape(card, ShareRank(q))
+    column = ordered_column(card, query.column)
+    outcomes, pieces = outcomes_cut(query.candidates, column)
     a, b = q.numerator, q.denominator
     of_one = 2 * b if card.neighbours == "replace_one" else 2 * max(a, b - a)
 
     def scores(exact: Exact, _: int) -> list[int]:
         below, at_most, count = pieces.counted(exact)
-        wanted = a * count
+        target = a * count
         return [
-            wanted - b * few if b * few > wanted else min(0, b * many - wanted)
+            target - b * few if b * few > target else min(0, b * many - target)
             for few, many in zip(below, at_most, strict=True)
         ]
 
     return SelectionShape(
-        tally=asked.tally(card, pieces.grouping),
+        tally=query.tally(card, pieces.grouping),
         outcomes=outcomes,
         scores=scores,
         score_range=card.person.rows_max * of_one,
         steps=Fraction(b),
         error="rank_error",
-        alternatives=asked.by_value(card, ShareRank(q)),
+        alternatives=query.by_value(card, ShareRank(q)),
     )

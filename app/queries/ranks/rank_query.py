@@ -1,4 +1,4 @@
-"""What questions about the values at ranks have in common."""
+"""Base class of queries about the values at ranks."""
 
 from pydantic import BaseModel, ConfigDict
 
@@ -9,7 +9,7 @@ from app.queries.shapes.ranks.shape import RankShape, Statistic, order_shape
 
 
 class OrderQuery(BaseModel):
-    """A column and the rows it is asked about."""
+    """A column and the selected rows."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 

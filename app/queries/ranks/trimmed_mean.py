@@ -1,9 +1,9 @@
-"""The mean of what is left when a share of the rows is taken away from either end.
+"""Mean of the rows that remain after a share is trimmed from either end.
 
-Only where n is public and fixed: replace_one, each row a person, no filter, and missing values
-count as a public value, the column's lower bound if no other is named. Elsewhere the number that it
-is divided by, and which ranks are left, would change with every row, and no bound is known that is
-smooth (mechanism sheet, sections 5 and 9): it is refused.
+It requires a public and fixed n: replace_one, one row per person, no filter, and missing values
+that count as a public value, by default the column's lower bound. Otherwise the divisor and the
+remaining ranks would change with every row. No smooth bound is known for that case (mechanism
+sheet, sections 5 and 9), so the query is refused.
 """
 
 from fractions import Fraction
@@ -22,7 +22,7 @@ from app.queries.shapes.ranks.shape import RankShape, stepped_column
 
 def _below_half(share: Share) -> Share:
     if share >= Fraction(1, 2):
-        raise ValueError("less than a half: the share is taken away from either end")
+        raise ValueError("must be less than a half: the share is trimmed from either end")
     return share
 
 
@@ -40,11 +40,11 @@ class TrimmedMean(OrderQuery):
         if card.neighbours != "replace_one":
             raise Invalid.field(f"{POINTER}/kind", "trimmed_mean needs a public number of rows")
         if card.person.kind != "row":
-            raise Invalid.field(
-                f"{POINTER}/kind", "trimmed_mean is for rows that are a person each"
-            )
+            raise Invalid.field(f"{POINTER}/kind", "trimmed_mean needs one row per person")
         if self.where is not None:
-            raise Invalid.field(f"{POINTER}/where", "none: a trimmed_mean is of the whole table")
+            raise Invalid.field(
+                f"{POINTER}/where", "must be absent: trimmed_mean covers the whole table"
+            )
         column = stepped_column(card, self.column)
         missing = column.low if self.missing is None else self.missing
         trim = Fraction(self.trim)

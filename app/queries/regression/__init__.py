@@ -1,1 +1,1 @@
-"""Regressions, and how certain their predictions are."""
+"""Regressions, and the variance of their predictions."""

@@ -1,9 +1,10 @@
-"""Linear regression by noisy sufficient statistics: one question, one charge, all moments.
+"""Linear regression by noisy sufficient statistics: one query, one charge, all moments.
 
-The moments of `queries/shapes/moments.py` get noise; coefficients, standard errors and intervals
-are made of them alone (`mechanisms/noise/linear_fit.py`), so they are free, and any other fit to
-the same moments would be too. Features and the outcome are clamped to the card's bounds and taken
-on a grid of at most 2^16 steps; a row in which one of their columns is missing is left out.
+The moments of `queries/shapes/moments.py` receive noise. Coefficients, standard errors and
+intervals are computed from them alone (`mechanisms/noise/linear_fit.py`), so they are free, and any
+other fit to the same moments would be too. Features and the outcome are clamped to the card's
+bounds and placed on a grid of at most 2^16 steps. A row in which one of their columns is missing is
+left out.
 """
 
 from dataclasses import replace
@@ -64,23 +65,23 @@ class LinearRegression(BaseModel):
         )
 
     def _by_steps(self, card: Card) -> LearningShape:
-        """The same regression, to be learned by gradient descent."""
+        """The same regression, for gradient descent."""
         terms = feature_terms(self.features, card, f"{POINTER}/features", intercept=self.intercept)
         where = resolve(self.where, card, f"{POINTER}/where")
         shape = gradient_shape(terms, self._outcome(card), where, card, model="squares")
         return replace(shape, ridged=self.ridge > 0)
 
     def moments(self, card: Card) -> Moments:
-        """Raises Invalid, naming the field."""
+        """Moments of the regression. Raises Invalid with the field."""
         outcome = self._outcome(card)
         if self.outcome in self.features:
             at = f"{POINTER}/features/{self.features.index(self.outcome)}"
-            raise Invalid.field(at, "another column than the outcome")
+            raise Invalid.field(at, "must not contain the outcome column")
         terms = feature_terms(self.features, card, f"{POINTER}/features", intercept=self.intercept)
         return moments_of(terms, outcome)
 
     def _outcome(self, card: Card) -> BucketTerm:
         column = declared(card, self.outcome, f"{POINTER}/outcome")
         if not isinstance(column, IntegerColumn | NumberColumn):
-            raise Invalid.field(f"{POINTER}/outcome", "an integer or number column")
+            raise Invalid.field(f"{POINTER}/outcome", "must be an integer or number column")
         return place(column)

@@ -1,10 +1,10 @@
-"""How the odds of a yes or no depend on other columns: a logistic regression.
+"""Logistic regression: the odds of a boolean outcome as a function of other columns.
 
-ln(p / (1 - p)) = intercept + sum of coefficient * value, p the chance that the outcome is true. It
-has no closed form, so it is fitted by noisy gradient descent
+ln(p / (1 - p)) = intercept + sum of coefficient * value, p the probability that the outcome is
+true. There is no closed form, so it is fitted by noisy gradient descent
 (`mechanisms/learning/gradient_descent.py`). A row in which the outcome or a feature is missing
-counts nowhere. Of an empty selection, or where the outcome is the same in every row, the weights
-are what the noise and the steps make of it.
+counts nowhere. For an empty selection, or a constant outcome, noise and step size alone determine
+the weights.
 """
 
 from typing import Literal
@@ -39,10 +39,10 @@ class LogisticRegression(BaseModel):
     def shape(self, card: Card) -> LearningShape:
         outcome = declared(card, self.outcome, f"{POINTER}/outcome")
         if not isinstance(outcome, BooleanColumn):
-            raise Invalid.field(f"{POINTER}/outcome", "a boolean column")
+            raise Invalid.field(f"{POINTER}/outcome", "must be a boolean column")
         terms = feature_terms(self.features, card, f"{POINTER}/features", intercept=self.intercept)
         if self.outcome in self.features:
             at = f"{POINTER}/features/{self.features.index(self.outcome)}"
-            raise Invalid.field(at, "another column than the outcome")
+            raise Invalid.field(at, "must not contain the outcome column")
         where = resolve(self.where, card, f"{POINTER}/where")
         return gradient_shape(terms, Indicator(outcome.name, True), where, card, model="logistic")

@@ -1,21 +1,23 @@
-"""How uncertain a linear regression is at a public point: x0^T (X^T X + ridge I)^-1 x0.
+"""Variance factor of a linear regression at a public point: x0^T (X^T X + ridge I)^-1 x0.
 
-Times the variance of the errors this is the variance of what a regression on these features would
-predict at x0. Rows and the point are vectors of `features.py`: each coordinate within [-1, 1], an
-intercept of 1, of a category at most one 1. So |x|^2 <= B^2, the number of columns and one more for
-the intercept, without any clipping. A row in which a feature is missing counts nowhere.
+Times the variance of the errors this is the variance of the prediction at x0 by a regression on
+these features. Rows and the point are vectors of `features.py`: each coordinate within [-1, 1], an
+intercept of 1, at most one 1 per category. So |x|^2 <= B^2, the number of columns plus one for the
+intercept, without any clipping. A row in which a feature is missing counts nowhere.
 
-One person of m rows changes ln v by at most U = ln(1 + m B^2 / ridge), be they added, removed or
-replaced. Proof: let A be X^T X + ridge I without the person, so that A >= ridge I, and P the sum of
-x x^T over their rows: 0 <= P <= m B^2 I <= (m B^2 / ridge) A. Hence A <= A + P <= exp(U) A, and
+One person of m rows changes ln v by at most U = ln(1 + m B^2 / ridge), if added, removed or
+replaced.
+Proof: let A be X^T X + ridge I without the person, so that A >= ridge I, and P the sum of x x^T
+over their rows: 0 <= P <= m B^2 I <= (m B^2 / ridge) A. Hence A <= A + P <= exp(U) A, and
 inverting, v of A + P is between exp(-U) times v of A and v of A itself. Two such P are within the
-same span. It is attained by a row x = x0 of length B in an empty table. Without the ridge U is
-infinite: one row can make a direction known of which nothing was (decision 0028).
+same span. A row x = x0 of length B in an empty table attains the bound. Without the ridge U is
+infinite: one row can determine a direction that was undetermined before (decision 0028).
 
-Released is m = floor(ln v / g) with noise, g a power of two: it changes by at most U / g + 1.
-Rounding: v is an exact fraction, as all sums are whole numbers and the point is on their grid; its
-logarithm is off by less than 1e-40, which moves m by at most one more; U is rounded up.
-The figure is exp(m g), so that noise is a factor and the interval one of factors.
+The release is m = floor(ln v / g) with noise, g a power of two: it changes by at most U / g + 1.
+Rounding: v is an exact fraction, as all sums are integers and the point is on their grid. The error
+of its logarithm is below 1e-40, which moves m by at most one more; U is rounded up.
+
+The figure is exp(m g), so noise is a factor and the interval is one of factors.
 """
 
 from decimal import Context, Decimal, localcontext
@@ -57,11 +59,11 @@ from app.queries.tally import (
 THEOREM = "Sherman and Morrison 1950 (one row more is a factor of at most 1 + |x|^2 / ridge)"
 RIDGE_MIN, RIDGE_MAX = 1e-9, 1e12
 RIDGE_NEEDED = (
-    f"from {RIDGE_MIN:g} to {RIDGE_MAX:g}: without a ridge one row can change the variance by any "
-    "factor, and no noise would hide it"
+    f"must be from {RIDGE_MIN:g} to {RIDGE_MAX:g}: without a ridge one row can change the variance "
+    "by any factor, and no noise would hide it"
 )
 UNPROMISED = "none: the noise is a factor of the answer, not a distance from it"
-ROUNDED = 1e-12  # more than floats are off by
+ROUNDED = 1e-12  # more than the relative error of floats
 STEP_BITS = 16  # U is about 2^16 steps
 _FINE = Context(prec=60, Emax=10**9, Emin=-(10**9))
 
@@ -112,7 +114,7 @@ class PredictionVariance(BaseModel):
 
     @property
     def _ridge(self) -> Fraction:
-        """As it is written."""
+        """The exact decimal that was sent."""
         return Fraction(repr(self.ridge))
 
     def moves(self, card: Card) -> Fraction:
@@ -125,8 +127,8 @@ class PredictionVariance(BaseModel):
         return STEP_BITS - frexp(float(self.moves(card)))[1]
 
     def figures(self, noisy: tuple[tuple[NoisySteps, ...], ...], card: Card) -> list[Estimate]:
-        """No variance is above that of an empty table."""
-        (told,) = noisy[0]
+        """Variance factor, at most that of an empty table."""
+        (released,) = noisy[0]
         exponent = self.exponent(card)
         terms = feature_terms(self.features, card, f"{POINTER}/features", intercept=self.intercept)
         point = zip(self._point(card, terms), Gram(terms).reaches, strict=True)
@@ -135,20 +137,20 @@ class PredictionVariance(BaseModel):
         def figure(steps: float) -> float:
             return min(exp(min(ldexp(steps, -exponent), 700.0)), most)
 
-        low, high = figure(told.low - 1), figure(told.high + 2)
-        return [Estimate(figure(told.steps + 0.5), low * (1 - ROUNDED), high * (1 + ROUNDED))]
+        low, high = figure(released.low - 1), figure(released.high + 2)
+        return [Estimate(figure(released.steps + 0.5), low * (1 - ROUNDED), high * (1 + ROUNDED))]
 
     def _point(self, card: Card, terms: tuple[Term, ...]) -> tuple[int, ...]:
-        """The point in whole numbers, as rows are."""
+        """The point as integers, on the grid of the rows."""
         at = f"{POINTER}/point"
         if set(self.point) != set(self.features):
-            raise Invalid.field(at, "a value for each of the features, and for nothing else")
+            raise Invalid.field(at, "must have a value for each feature, and no other members")
         for name in self.features:
             _must_be_of(card, name, self.point[name], f"{at}/{name}")
-        found = tuple(self._whole(card, term) for term in terms)
-        if not any(found):
-            raise Invalid.field(at, "another point: there the variance is 0 whatever the data are")
-        return found
+        coordinates = tuple(self._whole(card, term) for term in terms)
+        if not any(coordinates):
+            raise Invalid.field(at, "must be another point: here the variance is 0 for all data")
+        return coordinates
 
     def _whole(self, card: Card, term: Term) -> int:
         match term:
@@ -158,7 +160,9 @@ class PredictionVariance(BaseModel):
                 return int(self.point[term.column] == term.value)
             case BucketTerm():
                 column = card.column(term.column)
-                assert isinstance(column, IntegerColumn | NumberColumn), "it is a place"
+                assert isinstance(column, IntegerColumn | NumberColumn), (
+                    "a bucket term has a numeric column"
+                )
                 steps = floor(ldexp(float(self.point[term.column]), column.grid_exponent))
                 return (steps - term.low) // term.grain - term.centre
 
@@ -168,28 +172,28 @@ def _must_be_of(card: Card, name: str, value: Any, at: str) -> None:
     match column:
         case IntegerColumn() | NumberColumn():
             if isinstance(value, bool | str) or not column.low <= value <= column.high:
-                raise Invalid.field(at, "a number within the column's bounds")
+                raise Invalid.field(at, "must be a number within the column's bounds")
             if isinstance(column, IntegerColumn) and value != floor(value):
-                raise Invalid.field(at, "a whole number, as the column holds")
+                raise Invalid.field(at, "must be a whole number, as in the column")
         case BooleanColumn():
             if not isinstance(value, bool):
-                raise Invalid.field(at, "true or false")
+                raise Invalid.field(at, "must be true or false")
         case CategoryColumn():
             if value not in column.values:
-                raise Invalid.field(at, "one of the column's values")
+                raise Invalid.field(at, "must be one of the column's values")
         case _:  # features of other types are refused before
-            raise Invalid.field(at, "an integer, number, boolean or category column")
+            raise Invalid.field(at, "must be an integer, number, boolean or category column")
 
 
 class Gram:
-    """The sums of products of two terms, in whole numbers of 1 / their reaches."""
+    """Sums of products of two terms, as integers in units of 1 / their reaches."""
 
     def __init__(self, terms: tuple[Term, ...]) -> None:
         self._terms = terms
         self.reaches = tuple(term.reach for term in terms)
 
     def aggregates(self) -> tuple[Aggregate, ...]:
-        """The upper triangle, row by row."""
+        """Aggregates of the upper triangle, row by row."""
         size = range(len(self._terms))
         return tuple(_sum_of(self._terms[i], self._terms[j]) for i in size for j in size if i <= j)
 
@@ -215,10 +219,10 @@ def quadratic_form(
 ) -> Fraction:
     """x0^T (X^T X + ridge I)^-1 x0, exactly.
 
-    With R the reaches, x0 = R^-1 w and X^T X = R^-1 S R^-1, it is w^T (S + ridge R^2)^-1 w, and
-    minus the determinant of that matrix bordered by w over its own. Both come of one elimination
-    without fractions (Bareiss 1968); no pivot is 0, as the matrix is positive definite.
-    """
+    With R the reaches, x0 = R^-1 w and X^T X = R^-1 S R^-1, it is w^T (S + ridge R^2)^-1 w. That
+    is minus the determinant of this matrix bordered by w, over its own determinant. One
+    elimination without fractions gives both (Bareiss 1968); no pivot is 0, as the matrix is
+    positive definite."""
     top, below = ridge.numerator, ridge.denominator
     size = len(point)
     rows = [
@@ -232,6 +236,6 @@ def quadratic_form(
 
 
 def logarithm(value: Fraction) -> Fraction:
-    """Off by less than 1e-40."""
+    """Natural logarithm, with an error below 1e-40."""
     with localcontext(_FINE):
         return Fraction((Decimal(value.numerator) / Decimal(value.denominator)).ln())

@@ -1,10 +1,10 @@
-"""What is counted of a graph, and how one edge can change it.
+"""Triangle counts of a graph, and the effect of one edge on them.
 
-Edges are persons, nodes are public (`datasets.EdgePerson`). Let a_ij be how many neighbours the
-nodes i and j have in common. An edge between i and j that comes or goes makes or ends a_ij
-triangles, whatever else there is: so the local sensitivity is LS = max a_ij over all pairs i < j,
-be they joined or not, and n - 2 at most. The edge joins i to the neighbours of j and j to those of
-i: no a_kl changes by more than 1, nor does LS.
+Edges are persons, nodes are public (`datasets.EdgePerson`). Let a_ij be the number of common
+neighbours of the nodes i and j. Adding or removing an edge between i and j makes or ends a_ij
+triangles, in any graph. So the local sensitivity is LS = max a_ij over all pairs i < j, joined or
+not, and at most n - 2. The edge joins i to the neighbours of j and j to those of i: no a_kl changes
+by more than 1, nor does LS.
 """
 
 import math
@@ -25,7 +25,7 @@ class GraphShape:
 
     edges: GraphCountsRequest
     nodes: int
-    alternatives: tuple["GraphShape", ...] = ()  # other ways to ask the same; there are none
+    alternatives: tuple["GraphShape", ...] = ()  # other shapes of the same query; there are none
 
     @property
     def tally(self) -> Tally:
@@ -38,22 +38,24 @@ class GraphShape:
 
     @property
     def seconds(self) -> float:
-        """A public bound for the time that counting takes: a tenth of a second for a thousand
-        nodes, and some ten seconds for a hundred thousand."""
+        """Public bound on the counting time: 0.1 s for a thousand nodes, about 10 s for a
+        hundred thousand."""
         return min(max(self.nodes / 1000, 1.0), SECONDS_MAX * 10) / 10
 
     def possible(self, triangles: int) -> int:
-        """Within what a count can be, which leaves out nothing that it is."""
+        """Clamp to the possible counts, which loses none of them."""
         return min(max(triangles, 0), math.comb(self.nodes, 3))
 
 
 def graph_shape(card: Card, where: Condition | None) -> GraphShape:
     if not isinstance(card.person, EdgePerson):
-        raise Invalid.field("/query/kind", "a dataset of edges: its card has an edge as person")
+        raise Invalid.field(
+            "/query/kind", "needs a dataset of edges: one whose card declares an edge as person"
+        )
     one, other = card.person.ends
     column = card.column(one)
-    assert isinstance(column, IntegerColumn), "the card was checked"
+    assert isinstance(column, IntegerColumn), "the card was validated"
     nodes = column.high - column.low + 1
     if not 3 <= nodes <= NODES_MAX:
-        raise Invalid.field("/query/kind", f"a graph of 3 to {NODES_MAX} nodes")
+        raise Invalid.field("/query/kind", f"needs a graph of 3 to {NODES_MAX} nodes")
     return GraphShape(GraphCountsRequest(where, (one, other)), nodes)

@@ -1,4 +1,4 @@
-"""What a query releases: whole-number measures, and how far one person can move each of them.
+"""Integer measures that a query releases, and the sensitivity of each to one person.
 
 One row's contribution to a measure lies between `low` and `high` when the row counts and is 0 when
 it does not (filtered out, value missing, in no group). A person has at most m rows. So over all
@@ -14,9 +14,9 @@ groups, with r = max(|low|, |high|):
                                                                  without groups: the larger of
                                                                  sqrt(2) m r and that
 
-Rows that partly stay and partly leave move less in L2: the square is convex in how many do.
+Rows that partly stay and partly leave move less in L2: the square is convex in their number.
 
-These are tested by brute force over all neighbours of small tables.
+Brute-force tests check these over all neighbours of small tables.
 """
 
 from dataclasses import dataclass
@@ -29,15 +29,14 @@ Terms = tuple[tuple[int, int], ...]  # (coefficient, index of the aggregate in t
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A whole-number vector over the groups, exact = sum of coefficient * aggregate.
+    """An integer vector over the groups, exact = sum of coefficient * aggregate.
 
-    With `also` it is several such vectors of one grid, one behind the other: changes are those of
-    the long vector, and noise of one scale goes on all of it.
+    With `more_vectors` it is several such vectors of one grid, concatenated. Changes are those
+    of the long vector, and noise of one scale goes on all of it.
 
-    `sensitivity`, `square` and `share` say together how much of the loss this measure takes. If
-    neighbours change measure i by d_i in L1 and e_i in L2, then
-    sum over i of share_i * d_i / sensitivity_i <= 1 and of share_i * e_i^2 / square_i <= 1.
-    """
+    `sensitivity`, `sensitivity_squared` and `share` together state which part of the loss this
+    measure takes. If neighbours change measure i by d_i in L1 and e_i in L2, then sum over i of
+    share_i * d_i / sensitivity_i <= 1 and of share_i * e_i^2 / sensitivity_squared_i <= 1."""
 
     name: str
     terms: Terms
@@ -45,7 +44,7 @@ class Measure:
     share: Fraction
     grid_exponent: int  # one step is worth 2^-grid_exponent
     sensitivity_l2_squared: int = 0  # 0 stands for sensitivity^2, which always holds
-    single_cell: bool = False  # does a person move one number only
+    single_cell: bool = False  # true if a person moves only one number
     more_vectors: tuple[Terms, ...] = ()
 
     @property
@@ -70,7 +69,7 @@ def sensitivity_l1(card: Card, *, low: int, high: int, grouped: bool) -> int:
 def row_measure(
     card: Card, name: str, *, low: int, high: int, grouped: bool, grid_exponent: int
 ) -> Measure:
-    """One aggregate, alone: rows counted, or a column added up."""
+    """Measure of a single aggregate: a count of rows, or the sum of a column."""
     sensitivity = sensitivity_l1(card, low=low, high=high, grouped=grouped)
     moving = grouped and card.neighbours == "replace_one"
     square = sensitivity**2

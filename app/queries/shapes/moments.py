@@ -1,39 +1,40 @@
-"""The moments of a regression: what is measured of its rows, and how far one person can move it.
+"""Moments of a regression: the sums that are measured, and their sensitivity to one person.
 
-A row is a vector z = (1, terms, outcome), every coordinate within [-1, 1]: a number by its place
+A row is a vector z = (1, terms, outcome), every coordinate within [-1, 1]: a number by its bucket
 between its bounds, a column of two values as -1 or 1 (so that its square is known), one of more
-values as 0s and at most one 1. Measured is the sum over the rows of z z^T, each number once, as
-whole steps of 2^-k near z_i z_j: the number of rows n; the products of two coordinates, but for two
-values of one category, which are never both there; and the squares of places as z_i^2 - 1/2. The
-square of a value is itself, and that of 1 or -1 is 1. All get noise of one scale.
+values as 0s and at most one 1. The measurement is the sum over the rows of z z^T, each number once,
+as integer steps of 2^-k near z_i z_j: the number of rows n; the products of two coordinates, except
+two values of one category, which never occur together; and the squares of buckets as z_i^2 - 1/2.
+The square of an indicator is itself, and that of 1 or -1 is 1. All receive noise of one scale.
 
-How far one row moves them, in units of 2^k steps. Let N be the coordinates that are no values of a
-category of more than two, M of them places, and G such categories, so that a row has at most N + G
-coordinates other than 0; let D = N + G.
+Sensitivity to one row, in units of 2^k steps. Let N be the number of coordinates that are not
+values of a category of more than two, M the buckets among them, and G the number of such
+categories. So a row has at most N + G coordinates other than 0; let D = N + G.
 
-A row that appears or vanishes moves D (D-1) / 2 products by 1, M squares by 1/2, and n by 1:
-in L1 by D (D-1) / 2 + M/2 + 1, and the sum of squares is D (D-1) / 2 + M/4 + 1.
+A row that is added or removed moves D (D-1) / 2 products by 1, M squares by 1/2, and n by 1: in L1
+by D (D-1) / 2 + M/2 + 1, and the sum of squares is D (D-1) / 2 + M/4 + 1.
 
-A row that becomes another moves n by nothing; one that vanishes moves all by no more than the
-bounds below. Write a and b for the two rows, p and q for |a_i + b_i| and |a_i - b_i|, whose sum is
-twice the larger of |a_i| and |b_i|, and P, Q for their sums over the N coordinates: P + Q <= 2N.
-As a a^T - b b^T is half of (a+b)(a-b)^T plus its transpose, the N (N-1) / 2 products move by at
-most (PQ - sum p_i q_i) / 2 in all, and the squares by sum p_i q_i over the places.
+A row that becomes another does not move n; one that is removed moves all by no more than the bounds
+below. Write a and b for the two rows, p and q for |a_i + b_i| and |a_i - b_i|, whose sum is twice
+the larger of |a_i| and |b_i|, and P, Q for their sums over the N coordinates: P + Q <= 2N. As a a^T
+- b b^T is half of (a+b)(a-b)^T plus its transpose, the N (N-1) / 2 products move by at most (PQ -
+sum p_i q_i) / 2 in total, and the squares by sum p_i q_i over the buckets.
 - No such category: (PQ + sum p_i q_i) / 2, with PQ <= N^2 and p_i q_i <= 1: (N^2 + M) / 2. If all
-  but the 1 are places, p_i + q_i <= 2 gives (2 (N+1) Q - Q^2 N/M) / 2, at most (N+1)^2 M / (2N).
+  but the 1 are buckets, p_i + q_i <= 2 gives (2 (N+1) Q - Q^2 N/M) / 2, at most (N+1)^2 M / (2N).
 - Otherwise let c >= 1 categories change. Their products with coordinates move by |a_i| + |b_i| =
-  max(p_i, q_i) each, products of two categories by 2 at most if one of them changes, and those of
-  the k = G - c others with coordinates by q_i. A place gains p_i q_i / 2 <= min(p_i, q_i) by its
-  square where it loses c min(p_i, q_i) against max(p_i, q_i) = 2, so squares never pay; and
-  PQ/2 + kQ <= (N+k)^2 / 2. The sum is (N+k)^2 / 2 + 2cN + G (G-1) - k (k-1), largest for k = 0:
-  N^2/2 + 2GN + G (G-1), which is also more than with c = 0, (N+G)^2 / 2 + M/2.
-- Squares: products and squares of places together are at most (|a|^4 + |b|^4) / 2 - (a.b)^2 + t/2,
-  t = the sum over the places of (a_i^2 - b_i^2)^2. As |a|^2 + |b|^2 <= 2D - t and both are at most
+  max(p_i, q_i) each, products of two categories by at most 2 if one of them changes, and those of
+  the k = G - c others with coordinates by q_i. A bucket gains p_i q_i / 2 <= min(p_i, q_i) by its
+  square where it loses c min(p_i, q_i) against max(p_i, q_i) = 2, so squares never increase the
+  maximum; and PQ/2 + kQ <= (N+k)^2 / 2. The sum is (N+k)^2 / 2 + 2cN + G (G-1) - k (k-1), largest
+  for k = 0: N^2/2 + 2GN + G (G-1), which is also more than with c = 0, (N+G)^2 / 2 + M/2.
+- Squares: products and squares of buckets together are at most (|a|^4 + |b|^4) / 2 - (a.b)^2 + t/2,
+  t = the sum over the buckets of (a_i^2 - b_i^2)^2. As |a|^2 + |b|^2 <= 2D - t and both are at most
   D, that is at most D^2 - t (D - t/2 - 1/2), and t <= M < D: at most D^2.
 
 A person of m rows moves m times as much in both norms. A row in which a column is missing or which
-does not meet the filter counts nowhere, so that n is private under replace_one too.
-These are tested by brute force over all neighbours of small tables.
+does not meet the filter counts nowhere, so n is private under replace_one too.
+
+Brute-force tests check these over all neighbours of small tables.
 """
 
 from collections.abc import Iterator
@@ -46,16 +47,16 @@ from app.queries.shapes.features import BucketTerm, Indicator, Intercept, Term
 from app.queries.shapes.measures import Measure, Terms
 from app.queries.tally import Aggregate, CentredBucket, CountRows, EqualsValue, Factor, Product
 
-SPARE_BITS = 7  # so that steps are within a 64th of what they stand for
+SPARE_BITS = 7  # so that steps are within a 64th of the moments they approximate
 Polynomial = dict[tuple[Factor, ...], int]  # coefficients of products of the engine's numbers
 
 
 @dataclass(frozen=True, slots=True)
 class Coordinate:
-    """One of a row's numbers, and the term it stands for."""
+    """One coordinate of a row, and the term it represents."""
 
     term: Term
-    alone: bool = False  # is the term's column one of two values
+    alone: bool = False  # true if the term's column has two values
 
     @property
     def reach(self) -> int:
@@ -63,7 +64,7 @@ class Coordinate:
 
     @property
     def category(self) -> str | None:
-        """The column of more than two values whose value it marks."""
+        """The column of more than two values whose value this coordinate indicates, or None."""
         return self.term.column if isinstance(self.term, Indicator) and not self.alone else None
 
     def polynomial(self) -> Polynomial:
@@ -79,7 +80,7 @@ class Coordinate:
 
 @dataclass(frozen=True, slots=True)
 class MomentEntry:
-    """A measured moment: of coordinates i <= j, of which a step is worth 1 / steps."""
+    """A measured moment of coordinates i <= j; one step is worth 1 / steps."""
 
     i: int
     j: int
@@ -88,18 +89,18 @@ class MomentEntry:
 
 @dataclass(frozen=True, slots=True)
 class Moments:
-    """The coordinates: 1 first and the outcome last."""
+    """Coordinates of a regression: 1 first and the outcome last."""
 
     coordinates: tuple[Coordinate, ...]
 
     @property
     def exponent(self) -> int:
-        """k: a moment is near so many steps of 2^-k."""
-        reach = max(each.reach for each in self.coordinates)
+        """k: a moment is counted in steps of about 2^-k."""
+        reach = max(one.reach for one in self.coordinates)
         return (reach * reach).bit_length() + SPARE_BITS
 
     def entries(self) -> Iterator[MomentEntry]:
-        """All that is measured, n first."""
+        """All measured moments, n first."""
         unit = 1 << self.exponent
         for i, one in enumerate(self.coordinates):
             for j in range(i, len(self.coordinates)):
@@ -114,17 +115,17 @@ class Moments:
                     yield MomentEntry(i, j, unit // reach * reach)
 
     def measured(self, card: Card) -> tuple[tuple[Aggregate, ...], Measure]:
-        """What the engine is asked for, and the one measure made of it."""
-        places: dict[tuple[Factor, ...], int] = {(): 0}
+        """Aggregates to request from the engine, and the one measure computed from them."""
+        indices: dict[tuple[Factor, ...], int] = {(): 0}
         aggregates: list[Aggregate] = [CountRows()]
         vectors: list[Terms] = []
         for entry in self.entries():
             vector = []
             for factors, coefficient in self._polynomial(entry).items():
-                if factors not in places:
-                    places[factors] = len(aggregates)
+                if factors not in indices:
+                    indices[factors] = len(aggregates)
                     aggregates.append(Product(factors))  # type: ignore[arg-type]
-                vector.append((coefficient, places[factors]))
+                vector.append((coefficient, indices[factors]))
             vectors.append(tuple(vector))
         sensitivity, square = self._moves(card)
         unit, m = 1 << self.exponent, card.person.rows_max
@@ -140,24 +141,24 @@ class Moments:
         return tuple(aggregates), measure
 
     def _polynomial(self, entry: MomentEntry) -> Polynomial:
-        """The moment in steps, of the engine's numbers."""
+        """The moment in steps, as a polynomial of the engine's numbers."""
         one, other = self.coordinates[entry.i], self.coordinates[entry.j]
-        each = entry.steps // (one.reach * other.reach)
-        found: Polynomial = {}
+        scale = entry.steps // (one.reach * other.reach)
+        polynomial: Polynomial = {}
         for first, a in one.polynomial().items():
             for second, b in other.polynomial().items():
                 key = tuple(sorted((*first, *second), key=repr))
-                found[key] = found.get(key, 0) + each * a * b
+                polynomial[key] = polynomial.get(key, 0) + scale * a * b
         if entry.i == entry.j and entry.i > 0:
-            found[()] = found.get((), 0) - entry.steps // 2
-        return found
+            polynomial[()] = polynomial.get((), 0) - entry.steps // 2
+        return polynomial
 
     def _moves(self, card: Card) -> tuple[Fraction, Fraction]:
-        """How far one row moves the moments, in L1 and squared in L2."""
-        categories = {each.category for each in self.coordinates} - {None}
+        """Sensitivity of the moments to one row: L1, and squared L2."""
+        categories = {one.category for one in self.coordinates} - {None}
         g = len(categories)
-        n = sum(each.category is None for each in self.coordinates)
-        m = sum(isinstance(each.term, BucketTerm) for each in self.coordinates)
+        n = sum(one.category is None for one in self.coordinates)
+        m = sum(isinstance(one.term, BucketTerm) for one in self.coordinates)
         d = n + g
         there = comb(d, 2) + Fraction(m, 2) + 1, comb(d, 2) + Fraction(m, 4) + 1
         if card.neighbours == "add_remove":
@@ -172,7 +173,9 @@ class Moments:
 
 
 def moments_of(terms: tuple[Term, ...], outcome: BucketTerm) -> Moments:
-    """1 is always measured: a fit without intercept goes through the origin of the columns' own
+    """Moments of the terms and the outcome.
+
+    1 is always measured: a fit without intercept goes through the origin of the columns' own
     units, which is not that of the coordinates."""
     features = [term for term in terms if not isinstance(term, Intercept)]
     columns = [term.column for term in features]

@@ -1,14 +1,14 @@
-"""Which sets of conditions one row can meet, found from the card alone.
+"""Overlap of conditions: the sets of conditions one row can meet, from the card alone.
 
-Every condition compares single columns with public values, so the values of a column fall into
-pieces that no comparison tells apart: a category or text that is named, all others together, the
-missing ones; of an ordered column the points and gaps that the compared values make. Columns are
-independent: a row can have any piece of each. So the rows that can be are the product of the
-pieces, and each member of the product is evaluated through one value that stands for its piece.
+Every condition compares single columns with public values. So the values of a column fall into
+pieces that no comparison separates: each named category or text, all others together, and the
+missing values. An ordered column has the points and gaps between the compared values. Columns are
+independent: a row can have any piece of each. So the possible rows are the product of the pieces,
+and each member of the product is evaluated at one representative value per piece.
 
-Exact, hence never too few: a piece of an ordered column begins at the low bound, at a compared
-value or right after one, and the least value of each piece stands for it. "Right after" is the next
-whole number, double or day, as rows are stored (`engines/sql/layout.py`).
+The result is exact, hence never too small. A piece of an ordered column begins at the low bound, at
+a compared value or right after one, and its least value represents it. "Right after" is the next
+integer, double or day, as rows are stored (`engines/sql/layout.py`).
 """
 
 import datetime
@@ -41,13 +41,14 @@ from app.queries.tally import (
 )
 
 Bits = np.ndarray[Any, np.dtype[np.bool_]]
-PIECES_MAX = 200_000  # of the product
-_OTHERS = object()  # stands for every category or text that no condition names
+PIECES_MAX = 200_000  # limit on the size of the product
+_OTHERS = object()  # represents every category or text that no condition names
 
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """A column's pieces, each by a value that stands for it, in order; the last, None, is missing.
+    """Pieces of a column, each by a representative value, in order; the last, None, is missing.
+
     Those of an ordered column are sorted: each is from its value to below the next."""
 
     column: Column
@@ -59,7 +60,7 @@ class Pieces:
         return not isinstance(self.column, CategoryColumn | BooleanColumn | TextColumn)
 
     def place(self, value: Any) -> int | None:
-        """The piece of the rows that have this compared value; None if there are none."""
+        """Index of the piece of rows with this compared value; None if no row can have it."""
         return self.places.get(value)
 
     def __len__(self) -> int:
@@ -67,16 +68,16 @@ class Pieces:
 
 
 def pieces_of(conditions: Iterable[Condition], card: Card) -> tuple[Pieces, ...]:
-    """The pieces of every column that a condition looks at, in the card's order."""
+    """Pieces of every column that a condition uses, in the card's order."""
     named: dict[str, set[Scalar]] = {}
     for condition in conditions:
         _collect(condition, named)
     columns = [column for column in card.columns if column.name in named]
-    found = []
+    all_pieces = []
     for column in columns:
         values = _standing(column, named[column.name])
-        found.append(Pieces(column, values, {value: i for i, value in enumerate(values)}))
-    return tuple(found)
+        all_pieces.append(Pieces(column, values, {value: i for i, value in enumerate(values)}))
+    return tuple(all_pieces)
 
 
 def product_size(pieces: tuple[Pieces, ...]) -> int:
@@ -86,8 +87,9 @@ def product_size(pieces: tuple[Pieces, ...]) -> int:
 def met_by(
     conditions: tuple[Condition, ...], pieces: tuple[Pieces, ...], where: Condition | None
 ) -> Bits:
-    """For each condition (first index) and row that can be (second): is it met, and `where` too?"""
-    axes = {each.column.name: (axis, each) for axis, each in enumerate(pieces)}
+    """For each condition (first index) and possible row (second): true if it and `where` are
+    met."""
+    axes = {piece.column.name: (axis, piece) for axis, piece in enumerate(pieces)}
     shape = tuple(map(len, pieces))
     kept = _evaluate(where, axes) if where is not None else np.ones((), dtype=bool)
     met = np.empty((len(conditions), product_size(pieces)), dtype=bool)
@@ -97,8 +99,7 @@ def met_by(
 
 
 def distinct(met: Bits) -> Bits:
-    """The different sets of conditions that rows can meet: columns of the matrix, each once; the
-    empty set is left out."""
+    """Distinct nonempty sets of conditions that rows can meet: matrix columns, each once."""
     packed = np.ascontiguousarray(np.packbits(met, axis=0).T)
     keys = packed.view(np.dtype((np.void, packed.shape[1]))).reshape(-1)
     _, first = np.unique(keys, return_index=True)
@@ -135,7 +136,7 @@ def _standing(column: Column, named: set[Any]) -> tuple[Any, ...]:
                 bound for value in named for bound in (math.ceil(value), math.floor(value) + 1)
             }
         case NumberColumn():
-            doubles = map(float, named)  # as they are compared with what is stored
+            doubles = map(float, named)  # as they are compared with stored values
             starts = {bound for v in doubles for bound in (v, math.nextafter(v, math.inf))}
         case _:
             last = datetime.date.max
@@ -146,7 +147,7 @@ def _standing(column: Column, named: set[Any]) -> tuple[Any, ...]:
 
 
 def _evaluate(condition: Condition, axes: dict[str, tuple[int, Pieces]]) -> Bits:
-    """Along the axes of the columns it looks at, and of length one along the others."""
+    """Result along the axes of the columns it uses, and of length one along the others."""
     match condition:
         case AllOf():
             return _folded(np.logical_and, True, condition.parts, axes)
@@ -171,8 +172,9 @@ def _folded(
 
 
 def _compare(condition: Compare | OneOf | IsMissing, pieces: Pieces, along: Bits) -> None:
-    """Mark the pieces in which the condition is met; nothing is of a missing value but that it is
-    missing."""
+    """Mark the pieces in which the condition is met.
+
+    A missing value meets no condition except IsMissing."""
     values = pieces.values
     match condition:
         case IsMissing():
@@ -200,10 +202,10 @@ def _compare(condition: Compare | OneOf | IsMissing, pieces: Pieces, along: Bits
 
 
 def _mark_equal(value: Scalar, pieces: Pieces, along: Bits) -> None:
-    """A compared value is a piece by itself, if it can be stored at all."""
-    place = pieces.place(_stored(value, pieces))
-    if place is not None:
-        along[place] = True
+    """Mark the piece of a compared value, if such a value can be stored at all."""
+    index = pieces.place(_stored(value, pieces))
+    if index is not None:
+        along[index] = True
 
 
 def _stored(value: Scalar, pieces: Pieces) -> Any:

@@ -1,5 +1,7 @@
-"""What is asked of numbers that are made of the rows by more than adding up: of what blocks are
-like, or of a formula over a tally. The inner shape says how far a person can move these numbers."""
+"""Shape of numbers computed from more than sums of rows: from blocks, or by a formula over a tally.
+
+The inner shape states how far a person can move these numbers.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,16 +15,16 @@ from app.queries.tally import Exact, Tally
 
 @dataclass(frozen=True, slots=True)
 class PostProcessedShape:
-    """The inner shape's exact numbers are made of what is read from the source."""
+    """The inner shape's exact numbers are computed from the data of the source."""
 
     source: BlockTally | Tally
     inner: SumShape | SelectionShape
-    exact: Callable[[Any], Exact]  # of what the source gives
+    exact: Callable[[Any], Exact]  # function of the source's data
     theorem: str
-    told: dict[str, Any]  # public, for people and for the ledger
+    told: dict[str, Any]  # public facts, for people and for the ledger
     alternatives: tuple[
         "PostProcessedShape", ...
-    ] = ()  # other ways to ask the same; there are none
+    ] = ()  # other shapes of the same query; there are none
 
     @property
     def tally(self) -> Tally:

@@ -1,18 +1,18 @@
-"""Counts of keys that are not public: how far one person can move them, and how many keys.
+"""Counts of keys that are not public: sensitivity of the counts, and number of keys one person has.
 
-A key is a text that some row has (in one of the public groups, where there are such); every row has
-one key or none. A person has at most m rows, in at most m keys, and a key that only this person has
-counts no more than the rows they put there.
+A key is a text that some row has (in one of the public groups, if there are any); every row has one
+key or none. A person has at most m rows, in at most m keys, and a key that only this person has
+counts no more than their rows.
 
     add_remove    the counts move by at most m in L1 and m in L2 (all rows in one key); at most m
-                  keys come into being or vanish, all with one table: the one that has the person
+                  keys appear or vanish, all in the table that has the person
     replace_one   2 m in L1, sqrt(2) m in L2 (all rows leave one key and enter another); at most m
-                  keys vanish and at most m come into being
+                  keys vanish and at most m appear
 
-So of the keys that one of two neighbouring tables alone has, each table alone has at most m rows in
-all: that is what a mechanism may show by mistake (`mechanisms/noise/tail_threshold.py`). Counted as
-persons, a key moves by at most one, and at most m keys move, or 2 m under replace_one. This is
-tested by brute force over all neighbours of small tables.
+So consider the keys that only one of two neighbouring tables has. Each table has at most m rows in
+such keys: a mechanism may reveal them by mistake (`mechanisms/noise/tail_threshold.py`). Counted as
+persons, a key moves by at most one, and at most m keys move, or 2 m under replace_one. Brute-force
+tests check this over all neighbours of small tables.
 """
 
 from dataclasses import dataclass, replace
@@ -27,15 +27,15 @@ NoiseName = Literal["laplace", "gaussian"]
 
 @dataclass(frozen=True, slots=True)
 class PrivateKeysShape:
-    """Keys to ask the engine for, and how far a person moves them."""
+    """Keys to request from the engine, and their sensitivity to a person."""
 
     wanted: KeyCountsRequest
-    counts: bool  # are the counts wanted too, or only which keys there are
-    rows: int  # m: the most that one person has
-    measure: Measure  # how far the counts of rows move
-    keys: int  # how many keys' numbers of persons move
-    noise: NoiseName = "laplace"  # what counts get
-    alternatives: tuple["PrivateKeysShape", ...] = ()  # other ways to the same answer
+    counts: bool  # true if counts are released too, false for keys alone
+    rows: int  # m: largest number of rows of one person
+    measure: Measure  # sensitivity of the counts of rows
+    keys: int  # number of keys whose number of persons moves
+    noise: NoiseName = "laplace"  # noise on the counts
+    alternatives: tuple["PrivateKeysShape", ...] = ()  # other shapes of the same query
 
     @property
     def tally(self) -> Tally:

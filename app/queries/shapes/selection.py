@@ -1,13 +1,13 @@
-"""What questions that choose have in common: a selection of rows, and scored public outcomes.
+"""Selection queries: a selection of rows, and scored public outcomes.
 
-R, the score range, bounds how differently one person can move two scores: over all neighbouring
-tables x and x', the largest over outcomes of score(x) - score(x') less the smallest. Adding the
-same number to every score changes no choice, so R is what selection pays for (Dong, Durfee and
-Rogers 2020); it is at most twice the largest change of one score, and often less.
+R, the score range, bounds the difference by which one person can move two scores: over all
+neighbouring tables x and x', the largest over outcomes of score(x) - score(x') less the smallest.
+Adding the same number to every score changes no choice, so selection pays for R (Dong, Durfee and
+Rogers 2020). R is at most twice the largest change of one score, and often less.
 
 R is subadditive along a chain of tables, so a person of m rows has at most m times the R of one
-row. Under replace_one a filter or a missing value lets a replaced row count before and not after: R
-then is at least that of a row that appears. Each kind proves its R, and a test finds the largest
+row. Under replace_one a filter or a missing value lets a replaced row count before and not after.
+So R is then at least that of an added row. Each kind proves its R, and a test finds the largest
 over all neighbours of small tables.
 """
 
@@ -29,22 +29,23 @@ from app.queries.tally import Condition, CountRows, Exact, Grouping, Tally
 
 @dataclass(frozen=True, slots=True)
 class SelectionShape:
-    """One tally to ask the engine for, and the scores of public outcomes made of it."""
+    """One tally to request from the engine, and the scores of public outcomes computed from it."""
 
     tally: Tally
     outcomes: Sequence[Any]
-    scores: Callable[[Exact, int], list[int]]  # of the tally and the rank that is aimed at
-    score_range: int  # R, in whole steps of the score
-    steps: Fraction = Fraction(1)  # how many steps of the score make one of what is told
-    error: Literal["regret", "rank_error"] = "regret"  # what a score below the best means
-    picks: int | None = None  # so many outcomes, one after the other; None for one alone
-    # The rank to aim at if the noise leaves an error of so many steps; None where there is none.
+    scores: Callable[[Exact, int], list[int]]  # maps the tally and the target rank to the scores
+    score_range: int  # R, in integer steps of the score
+    steps: Fraction = Fraction(1)  # score steps per unit of the reported error
+    error: Literal["regret", "rank_error"] = "regret"  # meaning of a score below the best
+    picks: int | None = None  # number of outcomes, chosen in turn; None for a single outcome
+    # Maps the error in steps that the noise leaves to the target rank; None where there is none.
     rank: Callable[[float], int] | None = None
-    alternatives: tuple[RankShape, ...] = ()  # other ways to the same, by the values at ranks
+    # other shapes of the same query, by the values at ranks
+    alternatives: tuple[RankShape, ...] = ()
 
 
 class Choice(BaseModel):
-    """The rows a choice is made by."""
+    """The rows a choice is based on."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -58,15 +59,17 @@ class Choice(BaseModel):
 
 
 class RankChoice(Choice):
-    """A choice by rank, of which the value at the rank is another way. Where missing values count
-    as a value, it is the only one: candidates are chosen by the values that there are."""
+    """A choice by rank; the value at the rank is an alternative.
+
+    Where missing values count as a value, the alternative is the only way: candidates are scored
+    by the present values."""
 
     column: str
     missing: int | float | None = None
     candidates: CandidatesOrIntervals | None = None
 
     def by_value(self, card: Card, rank: RankRule) -> tuple[RankShape, ...]:
-        """The other way; there is none for days, and none within one step of a grid."""
+        """The alternative by value; none for dates, and none within one step of a grid."""
         column = card.column(self.column)
         if (
             not isinstance(column, IntegerColumn | NumberColumn)

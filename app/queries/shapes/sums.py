@@ -1,4 +1,4 @@
-"""What queries have in common: a selection of rows, and the shape of what is released."""
+"""Sum queries: a selection of rows, and the shape of the release."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -22,26 +22,27 @@ DEPENDS = "none: the width depends on what is released"
 
 @dataclass(frozen=True, slots=True)
 class SumShape:
-    """One tally to ask the engine for, and the measures made of it that get noise.
+    """One tally to request from the engine, and the measures computed from it that receive noise.
 
-    Where the figure is one measure, or sums of what is measured, its width is that of the noise and
-    known beforehand; any other shape says why it is not.
-    """
+    Where the figure is one measure, or sums of measured counts, its width is that of the noise
+    and known beforehand. Any other shape states why it is not."""
 
     tally: Tally
     measures: tuple[Measure, ...]
-    linear: OverlappingCounts | None = None  # answers that are sums of what is measured
-    # Other ways to the same answers.
+    linear: OverlappingCounts | None = None  # answers that are sums of measured counts
+    # Other shapes of the same query.
     alternatives: tuple["SumShape | LearningShape | MeanShape", ...] = ()
-    divisor: int = 1  # a public number: the figure is the measure over it
-    no_half_width_reason: str | None = None  # why no half width can be promised, for people
-    factor: bool = False  # is the measure a logarithm, so that noise is a factor of the figure
-    moments: Moments | None = None  # of a regression, whose coefficients are made of them
-    several: tuple[int, ...] = ()  # of how many measures each of several figures is made
+    divisor: int = 1  # public number by which the measure is divided
+    no_half_width_reason: str | None = None  # reason, for people, why no half width can be promised
+    # true if the measure is a logarithm, so that noise is a factor of the figure
+    factor: bool = False
+    # moments of a regression, from which its coefficients are computed
+    moments: Moments | None = None
+    several: tuple[int, ...] = ()  # number of measures of each of several figures
 
 
 class Selection(BaseModel):
-    """The rows a query is about, and the public groups it is answered for."""
+    """The rows of a query, and the public groups of its answer."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -63,5 +64,5 @@ class Selection(BaseModel):
 def numeric(card: Card, name: str, at: str = f"{POINTER}/column") -> IntegerColumn | NumberColumn:
     column: Column = declared(card, name, at)
     if not isinstance(column, IntegerColumn | NumberColumn):
-        raise Invalid.field(at, "an integer or number column")
+        raise Invalid.field(at, "must be an integer or number column")
     return column

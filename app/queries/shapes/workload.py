@@ -1,17 +1,17 @@
-"""Many counts in one question: which disjoint cells there are, which sums of them get noise, and
-how the answers are made of these.
+"""Many counts in one query: the disjoint cells, the sums of cells that receive noise, and the
+answers.
 
 x are the counts of the cells (a row is in one or in none), A x is measured with noise of one scale,
-W x is wanted. A and W have entries 0 and 1, and the answers are W times the least-squares estimate
-of x: what is linear is unbiased, and post-processing is free.
+W x is requested. A and W have entries 0 and 1, and the answers are W times the least-squares
+estimate of x: linear estimates are unbiased, and post-processing is free.
 
-Sensitivity: one row changes A x by a column of A when it appears or vanishes, and by the difference
-of two columns, or of one and nothing, when it is replaced. So with d = the largest number of
-entries in a column (add_remove), or in which two columns or a column and nothing differ
-(replace_one), m rows move A x by at most m d in L1 and m sqrt(d) in L2 (mechanism sheet, M3).
+Sensitivity: one row changes A x by a column of A when it is added or removed, and by the difference
+of two columns, or of one and zero, when it is replaced. Let d be the largest number of entries in a
+column (add_remove), or in which two columns or a column and zero differ (replace_one). Then m rows
+move A x by at most m d in L1 and m sqrt(d) in L2 (mechanism sheet, M3).
 
-Strategies: `identity` measures the wanted counts themselves, `cells` the cells, `hierarchical` the
-cells of an ordered column and ever longer runs of them, so that a range is a sum of few.
+Strategies: `identity` measures the requested counts themselves, `cells` the cells, `hierarchical`
+the cells of an ordered column and runs of increasing length, so that a range is a sum of few.
 """
 
 from collections.abc import Iterator
@@ -27,33 +27,33 @@ from app.queries.shapes.overlap import Bits
 from app.queries.tally import Exact
 from app.queries.weighted_noise import Numbers, WeightedNoiseSum, combinations
 
-COLUMNS_COMPARED_MAX = 4096  # more are not compared pair by pair: the two fullest bound them
-LEAVES_MAX = 512  # of a hierarchy
-LEAVES_MIN = 4  # of fewer a hierarchy is never the best
+# more columns are not compared pair by pair: the two fullest bound them
+COLUMNS_COMPARED_MAX = 4096
+LEAVES_MAX = 512  # limit on the cells of a hierarchy
+LEAVES_MIN = 4  # with fewer cells a hierarchy is never the best
 BRANCHINGS = (2, 4, 8, 16)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OverlappingCounts:
-    """What is measured of a tally, and how answers are made of it.
+    """The measured counts of a tally, and the computation of answers from them.
 
-    `runs` are the widths of a hierarchy's levels, the first one 1; with none the tally's numbers
-    are what is measured. `wanted` has a row for each answer and a column for each cell; None where
-    `identity` knows of no cells, or where the answers are running totals.
-    """
+    `runs` are the widths of a hierarchy's levels, the first one 1; without runs the tally's
+    numbers are measured. `wanted` has a row for each answer and a column for each cell. It is
+    None where `identity` has no known cells, or where the answers are running totals."""
 
     strategy: str
-    labels: tuple[Any, ...]  # what each answer is of
+    labels: tuple[Any, ...]  # label of each answer
     cells: int
-    answers: tuple[WeightedNoiseSum, ...]  # of the noise of each answer
+    answers: tuple[WeightedNoiseSum, ...]  # noise of each answer
     runs: tuple[int, ...] = ()
     nonnegative: bool = False
-    increasing: bool = False  # the answers are running totals, up to their labels
+    increasing: bool = False  # true if the answers are running totals, up to their labels
     wanted: Bits | None = None
-    projection: Numbers | None = None  # of `identity`, where predicates depend on each other
+    projection: Numbers | None = None  # for `identity`, where predicates depend on each other
 
     def measurements(self, exact: Exact) -> list[int]:
-        """The whole numbers that get noise."""
+        """The integers that receive noise."""
         numbers = [number for vector in exact for number in vector]
         if not self.runs:
             return numbers
@@ -64,18 +64,18 @@ class OverlappingCounts:
 
     @property
     def measured(self) -> int:
-        """How many numbers get noise."""
+        """Number of measurements that receive noise."""
         return sum(1 for _ in spans(self.cells, self.runs)) if self.runs else self.cells
 
     def wanted_of(self, cells: Numbers) -> Numbers:
-        """W x"""
+        """Answers W x from the cells x."""
         if self.increasing:
             return np.cumsum(cells)
         return cells if self.wanted is None else self.wanted @ cells
 
     @property
     def error(self) -> float:
-        """The answers' variances together, over that of one draw."""
+        """Sum of the answers' variances, over that of one draw."""
         return sum(answer.squares for answer in self.answers)
 
 
@@ -95,7 +95,7 @@ def tree(cells: int, runs: tuple[int, ...]) -> Bits:
 
 
 def hierarchies(cells: int) -> Iterator[tuple[int, ...]]:
-    """Levels by a few branchings, with and without the top that holds all cells."""
+    """Levels for a few branchings, with and without the top that holds all cells."""
     for branching in BRANCHINGS:
         widths = [1]
         while widths[-1] < cells:
@@ -106,44 +106,47 @@ def hierarchies(cells: int) -> Iterator[tuple[int, ...]]:
             yield tuple(widths)
 
 
-def estimator(wanted: Bits, basis: Bits) -> Numbers:
-    """W (A^T A)^-1 A^T, for an A whose columns do not depend on each other."""
+def estimator(requested: Bits, basis: Bits) -> Numbers:
+    """W (A^T A)^-1 A^T, for an A with independent columns."""
     from scipy.linalg import cho_factor, cho_solve
 
     a = basis.astype(np.float64)
     factor = cho_factor(a.T @ a)
-    return np.asarray(cho_solve(factor, wanted.T.astype(np.float64)).T @ a.T)
+    return np.asarray(cho_solve(factor, requested.T.astype(np.float64)).T @ a.T)
 
 
-def best_trees(wanted: Bits, card: Card) -> list[tuple[int, tuple[int, Numbers, tuple[int, ...]]]]:
-    """The hierarchies with the least error: under Laplace noise, whose variance goes with d^2, and
-    under Gaussian noise, whose variance goes with d."""
-    cells = wanted.shape[1]
-    found = []
+def best_trees(
+    requested: Bits, card: Card
+) -> list[tuple[int, tuple[int, Numbers, tuple[int, ...]]]]:
+    """The hierarchies with the least error, under Laplace and under Gaussian noise.
+
+    The variance grows with d^2 under Laplace noise, and with d under Gaussian noise."""
+    cells = requested.shape[1]
+    candidates = []
     for runs in hierarchies(cells):
         basis = tree(cells, runs)
-        found.append((changed(basis, card), _error(wanted, basis), runs))
-    best = [min(found, key=lambda each: each[0] ** power * each[1]) for power in (2, 1)]
+        candidates.append((changed(basis, card), _error(requested, basis), runs))
+    best = [min(candidates, key=lambda tree_: tree_[0] ** power * tree_[1]) for power in (2, 1)]
     return [
-        (d, (cells, estimator(wanted, tree(cells, runs)), runs))
+        (d, (cells, estimator(requested, tree(cells, runs)), runs))
         for d, _, runs in dict.fromkeys(best)
     ]
 
 
-def _error(wanted: Bits, basis: Bits) -> float:
-    """The trace of W (A^T A)^-1 W^T: the answers' variances together, over that of one draw."""
+def _error(requested: Bits, basis: Bits) -> float:
+    """The trace of W (A^T A)^-1 W^T: the sum of the answers' variances, over that of one draw."""
     from scipy.linalg import cholesky, solve_triangular
 
     a = basis.astype(np.float64)
     lower = cholesky(a.T @ a, lower=True)
-    return float(np.sum(solve_triangular(lower, wanted.T.astype(np.float64), lower=True) ** 2))
+    return float(np.sum(solve_triangular(lower, requested.T.astype(np.float64), lower=True) ** 2))
 
 
-def projector(wanted: Bits) -> Numbers | None:
-    """W W^+: measured counts made consistent with each other; None if they are independent."""
+def projector(requested: Bits) -> Numbers | None:
+    """W W^+, which makes measured counts consistent; None if they are independent."""
     from scipy.linalg import eigh
 
-    w = wanted.astype(np.float64)
+    w = requested.astype(np.float64)
     values, vectors = eigh(w @ w.T)
     kept = values > 1e-9 * max(float(values[-1]), 1.0)
     if kept.all():
@@ -159,8 +162,9 @@ def disjoint(cells: int, card: Card) -> int:
 
 
 def changed(basis: Bits, card: Card, *, nothing: bool = True) -> int:
-    """d: in how many of the measured counts one row can be seen to change; `nothing` if a row may
-    be in none of the cells, or not be there."""
+    """d: the number of measured counts that one row can change.
+
+    `nothing` is true if a row may be in none of the cells, or absent."""
     sizes = basis.sum(axis=0, dtype=np.int64)
     largest = int(sizes.max(initial=0))
     if card.neighbours == "add_remove":
@@ -168,7 +172,7 @@ def changed(basis: Bits, card: Card, *, nothing: bool = True) -> int:
     if basis.shape[1] > COLUMNS_COMPARED_MAX:
         two = int(np.sort(sizes)[-2:].sum())
         return max(min(two, int(basis.shape[0])), 1)
-    whole = basis.astype(np.float32)  # counts to 2^24 are exact
+    whole = basis.astype(np.float32)  # counts up to 2^24 are exact
     apart = sizes[:, None] + sizes[None, :] - 2 * (whole.T @ whole).astype(np.int64)
     return max(int(apart.max(initial=0)), largest if nothing else 0, 1)
 

@@ -1,1 +1,1 @@
-"""Counts, sums and what is computed from them."""
+"""Counts, sums and statistics computed from them."""

@@ -1,14 +1,14 @@
-"""Several numbers of the same rows: one question, one charge, one reading of the data.
+"""Several aggregates of the same rows: one query, one charge, one reading of the data.
 
-Each of the k aggregates is measured as it would be alone, with a k-th of the loss: for neighbours
-the measures of aggregate i satisfy sum of share * d / sensitivity <= 1 and sum of
-share * e^2 / square <= 1 (`measures.py`), so with every share divided by k all of them together
-stay within k times 1 / k. This is the composition of k questions, made before the charge: noise is
-what each would get from a k-th of epsilon, or of rho. The tests find by brute force that no
-neighbour moves all of them further, and that whole shares would.
+Each of the k aggregates is measured as it would be alone, with a k-th of the loss. For neighbours
+the measures of aggregate i satisfy sum of share * d / sensitivity <= 1 and sum of share * e^2 /
+square <= 1 (`measures.py`). So with every share divided by k all of them together stay within k
+times 1 / k. This is the composition of k queries, made before the charge: each gets the noise of a
+k-th of epsilon, or of rho. Brute-force tests find that no neighbour moves all of them further, and
+that undivided shares would not hold.
 
-An aggregate that two of them need, such as a column's total, is asked of the engine once; each
-adds its own noise to it.
+An aggregate that two of them need, such as a column's total, is requested from the engine once;
+each adds its own noise to it.
 """
 
 from dataclasses import replace
@@ -38,13 +38,13 @@ class _Frozen(BaseModel):
 
 
 class CountOfRows(_Frozen):
-    """How many rows."""
+    """Number of rows."""
 
     kind: Literal["count"]
 
 
 class OfColumn(_Frozen):
-    """A number of one column's values."""
+    """Statistic of one column's values."""
 
     kind: Literal["sum", "mean", "variance"]
     column: str
@@ -67,8 +67,8 @@ class Aggregates(Selection):
         return tuple(value) if isinstance(value, list) else value
 
     def alone(self) -> list[Alone]:
-        """Each as the question that it would be by itself."""
-        return [self._alone(each) for each in self.of]
+        """Each aggregate as a query of its own."""
+        return [self._alone(one) for one in self.of]
 
     def _alone(self, one: CountOfRows | OfColumn) -> Alone:
         where, groups = self.where, self.group_by
@@ -84,13 +84,13 @@ class Aggregates(Selection):
 
     def shape(self, card: Card) -> SumShape:
         self._must_fit(card)
-        places: dict[Aggregate, int] = {}
+        indices: dict[Aggregate, int] = {}
         measures: list[Measure] = []
         sizes = []
         for i, question in enumerate(self.alone()):
             shape = question.shape(card)
-            assert isinstance(shape, SumShape)  # no private keys: those were refused
-            moved = [places.setdefault(each, len(places)) for each in shape.tally.aggregates]
+            assert isinstance(shape, SumShape)  # groups by private keys were refused
+            moved = [indices.setdefault(one, len(indices)) for one in shape.tally.aggregates]
             measures.extend(
                 replace(
                     measure,
@@ -103,17 +103,19 @@ class Aggregates(Selection):
             )
             sizes.append(len(shape.measures))
         rows = self.tally(card, self.resolved_groups(card))
-        tally = Tally(rows.where, rows.groups, tuple(places))
+        tally = Tally(rows.where, rows.groups, tuple(indices))
         return SumShape(
             tally, tuple(measures), no_half_width_reason=UNPROMISED, several=tuple(sizes)
         )
 
     def _must_fit(self, card: Card) -> None:
-        for i, each in enumerate(self.of):
-            if isinstance(each, OfColumn):
-                numeric(card, each.column, f"{POINTER}/of/{i}/column")
-            if each in self.of[:i]:
-                raise Invalid.field(f"{POINTER}/of/{i}", "each aggregate once")
+        for i, one in enumerate(self.of):
+            if isinstance(one, OfColumn):
+                numeric(card, one.column, f"{POINTER}/of/{i}/column")
+            if one in self.of[:i]:
+                raise Invalid.field(f"{POINTER}/of/{i}", "each aggregate may appear only once")
         groups = self.tally(card, self.resolved_groups(card)).group_count()
         if groups * len(self.of) > GROUPS_MAX:
-            raise Invalid.field(f"{POINTER}/of", f"at most {GROUPS_MAX} numbers over all groups")
+            raise Invalid.field(
+                f"{POINTER}/of", f"may have at most {GROUPS_MAX} numbers over all groups"
+            )

@@ -1,8 +1,8 @@
-"""How many rows meet the filter.
+"""Number of rows that meet the filter.
 
-Missing values: a row counts whatever its columns hold; only the filter decides. An empty selection
-is an ordinary zero. With persons of several rows this counts rows, at most `rows_max` a person.
-Grouped by private keys it tells the groups that enough rows are in, with their counts.
+Missing values: only the filter decides, so a row counts with any values. An empty selection is an
+ordinary zero. If persons have several rows this counts rows, at most `rows_max` per person. Grouped
+by private keys it releases the groups that contain enough rows, with their counts.
 """
 
 from typing import Literal

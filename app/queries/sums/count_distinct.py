@@ -1,8 +1,8 @@
-"""How many persons have a row that meets the filter.
+"""Number of persons with a row that meets the filter.
 
-A person counts once in each group, however many of their rows are there. Where each row is a person
-this is a count of rows. Missing values: only the filter decides, and who has no row that it leaves
-is not counted; rows whose person is missing are in no dataset.
+A person counts once in each group, with any number of rows there. Where each person has one row
+this is a count of rows. Missing values: only the filter decides, and a person without a remaining
+row is not counted. Rows whose person is missing are in no dataset.
 """
 
 from typing import Literal
@@ -20,13 +20,13 @@ class CountDistinct(PersonSelection):
     """`{"kind": "count_distinct", "where": ..., "group_by": [...], "groups_max": ...}`"""
 
     kind: Literal["count_distinct"]
-    column: str | None = None  # the card's person column, for those who would rather name it
+    column: str | None = None  # the card's person column, for analysts who prefer to name it
 
     def shape(self, card: Card) -> SumShape:
         person = card.person
         named = person.column if isinstance(person, ColumnPerson) else None
         if self.column is not None and self.column != named:
-            rule = "the dataset's person column, or left out: only persons are counted so"
+            rule = "must be the dataset's person column, or absent: only persons are counted"
             raise Invalid.field(f"{POINTER}/column", rule)
         groups = self.resolved_groups(card)
         kept = self.groups_of_one(card, groups)

@@ -1,9 +1,8 @@
-"""How many rows are in each public bin of one column.
+"""Number of rows in each public bin of one column.
 
 Bins are a category's values, false and true, or the intervals between given edges. A row whose
-value is missing is in no bin, nor is one outside the edges; every bin is present, empty or not.
-
-The texts of a text column are not public: its bins are those that enough rows are in.
+value is missing or outside the edges is in no bin. Every bin is present, empty or not. The texts of
+a text column are not public: its bins are those that contain enough rows.
 """
 
 from typing import Literal
@@ -48,7 +47,7 @@ class Histogram(BaseModel):
             raise Invalid.field(f"{POINTER}/edges", EDGES_NEEDED)
         bins = resolve_group(self.column, self.edges, card, POINTER)
         if bins.count > GROUPS_MAX:
-            raise Invalid.field(f"{POINTER}/edges", f"at most {GROUPS_MAX} bins")
+            raise Invalid.field(f"{POINTER}/edges", f"may make at most {GROUPS_MAX} bins")
         return SumShape(
             tally=Tally(where, (bins,), (CountRows(),)),
             measures=(row_measure(card, "count", low=1, high=1, grouped=True, grid_exponent=0),),

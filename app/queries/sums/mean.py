@@ -1,25 +1,25 @@
-"""The mean of a column's values that are not missing: one question, one charge, two measures.
+"""Mean of a column's present values: one query, one charge, two measures.
 
-Released are T = sum of (x - c) over the values, c the middle of the bounds, and N = how many values
-there are; the mean is c + T / N, which is post-processing. One row moves T by at most h, half the
+The release is T = sum of (x - c) over the values, c the middle of the bounds, and N = the number of
+values; the mean is c + T / N, which is post-processing. One row moves T by at most h, half the
 width of the bounds, and N by at most 1, and both by 0 if it does not count or its value is missing.
 
 Each measure takes half of the loss: noise of scale 2mh/epsilon on T and 2m/epsilon on N, where m is
-the rows a person may have. In units of epsilon a row that appears or vanishes costs at most
-(h/2h + 1/2)/m = 1/m, and one whose value changes costs at most (2h/2h + 0)/m = 1/m; so m rows cost
+the number of rows a person may have. In units of epsilon an added or removed row costs at most
+(h/2h + 1/2)/m = 1/m, and one whose value changes costs at most (2h/2h + 0)/m = 1/m. So m rows cost
 at most epsilon under add_remove, and under replace_one without groups. With groups a replaced row
 may leave one group and enter another, which is twice the first: both sensitivities are doubled.
 
-For Gaussian noise the squares add up, in units of m^2: a row that appears or vanishes moves T by h
-and N by 1, h^2/2h^2 + 1/2 <= 1 with squares (h^2, 1); one whose value changes moves T by the whole
-width w alone, which takes a square of T of w^2/2 at least; and one that leaves a group and enters
-another is the first twice, so both squares double. Of m rows that do one or the other the sum of
-squares is convex in how many do which, so the extremes decide.
+For Gaussian noise the squares add up, in units of m^2. An added or removed row moves T by h and N
+by 1, h^2/2h^2 + 1/2 <= 1 with squares (h^2, 1). One whose value changes moves only T, by the whole
+width w, which takes a square of T of at least w^2/2. One that leaves a group and enters another is
+the first twice, so both squares double. For m rows that do one or the other the sum of squares is
+convex in the numbers of each, so the extremes decide.
 
 An empty selection gives c plus noise, clamped to the bounds, as every mean is.
 
-With `per_person` it is the mean of what each person has, their own total clamped to the bounds that
-the question gives, over the persons who have a value (`persons.py`).
+With `per_person` it is the mean of the persons' totals, each clamped to the bounds in the query,
+over the persons who have a value (`persons.py`).
 """
 
 from fractions import Fraction
@@ -111,8 +111,8 @@ class Mean(PersonSelection):
             return float(min(max(steps, Fraction(low)), Fraction(high)) * step)
 
         def interval(total: NoisySteps, count: NoisySteps) -> tuple[float, float]:
-            # T / N over the box of both intervals has its extremes in the corners once N >= 1; if
-            # N = 0 is possible there may be no mean at all, and the bounds are all one can say.
+            # T / N over the box of both intervals has its extremes in the corners once N >= 1. If N
+            # = 0 is possible there may be no mean at all, and only the bounds are certain.
             if count.low < 1:
                 return float(low * step), float(high * step)
             corners = [mean(t, n) for t in (total.low, total.high) for n in (count.low, count.high)]

@@ -1,10 +1,10 @@
-"""Questions about persons rather than rows: what one of them can move.
+"""Queries about persons rather than rows: sensitivity to one person.
 
 In each group that a person is in, their rows there become one number between `low` and `high`: 1
 where persons are counted, or the person's own total, clamped. Elsewhere it is 0. A person is in at
-most L groups: no more than there are, than rows of a person, or than `groups_max`, which the engine
-sees to. So however many rows a person has, over all groups, with r = max(|low|, |high|) and
-w = max(high, 0) - min(low, 0):
+most L groups: the least of the number of groups, the rows of a person, and `groups_max`, which the
+engine enforces. So for any number of rows per person, over all groups, with r = max(|low|, |high|)
+and w = max(high, 0) - min(low, 0):
 
                              in the L1 norm                   in the L2 norm, squared
     add_remove               L numbers appear or vanish: L r  L r^2
@@ -13,15 +13,15 @@ w = max(high, 0) - min(low, 0):
                              appear: 2 L r, and one that      appears, or one moves:
                              stays moves by w <= 2 r          L max(2 r^2, w^2)
 
-What a person's rows become, and which of their groups are kept, is decided by these rows alone; a
-replaced person is any other person, of as many or fewer rows or other ones. Rows of two persons are
-never taken for one person's (`engines/sql/layout.py`), whatever any hash does.
+A person's rows alone decide their number, and which of their groups are kept. A replaced person
+becomes any other person, with any number of rows up to the limit. Rows of two persons are never
+taken for one person's (`engines/sql/layout.py`), even if hashes collide.
 
-A mean is c + T / N, of T = sum of (number - c) and N = how many numbers, as in `mean.py` with a
-number of a person in the place of a row; but numbers of one person are in different groups, so that
-in L2 their squares add up to L times one, where m rows in one group would make m^2.
+A mean is c + T / N, of T = sum of (number - c) and N = the count of numbers, as in `mean.py` with a
+person's number in place of a row. But numbers of one person are in different groups. So in L2 their
+squares add up to L times one, where m rows in one group would make m^2.
 
-This is tested by brute force over all neighbours of small tables.
+Brute-force tests check this over all neighbours of small tables.
 """
 
 import math
@@ -39,16 +39,16 @@ from app.queries.shapes.measures import Measure
 from app.queries.shapes.sums import Selection
 from app.queries.tally import Grouping, OfPersons, Tally
 
-STEPS_MAX = 1 << 60  # a clamped total is a BIGINT wherever it is added up; noise stops far below
-NEEDS_PERSONS = "left out, or beside per_person: as many rows of a person may be in one group"
+STEPS_MAX = 1 << 60  # a clamped total fits a BIGINT in every sum; noise limits stop far below
+NEEDS_PERSONS = "must be absent without per_person: all rows of a person may be in one group"
 
 
 def _bound(value: object) -> int | float:
-    """One rule for both: pydantic would tell what is wrong with it as either."""
+    """Validate a bound by one rule; pydantic would report an error for each type of a union."""
     if isinstance(value, int) and not isinstance(value, bool):
-        return value  # of any size: no float may hold it
+        return value  # of any size: a float may not hold it
     if not isinstance(value, float) or not math.isfinite(value):
-        raise ValueError("a finite number")
+        raise ValueError("must be a finite number")
     return value
 
 
@@ -56,7 +56,7 @@ Bound = Annotated[int | float, PlainValidator(_bound), WithJsonSchema({"type": "
 
 
 class PersonBounds(BaseModel):
-    """What one person has at least and at most."""
+    """Least and largest total of one person."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -64,27 +64,28 @@ class PersonBounds(BaseModel):
     high: Bound
 
     def steps(self, column: IntegerColumn | NumberColumn) -> tuple[int, int]:
-        """In whole steps of the column's grid, rounded down. Raises Invalid."""
+        """The bounds in integer steps of the column's grid, rounded down. Raises Invalid."""
         at = f"{POINTER}/per_person"
         low, high = (self._steps(name, column) for name in ("low", "high"))
         if low >= high:
             raise Invalid.field(
-                f"{at}/high", "more than low, by a step of the column's grid at least"
+                f"{at}/high", "must be above low by at least one step of the column's grid"
             )
         return low, high
 
     def _steps(self, name: str, column: IntegerColumn | NumberColumn) -> int:
         at, value = f"{POINTER}/per_person/{name}", Fraction(getattr(self, name))
         if isinstance(column, IntegerColumn) and value.denominator != 1:
-            raise Invalid.field(at, "a whole number: the column is one of whole numbers")
+            raise Invalid.field(at, "must be a whole number, as in the column")
         steps = math.floor(value * Fraction(2) ** column.grid_exponent)
         if abs(steps) > STEPS_MAX:
-            raise Invalid.field(at, "within 2^60 steps of the column's grid")
+            raise Invalid.field(at, "must be within 2^60 steps of the column's grid")
         return steps
 
 
 def _unsaid(value: object) -> bool:
-    """Left out of what a question is known again by, as before there was such a field."""
+    """True for an unset field, which is left out of the query's canonical text as in older
+    queries."""
     return value is None
 
 
@@ -93,17 +94,17 @@ GroupsMax = Annotated[int | None, Field(ge=1, le=100_000, exclude_if=_unsaid)]
 
 
 class PersonSelection(Selection):
-    """A selection of which each person may be kept to few groups."""
+    """A selection that may limit the number of groups per person."""
 
     groups_max: GroupsMax = None
 
     def groups_of_one(self, card: Card, groups: tuple[Grouping, ...]) -> int:
-        """L"""
+        """L: the largest number of groups of one person."""
         possible = _possible(card, groups)
         if self.groups_max is None:
             return possible
         if not groups:
-            raise Invalid.field(f"{POINTER}/groups_max", "left out: there is no group_by")
+            raise Invalid.field(f"{POINTER}/groups_max", "must be absent: there is no group_by")
         return min(possible, self.groups_max)
 
     def person_tally(
@@ -114,14 +115,14 @@ class PersonSelection(Selection):
 
 
 def _possible(card: Card, groups: tuple[Grouping, ...]) -> int:
-    """In so many groups a person may be, whatever is asked."""
+    """Largest number of groups that a person may be in, without `groups_max`."""
     return min(card.person.rows_max, math.prod(grouping.count for grouping in groups))
 
 
 def person_measure(
     card: Card, name: str, *, low: int, high: int, kept: int, grouped: bool, grid_exponent: int
 ) -> Measure:
-    """One number of each person in each of `kept` groups."""
+    """Measure of one number per person in each of `kept` groups."""
     reach = max(abs(low), abs(high))
     width = max(high, 0) - min(low, 0)
     sensitivity, square = kept * reach, kept * reach**2
@@ -138,7 +139,7 @@ def person_measure(
 def person_mean_measures(
     card: Card, *, low: int, high: int, kept: int, grouped: bool, grid_exponent: int
 ) -> tuple[Measure, Measure]:
-    """The centred sum of aggregate 0, of which there are aggregate 1."""
+    """Measures of a mean: the centred sum of aggregate 0, and its count, aggregate 1."""
     centre = (low + high) // 2
     reach = max(high - centre, centre - low)
     numbers, square, count_square = kept, kept * reach**2, kept

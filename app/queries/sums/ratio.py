@@ -1,19 +1,19 @@
-"""A share of rows, or a sum over a sum: one question, one charge, an honest interval.
+"""Share of rows, or a sum over a sum: one query, one charge, an interval that holds.
 
-Of rows: A = rows of the selection that meet the numerator's filter, B = the others. The two are
+Rows: A = rows of the selection that meet the numerator's filter, B = the others. The two are
 disjoint, so the pair moves as a histogram of two bins does, and A / (A + B) is post-processing. It
 grows with A and falls with B, so over the box of both intervals its extremes are in two corners.
 Both counts are at least 0; an empty selection has ratio 0.
 
-Of all rows, where one row is a person and one is replaced by another, A + B is the public number of
-rows: A alone gets noise, half as much, and the ratio is A over that number. Its width is that of
-the noise and can be promised. Anywhere else the denominator is private and may be small, and no
-half width below the bounds' own would hold for every table.
+All rows, where each person has one row and one is replaced by another: A + B is the public number
+of rows. A alone receives noise, half as much, and the ratio is A over that number. Its width is
+that of the noise and can be promised. In all other cases the denominator is private and may be
+small, and no half width below the bounds' own would hold for every table.
 
-Of sums: X and Y over the rows in which neither value is missing, each with half of the loss: a
-person moves each by at most its own sensitivity, so the shares never cost more than 1. The ratio is
-a mean of x/y weighted by y, hence within the bounds of x/y, if y has a low bound above zero; with a
-denominator that may be zero no interval could be honest, so that is refused.
+Sums: X and Y over the rows in which neither value is missing, each with half of the loss. A person
+moves each by at most its own sensitivity, so the shares never cost more than 1. The ratio is a mean
+of x/y weighted by y, hence within the bounds of x/y, if y has a low bound above zero. With a
+denominator that may be zero no interval could hold, so that is refused.
 """
 
 from dataclasses import replace
@@ -62,9 +62,9 @@ class Ratio(Selection):
             rows = self._public_rows(card)
             if rows is not None:
                 return [_of_rows(noisy[0][0], rows)]
-            return [_share(*each) for each in zip(*noisy, strict=True)]
+            return [_share(*pair) for pair in zip(*noisy, strict=True)]
         quotient = _Quotient(*self._columns(card))
-        return [quotient.figure(*each) for each in zip(*noisy, strict=True)]
+        return [quotient.figure(*pair) for pair in zip(*noisy, strict=True)]
 
     def _rows(self, card: Card) -> SumShape:
         met = resolve(self.numerator.where, card, f"{POINTER}/numerator/where")
@@ -82,7 +82,7 @@ class Ratio(Selection):
         )
 
     def _public_rows(self, card: Card) -> int | None:
-        """How many rows there are to divide by, if everybody knows."""
+        """Number of rows to divide by, if it is public."""
         whole = self.where is None and not self.group_by
         return card.rows if whole and card.person.kind == "row" else None
 
@@ -117,25 +117,28 @@ class Ratio(Selection):
 
 
 def must_be_either(numerator: Part, denominator: Part | None, at: str) -> None:
-    """A filter's rows over all rows, or a sum over a sum. Raises Invalid, naming the field."""
+    """Check for a filter's rows over all rows, or a sum over a sum. Raises Invalid with the
+    field."""
     if (numerator.where is None) == (numerator.column is None):
-        raise Invalid.field(f"{at}/numerator", "a filter, or a column to add up")
+        raise Invalid.field(f"{at}/numerator", "must have either a filter or a column to add up")
     if denominator is None:
         if numerator.column is not None:
-            raise Invalid.field(f"{at}/denominator", "a sum is divided by a sum: {column}")
+            raise Invalid.field(
+                f"{at}/denominator", "required: a sum is divided by a sum, {column}"
+            )
     elif numerator.column is None:
-        rule = "left out: a filter's rows are divided by all that `where` selects"
+        rule = "must be absent: a filter's rows are divided by all rows that `where` selects"
         raise Invalid.field(f"{at}/denominator", rule)
     elif denominator.column is None or denominator.where is not None:
-        raise Invalid.field(f"{at}/denominator", "a column to add up")
+        raise Invalid.field(f"{at}/denominator", "must have a column to add up, and no filter")
 
 
 def divided(above: Part, below: Part, card: Card, at: str) -> tuple[Numeric, Numeric]:
-    """The two columns of a sum over a sum. Raises Invalid, naming the field."""
+    """The two columns of a sum over a sum. Raises Invalid with the field."""
     numerator = _numeric(card, above, f"{at}/numerator/column")
     denominator = _numeric(card, below, f"{at}/denominator/column")
     if denominator.steps[0] < 1:
-        rule = "a column whose low bound is above zero: otherwise the ratio has no bounds"
+        rule = "must have a low bound above zero: otherwise the ratio has no bounds"
         raise Invalid.field(f"{at}/denominator/column", rule)
     return numerator, denominator
 
@@ -144,7 +147,7 @@ def _numeric(card: Card, part: Part, at: str) -> Numeric:
     assert part.column is not None
     column: Column = declared(card, part.column, at)
     if not isinstance(column, IntegerColumn | NumberColumn):
-        raise Invalid.field(at, "an integer or number column")
+        raise Invalid.field(at, "must be an integer or number column")
     return column
 
 
@@ -173,7 +176,7 @@ class _Quotient:
 
     def figure(self, above: NoisySteps, below: NoisySteps) -> Estimate:
         value = self._value(above.steps, below.steps)
-        if below.low < 1:  # there may be no row at all: the bounds are all one can say
+        if below.low < 1:  # there may be no row at all: only the bounds are certain
             return Estimate(value, self._told(self._low), self._told(self._high))
         corners = [
             self._value(x, y) for x in (above.low, above.high) for y in (below.low, below.high)

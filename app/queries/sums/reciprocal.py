@@ -1,10 +1,11 @@
-"""One over how many rows meet the filter, or 1 if none does: post-processing of a noisy count.
+"""Reciprocal of the number of rows that meet the filter, or 1 if there are none, from a noisy
+count.
 
-1 / max(f, 1) has a local sensitivity as small as its own error (mechanism sheet, M15), so the noisy
-count loses nothing in order of magnitude, is pure, and keeps the interval of its noise: the
-reciprocal falls as the count grows, so its interval is that of the count turned round. Below one
-the reciprocal of a count is not defined, and that of a sum has no finite sensitivity at all: sums
-are not offered.
+1 / max(f, 1) has a local sensitivity as small as its own error (mechanism sheet, M15). So the noisy
+count loses nothing in order of magnitude, is pure, and keeps the interval of its noise. The
+reciprocal falls as the count grows, so its interval is that of the count reversed. Below one the
+reciprocal of a count is not defined, and that of a sum has no finite sensitivity at all: sums are
+not offered.
 """
 
 from typing import Literal
@@ -32,6 +33,6 @@ class Reciprocal(Selection):
 
     def figures(self, noisy: tuple[tuple[NoisySteps, ...], ...], card: Card) -> list[Estimate]:
         return [
-            Estimate(1 / max(each.steps, 1), 1 / max(each.high, 1), 1 / max(each.low, 1))
-            for each in noisy[0]
+            Estimate(1 / max(count.steps, 1), 1 / max(count.high, 1), 1 / max(count.low, 1))
+            for count in noisy[0]
         ]

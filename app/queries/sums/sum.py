@@ -1,11 +1,11 @@
-"""The sum of a column, its values clamped to the card's bounds.
+"""Sum of a column, its values clamped to the card's bounds.
 
 Missing values (NULL, NaN, text that is no number) add nothing; infinities are clamped like any
-value. An empty selection sums to zero. Values are added as whole steps of the column's grid.
+value. An empty selection sums to zero. Values are added as integer steps of the column's grid.
 
-With `per_person` it is each person's own total, over the person's rows in the group, that is
-clamped, to bounds that the question gives: a person of many rows then moves the sum by no more than
-those (`persons.py`). Who has no value adds nothing.
+With `per_person` each person's own total over their rows in the group is clamped, to bounds in the
+query. A person of many rows then moves the sum by no more than those bounds (`persons.py`). A
+person without a value adds nothing.
 """
 
 from typing import Literal

@@ -1,25 +1,26 @@
-"""The variance of a column's values that are not missing: one question, one charge, three measures.
+"""Variance of a column's present values: one query, one charge, three measures.
 
-A value is its place t on a grid of at most 2^21 steps, counted from the middle of the bounds, so
-that |t| <= r. Released are N = how many values, T = sum of t and Q = sum of (t^2 - k), where
+A value is its bucket t on a grid of at most 2^21 steps, counted from the middle of the bounds, so
+that |t| <= r. The release is N = the number of values, T = sum of t and Q = sum of (t^2 - k), where
 k = r^2 / 2 rounded down: t^2 - k lies within g = r^2 - k of zero, half as far as t^2. The variance
-Q/N + k - (T/N)^2 is post-processing: that of the values themselves, over N, and 0 for one of them.
+Q/N + k - (T/N)^2 is post-processing. It is that of the values themselves, over N, and 0 for one
+value.
 
-Sensitivities per row are (1, r, g), with shares (2/5, 1/4, 7/20) of the loss; m is the rows of a
-person. A row that appears or vanishes costs at most 2/5 + 1/4 + 7/20 = 1. One whose value moves
-from u r to v r, |v| <= u (or both negated), costs at most u - v over 4 plus 7/10 of u^2 - v^2, as
-g >= r^2 / 2; this grows with u, and at u = 1, with w = 1 - v, it is w (33 - 14 w) / 20 < 0.98. So
-m rows cost at most epsilon under add_remove, and under replace_one without groups; with groups a
+Sensitivities per row are (1, r, g), with shares (2/5, 1/4, 7/20) of the loss; m is the number of
+rows of a person. An added or removed row costs at most 2/5 + 1/4 + 7/20 = 1. One whose value moves
+from u r to v r, |v| <= u (or both negated), costs at most u - v over 4 plus 7/10 of u^2 - v^2, as g
+>= r^2 / 2. This grows with u, and at u = 1, with w = 1 - v, it is w (33 - 14 w) / 20 < 0.98. So m
+rows cost at most epsilon under add_remove, and under replace_one without groups; with groups a
 replaced row may leave one and enter another, and all sensitivities are doubled.
 
-For Gaussian noise the squares add up. A row that appears costs 1 with squares (1, r^2, g^2). For
-one whose value moves the squares of T and Q are doubled: w^2 / 8 + 7/10 w^2 (2 - w)^2 is at most
-0.99 for w <= 3/2, where the second square is at most 1, and at most 0.90 above, where it is at most
+For Gaussian noise the squares add up. An added row costs 1 with squares (1, r^2, g^2). For one
+whose value moves the squares of T and Q are doubled: w^2 / 8 + 7/10 w^2 (2 - w)^2 is at most 0.99
+for w <= 3/2, where the second square is at most 1, and at most 0.90 above, where it is at most
 (3/4)^2. One that leaves a group and enters another is the first twice: all squares are doubled. The
 root of the sum of squares is a norm, so m rows cost at most m^2 times what one does.
 
-A constant column has a small variance plus noise, clamped to what the bounds allow, as every
-variance is; an empty selection gives k plus noise, clamped in the same way.
+A constant column has a small variance plus noise, clamped to the range that the bounds allow, as
+every variance is; an empty selection gives k plus noise, clamped in the same way.
 """
 
 from fractions import Fraction
@@ -53,13 +54,13 @@ class Variance(Selection):
             if groups:
                 rows, one = 2 * m, 2
         exponent = grid.exponent
-        place = CentredBucket(column.name, column.steps[0], grid.grain, grid.centre)
+        bucket = CentredBucket(column.name, column.steps[0], grid.grain, grid.centre)
         return SumShape(
             tally=self.tally(
                 card,
                 groups,
-                Product((place,)),
-                Product((place, place)),
+                Product((bucket,)),
+                Product((bucket, bucket)),
                 CountPresent(column.name),
             ),
             measures=(
@@ -90,7 +91,7 @@ class Variance(Selection):
 
 
 class CentredGrid:
-    """The places of a column's values: 0 to `width`, and from the middle -centre to `reach`."""
+    """Buckets of a column's values: 0 to `width`, and from the middle -centre to `reach`."""
 
     def __init__(self, column: IntegerColumn | NumberColumn) -> None:
         low, high = column.steps
@@ -106,12 +107,13 @@ class CentredGrid:
     def figure(self, count: NoisySteps, total: NoisySteps, squares: NoisySteps) -> Estimate:
         n = max(count.steps, 1)
         value = self._value(Fraction(1, n), squares.steps, total.steps**2)
-        if count.low < 1:  # there may be no value at all: the bounds are all one can say
+        if count.low < 1:  # there may be no value at all: only the bounds are certain
             return Estimate(
                 value, self._clamped(Fraction(0)), self._clamped(Fraction(self.width**2))
             )
-        # With y = 1/N the variance is k + Q y - T^2 y^2: more with Q, less with |T|, and concave in
-        # y, so that it is least in a corner and largest in one or where its slope is zero.
+        # With y = 1/N the variance is k + Q y - T^2 y^2. It grows with Q, falls with |T|, and is
+        # concave in y. So it is least in a corner and largest in a corner or where its slope is
+        # zero.
         ends = Fraction(1, count.high), Fraction(1, count.low)
         far = max(total.low**2, total.high**2)
         near = 0 if total.low <= 0 <= total.high else min(total.low**2, total.high**2)

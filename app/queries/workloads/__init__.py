@@ -1,1 +1,1 @@
-"""Many counts in one question."""
+"""Many counts in one query."""

@@ -1,14 +1,16 @@
-"""How many rows have a value up to each public edge: running totals over the bins between edges.
+"""Number of rows with a value up to each public edge: running totals over the bins between edges.
 
-A bin holds its upper edge, and the first one its lower edge too, so that a total counts what is at
-most its edge; what is below the first edge is in none.
-Measured are the bins, which are disjoint, or a hierarchy of runs of bins (`linear.py`), whichever
-has the least expected error over all totals; a total is then a sum of bins, and least squares makes
-a hierarchy agree with itself. Totals never fall, so the nearest that do not are told (isotonic
-regression), from 0 to the last one: post-processing, free, and never farther from the truth.
+A bin includes its upper edge, and the first one its lower edge too, so that a total counts the
+values up to its edge; values below the first edge are in no bin.
+
+The query measures the bins, which are disjoint, or a hierarchy of runs of bins
+(`shapes/workload.py`). The planner chooses the one with the least expected error over all totals. A
+total is then a sum of bins, and least squares makes a hierarchy consistent. Totals never fall, so
+the nearest non-decreasing totals are released (isotonic regression), from 0 to the last one:
+post-processing, free, and never farther from the truth.
 
 A row whose value is missing or outside the edges is in no bin. The share of a total in the last one
-is told too; its interval is made of both their intervals, each at half the remaining probability.
+is released too; its interval combines both their intervals, each at half the remaining probability.
 """
 
 import operator
@@ -61,16 +63,16 @@ class Cdf(BaseModel):
 
     def shape(self, card: Card) -> SumShape:
         column = self._column(card)
-        asked = resolve_group(self.column, self.edges, card, POINTER)
-        assert isinstance(asked, ByEdges)
-        bins = until_edges(column, asked.edges)
+        requested = resolve_group(self.column, self.edges, card, POINTER)
+        assert isinstance(requested, ByEdges)
+        bins = until_edges(column, requested.edges)
         if not all(map(operator.lt, bins.edges, bins.edges[1:])):
-            raise Invalid.field(f"{POINTER}/edges", "edges between which there is a value")
-        up_to = Compare(column.name, "<=", asked.edges[-1])
+            raise Invalid.field(f"{POINTER}/edges", "must have a value between each two edges")
+        up_to = Compare(column.name, "<=", requested.edges[-1])
         where = resolve(self.where, card, f"{POINTER}/where")
         counted = up_to if where is None else AllOf((where, up_to))
         tally = Tally(counted, (bins,), (CountRows(),))
-        labels = tuple(label["to"] for label in asked.labels())
+        labels = tuple(label["to"] for label in requested.labels())
         ways: list[tuple[str, tuple[WeightedNoiseSum, ...], tuple[int, ...], int]] = []
         count = len(bins.edges) - 1
         if self.strategy != "hierarchical":
@@ -79,7 +81,9 @@ class Cdf(BaseModel):
         if self.strategy != "cells" and LEAVES_MIN <= count <= LEAVES_MAX:
             ways += (("hierarchical", *way) for way in _hierarchies(count, card))
         elif self.strategy == "hierarchical":
-            raise Invalid.field(f"{POINTER}/strategy", f"from {LEAVES_MIN} to {LEAVES_MAX} bins")
+            raise Invalid.field(
+                f"{POINTER}/strategy", f"hierarchical needs from {LEAVES_MIN} to {LEAVES_MAX} bins"
+            )
         first, *others = (
             self._shaped(tally, labels, card, strategy, sums, runs, d)
             for strategy, sums, runs, d in ways
@@ -89,9 +93,9 @@ class Cdf(BaseModel):
     def _column(self, card: Card) -> OrderedColumn:
         column = declared(card, self.column, f"{POINTER}/column")
         if isinstance(column, CategoryColumn | BooleanColumn | TextColumn):
-            raise Invalid.field(f"{POINTER}/column", "an integer, number or date column")
+            raise Invalid.field(f"{POINTER}/column", "must be an integer, number or date column")
         if len(self.edges) - 1 > BINS_MAX:
-            raise Invalid.field(f"{POINTER}/edges", f"at most {BINS_MAX} bins")
+            raise Invalid.field(f"{POINTER}/edges", f"may make at most {BINS_MAX} bins")
         return column
 
     def _shaped(
@@ -113,7 +117,7 @@ class Cdf(BaseModel):
 def _hierarchies(
     count: int, card: Card
 ) -> tuple[tuple[tuple[WeightedNoiseSum, ...], tuple[int, ...], int], ...]:
-    """They depend on the number of bins alone."""
+    """Best hierarchies; they depend only on the number of bins and the card."""
     return tuple(
         (combinations(np.array(weights, dtype=np.float64)), runs, d)
         for d, (_, weights, runs) in best_trees(running_totals(count), card)

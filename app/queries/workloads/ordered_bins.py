@@ -9,7 +9,8 @@ from app.queries.tally import ByEdges
 
 
 def bins_of(column: Column, starts: list[Any]) -> ByEdges | None:
-    """Every value that is not missing is in one; None where no day is left for the last edge."""
+    """Bins that hold every present value; None if the last edge would be past the last possible
+    day."""
     if isinstance(column, DateColumn):
         if column.high < datetime.date.max:
             return ByEdges(column.name, (*starts, column.high + datetime.timedelta(days=1)))

@@ -1,12 +1,12 @@
-"""Many predicates counted in one question, with noise by their overlap rather than their number.
+"""Many predicates counted in one query, with noise by their overlap rather than their number.
 
-The sets of predicates that one row can meet are found from the card (`overlap.py`); disjoint
-predicates cost what one does. Where there are too many combinations of values to look at, nothing
-is known of the overlap: a row may meet all predicates, and only `identity` is offered.
+The card determines the sets of predicates that one row can meet (`overlap.py`); disjoint predicates
+cost as much as one. Where there are too many combinations of values to examine, the overlap is
+unknown. Then a row may meet all predicates, and only `identity` is offered.
 
-Which strategy is best is public: the one with the least expected total squared error under the
-noise that pays for it. The answers are consistent with each other as far as the predicates make
-them (`linear.py`), by least squares over the cells.
+The best strategy is public: the one with the least expected total squared error under the noise
+that pays for it. The answers are consistent with each other as far as the predicates determine them
+(`shapes/workload.py`), by least squares over the cells.
 """
 
 from dataclasses import replace
@@ -45,8 +45,8 @@ from app.queries.weighted_noise import Numbers
 from app.queries.workloads.ordered_bins import bins_of
 
 PREDICATES_MAX = 1000
-VALUES_MAX = 20_000  # compared in all predicates together
-EVALUATIONS_MAX = 50_000_000  # of a predicate for a combination of values
+VALUES_MAX = 20_000  # limit on values compared in all predicates together
+EVALUATIONS_MAX = 50_000_000  # limit on predicates times combinations of values
 CELLS_MAX = 4096
 Strategy = Literal["identity", "cells", "hierarchical"]
 
@@ -79,28 +79,31 @@ class Workload(BaseModel):
         return tuple(value) if isinstance(value, list) else value
 
     def shape(self, card: Card) -> SumShape:
-        """The shape of the strategy that was asked for, or of all, the others beside the first."""
-        text = self.model_dump_json(by_alias=True)  # to Python 1, 1.0 and True are the same
+        """Shape of the requested strategy, or of all strategies, the others as alternatives of
+        the first."""
+        text = self.model_dump_json(by_alias=True)  # in Python 1, 1.0 and True are equal
         first, *others = _shapes(text, card)
         return replace(first, alternatives=tuple(others))
 
     def conditions(self, card: Card) -> tuple[Condition, ...]:
         if not self.predicates:
-            raise Invalid.field(f"{POINTER}/predicates", "at least one predicate")
+            raise Invalid.field(f"{POINTER}/predicates", "must have at least one predicate")
         names = [predicate.name for predicate in self.predicates]
         first = {name: i for i, name in reversed(list(enumerate(names)))}
         twice = [i for i, name in enumerate(names) if first[name] != i]
         if twice:
-            raise Invalid.field(f"{POINTER}/predicates/{twice[0]}/name", "each name is given once")
-        found = []
+            raise Invalid.field(
+                f"{POINTER}/predicates/{twice[0]}/name", "each name may appear only once"
+            )
+        resolved = []
         for i, predicate in enumerate(self.predicates):
             condition = resolve(predicate.where, card, f"{POINTER}/predicates/{i}/where")
             assert condition is not None
-            found.append(condition)
-        if Tally(None, (), tuple(map(CountWhere, found))).size() > VALUES_MAX:
-            rule = f"predicates compare with at most {VALUES_MAX} values together"
+            resolved.append(condition)
+        if Tally(None, (), tuple(map(CountWhere, resolved))).size() > VALUES_MAX:
+            rule = f"predicates may compare with at most {VALUES_MAX} values together"
             raise Invalid.field(f"{POINTER}/predicates", rule)
-        return tuple(found)
+        return tuple(resolved)
 
 
 @owned_cache(maxsize=8)
@@ -128,10 +131,10 @@ class _Designer:
     def shapes(self) -> list[SumShape]:
         ways = {"identity": self.identity, "cells": self.cells, "hierarchical": self.hierarchical}
         if self.query.strategy is not None:
-            found = ways[self.query.strategy]()
-            if isinstance(found, str):
-                raise Invalid.field(f"{POINTER}/strategy", found)
-            return found
+            shapes_or_reason = ways[self.query.strategy]()
+            if isinstance(shapes_or_reason, str):
+                raise Invalid.field(f"{POINTER}/strategy", shapes_or_reason)
+            return shapes_or_reason
         return [shape for way in ways.values() for shape in way() if isinstance(shape, SumShape)]
 
     def identity(self) -> list[SumShape] | str:
@@ -158,11 +161,11 @@ class _Designer:
         """Noise on the disjoint sets of predicates that rows can meet."""
         sets = self.sets
         if sets is None:
-            return "too many combinations of values to look at: only identity is offered"
+            return "must be identity: there are too many combinations of values"
         count = sets.shape[1]
         if not 0 < count <= CELLS_MAX:
-            return f"from 1 to {CELLS_MAX} disjoint cells, and the predicates make another number"
-        signatures = tuple(sum(1 << int(i) for i in np.nonzero(each)[0]) for each in sets.T)
+            return f"cells needs predicates that make from 1 to {CELLS_MAX} disjoint cells"
+        signatures = tuple(sum(1 << int(i) for i in np.nonzero(members)[0]) for members in sets.T)
         tally = Tally(self.where, (), (CountRows(),), Split(self.conditions, signatures))
         linear = replace(self.linear("cells", count, sets), wanted=sets)
         return [self.shaped(tally, linear, disjoint(count, self.card))]
@@ -177,22 +180,22 @@ class _Designer:
         turns = np.any(present[:, 1:] != present[:, :-1], axis=0)
         starts = [0, *(int(i) + 1 for i in np.nonzero(turns)[0])]
         if not LEAVES_MIN <= len(starts) <= LEAVES_MAX:
-            return f"ranges that make from {LEAVES_MIN} to {LEAVES_MAX} pieces of their column"
+            return f"hierarchical needs ranges that make {LEAVES_MIN} to {LEAVES_MAX} pieces"
         bins = bins_of(column.column, [column.values[start] for start in starts])
         if bins is None:
-            return "a range that ends before the last of all days"
-        wanted = present[:, starts]
+            return "hierarchical needs a column that ends before the last possible day"
+        requested = present[:, starts]
         tally = Tally(self.where, (bins,), (CountRows(),))
         return [
-            self.shaped(tally, replace(self.linear("hierarchical", *sized), wanted=wanted), d)
-            for d, sized in best_trees(wanted, self.card)
+            self.shaped(tally, replace(self.linear("hierarchical", *sized), wanted=requested), d)
+            for d, sized in best_trees(requested, self.card)
         ]
 
     def ordered_column(self) -> Pieces | str:
         if len(self.pieces) != 1 or not self.pieces[0].ordered or self.met is None:
-            return "a hierarchy is of one integer, number or date column, and no other in a filter"
+            return "hierarchical needs one integer, number or date column in all filters"
         if self.met[:, -1].any():
-            return "a hierarchy is of ranges: no predicate may hold for a missing value"
+            return "hierarchical needs ranges: no predicate may hold for a missing value"
         return self.pieces[0]
 
     def linear(

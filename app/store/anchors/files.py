@@ -2,8 +2,7 @@
 
 Each process appends to its own file in every anchor folder, within milliseconds of the commit and
 without a flush. So an anchor is never ahead of the ledger, but may be slightly behind. After a
-crash
-it may miss the last commits, and then cannot reveal their loss. The folder is named after the
+crash it may miss the last commits, and then cannot reveal their loss. The folder is named after the
 ledger, so that files of another ledger are not mistaken for ours.
 """
 

@@ -104,7 +104,7 @@ def _must_agree(connection: Connection, book_id: str, dataset: Dataset) -> None:
             raise Conflict(
                 "These data are registered under another name with cells, by a version of this "
                 "program that parsed texts such as 1.0 differently. Persons could be in other "
-                "cells. Declare no cells: queries are then charged to every cell."
+                "cells. Declare no cells: questions are then charged to every cell."
             )
         must_agree_on_cells(card, other)
 

@@ -62,9 +62,7 @@ def _withdrawn(connection: Connection, listed: list[str]) -> list[str]:
 
 
 def _old(connection: Connection, listed: list[str]) -> list[Any]:
-    """Known versions that are no dataset's current one, with their times of creation and
-    successor.
-    """
+    """Known versions that no dataset uses now, with the times of creation and succession."""
     versions, datasets = tables.versions, tables.datasets
     later = versions.alias("later")
     followed = (

@@ -18,7 +18,7 @@ from app.store import tables
 from app.store.administration import Change
 from app.store.datasets.keyed_hashes import marked
 
-WITHOUT_CELLS = "Register this name without cells: its queries are then charged to every cell."
+WITHOUT_CELLS = "Register this name without cells: its questions are then charged to every cell."
 FILES = "duckdb"  # its digest is a hash of the file's bytes; a table's digest describes its state
 
 
@@ -36,7 +36,7 @@ def must_agree_on_cells(card: Card, other: Card) -> None:
         raise Conflict(
             "These data are registered under another name with cells by epoch. The same rows could "
             "be in different epochs of the two names, and both epochs' losses would fall on them. "
-            "Declare no cells: queries are then charged to every cell."
+            "Declare no cells: questions are then charged to every cell."
         )
     if card.cells and other.cells and _partition(card) != _partition(other):
         raise Conflict(
@@ -79,7 +79,7 @@ def must_be_the_only_name_with_cells(connection: Connection, dataset: Dataset) -
         raise Conflict(
             "These data have cells under another name too, and both must hold the same rows. "
             "Append to a name without cells, or register all rows together under a new name "
-            "without cells: its queries are then charged to every cell."
+            "without cells: its questions are then charged to every cell."
         )
 
 

@@ -191,8 +191,7 @@ def _receipt(charged: str, answer: str | None) -> tuple[int, str] | None:
     """Receipt of a charge, or None if it does not match the answer.
 
     An answer with a receipt ends with the text of `charged`. The answer's stamp covers that text,
-    so
-    nobody can edit `charged` alone.
+    so nobody can edit `charged` alone.
     """
     if answer is not None and '"receipt":' in answer and not answer.endswith(charged[1:]):
         return None

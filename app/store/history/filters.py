@@ -15,8 +15,10 @@ RUNNING, WITHHELD, ANSWERED = "running", "withheld", "answered"
 def asked_conditions(
     database: Database, charges: FromClause, original: FromClause, search: Search, now: int
 ) -> list[ColumnElement[bool]]:
-    """Conditions for queries. `original`: the charge that a free repetition repeats; `now`: the
-    time at which the page is read, in microseconds.
+    """Conditions for queries.
+
+    `original`: the charge that a free repetition repeats. `now`: time at which the page is read, in
+    microseconds.
     """
     conditions = []
     if search.kind is not None:

@@ -4,9 +4,8 @@ A point of an anchor is a book, a sequence number in its chain and the hash ther
 no entry there, or another one, it was restored from an older copy or changed.
 
 The spend of the lost entries is the anchored spend minus the ledger's spend at the newest point
-that
-both share. If that point is older than the restored copy, the difference exceeds the real loss. It
-is never smaller.
+that both share. If that point is older than the restored copy, the difference exceeds the real
+loss. It is never smaller.
 """
 
 import json

@@ -2,8 +2,7 @@
 
 The spends of lost entries are added to the accounts, with one entry in each book. Open charges are
 forfeited, because the lost entries may have answered them. Open streams are closed, because they
-may
-have revealed more than the ledger knows. Then the ledger may be charged again.
+may have revealed more than the ledger knows. Then the ledger may be charged again.
 """
 
 import json

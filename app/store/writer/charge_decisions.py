@@ -203,8 +203,9 @@ class ChargeDecisions(ChargeRows):
         return LeaseRenewed(True, None if ends is None else max(0, ends - self.now) / 1_000_000)
 
     def _cancel(self, order: CancelOrder) -> Result:
-        """Cancel a query. A stored answer whose time-grid point has not been reached is reported as
-        still running.
+        """Cancel a query.
+
+        A stored answer whose time-grid point has not been reached is reported as still running.
         """
         row = self._by_id.get(order.charge_id)
         if row is None or order.analyst_id not in (None, row["analyst_id"]):

@@ -31,8 +31,9 @@ class ChargeTexts(NamedTuple):
         return f"{self.before}{charge_id}{self.between}{asked_hash}{self.after}"
 
     def charged(self, paid: list[Account], entry: Entry) -> str:
-        """JSON of the charge. Shows only the payer's own balances: everybody's balance would reveal
-        the queries of others.
+        """JSON of the charge, with the payer's own balances only.
+
+        Everybody's balance would reveal the queries of others.
         """
         accounts = ",".join([*(account.balances_json() for account in paid[:-1]), _EVERYBODY_TOLD])
         return (

@@ -82,9 +82,7 @@ class PostgresWriterConnection:
         return await self._travel([self._run(each) for each in reads])
 
     def _runs(self, text: str, rows: Sequence[Sequence[Any]]) -> Iterator[Run]:
-        """Runs for these rows; inserts take many rows at once, as each run costs as much as a
-        row.
-        """
+        """Runs for these rows; an INSERT takes many rows, because a run costs as much as a row."""
         start = 0
         for size in ROWS_AT_ONCE if is_insert(text) else ():
             while len(rows) - start >= size:

@@ -1,10 +1,10 @@
 """Cached snapshot of the ledger after a connection's last batch, which saves reading it again.
 
 A book's head is a hash over all its entries, and nothing changes an account without an entry in its
-book. So accounts are unchanged while the head is. A batch decided on the snapshot is committed by
-statements that fail unless account versions, book heads and catalogue number are the cached ones,
-and the clock is right (`statements.py`). If they fail, nothing is written, and the batch is decided
-again on rows read under locks (decision 0005).
+book. So accounts are unchanged while the head is. Statements with guards commit a batch decided on
+the snapshot (`statements.py`). They fail unless account versions, book heads and catalogue number
+are the cached ones and the clock is right. If they fail, nothing is written, and the batch is
+decided again on rows read under locks (decision 0005).
 """
 
 import time
@@ -17,8 +17,7 @@ from app.ledger.orders import ChargeOrder, Order, VoidOrder
 
 KEPT_MAX = 100_000  # accounts with their cells, and keys
 # If other servers charge the same books, the snapshot is rarely current: after it was outdated,
-# this
-# many batches read first.
+# this many batches read first.
 DOUBTED = 16
 # Clocks differ in speed: the estimate stays this much behind the database's clock.
 MARGIN_MICROSECONDS = 2000

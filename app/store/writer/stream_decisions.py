@@ -1,8 +1,7 @@
 """Stream orders of one batch: read under locks, decided in order, written together.
 
 They run in the transaction of `batch.py`. Lock order: the locks of charges, then streams, then
-asks,
-each by id.
+asks, each by id.
 """
 
 from collections.abc import Sequence

@@ -67,9 +67,7 @@ class Writer:
             await lane.stop()
 
     async def submit(self, order: Order) -> Outcome:
-        """Carry out one order. Raises its refusal, or StoreUnavailable if the outcome is
-        unknown.
-        """
+        """Carry out one order. Raises its refusal, or StoreUnavailable for an unknown outcome."""
         stores = isinstance(order, _STORES)
         result: Outcome = await self._lanes[-1 if stores else 0].put(order)
         return result

@@ -170,7 +170,7 @@ def test_verify_alone_notices_it_and_stops_a_running_server(world: World, copies
     assert "behind its anchors" in ran.stdout
     refused(ask(world.client("ada"), count("people", "0.1", fresh=True), new_key()))
     done = world.ledger.bursard("reconcile", "--reason", "found by the auditor")
-    assert "Charging goes on" in done.stdout
+    assert "Charging is resumed" in done.stdout
     spend(world.client("ada"), "0.01")
     assert world.spent("people", "ada") == Decimal("0.24"), "0.1, 0.1 that was lost, 0.03, 0.01"
     world.must_be_sound()

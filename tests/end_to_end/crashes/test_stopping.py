@@ -114,7 +114,7 @@ def granted(world: World, name: str, source: Json) -> None:
 def must_end(server: Server) -> None:
     server.process.send_signal(signal.SIGTERM)
     assert server.wait_dead(PATIENCE_SECONDS) in (0, -signal.SIGTERM)
-    assert "before the ledger settled" not in server.output()
+    assert "before the ledger had settled" not in server.output()
 
 
 def test_spark_was_killed(world: World, tmp_path: Path) -> None:

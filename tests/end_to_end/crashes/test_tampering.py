@@ -147,12 +147,12 @@ TAMPERINGS: dict[str, tuple[list[str], str]] = {
     ),
     "a reuse led nowhere": (
         [f"UPDATE charges SET reused_from = 'q_nowhere' WHERE id = {REUSED}"],
-        "tells again is not there",
+        "repeats is not there",
     ),
     "a reuse removed": ([f"DELETE FROM charges WHERE id = {REUSED}"], "missing"),
     "a paid charge shown as a reuse": (
         [f"UPDATE charges SET answer = NULL, reused_from = {LAST} WHERE id = {FIRST}"],
-        "tells another's answer",
+        "repeats another's answer",
     ),
     "a fingerprint edited": (
         [

@@ -79,8 +79,10 @@ def test_every_kind_of_choice_costs_what_its_preview_says(
 
 
 def test_large_budgets_find_the_right_outcomes(asker: tuple[World, Person, str]) -> None:
-    """60 rows: ages 0 to 59, regions in turn, days on the 11th of nine months. At epsilon 200 a
-    wrong one has probability below exp(-20)."""
+    """Ages 0 to 59, regions in turn and days on the 11th of nine months make 60 rows.
+
+    At epsilon 200 a wrong choice has probability below exp(-20).
+    """
     world, person, _ = asker
     rows = some_rows()
     rows += [[7, 100.0, "south", "true", "2021-05-11"]] * 20
@@ -113,7 +115,7 @@ def test_large_budgets_find_the_right_outcomes(asker: tuple[World, Person, str])
 
 @pytest.fixture(scope="module")
 def little(asker: tuple[World, Person, str]) -> dict[str, str]:
-    """Datasets of which there is little to say."""
+    """Datasets with few rows or none."""
     world, person, _ = asker
     empty: list[list[object]] = [["", "", "", "", ""]] * 3
     tables = {"all missing": empty, "one row": [[5, 9.5, "east", "true", "2021-01-01"]]}
@@ -126,7 +128,7 @@ def little(asker: tuple[World, Person, str]) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_nothing_to_choose_by_is_a_normal_charged_answer(
+def test_data_without_any_score_get_a_normal_charged_answer(
     asker: tuple[World, Person, str], little: dict[str, str], name: str
 ) -> None:
     world, person, _ = asker
@@ -141,7 +143,7 @@ def test_nothing_to_choose_by_is_a_normal_charged_answer(
 
 
 @pytest.mark.parametrize("currency", CURVES)
-def test_accounts_that_follow_curves_draw_by_the_exponential_mechanism_and_pay_its_curve(
+def test_accounts_with_curves_use_the_exponential_mechanism_and_pay_its_curve(
     live: World, currency: str
 ) -> None:
     person, dataset = live.person(), live.dataset()
@@ -150,12 +152,12 @@ def test_accounts_that_follow_curves_draw_by_the_exponential_mechanism_and_pay_i
     client = live.client(person)
     preview = made(client.post("/v1/queries/preview", json=chosen(dataset, KINDS["mode"], 0.1)))
     assert preview["mechanism"]["kind"] == "exponential"
-    asked = 0
+    answered = 0
     while (
         ask(client, chosen(dataset, KINDS["mode"], 0.1, fresh=True), new_key()).status_code == 200
     ):
-        asked += 1
-        assert asked < 1000
+        answered += 1
+        assert answered < 1000
     flips = made(
         client.post(
             "/v1/queries/preview",
@@ -163,16 +165,16 @@ def test_accounts_that_follow_curves_draw_by_the_exponential_mechanism_and_pay_i
         )
     )
     assert not flips["fits"]
-    # rho = 0.01 / 8 each, where a pure mechanism of the same epsilon has near 0.01 / 2; the plain
-    # sum would stop at 30.
-    assert asked > 140
+    # Each choice costs rho = 0.01 / 8. A generic pure mechanism of the same epsilon costs nearly
+    # 0.01 / 2. The plain sum of epsilons would stop at 30.
+    assert answered > 140
     spent = live.budget(dataset, person.name)["spent"]
     if currency == "zcdp":
-        assert spent["rho"] == pytest.approx(asked * 0.01 / 8, rel=1e-3)  # a little less
+        assert spent["rho"] == pytest.approx(answered * 0.01 / 8, rel=1e-3)  # slightly less
     live.must_be_sound()
 
 
-def test_a_rho_is_turned_into_the_largest_epsilon_of_the_exponential_mechanism(
+def test_a_rho_converts_to_the_largest_epsilon_of_the_exponential_mechanism(
     live: World,
 ) -> None:
     person, dataset = live.person(), live.dataset()
@@ -186,7 +188,7 @@ def test_a_rho_is_turned_into_the_largest_epsilon_of_the_exponential_mechanism(
     assert spent["rho"] == pytest.approx(0.02, rel=1e-9)
 
 
-def test_accuracy_first_is_priced_by_the_bound(asker: tuple[World, Person, str]) -> None:
+def test_a_half_width_is_priced_by_the_bound(asker: tuple[World, Person, str]) -> None:
     world, person, dataset = asker
     client = world.client(person)
     for name in ("mode", "median", "top_k", "price"):
@@ -255,7 +257,7 @@ REFUSED: list[tuple[Json, str]] = [
 
 
 @pytest.mark.parametrize(("query", "pointer"), REFUSED, ids=lambda case: json.dumps(case)[:70])
-def test_a_wrong_choice_is_refused_by_its_field_and_costs_nothing(
+def test_an_invalid_choice_is_refused_by_its_field_and_costs_nothing(
     asker: tuple[World, Person, str], query: Json, pointer: str
 ) -> None:
     world, person, dataset = asker
@@ -282,7 +284,7 @@ def test_a_wrong_choice_is_refused_by_its_field_and_costs_nothing(
         ({"privacy": {"half_width": 1e-9}}, "/privacy"),
     ],
 )
-def test_a_mechanism_or_a_loss_that_does_not_fit_is_named(
+def test_an_unsuitable_mechanism_or_loss_is_named(
     asker: tuple[World, Person, str], changes: Json, pointer: str
 ) -> None:
     world, person, dataset = asker
@@ -291,7 +293,7 @@ def test_a_mechanism_or_a_loss_that_does_not_fit_is_named(
     assert pointer in [each["pointer"] for each in reply.json()["errors"]], reply.text
 
 
-def test_choices_over_one_cell_cost_that_cell_alone(live: World) -> None:
+def test_choices_within_one_cell_cost_that_cell_alone(live: World) -> None:
     person, dataset = live.person(), live.dataset(cells={"column": "region"})
     live.grant(dataset, "*", 10)
     live.grant(dataset, person.name, 1)
@@ -305,9 +307,11 @@ def test_choices_over_one_cell_cost_that_cell_alone(live: World) -> None:
 
 
 @pytest.mark.statistical
-def test_an_audit_from_outside_proves_no_more_loss_than_was_charged(live: World) -> None:
-    """One row that says true, or false instead: 250 answers about each at epsilon = 1. Each of the
-    two chances is bounded by Clopper and Pearson, wrong with probability 5e-7."""
+def test_an_audit_over_http_proves_no_more_loss_than_was_charged(live: World) -> None:
+    """Two tables of one row, true or false, get 250 answers each at epsilon = 1.
+
+    Clopper and Pearson bound each of the two probabilities, wrong with probability 5e-7.
+    """
     person = live.person()
     client = live.client(person)
     hits = []
@@ -324,5 +328,6 @@ def test_an_audit_from_outside_proves_no_more_loss_than_was_charged(live: World)
         assert live.spent(dataset, person.name) == 250
     low, high = lower_chance(250, hits[0], 5e-7), upper_chance(250, hits[1], 5e-7)
     assert math.log(low / high) <= 1.0
-    # Not for want of power: 0.70 of one and 0.30 of the other is what the mechanism should give.
+    # The audit has enough power: the mechanism should give 0.70 for one table and 0.30 for the
+    # other.
     assert hits[0] > hits[1]

@@ -1,4 +1,6 @@
-"""Gaussian noise, rho and accuracy first over HTTP: who can pay, what is charged, when it stops."""
+"""Gaussian noise, rho and half-widths over HTTP: which accounts can pay, their price, their
+limit.
+"""
 
 from typing import Any
 
@@ -33,7 +35,7 @@ def counted(dataset: str, privacy: Json, **more: Any) -> Json:
     }
 
 
-def test_a_rho_is_charged_until_the_rho_is_spent(live_on_each: World) -> None:
+def test_charges_in_rho_stop_when_the_rho_is_spent(live_on_each: World) -> None:
     dataset, person = opened(live_on_each, {**ZCDP, "rho": "0.02"})
     client = live_on_each.client(person)
     for spent in (0.01, 0.02):
@@ -53,7 +55,9 @@ def test_a_rho_is_charged_until_the_rho_is_spent(live_on_each: World) -> None:
 @pytest.mark.parametrize(
     ("currency", "able"), [("pure", False), ("approximate", True), ("renyi", True), ("gdp", False)]
 )
-def test_a_currency_that_cannot_pay_says_which_can(live: World, currency: str, able: bool) -> None:
+def test_a_currency_that_cannot_pay_names_those_that_can(
+    live: World, currency: str, able: bool
+) -> None:
     dataset, person = opened(live, GRANTS[currency])
     asked = counted(dataset, {"epsilon": 0.3, "delta": 1e-7}, mechanism={"kind": "gaussian"})
     reply = ask(live.client(person), asked, new_key())
@@ -67,7 +71,7 @@ def test_a_currency_that_cannot_pay_says_which_can(live: World, currency: str, a
     assert live.spent(dataset, "*") == 0
 
 
-def test_left_out_the_mechanism_is_the_best_that_the_accounts_can_pay(live: World) -> None:
+def test_the_default_mechanism_is_the_best_that_the_accounts_can_pay(live: World) -> None:
     for own, kind in ((GRANTS["pure"], "laplace"), (ZCDP, "gaussian")):
         dataset, person = opened(live, own)
         client = live.client(person)
@@ -82,14 +86,14 @@ def test_left_out_the_mechanism_is_the_best_that_the_accounts_can_pay(live: Worl
         assert answer["mechanism"] == shown["mechanism"]
 
 
-def test_a_half_width_is_promised_and_the_least_loss_charged(live: World) -> None:
+def test_a_half_width_is_kept_at_the_least_loss(live: World) -> None:
     dataset, person = opened(live, GRANTS["pure"])
     client = live.client(person)
-    asked = counted(dataset, {"half_width": 10, "confidence": 0.95})
-    shown = made(client.post("/v1/queries/preview", json=asked))
+    body = counted(dataset, {"half_width": 10, "confidence": 0.95})
+    shown = made(client.post("/v1/queries/preview", json=body))
     assert shown["price"]["epsilon"] == pytest.approx(0.2843485, rel=1e-5)  # mechanisms.md M3
     assert shown["expected_error"]["half_width"] == 10
-    answer = made(ask(client, asked, new_key()))
+    answer = made(ask(client, body, new_key()))
     assert answer["charged"]["epsilon"] == shown["price"]["epsilon"]
     assert answer["interval"]["high"] - answer["value"] == 10
 
@@ -104,12 +108,12 @@ def test_a_half_width_is_promised_and_the_least_loss_charged(live: World) -> Non
         ({"epsilon": 1, "delta": 1}, "/privacy/delta"),
         ({"rho": 0}, "/privacy/rho"),
         ({"half_width": -1}, "/privacy/half_width"),
-        ({"half_width": 0.5}, "/privacy"),  # no noise is within half a person
+        ({"half_width": 0.5}, "/privacy"),  # no noise stays within half a person
         ({"half_width": 10, "confidence": 1}, "/privacy/confidence"),
         ({"rho": 1000000}, "/privacy"),
     ],
 )
-def test_wrong_privacy_is_named(live: World, privacy: Json, pointer: str) -> None:
+def test_an_invalid_privacy_is_named(live: World, privacy: Json, pointer: str) -> None:
     dataset, person = opened(live, ZCDP)
     asked = counted(dataset, privacy, mechanism={"kind": "gaussian"})
     reply = ask(live.client(person), asked, new_key())

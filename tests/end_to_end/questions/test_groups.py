@@ -1,4 +1,4 @@
-"""Groups of analysts, and losses booked from releases made elsewhere, over HTTP."""
+"""Groups of analysts, and losses booked from outside releases, over HTTP."""
 
 import math
 import secrets
@@ -13,7 +13,7 @@ ONE = {"epsilon": 1, "delta": "1e-6"}
 
 
 def clinic(world: World, *, members: int = 2, epsilon: float = 1) -> tuple[str, str, list[Person]]:
-    """A dataset, a group with a budget on it, and its members, who have 10 each."""
+    """A dataset, a group with a budget on it, and two members with an epsilon of 10 each."""
     group = f"clinic-{secrets.token_hex(4)}"
     people = [world.person() for _ in range(members)]
     dataset = world.open_dataset(*people)
@@ -28,49 +28,51 @@ def into(world: World, person: Person, *groups: str) -> Json:
     return made(world.admin.patch(path, json={"groups": list(groups)}))
 
 
-def asked(world: World, person: Person, dataset: str, epsilon: float) -> httpx.Response:
+def ask_count(world: World, person: Person, dataset: str, epsilon: float) -> httpx.Response:
     return ask(world.client(person), count(dataset, epsilon, fresh=True), new_key())
 
 
 # Groups
 
 
-def test_a_shared_budget_binds_its_members_together(live_on_each: World) -> None:
+def test_a_shared_budget_limits_its_members_together(live_on_each: World) -> None:
     world = live_on_each
     dataset, group, (ann, bob) = clinic(world)
-    answer = made(asked(world, ann, dataset, 0.7))
+    answer = made(ask_count(world, ann, dataset, 0.7))
     holders = [each["holder"] for each in answer["charged"]["accounts"]]
     assert holders == [ann.name, f"group:{group}", "*"]
     before = [world.budget(dataset, holder) for holder in (bob.name, f"group:{group}", "*")]
-    refused = asked(world, bob, dataset, 0.4)
+    refused = ask_count(world, bob, dataset, 0.4)
     assert (refused.status_code, refused.json()["account"]) == (402, f"group:{group}")
     assert refused.json()["largest_epsilon"] == 0.3
     after = [world.budget(dataset, holder) for holder in (bob.name, f"group:{group}", "*")]
-    assert after == before, "all pay or none"
-    made(asked(world, bob, dataset, 0.3))
+    assert after == before, "all accounts pay or none"
+    made(ask_count(world, bob, dataset, 0.3))
     assert world.spent(dataset, f"group:{group}") == 1
-    assert asked(world, ann, dataset, 0.01).status_code == 402
+    assert ask_count(world, ann, dataset, 0.01).status_code == 402
     world.must_be_sound()
 
 
-def test_leaving_a_group_is_for_the_administrator_and_takes_nothing_back(live: World) -> None:
+def test_only_an_administrator_ends_a_membership_and_its_spend_stays(live: World) -> None:
     dataset, group, (ann, bob) = clinic(live)
-    made(asked(live, ann, dataset, 1))
-    assert asked(live, bob, dataset, 0.1).status_code == 402
+    made(ask_count(live, ann, dataset, 1))
+    assert ask_count(live, bob, dataset, 0.1).status_code == 402
     path = f"/v1/analysts/{bob.name}"
     assert live.client(bob).patch(path, json={"groups": []}).status_code == 403
-    assert asked(live, bob, dataset, 0.1).status_code == 402
+    assert ask_count(live, bob, dataset, 0.1).status_code == 402
     assert into(live, bob)["groups"] == []
-    answer = made(asked(live, bob, dataset, 0.1))
+    answer = made(ask_count(live, bob, dataset, 0.1))
     assert [each["holder"] for each in answer["charged"]["accounts"]] == [bob.name, "*"]
     assert live.spent(dataset, f"group:{group}") == 1
-    assert asked(live, ann, dataset, 0.1).status_code == 402
+    assert ask_count(live, ann, dataset, 0.1).status_code == 402
     into(live, bob, group.upper())
-    assert asked(live, bob, dataset, 0.1).status_code == 402, "however the name is written"
+    assert ask_count(live, bob, dataset, 0.1).status_code == 402, (
+        "every spelling of the name is refused"
+    )
     live.must_be_sound()
 
 
-def test_a_groups_budget_is_seen_by_its_members_alone(live: World) -> None:
+def test_only_members_see_a_groups_budget(live: World) -> None:
     dataset, group, (ann, _) = clinic(live)
     stranger = live.person()
     path = f"/v1/datasets/{dataset}/budgets/group:{group}"
@@ -82,19 +84,19 @@ def test_a_groups_budget_is_seen_by_its_members_alone(live: World) -> None:
     nobody = live.admin.put(
         f"/v1/datasets/{dataset}/budgets/group:nobody", json={"currency": "pure", "epsilon": 1}
     )
-    assert nobody.status_code == 404, "a group is who is in it"
+    assert nobody.status_code == 404, "a group is defined by its members"
 
 
 def test_a_groups_budget_alone_is_a_grant_in_any_currency(live: World) -> None:
     group, person = f"lab-{secrets.token_hex(4)}", live.person()
     dataset = live.open_dataset()
-    assert asked(live, person, dataset, 0.1).status_code == 403
+    assert ask_count(live, person, dataset, 0.1).status_code == 403
     into(live, person, group)
-    assert asked(live, person, dataset, 0.1).status_code == 403
+    assert ask_count(live, person, dataset, 0.1).status_code == 403
     live.grant(dataset, f"group:{group}", 1, currency="renyi", delta="1e-6")
-    answer = made(asked(live, person, dataset, 0.1))
+    answer = made(ask_count(live, person, dataset, 0.1))
     assert "Feldman" in answer["theorem"]
-    assert asked(live, person, dataset, 5).json()["account"] == f"group:{group}"
+    assert ask_count(live, person, dataset, 5).json()["account"] == f"group:{group}"
     seen = made(live.client(person).get("/v1/datasets"))["items"]
     assert [each["name"] for each in seen] == [dataset]
     preview = made(live.client(person).post("/v1/queries/preview", json=count(dataset, 5)))
@@ -102,7 +104,7 @@ def test_a_groups_budget_alone_is_a_grant_in_any_currency(live: World) -> None:
     live.must_be_sound()
 
 
-# Losses booked from elsewhere
+# Losses booked from outside
 
 
 def book(world: World, dataset: str, *events: Json, key: str | None = None, **more: str) -> Json:
@@ -121,30 +123,32 @@ LAPLACE = {"mechanism": "laplace", "epsilon": 0.5}
 GAUSSIAN = {"mechanism": "gaussian", "noise_multiplier": 20, "count": 4}
 
 
-def test_a_booked_loss_counts_on_everybody_beyond_the_limit(live_on_each: World) -> None:
+def test_a_booked_loss_counts_on_the_shared_account_beyond_its_limit(live_on_each: World) -> None:
     world = live_on_each
     person = world.person()
     dataset = world.open_dataset(person, total=1)
-    told = book(world, dataset, {**LAPLACE, "count": 1})
-    assert told["holders"] == ["*"]
+    booked = book(world, dataset, {**LAPLACE, "count": 1})
+    assert booked["holders"] == ["*"]
     assert world.spent(dataset, "*") == Decimal("0.5")
-    refused = asked(world, person, dataset, 0.6)
+    refused = ask_count(world, person, dataset, 0.6)
     assert (refused.status_code, refused.json()["account"]) == (402, "*")
-    made(asked(world, person, dataset, 0.4))
+    made(ask_count(world, person, dataset, 0.4))
     book(world, dataset, LAPLACE, {"mechanism": "generic", "epsilon": "0.25"}, reason="a yearbook")
     now = world.budget(dataset, "*")
     assert (exact(now["spent"]), now["frozen"]) == (Decimal("1.65"), True)
-    frozen = asked(world, person, dataset, 0.01)
+    frozen = ask_count(world, person, dataset, 0.01)
     assert (frozen.status_code, frozen.json()["type"]) == (423, "/problems/account-frozen")
-    assert world.spent(dataset, person.name) == Decimal("0.4"), "theirs is not everybody's"
+    assert world.spent(dataset, person.name) == Decimal("0.4"), (
+        "the analyst's own account is unchanged"
+    )
     (first, second) = world.entries(dataset, "booked")
-    assert first["seq"] == told["entry"]
+    assert first["seq"] == booked["entry"]
     assert second["body"]["reason"] == "a yearbook"
     assert [event["mechanism"] for event in second["body"]["events"]] == ["laplace", "generic"]
     world.must_be_sound()
 
 
-def test_a_loss_is_booked_once_for_one_key(live_on_each: World) -> None:
+def test_a_loss_is_booked_once_per_key(live_on_each: World) -> None:
     world = live_on_each
     dataset = world.open_dataset()
     key = new_key()
@@ -158,7 +162,7 @@ def test_a_loss_is_booked_once_for_one_key(live_on_each: World) -> None:
     world.must_be_sound()
 
 
-def test_gaussian_noise_cannot_be_counted_by_a_pure_account(live: World) -> None:
+def test_a_pure_account_cannot_count_gaussian_noise(live: World) -> None:
     dataset = live.open_dataset()
     before = live.entries(dataset), live.budget(dataset, "*")
     refused = booking(live, dataset, LAPLACE, GAUSSIAN)
@@ -170,7 +174,7 @@ def test_gaussian_noise_cannot_be_counted_by_a_pure_account(live: World) -> None
 
 
 @pytest.mark.parametrize("currency", ["zcdp", "renyi", "gdp"])
-def test_gaussian_noise_is_counted_where_it_can_be(live: World, currency: str) -> None:
+def test_accounts_with_a_curve_count_gaussian_noise(live: World, currency: str) -> None:
     person, dataset = live.person(), live.dataset()
     for holder in ("*", person.name):
         live.grant(dataset, holder, 1, currency=currency, delta="1e-6")
@@ -181,18 +185,18 @@ def test_gaussian_noise_is_counted_where_it_can_be(live: World, currency: str) -
         assert live.budget(dataset, holder)["spent"][unit[0]] == pytest.approx(unit[1])
     left = live.budget(dataset, person.name)["largest_epsilon"]
     assert 0 < left < 1
-    made(asked(live, person, dataset, left * 0.999))
+    made(ask_count(live, person, dataset, left * 0.999))
     live.must_be_sound()
 
 
-def test_an_approximate_account_counts_gaussian_noise_at_a_said_delta(live: World) -> None:
+def test_an_approximate_account_counts_gaussian_noise_at_its_delta(live: World) -> None:
     dataset = live.dataset()
     live.grant(dataset, "*", 10, currency="approximate", delta="1e-5")
     assert booking(live, dataset, GAUSSIAN).status_code == 422
     book(live, dataset, {**GAUSSIAN, "delta": "1e-6"})
     spent = live.budget(dataset, "*")["spent"]
     assert exact(spent, "delta") == Decimal("1e-6")
-    # four releases together are mu = 0.1: the epsilon is the one of the exact trade-off
+    # Four releases compose to mu = 0.1. Their epsilon comes from the exact trade-off curve.
     epsilon, mu = spent["epsilon"], 0.1
     above, below = (math.erfc((epsilon / mu + way * mu / 2) / math.sqrt(2)) / 2 for way in (-1, 1))
     assert above - math.exp(epsilon) * below == pytest.approx(1e-6, rel=1e-6)
@@ -214,7 +218,7 @@ BAD_EVENTS: dict[str, tuple[Json, str]] = {
 
 
 @pytest.mark.parametrize("what", BAD_EVENTS)
-def test_a_bad_event_is_named_by_index_and_field(live: World, what: str) -> None:
+def test_an_invalid_event_is_named_by_index_and_field(live: World, what: str) -> None:
     event, pointer = BAD_EVENTS[what]
     before = live.entries("people")
     reply = booking(live, "people", LAPLACE, event)
@@ -231,7 +235,7 @@ def test_deltas_that_add_up_to_one_are_refused(live: World) -> None:
     assert booking(live, dataset, event).status_code == 422
 
 
-def test_only_administrators_book_and_only_on_what_is_granted(live: World) -> None:
+def test_only_administrators_book_losses_and_only_on_granted_accounts(live: World) -> None:
     person = live.person()
     dataset = live.open_dataset(person)
     body = {"events": [LAPLACE]}

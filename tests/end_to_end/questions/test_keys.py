@@ -1,4 +1,6 @@
-"""Private keys over HTTP: what is told, what is charged, who can pay, and what never shows."""
+"""Private keys over HTTP: released texts, charges, currencies that can pay, and texts never
+shown.
+"""
 
 import secrets
 from decimal import Decimal
@@ -32,7 +34,7 @@ GRANTS: dict[str, Json] = {
 
 
 def rows() -> list[list[object]]:
-    """Rows that no other dataset has; one of them has a diagnosis that nobody else has."""
+    """Rows that no other dataset has; one of them has a unique diagnosis."""
     many: list[list[object]] = [
         [text, ("north", "south")[i % 2], i % 90]
         for text, count in MANY.items()
@@ -54,18 +56,20 @@ def question(dataset: str, query: Json, privacy: Json | None = None, **more: Any
     return {"dataset": dataset, "query": query, "privacy": privacy or BOTH, **more}
 
 
-def test_texts_that_many_have_are_told_with_counts_and_replayed_to_the_byte(
+def test_common_texts_are_released_with_counts_and_replayed_byte_for_byte(
     live_on_each: World,
 ) -> None:
-    """At epsilon 1 and T = 15 counts of 80 and more are not told, or are off by 45, with
-    probability below 1e-19; a text of one person is told with probability 6e-7."""
+    """At epsilon 1 and T = 15, counts of 80 and more appear within 45 of the truth.
+
+    This fails with probability below 1e-19. A text of one person appears with probability 6e-7.
+    """
     world = live_on_each
     dataset, person = opened(world)
     client = world.client(person)
-    asked = question(dataset, HISTOGRAM)
-    preview = made(client.post("/v1/queries/preview", json=asked))
+    body = question(dataset, HISTOGRAM)
+    preview = made(client.post("/v1/queries/preview", json=body))
     key = new_key()
-    reply = ask(client, asked, key)
+    reply = ask(client, body, key)
     answer = made(reply)
     assert [item["group"] for item in answer["value"]] == [{"diagnosis": text} for text in HELD]
     counts = {text.strip(): count for text, count in MANY.items()}
@@ -83,32 +87,32 @@ def test_texts_that_many_have_are_told_with_counts_and_replayed_to_the_byte(
     delta = exact(answer["charged"], "delta")
     assert Decimal("5e-7") < delta == exact(preview["price"], "delta") < Decimal("1e-6")
     assert exact(world.budget(dataset, person.name)["spent"], "delta") == delta
-    again = ask(client, asked, key)
+    again = ask(client, body, key)
     assert (again.content, again.headers["idempotent-replayed"]) == (reply.content, "true")
-    assert ask(client, asked, new_key()).headers["bursar-reused"] == "true"
+    assert ask(client, body, new_key()).headers["bursar-reused"] == "true"
     assert world.spent(dataset, person.name) == 1
     world.must_be_sound()
 
 
-def test_which_texts_there_are_is_told_without_counts(live_on_each: World) -> None:
+def test_existing_texts_are_released_without_counts(live_on_each: World) -> None:
     world = live_on_each
     dataset, person = opened(world, "renyi")
     client = world.client(person)
-    asked = question(dataset, KEYS, {"epsilon": 1, "delta": "1e-5"})
-    preview = made(client.post("/v1/queries/preview", json=asked))
+    body = question(dataset, KEYS, {"epsilon": 1, "delta": "1e-5"})
+    preview = made(client.post("/v1/queries/preview", json=body))
     assert preview["expected_error"]["kept_from"] == 14
     key = new_key()
-    reply = ask(client, asked, key)
+    reply = ask(client, body, key)
     answer = made(reply)
     assert answer["value"] == HELD
     assert answer["interval"] is None
     assert answer["mechanism"]["kind"] == "partition_selection"
     assert exact(answer["charged"], "delta") == Decimal("1e-5")
-    assert ask(client, asked, key).content == reply.content
+    assert ask(client, body, key).content == reply.content
     world.must_be_sound()
 
 
-def test_public_groups_and_filters_beside_private_keys(live: World) -> None:
+def test_private_keys_combine_with_public_groups_and_filters(live: World) -> None:
     dataset, person = opened(live)
     client = live.client(person)
     grouped = {"kind": "count", "group_by": ["region", PRIVATE]}
@@ -130,7 +134,7 @@ def test_public_groups_and_filters_beside_private_keys(live: World) -> None:
 
 @pytest.mark.parametrize("query", [HISTOGRAM, KEYS], ids=["histogram", "keys"])
 @pytest.mark.parametrize("currency", GRANTS)
-def test_every_currency_but_pure_can_pay(live: World, query: Json, currency: str) -> None:
+def test_every_currency_except_pure_can_pay(live: World, query: Json, currency: str) -> None:
     dataset, person = opened(live, currency)
     reply = ask(live.client(person), question(dataset, query), new_key())
     if currency == "pure":
@@ -146,14 +150,14 @@ def test_every_currency_but_pure_can_pay(live: World, query: Json, currency: str
     live.must_be_sound()
 
 
-def test_gaussian_noise_is_paid_by_rho_and_a_failure(live: World) -> None:
+def test_gaussian_noise_costs_rho_and_a_failure_probability(live: World) -> None:
     dataset, person = opened(live, "zcdp")
     client = live.client(person)
-    asked = question(dataset, HISTOGRAM, {"rho": "0.05", "delta": "1e-6"})
-    shown = made(client.post("/v1/queries/preview", json=asked))
+    body = question(dataset, HISTOGRAM, {"rho": "0.05", "delta": "1e-6"})
+    shown = made(client.post("/v1/queries/preview", json=body))
     noises = [each["mechanism"]["noise"] for each in shown["alternatives"]]
     assert noises == ["laplace", "gaussian"]
-    answer = made(ask(client, asked, new_key()))
+    answer = made(ask(client, body, new_key()))
     assert answer["mechanism"]["noise"] == "gaussian"
     assert answer["charged"]["epsilon"] is None
     assert answer["charged"]["rho"] == pytest.approx(0.05, rel=1e-6)
@@ -164,7 +168,7 @@ def test_gaussian_noise_is_paid_by_rho_and_a_failure(live: World) -> None:
     live.must_be_sound()
 
 
-def test_a_failure_beyond_what_was_granted_for_it_is_refused_and_costs_nothing(live: World) -> None:
+def test_a_failure_probability_beyond_its_limit_is_refused_and_costs_nothing(live: World) -> None:
     dataset, person = opened(live, "renyi")
     client = live.client(person)
     first = question(dataset, KEYS, {"epsilon": "0.1", "delta": "9e-5"})
@@ -191,7 +195,7 @@ def test_a_question_about_one_cell_costs_that_cell_alone(live: World) -> None:
     assert live.spent(dataset, person.name) == 3
 
 
-def test_a_half_width_finds_its_loss(live: World) -> None:
+def test_a_half_width_determines_its_loss(live: World) -> None:
     dataset, person = opened(live)
     client = live.client(person)
     wide = {"half_width": 20, "confidence": 0.95, "delta": "1e-6"}
@@ -265,7 +269,7 @@ WRONG: dict[str, tuple[Json, Json, str]] = {
 
 
 @pytest.mark.parametrize("wrong", WRONG)
-def test_a_wrong_question_names_its_field_and_costs_nothing(live: World, wrong: str) -> None:
+def test_an_invalid_question_names_its_field_and_costs_nothing(live: World, wrong: str) -> None:
     query, changes, pointer = WRONG[wrong]
     dataset, person = opened(live)
     client = live.client(person)
@@ -286,7 +290,7 @@ def test_a_wrong_question_names_its_field_and_costs_nothing(live: World, wrong: 
         ({"name": "none", "type": "text"}, "/columns/0/name"),
     ],
 )
-def test_a_wrong_text_column_is_not_registered(live: World, column: Json, pointer: str) -> None:
+def test_an_invalid_text_column_is_not_registered(live: World, column: Json, pointer: str) -> None:
     path = live.write_csv(rows(), HEADER)
     reply = register(live, path, [column])
     assert reply.status_code == 422
@@ -313,8 +317,8 @@ def test_cells_of_a_text_column_are_refused(live: World) -> None:
     assert "not public" in reply.text
 
 
-def test_a_text_that_one_person_has_shows_nowhere(live: World) -> None:
-    """Each of the questions tells it with probability 1e-6 at most."""
+def test_a_text_of_one_person_appears_nowhere(live: World) -> None:
+    """Each question releases it with probability at most 1e-6."""
     dataset, person = opened(live)
     client = live.client(person)
     seen = [client.get(f"/v1/datasets/{dataset}"), client.get(f"/v1/datasets/{dataset}/sample")]

@@ -1,4 +1,4 @@
-"""Linear regression over HTTP: answers, prices in every currency, refusals, data that break it."""
+"""Linear regression over HTTP: answers, prices in every currency, refusals, degenerate data."""
 
 import json
 import math
@@ -63,7 +63,7 @@ def test_a_regression_is_one_charge_in_every_currency(
     assert answer["mechanism"] == preview["mechanism"]
     assert answer["mechanism"]["kind"] == kind
     (noise,) = answer["mechanism"]["noise"]
-    # 1, age, smoker, income and a region: 10 products, two squares of a half, and n.
+    # The design has 1, age, smoker, income and a region: 10 products, two halved squares, and n.
     assert (noise["measure"], noise["sensitivity"]) == ("moments", 12.0)
     assert answer["mechanism"]["moments"] == 1 + 18 + 2
     if kind == "laplace":
@@ -84,38 +84,42 @@ def test_a_regression_is_one_charge_in_every_currency(
     live.must_be_sound()
 
 
-def test_a_preview_has_both_mechanisms_side_by_side(live: World) -> None:
+def test_a_preview_shows_both_mechanisms_side_by_side(live: World) -> None:
     dataset, person = opened(live, GRANTS["zcdp"])
     asked = question(dataset, privacy={"rho": "0.25"})
     preview = made(live.client(person).post("/v1/queries/preview", json=asked))
     *moments, descent = preview["alternatives"]
-    scales = {each["kind"]: each["mechanism"]["noise"][0] for each in moments}
+    scales = {alternative["kind"]: alternative["mechanism"]["noise"][0] for alternative in moments}
     assert set(scales) == {"laplace", "gaussian"}
     assert descent["kind"] == "noisy_gradient_descent"
     assert preview["mechanism"]["kind"] == "gaussian"
-    assert all(each["price"].get("rho", 0) <= 0.25 for each in preview["alternatives"])
+    assert all(
+        alternative["price"].get("rho", 0) <= 0.25 for alternative in preview["alternatives"]
+    )
     assert scales["gaussian"]["scale"] < scales["laplace"]["scale"]
 
 
-def test_it_can_be_learned_step_by_step_but_not_with_a_ridge(live: World) -> None:
+def test_gradient_descent_fits_it_but_refuses_a_ridge(live: World) -> None:
     dataset, person = opened(live, GRANTS["zcdp"])
     descent = {"kind": "noisy_gradient_descent", "steps": 5}
-    asked = {**question(dataset, privacy={"rho": "0.01"}), "mechanism": descent}
-    answer = made(ask(live.client(person), asked, new_key()))
+    body = {**question(dataset, privacy={"rho": "0.01"}), "mechanism": descent}
+    answer = made(ask(live.client(person), body, new_key()))
     assert answer["mechanism"]["kind"] == descent["kind"]
     assert answer["charged"]["rho"] <= 0.01
     assert [item["term"] for item in answer["value"]["coefficients"]] == TERMS
     assert all(item["standard_error"] is None for item in answer["value"]["coefficients"])
-    ridged = {**asked, "query": {**asked["query"], "ridge": 1}}
+    ridged = {**body, "query": {**body["query"], "ridge": 1}}
     refused = ask(live.client(person), ridged, new_key())
     assert refused.status_code == 422
     assert refused.json()["errors"][0]["pointer"] == "/query/ridge"
 
 
-def test_the_census_is_fitted_near_what_it_is_without_noise(live: World) -> None:
-    """Intervals at 1 - 1e-7 of three coefficients: missed with probability 3e-7. An epsilon of 1
-    on 28,551 complete rows leaves the slope of age within 90 a year and the difference between
-    the sexes within 1300, but for a probability below 1e-6."""
+def test_the_fit_of_the_census_is_near_the_fit_without_noise(live: World) -> None:
+    """Three intervals at 1 - 1e-7 miss a coefficient with probability 3e-7.
+
+    An epsilon of 1 on 28,551 complete rows leaves the slope of age within 90 a year. It leaves the
+    difference between the sexes within 1300. Both hold except with probability 1e-6.
+    """
     census.write(live.ledger.data / "census.parquet")
     made(live.admin.post("/v1/datasets", json={**CENSUS, "name": "census"}))
     dataset, person = opened(live, GRANTS["pure"], "census")
@@ -129,20 +133,20 @@ def test_the_census_is_fitted_near_what_it_is_without_noise(live: World) -> None
             f"FROM '{path}' WHERE income IS NOT NULL"
         ).fetchall()
     table = np.array(rows, dtype=np.float64)
-    wanted = np.linalg.lstsq(table[:, :-1], table[:, -1], rcond=None)[0]
-    for item, number in zip(value["coefficients"], wanted, strict=True):
-        # Income is taken on a grid of 3.05, always down.
+    exact_coefficients = np.linalg.lstsq(table[:, :-1], table[:, -1], rcond=None)[0]
+    for item, number in zip(value["coefficients"], exact_coefficients, strict=True):
+        # Income is rounded down to a grid of 3.05.
         assert item["interval"]["low"] - 4 <= number <= item["interval"]["high"] + 4
         assert item["standard_error"] > 0
     _, age, sex = value["coefficients"]
-    assert abs(age["value"] - wanted[1]) < 90
-    assert abs(sex["value"] - wanted[2]) < 1300
+    assert abs(age["value"] - exact_coefficients[1]) < 90
+    assert abs(sex["value"] - exact_coefficients[2]) < 1300
     assert abs(value["rows"]["value"] - len(table)) < 200
-    residual = table[:, -1] - table[:, :-1] @ wanted
+    residual = table[:, -1] - table[:, :-1] @ exact_coefficients
     assert value["residual_standard_deviation"]["value"] == pytest.approx(residual.std(), rel=0.1)
 
 
-def test_a_filter_that_pins_it_to_a_cell_is_charged_there(live: World) -> None:
+def test_a_filter_on_one_cell_is_charged_to_that_cell(live: World) -> None:
     dataset, person = opened(live, GRANTS["pure"], live.dataset(cells={"column": "region"}))
     where = {"column": "region", "op": "==", "value": "north"}
     query = {**QUERY, "features": ["age"], "where": where}
@@ -161,12 +165,12 @@ DATA: dict[str, list[list[object]]] = {
 
 @pytest.mark.parametrize("what", DATA)
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace_one"])
-def test_data_that_break_the_formula_are_answered_and_charged(
-    live: World, what: str, neighbours: str
-) -> None:
-    """That errors are told of a singular table has a probability of 0.005 each: not looked at."""
+def test_degenerate_data_are_answered_and_charged(live: World, what: str, neighbours: str) -> None:
+    """A singular table still gets standard errors with probability 0.005, so they are not
+    checked.
+    """
     rows = {"rows": len(DATA[what])} if neighbours == "replace_one" else {}
-    seen = "2021-01-01" if neighbours == "add_remove" else "2022-02-02"  # data of their own
+    seen = "2021-01-01" if neighbours == "add_remove" else "2022-02-02"  # data no other test uses
     path = live.write_csv([[*row[:-1], seen] for row in DATA[what]])
     dataset, person = opened(
         live, GRANTS["pure"], live.dataset(path, neighbours=neighbours, **rows)
@@ -217,7 +221,7 @@ WRONG: dict[str, tuple[Json, str]] = {
 
 
 @pytest.mark.parametrize("wrong", WRONG)
-def test_a_wrong_regression_names_its_field_and_costs_nothing(live: World, wrong: str) -> None:
+def test_an_invalid_regression_names_its_field_and_costs_nothing(live: World, wrong: str) -> None:
     members, pointer = WRONG[wrong]
     path = live.write_csv([[30, 5, "north", "true", "2021-01-01", "v1"]], [*HEADER, "many"])
     dataset, person = opened(live, GRANTS["pure"], live.dataset(path, columns=[*COLUMNS, MANY]))
@@ -228,22 +232,22 @@ def test_a_wrong_regression_names_its_field_and_costs_nothing(live: World, wrong
 
 
 @pytest.mark.parametrize("kind", [None, "laplace", "gaussian"])
-def test_a_half_width_cannot_be_promised(live: World, kind: str | None) -> None:
+def test_a_half_width_is_refused(live: World, kind: str | None) -> None:
     dataset, person = opened(live, GRANTS["zcdp"])
     mechanism = {} if kind is None else {"mechanism": {"kind": kind}}
-    asked = question(dataset, privacy={"half_width": 10}, **mechanism)
-    reply = ask(live.client(person), asked, new_key())
+    body = question(dataset, privacy={"half_width": 10}, **mechanism)
+    reply = ask(live.client(person), body, new_key())
     assert reply.status_code == 422
     (error,) = reply.json()["errors"]
     assert error["pointer"] == "/privacy/half_width"
     assert "depends on what is released" in error["rule"]
-    other = {**asked, "privacy": {"epsilon": 1}, "mechanism": {"kind": "exponential"}}
+    other = {**body, "privacy": {"epsilon": 1}, "mechanism": {"kind": "exponential"}}
     reply = ask(live.client(person), other, new_key())
     assert [error["pointer"] for error in reply.json()["errors"]] == ["/mechanism/kind"]
     assert live.spent(dataset, person.name) == 0
 
 
-def test_the_ledgers_entry_says_how_many_moments_were_measured(live: World) -> None:
+def test_the_ledger_entry_holds_the_number_of_measured_moments(live: World) -> None:
     dataset, person = opened(live, GRANTS["pure"])
     made(ask(live.client(person), question(dataset), new_key()))
     (entry,) = live.entries(dataset, "charge")

@@ -1,4 +1,4 @@
-"""Persons of several rows over HTTP: counted once, bounded by what each has, in one cell each."""
+"""Persons with several rows over HTTP: counted once, with bounded totals, in one cell each."""
 
 import secrets
 from typing import Any
@@ -14,7 +14,7 @@ COLUMNS: list[Json] = [
 ]
 WHO: Json = {"kind": "column", "column": "person_id", "rows_max": 4}
 HEADER = ["person_id", "cost", "ward", "age"]
-SURE = {"epsilon": 60}  # noise of scale 1/60 is 0 but once in 10^25 draws
+SURE = {"epsilon": 60}  # noise of scale 1/60 is nonzero once in 10^25 draws
 
 
 def visits(world: World) -> str:
@@ -36,7 +36,7 @@ def clinic(world: World, **more: Any) -> tuple[str, Person]:
     return dataset, person
 
 
-def told(world: World, dataset: str, person: Person, query: Json, **more: Any) -> Json:
+def answer_to(world: World, dataset: str, person: Person, query: Json, **more: Any) -> Json:
     question = {"dataset": dataset, "query": query, "privacy": SURE, **more}
     return made(ask(world.client(person), question, new_key()))
 
@@ -44,29 +44,29 @@ def told(world: World, dataset: str, person: Person, query: Json, **more: Any) -
 def test_persons_are_counted_once_and_their_totals_bounded(live_on_each: World) -> None:
     world = live_on_each
     dataset, person = clinic(world)
-    assert told(world, dataset, person, {"kind": "count"})["value"] == 23
-    answer = told(world, dataset, person, {"kind": "count_distinct"})
+    assert answer_to(world, dataset, person, {"kind": "count"})["value"] == 23
+    answer = answer_to(world, dataset, person, {"kind": "count_distinct"})
     assert answer["value"] == 10
     assert answer["interval"] == {"low": 10, "high": 10, "confidence": 0.95, "covers": "noise"}
     assert answer["mechanism"]["noise"][0]["sensitivity"] == 1
     old = {"column": "age", "op": ">=", "value": 25}
-    assert told(world, dataset, person, {"kind": "count_distinct", "where": old})["value"] == 5
-    grouped = told(world, dataset, person, {"kind": "count_distinct", "group_by": ["ward"]})
-    assert [each["value"] for each in grouped["value"]] == [10, 7, 4]
+    assert answer_to(world, dataset, person, {"kind": "count_distinct", "where": old})["value"] == 5
+    grouped = answer_to(world, dataset, person, {"kind": "count_distinct", "group_by": ["ward"]})
+    assert [group["value"] for group in grouped["value"]] == [10, 7, 4]
     assert grouped["mechanism"]["noise"][0]["sensitivity"] == 3
     one = {"kind": "count_distinct", "group_by": ["ward"], "groups_max": 1}
-    kept = told(world, dataset, person, one)
-    assert sum(each["value"] for each in kept["value"]) == 10
+    kept = answer_to(world, dataset, person, one)
+    assert sum(group["value"] for group in kept["value"]) == 10
     assert kept["mechanism"]["noise"][0]["sensitivity"] == 1
     bounds = {"low": 0, "high": 2}
     total = {"kind": "sum", "column": "cost", "per_person": bounds}
-    summed = told(world, dataset, person, total)
+    summed = answer_to(world, dataset, person, total)
     assert summed["value"] == 3 * 1 + 3 * 2 + 4 * 2
     assert summed["mechanism"]["noise"][0]["sensitivity"] == 2
-    mean = told(world, dataset, person, {**total, "kind": "mean"})
+    mean = answer_to(world, dataset, person, {**total, "kind": "mean"})
     assert mean["value"] == 1.7
-    apart = told(world, dataset, person, {**total, "group_by": ["ward"], "groups_max": 1})
-    assert sum(each["value"] for each in apart["value"]) <= 20
+    apart = answer_to(world, dataset, person, {**total, "group_by": ["ward"], "groups_max": 1})
+    assert sum(group["value"] for group in apart["value"]) <= 20
     assert apart["mechanism"]["noise"][0]["sensitivity"] == 2
     world.must_be_sound()
 
@@ -74,12 +74,12 @@ def test_persons_are_counted_once_and_their_totals_bounded(live_on_each: World) 
 def test_sql_counts_persons_by_the_name_of_their_column(live: World) -> None:
     dataset, person = clinic(live)
     client = live.client(person)
-    for sql, wanted in (
+    for sql, expected in (
         (f'SELECT COUNT(DISTINCT person_id) FROM "{dataset}" WHERE age < 25', 5),
         (f'SELECT COUNT(DISTINCT "person_id") AS n FROM "{dataset}"', 10),
     ):
         answer = made(ask(client, {"sql": sql, "privacy": SURE}, new_key()))
-        assert answer["value"] == wanted
+        assert answer["value"] == expected
     refused = ask(
         client, {"sql": f'SELECT COUNT(DISTINCT age) FROM "{dataset}"', "privacy": SURE}, new_key()
     )
@@ -90,7 +90,7 @@ def test_sql_counts_persons_by_the_name_of_their_column(live: World) -> None:
     assert "person column" in error["rule"]
 
 
-def test_preview_tells_both_noises_and_a_half_width_is_promised(live: World) -> None:
+def test_a_preview_shows_both_noises_and_a_half_width_is_kept(live: World) -> None:
     dataset, person = clinic(live)
     client = live.client(person)
     query = {"kind": "count_distinct", "group_by": ["ward"], "groups_max": 2}
@@ -173,7 +173,9 @@ BAD: dict[str, tuple[Json, str]] = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_bad_input_is_refused_by_its_field_and_nothing_is_charged(live: World, case: str) -> None:
+def test_invalid_input_is_refused_by_its_field_and_nothing_is_charged(
+    live: World, case: str
+) -> None:
     query, pointer = BAD[case]
     dataset, person = clinic(live)
     reply = ask(
@@ -188,7 +190,7 @@ def test_bad_input_is_refused_by_its_field_and_nothing_is_charged(live: World, c
 # Cells
 
 
-def test_a_promise_of_one_cell_a_person_is_recorded_and_kept(live_on_each: World) -> None:
+def test_a_declaration_of_one_cell_per_person_is_recorded_and_enforced(live_on_each: World) -> None:
     world = live_on_each
     dataset, person = clinic(world, cells={"column": "ward", "one_per_person": True})
     shown = made(world.client(person).get(f"/v1/datasets/{dataset}"))
@@ -197,13 +199,15 @@ def test_a_promise_of_one_cell_a_person_is_recorded_and_kept(live_on_each: World
     assert "'one_per_person': True" in str(entry)
     for ward, persons in (("a", 10), ("b", 0), ("c", 0)):
         where = {"column": "ward", "op": "==", "value": ward}
-        answer = told(world, dataset, person, {"kind": "count_distinct", "where": where})
+        answer = answer_to(world, dataset, person, {"kind": "count_distinct", "where": where})
         assert answer["charged"]["cells"] == [ward]
-        assert answer["value"] == persons, "everybody has a row in ward a, and so none elsewhere"
+        assert answer["value"] == persons, (
+            "everyone has a row in ward a, so rows elsewhere are dropped"
+        )
     assert exact(world.budget(dataset, person.name)["spent"]) == 60
 
 
-def test_without_the_promise_there_are_no_cells_of_persons(live: World) -> None:
+def test_persons_have_no_cells_without_the_declaration(live: World) -> None:
     path = visits(live)
     for cells, who, pointer in (
         ({"column": "ward"}, WHO, "/cells"),
@@ -217,7 +221,7 @@ def test_without_the_promise_there_are_no_cells_of_persons(live: World) -> None:
         assert reply.json()["errors"][0]["pointer"] == pointer
 
 
-def test_epochs_are_cells_of_persons_only_by_promise(live: World) -> None:
+def test_epochs_are_cells_of_persons_only_with_the_declaration(live: World) -> None:
     path = visits(live)
     columns = [*COLUMNS, {"name": "month", "type": "epoch", "high": 12}]
     body = card(path, person=WHO, columns=columns, cells={"column": "month"})

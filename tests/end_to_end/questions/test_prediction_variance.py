@@ -22,8 +22,10 @@ def asker(live_on_each: World) -> tuple[World, Person, str]:
     return world, person, dataset
 
 
-def test_it_costs_what_its_preview_says_and_is_a_factor(asker: tuple[World, Person, str]) -> None:
-    """At epsilon 500 noise is a factor of 1.1 at most, but for a probability below 1e-5."""
+def test_the_charge_equals_the_preview_and_the_answer_is_a_factor(
+    asker: tuple[World, Person, str],
+) -> None:
+    """At epsilon 500 the noise is a factor of at most 1.1, except with probability 1e-5."""
     world, person, dataset = asker
     client = world.client(person)
     question = {"dataset": dataset, "query": QUERY, "privacy": {"epsilon": 500}}
@@ -41,8 +43,8 @@ def test_it_costs_what_its_preview_says_and_is_a_factor(asker: tuple[World, Pers
     assert 1 / 1.2 < again["value"] / answer["value"] < 1.2
     nobody = {"column": "age", "op": ">", "value": 119}
     empty = {**question, "query": {**QUERY, "where": nobody}}
-    told = made(ask(client, empty, new_key()))["value"]
-    assert 14 < told <= 16  # |x0|^2 / ridge
+    variance = made(ask(client, empty, new_key()))["value"]
+    assert 14 < variance <= 16  # |x0|^2 / ridge
     world.must_be_sound()
 
 
@@ -59,7 +61,7 @@ def test_it_costs_what_its_preview_says_and_is_a_factor(asker: tuple[World, Pers
         ({"features": ["seen"], "point": {"seen": "2021-01-01"}}, "/query/features/0"),
     ],
 )
-def test_what_is_wrong_is_named_and_nothing_is_charged(
+def test_an_invalid_field_is_named_and_nothing_is_charged(
     asker: tuple[World, Person, str], changes: Json, at: str
 ) -> None:
     world, person, dataset = asker

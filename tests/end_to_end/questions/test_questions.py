@@ -1,4 +1,4 @@
-"""Asking over HTTP: answers, prices, previews, reuse, history, and who may see what."""
+"""Questions over HTTP: answers, prices, previews, reuse, history and visibility."""
 
 from decimal import Decimal
 
@@ -81,7 +81,7 @@ def test_every_kind_of_question_costs_what_its_preview_says(
     world.must_be_sound()
 
 
-def test_a_list_is_previewed_each_after_the_ones_before_were_paid(live: World) -> None:
+def test_a_list_is_previewed_as_if_earlier_questions_were_paid(live: World) -> None:
     person = live.person()
     dataset = live.open_dataset(person, epsilon=1)
     questions = [count(dataset, epsilon) for epsilon in (0.5, 0.3, 0.25, 0.1)]
@@ -98,7 +98,7 @@ def test_a_list_is_previewed_each_after_the_ones_before_were_paid(live: World) -
     assert "/1/privacy/epsilon" in [each["pointer"] for each in reply.json()["errors"]]
 
 
-def test_the_same_question_again_is_free_unless_it_is_to_be_fresh(live_on_each: World) -> None:
+def test_a_repeated_question_is_free_unless_fresh_is_set(live_on_each: World) -> None:
     world = live_on_each
     person, other = world.person(), world.person()
     dataset = world.open_dataset(person, other)
@@ -141,7 +141,7 @@ def test_another_price_or_filter_is_another_question(live: World) -> None:
     assert live.spent(dataset, person.name) == Decimal("0.5")
 
 
-def test_history_shows_ones_own_questions_and_an_administrator_all(live: World) -> None:
+def test_history_shows_ones_own_questions_and_an_administrator_sees_all(live: World) -> None:
     one, two, viewer = live.person(), live.person(), live.person(role="viewer")
     dataset = live.open_dataset(one, two)
     answer = made(ask(live.client(one), count(dataset, 0.1), new_key()))
@@ -161,7 +161,7 @@ def test_history_shows_ones_own_questions_and_an_administrator_all(live: World) 
     assert live.client(viewer).get("/v1/queries").status_code == 403
 
 
-def test_history_is_paged_by_its_cursor_without_a_gap(live: World) -> None:
+def test_the_cursor_pages_through_history_without_a_gap(live: World) -> None:
     person = live.person()
     dataset = live.open_dataset(person)
     client = live.client(person)
@@ -172,7 +172,7 @@ def test_history_is_paged_by_its_cursor_without_a_gap(live: World) -> None:
     assert found == sorted(found, reverse=True)
 
 
-def test_without_a_grant_and_without_a_dataset_look_alike(live: World) -> None:
+def test_a_dataset_without_a_grant_looks_like_an_unknown_one(live: World) -> None:
     person = live.person()
     granted_to_nobody = live.dataset()
     for_others = live.open_dataset(live.person())
@@ -198,7 +198,7 @@ def test_without_a_grant_and_without_a_dataset_look_alike(live: World) -> None:
     assert names == [without_everybody]
 
 
-def test_an_invalid_question_on_a_hidden_dataset_does_not_tell_that_it_is_there(
+def test_an_invalid_question_does_not_reveal_that_a_hidden_dataset_exists(
     live: World,
 ) -> None:
     person = live.person()
@@ -217,7 +217,7 @@ def test_an_invalid_question_on_a_hidden_dataset_does_not_tell_that_it_is_there(
     assert len({(reply.status_code, reply.content) for reply in replies}) == 1
 
 
-def test_a_closed_dataset_answers_only_what_is_stored(live_on_each: World) -> None:
+def test_a_closed_dataset_returns_only_stored_answers(live_on_each: World) -> None:
     world = live_on_each
     person = world.person()
     dataset = world.open_dataset(person)
@@ -236,7 +236,7 @@ def test_a_closed_dataset_answers_only_what_is_stored(live_on_each: World) -> No
     assert ask(client, count(dataset, 0.2), new_key()).status_code == 200
 
 
-def test_the_noise_is_drawn_anew_and_around_the_exact_count(live: World) -> None:
+def test_noise_is_fresh_and_centred_on_the_exact_count(live: World) -> None:
     person = live.person()
     dataset = live.open_dataset(person, epsilon=1000)
     client = live.client(person)
@@ -244,11 +244,11 @@ def test_the_noise_is_drawn_anew_and_around_the_exact_count(live: World) -> None
         made(ask(client, count(dataset, 1, fresh=True), new_key()))["value"] for _ in range(40)
     ]
     assert len(set(values)) > 1
-    # 60 rows; the mean of 40 draws of scale 1 is off by 4 with probability below 1e-8.
+    # With 60 rows, the mean of 40 draws of scale 1 is off by 4 with probability below 1e-8.
     assert abs(sum(values) / len(values) - 60) < 4
 
 
-def test_a_planted_value_is_in_no_reply_and_in_no_log(live: World) -> None:
+def test_a_planted_value_appears_in_no_reply_and_in_no_log(live: World) -> None:
     person = live.person()
     secret_text, secret_number = "ZANZIBAR-SECRET", 48151.62
     rows = some_rows()

@@ -37,7 +37,7 @@ def descent(**parameters: Any) -> Json:
 def opened(
     world: World, currency: str = "approximate", rows: Any = None, **card: Any
 ) -> tuple[str, Person]:
-    """A dataset on which a new person has a budget of this currency, and everybody the same."""
+    """A dataset on which a new person and everybody have a budget in this currency."""
     person = world.person()
     path = world.write_csv(some_rows(400) if rows is None else rows)
     dataset = world.dataset(path, **card)
@@ -52,7 +52,7 @@ def spent(world: World, dataset: str, holder: str) -> Json:
     return budget
 
 
-def test_an_answer_is_charged_stored_and_given_again_byte_for_byte(live_on_each: World) -> None:
+def test_an_answer_is_charged_stored_and_replayed_byte_for_byte(live_on_each: World) -> None:
     world = live_on_each
     dataset, person = opened(world, "zcdp")
     client, key = world.client(person), new_key()
@@ -100,7 +100,7 @@ ASKED: dict[str, Json] = {
 
 
 @pytest.mark.parametrize("currency", PAYS)
-def test_each_currency_pays_for_what_it_can_count_and_names_those_that_can(
+def test_each_currency_pays_for_the_noise_it_can_count_and_names_the_others(
     live: World, currency: str
 ) -> None:
     dataset, person = opened(live, currency)
@@ -111,13 +111,13 @@ def test_each_currency_pays_for_what_it_can_count_and_names_those_that_can(
         reply = ask(live.client(person), asked, new_key())
         assert preview.is_success == reply.is_success == pays, (what, reply.text)
         if pays:
-            told = preview.json()
-            assert told["fits"]
-            assert told["expected_error"]["half_width"] is None
-            assert [each["kind"] for each in told["alternatives"]] == [KIND]
+            shown = preview.json()
+            assert shown["fits"]
+            assert shown["expected_error"]["half_width"] is None
+            assert [each["kind"] for each in shown["alternatives"]] == [KIND]
             charged = reply.json()["charged"]
-            assert {name: charged[name] for name in told["price"]} == told["price"]
-            assert ("rho" in told["price"]) == (what != "samples")
+            assert {name: charged[name] for name in shown["price"]} == shown["price"]
+            assert ("rho" in shown["price"]) == (what != "samples")
             assert spent(live, dataset, person.name) != before
         else:
             assert preview.status_code == reply.status_code == 422
@@ -126,7 +126,7 @@ def test_each_currency_pays_for_what_it_can_count_and_names_those_that_can(
             assert spent(live, dataset, person.name) == before
 
 
-# Data that break a formula
+# Degenerate data
 
 
 NOBODY: list[object] = ["", "", "", "", ""]
@@ -141,9 +141,7 @@ STRANGE: dict[str, list[list[object]]] = {
 
 @pytest.mark.parametrize("what", STRANGE)
 @pytest.mark.parametrize("mechanism", [descent(), SAMPLED], ids=["all rows", "samples"])
-def test_data_that_break_a_formula_are_answered_and_charged(
-    live: World, what: str, mechanism: Json
-) -> None:
+def test_degenerate_data_are_answered_and_charged(live: World, what: str, mechanism: Json) -> None:
     dataset, person = opened(live, rows=STRANGE[what])
     answer = made(ask(live.client(person), question(dataset, mechanism=mechanism), new_key()))
     assert all(math.isfinite(item["value"]) for item in answer["value"]["coefficients"])
@@ -162,7 +160,7 @@ def test_an_empty_selection_is_answered_and_charged(live: World) -> None:
 # Cells
 
 
-def test_a_filter_that_pins_to_cells_is_charged_to_these(live: World) -> None:
+def test_a_filter_on_cells_is_charged_to_those_cells(live: World) -> None:
     dataset, person = opened(live, "zcdp", cells={"column": "region"})
     client = live.client(person)
     north = {"where": {"column": "region", "op": "==", "value": "north"}, "features": ["age"]}
@@ -178,7 +176,7 @@ def test_a_filter_that_pins_to_cells_is_charged_to_these(live: World) -> None:
     assert everybody["charged"]["cells"] is None
 
 
-# Bad input
+# Invalid input
 
 
 WRONG: dict[str, tuple[Json, str]] = {
@@ -237,7 +235,7 @@ def asker(live: World) -> tuple[httpx.Client, str, Person]:
 
 
 @pytest.mark.parametrize("wrong", WRONG)
-def test_a_wrong_regression_names_its_field_and_costs_nothing(
+def test_an_invalid_regression_names_its_field_and_costs_nothing(
     live: World, asker: tuple[httpx.Client, str, Person], wrong: str
 ) -> None:
     client, dataset, person = asker
@@ -250,7 +248,7 @@ def test_a_wrong_regression_names_its_field_and_costs_nothing(
     assert spent(live, dataset, person.name)["epsilon"] == 0.0
 
 
-def test_persons_of_several_rows_are_not_sampled(live: World) -> None:
+def test_persons_with_several_rows_are_not_sampled(live: World) -> None:
     rows = [[i // 2, *row] for i, row in enumerate(some_rows(40))]
     path = live.write_csv(rows, ["who", *HEADER])
     person = live.person()

@@ -84,10 +84,10 @@ def asker(live_on_each: World) -> tuple[World, Person, str]:
         ),
     ],
 )
-def test_every_statistic_costs_what_its_preview_says_and_is_near(
+def test_every_statistic_costs_its_preview_and_is_near_the_truth(
     asker: tuple[World, Person, str], changes: Json, mechanism: str, truth: float
 ) -> None:
-    """At epsilon 20 a choice is within a rank or two, and Laplace noise within 2 of 120."""
+    """At epsilon 20 a choice is within two ranks, and Laplace noise is within 2 of 120."""
     world, person, dataset = asker
     client = world.client(person)
     query: Json = {**OF, **changes}
@@ -107,8 +107,8 @@ def test_every_statistic_costs_what_its_preview_says_and_is_near(
     world.must_be_sound()
 
 
-def test_votes_for_a_mode(asker: tuple[World, Person, str]) -> None:
-    """Two of three rows are of the north, and nearly all blocks have it as theirs."""
+def test_the_mode_is_elected_by_votes_of_blocks(asker: tuple[World, Person, str]) -> None:
+    """Two of three rows are in the north, so nearly all blocks vote for it."""
     world, person, dataset = asker
     client = world.client(person)
     query = {**MODE, "blocks": 40}
@@ -124,7 +124,7 @@ def test_votes_for_a_mode(asker: tuple[World, Person, str]) -> None:
     world.must_be_sound()
 
 
-def test_what_is_wrong_is_named_and_nothing_is_charged(asker: tuple[World, Person, str]) -> None:
+def test_an_invalid_field_is_named_and_nothing_is_charged(asker: tuple[World, Person, str]) -> None:
     world, person, dataset = asker
     client = world.client(person)
     before = world.spent(dataset, person.name)
@@ -147,18 +147,18 @@ def test_what_is_wrong_is_named_and_nothing_is_charged(asker: tuple[World, Perso
     assert world.spent(dataset, person.name) == before
 
 
-def test_no_rows_at_all_have_a_normal_answer(asker: tuple[World, Person, str]) -> None:
+def test_an_empty_table_gets_a_normal_answer(asker: tuple[World, Person, str]) -> None:
     world, person, dataset = asker
     nobody = {"column": "age", "op": ">", "value": 119}
     for aggregate in ("median", "mean"):
         query = {**OF, "aggregate": aggregate, "where": nobody}
         question = {"dataset": dataset, "query": query, "privacy": {"epsilon": 10}}
         answer = made(ask(world.client(person), question, new_key()))
-        assert abs(answer["value"] - 60) < 10  # the middle
+        assert abs(answer["value"] - 60) < 10  # the middle of the range
 
 
-def test_a_person_of_many_rows_pays_for_one_block(live_on_each: World) -> None:
-    """And what is told is near: 500 persons of four rows each, in 20 blocks."""
+def test_a_person_with_many_rows_affects_one_block(live_on_each: World) -> None:
+    """The answer is near the truth: 500 persons have four rows each, in 20 blocks."""
     world = live_on_each
     person = world.person()
     prices = []

@@ -1,4 +1,6 @@
-"""Smooth sensitivity over HTTP: previewed, charged and answered; refused by name; nothing of S."""
+"""Smooth sensitivity over HTTP: previewed, charged and answered; refused by name; S stays
+hidden.
+"""
 
 import json
 from decimal import Decimal
@@ -54,7 +56,7 @@ def asker(live_on_each: World) -> tuple[World, Person, str]:
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_every_kind_costs_what_its_preview_says_and_tells_nothing_of_its_scale(
+def test_every_kind_costs_its_preview_and_hides_its_scale(
     asker: tuple[World, Person, str], name: str
 ) -> None:
     world, person, dataset = asker
@@ -74,7 +76,7 @@ def test_every_kind_costs_what_its_preview_says_and_tells_nothing_of_its_scale(
     assert answer["interval"] is None
     assert exact(answer["charged"]) == exact(preview["price"]) == Decimal("0.123456789012")
     assert world.spent(dataset, person.name) - before == exact(preview["price"])
-    # All that is told but the value was known before any row was read.
+    # Everything in the reply except the value was known before any row was read.
     assert answer["mechanism"] == preview["mechanism"]
     assert answer["mechanism"]["kind"] == "smooth_sensitivity"
     public = {"id", "status", "value", "mechanism", "interval", "charged", "theorem", "receipt"}
@@ -83,9 +85,12 @@ def test_every_kind_costs_what_its_preview_says_and_tells_nothing_of_its_scale(
     world.must_be_sound()
 
 
-def test_large_budgets_are_near_the_truth(asker: tuple[World, Person, str]) -> None:
-    """400 rows: ages 0 to 99 four times, incomes 1000 to 1399. At epsilon 80 the noise is of the
-    size of a gap between values; Student noise is beyond 30 gaps with probability below 1e-6."""
+def test_large_budgets_give_answers_near_the_truth(asker: tuple[World, Person, str]) -> None:
+    """Ages 0 to 99 four times and incomes 1000 to 1399 make 400 rows.
+
+    At epsilon 80 the noise is as large as a gap between values. Student noise exceeds 30 gaps with
+    probability below 1e-6.
+    """
     world, person, dataset = asker
     client = world.client(person)
 
@@ -101,7 +106,7 @@ def test_large_budgets_are_near_the_truth(asker: tuple[World, Person, str]) -> N
 
 
 @pytest.mark.parametrize("noise", NOISES)
-def test_every_noise_is_charged_in_its_own_way(live: World, noise: str) -> None:
+def test_every_noise_is_charged_by_its_own_theorem(live: World, noise: str) -> None:
     person = live.person()
     budget = {"currency": "zcdp", "epsilon": 10, "delta": "1e-5"}
     if "delta" in NOISES[noise]:
@@ -123,7 +128,7 @@ def test_every_noise_is_charged_in_its_own_way(live: World, noise: str) -> None:
     live.must_be_sound()
 
 
-def test_an_interval_is_told_where_it_is_paid_for(asker: tuple[World, Person, str]) -> None:
+def test_an_interval_is_released_where_it_is_paid_for(asker: tuple[World, Person, str]) -> None:
     world, person, dataset = asker
     before = world.spent(dataset, person.name)
     mechanism = {**SMOOTH, "interval_epsilon": "0.5"}
@@ -139,7 +144,7 @@ def test_an_interval_is_told_where_it_is_paid_for(asker: tuple[World, Person, st
     assert world.spent(dataset, person.name) - before == 2
 
 
-def test_a_noise_that_the_account_cannot_pay_for_is_refused(
+def test_a_noise_the_account_cannot_pay_for_is_refused(
     asker: tuple[World, Person, str],
 ) -> None:
     world, person, dataset = asker
@@ -155,7 +160,7 @@ def test_a_noise_that_the_account_cannot_pay_for_is_refused(
 
 
 @pytest.mark.parametrize("name", ["median", "iqr", "trimmed_mean"])
-def test_data_of_which_there_is_little_to_say_give_a_normal_charged_answer(
+def test_sparse_data_get_a_normal_charged_answer(
     asker: tuple[World, Person, str], name: str
 ) -> None:
     world, person, _ = asker
@@ -218,7 +223,7 @@ QUESTIONS: list[tuple[Json, str]] = [
     [*(({"mechanism": {**SMOOTH, **each}}, at) for each, at in MECHANISMS), *QUESTIONS],
     ids=lambda case: json.dumps(case)[:70],
 )
-def test_what_cannot_be_is_refused_by_its_field_and_costs_nothing(
+def test_an_impossible_request_is_refused_by_its_field_and_costs_nothing(
     asker: tuple[World, Person, str], changes: Json, pointer: str
 ) -> None:
     world, person, dataset = asker
@@ -227,12 +232,12 @@ def test_what_cannot_be_is_refused_by_its_field_and_costs_nothing(
     for path in ("/v1/queries", "/v1/queries/preview"):
         reply = client.post(path, json={**smooth(dataset, KINDS["median"]), **changes})
         assert (reply.status_code, reply.json()["type"]) == (422, "/problems/invalid")
-        assert pointer in [each["pointer"] for each in reply.json()["errors"]], reply.text
+        assert pointer in [error["pointer"] for error in reply.json()["errors"]], reply.text
         assert PLANTED not in reply.text
     assert world.spent(dataset, person.name) == before
 
 
-def test_a_trimmed_mean_where_rows_come_and_go_is_refused(live: World) -> None:
+def test_a_trimmed_mean_under_add_remove_is_refused(live: World) -> None:
     person = live.person()
     dataset = live.open_dataset(person)
     reply = ask(live.client(person), smooth(dataset, KINDS["trimmed_mean"]), new_key())

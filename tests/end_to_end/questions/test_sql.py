@@ -79,7 +79,7 @@ def test_several_aggregates_are_one_charge_and_one_row_for_each_group(live: Worl
     assert answer["receipt"]["entry"] == entry["seq"]
 
 
-def test_the_key_belongs_to_the_body_as_it_was_sent(live: World) -> None:
+def test_the_idempotency_key_belongs_to_the_body_as_sent(live: World) -> None:
     person = live.person()
     dataset = live.open_dataset(person)
     client = live.client(person)
@@ -102,7 +102,7 @@ REFUSED: list[tuple[str, str]] = [
     (f"SELECT COUNT(*) FROM {{}}; SELECT '{PLANTED}'", "no second statement"),
     (f"SELECT COUNT(*) FROM {{}} WHERE region = '{PLANTED}", "a quote"),
     (f"SELECT COUNT(*) FROM {{}} '{PLANTED}' b", "no SQL"),
-    # What the card does not allow is told of the text too.
+    # Violations of the card are reported with their position in the SQL too.
     (f"SELECT COUNT(*)\nFROM {{}}\nWHERE region = '{PLANTED}'", "line 3, column 16: one of the"),
     (f"SELECT COUNT(*)\nFROM {{}}\nWHERE \"{PLANTED}\" = 1", "line 3, column 7: a column that"),
     (f"SELECT SUM(\"{PLANTED}\") FROM {{}}", "line 1, column 8: a column that"),
@@ -117,7 +117,7 @@ REFUSED: list[tuple[str, str]] = [
 
 @pytest.mark.parametrize(("sql", "rule"), REFUSED, ids=[rule for _, rule in REFUSED])
 @pytest.mark.parametrize("path", ["/v1/queries", "/v1/queries/preview"])
-def test_a_refusal_names_the_place_repeats_nothing_and_charges_nothing(
+def test_a_refusal_gives_the_position_quotes_nothing_and_charges_nothing(
     live: World, path: str, sql: str, rule: str
 ) -> None:
     person = live.person()
@@ -135,7 +135,7 @@ def test_a_refusal_names_the_place_repeats_nothing_and_charges_nothing(
     assert live.spent(dataset, person.name) == 0
 
 
-def test_a_list_of_both_forms_is_previewed_and_refused_at_its_own_place(live: World) -> None:
+def test_a_list_of_both_forms_is_previewed_and_refused_item_by_item(live: World) -> None:
     person = live.person()
     dataset = live.open_dataset(person)
     client = live.client(person)
@@ -150,7 +150,7 @@ def test_a_list_of_both_forms_is_previewed_and_refused_at_its_own_place(live: Wo
         assert [each["pointer"] for each in reply.json()["errors"]] == ["/1/sql"]
 
 
-def test_other_members_are_checked_as_ever(live: World) -> None:
+def test_other_fields_are_checked_as_in_json(live: World) -> None:
     person = live.person()
     dataset = live.open_dataset(person)
     client = live.client(person)
@@ -167,7 +167,7 @@ def test_other_members_are_checked_as_ever(live: World) -> None:
     assert made(ask(client, {**question, "dataset": dataset}, new_key()))["status"] == "answered"
 
 
-def test_a_dataset_without_a_grant_looks_as_it_does_in_json(live: World) -> None:
+def test_a_dataset_without_a_grant_looks_as_in_json(live: World) -> None:
     client = live.client(live.person())
     dataset = live.open_dataset(live.person())
     for name in (dataset, "nobody"):
@@ -190,8 +190,8 @@ def test_no_text_makes_the_server_fail(live: World) -> None:
     assert "unexpected" not in live.server.output()
 
 
-def test_aggregates_together_are_those_that_are_asked_one_by_one(live: World) -> None:
-    """With next to no noise, so that all are read off the same rows."""
+def test_aggregates_asked_together_equal_those_asked_one_by_one(live: World) -> None:
+    """There is almost no noise, so all come from the same rows."""
     person = live.person()
     dataset = live.open_dataset(person, epsilon=1_000_000, total=1_000_000)
     client = live.client(person)

@@ -1,4 +1,4 @@
-"""Triangles over HTTP: edges registered, counted, charged; refused by name; and audited."""
+"""Triangles over HTTP: edges registered, counted, charged; refused by name; audited."""
 
 from collections.abc import Sequence
 from decimal import Decimal
@@ -33,20 +33,22 @@ def graph(world: World, person: Person, pairs: Pairs, nodes: int, **budget: Any)
     return dataset
 
 
-def asked(dataset: str, privacy: Json | None = None, **more: Any) -> Json:
+def triangle_question(dataset: str, privacy: Json | None = None, **more: Any) -> Json:
     return {"dataset": dataset, "query": QUERY, "privacy": privacy or BOTH, **more}
 
 
-def test_triangles_cost_what_their_preview_says_and_tell_their_bound(live_on_each: World) -> None:
-    """A complete graph of 40 nodes among 1000, written twice, with loops: 9880 triangles, of which
-    38 hang on an edge."""
+def test_triangles_cost_their_preview_and_report_their_bound(live_on_each: World) -> None:
+    """A complete graph of 40 nodes among 1000, written twice, with loops.
+
+    It has 9880 triangles, and each edge is part of 38.
+    """
     world = live_on_each
     person = world.person()
     pairs = [*combinations(range(40), 2)]
     sent: Pairs = [*pairs, *((b, a) for a, b in pairs), (7, 7), (5, 5000), ("", 3)]
     dataset = graph(world, person, sent, 1000)
     client = world.client(person)
-    question = asked(dataset)
+    question = triangle_question(dataset)
     preview = made(client.post("/v1/queries/preview", json=question))
     assert preview["mechanism"]["kind"] == "noisy_bound"
     assert preview["expected_error"]["half_width"] is None
@@ -57,29 +59,29 @@ def test_triangles_cost_what_their_preview_says_and_tell_their_bound(live_on_eac
     answer = made(ask(client, question, key))
     assert exact(answer["charged"]) == exact(preview["price"]) == 1
     assert 0 < exact(answer["charged"], "delta") <= Decimal("1e-6")
-    # LS is 38 and T is 26: the noise of scale 2 is beyond 26 with probability below 1e-5.
+    # LS is 38 and T is 26. Noise of scale 2 exceeds 26 with probability below 1e-5.
     assert 38 <= answer["bound"] <= 38 + 2 * 26
     width = answer["interval"]["high"] - answer["interval"]["low"]
     assert answer["interval"]["low"] <= answer["value"] <= answer["interval"]["high"]
-    assert 11 * answer["bound"] < width < 13 * answer["bound"]  # 2 ln(20) / 0.5 of it
+    assert 11 * answer["bound"] < width < 13 * answer["bound"]  # 2 ln(20) / 0.5 times the bound
     assert abs(answer["value"] - 9880) < 2 * 90 * 20
     assert ask(client, question, key).json() == answer
 
-    smooth = asked(dataset, {"epsilon": 50}, mechanism={"kind": "smooth_sensitivity"})
+    smooth = triangle_question(dataset, {"epsilon": 50}, mechanism={"kind": "smooth_sensitivity"})
     told = made(ask(client, smooth, new_key()))
     assert told["interval"] is None
     assert "bound" not in told
     assert abs(told["value"] - 9880) < 2000
     count = {"dataset": dataset, "query": {"kind": "count"}, "privacy": {"epsilon": 100}}
-    assert abs(made(ask(client, count, new_key()))["value"] - 780) <= 2  # edges, each once
+    assert abs(made(ask(client, count, new_key()))["value"] - 780) <= 2  # each edge counts once
     world.must_be_sound()
 
 
-def test_a_graph_without_an_edge_has_a_normal_answer(live: World) -> None:
+def test_a_graph_without_an_edge_gets_a_normal_answer(live: World) -> None:
     person = live.person()
     dataset = graph(live, person, [], 50)
     for more in ({}, {"mechanism": {"kind": "smooth_sensitivity"}}):
-        answer = made(ask(live.client(person), asked(dataset, **more), new_key()))
+        answer = made(ask(live.client(person), triangle_question(dataset, **more), new_key()))
         assert answer["value"] >= 0
         assert exact(answer["charged"]) == 1
 
@@ -96,7 +98,9 @@ def test_a_graph_without_an_edge_has_a_normal_answer(live: World) -> None:
         ({"cells": {"column": "a", "edges": [0, 2, 4]}}, "cells"),
     ],
 )
-def test_a_card_of_edges_says_what_it_lacks(live: World, changes: Json, words: str) -> None:
+def test_an_incomplete_card_of_edges_names_its_missing_fields(
+    live: World, changes: Json, words: str
+) -> None:
     path = live.write_csv([(0, 1)], ["a", "b"])
     body = {
         "name": new_key()[:20],
@@ -111,7 +115,7 @@ def test_a_card_of_edges_says_what_it_lacks(live: World, changes: Json, words: s
     assert words in reply.text
 
 
-def test_questions_about_no_graph_are_refused_by_name(live: World) -> None:
+def test_triangle_questions_about_other_tables_are_refused_by_name(live: World) -> None:
     person = live.person()
     client = live.client(person)
     people = live.open_dataset(person)
@@ -119,14 +123,27 @@ def test_questions_about_no_graph_are_refused_by_name(live: World) -> None:
     dataset = graph(live, person, [(0, 1)], 9)
     before = live.spent(dataset, person.name)
     for question, at in (
-        (asked(people), "/query/kind"),
-        (asked(small), "/query/kind"),
-        (asked(dataset, {"epsilon": 1}, mechanism={"kind": "noisy_bound"}), "/privacy/delta"),
-        (asked(dataset, mechanism={"kind": "noisy_bound", "bound_share": 1}), "/mechanism"),
-        (asked(dataset, mechanism={"kind": "gaussian"}), "/mechanism/kind"),
-        (asked(dataset, {"half_width": 3}), "/privacy"),
-        (asked(dataset, query={**QUERY, "column": "a"}), "/query"),
-        ({**asked(people), "query": {"kind": "count"}, "mechanism": {"kind": "noisy_bound"}}, ""),
+        (triangle_question(people), "/query/kind"),
+        (triangle_question(small), "/query/kind"),
+        (
+            triangle_question(dataset, {"epsilon": 1}, mechanism={"kind": "noisy_bound"}),
+            "/privacy/delta",
+        ),
+        (
+            triangle_question(dataset, mechanism={"kind": "noisy_bound", "bound_share": 1}),
+            "/mechanism",
+        ),
+        (triangle_question(dataset, mechanism={"kind": "gaussian"}), "/mechanism/kind"),
+        (triangle_question(dataset, {"half_width": 3}), "/privacy"),
+        (triangle_question(dataset, query={**QUERY, "column": "a"}), "/query"),
+        (
+            {
+                **triangle_question(people),
+                "query": {"kind": "count"},
+                "mechanism": {"kind": "noisy_bound"},
+            },
+            "",
+        ),
     ):
         reply = ask(client, question, new_key())
         assert reply.status_code == 422, reply.text
@@ -134,7 +151,7 @@ def test_questions_about_no_graph_are_refused_by_name(live: World) -> None:
     assert live.spent(dataset, person.name) == before
 
 
-# Audits: two nodes that share two hundred neighbours, and are joined in one graph alone.
+# Audits: two nodes share two hundred neighbours and are joined in only one of the graphs.
 
 SHARED = [(end, node) for node in range(2, 202) for end in (0, 1)]
 JOINED = [*SHARED, (0, 1)]
@@ -161,14 +178,14 @@ AUDITED: dict[str, tuple[Json, Json, str]] = {
 def loss_seen(world: World, name: str) -> float:
     person = world.person()
     privacy, mechanism, _ = AUDITED[name]
-    told = []
+    values = []
     for pairs in (SHARED, JOINED):
         budget = {"currency": "approximate", "epsilon": 1_000_000, "delta": "0.5"}
         dataset = graph(world, person, pairs, 400, **budget)
-        question = asked(dataset, privacy, mechanism=mechanism)
-        found = answers(world.server, person.key, question, RUNS)
-        told.append([float(answer["value"]) for answer in found])
-    return loss_at_least(told[0], told[1], log_ratio)
+        question = triangle_question(dataset, privacy, mechanism=mechanism)
+        released = answers(world.server, person.key, question, RUNS)
+        values.append([float(answer["value"]) for answer in released])
+    return loss_at_least(values[0], values[1], log_ratio)
 
 
 @pytest.mark.statistical
@@ -177,7 +194,7 @@ def loss_seen(world: World, name: str) -> float:
 def test_answers_about_neighbours_prove_no_more_loss_than_was_charged(
     live: World, name: str, counts: Counts
 ) -> None:
-    """False alarms as in `test_audits.py`."""
+    """The false-alarm rate is that of `test_audits.py`."""
     bound = loss_seen(live, name)
     print(f"triangles-{name}: at least {bound:.2f}, charged 2")
     assert bound <= 2.0
@@ -188,7 +205,7 @@ def test_answers_about_neighbours_prove_no_more_loss_than_was_charged(
 @pytest.mark.invariant("I24")
 @pytest.mark.saboteur
 @pytest.mark.parametrize("name", AUDITED)
-def test_a_server_that_does_not_see_common_neighbours_is_caught(
+def test_a_server_that_ignores_common_neighbours_is_caught(
     peopled: Template, tmp_path: Path, name: str
 ) -> None:
     world = peopled("sqlite", tmp_path / "ledger")

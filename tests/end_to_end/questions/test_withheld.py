@@ -1,5 +1,7 @@
-"""Answers that may be withheld, over HTTP: charged, stored, replayed and listed as any other, with
-as many bytes; who can pay; and what is wrong with a proposal."""
+"""Answers that may be withheld, over HTTP: charged, stored, replayed and listed like others.
+
+They have as many bytes. Which currencies can pay, and which proposals are invalid.
+"""
 
 from decimal import Decimal
 from typing import Any
@@ -13,7 +15,7 @@ BOTH: Json = {"epsilon": 4, "delta": "1e-6"}
 PROPOSED: Json = {"kind": "propose_test_release", "bound": 10}
 MEDIAN: Json = {"kind": "median", "column": "age"}
 GRANT: Json = {"currency": "approximate", "epsilon": 100000, "delta": "0.9"}
-# Whether it is told is as good as sure: with T = 6 and more a distance of 0 passes with 1e-6.
+# The outcome is nearly certain: with T >= 6 a distance of 0 passes with probability 1e-6.
 SAFE = [[50, 1000, "north", "true", "2021-01-01"]] * 300
 UNSAFE = [[0, 0, "north", "true", "2021-02-02"], [120, 99999, "south", "true", "2021-02-02"]] * 2
 WITHHOLDING: dict[str, tuple[Json, Json]] = {
@@ -41,49 +43,51 @@ def question(dataset: str, query: Json, mechanism: Json | None, **more: Any) -> 
 
 @pytest.fixture(scope="module")
 def tables(live: World) -> tuple[str, str, httpx.Client]:
-    """One safe and one not, of the same person's."""
+    """A table that is safe for the proposal and one that is not, for the same analyst."""
     (safe, person), (unsafe, _) = opened(live, SAFE), opened(live, UNSAFE)
     made(live.admin.put(f"/v1/datasets/{unsafe}/budgets/{person.name}", json=GRANT))
     return safe, unsafe, live.client(person)
 
 
 @pytest.mark.parametrize("name", WITHHOLDING)
-def test_a_withheld_answer_has_the_bytes_and_members_of_another(
+def test_a_withheld_answer_has_the_bytes_and_fields_of_a_released_one(
     tables: tuple[str, str, httpx.Client], name: str
 ) -> None:
     safe, unsafe, client = tables
     query, mechanism = WITHHOLDING[name]
-    told = ask(client, question(safe, query, mechanism), new_key())
-    not_told = ask(client, question(unsafe, query, mechanism), new_key())
-    answers = [made(reply) for reply in (told, not_told)]
+    released = ask(client, question(safe, query, mechanism), new_key())
+    withheld = ask(client, question(unsafe, query, mechanism), new_key())
+    answers = [made(reply) for reply in (released, withheld)]
     assert [answer["status"] for answer in answers] == ["answered", "withheld"]
     assert answers[1]["value"] is None
     assert answers[1]["interval"] is None
     assert answers[0]["value"] is not None
     assert answers[0].keys() == answers[1].keys()
     assert answers[0]["mechanism"] == answers[1]["mechanism"]
-    assert len(_own(told, answers[0])) == len(_own(not_told, answers[1]))
+    assert len(_own(released, answers[0])) == len(_own(withheld, answers[1]))
     assert exact(answers[0]["charged"]) == exact(answers[1]["charged"]) == 4
     assert exact(answers[0]["charged"], "delta") == exact(answers[1]["charged"], "delta")
 
 
 def _own(reply: httpx.Response, answer: Json) -> str:
-    """The text without what the charge fixed, which does not depend on data."""
+    """The reply without the parts fixed by the charge, which do not depend on data."""
     text, _, _ = reply.text.partition(',"charged":')
     assert answer["id"] in text
     return text
 
 
-def test_whether_it_is_withheld_shows_in_no_length(live: World) -> None:
-    """A table at the threshold, asked again and again: of sixty answers some are told and some are
-    not; all are so with probability below 1e-7."""
+def test_no_length_reveals_whether_an_answer_is_withheld(live: World) -> None:
+    """Ask a table at the threshold sixty times: some answers are released and some withheld.
+
+    All sixty agree with probability below 1e-7.
+    """
     dataset, person = opened(live, [[50, 1, "north", "true", "2021-03-03"]] * 8)
     client = live.client(person)
-    asked = question(dataset, MEDIAN, PROPOSED, fresh=True)
-    asked["privacy"] = {"epsilon": 1, "delta": "0.01"}
+    body = question(dataset, MEDIAN, PROPOSED, fresh=True)
+    body["privacy"] = {"epsilon": 1, "delta": "0.01"}
     sizes: dict[str, set[int]] = {"answered": set(), "withheld": set()}
     for _ in range(60):
-        reply = ask(client, asked, new_key())
+        reply = ask(client, body, new_key())
         sizes[made(reply)["status"]].add(len(_own(reply, made(reply))))
     assert sizes["answered"] == sizes["withheld"] != set()
     assert len(sizes["answered"]) == 1
@@ -93,12 +97,12 @@ def test_a_withheld_answer_is_charged_replayed_reused_and_listed(live_on_each: W
     world = live_on_each
     dataset, person = opened(world, UNSAFE)
     client = world.client(person)
-    asked = question(dataset, MEDIAN, PROPOSED)
-    preview = made(client.post("/v1/queries/preview", json=asked))
+    body = question(dataset, MEDIAN, PROPOSED)
+    preview = made(client.post("/v1/queries/preview", json=body))
     assert preview["expected_error"]["half_width"] > 0
     assert preview["expected_error"]["told_from"] > preview["mechanism"]["threshold"]
     key = new_key()
-    reply = ask(client, asked, key)
+    reply = ask(client, body, key)
     answer = made(reply)
     assert answer["status"] == "withheld"
     assert exact(answer["charged"]) == exact(preview["price"]) == 4
@@ -106,9 +110,9 @@ def test_a_withheld_answer_is_charged_replayed_reused_and_listed(live_on_each: W
     assert Decimal(0) < delta == exact(preview["price"], "delta") <= Decimal("1e-6")
     assert world.spent(dataset, person.name) == 4
     assert exact(world.budget(dataset, "*")["spent"], "delta") == delta
-    again = ask(client, asked, key)
+    again = ask(client, body, key)
     assert (again.content, again.headers["idempotent-replayed"]) == (reply.content, "true")
-    other = ask(client, asked, new_key())
+    other = ask(client, body, new_key())
     assert (other.content, other.headers["bursar-reused"]) == (reply.content, "true")
     assert world.spent(dataset, person.name) == 4
     items = made(client.get("/v1/queries"))["items"]
@@ -118,14 +122,14 @@ def test_a_withheld_answer_is_charged_replayed_reused_and_listed(live_on_each: W
     world.must_be_sound()
 
 
-def test_a_bound_chosen_privately_is_told_whether_or_not_the_answer_is(live: World) -> None:
+def test_a_privately_chosen_bound_is_released_even_if_the_answer_is_withheld(live: World) -> None:
     dataset, person = opened(live, SAFE)
     client = live.client(person)
-    asked = question(dataset, MEDIAN, {"kind": "propose_test_release"})
-    preview = made(client.post("/v1/queries/preview", json=asked))
+    body = question(dataset, MEDIAN, {"kind": "propose_test_release"})
+    preview = made(client.post("/v1/queries/preview", json=body))
     assert preview["mechanism"]["bound"] is None
     assert preview["expected_error"]["half_width"] is None
-    answer = made(ask(client, asked, new_key()))
+    answer = made(ask(client, body, new_key()))
     assert answer["status"] == "answered"
     assert answer["bound"] in [1, 2, 4, 8, 16, 32, 64, 120]
     width = answer["interval"]["high"] - answer["interval"]["low"]
@@ -134,8 +138,8 @@ def test_a_bound_chosen_privately_is_told_whether_or_not_the_answer_is(live: Wor
     assert exact(answer["charged"]) == 4
 
 
-def test_persons_of_several_rows_under_both_relations(live: World) -> None:
-    """600 rows of one value, up to two a person: far from anything unsafe."""
+def test_persons_with_several_rows_work_under_both_relations(live: World) -> None:
+    """600 rows of one value, at most two per person, are far from any unsafe table."""
     rows = [[50, 1, "north", "true", "2021-04-04", i // 2] for i in range(600)]
     header = [column["name"] for column in COLUMNS] + ["id"]
     for relation in ("add_remove", "replace_one"):
@@ -162,13 +166,14 @@ CURRENCIES = ["pure", "approximate", "zcdp", "renyi", "gdp"]
 
 
 @pytest.mark.parametrize("currency", CURRENCIES)
-def test_accounts_that_count_a_delta_can_pay(live: World, currency: str) -> None:
+def test_accounts_with_a_delta_can_pay(live: World, currency: str) -> None:
     grant: Json = {"currency": currency, "epsilon": 30}
     if currency != "pure":
         grant["delta"] = "1e-2"
     if currency in ("zcdp", "renyi", "gdp"):
         grant["failure_delta"] = "1e-3"
-    age = 51 + CURRENCIES.index(currency)  # tables of their own: one body of data has one currency
+    # separate tables, since each body of data has one currency
+    age = 51 + CURRENCIES.index(currency)
     dataset, person = opened(live, [[age, *SAFE[0][1:]]] * 200, grant)
     client = live.client(person)
     for name in ("median", "mode"):
@@ -220,7 +225,7 @@ BAD: dict[str, tuple[Json, Json, str]] = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_what_is_wrong_with_a_proposal_is_named_and_nothing_is_charged(
+def test_an_invalid_proposal_is_named_and_nothing_is_charged(
     live: World, tables: tuple[str, str, httpx.Client], name: str
 ) -> None:
     safe, _, client = tables
@@ -234,7 +239,7 @@ def test_what_is_wrong_with_a_proposal_is_named_and_nothing_is_charged(
     assert made(client.get("/v1/queries"))["items"] == before
 
 
-def test_nothing_is_withheld_unless_it_was_asked_for_by_name(
+def test_nothing_is_withheld_unless_the_mechanism_was_named(
     tables: tuple[str, str, httpx.Client],
 ) -> None:
     _, unsafe, client = tables

@@ -67,22 +67,22 @@ def test_a_workload_is_one_charge_and_each_answer_has_its_interval(
             for item in answer["value"]
         )
         or query is RANGES
-    )  # stretched to hold what non-negativity moved
+    )  # widened to cover the non-negativity correction
     live.must_be_sound()
 
 
 def test_a_workload_is_near_the_exact_counts_and_its_alternatives_are_listed(live: World) -> None:
-    """60 rows; noise of scale 1/10 is off by 4 with probability below 1e-15."""
+    """Noise of scale 1/10 on 60 rows is off by 4 with probability below 1e-15."""
     person = live.person()
     dataset = live.open_dataset(person, epsilon=1000)
     client = live.client(person)
-    asked = question(dataset, WORKLOAD, "10")
-    values = {item["name"]: item["value"] for item in made(ask(client, asked, new_key()))["value"]}
+    body = question(dataset, WORKLOAD, "10")
+    values = {item["name"]: item["value"] for item in made(ask(client, body, new_key()))["value"]}
     assert abs(values["adults"] - 42) < 4
     assert abs(values["children"] - 18) < 4
     assert abs(values["adults who smoke"] - 21) < 4
     assert abs(values["of no age"]) < 4
-    preview = made(client.post("/v1/queries/preview", json=asked))
+    preview = made(client.post("/v1/queries/preview", json=body))
     strategies = [each["mechanism"]["strategy"] for each in preview["alternatives"]]
     assert strategies == ["identity", "cells"]
     errors = [each["expected_error"]["total_squared_error"] for each in preview["alternatives"]]
@@ -90,22 +90,23 @@ def test_a_workload_is_near_the_exact_counts_and_its_alternatives_are_listed(liv
     assert chosen == min(errors)
 
 
-def test_a_workload_can_be_asked_by_its_half_width(live: World) -> None:
+def test_a_workload_can_be_priced_by_its_half_width(live: World) -> None:
     person = live.person()
     dataset = live.open_dataset(person, epsilon=1000)
     client = live.client(person)
-    asked = {"dataset": dataset, "query": WORKLOAD, "privacy": {"half_width": 20}}
-    answer = made(ask(client, asked, new_key()))
+    body = {"dataset": dataset, "query": WORKLOAD, "privacy": {"half_width": 20}}
+    answer = made(ask(client, body, new_key()))
     for item in answer["value"]:
         assert item["interval"]["high"] - item["interval"]["low"] <= 40
-    wider = {**asked, "privacy": {"half_width": 40}}
+    wider = {**body, "privacy": {"half_width": 40}}
     preview = made(client.post("/v1/queries/preview", json=wider))
     assert exact(preview["price"]) < exact(answer["charged"])
 
 
 def test_a_cdf_never_falls_and_ends_near_the_number_of_rows(live: World) -> None:
-    """60 rows aged 0 to 59; noise of scale 1/10 on four bins is off by 8 with probability below
-    1e-15."""
+    """Ages are 0 to 59. Noise of scale 1/10 on four bins is off by 8 with probability below
+    1e-15.
+    """
     person = live.person()
     dataset = live.open_dataset(person, epsilon=1000)
     client = live.client(person)
@@ -123,7 +124,7 @@ def test_a_cdf_never_falls_and_ends_near_the_number_of_rows(live: World) -> None
 
 
 def fixed_dataset(live: World, name: str) -> str:
-    """60 rows, one a person, of whom one may be replaced: 30 smoke."""
+    """60 persons with one row each under replace_one: 30 smoke."""
     dataset = live.dataset(neighbours="replace_one", rows=60)
     live.grant(dataset, "*", 1000)
     live.grant(dataset, name, 1000)
@@ -135,19 +136,19 @@ def test_a_randomised_column_reports_every_row_and_costs_its_epsilon(live: World
     dataset = fixed_dataset(live, person.name)
     client = live.client(person)
     query = {"kind": "randomized_column", "column": "smoker", "missing": False}
-    asked = question(dataset, query, "15")
-    preview = made(client.post("/v1/queries/preview", json=asked))
-    answer = made(ask(client, asked, new_key()))
+    body = question(dataset, query, "15")
+    preview = made(client.post("/v1/queries/preview", json=body))
+    answer = made(ask(client, body, new_key()))
     assert exact(answer["charged"]) == exact(preview["price"]) == 15
     assert answer["mechanism"]["kind"] == "randomized_response"
     assert [item["outcome"] for item in answer["value"]] == [False, True]
     assert sum(item["reported"] for item in answer["value"]) == 60
-    # At epsilon 15 a row reports otherwise with probability 3e-7: more than 10 of 60 never do.
+    # At epsilon 15 a row is flipped with probability 3e-7: more than 10 of 60 never are.
     assert all(abs(item["value"] - 30) < 10 for item in answer["value"])
     curve = made(client.get(f"/v1/datasets/{dataset}/budgets/{person.name}/tradeoff"))
     assert curve["exact"]
     assert "randomised response" in curve["theorem"]
-    wide = {**asked, "privacy": {"half_width": 40}}
+    wide = {**body, "privacy": {"half_width": 40}}
     assert exact(made(client.post("/v1/queries/preview", json=wide))["price"]) < 15
     grid = {**query, "column": "region", "missing": "north", "grid": {"rows": 2, "columns": 2}}
     answer = made(ask(client, question(dataset, grid, "2"), new_key()))
@@ -155,7 +156,7 @@ def test_a_randomised_column_reports_every_row_and_costs_its_epsilon(live: World
     live.must_be_sound()
 
 
-def test_a_randomised_column_is_refused_where_the_number_of_rows_is_private(live: World) -> None:
+def test_a_randomised_column_is_refused_if_the_number_of_rows_is_private(live: World) -> None:
     person = live.person()
     dataset = live.open_dataset(person)
     query = {"kind": "randomized_column", "column": "smoker"}
@@ -195,7 +196,7 @@ WRONG: dict[str, tuple[Json, str]] = {
 
 
 @pytest.mark.parametrize("wrong", WRONG)
-def test_a_wrong_workload_names_its_field_and_costs_nothing(live: World, wrong: str) -> None:
+def test_an_invalid_workload_names_its_field_and_costs_nothing(live: World, wrong: str) -> None:
     members, pointer = WRONG[wrong]
     person = live.person()
     dataset = live.open_dataset(person)

@@ -1,8 +1,8 @@
-"""What an attacker with a clock can do: ask about one row, alone or in bursts, and compare times.
+"""A timing attack: ask about one row, alone or in bursts, and compare reply times.
 
-Two tables differ by one row, the only one that the filter meets. The attacker measures how long
-replies take and guesses which table it was. AUC is the probability that a random time of the table
-with the row is larger than one of the table without it: 0.5 tells nothing, 1.0 tells all.
+Two tables differ by one row, the only one that the filter selects. The attacker measures reply
+times and guesses which table was asked. AUC is the probability that a random time with the row
+exceeds a random time without it. At 0.5 the times reveal nothing, at 1.0 they reveal everything.
 """
 
 import asyncio
@@ -32,23 +32,27 @@ _numbers = itertools.count(1)
 
 
 def auc(ones: list[float], others: list[float]) -> float:
-    """The share of pairs in which the first is larger; ties count half."""
+    """Share of pairs in which the first time is larger; ties count half."""
     won = sum((one > other) + 0.5 * (one == other) for one in ones for other in others)
     return won / (len(ones) * len(others))
 
 
 def is_seen(measured: float, samples: int) -> bool:
-    """Does an AUC of so many samples a side show the row? It does beyond AUC_MAX, either way from
-    one half, unless so few samples pass that by chance: the probability of a false alarm is at most
-    FALSE_ALARM for each comparison."""
+    """True if an AUC of this many samples a side reveals the row.
+
+    It must differ from one half by more than AUC_MAX allows, in either direction. For few samples
+    it must also be improbable by chance: FALSE_ALARM bounds the false alarms of each comparison.
+    """
     away = abs(measured - 0.5)
     return away > AUC_MAX - 0.5 and by_chance(away, samples) <= FALSE_ALARM
 
 
 @cache
 def by_chance(away: float, samples: int) -> float:
-    """The probability that the AUC of two equal distributions is so far from one half, or farther:
-    by counting all orders (Mann and Whitney 1947), or for many samples by the normal law."""
+    """Probability that the AUC of two equal distributions is at least this far from one half.
+
+    It counts all orders (Mann and Whitney 1947), or uses the normal law for many samples.
+    """
     if samples > EXACT_MAX:
         deviation = math.sqrt((2 * samples + 1) / (12 * samples * samples))
         return 2 * NormalDist().cdf(-away / deviation)
@@ -59,8 +63,10 @@ def by_chance(away: float, samples: int) -> float:
 
 
 def _orders(samples: int) -> list[int]:
-    """In how many orders of two times so many samples each number of pairs is won: coefficients of
-    the Gaussian binomial."""
+    """Number of orders of twice this many samples for each number of won pairs.
+
+    These are the coefficients of the Gaussian binomial.
+    """
     counts = [1] + [0] * (samples * samples)
     for k in range(1, samples + 1):
         for u in range(len(counts) - 1, samples + k - 1, -1):
@@ -71,14 +77,14 @@ def _orders(samples: int) -> list[int]:
 
 
 def only_one_row() -> Json:
-    """A filter that only the row in question meets, and that nobody has asked with before."""
+    """A filter that selects only the row in question and was never used before."""
     never_asked = {"column": "income", "op": ">=", "value": -next(_numbers) / 1000}
     return {"all": [{"column": "id", "op": "==", "value": ONE}, never_asked]}
 
 
 @dataclass(frozen=True)
 class Target:
-    """A server with both tables, and an analyst who may ask of them as often as they like."""
+    """A server with both tables, and an analyst with an unlimited budget for them."""
 
     world: World
     analyst: Person
@@ -105,55 +111,59 @@ def target(world: World) -> Target:
 
 
 def nobody() -> Json:
-    """A filter that no row of either table meets, and that nobody has asked with before."""
+    """A filter that selects no row of either table and was never used before."""
     never_asked = {"column": "income", "op": ">=", "value": -next(_numbers) / 1000}
     return {"all": [{"column": "id", "op": "==", "value": 0}, never_asked]}
 
 
-def asked(kind: str, dataset: str, where: Json | None = None) -> Json:
+def fresh_question(kind: str, dataset: str, where: Json | None = None) -> Json:
     where = only_one_row() if where is None else where
     body = large_workload(where) if kind == "large workload" else questions(where)[kind]
     return {**body, "dataset": dataset, "fresh": True}
 
 
-def alone(found: Target, kind: str, samples: int) -> float:
-    """The AUC of single questions, asked of both tables in turn."""
-    client = found.world.client(found.analyst)
-    times: dict[str, list[float]] = {name: [] for name in found.tables}
+def alone(attacked: Target, kind: str, samples: int) -> float:
+    """AUC of single questions that alternate between the tables."""
+    client = attacked.world.client(attacked.analyst)
+    times: dict[str, list[float]] = {name: [] for name in attacked.tables}
     for number in range(samples + 2):
-        for name in shuffled(found.tables):
-            question = asked(kind, name)
+        for name in shuffled(attacked.tables):
+            question = fresh_question(kind, name)
             begin = time.perf_counter()
             made(client.post("/v1/queries", json=question, headers={"Idempotency-Key": new_key()}))
             if number >= 2:  # the first ones open files and load modules
                 times[name].append(time.perf_counter() - begin)
-    return auc(times[found.with_row], times[found.without_row])
+    return auc(times[attacked.with_row], times[attacked.without_row])
 
 
-def bursts(found: Target, kind: str, samples: int, size: int) -> tuple[float, float]:
-    """The AUC of the mean and of the last finishing time of bursts."""
-    times: dict[str, list[tuple[float, float]]] = {name: [] for name in found.tables}
+def bursts(attacked: Target, kind: str, samples: int, size: int) -> tuple[float, float]:
+    """AUC of the mean and of the last finishing time of bursts."""
+    times: dict[str, list[tuple[float, float]]] = {name: [] for name in attacked.tables}
     for number in range(samples + 1):
-        for name in shuffled(found.tables):
-            measured = asyncio.run(_burst(found, [asked(kind, name) for _ in range(size)]))
+        for name in shuffled(attacked.tables):
+            measured = asyncio.run(
+                _burst(attacked, [fresh_question(kind, name) for _ in range(size)])
+            )
             if number >= 1:
                 times[name].append((sum(measured) / size, max(measured)))
-    return _mean_and_last(found, times)
+    return _mean_and_last(attacked, times)
 
 
-def behind(found: Target, kind: str, samples: int, size: int) -> tuple[float, float]:
-    """The same for questions about nobody, asked while as many as there are lanes are answered
-    about the row: does the work of those show in the times of these?"""
-    times: dict[str, list[tuple[float, float]]] = {name: [] for name in found.tables}
+def behind(attacked: Target, kind: str, samples: int, size: int) -> tuple[float, float]:
+    """AUC of questions about nobody, queued behind as many about the row as there are lanes.
+
+    It shows whether the work on the row delays the questions behind it.
+    """
+    times: dict[str, list[tuple[float, float]]] = {name: [] for name in attacked.tables}
     lanes = os.cpu_count() or 1
     for number in range(samples + 1):
-        for name in shuffled(found.tables):
-            about_the_row = [asked(kind, name) for _ in range(lanes)]
-            others = [asked(kind, name, nobody()) for _ in range(size)]
-            measured = asyncio.run(_burst(found, about_the_row + others))[lanes:]
+        for name in shuffled(attacked.tables):
+            about_the_row = [fresh_question(kind, name) for _ in range(lanes)]
+            others = [fresh_question(kind, name, nobody()) for _ in range(size)]
+            measured = asyncio.run(_burst(attacked, about_the_row + others))[lanes:]
             if number >= 1:
                 times[name].append((sum(measured) / size, max(measured)))
-    return _mean_and_last(found, times)
+    return _mean_and_last(attacked, times)
 
 
 def _mean_and_last(
@@ -165,13 +175,13 @@ def _mean_and_last(
     return mean, last
 
 
-async def _burst(found: Target, bodies: list[Json]) -> list[float]:
+async def _burst(attacked: Target, bodies: list[Json]) -> list[float]:
     limits = httpx.Limits(max_connections=len(bodies))
-    headers = {"Authorization": f"Bearer {found.analyst.key}"}
+    headers = {"Authorization": f"Bearer {attacked.analyst.key}"}
     async with httpx.AsyncClient(
-        base_url=found.world.server.url, headers=headers, limits=limits, timeout=120
+        base_url=attacked.world.server.url, headers=headers, limits=limits, timeout=120
     ) as client:
-        await asyncio.gather(*(client.get("/healthz") for _ in bodies))  # connected before
+        await asyncio.gather(*(client.get("/healthz") for _ in bodies))  # connect first
 
         async def one(body: Json) -> float:
             begin = time.perf_counter()
@@ -183,7 +193,7 @@ async def _burst(found: Target, bodies: list[Json]) -> list[float]:
 
 
 def pairs(samples: int, first: Callable[[], Any], second: Callable[[], Any]) -> float:
-    """The AUC of two things that should take the same time, measured in turn."""
+    """AUC of two actions that should take the same time, measured in turn."""
     times: tuple[list[float], list[float]] = ([], [])
     for _ in range(samples):
         for measured, action in shuffled(((times[0], first), (times[1], second))):
@@ -194,6 +204,9 @@ def pairs(samples: int, first: Callable[[], Any], second: Callable[[], Any]) -> 
 
 
 def shuffled(two: tuple[T, T]) -> tuple[T, T]:
-    """In random order. With a fixed one, work that the server does now and then could fall in with
-    every second question, and look like a row."""
+    """The items in random order.
+
+    With a fixed order, periodic work of the server could coincide with every second question and
+    look like a row.
+    """
     return two if secrets.randbits(1) else (two[1], two[0])

@@ -1,4 +1,4 @@
-"""One question of every kind about a table of made-up people, each about the rows of one filter."""
+"""One question of every kind about a table of made-up people, each on the rows of one filter."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ DELTA: Json = {"privacy": {"epsilon": 0.5, "delta": 1e-10}}
 
 
 def people(rows: int, *, one: int | None = None) -> list[tuple[Any, ...]]:
-    """Made-up rows with ids from 1 on, and perhaps one row with an id of its own."""
+    """Made-up rows with ids from 1 on, and an optional row with its own id."""
     made: list[tuple[Any, ...]] = [
         (
             1 + i,
@@ -44,7 +44,7 @@ def people(rows: int, *, one: int | None = None) -> list[tuple[Any, ...]]:
 
 
 def predicates(number: int, parts: int, where: Json) -> list[Json]:
-    """So many predicates of so many parts each, all about the rows of one filter."""
+    """A list of predicates with several parts each, all on the rows of one filter."""
     return [
         {
             "name": f"p{i}",
@@ -60,7 +60,7 @@ def predicates(number: int, parts: int, where: Json) -> list[Json]:
 
 
 def questions(where: Json) -> dict[str, Json]:
-    """By kind, and by mechanism where the work differs; without the dataset."""
+    """Questions by kind, and by mechanism where the work differs; without the dataset."""
     income = {"column": "income", "where": where}
     features = ["age", "member"]
     plain: dict[str, Json] = {
@@ -118,15 +118,15 @@ def questions(where: Json) -> dict[str, Json]:
             "where": where,
         },
     }
-    found: dict[str, Json] = {name: {"query": query, **PURE} for name, query in plain.items()}
+    bodies: dict[str, Json] = {name: {"query": query, **PURE} for name, query in plain.items()}
     regression = {"outcome": "income", "features": features, "where": where}
-    found["linear_regression"] = {"query": {"kind": "linear_regression", **regression}, **PURE}
-    found["linear_regression by descent"] = {
+    bodies["linear_regression"] = {"query": {"kind": "linear_regression", **regression}, **PURE}
+    bodies["linear_regression by descent"] = {
         "query": {"kind": "linear_regression", **regression},
         "mechanism": {"kind": "noisy_gradient_descent"},
         **RHO,
     }
-    found["logistic_regression"] = {
+    bodies["logistic_regression"] = {
         "query": {
             "kind": "logistic_regression",
             "outcome": "member",
@@ -136,27 +136,27 @@ def questions(where: Json) -> dict[str, Json]:
         "mechanism": {"kind": "noisy_gradient_descent", "steps": 20},
         **RHO,
     }
-    found["keys"] = {"query": {"kind": "keys", "column": "word", "where": where}, **DELTA}
-    found["private histogram"] = {
+    bodies["keys"] = {"query": {"kind": "keys", "column": "word", "where": where}, **DELTA}
+    bodies["private histogram"] = {
         "query": {"kind": "histogram", "column": "word", "where": where},
         **DELTA,
     }
     smooth = {"mechanism": {"kind": "smooth_sensitivity"}, "privacy": {"epsilon": 0.5}}
     for kind in ("median", "max", "iqr"):
-        found[f"smooth {kind}"] = {"query": plain[kind], **smooth}
-    found["trimmed_mean"] = {
+        bodies[f"smooth {kind}"] = {"query": plain[kind], **smooth}
+    bodies["trimmed_mean"] = {
         "query": {"kind": "trimmed_mean", "trim": 0.1, **income},
         **smooth,
     }
     proposed = {"mechanism": {"kind": "propose_test_release"}, **DELTA}
     for kind in ("median", "mean"):
-        found[f"proposed {kind}"] = {"query": plain[kind], **proposed}
-    found["stable mode"] = {
+        bodies[f"proposed {kind}"] = {"query": plain[kind], **proposed}
+    bodies["stable mode"] = {
         "query": plain["mode"],
         "mechanism": {"kind": "stable_value"},
         **DELTA,
     }
-    return found
+    return bodies
 
 
 def large_workload(where: Json) -> Json:

@@ -1,4 +1,4 @@
-"""Questions whose caller comes back for the answer, over HTTP on both stores."""
+"""Questions whose caller polls for the answer, over HTTP on both stores."""
 
 import time
 from decimal import Decimal
@@ -27,10 +27,10 @@ HELD = "F6"  # the exact value is in memory, and the thread waits
 HOUR = "3600"  # longer than any client here waits
 
 
-# Asked to come back
+# Polling by request
 
 
-def test_a_caller_who_would_rather_come_back_is_charged_and_told_where_to_look(
+def test_a_caller_who_prefers_to_poll_is_charged_and_gets_the_location(
     live_on_each: World,
 ) -> None:
     world = live_on_each
@@ -39,17 +39,17 @@ def test_a_caller_who_would_rather_come_back_is_charged_and_told_where_to_look(
     client, key = world.client(person), new_key()
     reply = ask(client, count(dataset), key, LATER)
     assert reply.status_code == 202, reply.text
-    told = reply.json()
-    assert set(told) == {"id", "status", "charged", "theorem", "receipt"}
-    assert told["status"] == "running"
-    assert told["charged"]["epsilon"] == 0.25
-    assert reply.headers["Location"] == f"/v1/queries/{told['id']}"
+    running = reply.json()
+    assert set(running) == {"id", "status", "charged", "theorem", "receipt"}
+    assert running["status"] == "running"
+    assert running["charged"]["epsilon"] == 0.25
+    assert reply.headers["Location"] == f"/v1/queries/{running['id']}"
     assert reply.headers["Retry-After"] == "1"
     assert reply.headers["Idempotency-Key"] == key
     assert reply.headers["Preference-Applied"] == LATER
     assert reply.headers["Cache-Control"] == "no-store"
     (entry,) = world.entries(dataset, "charge")
-    assert told["receipt"] == {"entry": entry["seq"], "hash": entry["hash"]}
+    assert running["receipt"] == {"entry": entry["seq"], "hash": entry["hash"]}
 
     shown = when_settled(client, reply.headers["Location"])
     again = ask(client, count(dataset), key, LATER)
@@ -57,9 +57,9 @@ def test_a_caller_who_would_rather_come_back_is_charged_and_told_where_to_look(
     assert again.headers["Idempotent-Replayed"] == "true"
     assert "Location" not in again.headers
     assert shown.json()["answer"] == again.json()
-    assert again.content in shown.content  # the very bytes
+    assert again.content in shown.content  # the same bytes
     same = {name: again.json()[name] for name in ("id", "charged", "theorem", "receipt")}
-    assert same == {name: told[name] for name in same}
+    assert same == {name: running[name] for name in same}
 
     reused = ask(client, count(dataset), new_key(), LATER)
     assert (reused.status_code, reused.content) == (200, again.content)
@@ -69,7 +69,7 @@ def test_a_caller_who_would_rather_come_back_is_charged_and_told_where_to_look(
     world.must_be_sound()
 
 
-def test_without_a_key_the_one_that_was_made_is_told(live: World) -> None:
+def test_without_a_key_the_reply_holds_the_generated_one(live: World) -> None:
     person = live.person()
     dataset = live.open_dataset(person)
     client = live.client(person)
@@ -80,7 +80,7 @@ def test_without_a_key_the_one_that_was_made_is_told(live: World) -> None:
 
 
 @pytest.mark.parametrize("prefer", [LATER, "wait=0", "wait=5", "respond-async, wait=5"])
-def test_a_refusal_is_the_same_and_at_once_and_nothing_is_charged(
+def test_a_refusal_is_immediate_and_unchanged_and_nothing_is_charged(
     live_on_each: World, prefer: str
 ) -> None:
     world = live_on_each
@@ -105,7 +105,7 @@ def test_a_refusal_is_the_same_and_at_once_and_nothing_is_charged(
 @pytest.mark.parametrize(
     "prefer", ["wait=30", "return=minimal", "respond-async=perhaps", "wait=soon", ";;,", ""]
 )
-def test_a_quick_answer_comes_at_once_to_whoever_waits(live: World, prefer: str) -> None:
+def test_a_waiting_caller_gets_a_quick_answer_at_once(live: World, prefer: str) -> None:
     person = live.person()
     dataset = live.open_dataset(person)
     reply = ask(live.client(person), count(dataset), new_key(), prefer)
@@ -116,7 +116,7 @@ def test_a_quick_answer_comes_at_once_to_whoever_waits(live: World, prefer: str)
 # Slow questions
 
 
-def test_who_waits_for_a_second_is_told_to_come_back_after_it(world: World) -> None:
+def test_a_caller_who_waits_for_a_second_is_then_redirected_to_poll(world: World) -> None:
     world.serve(fault=world.ledger.hold(HELD), BURSAR_ANSWER_SECONDS=HOUR)
     client, key = world.client("ada"), new_key()
     started = time.monotonic()
@@ -124,7 +124,7 @@ def test_who_waits_for_a_second_is_told_to_come_back_after_it(world: World) -> N
     assert time.monotonic() - started >= 1
     assert reply.status_code == 202, reply.text
     assert reply.headers["Preference-Applied"] == "wait=1"
-    place = reply.headers["Location"]
+    url = reply.headers["Location"]
     leased = lease_until(world.ledger)
 
     refused = ask(client, QUESTION, key)  # without a preference
@@ -132,15 +132,15 @@ def test_who_waits_for_a_second_is_told_to_come_back_after_it(world: World) -> N
     assert refused.json()["id"] == reply.json()["id"]
     later = ask(client, QUESTION, key, LATER)
     assert (later.status_code, later.content) == (202, reply.content)
-    assert later.headers["Location"] == place
-    item = made(client.get(place))
+    assert later.headers["Location"] == url
+    item = made(client.get(url))
     assert (item["status"], item["progress"], item["answer"]) == ("running", None, None)
     assert ask(client, count("people", 0.1), key, LATER).status_code == 422  # another body
 
-    # The lease is renewed for as long as the work takes.
+    # The lease is renewed while the work goes on.
     wait_until(lambda: lease_until(world.ledger) > leased, 60, "the lease was not renewed")
     world.ledger.let_go()
-    shown = when_settled(client, place)
+    shown = when_settled(client, url)
     assert shown.json()["status"] == "answered"
     assert ask(client, QUESTION, key).content in shown.content
     assert world.ledger.rows("SELECT state, attempt FROM charges") == [("answered", 1)]
@@ -149,7 +149,7 @@ def test_who_waits_for_a_second_is_told_to_come_back_after_it(world: World) -> N
     world.must_be_sound()
 
 
-def test_when_the_service_has_waited_long_enough_everybody_is_told_to_come_back(
+def test_after_the_longest_wait_every_caller_is_redirected_to_poll(
     world: World,
 ) -> None:
     world.serve(fault=world.ledger.hold(HELD), BURSAR_ANSWER_SECONDS="0.5")
@@ -164,15 +164,15 @@ def test_when_the_service_has_waited_long_enough_everybody_is_told_to_come_back(
     assert ask(client, QUESTION, key).content in shown.content
 
 
-def test_nobody_waits_longer_than_the_answer_takes(world: World) -> None:
-    """A server that waited as long as it may would outlast the client."""
+def test_a_reply_waits_no_longer_than_its_answer_takes(world: World) -> None:
+    """A server that always waited for the longest time would outlast the client."""
     world.serve(BURSAR_ANSWER_SECONDS=HOUR)
     for prefer in (None, f"wait={HOUR}"):
         quick = ask(world.client("ada"), count("people", 0.1, fresh=True), new_key(), prefer)
         assert quick.status_code == 200
 
 
-def test_the_work_goes_on_when_the_caller_hangs_up(world: World) -> None:
+def test_the_work_continues_when_the_caller_disconnects(world: World) -> None:
     world.serve(fault=world.ledger.hold(HELD))
     ask_and_hang_up(world, world.people["ada"], QUESTION, new_key())
     client = world.client("ada")
@@ -193,7 +193,7 @@ LeasedRun.is_alive = lambda self, moves_seen: False
 @pytest.mark.invariant("I17")
 @pytest.mark.saboteur
 def test_saboteur_a_server_that_does_not_renew_leases_is_caught(world: World) -> None:
-    """While the first attempt is held, nobody else should be let in."""
+    """While the first attempt is held, no other attempt may start."""
     fault = world.ledger.hold(HELD)
     world.serve(fault=fault, lease_seconds=0.5, sabotage=IS_NOT_KEPT_ALIVE)
     client, key = world.client("ada"), new_key()
@@ -207,8 +207,8 @@ def test_saboteur_a_server_that_does_not_renew_leases_is_caught(world: World) ->
 
 
 @pytest.mark.invariant("I22")
-def test_nothing_tells_of_an_answer_before_its_point_of_the_grid(world: World) -> None:
-    """Its point is a minute away, so that it cannot come while we look."""
+def test_nothing_reveals_an_answer_before_its_grid_point(world: World) -> None:
+    """Its grid point is a minute away, so it cannot pass during the test."""
     world.serve(BURSAR_RELEASE_GRID_MS="60000")
     client, key = world.client("ada"), new_key()
     reply = ask(client, QUESTION, key, LATER)
@@ -225,7 +225,7 @@ def test_nothing_tells_of_an_answer_before_its_point_of_the_grid(world: World) -
 
 
 @pytest.mark.invariant("I22")
-def test_an_answer_is_told_from_its_point_of_the_grid_on(world: World) -> None:
+def test_an_answer_is_returned_from_its_grid_point_on(world: World) -> None:
     world.serve(BURSAR_RELEASE_GRID_MS="1000")
     client = world.client("ada")
     started = time.monotonic()
@@ -235,12 +235,12 @@ def test_an_answer_is_told_from_its_point_of_the_grid_on(world: World) -> None:
     assert time.monotonic() - started >= 1
 
 
-# Servers that are lost
+# Lost servers
 
 
 @pytest.mark.invariant("I17")
 @pytest.mark.crash
-def test_a_background_question_of_a_killed_server_is_taken_over_by_another(world: World) -> None:
+def test_another_server_takes_over_a_background_question_of_a_killed_server(world: World) -> None:
     server = world.serve(fault=world.ledger.hold(HELD), lease_seconds=1)
     client, key = world.client("ada"), new_key()
     reply = ask(client, QUESTION, key, LATER)
@@ -266,14 +266,14 @@ def test_a_background_question_of_a_killed_server_is_taken_over_by_another(world
 
 @pytest.mark.invariant("I17")
 @pytest.mark.crash
-def test_a_take_over_can_be_come_back_for_too(world: World) -> None:
+def test_a_caller_can_poll_for_a_take_over_too(world: World) -> None:
     server = world.serve(fault=world.ledger.hold(HELD), lease_seconds=0.3)
     key = new_key()
     assert ask(world.client("ada"), QUESTION, key, LATER).status_code == 202
     world.ledger.wait_fired()
     server.kill()
     world.serve(lease_seconds=0.3)
-    time.sleep(0.3)  # now the lease is over, and nobody has renewed it
+    time.sleep(0.3)  # the lease has ended without a renewal
     client = world.client("ada")
     again = ask(client, QUESTION, key, LATER)
     assert again.status_code == 202
@@ -283,7 +283,7 @@ def test_a_take_over_can_be_come_back_for_too(world: World) -> None:
 
 @pytest.mark.invariant("I17")
 @pytest.mark.crash
-def test_a_server_that_is_told_to_stop_leaves_its_background_questions_to_the_next(
+def test_a_stopping_server_leaves_its_background_questions_to_the_next(
     world: World,
 ) -> None:
     server = world.serve(fault=world.ledger.hold(HELD), lease_seconds=1)
@@ -304,7 +304,7 @@ def test_a_server_that_is_told_to_stop_leaves_its_background_questions_to_the_ne
 # Failures
 
 
-def test_a_background_question_that_fails_is_forfeited_and_no_value_is_told(world: World) -> None:
+def test_a_failed_background_question_is_forfeited_and_no_value_leaks(world: World) -> None:
     """The prepared data are garbage that the driver would quote."""
     secret = "SECRET-4711"
     for version in (world.ledger.home / "versions").glob("*.duckdb"):
@@ -328,7 +328,7 @@ def test_a_background_question_that_fails_is_forfeited_and_no_value_is_told(worl
 # Limits
 
 
-def test_too_many_groups_are_refused_before_they_are_charged(world: World) -> None:
+def test_too_many_groups_are_refused_before_a_charge(world: World) -> None:
     world.serve(BURSAR_GROUPS_MAX="3")
     client = world.client("ada")
 
@@ -349,7 +349,7 @@ def test_too_many_groups_are_refused_before_they_are_charged(world: World) -> No
     assert world.entries("people") == before
 
 
-def test_a_server_that_has_enough_to_do_refuses_before_it_charges(world: World) -> None:
+def test_a_busy_server_refuses_before_it_charges(world: World) -> None:
     world.serve(fault=world.ledger.hold(HELD), BURSAR_RUNNING_MAX="1")
     client, key = world.client("ada"), new_key()
     first = ask(client, QUESTION, key, LATER)

@@ -1,7 +1,8 @@
-"""A run, watched over HTTP on both stores: its steps rise, its lease is renewed, and if its server
-is killed another one takes over and answers once.
+"""Progress of a run over HTTP, on both stores: its steps rise and its lease is renewed.
 
-A run is held at a step until the test lets it go on."""
+If its server is killed, another one takes over and answers once. A run is held at a step until the
+test releases it.
+"""
 
 import signal
 from concurrent.futures import ThreadPoolExecutor
@@ -27,7 +28,7 @@ pytestmark = [pytest.mark.crash, pytest.mark.invariant("I17")]
 
 STEPS = 200
 HELD_AT = 100
-LEASE_SECONDS = 1.0  # so short that the next server need not wait long for it to end
+LEASE_SECONDS = 1.0  # short, so that the next server takes over soon
 GRANT: Json = {"currency": "zcdp", "epsilon": 5, "delta": "1e-6"}
 
 
@@ -52,8 +53,8 @@ def running(client: httpx.Client) -> list[Json]:
     return [item for item in items if item["status"] == "running"]
 
 
-def told(client: httpx.Client) -> tuple[int, int] | None:
-    """The progress of the one question that runs, as the list and the question itself tell it."""
+def progress_shown(client: httpx.Client) -> tuple[int, int] | None:
+    """Progress of the one running question, read from the list and from the question itself."""
     items = running(client)
     if not items or items[0]["progress"] is None:
         return None
@@ -66,7 +67,7 @@ def told(client: httpx.Client) -> tuple[int, int] | None:
     return one["progress"]["step"], one["progress"]["steps"]
 
 
-def test_progress_rises_and_the_lease_is_renewed_while_a_run_goes_on_and_it_is_answered_once(
+def test_progress_rises_and_the_lease_is_renewed_until_the_single_answer(
     world: World,
 ) -> None:
     runs = HeldRuns(world.ledger.folder, 0)
@@ -81,14 +82,14 @@ def test_progress_rises_and_the_lease_is_renewed_while_a_run_goes_on_and_it_is_a
             shown = step * 10 // STEPS * STEPS // 10  # in tenths of the run
 
             def is_there(shown: int = shown) -> bool:
-                progress = told(client)
+                progress = progress_shown(client)
                 if progress is None:
                     return False
                 assert progress[1] == STEPS
                 seen.append(progress[0])
                 return progress[0] == shown
 
-            wait_until(is_there, 60, f"step {shown} was not told")
+            wait_until(is_there, 60, f"step {shown} was not shown")
             assert ask(client, question(dataset), key).status_code == 409
         leased = lease_until(world.ledger)
         wait_until(lambda: lease_until(world.ledger) > leased, 60, "the lease was not renewed")
@@ -107,7 +108,7 @@ def test_progress_rises_and_the_lease_is_renewed_while_a_run_goes_on_and_it_is_a
     world.must_be_sound()
 
 
-def test_a_run_that_is_killed_is_taken_over_and_answered_once(world: World) -> None:
+def test_a_killed_run_is_taken_over_and_answered_once(world: World) -> None:
     runs = HeldRuns(world.ledger.folder, HELD_AT)
     server = world.serve(lease_seconds=LEASE_SECONDS, sabotage=runs.sabotage)
     dataset, person = opened(world)
@@ -117,7 +118,7 @@ def test_a_run_that_is_killed_is_taken_over_and_answered_once(world: World) -> N
         client = world.client(person)
 
         def has_begun() -> bool:
-            progress = told(client)
+            progress = progress_shown(client)
             return progress is not None and progress[0] > 0
 
         wait_until(has_begun, 30, "the run did not begin")
@@ -143,9 +144,8 @@ def test_a_run_that_is_killed_is_taken_over_and_answered_once(world: World) -> N
     world.must_be_sound()
 
 
-def test_a_server_that_is_told_to_stop_does_not_wait_for_a_run(world: World) -> None:
-    """It leaves the charge as one that vanished: the next server takes over. The run would never
-    end by itself."""
+def test_a_stopping_server_does_not_wait_for_a_run(world: World) -> None:
+    """It abandons the charge, and the next server takes over. The run would never end by itself."""
     runs = HeldRuns(world.ledger.folder, HELD_AT)
     server = world.serve(
         lease_seconds=LEASE_SECONDS, sabotage=runs.sabotage, BURSAR_STOP_SECONDS="4"
@@ -155,7 +155,7 @@ def test_a_server_that_is_told_to_stop_does_not_wait_for_a_run(world: World) -> 
     with ThreadPoolExecutor(1) as pool:
         asking = pool.submit(ask, world.client(person), question(dataset), key)
         client = world.client(person)
-        wait_until(lambda: told(client) is not None, 30, "the run did not begin")
+        wait_until(lambda: progress_shown(client) is not None, 30, "the run did not begin")
         server.process.send_signal(signal.SIGTERM)
         server.process.wait(60)
         reply = asking.exception() or asking.result()

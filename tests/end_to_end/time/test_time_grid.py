@@ -1,4 +1,4 @@
-"""The time grid of releases: nothing tells how long an answer took, but for whole grid steps."""
+"""The time grid of releases: reply times reveal at most the number of grid steps."""
 
 import datetime
 import time
@@ -21,9 +21,12 @@ def seconds_between(item: Json) -> float:
 
 
 @pytest.mark.invariant("I22")
-def test_what_is_stored_is_not_told_before_its_point_of_the_grid(world: World) -> None:
-    """The answer is stored at once, and its point is a minute away; until then every way to it says
-    that the question is still running, and asking the same anew is charged as if it were."""
+def test_a_stored_answer_is_hidden_before_its_grid_point(world: World) -> None:
+    """The answer is stored at once, and its grid point is a minute away.
+
+    Until then every request reports that the question is still running. Asking the same anew is
+    charged.
+    """
     world.serve(BURSAR_RELEASE_GRID_MS="60000")
     client, key = world.client("ada"), new_key()
     with ThreadPoolExecutor(1) as pool:
@@ -31,7 +34,7 @@ def test_what_is_stored_is_not_told_before_its_point_of_the_grid(world: World) -
         stored = "SELECT state FROM charges"
         wait_until(lambda: world.ledger.rows(stored) == [("answered",)], 50, "it is not stored")
         again = ask(client, QUESTION, key)
-        assert again.status_code == 409, "a stored answer was given before its point of the grid"
+        assert again.status_code == 409, "a stored answer was returned before its grid point"
         (shown,) = made(client.get("/v1/queries"))["items"]
         assert (shown["status"], shown["settled_at"], shown["answer"]) == ("running", None, None)
         preview = made(client.post("/v1/queries/preview", json=QUESTION))
@@ -43,7 +46,7 @@ def test_what_is_stored_is_not_told_before_its_point_of_the_grid(world: World) -
 
 
 @pytest.mark.invariant("I22")
-def test_an_answer_is_told_and_given_again_from_its_point_of_the_grid_on(world: World) -> None:
+def test_an_answer_is_returned_and_reused_from_its_grid_point_on(world: World) -> None:
     world.serve(BURSAR_RELEASE_GRID_MS=str(GRID_MS))
     client, key = world.client("ada"), new_key()
     begin = time.monotonic()

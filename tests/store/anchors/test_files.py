@@ -1,4 +1,4 @@
-"""Anchor files: what they keep when they are shortened, torn, shared or left behind."""
+"""Anchor files: which points survive when a file is compacted, torn, shared or left behind."""
 
 import asyncio
 import errno
@@ -33,12 +33,12 @@ def only(files: AnchorFiles) -> Anchor:
 
 
 def spent(anchor: Anchor, book: str) -> int:
-    """What the last line of a book says of Ann."""
-    told = [p.accounts for p in anchor.points if p.book == book and p.accounts]
-    return told[-1][f"{book}/ann"].common[0]
+    """Ann's common spend in the last anchor line of a book."""
+    spends = [p.accounts for p in anchor.points if p.book == book and p.accounts]
+    return spends[-1][f"{book}/ann"].common[0]
 
 
-def test_what_is_appended_is_read_again(tmp_path: Path) -> None:
+def test_appended_points_are_read_back(tmp_path: Path) -> None:
     files = AnchorFiles([tmp_path / "one", tmp_path / "two"], IDENTITY)
     chain = StampChain("c", b"k" * 32)
     chain.stamp("q_1", "answered", 1, "answer")
@@ -54,7 +54,7 @@ def test_what_is_appended_is_read_again(tmp_path: Path) -> None:
     files.close()
 
 
-def test_a_file_is_shortened_and_still_knows_all_accounts(
+def test_a_compacted_file_still_holds_every_account(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(anchor_files, "BYTES_MAX", 20_000)
@@ -70,11 +70,13 @@ def test_a_file_is_shortened_and_still_knows_all_accounts(
     assert quiet["b_quiet/ann"].cells == {0: (5, 0)}
     assert anchor.marks == {"b_quiet": {"mark"}}
     points = [p.seq for p in anchor.points if p.book == "b_busy"]
-    assert set(range(1, 400)) <= set(points), "a copy may have been taken at any of them"
+    assert set(range(1, 400)) <= set(points), (
+        "a copy of the ledger may date from any of these points"
+    )
     files.close()
 
 
-def test_a_torn_write_is_written_again_as_a_whole(
+def test_a_torn_write_is_repeated_in_full(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     files = AnchorFiles([tmp_path], IDENTITY)
@@ -93,12 +95,12 @@ def test_a_torn_write_is_written_again_as_a_whole(
     files.append([end("b_1", 3, 3)])
     anchor = only(files)
     assert spent(anchor, "b_1") == 3
-    assert spent(anchor, "b_2") == 5, "what could not be written before"
+    assert spent(anchor, "b_2") == 5, "the points whose first write failed"
     assert anchor.unreadable > 0
     files.close()
 
 
-def test_hostile_lines_are_left_out() -> None:
+def test_malformed_lines_are_skipped() -> None:
     good = '{"book":"b","seq":1,"head":"h","accounts":[],"cells":[]}'
     bad = [
         "",
@@ -120,7 +122,7 @@ def test_hostile_lines_are_left_out() -> None:
     assert anchor.unreadable == len(bad)
 
 
-def test_files_of_ended_processes_are_replaced_and_those_in_use_stay(tmp_path: Path) -> None:
+def test_files_of_ended_processes_are_replaced_and_files_in_use_stay(tmp_path: Path) -> None:
     ended, living, new = (AnchorFiles([tmp_path], IDENTITY) for _ in range(3))
     ended.append([end("b_1", 1, 1)])
     ended.close()
@@ -131,7 +133,7 @@ def test_files_of_ended_processes_are_replaced_and_those_in_use_stay(tmp_path: P
     new.replace_ended(0, new.read(), [end("b_1", 2, 2)], [])
     assert len(new.read()) == 2
     (own,) = [anchor for anchor in new.read() if anchor.name != living.read()[0].name]
-    assert {p.seq for p in own.points} == {1, 2}, "points of files that are gone are kept"
+    assert {p.seq for p in own.points} == {1, 2}, "points of replaced files are kept"
     assert own.stamps["c"][1] == "q_1"
     living.append([end("b_1", 3, 3)])
     assert max(p.seq for anchor in new.read() for p in anchor.points) == 3
@@ -139,7 +141,7 @@ def test_files_of_ended_processes_are_replaced_and_those_in_use_stay(tmp_path: P
     new.close()
 
 
-def test_another_ledgers_folder_is_seen_and_not_read(tmp_path: Path) -> None:
+def test_a_folder_of_another_ledger_is_recognized_and_not_read(tmp_path: Path) -> None:
     other = AnchorFiles([tmp_path], "1" * 32)
     other.append([end("b_1", 9, 9)])
     ours = AnchorFiles([tmp_path], IDENTITY)
@@ -148,7 +150,7 @@ def test_another_ledgers_folder_is_seen_and_not_read(tmp_path: Path) -> None:
     other.close()
 
 
-def test_batches_of_a_moment_are_written_together_with_each_of_their_points(
+def test_batches_committed_close_together_share_a_write_that_holds_every_point(
     tmp_path: Path,
 ) -> None:
     files = AnchorFiles([tmp_path], IDENTITY)
@@ -167,7 +169,7 @@ def test_batches_of_a_moment_are_written_together_with_each_of_their_points(
     files.close()
 
 
-def test_what_is_to_be_written_soon_is_written_at_the_end(tmp_path: Path) -> None:
+def test_pending_points_are_written_at_shutdown(tmp_path: Path) -> None:
     files = AnchorFiles([tmp_path], IDENTITY)
 
     async def commit() -> None:
@@ -178,7 +180,7 @@ def test_what_is_to_be_written_soon_is_written_at_the_end(tmp_path: Path) -> Non
     assert spent(only(files), "b_1") == 1
 
 
-def test_a_book_that_is_behind_what_was_written_here_is_noticed(tmp_path: Path) -> None:
+def test_a_book_behind_its_anchor_is_reported(tmp_path: Path) -> None:
     files = AnchorFiles([tmp_path], IDENTITY)
     files.append([end("b_1", 5)])
     head = f"{5:064x}"
@@ -186,11 +188,11 @@ def test_a_book_that_is_behind_what_was_written_here_is_noticed(tmp_path: Path) 
     assert not files.has_lost(0, [Book("b_1", 7, "later", 0)])
     assert files.has_lost(0, [Book("b_1", 4, "x", 0)])
     assert files.has_lost(0, [Book("b_1", 5, "x", 0)])
-    assert not files.has_lost(2, [Book("b_1", 4, "x", 0)]), "the difference was booked"
+    assert not files.has_lost(2, [Book("b_1", 4, "x", 0)]), "the missing spend was booked"
     files.close()
 
 
-def test_a_charge_whose_anchor_cannot_be_written_is_made_all_the_same(
+def test_a_charge_succeeds_although_its_anchor_cannot_be_written(
     ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files = AnchorFiles([tmp_path], IDENTITY)
@@ -204,7 +206,7 @@ def test_a_charge_whose_anchor_cannot_be_written_is_made_all_the_same(
     assert ledger.account(ledger.analysts[0].name).terms.epsilon == 5 * 10**11
 
 
-def test_of_old_points_some_are_kept_and_the_gap_is_a_tenth_of_the_age() -> None:
+def test_compaction_keeps_old_points_with_gaps_of_a_tenth_of_their_age() -> None:
     points = {seq: str(seq) for seq in range(1, 100_001)}
     kept = thinned(points)
     assert len(kept) < 4 * 2000

@@ -1,4 +1,4 @@
-"""Which names of a book may have cells, and the seed that they share, in both stores."""
+"""Names of one book that declare cells, and the seed they share, on both stores."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ CARD = Card.model_validate(CELLED)
 
 
 def join(ledger: Ledger, name: str, **changes: Any) -> Any:
-    """Another name for rows whose columns hold the same."""
+    """Register another name for data with equal columns."""
     given = {"content": "the same", "place": f"{ledger.dataset.name} {name}.csv", **changes}
     return register(ledger.datasets, f"{ledger.dataset.name} {name}", **given)
 
@@ -34,8 +34,8 @@ def test_names_with_cells_have_the_same_whole_rows(ledger: Ledger) -> None:
         join(ledger, "fourth", **same, digest="3", celled="else")
 
 
-def test_a_name_that_has_no_hash_of_whole_rows_is_known_by_its_bytes(ledger: Ledger) -> None:
-    """As an earlier release registered it."""
+def test_a_name_without_a_hash_of_whole_rows_is_matched_by_its_bytes(ledger: Ledger) -> None:
+    """An earlier release registered such names."""
     same: dict[str, Any] = {"content": content(ledger), "card": CARD}
     first = join(ledger, "first", **same, digest="1")
     with pytest.raises(Conflict, match="without cells"):
@@ -46,8 +46,8 @@ def test_a_name_that_has_no_hash_of_whole_rows_is_known_by_its_bytes(ledger: Led
         join(ledger, "third", **same, digest="2", celled="whole")
 
 
-def test_a_hash_belongs_to_the_name_that_had_it(ledger: Ledger) -> None:
-    """Names without a hash, and other books, lend theirs to nobody."""
+def test_a_hash_matches_only_names_of_its_own_book(ledger: Ledger) -> None:
+    """Names without a hash and names of other books do not match."""
     here: dict[str, Any] = {"content": content(ledger), "card": CARD}
     there: dict[str, Any] = {"content": f"not {content(ledger)}", "card": CARD}
     join(ledger, "first", **here, digest="1", celled="one")
@@ -56,7 +56,7 @@ def test_a_hash_belongs_to_the_name_that_had_it(ledger: Ledger) -> None:
         join(ledger, "second", **here, digest="2", celled="two")
 
 
-def test_a_name_joins_a_book_with_the_seed_of_its_first(ledger: Ledger) -> None:
+def test_a_name_that_joins_a_book_takes_the_seed_of_its_first_name(ledger: Ledger) -> None:
     mine = content(ledger)
     rows = Inspection("1", mine, "nowhere.csv")
     assert ledger.datasets.known_seed(rows) is None
@@ -67,4 +67,6 @@ def test_a_name_joins_a_book_with_the_seed_of_its_first(ledger: Ledger) -> None:
     second = join(ledger, "second", content=mine, seed="one")
     assert (second.book_id, second.version.seed) == (first.book_id, "one")
     two_books = Inspection("1", mine, f"{ledger.dataset.name}.csv")
-    assert ledger.datasets.known_seed(two_books) is None, "such a registration is refused"
+    assert ledger.datasets.known_seed(two_books) is None, (
+        "a registration with another seed is refused"
+    )

@@ -1,4 +1,7 @@
-"""A withdrawn name on both stores: it goes only if nothing was ever charged, whoever is first."""
+"""Withdrawal of a dataset name on both stores: only names that were never charged are deleted.
+
+A charge and a withdrawal that race agree on which came first.
+"""
 
 import json
 from collections.abc import Callable, Iterator
@@ -50,7 +53,7 @@ def marks(ledger: Ledger, book_id: str | None = None) -> int:
 
 
 def again(ledger: Ledger, **changes: Any) -> Dataset:
-    """The same rows in the same place, registered once more."""
+    """Register the same rows from the same file once more."""
     name = ledger.dataset.name
     return register(
         ledger.datasets,
@@ -77,7 +80,7 @@ def book(ledger: Ledger, tenths: int = 1) -> None:
 # Nothing was charged
 
 
-def test_name_card_and_fingerprints_go_and_the_book_stays(ledger: Ledger) -> None:
+def test_a_withdrawal_deletes_name_card_and_fingerprints_and_keeps_the_book(ledger: Ledger) -> None:
     before, book_id = ledger.dataset, ledger.dataset.book_id
     catalogue = ledger.catalogue()
     assert withdraw(ledger, reason="wrong person") is Withdrawal.WITHDRAWN
@@ -102,7 +105,7 @@ def test_the_same_data_may_be_registered_with_another_person(ledger: Ledger) -> 
     assert corrected.book_id != ledger.dataset.book_id
 
 
-def test_budgets_of_the_withdrawn_name_pay_for_nothing(ledger: Ledger) -> None:
+def test_budgets_of_a_withdrawn_name_pay_for_nothing(ledger: Ledger) -> None:
     withdraw(ledger)
     corrected = again(ledger, card=OTHER_PERSON)
     holders = tuple(analyst.name.lower() for analyst in ledger.analysts)
@@ -112,7 +115,7 @@ def test_budgets_of_the_withdrawn_name_pay_for_nothing(ledger: Ledger) -> None:
     assert ledger.dataset.name not in shown
 
 
-def test_its_versions_may_be_deleted_everywhere(ledger: Ledger) -> None:
+def test_versions_of_a_withdrawn_name_may_be_deleted_everywhere(ledger: Ledger) -> None:
     old = SqlOldVersions(ledger.database)
     version_id = ledger.dataset.version.id
     assert old.unneeded([version_id, "v_unknown"]) == []
@@ -120,13 +123,13 @@ def test_its_versions_may_be_deleted_everywhere(ledger: Ledger) -> None:
     assert old.unneeded([version_id, "v_unknown"]) == [version_id]
 
 
-def test_of_two_names_of_one_book_the_other_keeps_it(ledger: Ledger) -> None:
+def test_withdrawing_one_of_two_names_leaves_the_book_to_the_other(ledger: Ledger) -> None:
     second = again(ledger, name=f"{ledger.dataset.name} too")
     withdraw(ledger)
     assert marks(ledger) > 0
     assert ledger.datasets.find(second.name).book_id == ledger.dataset.book_id
     with pytest.raises(Conflict):
-        again(ledger, card=OTHER_PERSON)  # the second name still says whose loss it is
+        again(ledger, card=OTHER_PERSON)  # the second name still declares who the person is
     withdraw(ledger, second.name)
     assert marks(ledger) == 0
     again(ledger, card=OTHER_PERSON)
@@ -177,7 +180,7 @@ def test_a_book_that_was_charged_stays_with_its_data(
     with pytest.raises(Conflict):
         again(ledger, name=f"{ledger.dataset.name} too", card=OTHER_PERSON)
     entries = ledger.everything()["entries"]
-    assert withdraw(ledger) is Withdrawal.CLOSED  # once more changes nothing
+    assert withdraw(ledger) is Withdrawal.CLOSED  # a second withdrawal changes nothing
     assert ledger.everything()["entries"] == entries
     assert ledger.verified().sound
 
@@ -191,7 +194,7 @@ def test_a_charge_under_another_name_counts_too(ledger: Ledger) -> None:
 
 
 @pytest.mark.invariant("I29")
-def test_a_kind_of_entry_that_is_not_known_to_be_free_keeps_the_book(ledger: Ledger) -> None:
+def test_an_unknown_kind_of_entry_keeps_the_book(ledger: Ledger) -> None:
     with Administration(ledger.database).change() as change:
         change.append(ledger.dataset.book_id, kind="anything_new", actor="admin", body={})
     assert withdraw(ledger) is Withdrawal.CLOSED
@@ -228,11 +231,11 @@ def test_an_unknown_name_is_not_found(ledger: Ledger) -> None:
         withdraw(ledger)
 
 
-# Meanwhile
+# Concurrent requests
 
 
 @pytest.mark.invariant("I29")
-def test_what_was_read_before_cannot_be_granted_or_booked_after(ledger: Ledger) -> None:
+def test_a_dataset_read_before_its_withdrawal_cannot_be_granted_or_booked(ledger: Ledger) -> None:
     withdraw(ledger)
     before = ledger.everything()
     with pytest.raises(NotFound):
@@ -245,8 +248,9 @@ def test_what_was_read_before_cannot_be_granted_or_booked_after(ledger: Ledger) 
 
 
 @pytest.mark.invariant("I29")
-def test_a_charge_that_was_planned_before_is_refused_after(ledger: Ledger) -> None:
-    ledger.settle(ledger.order(refusal=DatasetClosed("a test")))  # its connection knows the book
+def test_a_charge_planned_before_the_withdrawal_is_refused(ledger: Ledger) -> None:
+    # the connection now caches the book
+    ledger.settle(ledger.order(refusal=DatasetClosed("a test")))
     order = ledger.order()
     withdraw(ledger)
     (result,) = ledger.settle(order)
@@ -256,8 +260,10 @@ def test_a_charge_that_was_planned_before_is_refused_after(ledger: Ledger) -> No
 
 @contextmanager
 def unlimited() -> Iterator[None]:
-    """New connections wait for a lock, and hold one, for as long as the test needs: the ledger's
-    own limit is ten seconds, and a busy machine may take longer to bring everybody in line."""
+    """Let new connections wait for a lock, and hold one, without a time limit.
+
+    The ledger's own limit is ten seconds. A busy machine may need longer to queue every request.
+    """
     with pytest.MonkeyPatch.context() as patch:
         for module in (connect, postgresql):
             patch.setattr(module, "LOCK_TIMEOUT_MS", 0)
@@ -267,8 +273,10 @@ def unlimited() -> Iterator[None]:
 
 @contextmanager
 def held(ledger: Ledger) -> Iterator[Callable[[int], None]]:
-    """The book is locked by somebody else, until the end. Yields a wait until so many wait for
-    it."""
+    """Lock the book on another connection until the block ends.
+
+    Yields a function that waits until n requests queue for the lock.
+    """
     if ledger.database.is_sqlite:
         pytest.skip("SQLite has one writer at a time, and nobody waits for a row")
     ledger.database.engine.dispose()
@@ -300,8 +308,10 @@ def held(ledger: Ledger) -> Iterator[Callable[[int], None]]:
 
 @pytest.mark.invariant("I29")
 @pytest.mark.parametrize("first", ["charge", "withdrawal"])
-def test_a_charge_and_a_withdrawal_that_wait_for_the_book(ledger: Ledger, first: str) -> None:
-    """Both were begun before either could look. Whoever gets the book first decides."""
+def test_a_charge_and_a_withdrawal_that_queue_for_the_book_agree(
+    ledger: Ledger, first: str
+) -> None:
+    """Both start before either can read the book. The first to lock it decides."""
     order = ledger.order()
     deeds: dict[str, Callable[[], Any]] = {
         "charge": lambda: ledger.settle(order)[0],
@@ -322,8 +332,8 @@ def test_a_charge_and_a_withdrawal_that_wait_for_the_book(ledger: Ledger, first:
 
 
 @pytest.mark.invariant("I29")
-def test_charges_and_withdrawals_at_once(database: Database) -> None:
-    """Rounds in which either may come first; what each hears fits what the ledger holds."""
+def test_concurrent_charges_and_withdrawals_agree_with_the_ledger(database: Database) -> None:
+    """Run rounds in which either may come first. Each reply must match the ledger."""
     for _ in range(12):
         ledger = make_ledger(database)
         order = ledger.order()
@@ -349,7 +359,7 @@ def must_agree(ledger: Ledger, order: ChargeOrder, *, charged: bool) -> None:
 # Saboteurs
 
 
-def test_verify_finds_a_withdrawal_that_looked_away(
+def test_verify_finds_a_withdrawal_that_ignored_a_charge(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     charge(ledger)
@@ -363,6 +373,6 @@ def test_verify_finds_a_withdrawal_that_looked_away(
 
 def test_verify_finds_a_charge_after_the_data_were_released(ledger: Ledger) -> None:
     withdraw(ledger)
-    ledger.charge(ledger.order())  # under the new catalogue number, as if nobody had looked
+    ledger.charge(ledger.order())  # under the new catalogue number, as if the check were missing
     report = verify(ledger.history.snapshot(ledger.dataset.book_id))
     assert "it charges data that were withdrawn" in {f.problem for f in report.findings}

@@ -1,4 +1,4 @@
-"""One batch of orders, on both stores: decided one by one, in order, all durable or none."""
+"""One batch of orders, on both stores: decided in order, and all are durable or none."""
 
 import asyncio
 import json
@@ -36,7 +36,7 @@ from app.store.writer.statements import statements
 from tests.store.ledgers import TENTH, Ledger
 
 
-def test_a_charge_pays_in_both_accounts_and_is_one_entry(ledger: Ledger) -> None:
+def test_a_charge_debits_both_accounts_and_is_one_entry(ledger: Ledger) -> None:
     before = ledger.verified()
     order = ledger.order(tenths=3)
     charge = ledger.charge(order)
@@ -48,16 +48,16 @@ def test_a_charge_pays_in_both_accounts_and_is_one_entry(ledger: Ledger) -> None
     assert after.sound
 
 
-def test_a_charge_tells_its_receipt_and_the_own_balance_and_nobody_elses(ledger: Ledger) -> None:
+def test_a_charge_shows_its_receipt_and_the_analysts_own_balance_only(ledger: Ledger) -> None:
     ledger.charge(ledger.order(who=1, tenths=4))
-    told = json.loads(ledger.charge(ledger.order(tenths=3)).charged)
-    own, everybody = told["charged"]["accounts"]
+    reply = json.loads(ledger.charge(ledger.order(tenths=3)).charged)
+    own, everybody = reply["charged"]["accounts"]
     assert own["spent"] == {"epsilon": 0.3, "delta": 0.0}
     assert own["remaining"] == {"epsilon": 0.7, "delta": 0.0}
     assert everybody == {"holder": EVERYBODY, "spent": None, "remaining": None}
     entries = ledger.history.entries(book_id=ledger.dataset.book_id, after=(0, "", 0), limit=100)
-    assert entries[-1].seq == told["receipt"]["entry"]
-    assert entries[-1].hash == told["receipt"]["hash"]
+    assert entries[-1].seq == reply["receipt"]["entry"]
+    assert entries[-1].hash == reply["receipt"]["hash"]
     previous = FIRST_PREVIOUS
     for entry in entries:
         previous = link(previous, entry.text)
@@ -103,7 +103,9 @@ def test_a_refused_charge_leaves_the_ledger_unchanged(ledger: Ledger, why: str) 
     assert ledger.everything() == before
 
 
-def test_a_refusal_names_the_account_that_bound_and_what_would_fit(ledger: Ledger) -> None:
+def test_a_refusal_names_the_binding_account_and_the_largest_charge_that_fits(
+    ledger: Ledger,
+) -> None:
     ledger.charge(ledger.order(tenths=7))
     (refusal,) = ledger.settle(ledger.order(tenths=4))
     assert isinstance(refusal, BudgetExhausted)
@@ -112,7 +114,7 @@ def test_a_refusal_names_the_account_that_bound_and_what_would_fit(ledger: Ledge
     ledger.charge(ledger.order(tenths=3))
 
 
-def test_the_limit_of_everybody_stops_analysts_who_pool_their_budgets(ledger: Ledger) -> None:
+def test_the_shared_limit_stops_analysts_who_pool_their_budgets(ledger: Ledger) -> None:
     ledger.grant(EVERYBODY, tenths=12)
     orders = [ledger.order(who=i % 2) for i in range(20)]
     results = ledger.settle(*orders)
@@ -129,7 +131,7 @@ def test_ten_tenths_fill_a_budget_of_one_exactly(ledger: Ledger) -> None:
     }
 
 
-def test_orders_of_a_batch_are_decided_in_their_order_and_a_refusal_spoils_nothing(
+def test_orders_of_a_batch_are_decided_in_order_and_a_refusal_stops_no_other(
     ledger: Ledger,
 ) -> None:
     results = ledger.settle(*[ledger.order(tenths=tenths) for tenths in (6, 6, 3, 2, 1)])
@@ -160,22 +162,22 @@ def test_the_same_key_of_two_analysts_is_two_questions(ledger: Ledger) -> None:
     assert (ledger.spent(0), ledger.spent(1)) == (1, 1)
 
 
-def test_a_key_whose_first_attempt_runs_says_the_same_whether_or_not_its_work_is_done(
+def test_the_reply_for_a_running_key_does_not_depend_on_whether_its_work_is_done(
     ledger: Ledger,
 ) -> None:
-    """Until the answer may be told, nothing tells that it is stored."""
+    """Before its grid point, no reply reveals that an answer is stored."""
     charge = ledger.charge(ledger.order(key="k", lease_seconds=60.0))
     refusals = ledger.settle(ledger.order(key="k"))
     ledger.settle(RecordOrder(charge.charge_id, 1, "answer", Leaving(60.0)))
     refusals += ledger.settle(ledger.order(key="k"))
-    told = []
+    replies = []
     for refusal in refusals:
         assert isinstance(refusal, StillRunning)
-        told.append((refusal.retry_after_seconds, refusal.members, refusal.charged))
-    assert told == [(1, {"id": charge.charge_id}, charge.charged)] * 2
+        replies.append((refusal.retry_after_seconds, refusal.members, refusal.charged))
+    assert replies == [(1, {"id": charge.charge_id}, charge.charged)] * 2
 
 
-def test_a_batch_that_is_run_again_after_an_unknown_commit_finds_what_it_did(
+def test_a_batch_rerun_after_an_unknown_commit_finds_its_own_rows(
     ledger: Ledger,
 ) -> None:
     ready = [ledger.order() for _ in range(3)]
@@ -200,7 +202,7 @@ def test_a_batch_that_is_run_again_after_an_unknown_commit_finds_what_it_did(
 # Settling
 
 
-def test_an_answer_is_stored_once_and_told_to_everyone_the_same(ledger: Ledger) -> None:
+def test_an_answer_is_stored_once_and_every_reply_repeats_it(ledger: Ledger) -> None:
     order = ledger.order(key="k")
     charge = ledger.charge(order)
     results = ledger.settle(
@@ -224,7 +226,7 @@ def test_a_forfeited_charge_stays_paid_and_is_never_answered(ledger: Ledger) -> 
     assert ledger.spent() == 1
 
 
-def test_a_void_gives_back_once_and_as_an_entry(ledger: Ledger) -> None:
+def test_a_void_refunds_once_and_is_an_entry(ledger: Ledger) -> None:
     order = ledger.order(key="k", tenths=4)
     ledger.charge(order)
     results = ledger.settle(ledger.void(order), ledger.void(order))
@@ -240,7 +242,7 @@ def test_a_void_gives_back_once_and_as_an_entry(ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize("settled", [State.ANSWERED, State.FORFEITED])
-def test_what_is_settled_cannot_be_voided(ledger: Ledger, settled: State) -> None:
+def test_a_settled_charge_cannot_be_voided(ledger: Ledger, settled: State) -> None:
     order = ledger.order()
     ledger.charge(order)
     deed = (
@@ -266,19 +268,19 @@ def test_a_settlement_of_a_charge_that_does_not_exist_changes_nothing(ledger: Le
 # Take-over
 
 
-def test_an_abandoned_attempt_is_taken_over_without_paying_again(ledger: Ledger) -> None:
+def test_an_abandoned_attempt_is_taken_over_without_a_second_charge(ledger: Ledger) -> None:
     first = ledger.order(key="k", lease_seconds=0.0)
-    told = ledger.charge(first)
+    first_charge = ledger.charge(first)
     second = ledger.charge(ledger.order(key="k", lease_seconds=60.0))
     assert (second.charge_id, second.attempt) == (first.charge_id, 2)
-    assert second.charged == told.charged
-    assert second.version_id == told.version_id
+    assert second.charged == first_charge.charged
+    assert second.version_id == first_charge.version_id
     (third,) = ledger.settle(ledger.order(key="k"))
     assert isinstance(third, StillRunning)
     assert ledger.spent() == 1
 
 
-def test_an_attempt_that_is_not_current_can_store_nothing(ledger: Ledger) -> None:
+def test_an_attempt_that_is_not_current_stores_nothing(ledger: Ledger) -> None:
     first = ledger.order(key="k", lease_seconds=0.0)
     ledger.charge(first)
     ledger.charge(ledger.order(key="k"))
@@ -297,7 +299,7 @@ def test_an_attempt_that_is_not_current_can_store_nothing(ledger: Ledger) -> Non
     assert late == Settled(first.charge_id, State.ANSWERED, "new")
 
 
-def test_there_are_three_attempts_and_then_the_charge_is_forfeited(ledger: Ledger) -> None:
+def test_a_charge_is_forfeited_after_three_attempts(ledger: Ledger) -> None:
     orders = [ledger.order(key="k", lease_seconds=0.0) for _ in range(ATTEMPTS_MAX + 2)]
     results = [ledger.settle(order)[0] for order in orders]
     attempts = [result.attempt for result in results if isinstance(result, Charged)]
@@ -321,7 +323,9 @@ def test_attempts_run_out_within_one_batch_too(ledger: Ledger) -> None:
 def test_a_charge_that_was_taken_over_is_not_handed_back_to_the_first_worker(
     ledger: Ledger,
 ) -> None:
-    """Its commit was unknown to it, and while it waited somebody else took over."""
+    """The first worker does not know whether its commit succeeded. Another worker takes over
+    meanwhile.
+    """
     first = ledger.order(key="k", lease_seconds=0.0)
     ledger.charge(first)
     second = ledger.charge(ledger.order(key="k", lease_seconds=60.0))
@@ -359,13 +363,15 @@ def test_a_take_over_and_a_settlement_in_one_batch_see_each_other(
 # Reuse
 
 
-def test_the_same_question_of_the_same_analyst_is_told_again_for_nothing(ledger: Ledger) -> None:
+def test_a_repeated_question_of_one_analyst_returns_the_stored_answer_for_free(
+    ledger: Ledger,
+) -> None:
     first = ledger.order(fresh=False)
     ledger.charge(first)
     ledger.settle(RecordOrder(first.charge_id, 1, "the answer"))
     second = ledger.order(fresh=False)
-    (told,) = ledger.settle(second)
-    assert told == Settled(first.charge_id, State.ANSWERED, "the answer", reused=True)
+    (settled,) = ledger.settle(second)
+    assert settled == Settled(first.charge_id, State.ANSWERED, "the answer", reused=True)
     asked = ledger.history.one(second.charge_id, analyst_id=None)
     assert (asked.answer, asked.reused_from, asked.epsilon) == ("the answer", first.charge_id, 0)
     assert ledger.spent() == 1
@@ -374,7 +380,9 @@ def test_the_same_question_of_the_same_analyst_is_told_again_for_nothing(ledger:
     assert ledger.verified().sound
 
 
-def test_fresh_questions_other_analysts_other_plans_and_other_versions_pay(ledger: Ledger) -> None:
+def test_fresh_questions_other_analysts_other_plans_and_other_versions_are_charged(
+    ledger: Ledger,
+) -> None:
     first = ledger.order(fresh=False)
     ledger.charge(first)
     ledger.settle(RecordOrder(first.charge_id, 1, "the answer"))
@@ -388,7 +396,7 @@ def test_fresh_questions_other_analysts_other_plans_and_other_versions_pay(ledge
 
 
 @pytest.mark.parametrize("settled", ["charged", "forfeited", "voided"])
-def test_what_is_not_answered_is_not_reused(ledger: Ledger, settled: str) -> None:
+def test_a_charge_without_an_answer_is_not_reused(ledger: Ledger, settled: str) -> None:
     first = ledger.order(fresh=False)
     ledger.charge(first)
     if settled != "charged":
@@ -398,7 +406,7 @@ def test_what_is_not_answered_is_not_reused(ledger: Ledger, settled: str) -> Non
     assert isinstance(ledger.settle(ledger.order(fresh=False))[0], Charged)
 
 
-def test_a_closed_dataset_still_tells_what_is_stored(ledger: Ledger) -> None:
+def test_a_closed_dataset_still_returns_stored_answers(ledger: Ledger) -> None:
     first = ledger.order(key="k", fresh=False)
     ledger.charge(first)
     ledger.settle(RecordOrder(first.charge_id, 1, "the answer"))
@@ -416,7 +424,7 @@ def test_a_closed_dataset_still_tells_what_is_stored(ledger: Ledger) -> None:
 # The catalogue
 
 
-def test_an_order_planned_before_people_or_datasets_changed_is_stale_and_charges_nothing(
+def test_an_order_planned_before_a_catalogue_change_is_stale_and_charges_nothing(
     ledger: Ledger,
 ) -> None:
     order = ledger.order()
@@ -428,8 +436,10 @@ def test_an_order_planned_before_people_or_datasets_changed_is_stale_and_charges
     assert ledger.everything() == before
 
 
-def test_a_stale_order_is_told_nothing_not_even_what_became_of_its_key(ledger: Ledger) -> None:
-    """The key that asks may have been revoked since; planned again it is told what is stored."""
+def test_a_stale_order_learns_nothing_about_its_idempotency_key(ledger: Ledger) -> None:
+    """The API key may have been revoked since. After planning again the order returns the stored
+    answer.
+    """
     order = ledger.order(key="k")
     ledger.charge(order)
     ledger.settle(RecordOrder(order.charge_id, 1, "the answer"))
@@ -445,7 +455,7 @@ def test_a_stale_order_is_told_nothing_not_even_what_became_of_its_key(ledger: L
 # Several connections
 
 
-def test_connections_that_alternate_see_one_another(ledger: Ledger) -> None:
+def test_alternating_connections_see_each_others_charges(ledger: Ledger) -> None:
     sql = statements(sqlite=ledger.database.is_sqlite)
 
     async def alternate() -> list[object]:
@@ -474,7 +484,7 @@ def test_connections_that_alternate_see_one_another(ledger: Ledger) -> None:
         "nul\\u0000",
     ],
 )
-def test_text_is_stored_and_told_as_it_came_and_never_read_as_sql(
+def test_text_is_stored_and_returned_unchanged_and_never_run_as_sql(
     ledger: Ledger, nasty: str
 ) -> None:
     order = ledger.order(
@@ -487,8 +497,8 @@ def test_text_is_stored_and_told_as_it_came_and_never_read_as_sql(
         fresh=False,
     )
     ledger.charge(order)
-    (told,) = ledger.settle(RecordOrder(order.charge_id, 1, nasty))
-    assert told == Settled(order.charge_id, State.ANSWERED, nasty)
+    (settled,) = ledger.settle(RecordOrder(order.charge_id, 1, nasty))
+    assert settled == Settled(order.charge_id, State.ANSWERED, nasty)
     asked = ledger.history.one(order.charge_id, analyst_id=None)
     assert (asked.question, asked.answer) == (nasty, nasty)
     replayed, reused = ledger.settle(

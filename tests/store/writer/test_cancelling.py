@@ -1,5 +1,7 @@
-"""Cancelling, on both stores: a mark for the attempt at work, and exactly one of answer and
-cancellation wins, by points of the time grid and not by the instant at which the work was done."""
+"""Cancelling, on both stores: it marks the running attempt, and answer or cancellation wins.
+
+The time grid decides which one wins, not the instant at which the work was done.
+"""
 
 import asyncio
 import time
@@ -27,7 +29,7 @@ from app.store.writer.charge_decisions import ChargeDecisions
 from app.store.writer.writer import Writer
 from tests.store.ledgers import Ledger, execute
 
-GRID = 60.0  # no test lasts until its second point
+GRID = 60.0  # no test lasts until the second grid point
 
 
 def cancel(charge: Charged, analyst_id: str | None = None) -> CancelOrder:
@@ -51,7 +53,7 @@ def without_charges(ledger: Ledger) -> dict[str, list[Any]]:
     return {name: rows for name, rows in ledger.everything().items() if name != "charges"}
 
 
-def test_a_cancelled_charge_hears_of_it_and_is_forfeited_whatever_it_then_stores(
+def test_a_cancelled_charge_is_forfeited_even_if_its_attempt_stores_an_answer(
     ledger: Ledger,
 ) -> None:
     charge = ledger.charge(ledger.order(key="k"))
@@ -79,7 +81,7 @@ def test_cancelling_again_changes_nothing(ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize("state", [State.ANSWERED, State.FORFEITED, State.VOIDED])
-def test_what_is_settled_and_told_is_left_as_it_is(ledger: Ledger, state: State) -> None:
+def test_cancelling_leaves_a_published_outcome_unchanged(ledger: Ledger, state: State) -> None:
     order = ledger.order()
     charge = ledger.charge(order)
     settling: dict[State, Order] = {
@@ -89,13 +91,15 @@ def test_what_is_settled_and_told_is_left_as_it_is(ledger: Ledger, state: State)
     }
     ledger.settle(settling[state])
     before = ledger.everything()
-    (told,) = ledger.settle(cancel(charge))
-    assert isinstance(told, Settled)
-    assert told.state is state
+    (settled,) = ledger.settle(cancel(charge))
+    assert isinstance(settled, Settled)
+    assert settled.state is state
     assert ledger.everything() == before
 
 
-def test_unknown_and_somebody_elses_look_alike_and_change_nothing(ledger: Ledger) -> None:
+def test_an_unknown_charge_and_another_analysts_charge_look_alike_and_stay_unchanged(
+    ledger: Ledger,
+) -> None:
     charge = ledger.charge(ledger.order(who=0))
     before = ledger.everything()
     refusals = ledger.settle(
@@ -114,21 +118,23 @@ def test_unknown_and_somebody_elses_look_alike_and_change_nothing(ledger: Ledger
 # The time grid
 
 
-def test_an_answer_that_is_stored_and_not_told_looks_like_one_that_is_at_work(
+def test_a_stored_answer_before_its_grid_point_looks_like_a_running_attempt(
     ledger: Ledger,
 ) -> None:
-    """What cancelling says, and what the history then shows, tells nothing of the work."""
+    """The reply to a cancellation and the history reveal nothing about the work."""
     done, at_work = ledger.charge(ledger.order()), ledger.charge(ledger.order())
     ledger.settle(record(done, GRID))
-    told = ledger.settle(cancel(done), cancel(at_work))
-    assert told == [Cancelling(done.charge_id), Cancelling(at_work.charge_id)]
+    settled = ledger.settle(cancel(done), cancel(at_work))
+    assert settled == [Cancelling(done.charge_id), Cancelling(at_work.charge_id)]
     assert shown(ledger, done) == shown(ledger, at_work) == (State.CHARGED, None, True)
 
 
-def test_an_answer_of_the_grid_point_at_which_a_cancellation_takes_effect_stands(
+def test_an_answer_for_the_grid_point_of_a_cancellation_stands(
     ledger: Ledger,
 ) -> None:
-    """Stored before the cancellation or after it: both are told at the same point, alike."""
+    """Whether stored before the cancellation or after it, the answer appears at the same grid
+    point.
+    """
     before, after = ledger.charge(ledger.order()), ledger.charge(ledger.order())
     ledger.settle(record(before, GRID))
     ledger.settle(cancel(before), cancel(after))
@@ -138,7 +144,7 @@ def test_an_answer_of_the_grid_point_at_which_a_cancellation_takes_effect_stands
         assert (state, answer) == ("answered", "answer")
 
 
-def test_a_run_hears_when_its_cancellation_takes_effect(ledger: Ledger) -> None:
+def test_a_run_learns_when_its_cancellation_takes_effect(ledger: Ledger) -> None:
     charge = ledger.charge(ledger.order())
     ledger.settle(cancel(charge))
     (noted,) = ledger.settle(alive(charge, GRID))
@@ -148,20 +154,20 @@ def test_a_run_hears_when_its_cancellation_takes_effect(ledger: Ledger) -> None:
 
 
 def _stored(ledger: Ledger, charge: Charged) -> list[tuple[str, str | None]]:
-    """State and answer in the table, told or not."""
+    """State and answer in the table, whether or not the analyst may see them yet."""
     columns = tables.charges.c
     wanted = select(columns.state, columns.answer).where(columns.id == charge.charge_id)
     with ledger.database.reading() as connection:
         return [(row.state, row.answer) for row in connection.execute(wanted).all()]
 
 
-# Attempts that have vanished
+# Attempts whose lease has ended
 
 
-def test_of_a_vanished_attempt_the_charge_is_forfeited_at_once(ledger: Ledger) -> None:
+def test_cancelling_forfeits_the_charge_of_a_vanished_attempt_at_once(ledger: Ledger) -> None:
     charge = ledger.charge(ledger.order(key="k", lease_seconds=0.0))
-    (told,) = ledger.settle(cancel(charge))
-    assert told == Settled(charge.charge_id, State.FORFEITED, None)
+    (settled,) = ledger.settle(cancel(charge))
+    assert settled == Settled(charge.charge_id, State.FORFEITED, None)
     assert shown(ledger, charge) == (State.FORFEITED, None, True)
     assert ledger.settle(record(charge)) == [Settled(charge.charge_id, State.FORFEITED, None)]
     (again,) = ledger.settle(ledger.order(key="k"))
@@ -183,7 +189,7 @@ def test_a_cancelled_attempt_that_vanishes_is_not_taken_over(ledger: Ledger) -> 
     assert ledger.settle(record(charge)) == [Settled(charge.charge_id, State.FORFEITED, None)]
 
 
-def test_the_holder_may_give_a_cancelled_charge_back(ledger: Ledger) -> None:
+def test_the_holder_may_refund_a_cancelled_charge(ledger: Ledger) -> None:
     order = ledger.order()
     charge = ledger.charge(order)
     ledger.settle(cancel(charge))
@@ -196,12 +202,12 @@ def test_the_holder_may_give_a_cancelled_charge_back(ledger: Ledger) -> None:
 # Saboteurs
 
 
-def test_saboteur_a_store_that_overlooks_the_mark_is_caught(
+def test_saboteur_a_store_that_ignores_the_cancellation_mark_is_caught(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ChargeDecisions, "_cancelled_at", lambda *_: None)
     with pytest.raises(AssertionError):
-        test_a_cancelled_charge_hears_of_it_and_is_forfeited_whatever_it_then_stores(ledger)
+        test_a_cancelled_charge_is_forfeited_even_if_its_attempt_stores_an_answer(ledger)
 
 
 def test_saboteur_a_store_that_cancels_at_the_instant_is_caught(
@@ -211,14 +217,14 @@ def test_saboteur_a_store_that_cancels_at_the_instant_is_caught(
         ChargeDecisions, "_cancelled_at", lambda _, row, grid: row["cancel_asked_at"]
     )
     with pytest.raises(AssertionError):
-        test_an_answer_of_the_grid_point_at_which_a_cancellation_takes_effect_stands(ledger)
+        test_an_answer_for_the_grid_point_of_a_cancellation_stands(ledger)
 
 
 # Races
 
 
-def test_one_of_answer_and_cancellation_wins_and_everybody_hears_the_same(ledger: Ledger) -> None:
-    """Two writers, as of two processes, hand them in at the same instant, again and again."""
+def test_either_answer_or_cancellation_wins_and_every_reply_agrees(ledger: Ledger) -> None:
+    """Two writers, as in two processes, submit both at the same instant, many times."""
     won = dict.fromkeys((State.ANSWERED, State.FORFEITED), 0)
 
     async def race() -> None:

@@ -42,7 +42,7 @@ def grant(ledger: Ledger, holder: str, currency: str) -> Account:
 
 
 def seen(ledger: Ledger, *holders: str) -> list[Account]:
-    """As the hot path reads them, which must be how administration does."""
+    """Read accounts on the hot path, and check that administration reads the same."""
 
     async def look() -> dict[str, Account]:
         hot = await open_hot(ledger.database)
@@ -79,14 +79,14 @@ def test_a_charge_pays_in_the_currency_of_each_account(
     grant(ledger, name, own)
     grant(ledger, EVERYBODY, total)
     losses = [pure_loss(units) for units in (1, PICO // 100, PICO // 30)]
-    told = [ledger.charge(ledger.order(loss=loss)) for loss in losses]
+    charges = [ledger.charge(ledger.order(loss=loss)) for loss in losses]
     for account in seen(ledger, name, EVERYBODY):
         spend = account.rule.nothing
         for loss in losses:
             spend = plus(spend, account.rule.read(loss))
         assert account.balance.common == spend
-        assert account.rule.theorem in json.loads(told[-1].charged)["theorem"]
-        assert account.version == 2 + len(losses), "granted twice"
+        assert account.rule.theorem in json.loads(charges[-1].charged)["theorem"]
+        assert account.version == 2 + len(losses), "a second grant of the same terms"
     counted = {"zcdp": "rho", "gdp": "mu_squared", "renyi": "curve"}
     members = {"rho", "mu_squared", "curve"} & set(last_body(ledger))
     assert members == {counted[c] for c in (own, total) if c in counted}
@@ -94,7 +94,7 @@ def test_a_charge_pays_in_the_currency_of_each_account(
 
 
 @pytest.mark.parametrize("currency", WISHES)
-def test_a_refusal_changes_nothing_and_what_it_says_fits_does(
+def test_a_refusal_changes_nothing_and_the_amount_it_offers_fits(
     ledger: Ledger, currency: str
 ) -> None:
     name = ledger.analysts[0].name
@@ -118,7 +118,7 @@ def test_a_refusal_changes_nothing_and_what_it_says_fits_does(
     assert ledger.verified().sound
 
 
-def test_a_loss_without_a_pure_bound_is_kept_as_none(ledger: Ledger) -> None:
+def test_a_loss_without_a_pure_bound_is_stored_as_none(ledger: Ledger) -> None:
     name = ledger.analysts[0].name
     grant(ledger, name, "renyi")
     grant(ledger, EVERYBODY, "gdp")
@@ -131,18 +131,20 @@ def test_a_loss_without_a_pure_bound_is_kept_as_none(ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize("currency", ["zcdp", "renyi", "gdp"])
-def test_failures_have_a_limit_of_their_own(ledger: Ledger, currency: str) -> None:
+def test_failure_probabilities_have_a_limit_of_their_own(ledger: Ledger, currency: str) -> None:
     name = ledger.analysts[0].name
     grant(ledger, name, currency)
     ledger.grant(EVERYBODY, tenths=100, currency="approximate", delta="0.1")
-    small = generic_loss(1000, 4 * 10**8)  # of 1e-9 that are kept for failures
+    small = generic_loss(1000, 4 * 10**8)  # out of 1e-9 reserved for failures
     results = ledger.settle(*[ledger.order(loss=small) for _ in range(3)])
     assert [type(result) for result in results] == [Charged, Charged, BudgetExhausted]
     assert seen(ledger, name)[0].balance.common[1] == 8 * 10**8
     assert ledger.verified().sound
 
 
-def test_a_pure_account_cannot_pay_for_gaussian_noise_and_nobody_pays(ledger: Ledger) -> None:
+def test_a_pure_account_cannot_pay_for_gaussian_noise_and_no_account_is_charged(
+    ledger: Ledger,
+) -> None:
     name = ledger.analysts[0].name
     grant(ledger, name, "zcdp")
     before = ledger.everything()
@@ -155,7 +157,7 @@ def test_a_pure_account_cannot_pay_for_gaussian_noise_and_nobody_pays(ledger: Le
 # Cells
 
 
-def test_cells_are_kept_apart_and_added_to(celled: Ledger) -> None:
+def test_spends_of_cells_are_separate_and_add_up(celled: Ledger) -> None:
     name = celled.analysts[0].name
     for holder, currency in ((name, "renyi"), (EVERYBODY, "pure")):
         grant(celled, holder, currency)
@@ -175,7 +177,7 @@ def test_cells_are_kept_apart_and_added_to(celled: Ledger) -> None:
     assert len(celled.everything()["cells"]) >= 6
 
 
-def test_each_cell_has_the_whole_budget_and_everybody_has_it_once(celled: Ledger) -> None:
+def test_each_cell_has_the_whole_limit_and_the_shared_account_has_it_once(celled: Ledger) -> None:
     celled.grant(EVERYBODY, tenths=10)
     orders = [celled.order(tenths=10, cells=(cell,)) for cell in (0, 1, 2, 3, 0)]
     orders += [celled.order(tenths=1), celled.order(who=1, tenths=1, cells=(3,))]
@@ -207,7 +209,7 @@ def test_under_replace_one_the_two_largest_cells_add_up(database: Database) -> N
         ledger.close()
 
 
-def test_a_void_gives_back_to_the_cells_that_paid(celled: Ledger) -> None:
+def test_a_void_refunds_the_cells_that_paid(celled: Ledger) -> None:
     name = celled.analysts[0].name
     kept = celled.order(tenths=2, cells=(1,))
     voided = celled.order(tenths=3, cells=(1, 2))
@@ -219,8 +221,8 @@ def test_a_void_gives_back_to_the_cells_that_paid(celled: Ledger) -> None:
     assert celled.verified().sound
 
 
-def test_an_account_whose_cells_were_given_back_may_change_its_currency(celled: Ledger) -> None:
-    """And then has no spend of another currency's shape."""
+def test_an_account_with_refunded_cells_may_change_its_currency(celled: Ledger) -> None:
+    """Afterwards its spend has the shape of the new currency."""
     name = celled.analysts[0].name
     grant(celled, name, "zcdp")
     paid = celled.order(tenths=1, cells=(1,))
@@ -239,8 +241,10 @@ def test_an_account_whose_cells_were_given_back_may_change_its_currency(celled: 
 
 
 @pytest.mark.parametrize("currency", ["zcdp", "renyi", "gdp"])
-def test_what_a_pure_account_has_spent_is_carried_over(celled: Ledger, currency: str) -> None:
-    """As one release of all its epsilon, which costs no less; a later refund leaves enough."""
+def test_the_spend_of_a_pure_account_converts_to_a_new_currency(
+    celled: Ledger, currency: str
+) -> None:
+    """Its epsilon converts as one release, which costs no less. A later refund leaves enough."""
     name = celled.analysts[0].name
     refunded, *others = (celled.order(tenths=1, cells=c) for c in ((1,), (1,), None, None))
     celled.settle(refunded, *others)
@@ -268,34 +272,38 @@ def test_a_refund_after_the_currency_changed_still_verifies(celled: Ledger) -> N
 
 
 @pytest.mark.parametrize("currency", ["pure", "renyi"])
-def test_charges_on_different_cells_at_once_lose_no_update(celled: Ledger, currency: str) -> None:
-    """Two connections, each in a thread of its own, charge one account at the same time."""
+def test_concurrent_charges_on_different_cells_lose_no_update(
+    celled: Ledger, currency: str
+) -> None:
+    """Two connections, each in its own thread, charge one account concurrently."""
     celled.grant(EVERYBODY, tenths=10_000)
-    name, each = celled.analysts[0].name, 15
+    name, charges_per_thread = celled.analysts[0].name, 15
     celled.grant(name, tenths=500, currency=currency, delta="0" if currency == "pure" else "1e-6")
     loss = pure_loss(TENTH // 100)
     sql = statements(sqlite=celled.database.is_sqlite)
     problems: list[object] = []
     start = threading.Barrier(2)
 
-    async def charge(place: int) -> None:
+    async def charge(own_cell: int) -> None:
         hot = await open_hot(celled.database)
         try:
             orders = [
-                celled.order(loss=loss, cells=((place,), (2,), None)[i % 3]) for i in range(each)
+                celled.order(loss=loss, cells=((own_cell,), (2,), None)[i % 3])
+                for i in range(charges_per_thread)
             ]
             start.wait(10)
             for order in orders:
                 (result,) = await settle([order], hot, sql)
                 if not isinstance(result, Charged):
                     problems.append(result)
-        except Exception as error:  # noqa: BLE001  # told by the thread that asserts
+        except Exception as error:  # noqa: BLE001  # the asserting thread reports it
             problems.append(error)
         finally:
             hot.close()
 
     threads = [
-        threading.Thread(target=lambda place=place: asyncio.run(charge(place))) for place in (0, 1)
+        threading.Thread(target=lambda own_cell=own_cell: asyncio.run(charge(own_cell)))
+        for own_cell in (0, 1)
     ]
     for thread in threads:
         thread.start()

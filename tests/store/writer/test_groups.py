@@ -1,4 +1,4 @@
-"""Groups, losses booked from elsewhere, and grants that change, on both stores."""
+"""Groups, losses booked from outside, and changed grants, on both stores."""
 
 import json
 from fractions import Fraction
@@ -35,7 +35,7 @@ def in_group(ledger: Ledger, who: int, *groups: str) -> None:
 
 @pytest.fixture
 def clinic(ledger: Ledger) -> tuple[Ledger, str]:
-    """Both analysts in one group, with 12 tenths together."""
+    """Put both analysts in one group with 12 tenths in total."""
     name = f"clinic {ledger.analysts[0].name.split()[-1]}"
     for who in (0, 1):
         in_group(ledger, who, name)
@@ -43,10 +43,12 @@ def clinic(ledger: Ledger) -> tuple[Ledger, str]:
     return ledger, f"group:{name}"
 
 
-def test_analyst_group_and_everybody_pay_or_none_does(clinic: tuple[Ledger, str]) -> None:
+def test_a_charge_debits_analyst_group_and_shared_account_or_none(
+    clinic: tuple[Ledger, str],
+) -> None:
     ledger, group = clinic
-    told = json.loads(ledger.charge(ledger.order(tenths=7)).charged)
-    holders = [each["holder"] for each in told["charged"]["accounts"]]
+    reply = json.loads(ledger.charge(ledger.order(tenths=7)).charged)
+    holders = [each["holder"] for each in reply["charged"]["accounts"]]
     assert holders == [ledger.analysts[0].name, group, EVERYBODY]
     before = ledger.everything()
     (refusal,) = ledger.settle(ledger.order(who=1, tenths=6))
@@ -60,14 +62,14 @@ def test_analyst_group_and_everybody_pay_or_none_does(clinic: tuple[Ledger, str]
     assert ledger.verified().sound
 
 
-def test_a_group_alone_lets_its_members_ask(ledger: Ledger) -> None:
+def test_a_budget_of_a_group_is_enough_for_its_members(ledger: Ledger) -> None:
     guest = ledger.people.create("admin", f"guest {id(ledger)}", Role.ANALYST, None, None, "")
     ledger.analysts.append(guest)
     (refusal,) = ledger.settle(ledger.order(who=2))
     assert isinstance(refusal, NoGrant)
     in_group(ledger, 2, "guests")
     (refusal,) = ledger.settle(ledger.order(who=2))
-    assert isinstance(refusal, NoGrant), "a group without a budget is no grant"
+    assert isinstance(refusal, NoGrant), "membership in a group without a budget is no grant"
     ledger.grant("group:guests", tenths=3)
     ledger.charge(ledger.order(who=2, tenths=3))
     (refusal,) = ledger.settle(ledger.order(who=2))
@@ -78,7 +80,7 @@ def test_a_group_alone_lets_its_members_ask(ledger: Ledger) -> None:
     assert ledger.verified().sound
 
 
-def test_a_void_pays_nothing_to_a_group_that_was_granted_after_the_charge(ledger: Ledger) -> None:
+def test_a_void_refunds_nothing_to_a_group_granted_after_the_charge(ledger: Ledger) -> None:
     name = f"late {ledger.analysts[0].name.split()[-1]}"
     for who in (0, 1):
         in_group(ledger, who, name)
@@ -115,7 +117,7 @@ def book(
     )
 
 
-def test_a_booked_loss_counts_beyond_the_limit_and_once_for_its_key(ledger: Ledger) -> None:
+def test_a_booked_loss_may_exceed_the_limit_and_counts_once_per_key(ledger: Ledger) -> None:
     entry = book(ledger, pure_loss(25 * TENTH), request=f"{ledger.dataset.id}/k", body="a")
     assert ledger.spent(None) == 25
     before = ledger.everything()
@@ -133,7 +135,7 @@ def test_a_booked_loss_counts_beyond_the_limit_and_once_for_its_key(ledger: Ledg
     assert ledger.verified().sound
 
 
-def test_a_booked_loss_reaches_everybody_in_every_cell(celled: Ledger) -> None:
+def test_a_booked_loss_counts_for_the_shared_account_in_every_cell(celled: Ledger) -> None:
     name = celled.analysts[0].name
     celled.charge(celled.order(tenths=6, cells=(1,)))
     book(celled, pure_loss(5 * TENTH), name.lower())
@@ -144,10 +146,10 @@ def test_a_booked_loss_reaches_everybody_in_every_cell(celled: Ledger) -> None:
     assert celled.verified().sound
 
 
-# Changing a grant
+# Changed grants
 
 
-def test_a_raised_renyi_limit_keeps_its_order_and_what_was_spent(ledger: Ledger) -> None:
+def test_a_raised_renyi_limit_keeps_order_and_spend(ledger: Ledger) -> None:
     name = ledger.analysts[0].name
     ledger.grant(EVERYBODY, tenths=100)
     first = grant(ledger, name, "renyi")
@@ -157,7 +159,7 @@ def test_a_raised_renyi_limit_keeps_its_order_and_what_was_spent(ledger: Ledger)
     assert not new
     assert raised.terms.order == first.terms.order == "22"
     assert raised.balance.common == raised.rule.read(QUARTER)
-    assert raised.rule.freeze(wish).order != "22", "a new account would get another"
+    assert raised.rule.freeze(wish).order != "22", "a new account would get another order"
     other = GrantTerms(epsilon=D(8), delta=DELTA, order=D(5))
     with pytest.raises(Invalid, match="/order"):
         ledger.grant(name, tenths=None, currency="renyi", wish=other)

@@ -1,4 +1,4 @@
-"""A charge whose answer is at hand: stored by one commit, or neither of them is."""
+"""A charge with a prepared answer: one commit stores both or neither."""
 
 import asyncio
 
@@ -14,7 +14,7 @@ __all__ = ["faults", "writer"]
 
 
 class Draws:
-    """Another answer with each draw, and how many there were."""
+    """A source of answers that differ with each draw, which records the charges drawn for."""
 
     def __init__(self, *, fails: bool = False) -> None:
         self.charges: list[Charged] = []
@@ -33,21 +33,21 @@ def at_once(
     return ledger.order(**more)._replace(at_once=PreparedAnswer(draws, grid_seconds))  # type: ignore[arg-type]
 
 
-def test_charge_and_answer_are_stored_together_and_told_as_stored(ledger: Ledger) -> None:
+def test_charge_and_answer_are_stored_together_and_returned_as_stored(ledger: Ledger) -> None:
     draws = Draws()
     order = at_once(ledger, draws, tenths=3)
-    (told,) = ledger.settle(order)
+    (settled,) = ledger.settle(order)
     (charge,) = draws.charges
-    assert told == Settled(order.charge_id, State.ANSWERED, f"answer 1 for {charge.charged}")
-    assert ledger.state(order) == (State.ANSWERED, told.answer)
+    assert settled == Settled(order.charge_id, State.ANSWERED, f"answer 1 for {charge.charged}")
+    assert ledger.state(order) == (State.ANSWERED, settled.answer)
     assert (ledger.spent(0), ledger.spent(None)) == (3, 3)
     assert ledger.verified().sound
     (again,) = ledger.settle(order._replace(charge_id="q_another"))
-    assert again == told._replace(replayed=True)
+    assert again == settled._replace(replayed=True)
     assert len(draws.charges) == 1
 
 
-def test_what_is_refused_is_not_drawn(ledger: Ledger) -> None:
+def test_a_refused_charge_draws_nothing(ledger: Ledger) -> None:
     before = ledger.everything()
     draws = Draws()
     (refused,) = ledger.settle(at_once(ledger, draws, tenths=11))
@@ -56,7 +56,7 @@ def test_what_is_refused_is_not_drawn(ledger: Ledger) -> None:
     assert ledger.everything() == before
 
 
-def test_a_draw_that_fails_forfeits_what_it_cost(ledger: Ledger) -> None:
+def test_a_failed_draw_forfeits_its_charge(ledger: Ledger) -> None:
     order = at_once(ledger, Draws(fails=True), tenths=2)
     other = ledger.order()
     failed, fine = ledger.settle(order, other)
@@ -70,24 +70,24 @@ def test_a_draw_that_fails_forfeits_what_it_cost(ledger: Ledger) -> None:
     assert again == Settled(order.charge_id, State.FORFEITED, None, replayed=True)
 
 
-def test_nothing_tells_of_it_before_its_point_of_the_grid(ledger: Ledger) -> None:
+def test_nothing_reveals_a_prepared_answer_before_its_grid_point(ledger: Ledger) -> None:
     grid_seconds = 600.0  # longer than this test
     order = at_once(ledger, Draws(), grid_seconds=grid_seconds, lease_seconds=0.0)
-    (told,) = ledger.settle(order)
-    assert isinstance(told, Settled)
-    assert told.wait_seconds == pytest.approx(grid_seconds)
+    (settled,) = ledger.settle(order)
+    assert isinstance(settled, Settled)
+    assert settled.wait_seconds == pytest.approx(grid_seconds)
     (early,) = ledger.settle(order._replace(charge_id="q_another"))
     assert isinstance(early, StillRunning)
     plain = ledger.order(tenths=1, fresh=False)
     (reused,) = ledger.settle(plain)
-    assert isinstance(reused, Charged), "what is not told yet is not reused either"
+    assert isinstance(reused, Charged), "an answer that is not published yet is not reused either"
 
 
-def test_no_attempt_can_store_another_answer(ledger: Ledger) -> None:
+def test_no_attempt_can_replace_a_prepared_answer(ledger: Ledger) -> None:
     order = at_once(ledger, Draws())
-    (told,) = ledger.settle(order)
+    (settled,) = ledger.settle(order)
     (late,) = ledger.settle(RecordOrder(order.charge_id, 1, "another answer"))
-    assert late == told
+    assert late == settled
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_no_attempt_can_store_another_answer(ledger: Ledger) -> None:
         ["clash", "clash", "lost reply"],
     ],
 )
-def test_after_an_unknown_commit_what_is_told_is_what_is_stored(
+def test_after_an_unknown_commit_the_reply_is_the_stored_answer(
     ledger: Ledger,
     faults: list[str],  # the fixture
     writer: Writer,

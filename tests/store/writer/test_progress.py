@@ -1,4 +1,4 @@
-"""Progress of a long run, on both stores: it renews the lease, and only of the current attempt."""
+"""Progress reports of a long run, on both stores: only the current attempt renews its lease."""
 
 import time
 from typing import Any
@@ -35,11 +35,11 @@ def without_charges(ledger: Ledger) -> dict[str, list[Any]]:
     return {name: rows for name, rows in ledger.everything().items() if name != "charges"}
 
 
-def test_an_ordinary_question_has_none(ledger: Ledger) -> None:
+def test_an_ordinary_question_has_no_progress(ledger: Ledger) -> None:
     assert shown(ledger, ledger.charge(ledger.order())) is None
 
 
-def test_progress_is_stored_and_nothing_else_changes(ledger: Ledger) -> None:
+def test_a_progress_report_is_stored_and_changes_nothing_else(ledger: Ledger) -> None:
     charge = ledger.charge(ledger.order())
     before = without_charges(ledger)
     for step in (0, 7, 99):
@@ -52,7 +52,7 @@ def test_progress_is_stored_and_nothing_else_changes(ledger: Ledger) -> None:
     assert listed.state is State.CHARGED
 
 
-def test_progress_renews_the_lease(ledger: Ledger) -> None:
+def test_a_progress_report_renews_the_lease(ledger: Ledger) -> None:
     charge = ledger.charge(ledger.order(key="k", lease_seconds=0.0))
     ledger.settle(progress(charge, 1))
     (refused,) = ledger.settle(ledger.order(key="k"))
@@ -64,7 +64,7 @@ def test_progress_renews_the_lease(ledger: Ledger) -> None:
     assert ledger.spent() == 1
 
 
-def test_within_one_batch_too(ledger: Ledger) -> None:
+def test_a_progress_report_renews_the_lease_within_one_batch(ledger: Ledger) -> None:
     charge = ledger.charge(ledger.order(key="k", lease_seconds=0.0))
     noted, refused = ledger.settle(progress(charge, 1), ledger.order(key="k"))
     assert noted == LeaseRenewed(held=True)
@@ -74,7 +74,7 @@ def test_within_one_batch_too(ledger: Ledger) -> None:
     assert taken.attempt == 2
 
 
-def test_an_attempt_that_was_taken_over_can_neither_tell_nor_renew(ledger: Ledger) -> None:
+def test_an_attempt_that_was_taken_over_can_neither_report_nor_renew(ledger: Ledger) -> None:
     first = ledger.charge(ledger.order(key="k", lease_seconds=0.0))
     ledger.settle(progress(first, 50, lease_seconds=0.0))
     second = ledger.charge(ledger.order(key="k", lease_seconds=0.0))
@@ -88,7 +88,7 @@ def test_an_attempt_that_was_taken_over_can_neither_tell_nor_renew(ledger: Ledge
 
 
 @pytest.mark.parametrize("state", [State.ANSWERED, State.FORFEITED, State.VOIDED])
-def test_what_is_settled_makes_no_progress(ledger: Ledger, state: State) -> None:
+def test_a_settled_charge_accepts_no_progress(ledger: Ledger, state: State) -> None:
     order = ledger.order()
     charge = ledger.charge(order)
     ledger.settle(progress(charge, 5))
@@ -104,13 +104,13 @@ def test_what_is_settled_makes_no_progress(ledger: Ledger, state: State) -> None
     assert ledger.everything() == before
 
 
-def test_a_charge_that_does_not_exist_makes_none(ledger: Ledger) -> None:
+def test_an_unknown_charge_accepts_no_progress(ledger: Ledger) -> None:
     before = ledger.everything()
     assert ledger.settle(ProgressOrder("q_none", 1, 1, 2, 60.0)) == [LeaseRenewed(held=False)]
     assert ledger.everything() == before
 
 
-def test_progress_and_answer_in_one_batch_leave_the_answer(ledger: Ledger) -> None:
+def test_an_answer_stays_when_one_batch_holds_progress_and_answer(ledger: Ledger) -> None:
     charge = ledger.charge(ledger.order())
     results = ledger.settle(
         progress(charge, 99), RecordOrder(charge.charge_id, 1, "answer"), progress(charge, 100)

@@ -1,6 +1,6 @@
-"""Random histories on both stores: whatever is ordered, in whatever batches, the money is right.
+"""Random histories on both stores: every sequence of orders and batches keeps spends correct.
 
-Hypothesis draws the histories and prints the failing one. Each has a dataset and people of its own.
+Hypothesis draws the histories and prints the failing one. Each has its own dataset and people.
 """
 
 from dataclasses import dataclass
@@ -77,7 +77,7 @@ batches = st.lists(
 
 
 class History:
-    """Carries out a history on a ledger and remembers what was ordered."""
+    """Runner of one history on a ledger, which remembers every order."""
 
     def __init__(self, ledger: Ledger) -> None:
         self.ledger = ledger
@@ -120,7 +120,7 @@ class History:
         ledger.grant(name, tenths=grant.tenths)
 
     def check(self, before: dict[str, int]) -> None:
-        """What must hold between any two batches."""
+        """Check the invariants that hold between any two batches."""
         ledger = self.ledger
         report = ledger.verified()
         assert report.sound, report.findings
@@ -174,7 +174,7 @@ def test_spends_are_the_sum_of_the_entries_and_within_the_limits_after_every_bat
 
 
 def plain(result: object, names: dict[str, int]) -> Any:
-    """A result without what differs between two runs: identifiers and chain hashes."""
+    """A result without identifiers and chain hashes, which differ between two runs."""
     match result:
         case Charged():
             return "charged", names[result.charge_id], result.attempt
@@ -194,10 +194,10 @@ def plain(result: object, names: dict[str, int]) -> Any:
 
 @PER_EXAMPLE
 @given(batches)
-def test_a_batch_decides_as_if_its_orders_had_come_one_by_one(
+def test_a_batch_decides_as_if_its_orders_came_one_by_one(
     database: Database, history: list[list[Charge | Settle] | Grant]
 ) -> None:
-    """Except that an answer stored in a batch is reused only after it; so all are fresh here."""
+    """An answer is reused only by later batches, so every question here is fresh."""
     runs = [History(make_ledger(database)) for _ in range(2)]
     try:
         for batch in history:
@@ -216,7 +216,7 @@ def test_a_batch_decides_as_if_its_orders_had_come_one_by_one(
             results = runs[0].ledger.settle(*together)
             singles = [r for order in one_by_one for r in runs[1].ledger.settle(order)]
             for order, result, single in zip(together, results, singles, strict=True):
-                if isinstance(order, ChargeOrder):  # others are told what is stored in the end
+                if isinstance(order, ChargeOrder):  # others return the state stored at the end
                     assert plain(result, names[0]) == plain(single, names[1])
             stored = [
                 [

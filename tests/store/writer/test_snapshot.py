@@ -1,5 +1,4 @@
-"""What a connection knows since its last batch: it asks less where it is so, and does no harm where
-it is not."""
+"""The snapshot a connection keeps after a batch: it saves reads, and a stale one is harmless."""
 
 import asyncio
 import fcntl
@@ -40,12 +39,12 @@ from tests.store.writer.test_random_histories import Charge, Grant, History, Set
 
 @pytest.fixture(autouse=True)
 def never_doubting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After a wrong guess the next batch guesses again, so that guesses are what is tested."""
+    """Keep guessing after a wrong guess, so that the tests exercise guesses."""
     monkeypatch.setattr(known_module, "DOUBTED", 0)
 
 
 class Server:
-    """One server's connection, and how often it asked before it wrote."""
+    """One server's connection, which counts its reads before writes."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._hot: WriterConnection = asyncio.run(open_hot(ledger.database))
@@ -75,7 +74,7 @@ class Server:
 
 @pytest.fixture
 def servers(ledger: Ledger) -> Iterator[tuple[Server, Server]]:
-    """Two of them. Each has made a charge, so that it knows its way."""
+    """Two servers that have each made a charge, so their snapshots are filled."""
     made = Server(ledger), Server(ledger)
     for server in made:
         (charge,) = server.settle(ledger.order())
@@ -85,12 +84,15 @@ def servers(ledger: Ledger) -> Iterator[tuple[Server, Server]]:
         server.close()
 
 
-def test_who_knows_does_not_ask(ledger: Ledger, servers: tuple[Server, Server]) -> None:
+def test_a_server_with_a_snapshot_does_not_read_first(
+    ledger: Ledger, servers: tuple[Server, Server]
+) -> None:
     _, server = servers
     for done in range(1, 4):
         results = server.settle(ledger.order(), ledger.order(who=1))
         assert [type(result) for result in results] == [Charged, Charged]
-        assert server.asked == 2  # the first, and for the second analyst whom it did not know
+        # the first charge, and the second analyst who was not in the snapshot
+        assert server.asked == 2
         assert (ledger.spent(0), ledger.spent(1), ledger.spent(None)) == (
             2 + done,
             done,
@@ -99,9 +101,7 @@ def test_who_knows_does_not_ask(ledger: Ledger, servers: tuple[Server, Server]) 
     assert ledger.verified().sound
 
 
-def test_what_others_charged_meanwhile_counts(
-    ledger: Ledger, servers: tuple[Server, Server]
-) -> None:
+def test_charges_by_another_server_count(ledger: Ledger, servers: tuple[Server, Server]) -> None:
     one, other = servers
     for _ in range(4):
         for server in (one, other):
@@ -113,10 +113,10 @@ def test_what_others_charged_meanwhile_counts(
     assert ledger.verified().sound
 
 
-def test_of_accounts_that_were_not_read_again_nothing_is_known(
+def test_a_snapshot_forgets_accounts_that_were_not_read_again(
     ledger: Ledger, servers: tuple[Server, Server]
 ) -> None:
-    """The end of the book that a server has just read is no sign of what it knew before."""
+    """A book's new chain head does not confirm accounts read under an earlier head."""
     one, other = servers
     for _ in range(3):
         assert isinstance(other.settle(ledger.order())[0], Charged)
@@ -127,7 +127,7 @@ def test_of_accounts_that_were_not_read_again_nothing_is_known(
     assert (ledger.spent(0), ledger.spent(1), ledger.spent(None)) == (8, 6, 14)
 
 
-def test_a_budget_that_was_changed_meanwhile_counts(
+def test_a_budget_changed_by_another_server_counts(
     ledger: Ledger, servers: tuple[Server, Server]
 ) -> None:
     _, server = servers
@@ -144,7 +144,7 @@ def test_a_budget_that_was_changed_meanwhile_counts(
     assert ledger.spent() == 3
 
 
-def test_what_was_given_back_meanwhile_may_be_spent(
+def test_a_refund_by_another_server_may_be_spent(
     ledger: Ledger, servers: tuple[Server, Server]
 ) -> None:
     one, other = servers
@@ -168,40 +168,40 @@ def test_a_charge_planned_on_an_outdated_catalogue_is_planned_again(
 
 
 @pytest.mark.parametrize("error", [-CLOCK_LATE_MAX, MARGIN_MICROSECONDS + 50_000])
-def test_a_clock_that_is_wrong_is_read_again(
+def test_a_wrong_clock_is_read_again(
     ledger: Ledger, servers: tuple[Server, Server], error: int
 ) -> None:
     if ledger.database.is_sqlite:
-        return  # all who use it have one clock, and look at it each time
+        return  # all SQLite connections share one clock and read it each time
     _, server = servers
     server.mistake_the_clock(error)
-    asked = server.asked
+    reads_before = server.asked
     (charge,) = server.settle(ledger.order())
     assert isinstance(charge, Charged)
-    assert server.asked == asked + 1
+    assert server.asked == reads_before + 1
     assert isinstance(server.settle(ledger.order())[0], Charged)
-    assert server.asked == asked + 1
+    assert server.asked == reads_before + 1
 
 
-def test_a_key_that_another_server_has_answered_is_told_its_answer(
+def test_a_key_answered_by_another_server_returns_its_answer(
     ledger: Ledger, servers: tuple[Server, Server]
 ) -> None:
-    """Also where the money is gone, so that nothing would be inserted."""
+    """This holds even if the budget is spent, so that nothing would be inserted."""
     one, other = servers
     draws = Draws()
     order = ledger.order(tenths=7)._replace(at_once=PreparedAnswer(draws, 0.0))
-    (told,) = one.settle(order)
+    (settled,) = one.settle(order)
     assert isinstance(other.settle(ledger.order())[0], Charged)
     for change in ({}, {"at_once": None}):
         (again,) = other.settle(order._replace(charge_id="q_another", **change))  # type: ignore[arg-type]
-        assert isinstance(told, Settled)
-        assert again == told._replace(replayed=True)
+        assert isinstance(settled, Settled)
+        assert again == settled._replace(replayed=True)
     assert isinstance(other.settle(ledger.order())[0], BudgetExhausted)
     assert ledger.spent() == 10
-    assert ledger.state(order) == (State.ANSWERED, told.answer)  # type: ignore[union-attr]
+    assert ledger.state(order) == (State.ANSWERED, settled.answer)  # type: ignore[union-attr]
 
 
-def test_what_another_server_has_answered_is_reused(
+def test_an_answer_of_another_server_is_reused(
     ledger: Ledger, servers: tuple[Server, Server]
 ) -> None:
     one, other = servers
@@ -214,33 +214,35 @@ def test_what_another_server_has_answered_is_reused(
     assert ledger.spent() == 4
 
 
-def test_a_new_question_that_may_be_reused_needs_no_asking(
+def test_a_new_reusable_question_needs_no_read(
     ledger: Ledger, servers: tuple[Server, Server]
 ) -> None:
     _, server = servers
-    asked = server.asked
+    reads_before = server.asked
     assert isinstance(server.settle(ledger.order(tenths=3, fresh=False))[0], Charged)
-    assert server.asked == asked
+    assert server.asked == reads_before
     assert isinstance(server.settle(ledger.order(tenths=3, fresh=False))[0], Charged)
-    assert server.asked == asked + 1
+    assert server.asked == reads_before + 1
 
 
-def test_after_a_wrong_guess_some_batches_ask_first(
+def test_after_a_wrong_guess_some_batches_read_first(
     ledger: Ledger, servers: tuple[Server, Server], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(known_module, "DOUBTED", 2)
-    one, _ = servers  # the other has charged since
+    one, _ = servers  # the other server has charged since
     asked = one.asked
     for expected in (1, 2, 3, 3):
         assert isinstance(one.settle(ledger.order())[0], Charged)
         assert one.asked == asked + expected
 
 
-# Orders that were planned before their book had cells
+# Orders planned before their book had cells
 
 
 def on_cells(ledger: Ledger) -> Callable[..., ChargeOrder]:
-    """The same rows under another name that declares cells; how to charge the first of them."""
+    """Register the same rows under a name that declares cells, and return how to charge the first
+    cell.
+    """
     name = ledger.dataset.name
     content, place = f"rows of {name}", f"{name}.csv"
     given = {"content": content, "place": place, "card": Card.model_validate(CELLED)}
@@ -255,7 +257,7 @@ def on_cells(ledger: Ledger) -> Callable[..., ChargeOrder]:
 
 
 @pytest.mark.parametrize("first", [0, 1])
-def test_an_order_that_is_stale_teaches_nothing_wrong_of_cells(
+def test_a_stale_order_puts_nothing_wrong_about_cells_in_the_snapshot(
     ledger: Ledger, servers: tuple[Server, Server], first: int
 ) -> None:
     one, _ = servers
@@ -267,7 +269,7 @@ def test_an_order_that_is_stale_teaches_nothing_wrong_of_cells(
     assert ledger.verified().sound
 
 
-def test_a_charge_that_is_given_back_teaches_nothing_wrong_of_cells(
+def test_a_refunded_charge_puts_nothing_wrong_about_cells_in_the_snapshot(
     ledger: Ledger, servers: tuple[Server, Server]
 ) -> None:
     one, _ = servers
@@ -280,7 +282,7 @@ def test_a_charge_that_is_given_back_teaches_nothing_wrong_of_cells(
     assert ledger.verified().sound
 
 
-# Two servers at the same moment
+# Two servers at the same time
 
 
 def at_once_by_both(servers: tuple[Server, Server], *orders: ChargeOrder) -> list[Result]:
@@ -300,46 +302,48 @@ def at_once_by_both(servers: tuple[Server, Server], *orders: ChargeOrder) -> lis
 
 
 @pytest.mark.parametrize("knowing", [True, False])
-def test_who_waited_for_the_same_key_is_not_told_that_the_money_is_gone(
+def test_waiting_for_the_same_key_does_not_end_in_a_false_budget_refusal(
     ledger: Ledger, servers: tuple[Server, Server], knowing: bool
 ) -> None:
-    """There is money for one: the other is told that the first is still at work."""
+    """The budget covers one charge. The second server learns that the first attempt is still
+    running.
+    """
     ledger.grant(EVERYBODY, tenths=1000)
     for number in range(30):
         ledger.grant(ledger.analysts[0].name, tenths=3 + number)
         if knowing:
             for server in servers:
-                server.settle(ledger.order(tenths=9))  # refused, and so read
+                server.settle(ledger.order(tenths=9))  # refused, and thus in the snapshot
         order = ledger.order()
         both = at_once_by_both(servers, order, order._replace(charge_id=f"{order.charge_id}x"))
         assert sorted(type(each).__name__ for each in both) == ["Charged", "StillRunning"]
     assert ledger.verified().sound
 
 
-def test_who_waited_for_an_answer_that_can_be_reused_is_not_refused(
+def test_waiting_for_a_reusable_answer_does_not_end_in_a_refusal(
     ledger: Ledger, servers: tuple[Server, Server]
 ) -> None:
-    """Whoever comes second finds the answer, or has paid first and leaves the other nothing."""
+    """The second server finds the answer, or it paid first and the other one is refused."""
     ledger.grant(EVERYBODY, tenths=1000)
     for number in range(30):
         ledger.grant(ledger.analysts[0].name, tenths=3 + number)
         plan = f"plan {number}"
         drawn = ledger.order()._replace(plan_digest=plan, at_once=PreparedAnswer(Draws(), 0.0))
         reusing = ledger.order(fresh=False)._replace(plan_digest=plan)
-        told, other = at_once_by_both(servers, drawn, reusing)
-        if isinstance(told, Settled):
+        first, other = at_once_by_both(servers, drawn, reusing)
+        if isinstance(first, Settled):
             assert isinstance(other, Settled), other
             assert other.reused
         else:
-            assert (type(told), type(other)) == (BudgetExhausted, Charged)
+            assert (type(first), type(other)) == (BudgetExhausted, Charged)
 
 
-def test_entries_of_one_sqlite_are_as_late_as_their_commit(
+def test_entries_of_one_sqlite_file_are_dated_at_their_commit(
     ledger: Ledger, servers: tuple[Server, Server], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever follows all books by time misses nothing of a charge that waited for the lock."""
+    """A reader who follows all books by time misses no charge that waited for the lock."""
     if not ledger.database.is_sqlite:
-        return  # there each book has its own lock, and following goes book by book
+        return  # PostgreSQL locks each book, and readers follow it book by book
     assert ledger.database.write_lock is not None
     _, server = servers
     order = ledger.order()
@@ -366,10 +370,12 @@ def test_entries_of_one_sqlite_are_as_late_as_their_commit(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(history=batches, turns=st.lists(st.integers(0, 1), min_size=7, max_size=7))
-def test_servers_that_know_decide_as_one_that_asks(
+def test_servers_with_snapshots_decide_like_a_server_that_always_reads(
     database: Database, history: list[list[Charge | Settle] | Grant], turns: list[int]
 ) -> None:
-    """Two servers by turns on one ledger, and one that knows nothing on another."""
+    """Two servers alternate on one ledger. A server without a snapshot runs the same history on
+    another.
+    """
     runs = [History(make_ledger(database)) for _ in range(2)]
     knowing = [Server(runs[0].ledger), Server(runs[0].ledger)]
     asking = Server(runs[1].ledger)
@@ -410,10 +416,10 @@ def test_servers_that_know_decide_as_one_that_asks(
 @settings(
     max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-def test_what_was_spent_on_cells_is_known_too(
+def test_spends_of_cells_are_part_of_the_snapshot(
     database: Database, history: list[tuple[int, int, int, tuple[int, ...] | None]]
 ) -> None:
-    """Two servers and two analysts, each as it comes."""
+    """Two servers and two analysts in random order."""
     ledgers = [make_ledger(database, card=Card.model_validate(CELLED)) for _ in range(2)]
     knowing = [Server(ledgers[0]), Server(ledgers[0])]
     asking = Server(ledgers[1])
@@ -438,13 +444,15 @@ def test_what_was_spent_on_cells_is_known_too(
             ledger.close()
 
 
-def test_servers_that_charge_at_once_never_lock_each_other_out(ledger: Ledger) -> None:
-    """The same keys at four servers, and everything in one book: whoever waits is waited for by
-    nobody. PostgreSQL counts the times when it had to break a circle."""
+def test_servers_that_charge_concurrently_never_deadlock(ledger: Ledger) -> None:
+    """Four servers use the same keys in one book, in one lock order.
+
+    PostgreSQL counts the deadlocks it had to break.
+    """
     ledger.grant(EVERYBODY, tenths=1000)
     for analyst in ledger.analysts:
         ledger.grant(analyst.name, tenths=400)
-    before = deadlocks(ledger.database)  # of SQLite there is one lock alone
+    before = deadlocks(ledger.database)  # SQLite has a single lock
     keys = [f"{ledger.dataset.id} circle {i}" for i in range(100)]
     catalogue = ledger.catalogue()
 

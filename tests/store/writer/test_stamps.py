@@ -1,4 +1,4 @@
-"""Stamps: one chain for each connection, whole after any batch, clash or unknown commit."""
+"""Stamps: one chain per connection, without gaps after any batch, clash or unknown commit."""
 
 import asyncio
 from typing import Any
@@ -35,10 +35,10 @@ def report(ledger: Ledger) -> Report:
     return verify(ledger.history.snapshot(ledger.dataset.book_id, stored=True))
 
 
-def test_whatever_settles_is_stamped_in_the_order_of_the_batches(ledger: Ledger) -> None:
+def test_every_settlement_is_stamped_in_order_of_the_batches(ledger: Ledger) -> None:
     orders = [ledger.order() for _ in range(4)]
     ledger.settle(*orders)
-    assert stamps(ledger) == [], "an open charge has none"
+    assert stamps(ledger) == [], "an open charge has no stamp"
     answered, forfeited, voided, _ = orders
     ledger.settle(
         RecordOrder(answered.charge_id, 1, "an answer"), ForfeitOrder(forfeited.charge_id, 1)
@@ -54,7 +54,7 @@ def test_whatever_settles_is_stamped_in_the_order_of_the_batches(ledger: Ledger)
     assert problems_of_chains(ledger) == []
 
 
-def test_a_void_that_is_undone_is_found(ledger: Ledger) -> None:
+def test_verify_finds_a_void_that_was_undone(ledger: Ledger) -> None:
     order = ledger.order()
     ledger.charge(order)
     ledger.settle(ledger.void(order))
@@ -86,7 +86,7 @@ def test_each_connection_has_a_chain_of_its_own(ledger: Ledger) -> None:
 
 
 class LosesReplies:
-    """A real connection on which chosen commits happen and their reply is lost."""
+    """A real connection that commits, but loses the reply of chosen commits."""
 
     def __init__(self, hot: Any, lost: list[bool]) -> None:
         self._hot, self._lost = hot, lost
@@ -102,7 +102,7 @@ class LosesReplies:
         return getattr(self._hot, name)
 
 
-def test_after_an_unknown_commit_a_new_chain_begins_and_none_has_a_gap(
+def test_after_an_unknown_commit_a_new_chain_begins_and_no_chain_has_a_gap(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lost = [False, False, True, False, True, False, False, True]
@@ -133,24 +133,24 @@ def test_after_an_unknown_commit_a_new_chain_begins_and_none_has_a_gap(
 
 
 @pytest.mark.saboteur
-def test_a_chain_that_counts_what_was_rolled_back_is_noticed(
+def test_verify_notices_a_chain_that_counts_a_rolled_back_batch(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Were a batch that did not happen to move the chain on, the next row would leave a gap."""
+    """If a batch that was rolled back advanced the chain, the next row would leave a gap."""
     monkeypatch.setattr(StampChain, "copy", lambda self: self)
     at_once = PreparedAnswer(lambda charge: f"of {charge.charge_id}", 0.0)
     ledger.settle(ledger.order(at_once=at_once))
-    # Refused together, so that the batch decided on what is known is given up and read anew.
+    # Both orders are refused, so the batch decided from the snapshot is rolled back and read anew.
     ledger.settle(ledger.order(at_once=at_once), ledger.order(tenths=1000))
     assert any("missing" in problem for problem in problems_of_chains(ledger))
 
 
 def problems_of_chains(ledger: Ledger) -> list[str]:
-    found: list[str] = []
-    checker = StampChecker(lambda _, __, problem: found.append(problem))
+    problems: list[str] = []
+    checker = StampChecker(lambda _, __, problem: problems.append(problem))
     for line in ledger.history.snapshot(ledger.dataset.book_id, stored=True):
         if isinstance(line, ChargeRow) and line.stamp is not None:
             settled = SettledRow(line.id, line.state, line.settled_at, line.content)
             checker.row(line.book, line.stamp, settled)
     checker.finish()
-    return found
+    return problems

@@ -1,4 +1,4 @@
-"""Orders about streams, decided on a real database: claims, leases, fences, ends, and saboteurs."""
+"""Orders about streams, decided on a real database: claims, leases, fences, ends and saboteurs."""
 
 import asyncio
 from dataclasses import replace
@@ -28,7 +28,7 @@ from tests.store.ledgers import Ledger, execute
 
 
 class Opened:
-    """A stream of the first analyst, and orders about it."""
+    """A stream of the first analyst, with orders for it."""
 
     def __init__(self, ledger: Ledger, *, crossings: int = 2, asks_max: int = 10) -> None:
         self.ledger = ledger
@@ -76,7 +76,7 @@ class Opened:
         made = AnswerAskOrder(claim.ask_id, self.id, claim.attempt, claim.fence, answer, above, {})
         return replace(made, **changes)
 
-    def told(self, claim: Claimed, **changes: Any) -> Settled:
+    def answered(self, claim: Claimed, **changes: Any) -> Settled:
         (result,) = self.ledger.settle(self.answer(claim, **changes))
         assert isinstance(result, Settled), result
         return result
@@ -105,7 +105,7 @@ def opened(ledger: Ledger) -> Opened:
     return Opened(ledger)
 
 
-def test_a_stream_is_stored_with_the_answer_of_its_opening_and_only_once(opened: Opened) -> None:
+def test_a_stream_is_stored_once_with_the_answer_that_opens_it(opened: Opened) -> None:
     before = opened.ledger.everything()
     (again,) = opened.ledger.settle(replace(opened.record, answer="another"))
     assert isinstance(again, Settled)
@@ -114,7 +114,7 @@ def test_a_stream_is_stored_with_the_answer_of_its_opening_and_only_once(opened:
     assert opened.ledger.verified().sound
 
 
-def test_an_attempt_that_was_taken_over_opens_nothing(ledger: Ledger) -> None:
+def test_an_attempt_that_was_taken_over_opens_no_stream(ledger: Ledger) -> None:
     order = ledger.order(lease_seconds=0.0)
     ledger.charge(order)
     assert ledger.charge(order._replace(charge_id=new_id("q"))).attempt == 2
@@ -129,9 +129,9 @@ def test_an_attempt_that_was_taken_over_opens_nothing(ledger: Ledger) -> None:
     assert "mine" in rows[0]
 
 
-def test_asks_count_down_and_crossings_end_the_stream(opened: Opened) -> None:
+def test_asks_count_down_and_the_last_crossing_ends_the_stream(opened: Opened) -> None:
     for above, left in ((False, (2, 9)), (True, (1, 8)), (True, (0, 7))):
-        assert opened.told(opened.claimed(), above=above).state is State.ANSWERED
+        assert opened.answered(opened.claimed(), above=above).state is State.ANSWERED
         assert opened.left == left
     before = opened.ledger.everything()
     assert isinstance(opened.only(opened.claim()), StreamEnded)
@@ -140,17 +140,17 @@ def test_asks_count_down_and_crossings_end_the_stream(opened: Opened) -> None:
 
 def test_the_last_ask_ends_the_stream(ledger: Ledger) -> None:
     opened = Opened(ledger, asks_max=1)
-    opened.told(opened.claimed())
+    opened.answered(opened.claimed())
     assert isinstance(opened.only(opened.claim()), StreamEnded)
     assert opened.left == (2, 0)
 
 
-def test_while_one_ask_holds_the_stream_others_wait_and_use_nothing(opened: Opened) -> None:
+def test_while_one_ask_holds_the_stream_other_asks_wait_and_use_nothing(opened: Opened) -> None:
     first = opened.claimed()
     before = opened.ledger.everything()
     assert isinstance(opened.only(opened.claim()), StreamBusy)
     assert opened.ledger.everything() == before
-    opened.told(first)
+    opened.answered(first)
     opened.claimed()
 
 
@@ -158,15 +158,15 @@ def test_one_key_is_one_ask(opened: Opened) -> None:
     claim = opened.claimed("key")
     refused = opened.only(opened.claim("key"))
     assert isinstance(refused, StillRunning)
-    assert refused.retry_after_seconds == 1  # as when the answer is stored and not told yet
-    told = opened.told(claim)
+    assert refused.retry_after_seconds == 1  # as for a stored answer before its grid point
+    settled = opened.answered(claim)
     again = opened.only(opened.claim("key"))
-    assert (again.answer, again.replayed) == (told.answer, True)
+    assert (again.answer, again.replayed) == (settled.answer, True)
     assert isinstance(opened.only(opened.claim("key", body_hash="other")), IdempotencyConflict)
     assert opened.left == (2, 9)
 
 
-def test_an_order_run_again_after_an_unknown_commit_finds_what_it_did(opened: Opened) -> None:
+def test_an_order_rerun_after_an_unknown_commit_finds_its_own_rows(opened: Opened) -> None:
     order = opened.claim("key")
     first, again = opened.only(order), opened.only(order)
     assert first == again
@@ -179,7 +179,7 @@ def test_an_order_run_again_after_an_unknown_commit_finds_what_it_did(opened: Op
     assert opened.only(closing) == opened.only(closing) == Closed(opened.id)
 
 
-def test_an_abandoned_ask_is_taken_over_three_times_at_most(opened: Opened) -> None:
+def test_an_abandoned_ask_is_taken_over_at_most_three_times(opened: Opened) -> None:
     first = opened.claimed("key")
     for attempt in (2, 3):
         opened.let_leases_end()
@@ -187,7 +187,7 @@ def test_an_abandoned_ask_is_taken_over_three_times_at_most(opened: Opened) -> N
     opened.let_leases_end()
     lost = opened.only(opened.claim("key"))
     assert (lost.state, lost.answer) == (State.FORFEITED, None)
-    assert opened.told(first, above=True).state is State.FORFEITED
+    assert opened.answered(first, above=True).state is State.FORFEITED
     assert opened.left == (2, 9)
 
 
@@ -195,55 +195,57 @@ def test_an_attempt_that_was_taken_over_can_neither_store_nor_forfeit(opened: Op
     first = opened.claimed("key")
     opened.let_leases_end()
     second = opened.claimed("key")
-    assert opened.told(first, above=True).state is State.CHARGED
+    assert opened.answered(first, above=True).state is State.CHARGED
     forfeit = ForfeitAskOrder(first.ask_id, opened.id, first.attempt, first.fence)
     assert opened.only(forfeit).state is State.CHARGED
-    assert opened.told(second).answer == opened.answer(second).answer
+    assert opened.answered(second).answer == opened.answer(second).answer
     assert opened.left == (2, 9)
 
 
-def test_an_ask_that_lost_its_stream_to_another_stores_nothing(opened: Opened) -> None:
+def test_an_ask_that_lost_its_stream_stores_nothing(opened: Opened) -> None:
     sleeper = opened.claimed("sleeps")
     opened.let_leases_end()
     quick = opened.claimed("is quick")
-    assert opened.told(sleeper, above=True).state is State.CHARGED
-    assert opened.told(quick, above=True).state is State.ANSWERED
-    assert opened.told(sleeper, above=True).state is State.CHARGED, "nor after the other"
+    assert opened.answered(sleeper, above=True).state is State.CHARGED
+    assert opened.answered(quick, above=True).state is State.ANSWERED
+    assert opened.answered(sleeper, above=True).state is State.CHARGED, (
+        "nor after the other ask is stored"
+    )
     assert opened.left == (1, 8)
-    assert opened.told(opened.claimed("sleeps"), above=True).state is State.ANSWERED
+    assert opened.answered(opened.claimed("sleeps"), above=True).state is State.ANSWERED
     assert opened.left == (0, 8)
 
 
-def test_saboteur_without_the_fence_the_sleeper_would_store_over_the_other(
+def test_saboteur_without_the_fence_the_late_ask_would_overwrite_the_other(
     opened: Opened,
 ) -> None:
-    """The same history with a fence that always fits: what the test above forbids happens."""
+    """With a fence that always fits, the same history does what the test above forbids."""
     sleeper = opened.claimed("sleeps")
     opened.let_leases_end()
     quick = opened.claimed("is quick")
-    assert opened.told(sleeper, above=True, fence=quick.fence).state is State.ANSWERED
+    assert opened.answered(sleeper, above=True, fence=quick.fence).state is State.ANSWERED
     assert opened.left == (1, 8)
 
 
-def test_an_ask_whose_stream_has_ended_meanwhile_is_forfeited(ledger: Ledger) -> None:
+def test_an_ask_whose_stream_ended_meanwhile_is_forfeited(ledger: Ledger) -> None:
     opened = Opened(ledger, crossings=1)
     opened.claimed("sleeps")
     opened.let_leases_end()
-    opened.told(opened.claimed("is quick"), above=True)
+    opened.answered(opened.claimed("is quick"), above=True)
     assert opened.only(opened.claim("sleeps")).state is State.FORFEITED
 
 
-def test_closing_forfeits_what_is_running_and_lets_nothing_in(opened: Opened) -> None:
+def test_closing_forfeits_running_asks_and_admits_no_new_ones(opened: Opened) -> None:
     running = opened.claimed("key")
     opened.only(CloseOrder(opened.id, opened.ledger.analysts[0].id))
-    assert opened.told(running, above=True).state is State.FORFEITED
+    assert opened.answered(running, above=True).state is State.FORFEITED
     assert opened.only(opened.claim("key")).state is State.FORFEITED
     opened.let_leases_end()
     assert isinstance(opened.only(opened.claim()), StreamEnded)
     assert opened.left == (2, 9)
 
 
-def test_anothers_stream_and_an_unknown_one_look_alike(opened: Opened) -> None:
+def test_another_analysts_stream_and_an_unknown_stream_look_alike(opened: Opened) -> None:
     stranger = opened.ledger.analysts[1].id
     before = opened.ledger.everything()
     refusals = [
@@ -257,13 +259,13 @@ def test_anothers_stream_and_an_unknown_one_look_alike(opened: Opened) -> None:
     assert opened.ledger.everything() == before
 
 
-def test_what_is_refused_uses_nothing_but_what_is_stored_is_told(opened: Opened) -> None:
-    told = opened.told(opened.claimed("key"))
+def test_a_refused_ask_uses_nothing_and_a_stored_answer_is_still_returned(opened: Opened) -> None:
+    settled = opened.answered(opened.claimed("key"))
     refused = opened.claim(refusal=StreamEnded("no more"))
     assert isinstance(opened.only(refused), StreamEnded)
     assert opened.left == (2, 9)
     again = opened.only(opened.claim("key", refusal=StreamEnded("no more")))
-    assert again.answer == told.answer
+    assert again.answer == settled.answer
 
 
 def test_a_claim_planned_on_an_outdated_state_is_stale(opened: Opened) -> None:
@@ -271,21 +273,21 @@ def test_a_claim_planned_on_an_outdated_state_is_stale(opened: Opened) -> None:
     assert opened.left == (2, 10)
 
 
-def test_a_crossing_is_not_told_before_its_point_of_the_time_grid(opened: Opened) -> None:
-    settled = opened.told(opened.claimed("key"), above=True, leaving=Leaving(60.0))
+def test_a_crossing_is_hidden_before_its_time_grid_point(opened: Opened) -> None:
+    settled = opened.answered(opened.claimed("key"), above=True, leaving=Leaving(60.0))
     assert 0 < settled.wait_seconds <= 60
-    assert opened.left == (2, 9), "a look would tell it before"
+    assert opened.left == (2, 9), "reading the stream would reveal the crossing too early"
     refused = opened.only(opened.claim("key"))
     assert isinstance(refused, StillRunning)
     assert refused.retry_after_seconds == 1
-    assert isinstance(opened.only(opened.claim()), StreamBusy), "so would the next ask"
+    assert isinstance(opened.only(opened.claim()), StreamBusy), "the next ask would reveal it too"
     execute(opened.ledger.database, "UPDATE streams SET crossed_at = 1, held_until = 1")
     assert opened.left == (1, 9)
 
 
-def test_a_node_is_never_stored_twice(ledger: Ledger) -> None:
+def test_a_tree_node_is_never_stored_twice(ledger: Ledger) -> None:
     opened = Opened(ledger)
-    opened.told(opened.claimed(), nodes={(1, 2): 5, (3, 3): -1})
+    opened.answered(opened.claimed(), nodes={(1, 2): 5, (3, 3): -1})
     claim = opened.claimed()
     assert claim.nodes == {(1, 2): 5, (3, 3): -1}
     writer = Writer(ledger.database)
@@ -298,34 +300,34 @@ def test_a_node_is_never_stored_twice(ledger: Ledger) -> None:
             asyncio.run(store_again())
     finally:
         asyncio.run(writer.stop())
-    assert opened.only(opened.claim()).wait_seconds > 0, "nothing of it happened"
+    assert opened.only(opened.claim()).wait_seconds > 0, "the whole batch was rolled back"
     rows = [row for row in ledger.everything()["nodes"] if row[0] == opened.id]
     assert sorted(row[1:4] for row in rows) == [(1, 2, 5), (3, 3, -1)]
 
 
-def test_orders_of_one_batch_see_what_the_ones_before_did(opened: Opened) -> None:
+def test_orders_of_one_batch_see_the_effects_of_earlier_ones(opened: Opened) -> None:
     one, other = opened.claim("one"), opened.claim("other")
     first, second, again = opened.ledger.settle(one, other, opened.claim("one"))
     assert isinstance(first, Claimed)
     assert isinstance(second, StreamBusy)
     assert isinstance(again, StillRunning)
-    told, ended = opened.ledger.settle(
+    settled, ended = opened.ledger.settle(
         opened.answer(first, above=True), CloseOrder(opened.id, opened.ledger.analysts[0].id)
     )
-    assert isinstance(told, Settled)
-    assert told.state is State.ANSWERED
+    assert isinstance(settled, Settled)
+    assert settled.state is State.ANSWERED
     assert isinstance(ended, Closed)
     assert opened.left == (1, 9)
     assert opened.ledger.verified().sound
 
 
-def test_who_asked_a_stream_that_was_closed_meanwhile_hears_of_it_on_the_grid(
+def test_an_ask_of_a_stream_closed_meanwhile_is_answered_on_the_grid(
     ledger: Ledger,
 ) -> None:
-    """Otherwise the reply would come when the engine is done, and tell how long that took."""
+    """Otherwise the reply would come when the engine is done and reveal how long it took."""
     opened = Opened(ledger)
     claim = opened.claimed()
     opened.only(CloseOrder(opened.id, ledger.analysts[0].id))
-    told = opened.told(claim, leaving=Leaving(30.0))
-    assert told.state is State.FORFEITED
-    assert 20.0 < told.wait_seconds <= 30.0
+    settled = opened.answered(claim, leaving=Leaving(30.0))
+    assert settled.state is State.FORFEITED
+    assert 20.0 < settled.wait_seconds <= 30.0

@@ -1,4 +1,6 @@
-"""The writer: many submit at once, one task commits them together, nobody is told too early."""
+"""The writer: many callers submit at once, one task commits them together, replies wait for the
+commit.
+"""
 
 import asyncio
 import logging
@@ -36,7 +38,7 @@ def writer(ledger: Ledger) -> Iterator[Writer]:
     asyncio.run(made.stop())
 
 
-def test_of_hundreds_that_ask_at_once_exactly_as_many_are_charged_as_fit(
+def test_of_hundreds_of_concurrent_charges_exactly_those_that_fit_are_made(
     ledger: Ledger, writer: Writer
 ) -> None:
     ledger.grant(EVERYBODY, tenths=150)
@@ -54,19 +56,19 @@ def test_of_hundreds_that_ask_at_once_exactly_as_many_are_charged_as_fit(
 
 @pytest.fixture
 def sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Of each batch that is settled."""
-    found: list[int] = []
+    """Sizes of the batches settled so far."""
+    batch_sizes: list[int] = []
 
     async def settle(orders: Sequence[Order], *more: Any) -> list[Result]:
-        found.append(len(orders))
+        batch_sizes.append(len(orders))
         return await settle_really(orders, *more)
 
     monkeypatch.setattr(writer_module, "settle", settle)
-    return found
+    return batch_sizes
 
 
 async def in_turn(writer: Writer, orders: Sequence[Order], rounds: int) -> list[Outcome]:
-    """Each is handed over so many rounds of the loop after the one before."""
+    """Submit the orders one after the other, with this many rounds of the event loop in between."""
 
     async def late(order: Order, by: int) -> Outcome:
         for _ in range(by):
@@ -81,14 +83,14 @@ WHERE_THE_LOOP_WRITES = pytest.mark.parametrize("database", ["sqlite"], indirect
 
 
 @WHERE_THE_LOOP_WRITES
-def test_those_who_come_while_others_wait_are_taken_along(
+def test_orders_that_arrive_while_others_wait_join_their_batch(
     ledger: Ledger, writer: Writer, sizes: list[int]
 ) -> None:
     orders = [ledger.order() for _ in range(9)]
 
     async def run() -> None:
         await writer.submit(orders[0])
-        await together(writer, orders[1:3])  # so there are others
+        await together(writer, orders[1:3])  # so other orders are in progress
         assert sizes == [1, 2]
         await in_turn(writer, orders[3:], 1)
 
@@ -97,7 +99,7 @@ def test_those_who_come_while_others_wait_are_taken_along(
     assert ledger.spent() == 9
 
 
-def test_nobody_waits_for_those_who_keep_coming(
+def test_a_batch_does_not_wait_for_a_steady_flow_of_orders(
     ledger: Ledger, writer: Writer, sizes: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writer_module, "BATCH_MAX", 4)
@@ -107,20 +109,22 @@ def test_nobody_waits_for_those_who_keep_coming(
 
     async def run() -> int:
         await together(writer, orders[:2])
-        asked: list[asyncio.Future[Outcome]] = []
-        while len(sizes) == 1 and len(asked) < 48:
-            asked.append(asyncio.ensure_future(writer.submit(orders[2 + len(asked)])))
+        submitted: list[asyncio.Future[Outcome]] = []
+        while len(sizes) == 1 and len(submitted) < 48:
+            submitted.append(asyncio.ensure_future(writer.submit(orders[2 + len(submitted)])))
             await asyncio.sleep(0)
-        come = len(asked)
-        await asyncio.gather(*asked)
+        come = len(submitted)
+        await asyncio.gather(*submitted)
         return come
 
     come = asyncio.run(run())
-    assert come < 10, "so many had come when the first batch began"
+    assert come < 10, "orders submitted when the second batch began"
     assert ledger.spent() == 2 + come
 
 
-def test_who_asks_alone_is_not_kept(ledger: Ledger, writer: Writer, sizes: list[int]) -> None:
+def test_a_single_order_is_settled_without_delay(
+    ledger: Ledger, writer: Writer, sizes: list[int]
+) -> None:
     orders = [ledger.order() for _ in range(3)]
     rounds: list[int] = []
 
@@ -136,11 +140,11 @@ def test_who_asks_alone_is_not_kept(ledger: Ledger, writer: Writer, sizes: list[
 
     asyncio.run(run())
     assert sizes == [1, 1, 1]
-    assert max(rounds[1:]) <= 2, "one round to begin the task, one to begin the batch"
+    assert max(rounds[1:]) <= 2, "one round to start the task, one to start the batch"
 
 
 def test_several_writers_share_one_ledger(ledger: Ledger) -> None:
-    """As server processes do; the same keys arrive at all."""
+    """Server processes do the same; every server gets the same keys."""
     keys = [f"{ledger.dataset.id} shared {i}" for i in range(30)]
     outcomes: list[list[object]] = []
 
@@ -167,7 +171,7 @@ def test_several_writers_share_one_ledger(ledger: Ledger) -> None:
     assert ledger.verified().sound
 
 
-def test_what_was_handed_over_before_the_stop_is_finished(ledger: Ledger) -> None:
+def test_orders_submitted_before_the_stop_are_settled(ledger: Ledger) -> None:
     writer = Writer(ledger.database)
     order = ledger.order()
 
@@ -182,7 +186,7 @@ def test_what_was_handed_over_before_the_stop_is_finished(ledger: Ledger) -> Non
     assert ledger.spent() == 1
 
 
-def test_a_caller_who_left_does_not_disturb_the_others(ledger: Ledger, writer: Writer) -> None:
+def test_a_cancelled_caller_does_not_disturb_the_others(ledger: Ledger, writer: Writer) -> None:
     async def leave() -> object:
         gone = asyncio.ensure_future(writer.submit(ledger.order()))
         stays = asyncio.ensure_future(writer.submit(ledger.order()))
@@ -194,7 +198,7 @@ def test_a_caller_who_left_does_not_disturb_the_others(ledger: Ledger, writer: W
     assert ledger.spent() == 2
 
 
-def test_accounts_are_read_between_the_batches(ledger: Ledger, writer: Writer) -> None:
+def test_accounts_are_read_between_batches(ledger: Ledger, writer: Writer) -> None:
     async def run() -> int:
         await writer.submit(ledger.order(tenths=3))
         found = await writer.accounts(ledger.dataset.book_id, [EVERYBODY, "nobody"])
@@ -204,7 +208,7 @@ def test_accounts_are_read_between_the_batches(ledger: Ledger, writer: Writer) -
     assert asyncio.run(run()) == ledger.account(EVERYBODY).balance.common[0] == 3 * TENTH
 
 
-def test_a_look_that_fails_is_told_to_the_one_who_looked(ledger: Ledger, writer: Writer) -> None:
+def test_a_failed_read_raises_for_its_own_caller(ledger: Ledger, writer: Writer) -> None:
     async def broken(hot: WriterConnection, sql: object) -> int:
         raise LookupError("nothing here")
 
@@ -213,11 +217,11 @@ def test_a_look_that_fails_is_told_to_the_one_who_looked(ledger: Ledger, writer:
     assert isinstance(asyncio.run(writer.submit(ledger.order())), Charged)
 
 
-# Faults: a real connection that fails at one moment
+# Faults: a real connection that fails at a chosen moment
 
 
 class Failing:
-    """A real connection; the first commit of a batch fails in a chosen way."""
+    """A real connection whose first commit of a batch fails in a chosen way."""
 
     def __init__(self, hot: WriterConnection, faults: list[str]) -> None:
         self._hot = hot
@@ -257,7 +261,7 @@ class Failing:
 
 @pytest.fixture
 def faults(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Names of faults to come, one for each commit."""
+    """Names of the faults to come, one per commit."""
     coming: list[str] = []
     monkeypatch.setattr(writer_module, "RETRY_SECONDS", 0.001)
 
@@ -278,7 +282,7 @@ def faults(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         ["clash", "clash", "lost reply"],
     ],
 )
-def test_a_commit_whose_outcome_is_unknown_is_found_out_and_charged_once(
+def test_a_commit_with_unknown_outcome_is_looked_up_and_charged_once(
     ledger: Ledger, faults: list[str], writer: Writer, coming: list[str]
 ) -> None:
     faults += coming
@@ -290,17 +294,17 @@ def test_a_commit_whose_outcome_is_unknown_is_found_out_and_charged_once(
     assert ledger.verified().sound
 
 
-def test_an_answer_whose_commit_was_unknown_is_the_one_that_is_told(
+def test_after_an_unknown_commit_of_an_answer_the_stored_answer_is_returned(
     ledger: Ledger, faults: list[str], writer: Writer
 ) -> None:
     order = ledger.order()
     asyncio.run(writer.submit(order))
     faults.append("lost reply")
-    told = asyncio.run(writer.submit(RecordOrder(order.charge_id, 1, "the answer")))
-    assert told == Settled(order.charge_id, State.ANSWERED, "the answer")
+    settled = asyncio.run(writer.submit(RecordOrder(order.charge_id, 1, "the answer")))
+    assert settled == Settled(order.charge_id, State.ANSWERED, "the answer")
 
 
-def test_an_unknown_outcome_is_said_to_be_unknown_and_the_key_resolves_it(
+def test_an_unknown_outcome_is_reported_and_the_key_resolves_it(
     ledger: Ledger, faults: list[str], writer: Writer
 ) -> None:
     never = ledger.order(tenths=2)
@@ -320,7 +324,7 @@ def test_an_unknown_outcome_is_said_to_be_unknown_and_the_key_resolves_it(
     assert ledger.spent() == 5
 
 
-def test_a_bug_in_one_batch_is_survived_and_its_text_stays_inside(
+def test_the_writer_survives_a_bug_in_one_batch_and_hides_its_text(
     ledger: Ledger, faults: list[str], writer: Writer, caplog: pytest.LogCaptureFixture
 ) -> None:
     faults += ["bug"]
@@ -331,7 +335,7 @@ def test_a_bug_in_one_batch_is_survived_and_its_text_stays_inside(
     assert ledger.spent() == 1
 
 
-def test_a_ledger_that_cannot_be_reached_is_unavailable_and_says_no_more(
+def test_an_unreachable_ledger_is_reported_as_unavailable_and_no_more(
     faults: list[str], tmp_path_factory: pytest.TempPathFactory, ledger: Ledger
 ) -> None:
     nowhere = tmp_path_factory.mktemp("nowhere")

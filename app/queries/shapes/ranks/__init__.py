@@ -1,1 +1,1 @@
-"""The shape of questions about values at ranks."""
+"""Shape of queries about values at ranks."""

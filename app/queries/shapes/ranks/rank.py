@@ -1,8 +1,8 @@
-"""Which rank is asked for, of n rows: a share of them, or so many from one end.
+"""Rank rules: the rank to read among n rows, as a share of them or counted from one end.
 
-Each rule r has r(0) = 0, 1 <= r(n) <= n for n >= 1, and r(n + 1) is r(n) or r(n) + 1: a row more
-moves the rank by one or not at all. All that is proved of ranks rests on this, and of no rows the
-value is the column's lower bound, which is rank 0.
+Each rule r has r(0) = 0, 1 <= r(n) <= n for n >= 1, and r(n + 1) is r(n) or r(n) + 1: one more row
+moves the rank by one or not at all. All proofs about ranks use this. Without rows the value is the
+column's lower bound, which is rank 0.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ class ShareRank:
 
 @dataclass(frozen=True, slots=True)
 class RankFromBelow:
-    """The k-th smallest; of fewer rows the largest."""
+    """The k-th smallest; with fewer rows the largest."""
 
     k: int
 
@@ -34,7 +34,7 @@ class RankFromBelow:
 
 @dataclass(frozen=True, slots=True)
 class RankFromAbove:
-    """The k-th largest; of fewer rows the smallest."""
+    """The k-th largest; with fewer rows the smallest."""
 
     k: int
 
@@ -44,7 +44,7 @@ class RankFromAbove:
 
 @dataclass(frozen=True, slots=True)
 class TrimmedRank:
-    """The first, or the last, that is left when a share is taken away from either end."""
+    """The first, or the last, rank that remains after a share is trimmed from either end."""
 
     trim: Fraction
     last: bool

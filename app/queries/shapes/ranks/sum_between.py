@@ -1,7 +1,7 @@
-"""The sum of the values from one rank to another, exactly, ties and all, without reading them.
+"""Exact sum of the values from one rank to another, ties included, without reading them.
 
-With u the value of the first rank and v that of the last, those strictly between are added up by
-the engine; the others are u or v, and counts tell how many of each.
+Let u be the value of the first rank and v that of the last. The engine adds up the values strictly
+between. The others are u or v, and counts give the number of each.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from app.queries.tally import AllOf, Compare, Condition, CountRows, Exact, SumSt
 def sum_between(
     shape: RankShape, windows: tuple[Window, ...], exact: Callable[[Tally], Exact]
 ) -> int:
-    """In steps. The same questions are asked whatever the values are."""
+    """Sum in steps. The requests to the engine do not depend on the values."""
     first, last = (rule(window.count) for rule, window in zip(shape.ranks, windows, strict=True))
     low, high = windows[0][first], windows[1][last]
     until = Compare(shape.column, "<", _value(shape, low + 1))
@@ -43,7 +43,8 @@ def _tally(
 
 
 def _value(shape: RankShape, steps: int) -> int | float:
-    """The least value of so many steps, as the column holds it: exact, as steps have 54 bits."""
+    """The least value of this number of steps, in the column's type; exact, as steps have 54
+    bits."""
     if shape.grid_exponent == 0:
         return steps
     return float(Fraction(steps) / Fraction(2) ** shape.grid_exponent)

@@ -1,11 +1,10 @@
-"""The values around ranks, of any number of rows, without reading them: by counts alone.
+"""Values around ranks, for any number of rows, from counts alone without reading rows.
 
-A first pass counts the rows in stretches of the column's whole range, which gives n and in which
-stretch each end of each window lies. Each further pass does the same within the stretches of all
-the ends together, until these are single values; a last pass lists the values between the ends with
-their counts. What is between holds no more rows than are wanted, but for ties, which are one value.
-So memory is bounded by the windows and the number of stretches, and how many passes there are
-depends on the column alone.
+A first pass counts the rows in bins of the column's whole range, which gives n and the bin of each
+end of each window. Each further pass does the same within the bins of all the ends together, until
+these are single values. A last pass lists the values between the ends with their counts. The range
+between the ends holds no more rows than requested, except ties, which are one value. So memory is
+bounded by the windows and the number of bins, and the number of passes depends on the column alone.
 """
 
 from bisect import bisect_left
@@ -15,18 +14,20 @@ from itertools import accumulate
 
 from app.queries.tally import Condition, StepCounts, StepHistogram
 
-PLACES_BITS = 12  # of stretches in a pass: more groups cost an engine more than one more pass
+PLACES_BITS = 12  # log2 of the bins in a pass: more groups cost an engine more than one more pass
 
 Ask = Callable[[StepHistogram], StepCounts]
-Span = tuple[int, int]  # the first and the last of something, both included
-Ranks = Callable[[int], tuple[Span, ...]]  # of n rows, the ranks wanted, window by window
+Span = tuple[int, int]  # first and last, both included
+Ranks = Callable[[int], tuple[Span, ...]]  # maps n to the ranks of each window
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Of n rows, the values of the ranks from `first` on, in steps. Ranks are counted from 1;
-    wanted ones that there are not are left out. Rank 0 is the lower bound of the column, and rank
-    n + 1 the upper one: so far a value could move if rows came or went."""
+    """Values of the ranks from `first` on, among n rows, in steps.
+
+    Ranks are counted from 1; requested ranks that do not exist are left out. Rank 0 is the lower
+    bound of the column, and rank n + 1 the upper one: a value could move that far if rows were
+    added or removed."""
 
     bounds: Span
     count: int
@@ -43,23 +44,23 @@ class Window:
         if rank == self.count + 1:
             return self.bounds[1]
         if not self.first <= rank <= self.last:
-            raise IndexError("a rank that is not in the window")
+            raise IndexError("the rank is not in the window")
         return self.values[rank - self.first]
 
 
 def order_windows(
     ask: Ask, where: Condition | None, column: str, bounds: Span, ranks: Ranks
 ) -> tuple[Window, ...]:
-    """`bounds` are those of the column in steps; `ranks` may depend on n."""
+    """Read all windows; `bounds` are those of the column in steps, and `ranks` may depend on n."""
     low, high = bounds
     whole = StepHistogram(where, column, low, _shift(low, high), (bounds,))
     counts = ask(whole)
     n = sum(number for _, number in counts)
     spans = [(max(first, 1), min(last, n)) for first, last in ranks(n)]
-    # Passes are made whether or not there is anything to find: how many there are tells nothing.
+    # All passes are made even if there is nothing to find: their number reveals nothing.
     ends = [rank if first <= last else 1 for first, last in spans for rank in (first, last)]
-    found = _narrowed(ask, whole, counts, ends)
-    pairs = list(zip(found[::2], found[1::2], strict=True))
+    ends_at = _narrowed(ask, whole, counts, ends)
+    pairs = list(zip(ends_at[::2], ends_at[1::2], strict=True))
     together = _merged((start.low, max(start.low, end.low)) for start, end in pairs)
     between = ask(replace(whole, shift=0, ranges=together))
     return tuple(
@@ -72,7 +73,7 @@ def order_windows(
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a rank is: a stretch from `low` on, with so many rows below it."""
+    """Position of a rank: a bin from `low` on, with `before` rows below it."""
 
     low: int
     before: int
@@ -81,36 +82,36 @@ class _Place:
 def _listed(
     between: StepCounts, low: int, start: _Place, end: _Place, span: Span
 ) -> tuple[int, ...]:
-    """The values of the ranks of a span, which are from `start` to `end`."""
+    """Values of the ranks of a span, which lie from `start` to `end`."""
     (first, last), rank = span, start.before
     values: list[int] = []
-    for place, number in between:
-        if start.low <= low + place <= end.low:
-            wanted = min(last, rank + number) - max(first - 1, rank)
-            values += [low + place] * max(0, wanted)
+    for index, number in between:
+        if start.low <= low + index <= end.low:
+            repeats = min(last, rank + number) - max(first - 1, rank)
+            values += [low + index] * max(0, repeats)
             rank += number
     return tuple(values)
 
 
 def _narrowed(ask: Ask, whole: StepHistogram, counts: StepCounts, ranks: list[int]) -> list[_Place]:
-    """The single value at each rank: at most one stretch in each pass can hold it."""
+    """The single value at each rank: at most one bin in each pass can hold it."""
     shift, ((_, high),) = whole.shift, whole.ranges
-    found = [_holding(counts, whole, rank, _Place(whole.low, 0)) for rank in ranks]
+    positions = [_holding(counts, whole, rank, _Place(whole.low, 0)) for rank in ranks]
     while shift > 0:
-        tops = [min(place.low + (1 << shift) - 1, high) for place in found]
-        lows = [place.low for place in found]
+        tops = [min(position.low + (1 << shift) - 1, high) for position in positions]
+        lows = [position.low for position in positions]
         shift = max(0, shift - PLACES_BITS)
         finer = replace(whole, shift=shift, ranges=_merged(zip(lows, tops, strict=True)))
         counts = ask(finer)
-        found = [
-            _holding(_within(counts, finer, place.low, top), finer, rank, place)
-            for rank, place, top in zip(ranks, found, tops, strict=True)
+        positions = [
+            _holding(_within(counts, finer, position.low, top), finer, rank, position)
+            for rank, position, top in zip(ranks, positions, tops, strict=True)
         ]
-    return found
+    return positions
 
 
-def _within(counts: StepCounts, asked: StepHistogram, low: int, high: int) -> StepCounts:
-    first, last = (low - asked.low) >> asked.shift, (high - asked.low) >> asked.shift
+def _within(counts: StepCounts, request: StepHistogram, low: int, high: int) -> StepCounts:
+    first, last = (low - request.low) >> request.shift, (high - request.low) >> request.shift
     start = bisect_left(counts, first, key=_place_of)
     return counts[start : bisect_left(counts, last + 1, key=_place_of)]
 
@@ -119,17 +120,17 @@ def _place_of(counted: tuple[int, int]) -> int:
     return counted[0]
 
 
-def _holding(counts: StepCounts, asked: StepHistogram, rank: int, among: _Place) -> _Place:
+def _holding(counts: StepCounts, request: StepHistogram, rank: int, among: _Place) -> _Place:
     if not counts:
         return among
     running = list(accumulate((number for _, number in counts), initial=among.before))
     index = min(bisect_left(running, rank, 1), len(counts))
-    place = counts[index - 1][0]
-    return _Place(asked.low + (place << asked.shift), running[index - 1])
+    index_of_bin = counts[index - 1][0]
+    return _Place(request.low + (index_of_bin << request.shift), running[index - 1])
 
 
 def _merged(spans: Iterable[Span]) -> tuple[Span, ...]:
-    """The same steps as spans that are apart, in order."""
+    """The same steps as disjoint spans, in order."""
     merged: list[Span] = []
     for low, high in sorted(spans):
         if merged and low <= merged[-1][1]:

@@ -1,0 +1,26 @@
+"""Which tests start a server of any kind; `make check` leaves them out.
+
+The rule is by folder, fixture and parameter, so that a new test falls under it by itself.
+"""
+
+import pytest
+
+FOLDERS = ("end_to_end/", "cli/", "harness/", "engines/remote/")
+FILES = (
+    "engines/files/test_stopping.py",
+    "engines/test_every_engine.py",
+    "house/test_operations.py",
+    "house/test_readme.py",
+    "house/test_wheel.py",
+)
+FIXTURES = {"live", "live_on_each", "migrated_postgres", "peopled", "postgres", "store", "world"}
+
+
+def starts_a_server(item: pytest.Item) -> bool:
+    path = item.nodeid.split("::")[0].removeprefix("tests/")
+    if path.startswith((*FOLDERS, *FILES)):
+        return True
+    if FIXTURES & set(getattr(item, "fixturenames", ())):
+        return True
+    parameters = getattr(item, "callspec", None)
+    return parameters is not None and "postgresql" in map(str, parameters.params.values())
