@@ -1,5 +1,5 @@
-# `make demo` tries the service, `make test` checks it. Both need Python 3.11 or newer and make;
-# everything else is fetched into .venv, each file by its hash in requirements.lock.
+# `make demo` tries the service, `make test` checks it. Both need Python 3.11 or newer and make.
+# Everything else is fetched into .venv; each file must match its hash in requirements.lock.
 
 PYTHON ?= python3
 ARGS ?= -n 2 --dist loadfile --no-loadscope-reorder
@@ -7,8 +7,8 @@ AUDIT_RUNS ?= 5000
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-# What Python compiles is kept (.gitignore knows it): the tests start hundreds of processes, and each
-# would compile the app anew, for longer than it takes to load it.
+# Compiled Python files are kept (.gitignore lists them). The tests start hundreds of processes, and
+# compiling the app in each would take longer than loading it.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help setup demo serve test check unit audit lint bench plots pictures lock clean
@@ -16,12 +16,12 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' Makefile
 
-setup: .venv/runtime ## build .venv with what the service needs
+setup: .venv/runtime ## build .venv with the packages that the service needs
 
 demo: setup ## serve demo data on this machine and print a question to paste
 	@$(BIN)/bursard demo
 
-serve: setup ## serve, as the BURSAR_ settings say
+serve: setup ## serve with the BURSAR_ settings of the environment
 	@$(BIN)/bursard serve
 
 test: lint .venv/spark ## check style, types and imports, then run the tests (ARGS= goes to pytest)
@@ -45,16 +45,16 @@ lint: .venv/development ## check style, types and imports
 bench: .venv/development ## measure, and compare with the goals
 	@$(BIN)/python -m benchmarks
 
-plots: .venv/development ## draw docs/accuracy.svg anew, on the demo data
+plots: .venv/development ## draw docs/accuracy.svg again from the demo data
 	@$(BIN)/python -m benchmarks.accuracy
 
-pictures: .venv/development ## draw docs/rooms.svg and docs/question.svg anew, from the import graph
+pictures: .venv/development ## draw docs/rooms.svg and docs/question.svg again from the import graph
 	@$(BIN)/python -m docs.draw_architecture
 
-lock: ## resolve requirements.lock anew (maintainers; needs uv)
+lock: ## resolve requirements.lock again (maintainers; needs uv)
 	@$(PYTHON) .ci/lock.py
 
-clean: ## remove what make built; ledgers and data stay
+clean: ## remove the files that make built; ledgers and data stay
 	@rm -rf .venv build *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
 	@find app benchmarks migrations tests -name __pycache__ -prune -exec rm -rf {} +
 
@@ -69,8 +69,8 @@ $(BIN)/python:
 	  echo '  sudo apt-get install python3-venv' >&2; \
 	  exit 1; }
 
-# The two stamps: a newer lock or project file installs again, otherwise there is nothing to do.
-# They are void when the Python that .venv points to is gone.
+# Two stamp files: a newer lock or project file installs again, otherwise there is nothing to do.
+# They are deleted when the Python that .venv points to is gone.
 $(shell test -x $(BIN)/python || rm -f .venv/runtime .venv/development)
 
 .venv/runtime: requirements.lock pyproject.toml setup.py | $(BIN)/python
@@ -84,8 +84,8 @@ $(shell test -x $(BIN)/python || rm -f .venv/runtime .venv/development)
 	@$(PIP) --require-hashes --requirement .venv/development.lock
 	@touch $@
 
-# Apache Spark for the tests of its engine: large, and of no use without Java, so then it is left out
-# and its tests say so. It is built where it is installed, with the tools that are in .venv.
+# Apache Spark for the tests of its engine. It is large and needs Java; without Java it is left out,
+# and its tests are skipped. It is built where it is installed, with the tools in .venv.
 .venv/spark: requirements.lock | .venv/development
 	@if command -v java > /dev/null; then \
 	  echo 'Fetching Apache Spark for the tests; the first time this takes a minute or two.'; \

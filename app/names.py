@@ -50,7 +50,7 @@ def check_name(name: str, pointer: str, *, forbidden: str = "") -> str:
     if any(_invisible(letter) for letter in name + shown):
         raise Invalid.field(pointer, "a name has no invisible or unassigned characters")
     if any(letter in forbidden for letter in shown):
-        raise Invalid.field(pointer, f"a name has none of the characters {' '.join(forbidden)}")
+        raise Invalid.field(pointer, f"a name must not contain any of {' '.join(forbidden)}")
     return shown
 
 

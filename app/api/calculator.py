@@ -165,7 +165,7 @@ def _composition(request: ComposeRequest) -> Composition:
 def _target(request: ComposeRequest, target: AnyTarget) -> Target:
     for name in ("events", "delta", "epsilon", "orders"):
         if getattr(request, name) is not None:
-            raise Invalid.field(f"/{name}", "not beside a target")
+            raise Invalid.field(f"/{name}", "not allowed together with a target")
     return Target(
         epsilon=target.epsilon,
         delta=target.delta,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 PRIVATE = (
     "These figures are exact and PRIVATE: they are for the owner of the data alone.\n"
-    "Nothing of them is stored, logged or sent. Do not pass them on."
+    "They are not stored, logged or sent. Do not pass them on."
 )
 NO_TERMINAL = "The figures of a check are private: they are shown on a terminal only."
 HEADINGS = ("column", "missing", "unreadable", "below low", "above high")

@@ -176,9 +176,7 @@ class Card(Frozen):
                     "from low to high"
                 )
             if self.cells.one_per_person and not isinstance(self.person, ColumnPerson):
-                raise ValueError(
-                    "one_per_person is allowed only for persons identified by a column"
-                )
+                raise ValueError("one_per_person needs persons identified by a column")
             if cell_count(column, self.cells) > CELLS_MAX:
                 raise ValueError(f"there may be at most {CELLS_MAX} cells")
         return self
@@ -216,9 +214,7 @@ def _check_derived(column: Column, expression: Expression, card: Card) -> None:
         case CategoryColumn():
             check_texts(expression, column.values)
         case _:
-            raise ValueError(
-                "a derived column must be an integer, a number, a boolean or a category"
-            )
+            raise ValueError("a derived column must be an integer, number, boolean or category")
 
 
 def _operand(column: Column) -> Operand:
@@ -266,10 +262,6 @@ def cell_count(column: Column, cells: Cells) -> int:
     return len(column.values) if isinstance(column, CategoryColumn) else 2
 
 
-PLAIN = 1  # "1.0" is no boolean and no category "1"
-WITH_FRACTIONS = 2  # "1.0" is read as "1"
-
-
 @dataclass(frozen=True, slots=True)
 class Source:
     """Location of the rows: an engine and the data it needs to find them.
@@ -279,9 +271,6 @@ class Source:
     engine: str
     path: str  # path of a file, or name of a table
     connection: str | None = None
-    # How texts are read as values. A dataset keeps the version it was registered with: under
-    # another, persons could be in another cell than the one that is charged for them.
-    reading: int = WITH_FRACTIONS
 
 
 @dataclass(frozen=True, slots=True)

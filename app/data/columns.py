@@ -167,12 +167,12 @@ class CategoryColumn(_Column):
             raise ValueError("a category may have at most 200 characters")
         return values
 
-    def texts(self, *, fractions: bool) -> tuple[str, ...]:
+    def texts(self) -> tuple[str, ...]:
         """The texts that are read as a value; text i means value i modulo the number of values.
 
-        With `fractions` "1.0" means "1", if all values are integers: programs that store missing
-        values as numbers write it so."""
-        if not fractions or not all(_WHOLE.fullmatch(value) for value in self.values):
+        If all values are integers, "1.0" means "1": programs that store missing values as numbers
+        write it so."""
+        if not all(_WHOLE.fullmatch(value) for value in self.values):
             return self.values
         return (*self.values, *(f"{value}.0" for value in self.values))
 

@@ -28,7 +28,7 @@ DEPTH_MAX = 8
 PARTS_MAX = 64
 LOOKUP_MAX = 100_000
 FAR, NEAR = 1e100, 1e-100
-ROUNDING = 2.0**-54  # the least relative difference of two distinct doubles
+ROUNDING = 2.0**-54  # lower bound on the relative difference of two distinct doubles
 
 Label = str | bool
 Value = float | Label
@@ -97,9 +97,7 @@ def parse_expression(sent: object, depth: int = 0) -> Expression:
     if depth > DEPTH_MAX:
         raise ValueError(f"an expression may be at most {DEPTH_MAX} levels deep")
     if not isinstance(sent, dict):
-        raise ValueError(
-            "an expression must be an object such as {'column': ...} or {'add': [...]}"
-        )
+        raise ValueError("an expression must be an object such as {'column': ...} or {'add': ...}")
     match set(sent):
         case s if s == {"column"} and isinstance(sent["column"], str):
             return Of(sent["column"])
@@ -140,15 +138,13 @@ def _cases(sent: dict[str, Any], depth: int) -> Cases:
     if not isinstance(listed, list) or not 1 <= len(listed) <= PARTS_MAX:
         raise ValueError("case must be a list of {when, then}")
     branches = []
-    for branch in listed:
-        if not isinstance(branch, dict) or set(branch) != {"when", "then"}:
+    for case in listed:
+        if not isinstance(case, dict) or set(case) != {"when", "then"}:
             raise ValueError("case must be a list of {when, then}")
-        tests = branch["when"] if isinstance(branch["when"], list) else [branch["when"]]
+        tests = case["when"] if isinstance(case["when"], list) else [case["when"]]
         if not 1 <= len(tests) <= PARTS_MAX:
             raise ValueError("when must be one comparison or a list of them")
-        branches.append(
-            Branch(tuple(map(_test, tests)), parse_expression(branch["then"], depth + 1))
-        )
+        branches.append(Branch(tuple(map(_test, tests)), parse_expression(case["then"], depth + 1)))
     otherwise = sent.get("else")
     return Cases(
         tuple(branches), None if otherwise is None else parse_expression(otherwise, depth + 1)

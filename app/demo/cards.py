@@ -50,21 +50,21 @@ CENSUS: dict[str, Any] = {
                 "labourer",
                 "none",
             ],
-            "description": "of those who work; none for the others; missing if not told",
+            "description": "of those who work; none for the others; missing if not reported",
         },
         {
             "name": "hours",
             "type": "integer",
             "low": 0,
             "high": 100,
-            "description": "worked in a usual week; missing if not told",
+            "description": "worked in a usual week; missing if not reported",
         },
         {
             "name": "income",
             "type": "number",
             "low": 0,
             "high": 200_000,
-            "description": "in a year, before tax; missing if not told",
+            "description": "in a year, before tax; missing if not reported",
         },
         {
             "name": "household_size",
@@ -130,7 +130,7 @@ RAND_HIE: dict[str, Any] = {
         {
             "name": "black",
             "type": "boolean",
-            "description": "the head of the household; missing if not told",
+            "description": "the head of the household; missing if not reported",
         },
         {
             "name": "education_years",
@@ -177,7 +177,7 @@ RAND_HIE: dict[str, Any] = {
         {
             "name": "physical_limitation",
             "type": "boolean",
-            "description": "at enrolment; missing if not told",
+            "description": "at enrolment; missing if not reported",
         },
         {
             "name": "doctor_visits",

@@ -51,7 +51,7 @@ def check_fit(card: Card, table: Described, *, parsed: bool = True) -> None:
                 rule = "a name that no column of the source has: this column is not read from it"
                 broken.append(FieldError(f"/columns/{i}/name", rule))
         elif position is None:
-            rule = "a column that the source has, once"
+            rule = "the name of exactly one column of the source"
             broken.append(FieldError(f"/columns/{i}/name", rule))
         elif not _fits(column, table.types[position], parsed=parsed):
             rule = f"the source's column cannot be read as {column.type}"

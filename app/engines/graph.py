@@ -1,4 +1,4 @@
-"""An EdgeTally: the number of triangles, and the most neighbours that two nodes have in common.
+"""Graph counts: the number of triangles, and the most neighbours that two nodes share.
 
 The engine selects and cleans the edges, `neighbours.py` counts. Joins would look at every two
 neighbours of a node: for a node with 50,000 neighbours that is a thousand million pairs.

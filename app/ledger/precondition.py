@@ -35,5 +35,4 @@ class Precondition:
             )
 
 
-ANY_STATE = Precondition()
 MUST_BE_NEW = Precondition(none_match=Versions(whichever=True))

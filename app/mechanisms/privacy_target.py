@@ -68,7 +68,8 @@ class PrivacyTarget:
 
 
 class CannotServe(Exception):
-    """Raised when a mechanism cannot meet the request; the argument is the reason for people."""
+    """Raised when a mechanism cannot meet the request; the argument is the reason, shown to
+    people."""
 
 
 class UnsupportedShape(CannotServe):

@@ -1,8 +1,8 @@
 """Declared cells that a query can touch: the basis of parallel composition.
 
 Theorem: McSherry 2009, and for an adaptive analyst one total for each cell (Sage, Lecuyer et al.
-2019): neighbours that differ by one person of cell j give the same exact answer to every query that
-no row of cell j can change, so j pays for the other queries only.
+2019): consider neighbours that differ by one person of cell j. They give the same exact answer to
+every query that no row of cell j can change, so j pays only for the other queries.
 Assumes: a person is in one cell. They have one row, or the owner has promised so and the engine has
 kept rows of one cell only (`engines/sql/cleaning.py`). Every stored value fits the card. Under
 replace_one a person leaves one cell and enters another, and the spends of the two largest cells add

@@ -7,8 +7,8 @@ A positive semidefinite matrix has a zero pivot only if it is singular, so rows 
 def eliminate(rows: list[list[int]], pivots: int) -> bool:
     """Eliminate in place; stop and return False if a pivot is 0.
 
-    After k pivots the entry in row i and column j, both at least k, is the determinant of the
-    first k rows and columns together with that row and that column."""
+    After k pivots consider the entry in row i and column j, both at least k. It is the
+    determinant of the first k rows and columns with that row and column added."""
     before = 1
     for k in range(pivots):
         pivot = rows[k][k]

@@ -224,8 +224,8 @@ def typed(column: Column, value: WireScalar, at: str) -> Scalar:
             if not isinstance(value, str) or not column.could_hold(value):
                 raise Invalid.field(
                     at,
-                    f"must be 1 to {column.length_max} characters, without control characters, "
-                    "with single spaces between words and none at the ends",
+                    f"must be a text of 1 to {column.length_max} characters, without control "
+                    "characters, with single spaces between words and none at the ends",
                 )
             return value
 

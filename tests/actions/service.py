@@ -20,7 +20,7 @@ from app.actions.scheduling.slots import Lanes, Slots
 from app.data.card import Dataset, Source
 from app.ledger.account import EVERYBODY, Account
 from app.ledger.chain import canonical
-from app.ledger.precondition import ANY_STATE
+from app.ledger.precondition import Precondition
 from app.ledger.verification.verify import verify
 from app.main import Stores
 from app.mechanisms.sampling.system import SystemRandom
@@ -99,7 +99,7 @@ class Service:
         given = {
             "dataset": "people",
             "currency": "pure",
-            "precondition": ANY_STATE,
+            "precondition": Precondition(),
             "reason": None,
             **more,
         }

@@ -113,7 +113,7 @@ def test_a_card_may_name_a_public_table(ledger: Ledger, tmp_path: Path) -> None:
     own = json.loads(Path(given).read_text())
     own["columns"][-1]["derived"]["lookup"]["table"]["path"] = "people.csv"
     Path(given).write_text(json.dumps(own))
-    assert "no file of a dataset's rows" in add("people.csv", "--card", given).stderr
+    assert "a file that is not a dataset's" in add("people.csv", "--card", given).stderr
 
     table.write_text("region,area\nnorth,rural\nsouth,urban\n")
     write_card(tmp_path, columns=[*COLUMNS, area])
@@ -124,7 +124,7 @@ def test_a_card_may_name_a_public_table(ledger: Ledger, tmp_path: Path) -> None:
 
     Path(given).write_text(json.dumps(own))  # people.csv is another dataset's rows now
     write_csv(ledger.data / "others.csv")
-    assert "no file of a dataset's rows" in add("others.csv", "--card", given).stderr
+    assert "a file that is not a dataset's" in add("others.csv", "--card", given).stderr
 
 
 def test_a_name_that_is_taken_is_told_before_anything_is_converted(
@@ -360,7 +360,7 @@ def test_on_a_terminal_what_is_missing_is_asked_and_a_bar_is_shown(
         ("smoker: type", "boolean"),
         ("seen: type", "date"),
         ("seen: lowest", "1.1.2020"),
-        ("a date is written YYYY-MM-DD", "2020-01-01"),
+        ("a date must be written YYYY-MM-DD", "2020-01-01"),
         ("seen: highest", "2025-12-31"),
         ("Register with this card?", "y"),
     ):

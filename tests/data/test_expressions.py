@@ -107,17 +107,17 @@ SMALL: Any = {"multiply": [{"value": 1e-15}] * 7}
 @pytest.mark.parametrize(
     ("expression", "declared", "said"),
     [
-        (7, {}, "an expression is an object"),
-        ({"power": [BMI, BMI]}, {}, "an expression is one of"),
+        (7, {}, "an expression must be an object"),
+        ({"power": [BMI, BMI]}, {}, "an expression must be one of"),
         ({"column": "income"}, {}, "declared integer and number columns"),
         ({"column": "region"}, {}, "declared integer and number columns"),
         ({"column": "made"}, {}, "declared integer and number columns"),
         ({"divide": [BMI]}, {}, "divide takes a list of two"),
         ({"add": [{"value": 1}]}, {}, "add takes a list of two expressions or more"),
-        ({"value": math.inf}, {}, "a value is a number up to 1e15"),
+        ({"value": math.inf}, {}, "a value must be a number up to 1e15"),
         ({"value": 1e-300}, {}, "zero or at least 1e-15"),
-        ({"value": "a"}, {}, "a derived number is made of numbers"),
-        (DEEP, {}, "at most 8 deep"),
+        ({"value": "a"}, {}, "a derived number may use only numbers"),
+        (DEEP, {}, "at most 8 levels deep"),
         (
             {
                 "case": [
@@ -125,28 +125,28 @@ SMALL: Any = {"multiply": [{"value": 1e-15}] * 7}
                 ]
             },
             {},
-            "a comparison's op is one of",
+            "a comparison's op must be one of",
         ),
         (LARGE, {}, "too large, or too near to zero"),
         (SMALL, {}, "too large, or too near to zero"),
-        ({"lookup": {"column": "region", "map": {"east": 1}}}, {}, "its keys are among them"),
-        ({"lookup": {"column": "weight", "map": {"1": 1}}}, {}, "its keys are among them"),
-        ({"lookup": {"column": "region", "map": {}}}, {}, "a lookup has 1 to"),
-        (BMI, {"type": "boolean"}, "made of case, lookup and value"),
+        ({"lookup": {"column": "region", "map": {"east": 1}}}, {}, "its keys must be among them"),
+        ({"lookup": {"column": "weight", "map": {"1": 1}}}, {}, "its keys must be among them"),
+        ({"lookup": {"column": "region", "map": {}}}, {}, "a lookup must have 1 to"),
+        (BMI, {"type": "boolean"}, "may use only case, lookup and value"),
         (
             {"value": "c"},
             {"type": "category", "values": ["a", "b"]},
-            "made of its declared values",
+            "may use only its declared values",
         ),
         (
             {"case": [{"when": {"column": "born", "op": "<", "value": 3}, "then": BMI}]},
             {},
-            "a comparison is of a declared number",
+            "a comparison needs a declared number",
         ),
         (
             {"case": [{"when": {"column": "region", "op": "<", "value": "a"}, "then": BMI}]},
             {},
-            "a comparison is of a declared number",
+            "a comparison needs a declared number",
         ),
     ],
 )

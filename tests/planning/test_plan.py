@@ -256,4 +256,6 @@ def test_people_are_told_of_every_noise_of_a_noisy_max_and_the_planner_takes_non
     kinds = {each.kind for each in options(asked, CARD, frozenset({"zcdp"}))}
     assert "noisy_max" not in kinds
     named = question({"kind": "mode", "column": "city"}, mechanism={"kind": "exponential"})
-    assert [each.kind for each in options(named, CARD, frozenset(), include_named=True)] == ["exponential"]
+    assert [each.kind for each in options(named, CARD, frozenset(), include_named=True)] == [
+        "exponential"
+    ]

@@ -16,7 +16,7 @@ from app.accounting.units import PICO
 from app.data.card import Dataset, Inspection, Source, Version
 from app.ledger.account import EVERYBODY, Account
 from app.ledger.orders import Charged, ChargeOrder, Order, State, VoidOrder
-from app.ledger.precondition import ANY_STATE
+from app.ledger.precondition import Precondition
 from app.ledger.verification.verify import Report, verify
 from app.names import folded, new_id
 from app.store import tables
@@ -121,7 +121,7 @@ class Ledger:
         **more: Any,
     ) -> tuple[Account, bool]:
         arguments = {
-            "precondition": ANY_STATE,
+            "precondition": Precondition(),
             "reason": "a test",
             **more,
         }

@@ -2,9 +2,9 @@
 
 Theorem: Whitehouse, Ramdas, Rogers and Wu 2023, Theorem 1: while S = sum epsilon_i^2 keeps S/2 +
 sqrt(2 S ln(1/d)) <= epsilon and sum delta_i <= delta - d, all answers together are (epsilon,
-delta)-private, for any adaptive choice of the next query and its epsilon. It is the zCDP filter
-with rho = epsilon^2 / 2 and the classical conversion. So an event without an epsilon of its own
-enters with 2 rho in the place of epsilon^2.
+delta)-private. The next query and its epsilon may be chosen adaptively. It is the zCDP filter with
+rho = epsilon^2 / 2 and the classical conversion. So an event without an epsilon of its own enters
+with 2 rho in the place of epsilon^2.
 
 Older formula: Dwork, Rothblum and Vadhan 2010, which needs all parameters in advance: sum epsilon_i
 (exp(epsilon_i) - 1) + sqrt(2 ln(1/d) sum epsilon_i^2).

@@ -16,7 +16,7 @@ EXACT = Context(prec=120)  # sums and products of the request's numbers lose no 
 
 
 class DoesNotApply(Exception):
-    """Raised when an accountant has no sound bound; the text is the reason for people."""
+    """Raised when an accountant has no sound bound; the text is the reason, shown to people."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ sum of P (1 - exp(epsilon - loss)) over the outcomes whose loss is above epsilon
 epsilon follow a binomial law, so k of them have k + 1 outcomes. Parameters must be fixed in
 advance.
 Rounding: the outcomes of largest loss, with total probability below 1e-16 of the requested delta,
-are not counted one by one but as if their loss were infinite.
+count as if their loss were infinite.
 """
 
 from collections import defaultdict

@@ -11,10 +11,10 @@ The code takes the least of the bounds that apply, and never more than without s
 
 At low non-integer orders the moment itself is integrated, I = E (1-q + q exp(U/s - 1/(2 s^2)))^a
 for a normal U, by sums of step h. The integrand is analytic where the imaginary part of U stays
-below pi s, and there at most exp(d^2/2) times as large. So the sum has a relative error within 2
-exp(d^2/2) / (exp(2 pi d / h) - 1) of I, for any such d (Trefethen and Weideman 2014, Theorem 5.1).
-The sum is cut off 12 beyond both peaks, which omits at most P(U > 12) (1 + exp((a^2-a)/2s^2)) on
-each side, as (1-q + q x)^a <= 1 + x^a; both errors are added.
+below pi s, and there at most exp(d^2/2) times as large. So the relative error of the sum is at most
+2 exp(d^2/2) / (exp(2 pi d / h) - 1) for any such d (Trefethen and Weideman 2014, Theorem 5.1). The
+sum is cut off 12 beyond both peaks, which omits at most P(U > 12) (1 + exp((a^2-a)/2s^2)) on each
+side, as (1-q + q x)^a <= 1 + x^a; both errors are added.
 
 Discrete noise of parameter t on integer vectors; a row adds v with |v| <= r, s = t/r.
 - Given which other rows are in the sample, neighbours release N_u against (1-q) N_u + q N_(u+v).

@@ -9,9 +9,9 @@ interaction which stops before that path exceeds it is (epsilon, w delta_convers
 weights w of the paths add up to 1. Our interaction coincides with it on every transcript on which
 the path is still within its limit, because sums only grow. Split any event by the first such path
 and add up: (epsilon, delta_conversion). Transcripts whose pure sum is within epsilon have a loss of
-at most epsilon everywhere and need no delta, so the pure way beside the paths is free. Failures add
-at most the sum of their probabilities. `zcdp` and `gdp` have one path, of weight 1. To split delta
-again afterwards, or to give every path the whole of it, is not sound
+at most epsilon everywhere. They need no delta, so the pure sum is a free alternative to the paths.
+Failures add at most the sum of their probabilities. `zcdp` and `gdp` have one path, of weight 1. To
+split delta again afterwards, or to give every path the whole of it, is not sound
 (tests/accounting/rules/test_adaptive_adversary.py shows both).
 
 Theorem of the odometer (`promise_spent`): for every order a, exp((a-1)(L - R(a))) is a nonnegative

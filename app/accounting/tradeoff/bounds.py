@@ -4,8 +4,8 @@
 of the curves of leaky randomised response with those numbers (Wasserman and Zhou 2010).
 
 *From Renyi divergences* R(a): an attack turns a release into one bit, true with probability α under
-one dataset and 1 - β under the other, and no divergence grows by that (data processing, van Erven
-and Harremoës 2014). So ln[(1-β)^a α^(1-a) + β^a (1-α)^(1-a)] <= (a-1) R(a), and the same with the
+one dataset and 1 - β under the other. This increases no divergence (data processing, van Erven and
+Harremoës 2014). So ln[(1-β)^a α^(1-a) + β^a (1-α)^(1-a)] <= (a-1) R(a), and the same with the
 datasets exchanged. Both left sides grow as β falls below 1 - α, so bisection finds the least β that
 meets them. They are jointly convex, so the bound is. It is never below the one through the profile
 that R(a) gives, as each conversion to (ε, δ) follows from the same inequality.
@@ -21,31 +21,21 @@ too large only if it is so by more than its evaluation error.
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
-from app.accounting.tradeoff.exact import Curve, limited
+from app.accounting.tradeoff.exact import Curve
 
 _HALVINGS = 45
 _STRIDE = 7  # try orders far apart first, so that few of them improve the bound
 # Relative error of a logarithm times an order, generously bounded.
 _EVALUATION_ERROR = 1e-14
 _ZCDP_ORDERS = tuple(1.0 + 0.01 * 1.35**i for i in range(48))  # up to about 13,000
-PROFILE_EPSILONS = tuple(0.001 * 1.04**i for i in range(240))  # up to about 12
 
 
 def highest(curves: Iterable[Curve]) -> Curve:
     """Pointwise maximum: each of the curves is a lower bound, so the highest of them is."""
     kept = list(curves)
     return lambda alpha: max((curve(alpha) for curve in kept), default=0.0)
-
-
-def from_profile(
-    delta_of: Callable[[float], float], epsilons: Iterable[float] = (0.0, *PROFILE_EPSILONS)
-) -> Curve:
-    """Curve of a mechanism that is (ε, delta_of(ε))-private for each of the epsilons."""
-    return highest(
-        limited(epsilon, delta) for epsilon in epsilons if (delta := delta_of(epsilon)) < 1.0
-    )
 
 
 def from_renyi(divergences: Iterable[tuple[float, float]]) -> Curve:

@@ -29,7 +29,7 @@ class AppendEpoch:
         before = self.datasets.find(name)
         if before.card.neighbours != "add_remove":
             # The public number of rows would be wrong, and so would the answers that used it.
-            rule = "of a dataset under add_remove: replace_one holds the number of rows fixed"
+            rule = "only for a dataset under add_remove: replace_one fixes the number of rows"
             raise Invalid.field("/append", rule)
         version = before.version
         declared = [each.high for each in before.card.columns if isinstance(each, EpochColumn)]

@@ -150,7 +150,7 @@ class _Filled:
                 continue
             mapping[text] = value_of(value, f"{at}/value")
         if not mapping:
-            rule = "a column with a key among those of the lookup's column, and a value beside it"
+            rule = "a column with a key of the lookup's column that has a value"
             raise Invalid.field(f"{at}/key", rule)
         return mapping
 
@@ -172,7 +172,9 @@ def _reader(column: Mapping[str, Any]) -> Callable[[Any, str], Any]:
         text = _text(value)
         parsed = float(text) if len(text) <= 60 and _NUMBER.fullmatch(text) else math.nan
         if not abs(parsed) <= 1e15 or 0 < abs(parsed) < 1e-15:
-            raise Invalid.field(at, "a column of numbers up to 1e15, zero or 1e-15 away from it")
+            raise Invalid.field(
+                at, "a column of numbers that are 0 or between 1e-15 and 1e15 in size"
+            )
         return parsed
 
     def truth(value: Any, at: str) -> bool:

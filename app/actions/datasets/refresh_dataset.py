@@ -39,7 +39,7 @@ class RefreshDataset:
         principal.must_be(Role.ADMIN)
         before = self.datasets.find(name)
         if before.version.number > 1:
-            rule = "a dataset without appended epochs: a row stays in its epoch for ever"
+            rule = "only for a dataset without appended epochs: a row stays in its epoch for ever"
             raise Invalid.field("/refresh", rule)
         engine = self.engines.engine(before.source.engine)
         inspection = self._changed(engine, before)
@@ -78,10 +78,10 @@ class RefreshDataset:
         """
         replaced = before.card.neighbours == "replace_one"
         if replaced and not self.datasets.holds(before, inspection):
-            rule = "of a dataset under add_remove: replace_one holds the number of rows fixed"
+            rule = "only for a dataset under add_remove: replace_one fixes the number of rows"
             raise Invalid.field("/refresh", rule)
         if before.celled and not self.datasets.holds_whole_rows(before, inspection):
-            rule = "of a dataset without cells: a person may be in another cell than before"
+            rule = "only for a dataset without cells: a person may be in another cell than before"
             raise Invalid.field("/refresh", rule)
 
 
@@ -91,4 +91,4 @@ def _inspected(engine: Engine, before: Dataset) -> Inspection:
     except Invalid as unfit:  # it names fields of a registration, which this request has not
         rules = (f"{each.pointer} as it was registered: {each.rule}" for each in unfit.fields)
         fields = [FieldError("/refresh", rule) for rule in rules]
-        raise Invalid("/refresh: a source that fits what was registered", *fields) from None
+        raise Invalid("/refresh: a source that fits the registered card", *fields) from None

@@ -34,7 +34,9 @@ class RegisterDataset:
             return earlier
         shown = check_name(name, "/name", forbidden="/")
         if folded(shown) == SYSTEM_BOOK:
-            raise Invalid.field("/name", "another name: this one means the ledger of people")
+            raise Invalid.field(
+                "/name", "another name: this one is reserved for the ledger of people"
+            )
         for index, column in enumerate(card.columns):
             check_name(column.name, f"/columns/{index}/name")
         if isinstance(card.person, ColumnPerson):

@@ -28,7 +28,7 @@ class PlanningThreads:
         if self._threads.waiting(analyst_id) >= self._waiting_each:
             raise TooManyRunning(
                 f"{self._waiting_each} of your questions are waiting to be planned: ask again when "
-                "one of them is. Nothing was charged."
+                "one of them has been. Nothing was charged."
             )
 
         def owned() -> T:

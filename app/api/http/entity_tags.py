@@ -10,7 +10,7 @@ from app.errors import Invalid
 from app.ledger.account import Account
 from app.ledger.precondition import Precondition, Versions
 
-RULE = "* or entity tags in double quotes, as a budget's ETag is"
+RULE = "* or entity tags in double quotes, like a budget's ETag"
 # Possessive quantifiers (`*+`) forbid backtracking, so that no header takes long to parse.
 _TAG = re.compile(r'[ \t]*+(?:(?P<weak>W/)?"(?P<text>[!#-~\x80-\xff]*+)")?[ \t]*+(?:,|\Z)')
 _VERSION = re.compile(r"0|[1-9][0-9]{0,18}")

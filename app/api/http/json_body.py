@@ -159,7 +159,7 @@ async def read_bytes(request: Request) -> bytes:
     while more:
         message = await request.receive()
         if message["type"] == "http.disconnect":
-            raise Malformed("The body did not arrive whole.")
+            raise Malformed("The body is incomplete.")
         part = message.get("body", b"")
         more = message.get("more_body", False)
         parts.append(part)
@@ -221,7 +221,7 @@ def strict_json(raw: bytes) -> Any:
         position = f"line {error.lineno}, column {error.colno}"
         raise Malformed(f"The body is not valid JSON: {position}.") from None
     except UnicodeEncodeError:
-        raise Malformed("The body is not valid JSON: it escapes half of a character.") from None
+        raise Malformed("The body is not valid JSON: it escapes a lone surrogate.") from None
     except RecursionError:
         raise Malformed("The body is nested too deeply.") from None
     except ValueError:

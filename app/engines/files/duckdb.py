@@ -94,9 +94,7 @@ class DuckDBEngine(SqlEngine):
 
     def inspect(self, source: Source, card: Card) -> Inspection:
         found = resolve_source(source.path, self._data_roots)
-        return hide_driver_errors(
-            lambda: self._inspect(found, card, source.reading), at="/source/path"
-        )
+        return hide_driver_errors(lambda: self._inspect(found, card), at="/source/path")
 
     def inspect_epoch(self, dataset: Dataset, path: str) -> EpochInspection:
         try:
@@ -155,7 +153,7 @@ class DuckDBEngine(SqlEngine):
         """Close every version that is not in use; a later query opens it again."""
         self._versions.close()
 
-    def _inspect(self, source: SourceFiles, card: Card, reading: int) -> Inspection:
+    def _inspect(self, source: SourceFiles, card: Card) -> Inspection:
         state = source_state(source)
         digest = source_digest(source)
         with (
@@ -165,24 +163,21 @@ class DuckDBEngine(SqlEngine):
             table = open_table(connection, source)
             check_fit(card, table)
             content = content_hash(connection, table)
-            celled = _whole_rows(connection, card, table, reading)
+            celled = _whole_rows(connection, card, table)
         if source_state(source) != state:
             raise EngineUnavailable("The source changed while it was read.")
         return Inspection(digest, content, str(source.place), _parts(source), celled)
 
     def _figures(self, dataset: Dataset) -> Figures:
-        source_files, reading = (
-            self._unchanged.require_unchanged(dataset).sources,
-            dataset.source.reading,
-        )
+        source_files = self._unchanged.require_unchanged(dataset).sources
         files = [file for source in source_files for file in source.files]
         with (
             connect_to_ingest(":memory:", files, self._limits) as connection,
             WATCHDOG.watch(connection, self._ingest_timeout_seconds),
         ):
             tables = [open_table(connection, source) for source in source_files]
-            write_categories(connection, dataset.card, reading)
-            sources = [file_rows(dataset.card, table, reading) for table in tables]
+            write_categories(connection, dataset.card)
+            sources = [file_rows(dataset.card, table) for table in tables]
 
             def ask(statement: Select[*tuple[Any, ...]]) -> Sequence[Any]:
                 sql = written(statement, DUCKDB)
@@ -219,14 +214,14 @@ class DuckDBEngine(SqlEngine):
 
 
 def _whole_rows(
-    connection: duckdb.DuckDBPyConnection, card: Card, source: SourceTable, reading: int
+    connection: duckdb.DuckDBPyConnection, card: Card, source: SourceTable
 ) -> str | None:
     if card.cells is None:
         return None
-    write_categories(connection, card, reading)
+    write_categories(connection, card)
     table = file_table(source)
     named = named_rows(table)
-    raw = file_rows(card, source, reading, named.rows)
+    raw = file_rows(card, source, named.rows)
     statement = written(whole_rows_statement(card, raw, named.text), DUCKDB)
     row = connection.execute(statement.text, statement.parameters).fetchone()
     assert row is not None, "an aggregate without groups has one row"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import duckdb
 
-from app.data.card import WITH_FRACTIONS, Card, Dataset
+from app.data.card import Card, Dataset
 from app.data.columns import CategoryColumn
 from app.engines.card_fit import check_fit
 from app.engines.files.change_detection import SourceMonitor
@@ -133,20 +133,19 @@ def _build(
         tables = [open_table(connection, source) for source in verified.sources]
         for table in tables:
             check_fit(card, table)
-        write_categories(connection, card, dataset.source.reading)
-        raw = [file_rows(card, table, dataset.source.reading) for table in tables]
+        write_categories(connection, card)
+        raw = [file_rows(card, table) for table in tables]
         rows = written(cleaned_rows(card, raw, dataset.version.seed), DUCKDB)
         connection.execute(f'CREATE TABLE "{TABLE}" AS {rows.text}', rows.parameters)
     if not verified.still_so():
         raise SourceChanged("The source changed while it was read.")
 
 
-def write_categories(connection: duckdb.DuckDBPyConnection, card: Card, reading: int) -> None:
+def write_categories(connection: duckdb.DuckDBPyConnection, card: Card) -> None:
     """Create temporary tables (text, code) of the categories; `file_rows` joins them."""
-    fractions = reading >= WITH_FRACTIONS
     for i, column in enumerate(card.columns):
         if isinstance(column, CategoryColumn):
-            name, texts = category_table(i), column.texts(fractions=fractions)
+            name, texts = category_table(i), column.texts()
             connection.execute(f"CREATE TEMP TABLE {name} (value VARCHAR, code INTEGER)")
             connection.execute(
                 f"INSERT INTO {name} SELECT unnest(CAST(? AS VARCHAR[])), "

@@ -21,7 +21,7 @@ from app.engines.files.sources import digest_and_states, open_table, source_stat
 from app.engines.watchdog import WATCHDOG
 from app.errors import EngineUnavailable, Invalid
 
-PRIVATE = "no file of a dataset's rows: what a public table says is shown to everybody"
+PRIVATE = "a file that is not a dataset's: everybody can read a public table"
 WANTED = "a .csv or .parquet file under a data root"
 
 

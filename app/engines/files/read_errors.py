@@ -36,7 +36,8 @@ def hide_driver_errors(work: Callable[[], T], *, at: str | None = None) -> T:
         raise
     except duckdb.OutOfMemoryException:
         failure = EngineUnavailable(
-            "The source needs more memory than BURSAR_ENGINE_MEMORY, or more room aside than 8GB."
+            "The source needs more memory than BURSAR_ENGINE_MEMORY, or more than 8GB of "
+            "temporary space."
         )
     except duckdb.InterruptException:
         failure = EngineUnavailable(
@@ -44,7 +45,7 @@ def hide_driver_errors(work: Callable[[], T], *, at: str | None = None) -> T:
         )
     except OverSize:
         failure = EngineUnavailable(
-            "The source's rows take more room than BURSAR_PREPARED_SIZE_MAX."
+            "The source's rows take more space than BURSAR_PREPARED_SIZE_MAX."
         )
     except (duckdb.IOException, duckdb.FatalException, OSError, MemoryError):
         # Some damaged Parquet files end here too; only the driver's text could distinguish them.

@@ -31,7 +31,7 @@ from sqlalchemy.sql.elements import ColumnElement
 from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import TypeEngine
 
-from app.data.card import WITH_FRACTIONS, Card, ColumnPerson
+from app.data.card import Card, ColumnPerson
 from app.data.columns import (
     TEXT_GAPS,
     BooleanColumn,
@@ -83,9 +83,7 @@ def file_table(source: SourceTable) -> Table:
     return Table(DUCKDB, rows, source.names, source.types, called)
 
 
-def file_rows(
-    card: Card, source: SourceTable, reading: int, rows: FromClause | None = None
-) -> RawRows:
+def file_rows(card: Card, source: SourceTable, rows: FromClause | None = None) -> RawRows:
     """Values of the file itself, or of rows that have its columns and more."""
     rows = file_table(source).rows if rows is None else rows
     values: list[ColumnElement[Any]] = []
@@ -101,7 +99,7 @@ def file_rows(
             rows = rows.outerjoin(listed, cast(raw, String()) == listed.c.value)
             values.append(listed.c.code)
         else:
-            values.append(_read(declared, raw, source.types[position], reading))
+            values.append(_read(declared, raw, source.types[position]))
     person = None
     if isinstance(card.person, ColumnPerson):
         position = source.position(card.person.column)
@@ -110,9 +108,7 @@ def file_rows(
     return RawRows(DUCKDB, rows, tuple(values), person)
 
 
-def _read(
-    declared: Column, raw: ColumnElement[Any], stored_type: str, reading: int
-) -> ColumnElement[Any]:
+def _read(declared: Column, raw: ColumnElement[Any], stored_type: str) -> ColumnElement[Any]:
     """The value in its declared type, or NULL."""
     if stored_type == "VARCHAR" and not isinstance(declared, TextColumn):
         # Trimming also works around DuckDB 2.0. It moves a TRY_CAST of a bare CSV column into the
@@ -126,7 +122,7 @@ def _read(
         case NumberColumn():
             return TryCast(raw, Double())
         case BooleanColumn():
-            return raw if stored_type == "BOOLEAN" else truth(raw, reading)
+            return raw if stored_type == "BOOLEAN" else truth(raw)
         case DateColumn():
             return TryCast(raw, Date())
         case TextColumn():
@@ -137,11 +133,9 @@ def _read(
             raise AssertionError("categories are joined")
 
 
-def truth(raw: ColumnElement[Any], reading: int) -> ColumnElement[Any]:
+def truth(raw: ColumnElement[Any]) -> ColumnElement[Any]:
     """Boolean value of texts and integers that mean yes or no."""
     said = func.lower(cast(raw, String()))
-    yes, no = ["true", "t", "1", "yes"], ["false", "f", "0", "no"]
-    if reading >= WITH_FRACTIONS:
-        yes, no = [*yes, "1.0"], [*no, "0.0"]
+    yes, no = ["true", "t", "1", "yes", "1.0"], ["false", "f", "0", "no", "0.0"]
     is_yes, is_no = (said.in_([quoted(each) for each in texts]) for texts in (yes, no))
     return cast(case((is_yes, true()), (is_no, false())), Boolean())

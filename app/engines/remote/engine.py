@@ -118,7 +118,7 @@ class RemoteEngine(SqlEngine):
             check_fit(card, table, parsed=False)
             state = session.state(source.path)
             content = self._content(session, [table])
-            celled = self._whole_rows(session, card, table, source.reading)
+            celled = self._whole_rows(session, card, table)
             if session.state(source.path) != state:
                 raise EngineUnavailable("The source changed while it was read.")
             place = session.place(source.path)
@@ -149,23 +149,23 @@ class RemoteEngine(SqlEngine):
         (row,) = whole_numbers(session.rows(statement))
         return content_of(row)
 
-    def _whole_rows(self, session: Session, card: Card, table: Table, reading: int) -> str | None:
+    def _whole_rows(self, session: Session, card: Card, table: Table) -> str | None:
         if card.cells is None:
             return None
         named = named_rows(table)
-        raw = table_rows(card, replace(table, rows=named.rows), reading)
+        raw = table_rows(card, replace(table, rows=named.rows))
         statement = whole_rows_statement(card, raw, named.text)
         (row,) = whole_numbers(session.rows(written(statement, self.dialect)))
         return whole_rows_of(table, row)
 
     def figures(self, dataset: Dataset) -> Figures:
         """Private counts, for the owner alone. Raises SourceChanged."""
-        card, reading = dataset.card, dataset.source.reading
+        card = dataset.card
 
         def look(session: Session) -> Figures:
             _must_be_registered(session, dataset)
             tables = [_found(session, name, "source") for name in dataset.paths]
-            sources = [table_rows(card, each, reading) for each in tables]
+            sources = [table_rows(card, each) for each in tables]
 
             def ask(statement: Select[*tuple[Any, ...]]) -> Sequence[Any]:
                 (row,) = whole_numbers(session.rows(written(statement, self.dialect)))
@@ -235,8 +235,8 @@ class RemoteEngine(SqlEngine):
             known = [table for table in tables if table is not None]
             if len(known) < len(tables):
                 raise EngineUnavailable(UNREACHABLE)
-            card, seed, reading = dataset.card, dataset.version.seed, dataset.source.reading
-            rows = cleaned_rows(card, [table_rows(card, table, reading) for table in known], seed)
+            card, seed = dataset.card, dataset.version.seed
+            rows = cleaned_rows(card, [table_rows(card, table) for table in known], seed)
             layout = Layout(card, self.dialect, rows.subquery(TABLE))
             with self._lock:
                 self._layouts[dataset.version.id] = layout

@@ -22,7 +22,7 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
-from app.data.card import WITH_FRACTIONS, Card, ColumnPerson
+from app.data.card import Card, ColumnPerson
 from app.data.columns import (
     TEXT_GAPS,
     BooleanColumn,
@@ -86,8 +86,8 @@ def _ungapped_spark(element: Ungapped, compiler: SQLCompiler, **options: Any) ->
     return f"trim(BOTH ' ' FROM regexp_replace({value}, '[{gaps}]+', ' '))"
 
 
-def table_rows(card: Card, table: Table, reading: int) -> RawRows:
-    values = [_value(each, table, i, reading) for i, each in enumerate(card.columns)]
+def table_rows(card: Card, table: Table) -> RawRows:
+    values = [_value(each, table, i) for i, each in enumerate(card.columns)]
     person = None
     if isinstance(card.person, ColumnPerson):
         position = table.names.index(card.person.column)
@@ -99,7 +99,7 @@ def table_rows(card: Card, table: Table, reading: int) -> RawRows:
     return RawRows(table.dialect, table.rows, tuple(values), person)
 
 
-def _value(declared: Column, table: Table, i: int, reading: int) -> ColumnElement[Any]:
+def _value(declared: Column, table: Table, i: int) -> ColumnElement[Any]:
     if not declared.sourced:
         return null()
     dialect, position = table.dialect, table.names.index(declared.name)
@@ -112,13 +112,13 @@ def _value(declared: Column, table: Table, i: int, reading: int) -> ColumnElemen
         case BooleanColumn():
             if stored == "BOOLEAN":
                 return cast(raw, Boolean())
-            return truth(TrimmedText(raw) if stored == "VARCHAR" else raw, reading)
+            return truth(TrimmedText(raw) if stored == "VARCHAR" else raw)
         case DateColumn():
             return cast(raw, Date())
         case TextColumn():
             return Ungapped(cast(raw, String()))
         case CategoryColumn():
-            texts = declared.texts(fractions=reading >= WITH_FRACTIONS)
+            texts = declared.texts()
             among_texts = among(dialect, f"values{i}", "text", texts)
             found = PlaceOf(among_texts, cast(raw, String()))
             if len(texts) == len(declared.values):

@@ -1,7 +1,7 @@
 """Evenly spaced edges whose bins follow exactly from a quotient, without a list of edges.
 
 Let q = (value - first) / width in doubles. For bins of one width, floor(q) is the index. The second
-case are pairs: each candidate is an edge, and the next double is the next edge. Then the index is
+case is pairs: each candidate is an edge, and the next double is the next edge. Then the index is
 floor(q) + ceil(q): 2 i at candidate i, and 2 i + 1 between it and the next. If a value is so little
 above the first that its quotient underflows to zero, one is added.
 

@@ -1,4 +1,4 @@
-"""A KeyTally as one SQL statement: a row for each key that occurs, in no order.
+"""A KeyCountsRequest as one SQL statement: a row for each key that occurs, in no order.
 
 No key is left out because of its count: its absence would reveal the count.
 """

@@ -1,4 +1,4 @@
-"""A StepTally as one SQL statement: the number of rows in each range of a column's steps.
+"""A StepHistogram as one SQL statement: the number of rows in each range of a column's steps.
 
 Only ranges with a row are returned, in order. Steps are never below `low` here, so the shift is
 never applied to a negative number.

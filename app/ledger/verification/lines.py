@@ -14,14 +14,13 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from app.accounting import COMPOSITION_RULES
-from app.accounting.precise import INFINITE
 from app.accounting.rules.spending import Spend
 from app.accounting.rules.terms import Terms
 from app.ledger.account import Account
 from app.ledger.balance import Balance
 from app.ledger.chain import Book, Entry, canonical
 
-FORMAT = 2  # format 1 had no charges and no last line
+FORMAT = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,10 +178,6 @@ def terms_of(said: object) -> tuple[str, Terms]:
             if len(read.limits) != len(COMPOSITION_RULES[currency].nothing):
                 raise ValueError("the limits have the length of another currency")
             return currency, read
-        # Old ledgers wrote this form; they had only basic composition and no cells.
-        case {"currency": str(currency), "epsilon_limit": int(epsilon), "delta_limit": int(delta)}:
-            epsilon = min(epsilon, INFINITE - 1)  # as migration 0002 reads it
-            return currency, Terms(epsilon, delta, (epsilon, delta))
         case _:
             raise ValueError
 
@@ -244,7 +239,9 @@ def from_lines(lines: Iterable[str]) -> Iterator[Line]:
 def _from_line(line: dict[str, object]) -> Line:
     match line:
         case {"type": "ledger", "book": None | str() as only}:
-            return Scope(only, whole_number(line.get("format", 1)))
+            if line["format"] != FORMAT:
+                raise ValueError("unknown format")
+            return Scope(only)
         case {"type": "entry", "text": str(text), "hash": str(hashed)}:
             text.encode()
             return _entry(json.loads(text), text, hashed)

@@ -23,7 +23,6 @@ from app.ledger.verification.lines import (
 from app.ledger.verification.stamps import StampChecker
 
 Find = Callable[..., None]
-_VERSIONED = ("dataset_registered", "epoch_appended", "version_declared")
 
 
 class _Entered(NamedTuple):
@@ -31,14 +30,12 @@ class _Entered(NamedTuple):
 
     book: str
     facts: int
-    asked: bool  # the entry holds a digest of the request
     voided: bool = False
 
 
 class RowChecker:
-    def __init__(self, find: Find, not_covered: dict[str, int]) -> None:
+    def __init__(self, find: Find) -> None:
         self._find = find
-        self._not_covered = not_covered
         self.stored = False  # True if rows include content that only the store can check
         self._charges: dict[str, _Entered] = {}
         self._stamps = StampChecker(self._stamp_problem)
@@ -46,7 +43,6 @@ class RowChecker:
         self._used: Counter[str] = Counter()  # number of asks by stream
         self._crossed: Counter[str] = Counter()
         self._marks: dict[str, str] = {}  # book by fingerprint, as entries state it
-        self._unlisted: set[str] = set()  # books whose entries do not list all fingerprints
         self._datasets: dict[tuple[str, str], dict[str, Any]] = {}
         self._people: dict[str, dict[str, Any]] = {}
         self._keys: dict[str, dict[str, Any]] = {}
@@ -54,21 +50,14 @@ class RowChecker:
     def _stamp_problem(self, book: str, charge: str, problem: str) -> None:
         self._find(book, problem, charge=charge)
 
-    def _leave_out(self, what: str) -> None:
-        self._not_covered[what] = self._not_covered.get(what, 0) + 1
-
     # Entries
 
     def entry(self, entry: Entry, body: dict[str, Any]) -> None:
         match entry.kind:
             case "charge":
-                asked_hash = body.get("row")
-                facts: tuple[object, ...] = body["epsilon"], body["delta"], body.get("version")
-                if asked_hash is not None:
-                    facts += (asked_hash, entry.seq, entry.hash)
-                self._charges[body["charge"]] = _Entered(
-                    entry.book_id, hash(facts), asked_hash is not None
-                )
+                priced = body["epsilon"], body["delta"], body["version"], body["row"]
+                facts = hash((*priced, entry.seq, entry.hash))
+                self._charges[body["charge"]] = _Entered(entry.book_id, facts)
             case "void":
                 charge = self._charges.get(body["charge"])
                 if charge is not None:
@@ -103,13 +92,10 @@ class RowChecker:
         known |= {name: after[name] for name in names if name in after}
         if "fingerprints" in after:
             self._marks.update(dict.fromkeys(after["fingerprints"], entry.book_id))
-        elif entry.kind in _VERSIONED:
-            self._unlisted.add(entry.book_id)
 
     def _release(self, book: str) -> None:
         """Drop the fingerprints of a book that lost its last name without a charge."""
         self._marks = {mark: each for mark, each in self._marks.items() if each != book}
-        self._unlisted.discard(book)
 
     # Rows
 
@@ -139,65 +125,58 @@ class RowChecker:
         if entered is None:
             self._find(row.book, "the charge has no entry", charge=row.id)
             return
-        facts: tuple[object, ...] = row.epsilon, row.delta, row.version
-        if entered.asked:
-            facts += (row.asked, *(row.receipt or (0, "")))
+        priced = row.epsilon, row.delta, row.version, row.asked
+        facts = (*priced, *(row.receipt or (0, "")))
         if entered.facts != hash(facts) or entered.book != row.book:
-            self._find(row.book, "the charge is not what its entry says", charge=row.id)
+            self._find(row.book, "the charge differs from its entry", charge=row.id)
         if entered.voided != (row.state == "voided"):
-            problem = "the charge and the entry that gives it back disagree"
+            problem = "the charge and its refund entry disagree"
             self._find(row.book, problem, charge=row.id)
-        self._settled(row, must_be_stamped=entered.asked)
+        self._settled(row)
 
     def _reuse(self, row: ChargeRow, entered: _Entered | None) -> None:
         if entered is not None:
             self._find(row.book, "it was charged, but repeats another's answer", charge=row.id)
         if not row.reuse_holds:
             self._find(row.book, "the answer that it repeats is not there", charge=row.id)
-        self._settled(row, must_be_stamped=False)
+        self._settled(row)
 
-    def _settled(self, row: ChargeRow | AskRow, *, must_be_stamped: bool) -> None:
+    def _settled(self, row: ChargeRow | AskRow) -> None:
         if not self.stored:
             return
         book = row.book if isinstance(row, ChargeRow) else row.stream
         if row.stamp is not None:
             if row.state == "charged":
-                self._find(book, "it was settled, and is shown as open", charge=row.id)
+                self._find(book, "it is shown as open, but has a stamp", charge=row.id)
             settled = SettledRow(row.id, row.state, row.settled_at, row.content)
             self._stamps.row(book, row.stamp, settled)
         elif row.state != "charged":
-            if must_be_stamped:
-                self._find(book, "it is settled, and no record says so", charge=row.id)
-            else:
-                self._leave_out("answers stored before they were recorded")
+            self._find(book, "it is settled without a stamp", charge=row.id)
 
     def _ask(self, row: AskRow) -> None:
         self._used[row.stream] += 1
         self._crossed[row.stream] += row.state == "answered" and row.crossed
         if row.stamp is None and row.closed:
             return
-        self._settled(row, must_be_stamped=False)
+        self._settled(row)
 
     def _fingerprint(self, row: FingerprintRow) -> None:
         book = self._marks.pop(row.fingerprint, None)
         if book is None:
-            if row.book in self._unlisted:
-                self._leave_out("fingerprints stored before they were recorded")
-            else:
-                self._find(row.book, "no entry names one of its fingerprints")
+            self._find(row.book, "no entry names one of its fingerprints")
         elif book != row.book:
             self._find(book, "one of its fingerprints leads to another book")
 
     def _compare(
         self, book: str, what: str, known: dict[str, Any] | None, facts: dict[str, Any]
     ) -> None:
-        """Compare only the facts that entries state; older entries state fewer."""
+        """Compare the facts that entries state."""
         if known is None:
-            self._find(book, f"{what}: no entry made it")
+            self._find(book, f"{what}: no entry created it")
             return
         for name in sorted(known.keys() & facts.keys()):
             if canonical(known[name]) != canonical(facts[name]):
-                self._find(book, f"{what}: its {name} is not what the entries say")
+                self._find(book, f"{what}: its {name} differs from the entries")
 
     # The end
 
@@ -232,5 +211,5 @@ class RowChecker:
             None if asks is None else asks - self._used[row.id],
         )
         if row.left != expected:
-            problem = "what the stream has left is not what its asks have left of it"
+            problem = "the stream's remaining asks or crossings do not match its asks"
             self._find(row.id, problem, charge=row.charge)

@@ -33,7 +33,7 @@ class StampChecker:
             return
         chain = self._chains.setdefault(stamp.chain, _Chain())
         if stamp.seq <= chain.seq or stamp.seq in chain.waiting:
-            self._find(book, settled.id, "its stamp is another row's")
+            self._find(book, settled.id, "its stamp belongs to another row")
             return
         chain.waiting[stamp.seq] = book, stamp, settled
         while (next_row := chain.waiting.pop(chain.seq + 1, None)) is not None:
@@ -42,7 +42,7 @@ class StampChecker:
     def _next(self, chain: _Chain, waiting: Waiting) -> None:
         book, stamp, settled = waiting
         if stamp.link != next_link(chain.link, stamp.chain, stamp.seq, settled):
-            self._find(book, settled.id, "its state or stored answer is not what was recorded")
+            self._find(book, settled.id, "its state or stored answer differs from its stamp")
         chain.link, chain.seq = stamp.link, stamp.seq
 
     def finish(self) -> None:
@@ -51,7 +51,7 @@ class StampChecker:
                 book, stamp, settled = chain.waiting[seq]
                 if seq != chain.seq + 1:
                     missing = seq - chain.seq - 1
-                    problem = f"{missing} settled before it are missing, or were unsettled"
+                    problem = f"{missing} earlier rows of its chain are missing or unsettled"
                     self._find(book, settled.id, problem)
                     chain.link, chain.seq = stamp.link, seq
                 else:

@@ -2,7 +2,7 @@
 
 Also checked: every book that the system's book lists exists, no charge exceeded the limit granted
 before it, and every refund was paid before. `rows.py` compares rows, `stamps.py` checks the stamps
-of stored answers. Content written before chains recorded it is counted as not covered.
+of stored answers.
 """
 
 import json
@@ -86,7 +86,7 @@ class _Checker:
         self._scope: Scope | None = None
         self._counted = Counted()
         self._ended = False
-        self._rows = RowChecker(self._find, self.report.not_covered)
+        self._rows = RowChecker(self._find)
         self._ends: dict[str, Book] = {}
         self._stated: set[str] = set()
         self._opened: set[str] = set()
@@ -111,7 +111,7 @@ class _Checker:
 
     def line(self, line: Line) -> None:
         if self._ended:
-            self._find("", "a line follows the last one")
+            self._find("", "a line follows the last line")
         match line:
             case Scope():
                 self._scope = line
@@ -125,7 +125,7 @@ class _Checker:
             case End():
                 self._ended = True
                 if line != self._counted.end():
-                    self._find("", "there are not as many lines as the last one says")
+                    self._find("", "the number of lines differs from the last line's count")
             case _:
                 self._rows.row(line)
         self._counted.add(line)
@@ -133,11 +133,11 @@ class _Checker:
     def entry(self, entry: Entry) -> None:
         end = self._ends.setdefault(entry.book_id, Book(entry.book_id, 0, FIRST_PREVIOUS, 0))
         if entry.seq != end.seq + 1:
-            self._find(entry.book_id, f"entry {end.seq + 1} should stand here", seq=entry.seq)
+            self._find(entry.book_id, f"entry {end.seq + 1} is expected here", seq=entry.seq)
         if entry.hash != link(end.head, entry.text):
-            self._find(entry.book_id, "the hash does not follow from the entry", seq=entry.seq)
+            self._find(entry.book_id, "the hash does not match the entry", seq=entry.seq)
         if entry.at < end.last_at:
-            self._find(entry.book_id, "the time goes back", seq=entry.seq)
+            self._find(entry.book_id, "the time is before the previous entry's", seq=entry.seq)
         end.seq, end.head, end.last_at = entry.seq, entry.hash, entry.at
         try:
             said = json.loads(entry.text)
@@ -155,7 +155,7 @@ class _Checker:
                 "charge": str(charge),
                 "accounts": list(holders),
             }:
-                listed = body.get("cells")  # old ledgers had none
+                listed = body["cells"]
                 if not isinstance(listed, list | None):
                     raise ValueError
                 loss = loss_from_record(body)
@@ -164,13 +164,13 @@ class _Checker:
                 cost = promise, hash(loss)
                 if entry.kind == "void":
                     if not _gives_back(self._paid.get(charge), cost, loss):
-                        problem = "what is given back was never paid"
+                        problem = "it refunds a charge that was never paid"
                         self._find(entry.book_id, problem, seq=entry.seq)
                     self._paid[charge] = None
                     self._move(entry, holders, loss, cells)
                     return
                 if charge in self._paid:
-                    self._find(entry.book_id, "the charge was charged before", seq=entry.seq)
+                    self._find(entry.book_id, "the charge has an earlier entry", seq=entry.seq)
                 if EVERYBODY not in holders or len(set(holders)) < 2:
                     self._find(entry.book_id, "it does not charge everybody", seq=entry.seq)
                 self._paid[charge] = cost
@@ -183,7 +183,11 @@ class _Checker:
                 account = account_id(entry.book_id, holder)
                 known = self._accounts.get(account)
                 if (known and (known.currency, known.terms)) != (before and terms_of(before)):
-                    self._find(entry.book_id, "it changes a limit that was not", seq=entry.seq)
+                    self._find(
+                        entry.book_id,
+                        "it changes a limit that the account did not have",
+                        seq=entry.seq,
+                    )
                 currency, terms = terms_of(after)
                 pairs = self._pairs.get(entry.book_id, False)
                 balance: Balance | None = Balance(COMPOSITION_RULES[currency].nothing, pairs)
@@ -192,7 +196,7 @@ class _Checker:
                 elif known is not None:
                     balance = carried_over(known.balance, known.currency, currency)
                 if balance is None:
-                    self._find(entry.book_id, "it forgets what was spent", seq=entry.seq)
+                    self._find(entry.book_id, "it drops a part of the spend", seq=entry.seq)
                     balance = Balance(COMPOSITION_RULES[currency].nothing, pairs)
                 self._accounts[account] = _Recomputed(currency, terms, balance)
             case "reconciled", {"accounts": list(changes)}:
@@ -227,10 +231,10 @@ class _Checker:
         before = change["before"] and _state(change["before"])
         after = _state(change["after"])
         if known != before:
-            problem = "it books a difference to a spend that was not"
+            problem = "it changes a spend that the account did not have"
             self._find(entry.book_id, problem, seq=entry.seq, account=str(change["holder"]))
         if before is not None and not _no_less(before, after):
-            problem = "it forgets what was spent"
+            problem = "it drops a part of the spend"
             self._find(entry.book_id, problem, seq=entry.seq, account=str(change["holder"]))
         self._accounts[id_of_account] = after
 
@@ -254,7 +258,9 @@ class _Checker:
                 problem = "it cannot be counted in the account's currency"
                 self._find(entry.book_id, problem, seq=entry.seq, account=str(holder))
             if entry.kind == "charge" and account.passes:
-                self._find(entry.book_id, "it passes the limit", seq=entry.seq, account=str(holder))
+                self._find(
+                    entry.book_id, "it exceeds the limit", seq=entry.seq, account=str(holder)
+                )
 
     def book(self, book: Book) -> None:
         end = self._ends.get(book.id, Book(book.id, 0, FIRST_PREVIOUS, 0))
@@ -267,12 +273,12 @@ class _Checker:
         stated = account.currency, account.terms
         if recomputed is None or (recomputed.currency, recomputed.terms) != stated:
             self._find(
-                account.book_id, "the limit is not the last one granted", account=account.holder
+                account.book_id, "the limit is not the last granted one", account=account.holder
             )
         if recomputed is not None and recomputed.balance != account.balance:
             self._find(
                 account.book_id,
-                "what is spent is not the sum of the entries",
+                "the spend is not the sum of the entries",
                 account=account.holder,
             )
 
@@ -282,16 +288,14 @@ class _Checker:
     def finish(self) -> Report:
         for missing in sorted(self._accounts):
             book, _, holder = missing.partition("/")
-            self._find(book, "entries speak of an account that is not there", account=holder)
+            self._find(book, "entries name an account that is not there", account=holder)
         whole = self._scope is not None and self._scope.book is None
         expected = set(self._ends) | (self._opened if whole else set())
         for book in sorted(expected - self._stated):
             self._find(book, "the book's own end is missing")
-        if self._scope is not None and self._scope.format == 1:
-            self.report.not_covered["end, if it was cut: old exports do not tell"] = 1
-        elif self._scope is not None and not self._ended:
-            self._find("", "the last line is missing: the rest was cut off")
-        if self._scope is not None and self._scope.format > 1:
+        if self._scope is not None:
+            if not self._ended:
+                self._find("", "the last line is missing: the rest was cut off")
             self._rows.finish(whole=whole)
         counted, report = self._counted, self.report
         report.entries, report.books = counted.entries, counted.books

@@ -4,11 +4,11 @@ A row's gradient is its residual times its terms. It is clipped to norm C and co
 of C / NORM, each coordinate truncated towards zero. A row whose norm is still not at most NORM
 counts as zero.
 
-Theorem: the vector that a row adds is integral and of norm at most NORM, for all float errors
-before. Its squares are added in floats. If every coordinate is at most NORM in size, the squares
-are integers below 2^53, where floats are exact in any order. If one coordinate is larger, or NaN,
-the sum is not at most NORM^2 and the row counts as zero. Sums of up to 2^32 such vectors stay below
-2^53. Further sums use Python integers.
+Theorem: the vector that a row adds is integral and of norm at most NORM, for any float errors in
+earlier steps. Its squares are added in floats. If every coordinate is at most NORM in size, the
+squares are integers below 2^53, where floats are exact in any order. If one coordinate is larger,
+or NaN, the sum is not at most NORM^2 and the row counts as zero. Sums of up to 2^32 such vectors
+stay below 2^53. Further sums use Python integers.
 Assumes: a row adds the same vector for any other rows; otherwise removing one row could move all
 others by a step. So no result here depends on the position of a row in a batch. The code uses only
 additions, products, quotients, roots and comparisons of single numbers, which IEEE 754 rounds in

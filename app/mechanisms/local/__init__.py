@@ -1,1 +1,1 @@
-"""Local privacy: every row is randomized on its own."""
+"""Local privacy: every row is randomised independently."""

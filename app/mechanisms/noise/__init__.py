@@ -1,1 +1,1 @@
-"""Additive noise on whole numbers: Laplace and Gaussian mechanisms and their releases."""
+"""Additive noise on integers: Laplace and Gaussian mechanisms and their releases."""

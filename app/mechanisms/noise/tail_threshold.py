@@ -5,8 +5,9 @@ at least T. Two neighbouring tables share most keys. Every other key belongs to 
 a table has at most m rows with such keys (`queries/shapes/private_keys.py`). Let f bound the
 probability that a table releases any key that it has alone.
 
-Theorem: if noise makes the counts of the shared keys (epsilon, d)-private, or a curve bounds them,
-then the release is (epsilon, d + f)-private, and the curve bounds it except with probability f.
+Theorem: if noise makes the counts of the shared keys (epsilon, d)-private, then the release is
+(epsilon, d + f)-private. If a curve bounds the counts, it bounds the release except with
+probability f.
 
 Proof: draw noise for all keys. Given that table x releases none of its own keys, its answer is that
 of the shared ones, P_0; likewise Q_0 for x'. So P = (1 - f_x) P_0 + f_x P_1 with f_x <= f, which is

@@ -1,1 +1,1 @@
-"""Keys that are not public: which may be released, and their counts."""
+"""Release of keys that are not public, and of their counts."""

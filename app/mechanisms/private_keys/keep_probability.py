@@ -1,9 +1,9 @@
 """Largest private probability of keeping a key of n persons, as integers over 2^64.
 
 Theorem: Desfontaines, Voss, Gipson and Mandayam (2022). A coin keeps a key of n persons with
-probability p(n), p(0) = 0. It is (e, d)-private for neighbours whose n differs by one if and only
-if, for every n, no probability of either side is more than e^e times the other's plus d. Among all
-such p the largest, for every n at once, is
+probability p(n), p(0) = 0. Consider neighbours whose n differs by one. The coin is (e, d)-private
+if and only if, for every n, no probability of either side is more than e^e times the other's plus
+d. Among all such p the largest, for every n at once, is
 
     p(n + 1) = min( e^e p(n) + d, 1 - e^-e (1 - p(n) - d), 1 ).
 

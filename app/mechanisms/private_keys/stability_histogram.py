@@ -19,9 +19,9 @@ Proof: Z < -w has probability alpha / 2 at most, and release only makes it less 
 end is above a count c < T only if the noisy count is T + w or more. Given T or more, the
 probability of this is P(Z >= T + w - c) / P(Z >= T - c). Tails of such noise fall ever faster (they
 are log-concave), so this is at most P(Z >= 1 + w) / P(Z >= 1). For c >= T it is at most P(Z > w) /
-P(Z >= 0). Laplace noise exceeds any passed value by w more with probability exp(-w / scale).
-Gaussian: term by term the ratio is at most exp(-(w^2 + 2 w) / (2 s^2)); or P(Z > w) <= P(N > w /
-s), and P(Z >= 1) is (1 - P(Z = 0)) / 2 with P(Z = 0) <= 1 / (s sqrt(2 pi)).
+P(Z >= 0). Given that Laplace noise exceeds a value, it exceeds it by w more with probability exp(-w
+/ scale). Gaussian: term by term the ratio is at most exp(-(w^2 + 2 w) / (2 s^2)); or P(Z > w) <=
+P(N > w / s), and P(Z >= 1) is (1 - P(Z = 0)) / 2 with P(Z = 0) <= 1 / (s sqrt(2 pi)).
 """
 
 import math

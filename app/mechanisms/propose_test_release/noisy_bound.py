@@ -79,8 +79,8 @@ class BoundedRelease(SingleGroupRelease):
 
     @property
     def standard_deviations(self) -> tuple[float, ...]:
-        """Infinite: the noise depends on the data. The planner tries this mechanism first if
-        payable."""
+        """Infinite: the noise depends on the data. (inf,) sorts before the tuple of smooth
+        sensitivity, so the planner prefers this mechanism: its answer has an interval."""
         return (math.inf,)
 
     def read(self, data: DataReader) -> GraphCounts:

@@ -27,8 +27,9 @@ wide, and h(x) = 0. By the same argument from the other table h is 0 there too.
 Proof of (1): one move changes h by at most 1, so M moves by M, and ceil(h / M) by 1. Take a window
 that shows h(x) <= k. If a row is added, the rows at both ends keep their rank or gain one, and so
 does r. So b - a, r - a and b - r each grow by at most 1, and the same window shows k + 1. If a row
-inside or outside is removed, the same holds with one less. If the row at a itself is removed, a - 1
-takes its place, which is no nearer, while b and r fall by one or r stays: again a change of at most
+other than those at a and b is removed, the same holds with one less. If the row at a itself is
+removed, a - 1 takes its place, which is no nearer, while b and r fall by one or r stays: again a
+change of at most
 1. If the row at b is removed, the next one takes its rank. Ranks 0 and n + 1 always exist.
 
 Fixed n is the same h for M = 1.

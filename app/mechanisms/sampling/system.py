@@ -23,7 +23,6 @@ from app.mechanisms.sampling.opendp_ffi import (
     OnWholeNumbers,
 )
 
-Sampler = type[LaplaceOnWholeNumbers] | type[GaussianOnWholeNumbers]
 _SAMPLERS_MAX = 1024
 _ONE_BY_ONE_MAX = 16
 _AT_ONCE_MIN = 256  # draws: the coins of a scale take a millisecond or two to prepare

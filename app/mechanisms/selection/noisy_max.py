@@ -4,8 +4,9 @@ With exponential noise this is permute-and-flip, with Gumbel noise the exponenti
 their samplers are used. Laplace noise is discrete, on integer scores, with ties broken at random.
 
 Theorem: Dwork and Roth (2014), Claim 3.9, with the range R in place of twice the sensitivity. If
-one outcome's score with noise z is largest on x, then with noise z + R it is largest on x', for any
-noise of the others and any order among ties; and P(Z >= z + R) >= exp(-epsilon) P(Z >= z).
+one outcome's score with noise z is largest on x, then with noise z + R it is largest on x'. This
+holds for any noise of the others and any order among ties, and P(Z >= z + R) >= exp(-epsilon) P(Z
+>= z).
 Error of Laplace noise: choose w such that N P(Z > w) <= alpha. Then no noise is above w and that of
 the best not below -w, so the choice is at most 2 w below the best.
 

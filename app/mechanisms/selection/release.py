@@ -1,9 +1,9 @@
 """Selection of a public outcome by scores of range R: the code shared by the selection mechanisms.
 
 Cost: let d be the distance of a score to the best. Noise or coins of rate epsilon / R make a choice
-epsilon-private, because they depend only on differences of scores, and neighbours move two scores
-apart by at most R (`queries/shapes/selection.py`). k successive choices, each among the outcomes
-that are left, have epsilon / k each.
+epsilon-private. They depend only on differences of scores, and neighbours move two scores apart by
+at most R (`queries/shapes/selection.py`). k successive choices, each among the outcomes that are
+left, have epsilon / k each.
 Error: with probability 1 - alpha the choice is at most (R / epsilon) ln(N / alpha) below the best
 of N, as P(choice is below by r) <= N exp(-epsilon r / R). For k choices the same bound holds for
 all together, each against the best that is left, with epsilon / k for epsilon and alpha / k for
@@ -141,8 +141,8 @@ def prepare_by(
 ) -> SelectionRelease:
     """Prepare the selection for the requested epsilon, rho or distance.
 
-    It costs the requested epsilon, at most the requested rho, or the least epsilon at which the
-    choice is within the requested distance of the best."""
+    It costs the requested epsilon, or at most the requested rho. For a distance it costs the
+    least epsilon whose choice is that near to the best."""
     if target.epsilon is not None:
         epsilon = cost_units(target.epsilon, PICO)
     elif target.rho is not None:

@@ -5,11 +5,11 @@ With LS and n of `queries/shapes/graphs.py`, an edge changes LS by at most 1, an
     S(x) = max over k >= 0 of exp(-beta k) min(LS(x) + k, n - 2).
 
 It is at least LS, and beta-smooth: for neighbours x, y and every k, LS(x) + k <= LS(y) + k + 1, so
-the term of x at k is at most exp(beta) times that of y at k + 1. This equals the smooth sensitivity
-of Nissim, Raskhodnikova and Smith 2007 where the pair with most common neighbours has many
-neighbours that only one of the two has. In any graph it is at most 2 exp(beta) times theirs: their
-terms are no less than those of LS + k / 2 for even k. Theirs also needs the other neighbours of
-every pair of nodes, which takes too long for a large graph.
+the term of x at k is at most exp(beta) times that of y at k + 1. Consider the pair of nodes with
+most common neighbours. If many nodes are neighbours of only one of the two, S equals the smooth
+sensitivity of Nissim, Raskhodnikova and Smith 2007. In any graph it is at most 2 exp(beta) times
+theirs: their terms are no less than those of LS + k / 2 for even k. Theirs also needs the other
+neighbours of every pair of nodes, which takes too long for a large graph.
 
 (L + k) exp(-beta k) rises to k = 1 / beta - L and falls from there. So the maximum is at one of the
 two integers around it, or where the term stops at n - 2.

@@ -2,9 +2,9 @@
 
 The mixtures are Laplace and uniform numbers times a log-normal one; all are from Bun and Steinke
 2019. Each is c^2/2-zCDP for c = (cost of a stretch by e^t) + (cost of a shift by s). Both are zCDP
-by themselves, and laws that are a^2/2 and b^2/2 apart from a third are (a + b)^2/2 apart from each
-other (Bun and Steinke 2016, the inequality behind group privacy). A shift costs s times the largest
-slope of the log-density, which is pure.
+  by themselves. Laws that are a^2/2 and b^2/2 apart from a third are (a + b)^2/2 apart from each
+  other (Bun and Steinke 2016, the inequality behind group privacy). A shift costs s times the
+  largest slope of the log-density, which is pure.
 
 Laplace-log-normal, X e^(sigma Y): stretched, Y moves by t/sigma, which costs t/sigma. The slope is
 a mean of e^(-sigma Y) that is largest at 0: E e^(-2 sigma Y) / E e^(-sigma Y) = e^(3 sigma^2/2).

@@ -5,9 +5,9 @@ of scale s; the answer is whether q + v >= T + r. After c answers "above" the st
 nothing more. It never releases r or q + v.
 
 Theorem: Lyu, Su and Li 2017, Theorem 2 and, for counts that all move one way, Theorem 3, here for
-integers: the stream of all answers is (e1 + e2)-private for an analyst who picks each count after
-the answers before, with s = 2 c D / e2, and with s = c D / e2 where neighbours move no two counts
-in opposite directions.
+integers: the stream of all answers is (e1 + e2)-private with s = 2 c D / e2. If neighbours move no
+two counts in opposite directions, s = c D / e2 is enough. The analyst may pick each count after the
+answers before.
 
 Proof. Let neighbours x, y move each count by at most D, an integer, and fix the counts in the
 queries and the answers. Their probability is the sum over r of P(r), times P(v < T + r - q) for

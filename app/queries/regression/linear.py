@@ -1,7 +1,7 @@
 """Linear regression by noisy sufficient statistics: one query, one charge, all moments.
 
 The moments of `queries/shapes/moments.py` receive noise. Coefficients, standard errors and
-intervals are computed from them alone (`mechanisms/noise/linear_fit.py`), so they are free, and any
+intervals are computed from them alone (`mechanisms/noise/linear_fit.py`). So they are free, and any
 other fit to the same moments would be too. Features and the outcome are clamped to the card's
 bounds and placed on a grid of at most 2^16 steps. A row in which one of their columns is missing is
 left out.

@@ -1,1 +1,1 @@
-"""Shapes: what mechanisms need to know about a question, all of it public."""
+"""Shapes: the public facts about a query that mechanisms need."""

@@ -1,8 +1,8 @@
 """Integer measures that a query releases, and the sensitivity of each to one person.
 
-One row's contribution to a measure lies between `low` and `high` when the row counts and is 0 when
-it does not (filtered out, value missing, in no group). A person has at most m rows. So over all
-groups, with r = max(|low|, |high|):
+One row's contribution to a measure lies between `low` and `high` when the row counts. It is 0 when
+the row does not count (filtered out, value missing, in no group). A person has at most m rows. So
+over all groups, with r = max(|low|, |high|):
 
                            in the L1 norm                        in the L2 norm
     add_remove             m rows appear or vanish: m r          all in one group: m r

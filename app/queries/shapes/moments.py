@@ -1,15 +1,15 @@
 """Moments of a regression: the sums that are measured, and their sensitivity to one person.
 
-A row is a vector z = (1, terms, outcome), every coordinate within [-1, 1]: a number by its bucket
-between its bounds, a column of two values as -1 or 1 (so that its square is known), one of more
-values as 0s and at most one 1. The measurement is the sum over the rows of z z^T, each number once,
-as integer steps of 2^-k near z_i z_j: the number of rows n; the products of two coordinates, except
-two values of one category, which never occur together; and the squares of buckets as z_i^2 - 1/2.
-The square of an indicator is itself, and that of 1 or -1 is 1. All receive noise of one scale.
+A row is a vector z = (1, terms, outcome), every coordinate within [-1, 1]. A number is its bucket
+between its bounds, and a column of two values is -1 or 1 (so that its square is known). A column of
+more values is 0s and at most one 1. The measurement is the sum over the rows of z z^T, each number
+once, as integer steps of 2^-k near z_i z_j: the number of rows n; the products of two coordinates,
+except two values of one category, which never occur together; and the squares of buckets as z_i^2 -
+1/2. The square of an indicator is itself, and that of 1 or -1 is 1. All receive noise of one scale.
 
-Sensitivity to one row, in units of 2^k steps. Let N be the number of coordinates that are not
-values of a category of more than two, M the buckets among them, and G the number of such
-categories. So a row has at most N + G coordinates other than 0; let D = N + G.
+Sensitivity to one row, in units of 2^k steps. Let G be the number of categories of more than two
+values, N the number of coordinates outside them, and M the buckets among these. So a row has at
+most N + G coordinates other than 0; let D = N + G.
 
 A row that is added or removed moves D (D-1) / 2 products by 1, M squares by 1/2, and n by 1: in L1
 by D (D-1) / 2 + M/2 + 1, and the sum of squares is D (D-1) / 2 + M/4 + 1.
@@ -18,7 +18,7 @@ A row that becomes another does not move n; one that is removed moves all by no 
 below. Write a and b for the two rows, p and q for |a_i + b_i| and |a_i - b_i|, whose sum is twice
 the larger of |a_i| and |b_i|, and P, Q for their sums over the N coordinates: P + Q <= 2N. As a a^T
 - b b^T is half of (a+b)(a-b)^T plus its transpose, the N (N-1) / 2 products move by at most (PQ -
-sum p_i q_i) / 2 in total, and the squares by sum p_i q_i over the buckets.
+  sum p_i q_i) / 2 in total, and the squares by sum p_i q_i over the buckets.
 - No such category: (PQ + sum p_i q_i) / 2, with PQ <= N^2 and p_i q_i <= 1: (N^2 + M) / 2. If all
   but the 1 are buckets, p_i + q_i <= 2 gives (2 (N+1) Q - Q^2 N/M) / 2, at most (N+1)^2 M / (2N).
 - Otherwise let c >= 1 categories change. Their products with coordinates move by |a_i| + |b_i| =

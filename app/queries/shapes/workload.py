@@ -5,13 +5,14 @@ x are the counts of the cells (a row is in one or in none), A x is measured with
 W x is requested. A and W have entries 0 and 1, and the answers are W times the least-squares
 estimate of x: linear estimates are unbiased, and post-processing is free.
 
-Sensitivity: one row changes A x by a column of A when it is added or removed, and by the difference
-of two columns, or of one and zero, when it is replaced. Let d be the largest number of entries in a
-column (add_remove), or in which two columns or a column and zero differ (replace_one). Then m rows
-move A x by at most m d in L1 and m sqrt(d) in L2 (mechanism sheet, M3).
+Sensitivity: an added or removed row changes A x by a column of A. A replaced row changes it by the
+difference of two columns, or of one and zero. Let d be the largest number of entries in a column
+(add_remove), or in which two columns or a column and zero differ (replace_one). Then m rows move A
+x by at most m d in L1 and m sqrt(d) in L2 (mechanism sheet, M3).
 
-Strategies: `identity` measures the requested counts themselves, `cells` the cells, `hierarchical`
-the cells of an ordered column and runs of increasing length, so that a range is a sum of few.
+Strategies: `identity` measures the requested counts themselves, `cells` the cells. `hierarchical`
+measures the cells of an ordered column and runs of increasing length, so that a range is a sum of
+few.
 """
 
 from collections.abc import Iterator

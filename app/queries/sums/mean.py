@@ -2,7 +2,8 @@
 
 The release is T = sum of (x - c) over the values, c the middle of the bounds, and N = the number of
 values; the mean is c + T / N, which is post-processing. One row moves T by at most h, half the
-width of the bounds, and N by at most 1, and both by 0 if it does not count or its value is missing.
+width of the bounds, and N by at most 1. A row that does not count, or with a missing value, moves
+neither.
 
 Each measure takes half of the loss: noise of scale 2mh/epsilon on T and 2m/epsilon on N, where m is
 the number of rows a person may have. In units of epsilon an added or removed row costs at most

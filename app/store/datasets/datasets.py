@@ -7,7 +7,6 @@ from typing import Any
 from sqlalchemy import Connection, Select, insert, select, update
 
 from app.data.card import (
-    PLAIN,
     Card,
     Dataset,
     Epoch,
@@ -30,7 +29,6 @@ from app.store.datasets.shared_cells import has_whole_rows, must_be_the_only_nam
 UNKNOWN_DATASET = "There is no dataset of this name."
 # Prefix of a stored reply that holds a dataset's id. The name alone would not do: another dataset
 # may have it by the time the request is repeated. Names contain no slash.
-_BY_ID = "id/"
 
 
 class SqlDatasets:
@@ -146,7 +144,7 @@ class SqlDatasets:
                     "reason": reason,
                 },
             )
-            change.remember(request, body, f"{_BY_ID}{stored.id}")
+            change.remember(request, body, stored.id)
             return stored
 
     def append(
@@ -369,10 +367,8 @@ def _granted(statement: Select[Any], holders: tuple[str, ...] | None) -> Select[
 
 
 def _repeated(connection: Connection, reply: str) -> Dataset:
-    """The dataset that the first request made. Old ledgers stored its name, not its id."""
-    if not reply.startswith(_BY_ID):
-        return find_dataset(connection, reply)
-    statement = _select().where(tables.datasets.c.id == reply.removeprefix(_BY_ID))
+    """The dataset that the first request made; `reply` is its id."""
+    statement = _select().where(tables.datasets.c.id == reply)
     row = connection.execute(statement).one_or_none()
     if row is None:
         raise Conflict(
@@ -399,7 +395,7 @@ def dataset_from(row: Any) -> Dataset:
         description=row.description,
         book_id=row.book_id,
         card=Card.model_validate_json(row.card),
-        source=Source(**{"reading": PLAIN, **json.loads(row.source)}),  # missing in old ledgers
+        source=Source(**json.loads(row.source)),
         version=Version(
             row.version_id,
             row.number,

@@ -4,7 +4,7 @@ import json
 
 from sqlalchemy import Connection, insert, select
 
-from app.data.card import PLAIN, Card, Dataset, Inspection
+from app.data.card import Card, Dataset, Inspection
 from app.errors import Conflict
 from app.names import new_id
 from app.store import tables
@@ -60,10 +60,7 @@ def _books(connection: Connection, marks: list[str]) -> list[str]:
 
 
 def _seed_of(connection: Connection, book_id: str) -> str | None:
-    """Seed of the book's first name.
-
-    Names registered later by an earlier release have their own seeds, and keep them.
-    """
+    """Seed of the book's first name, which all its names have."""
     datasets, versions = tables.datasets, tables.versions
     row = connection.execute(
         select(versions.c.seed)
@@ -86,11 +83,9 @@ def _must_have_the_seed(connection: Connection, book_id: str, dataset: Dataset) 
 
 def _must_agree(connection: Connection, book_id: str, dataset: Dataset) -> None:
     """Require the same person and relation in a book: losses under two of them do not add up."""
-    card, reading = dataset.card, dataset.source.reading
+    card = dataset.card
     rows = connection.execute(
-        select(tables.datasets.c.card, tables.datasets.c.source).where(
-            tables.datasets.c.book_id == book_id
-        )
+        select(tables.datasets.c.card).where(tables.datasets.c.book_id == book_id)
     ).all()
     for row in rows:
         other = Card.model_validate_json(row.card)
@@ -98,13 +93,6 @@ def _must_agree(connection: Connection, book_id: str, dataset: Dataset) -> None:
             raise Conflict(
                 "These data are registered under another name with a different person or "
                 "neighbouring relation; their losses could not be added up."
-            )
-        same_reading = json.loads(row.source).get("reading", PLAIN) == reading
-        if card.cells and other.cells and not same_reading:
-            raise Conflict(
-                "These data are registered under another name with cells, by a version of this "
-                "program that parsed texts such as 1.0 differently. Persons could be in other "
-                "cells. Declare no cells: questions are then charged to every cell."
             )
         must_agree_on_cells(card, other)
 

@@ -205,9 +205,9 @@ def test_without_the_extra_the_reply_says_how_to_install_it(
 @pytest.mark.parametrize(
     ("event", "count", "delta", "reason"),
     [
-        (laplace("0.1"), 1, "1e-12", "floats"),
+        (laplace("0.1"), 1, "1e-12", "float Fourier"),
         (laplace("0.1"), 10**6 + 1, "1e-3", "more than"),
-        (laplace("100"), 1, "1e-6", "cells"),
+        (laplace("100"), 1, "1e-6", "a grid of 1e-4"),
         (concentrated("0.1"), 1, "1e-6", "no distribution"),
     ],
 )

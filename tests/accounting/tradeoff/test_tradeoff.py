@@ -1,7 +1,7 @@
 """Trade-off curves against the lemma of Neyman and Pearson on explicit distributions."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise, product
@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from app.accounting.curves import renyi_curves
 from app.accounting.curves.orders import ORDERS
 from app.accounting.precise import decimal
-from app.accounting.tradeoff import bounds as bounds
-from app.accounting.tradeoff import exact as exact
+from app.accounting.tradeoff import bounds, exact
 from app.accounting.tradeoff.curve import (
     ALPHAS,
     GUARD,
@@ -344,13 +343,21 @@ def converted(rho: float) -> Callable[[float], float]:
     return delta
 
 
+def from_profile(
+    delta_of: Callable[[float], float],
+    epsilons: Iterable[float] = (0.0, *(0.001 * 1.04**i for i in range(240))),
+) -> exact.Curve:
+    """The curve of a mechanism that is (ε, delta_of(ε))-private for each epsilon."""
+    return bounds.highest(
+        exact.limited(epsilon, delta) for epsilon in epsilons if (delta := delta_of(epsilon)) < 1.0
+    )
+
+
 @pytest.mark.parametrize("mu_squared", [F("0.001"), F("0.05"), F(1), F(9)])
 def test_data_processing_loses_no_more_than_the_conversion_to_epsilon_and_delta(
     mu_squared: Fraction,
 ) -> None:
-    profile = shown(
-        bounds.from_profile(converted(float(mu_squared / 2))), ALPHAS, exact=False, theorem=""
-    )
+    profile = shown(from_profile(converted(float(mu_squared / 2))), ALPHAS, exact=False, theorem="")
     below(profile, tradeoff_of(single=GaussianTradeoff(mu_squared)))
     better = tradeoff_of(renyi=[(a, a * mu_squared / 2) for a in ORDERS]).betas
     for low, high in zip(profile.betas, better, strict=True):
@@ -362,7 +369,7 @@ def test_data_processing_loses_no_more_than_the_conversion_to_epsilon_and_delta(
 
 
 def test_a_profile_made_of_one_point_is_leaky_randomised_response() -> None:
-    curve = bounds.from_profile(lambda _: 0.01, [0.5])
+    curve = from_profile(lambda _: 0.01, [0.5])
     for alpha in ALPHAS:
         expected = max(0, 0.99 - math.exp(0.5) * alpha, math.exp(-0.5) * (0.99 - alpha))
         assert curve(alpha) == pytest.approx(expected, abs=1e-15)

@@ -1,16 +1,17 @@
-"""Black-box audits through HTTP: a bound below the loss, from answers alone, is below the charge.
+"""Black-box audits through HTTP: a lower bound on the loss, from answers alone, is below the
+charge.
 
-For every kind of question and mechanism a real server is asked 400 times about each of two tiny
-neighbouring tables, fresh each time; `make test` does so for some, `make audit` for all and more
-often. An event is chosen on the first 100 answers of each and counted on the others; both its
-chances are bounded by Clopper and Pearson, in both directions. All bounds of all cases together are
-wrong with probability at most 1e-6, so that sound mechanisms are accused with no more than that.
+For every kind of question and mechanism, a real server answers 400 fresh questions about each of
+two tiny neighbouring tables. `make test` does so for some cases, `make audit` for all and with more
+answers. The first 100 answers per table choose an event, and the others count it. Clopper and
+Pearson bound both probabilities, in both directions. All bounds of all cases together are wrong
+with probability at most 1e-6. So this also bounds the false accusations of sound mechanisms.
 
-Pure mechanisms are held to the epsilon that was charged: an event's chances differ by a factor of
-exp(epsilon) at most. Gaussian noise is held to its rho: rho bounds the Kullback-Leibler divergence
-of the answers, and hence of any event. At these sizes a loss two to four times the charge is seen
-where one number is all that moves (counts, sums, choices, reports); figures that are made of many
-measures show less of each, and are asked at a larger loss.
+Pure mechanisms are held to the charged epsilon: the probabilities of an event differ by a factor of
+at most exp(epsilon). Gaussian noise is held to its rho, which bounds the Kullback-Leibler
+divergence of the answers, and hence of any event. If a single number moves (counts, sums, choices,
+reports), these sizes reveal a loss of two to four times the charge. Answers made of many
+measurements show less of each, so they are asked at a larger loss.
 """
 
 import json
@@ -33,11 +34,12 @@ from tests.server import COLUMNS, HEADER, Json, Person, World, made
 
 pytestmark = [pytest.mark.statistical, pytest.mark.invariant("I24")]
 RUNS = runs(400)
-CHOOSING = 100  # or a tenth, of more than a thousand
+CHOOSING = 100  # or a tenth of the answers, if there are more than a thousand
 ASKERS = 32
 FALSE_ALARM = 1e-6
 Read = Callable[[Json], float]
-Divergence = Callable[[float, float], float]  # of an event with these chances, if the first is more
+# of an event's two probabilities, the larger one first
+Divergence = Callable[[float, float], float]
 Rows = tuple[tuple[Any, ...], ...]
 
 
@@ -47,7 +49,7 @@ def row(
     return age, income, region, smoker
 
 
-# What is read off an answer: one number, of which large and small values are the events
+# Statistics of an answer: one number, whose large and small values are the events
 
 
 def value(answer: Json) -> float:
@@ -63,7 +65,7 @@ def first_less_second(answer: Json) -> float:
 
 
 def count_and_sum(answer: Json) -> float:
-    """Both aggregates, each over what one row adds to it."""
+    """Both aggregates, each divided by the contribution of one row."""
     return float(answer["value"][0]["value"] + answer["value"][1]["value"] / 120)
 
 
@@ -77,8 +79,11 @@ def south_before_north(answer: Json) -> float:
 
 
 def moments(answer: Json) -> float:
-    """With so large a ridge the slope is the sum of the products over it, and the intercept the
-    sum of the outcomes over the rows: three of the five moments that one row moves."""
+    """Three of the five moments that one row moves.
+
+    With such a large ridge, the slope is the sum of products over the ridge. The intercept is the
+    sum of outcomes over the number of rows.
+    """
     told = answer["value"]
     intercept, slope = (item["value"] for item in told["coefficients"])
     rows = told["rows"]["value"]
@@ -89,7 +94,7 @@ def moments(answer: Json) -> float:
 
 @dataclass(frozen=True)
 class Case:
-    """A question, two neighbouring tables, and the loss that is asked for."""
+    """A question, two neighbouring tables, and the requested loss."""
 
     query: Json
     mechanism: Json
@@ -97,7 +102,7 @@ class Case:
     other: Rows
     read: Read
     neighbours: str = "add_remove"
-    loss: str = "1.5"  # epsilon, or of Gaussian noise rho
+    loss: str = "1.5"  # epsilon, or rho for Gaussian noise
 
     @property
     def privacy(self) -> Json:
@@ -219,7 +224,7 @@ REPLACED: dict[str, tuple[Json, Rows, Rows, Read]] = {
         first_less_second,
     ),
 }
-# One row moves one score up and the other down, and the better one becomes the worse.
+# One row raises one score and lowers the other, so the better one becomes the worse.
 UPPER, LOWER = (row(0), row(50), row(120), row(120)), (row(0), row(0), row(50), row(120))
 CHOSEN: dict[str, tuple[Json, Rows, Rows, Read]] = {
     "mode": ({"kind": "mode", "column": "smoker"}, (NORTH,), (SOUTH,), value),
@@ -285,8 +290,9 @@ REPORTED: dict[str, tuple[Json, Rows, Rows, Read]] = {
         reported,
     ),
 }
-# Values at ranks, half of them at either bound: one row moves the value from one to the other, with
-# the same smooth sensitivity on both sides, or with one that is smaller by all that beta allows.
+# Values at ranks: half of the rows are at either bound, so one row moves the value from one bound
+# to the other. The smooth sensitivity is equal on both sides, or smaller by the factor that beta
+# allows.
 ENDS = (row(0),) * 3 + (row(120),) * 3
 SPLIT = (row(0),) * 5 + (row(120),) * 2
 SMOOTH: dict[str, tuple[Json, Rows, Rows, Read]] = {
@@ -314,7 +320,7 @@ SMOOTH_REPLACED: dict[str, tuple[Json, Rows, Rows, Read]] = {
         value,
     ),
 }
-# Heavy tails show little of a shift: there is more to be seen at more. By rho where it is normal.
+# Heavy tails show little of a shift, so these ask for more loss. Normal noise is priced by rho.
 SCALED: dict[str, tuple[str, ...]] = {
     "student_t": (*SMOOTH, *SMOOTH_REPLACED),
     "cauchy": ("median of rows replaced",),
@@ -329,7 +335,7 @@ CHOOSERS: dict[str, Json] = {
     "noisy_max-laplace": {"kind": "noisy_max", "noise": "laplace"},
     "noisy_max-gumbel": {"kind": "noisy_max", "noise": "gumbel"},
 }
-# A figure made of several measures shows little of each: there is more loss to be seen at more.
+# An answer made of several measurements shows little of each, so these ask for more loss.
 LOSSES: dict[str, dict[str, str]] = {
     "laplace": {
         "linear_regression": "9",
@@ -365,12 +371,12 @@ def cases() -> Iterator[tuple[str, Case]]:
 
 
 CASES = dict(cases())
-ERROR = FALSE_ALARM / (4 * len(CASES))  # of each bound: two chances in two directions
+ERROR = FALSE_ALARM / (4 * len(CASES))  # of each bound: two probabilities in two directions
 HOUSEHOLD: Json = {"name": "household", "type": "integer", "low": 1, "high": 2}
 
 
 class Tables:
-    """Tables registered on a server, each once, with budgets that never end."""
+    """Tables registered on a server, each once, with unlimited budgets."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -379,7 +385,8 @@ class Tables:
 
     def name(self, rows: Rows, neighbours: str) -> str:
         if (rows, neighbours) not in self._names:
-            # One body of data has one relation: theirs differ in what no question is about.
+            # One body of data has one relation, so the tables differ in a column that no question
+            # uses.
             seen = "2021-01-01" if neighbours == "add_remove" else "2022-02-02"
             lines = [[*each[:4], seen, *(each[4:] or (1,))] for each in rows]
             path = self.world.write_csv(lines, [*HEADER, "household"])
@@ -407,15 +414,15 @@ class Tables:
 
 
 def loss_at_least(one: list[float], other: list[float], divergence: Divergence) -> float:
-    """A bound below the loss, over {number >= t} and {number <= t}."""
-    found, choosing = 0.0, max(CHOOSING, len(one) // 10)
+    """A lower bound on the loss, over the events {number >= t} and {number <= t}."""
+    loss, choosing = 0.0, max(CHOOSING, len(one) // 10)
     for ones, others in ((one, other), (other, one)):
         threshold, sign = _best(ones[:choosing], others[:choosing], divergence)
         a, b = (_hits(numbers[choosing:], threshold, sign) for numbers in (ones, others))
         size = len(ones) - choosing
         low, high = lower_chance(size, a, ERROR), upper_chance(size, b, ERROR)
-        found = max(found, divergence(low, high))
-    return found
+        loss = max(loss, divergence(low, high))
+    return loss
 
 
 def log_ratio(chance: float, other: float) -> float:
@@ -423,7 +430,9 @@ def log_ratio(chance: float, other: float) -> float:
 
 
 def kullback_leibler(chance: float, other: float) -> float:
-    """The larger of both directions; it grows with the first chance and falls with the second."""
+    """The larger of both directions; it grows with the first probability and falls with the
+    second.
+    """
     if not chance > other:
         return 0.0
     pairs = ((chance, other), (other, chance))
@@ -438,7 +447,7 @@ def _hits(numbers: list[float], threshold: float, sign: int) -> int:
 
 
 def _best(ones: list[float], others: list[float], divergence: Divergence) -> tuple[float, int]:
-    """The event that would prove most if its chances were a tenth less and more than seen."""
+    """The event that would prove the most loss if its probabilities were a tenth less and more."""
     best, chosen = -math.inf, (0.0, 1)
     for threshold in sorted({*ones, *others}):
         for sign in (1, -1):
@@ -450,7 +459,7 @@ def _best(ones: list[float], others: list[float], divergence: Divergence) -> tup
 
 
 def audited(tables: Tables, case: Case, runs: int = RUNS) -> tuple[float, float]:
-    """The bound, and the charge: both epsilon, or both rho."""
+    """The lower bound and the charge: both epsilon, or both rho."""
     (one, answer), (other, _) = (tables.read(case, rows, runs) for rows in (case.one, case.other))
     if case.by_rho:
         return loss_at_least(one, other, kullback_leibler), answer["charged"]["rho"]
@@ -462,7 +471,7 @@ def tables(live: World) -> Tables:
     return Tables(live)
 
 
-# One of each family and relation; the saboteurs below are caught by some of them.
+# One case of each family and relation; some of them catch the saboteurs below.
 SUITE = {
     *("count-laplace", "histogram-laplace", "linear_regression-laplace", "sum-gaussian"),
     *("mean-gaussian", "mode-permute_and_flip", "quantile-exponential"),
@@ -482,7 +491,7 @@ def test_answers_about_neighbours_prove_no_more_loss_than_was_charged(
     counts("answers audited over HTTP", 2 * RUNS)
 
 
-# In files of their own: test_keys_audit.py, test_persons_audit.py, test_regression_audit.py,
+# Other files audit the rest: test_keys_audit.py, test_persons_audit.py, test_regression_audit.py,
 # test_withholding_audit.py.
 KINDS_ELSEWHERE = {"count_distinct", "keys", "logistic_regression", "triangles"}
 MECHANISMS_ELSEWHERE = {
@@ -538,9 +547,11 @@ SMOOTH_CAUGHT = ["median-student_t"]
 def test_a_server_that_charges_too_little_is_caught(
     peopled: Template, tmp_path: Path, sabotage: str, names: list[str], counts: Counts
 ) -> None:
-    """Half of a sensitivity or of the noise, choices at four times their rate, an eighth of a
-    smooth sensitivity. Of 1,000 answers each, the bounds are above the charge by more than five
-    deviations."""
+    """The bugs halve a sensitivity or the noise, choose at four times the rate, or use an eighth of
+    a smooth sensitivity.
+
+    With 1,000 answers per table, the bounds exceed the charge by more than five deviations.
+    """
     world = peopled("sqlite", tmp_path / "ledger")
     try:
         world.serve(sabotage=sabotage)

@@ -1,9 +1,9 @@
-"""A black-box audit of private keys through a real server: what is told proves no more than was
-charged.
+"""A black-box audit of private keys through a real server: answers prove no more than was charged.
 
-Keys are independent, so a table with 10,000 keys of c rows shows in one answer 10,000 times what
-neighbouring tables would show of a key of c and of c + 1 rows. Every chance is bounded by Clopper
-and Pearson, wrong with probability 1e-7; a sound server is accused with probability below 1e-5.
+Keys are independent. A table with 10,000 keys of c rows therefore samples 10,000 times how a key of
+c rows appears. Neighbouring tables have keys of c and of c + 1 rows. Clopper and Pearson bound
+every probability, wrong with probability 1e-7. A sound server is accused with probability below
+1e-5.
 """
 
 import math
@@ -20,7 +20,7 @@ from tests.server import Json, Person, World, ask, exact, made, new_key
 
 SIZE = 10_000
 ERROR = 1e-7
-COUNTS = (1, 6, 7)  # of one person alone; and two neighbours, both above the threshold
+COUNTS = (1, 6, 7)  # a single person; and two neighbours, both above the threshold
 PERSONS = (1, 2, 3, 4, 5, 6)
 PRIVACY = {"epsilon": 1, "delta": "0.02"}
 LOWER_BAR = """
@@ -51,10 +51,10 @@ def world_of(peopled: Template, folder: Path, sabotage: str) -> Iterator[World]:
         world.ledger.stop()
 
 
-def told_about(
+def released_counts(
     world: World, person: Person, rows: int, query: Json, mechanism: Json
 ) -> tuple[list[int], float]:
-    """What is told of keys that so many rows have each, 0 for nothing, and the delta charged."""
+    """Released counts of keys with this many rows each, 0 if withheld, and the charged delta."""
     lines = ([f"key {i}"] for i in range(SIZE) for _ in range(rows))
     path = world.write_csv(list(lines), ["note"])
     dataset = world.dataset(path, columns=[{"name": "note", "type": "text"}])
@@ -64,19 +64,19 @@ def told_about(
     question = {"dataset": dataset, "query": query, "privacy": PRIVACY, "mechanism": mechanism}
     answer = made(ask(world.client(person), question, new_key()))
     assert exact(answer["charged"]) == 1
-    told = answer["value"]
-    values = [1 if isinstance(each, str) else each["value"] for each in told]
+    released = answer["value"]
+    values = [1 if isinstance(item, str) else item["value"] for item in released]
     return values + [0] * (SIZE - len(values)), answer["charged"]["delta"]
 
 
 def chances(values: list[int], least: int) -> tuple[float, float]:
-    """Bounds of how likely so much is told."""
+    """Bounds on the probability that a released count reaches `least`."""
     hits = sum(value >= least for value in values)
     return lower_chance(SIZE, hits, ERROR), upper_chance(SIZE, hits, ERROR)
 
 
 def accused(one: tuple[float, float], two: tuple[float, float], delta: float) -> bool:
-    """Do bounds of the same event's chance prove more than (1, delta), in any way?"""
+    """True if bounds on one event's probabilities prove more than (1, delta), in any direction."""
     grown = math.e
     return any(
         low > grown * high + delta
@@ -93,16 +93,18 @@ def audit_counts(world: World, noise: str) -> bool:
     person = world.person()
     query: Json = {"kind": "histogram", "column": "note"}
     mechanism: Json = {"kind": "stability_histogram", "noise": noise}
-    told, deltas = {}, set()
+    released, deltas = {}, set()
     for rows in COUNTS:
-        told[rows], delta = told_about(world, person, rows, query, mechanism)
+        released[rows], delta = released_counts(world, person, rows, query, mechanism)
         deltas.add(delta)
     (delta,) = deltas  # the price does not depend on the data
     assert delta <= 0.02
-    alone = accused((0.0, 0.0), chances(told[1], 1), delta)
-    # Of keys that both tables have, Laplace noise is within epsilon without any delta.
+    alone = accused((0.0, 0.0), chances(released[1], 1), delta)
+    # For keys in both tables, Laplace noise needs no delta.
     failing = 0.0 if noise == "laplace" else delta
-    shared = [accused(chances(told[6], t), chances(told[7], t), failing) for t in range(5, 11)]
+    shared = [
+        accused(chances(released[6], t), chances(released[7], t), failing) for t in range(5, 11)
+    ]
     return alone or any(shared)
 
 
@@ -111,14 +113,16 @@ def audit_keys(world: World) -> bool:
     query: Json = {"kind": "keys", "column": "note"}
     bounds = [(0.0, 0.0)]
     for persons in PERSONS:
-        kept, delta = told_about(world, person, persons, query, {"kind": "partition_selection"})
+        kept, delta = released_counts(
+            world, person, persons, query, {"kind": "partition_selection"}
+        )
         assert delta == 0.02
         bounds.append(chances(kept, 1))
-    assert bounds[-1][0] > 0.5  # not for want of power
+    assert bounds[-1][0] > 0.5  # the audit has enough power
     return any(accused(one, two, 0.02) for one, two in pairwise(bounds))
 
 
-def test_an_audit_of_an_honest_server_proves_no_more_than_was_charged(
+def test_an_audit_of_a_sound_server_proves_no_more_than_was_charged(
     live: World, counts: Counts
 ) -> None:
     assert not audit_counts(live, "laplace")
@@ -133,15 +137,19 @@ def test_an_audit_of_an_honest_server_proves_no_more_than_was_charged(
     [(LOWER_BAR, "laplace"), (NARROWER_NOISE, "laplace"), (LOWER_BAR, "gaussian")],
     ids=["bar", "noise", "bar-gaussian"],
 )
-def test_counts_of_a_server_that_cheats_are_caught(
+def test_saboteur_counts_with_too_little_noise_are_caught(
     peopled: Template, tmp_path: Path, sabotage: str, noise: str
 ) -> None:
-    """Missed with probability below 1e-6: chances are several times what they may be."""
+    """The audit misses it with probability below 1e-6, since probabilities exceed their limits
+    several times.
+    """
     with world_of(peopled, tmp_path, sabotage) as world:
         assert audit_counts(world, noise)
 
 
 @pytest.mark.saboteur
-def test_keys_of_a_server_that_cheats_are_caught(peopled: Template, tmp_path: Path) -> None:
+def test_saboteur_keys_with_too_low_a_threshold_are_caught(
+    peopled: Template, tmp_path: Path
+) -> None:
     with world_of(peopled, tmp_path, ONE_PERSON_MORE) as world:
         assert audit_keys(world)

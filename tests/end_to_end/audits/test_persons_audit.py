@@ -1,7 +1,7 @@
-"""Black-box audits of questions about persons: one of them comes with as many rows as may count.
+"""Black-box audits of questions about persons: one person adds as many rows as may count.
 
-As in test_audits.py, whose bounds and events these are, at its error for each bound: so all bounds
-here together are wrong with probability below 1e-6 too.
+Bounds, events and the error of each bound are those of test_audits.py. So all bounds here together
+are wrong with probability below 1e-6 too.
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ def row(who: str, age: int = 30, region: str = "north") -> tuple[object, ...]:
 
 
 def together(answer: Json) -> float:
-    """All groups that somebody is in, so that whatever a person adds to any of them shows."""
+    """Sum over all groups with a person, so that a contribution to any group shows."""
     regions = {row[3] for row in COMES}
     told = {group["group"]["region"]: group["value"] for group in answer["value"]}
     return float(sum(told[region] for region in sorted(map(str, regions))))
@@ -66,7 +66,7 @@ CASES = dict(cases())
 
 
 class PersonTables(Tables):
-    """Each row begins with who it is about."""
+    """Tables whose rows begin with the person's id."""
 
     @override
     def name(self, rows: Rows, neighbours: str) -> str:
@@ -91,7 +91,7 @@ SUITE = {"persons-laplace", "persons kept to one group-laplace", "mean of person
 
 
 @pytest.mark.parametrize("name", audited_cases(CASES, SUITE))
-def test_a_person_of_several_rows_shows_no_more_than_was_charged(
+def test_a_person_with_several_rows_shows_no_more_loss_than_was_charged(
     tables: PersonTables, name: str, counts: Counts
 ) -> None:
     bound, charge = audited(tables, CASES[name])

@@ -1,10 +1,10 @@
-"""A black-box audit of gradient descent over HTTP: answers about neighbouring tables prove no more
-loss than was charged.
+"""A black-box audit of gradient descent over HTTP.
 
-One step on tables of two rows and of three, whose third row's gradient is clipped to the norm. The
-event, a half line of the sum of the weights, is chosen on the first half of the answers and counted
-on the second; both chances are bounded by Clopper and Pearson, each wrong with probability 5e-7. So
-a sound server is accused with probability at most 2e-6 in the two directions together.
+Answers about neighbouring tables prove no more loss than was charged. One step runs on tables of
+two rows and of three. The gradient of the third row is clipped to the norm. The event is a half
+line of the sum of the weights. The first half of the answers chooses it, and the second half counts
+it. Clopper and Pearson bound both probabilities, each wrong with probability 5e-7. So a sound
+server is accused with probability at most 2e-6 in both directions together.
 """
 
 import math
@@ -45,7 +45,9 @@ sampling.SystemRandom.discrete_gaussian = lambda self, scale, size: drawn(self, 
 
 
 def weights(answer: Json) -> float:
-    """The sum of the weights, back from the columns' units: the way that the third row pulls."""
+    """Sum of the weights in standardized units, which is the direction of the third row's
+    gradient.
+    """
     intercept, age = (item["value"] for item in answer["value"]["coefficients"])
     return float(intercept + 60.0 * age + 60.0 * age)
 
@@ -73,12 +75,12 @@ def answers(world: World, rows: list[list[object]], mechanism: Json) -> list[flo
 
     def some(count: int) -> list[float]:
         client = world.client(person)
-        found = []
+        sums = []
         for _ in range(count):
             answer = made(ask(client, question, new_key()))
             assert (answer["charged"]["epsilon"], answer["charged"]["delta"]) == (EPSILON, DELTA)
-            found.append(weights(answer))
-        return found
+            sums.append(weights(answer))
+        return sums
 
     with ThreadPoolExecutor(4) as pool:
         parts = list(pool.map(some, [RUNS // 4] * 4))
@@ -86,8 +88,8 @@ def answers(world: World, rows: list[list[object]], mechanism: Json) -> list[flo
 
 
 def loss_at_least(first: list[float], second: list[float]) -> float:
-    """A bound below the epsilon at this delta, over half lines, in both directions."""
-    half, found = RUNS // 2, 0.0
+    """A lower bound on epsilon at this delta, over half lines, in both directions."""
+    half, loss = RUNS // 2, 0.0
     for one, other in ((first, second), (second, first)):
         best, chosen = -math.inf, (0.0, 1)
         for threshold in sorted({*one[:half], *other[:half]}):
@@ -102,8 +104,8 @@ def loss_at_least(first: list[float], second: list[float]) -> float:
         b = sum(sign * value >= sign * threshold for value in other[half:])
         low = lower_chance(RUNS - half, a, ERROR) - DELTA
         if low > 0.0:
-            found = max(found, math.log(low / upper_chance(RUNS - half, b, ERROR)))
-    return found
+            loss = max(loss, math.log(low / upper_chance(RUNS - half, b, ERROR)))
+    return loss
 
 
 @pytest.fixture
@@ -125,7 +127,7 @@ def test_answers_about_neighbours_prove_no_more_loss_than_was_charged(
 
 @pytest.mark.saboteur
 def test_saboteur_ten_times_less_noise_is_caught(embedded: World, counts: Counts) -> None:
-    """Missed with probability below 1e-6: the answers are then two deviations apart."""
+    """The audit misses it with probability below 1e-6: the answers are two deviations apart."""
     embedded.serve(sabotage=TEN_TIMES_LESS_NOISE)
     with_it = [*ROWS, [120, "true"]]
     first, second = (answers(embedded, rows, MECHANISMS["all rows"]) for rows in (ROWS, with_it))

@@ -1,7 +1,7 @@
-"""Black-box audits of streams through HTTP, as `test_audits.py` does with questions.
+"""Black-box audits of streams through HTTP, like those of questions in `test_audits.py`.
 
-So many streams are opened on each of two neighbouring tables and asked; of each one number is read,
-and a bound below the loss is made of them, which is above the charge with probability at most 1e-6.
+The tests open and ask many streams on each of two neighbouring tables. One number per stream gives
+a lower bound on the loss. It exceeds the charge of a sound server with probability at most 1e-6.
 """
 
 from collections.abc import Callable
@@ -35,8 +35,10 @@ Read = Callable[[httpx.Client, str], float]
 
 
 def first_above(client: httpx.Client, dataset: str) -> float:
-    """When a stream first says that the rows reach what one more of them has: it makes every
-    answer more likely to be above."""
+    """Index of the first answer above a threshold that needs the additional row.
+
+    That row makes every answer more likely to be above.
+    """
     opening = above_threshold(dataset, "1.5", threshold=ROWS + 1, asks_max=ASKS)
     stream = made(open_stream(client, opening))["id"]
     for place in range(ASKS):
@@ -46,7 +48,7 @@ def first_above(client: httpx.Client, dataset: str) -> float:
 
 
 def counted(client: httpx.Client, dataset: str) -> float:
-    """Of a tree of one level: all of the charge is in the one node that is told."""
+    """Count of a tree with one level: its single released node takes the whole charge."""
     opening = running_count(dataset, "1.5", epochs_max=1)
     stream = made(open_stream(client, opening))["id"]
     return float(made(post_ask(client, stream, {}))["value"])
@@ -92,10 +94,12 @@ sampling.SystemRandom.discrete_laplace = lambda self, scale, size: whole(self, s
 
 
 @pytest.mark.saboteur
-def test_a_server_whose_streams_have_too_little_noise_is_caught(
+def test_saboteur_streams_with_too_little_noise_are_caught(
     peopled: Template, tmp_path: Path, counts: Counts
 ) -> None:
-    """A sixth of the noise: nearly all of one table's streams say what few of the other's do."""
+    """With a sixth of the noise, nearly all streams of one table say what few of the other's
+    say.
+    """
     world = peopled("sqlite", tmp_path / "ledger")
     try:
         world.serve(sabotage=QUIET)

@@ -1,12 +1,13 @@
-"""A black-box audit through HTTP of what may be withheld: answers prove no more than was charged.
+"""A black-box audit through HTTP of answers that may be withheld: they prove no more than charged.
 
-A real server is asked 400 times about each of two neighbouring tables, fresh each time. Events are
-that the answer was withheld, or told with a value of t and more, or less; one is chosen on the
-first 100 answers of each and counted on the other 300. Its chances are bounded by Clopper and
-Pearson, each wrong with probability 1e-8, and must not prove more than (epsilon, delta), in no
-direction. No account could pay for so many answers if each might fail often, so delta is small.
-Pairs are of three kinds: safe and told nearly always, so that the noise shows; at the threshold, so
-that the test shows; and unsafe, where what is told at all is told with probability delta at most.
+A real server answers 400 fresh questions about each of two neighbouring tables. The events are
+"withheld", "released with a value of at least t" and "released with less". The first 100 answers
+per table choose an event, and the other 300 count it. Clopper and Pearson bound its probabilities,
+each wrong with probability 1e-8. They must not prove more than (epsilon, delta), in either
+direction. Delta is small, since no account could pay for 400 answers that often fail.
+
+There are three kinds of pairs. Safe tables are nearly always released, so the noise shows. Tables
+at the threshold show the test. Unsafe tables are released with probability at most delta.
 """
 
 import math
@@ -33,7 +34,7 @@ EPSILON, DELTA = 2.0, 0.002
 
 @dataclass(frozen=True)
 class Case:
-    """A question, and two neighbouring tables: ages, or votes, one of which is of north's."""
+    """A question and two neighbouring tables of ages or votes, where one row differs."""
 
     query: Json
     mechanism: Json
@@ -79,7 +80,7 @@ CASES = {
 
 
 def table_of(case: Case, rows: tuple[Any, ...]) -> list[list[object]]:
-    """Rows that no other case has: each has a body of data and budgets of its own."""
+    """Rows that no other case has, so each case has its own data and budgets."""
     own = list(CASES.values()).index(case)
     vote = case.query["kind"] in ("mode", "top_k")
     return [
@@ -88,14 +89,14 @@ def table_of(case: Case, rows: tuple[Any, ...]) -> list[list[object]]:
 
 
 class Audit:
-    """A server and what it says of tables, each registered once."""
+    """A server and its answers about tables, each registered once."""
 
     def __init__(self, world: World) -> None:
         self.world, self.person = world, world.person()
         self._names: dict[str, str] = {}
 
-    def told(self, case: Case, rows: tuple[Any, ...]) -> tuple[list[float], float]:
-        """A number for each answer, NaN if it was withheld; and the delta charged."""
+    def numbers(self, case: Case, rows: tuple[Any, ...]) -> tuple[list[float], float]:
+        """A number per answer, NaN if it was withheld; and the charged delta."""
         lines = table_of(case, rows)
         if (key := str((case, rows))) not in self._names:
             public = {"rows": len(rows)} if case.neighbours == "replace_one" else {}
@@ -131,7 +132,7 @@ def _number(answer: Json) -> float:
     return float(value) if isinstance(value, int | float) else float(value == "south")
 
 
-Event = tuple[float, int]  # a threshold and a side; NaN stands for being withheld
+Event = tuple[float, int]  # a threshold and a side; NaN stands for a withheld answer
 
 
 def hits(numbers: list[float], event: Event) -> int:
@@ -149,7 +150,7 @@ def events(one: list[float], two: list[float]) -> Iterator[Event]:
 
 
 def accused(one: list[float], two: list[float], delta: float) -> bool:
-    """Is some event of one more likely than (epsilon, delta) allows, surely?"""
+    """True if some event is certainly more likely than (epsilon, delta) allows."""
     first = one[:CHOOSING], two[:CHOOSING]
     best = max(
         events(*first),
@@ -162,7 +163,7 @@ def accused(one: list[float], two: list[float], delta: float) -> bool:
 
 
 def proves_more(audit: Audit, case: Case) -> bool:
-    (one, delta), (two, again) = (audit.told(case, rows) for rows in (case.one, case.other))
+    (one, delta), (two, again) = (audit.numbers(case, rows) for rows in (case.one, case.other))
     assert delta == again <= DELTA  # the price does not depend on data
     return accused(one, two, delta) or accused(two, one, delta)
 
@@ -216,12 +217,14 @@ def world_of(peopled: Template, folder: Path, sabotage: str) -> Iterator[World]:
         pytest.param(NARROWER_NOISE, ["median, safe"], id="noise"),
     ],
 )
-def test_a_server_that_cheats_is_caught(
+def test_saboteur_a_lower_bar_or_less_noise_is_caught(
     peopled: Template, tmp_path: Path, sabotage: str, names: list[str], counts: Counts
 ) -> None:
-    """A bar seven lower lets unsafe tables pass with more than half; and a twentieth of the noise
-    leaves medians of 30 and 34 as they are, but with probability below 1e-4. Less cheating would
-    not be seen for sure: so few answers bound a chance of nothing by 0.06."""
+    """A bar lowered by seven lets more than half of the unsafe tables pass.
+
+    A twentieth of the noise leaves medians of 30 and 34 apart, except with probability 1e-4.
+    Smaller bugs might escape: this few answers bound the probability of an unseen event by 0.06.
+    """
     with world_of(peopled, tmp_path, sabotage) as world:
         audit = Audit(world)
         for name in names:

@@ -1,4 +1,4 @@
-"""Budgets over HTTP: granting, refusals that say what would fit, freezing, ETags, who sees them."""
+"""Budgets over HTTP: grants, refusals with the amount that fits, freezing, ETags, visibility."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +11,7 @@ import pytest
 from tests.server import World, ask, count, exact, made, new_key
 
 
-def test_a_refusal_says_what_would_fit_and_exactly_that_is_then_admitted(
+def test_a_refusal_names_the_largest_epsilon_and_exactly_that_is_then_admitted(
     live_on_each: World,
 ) -> None:
     world = live_on_each
@@ -41,7 +41,7 @@ def test_a_refusal_says_what_would_fit_and_exactly_that_is_then_admitted(
     world.must_be_sound()
 
 
-def test_when_everybodys_budget_binds_the_refusal_names_it(live: World) -> None:
+def test_a_refusal_by_the_shared_budget_names_it(live: World) -> None:
     person = live.person()
     dataset = live.open_dataset(person, epsilon=10, total=0.1)
     refused = ask(live.client(person), count(dataset, 0.2), new_key())
@@ -49,7 +49,9 @@ def test_when_everybodys_budget_binds_the_refusal_names_it(live: World) -> None:
     assert live.spent(dataset, person.name) == live.spent(dataset, "*") == 0
 
 
-def test_a_limit_below_what_is_spent_freezes_and_rewrites_nothing(live_on_each: World) -> None:
+def test_a_limit_below_the_spend_freezes_the_account_and_rewrites_nothing(
+    live_on_each: World,
+) -> None:
     world = live_on_each
     person = world.person()
     dataset = world.open_dataset(person, epsilon=1)
@@ -91,14 +93,14 @@ def test_an_approximate_account_needs_a_delta_and_a_pure_one_has_none(live: Worl
     after = live.budget(dataset, person.name)
     assert (exact(after["spent"]), exact(after["remaining"])) == (Decimal("0.25"), Decimal("0.75"))
     changed = live.admin.put(path, json={"currency": "pure", "epsilon": 2})
-    assert changed.status_code == 200  # no delta is spent, so what is can be carried over
+    assert changed.status_code == 200  # no delta is spent, so the spend converts
     assert exact(changed.json()["spent"]) == Decimal("0.25")
     changed = live.admin.put(path, json={"currency": "renyi", "epsilon": 2, "delta": 1e-6})
     assert changed.status_code == 200
     assert changed.json()["spent"]["epsilon"] == 0.25
     for other in ({"currency": "pure"}, {"currency": "renyi", "delta": 1e-7}):
         refused = live.admin.put(path, json={"epsilon": 2, **other})
-        assert refused.status_code == 409  # a curve cannot be carried back, and delta stays
+        assert refused.status_code == 409  # a curve cannot be converted back, and delta stays
 
 
 def test_limits_round_down_and_costs_round_up(live: World) -> None:
@@ -109,7 +111,7 @@ def test_limits_round_down_and_costs_round_up(live: World) -> None:
     assert live.spent(dataset, person.name) == Decimal("0.000000000002")
 
 
-def test_if_match_changes_just_the_budget_that_was_seen(live_on_each: World) -> None:
+def test_if_match_changes_only_the_version_that_was_read(live_on_each: World) -> None:
     world = live_on_each
     person = world.person()
     dataset = world.open_dataset(person, epsilon=1)
@@ -157,10 +159,10 @@ def test_if_match_changes_just_the_budget_that_was_seen(live_on_each: World) -> 
 
 
 @pytest.mark.parametrize(("headers", "others"), [({"If-None-Match": "*"}, 412), ({}, 200)])
-def test_of_many_who_grant_a_new_budget_at_once_one_makes_it(
+def test_one_of_many_concurrent_grants_creates_the_budget(
     live_on_each: World, headers: dict[str, str], others: int
 ) -> None:
-    """And all the others find it."""
+    """All the others find it."""
     world = live_on_each
     dataset = world.dataset()
     body = {"currency": "pure", "epsilon": 1}
@@ -178,7 +180,7 @@ def test_of_many_who_grant_a_new_budget_at_once_one_makes_it(
     world.must_be_sound()
 
 
-def test_people_see_their_own_budgets_and_viewers_and_administrators_all(live: World) -> None:
+def test_analysts_see_their_own_budgets_and_viewers_and_administrators_see_all(live: World) -> None:
     one, two, viewer = live.person(), live.person(), live.person(role="viewer")
     dataset = live.open_dataset(one, two)
     path = f"/v1/datasets/{dataset}/budgets"
@@ -199,7 +201,7 @@ def test_people_see_their_own_budgets_and_viewers_and_administrators_all(live: W
     }
 
 
-def test_the_asker_is_not_told_what_others_have_spent(live: World) -> None:
+def test_an_analyst_cannot_see_the_spend_of_others(live: World) -> None:
     one, two = live.person(), live.person()
     dataset = live.open_dataset(one, two, total=50)
     made(ask(live.client(two), count(dataset, 0.7), new_key()))
@@ -221,20 +223,20 @@ def test_only_administrators_grant(live: World, role: str) -> None:
     assert live.entries(dataset) == before
 
 
-def test_a_budget_is_granted_only_to_an_analyst_on_a_dataset_that_is_there(live: World) -> None:
+def test_a_budget_needs_an_existing_analyst_and_an_existing_dataset(live: World) -> None:
     viewer = live.person(role="viewer")
     dataset = live.dataset()
     body = {"currency": "pure", "epsilon": 1}
-    for place, status in (
+    for budget_path, status in (
         (f"{dataset}/budgets/{viewer.name}", 422),
         (f"{dataset}/budgets/nobody-at-all", 404),
         ("never-registered/budgets/*", 404),
     ):
-        assert live.admin.put(f"/v1/datasets/{place}", json=body).status_code == status
+        assert live.admin.put(f"/v1/datasets/{budget_path}", json=body).status_code == status
     assert live.entries(dataset, "grant") == []
 
 
-def test_used_and_questions_left_follow_the_spend(live: World) -> None:
+def test_used_share_and_questions_left_follow_the_spend(live: World) -> None:
     person = live.person()
     dataset = live.open_dataset(person, epsilon=1)
     made(ask(live.client(person), count(dataset, 0.25), new_key()))

@@ -1,4 +1,4 @@
-"""The calculator over HTTP: who may ask, what comes back, and what is said of bad input."""
+"""The calculator over HTTP: permissions, results, and errors for invalid input."""
 
 import json
 from typing import Any
@@ -31,24 +31,24 @@ def composed(world: World, who: str = "ada", **request: Any) -> Json:
 
 
 @pytest.mark.parametrize("who", ["ada", "vera"])
-def test_everybody_with_a_key_may_ask(live: World, who: str) -> None:
-    found = composed(live, who, delta=1e-6, events=FROM_THE_DESIGN)
-    assert list(found["results"]) == [
+def test_every_role_may_use_the_calculator(live: World, who: str) -> None:
+    composition = composed(live, who, delta=1e-6, events=FROM_THE_DESIGN)
+    assert list(composition["results"]) == [
         *("basic", "advanced", "optimal", "zcdp", "renyi", "gdp", "pld"),
     ]
-    assert found["best"] == "renyi"
-    assert found["results"]["renyi"]["delta"] == 1e-6
-    assert "no epsilon of its own" in found["results"]["optimal"]["unavailable"]
-    assert len(found["curve"]["orders"]) == len(found["curve"]["epsilon"]) == 40
-    assert found["curve"]["delta"] == pytest.approx(3e-8)  # 1 - (1 - 1e-8)^3
+    assert composition["best"] == "renyi"
+    assert composition["results"]["renyi"]["delta"] == 1e-6
+    assert "no epsilon of its own" in composition["results"]["optimal"]["unavailable"]
+    assert len(composition["curve"]["orders"]) == len(composition["curve"]["epsilon"]) == 40
+    assert composition["curve"]["delta"] == pytest.approx(3e-8)  # 1 - (1 - 1e-8)^3
 
 
-def test_nobody_without_a_key_may(live: World) -> None:
+def test_the_calculator_needs_a_key(live: World) -> None:
     body = {"delta": 1e-6, "events": [LAPLACE]}
     assert live.server.client().post(PATH, json=body).status_code == 401
 
 
-def test_a_million_events_cost_what_their_distinct_ones_do(live: World) -> None:
+def test_the_cost_of_a_million_events_is_that_of_the_distinct_ones(live: World) -> None:
     events = [{**LAPLACE, "count": 10**9}] * 1000
     request: Json = {"delta": 1e-6, "accountants": ["basic"]}
     assert (
@@ -57,28 +57,32 @@ def test_a_million_events_cost_what_their_distinct_ones_do(live: World) -> None:
     )
 
 
-def test_the_curve_at_asked_orders_and_the_delta_at_an_asked_epsilon(live: World) -> None:
-    found = composed(
+def test_the_calculator_returns_the_curve_at_requested_orders_and_the_delta_at_an_epsilon(
+    live: World,
+) -> None:
+    composition = composed(
         live,
         events=[{"mechanism": "zcdp", "rho": 0.25}],
         epsilon=2,
         orders=[1.5, 10, 1000000],
         accountants=["zcdp", "renyi"],
     )
-    assert found["curve"]["orders"] == [1.5, 10.0, 1000000.0]
-    for shown, true in zip(found["curve"]["epsilon"], [0.375, 2.5, 250000], strict=True):
+    assert composition["curve"]["orders"] == [1.5, 10.0, 1000000.0]
+    for shown, true in zip(composition["curve"]["epsilon"], [0.375, 2.5, 250000], strict=True):
         assert 0 <= shown - true < 1e-9
-    assert found["results"]["zcdp"]["epsilon"] == 2.0
-    assert 0 < found["results"]["zcdp"]["delta"] < found["results"]["renyi"]["delta"] < 1
+    assert composition["results"]["zcdp"]["epsilon"] == 2.0
+    assert (
+        0 < composition["results"]["zcdp"]["delta"] < composition["results"]["renyi"]["delta"] < 1
+    )
 
 
 def test_a_target_gives_the_largest_event_that_fits(live: World) -> None:
     target = {"mechanism": "laplace", "epsilon": 1, "delta": 1e-6, "count": 100}
-    found = composed(live, target=target, accountants=["basic", "renyi"])["results"]
-    assert found["basic"]["per_event"] == {"epsilon": 0.01}
+    results = composed(live, target=target, accountants=["basic", "renyi"])["results"]
+    assert results["basic"]["per_event"] == {"epsilon": 0.01}
     for name in ("basic", "renyi"):
         event = {"mechanism": "laplace", "count": 100}
-        largest = found[name]["per_event"]["epsilon"]
+        largest = results[name]["per_event"]["epsilon"]
         for epsilon, fits in ((largest, True), (round(largest * 1.001, 12), False)):
             events = [{**event, "epsilon": epsilon}]
             forward = composed(live, delta=1e-6, events=events, accountants=[name])
@@ -86,7 +90,7 @@ def test_a_target_gives_the_largest_event_that_fits(live: World) -> None:
 
 
 def event(**changes: Any) -> Json:
-    """Three good events, and then a gaussian with these changes."""
+    """Three valid events, and then a Gaussian one with these changes."""
     last = {"mechanism": "gaussian", "noise_multiplier": 1.0, "sampling_rate": 0.5} | changes
     kept = {name: value for name, value in last.items() if value != "left out"}
     return {"delta": 1e-6, "events": [LAPLACE, LAPLACE, LAPLACE, kept]}
@@ -174,7 +178,7 @@ WRONG: list[tuple[Json, str]] = [
 
 
 @pytest.mark.parametrize(("body", "pointer"), WRONG)
-def test_bad_input_is_a_problem_that_names_event_and_field(
+def test_invalid_input_is_a_problem_that_names_event_and_field(
     live: World, body: Json, pointer: str
 ) -> None:
     reply = live.client("ada").post(PATH, json=body)
@@ -185,7 +189,7 @@ def test_bad_input_is_a_problem_that_names_event_and_field(
 
 
 @pytest.mark.parametrize("literal", ["NaN", "Infinity", "-Infinity", "1e999"])
-def test_numbers_that_json_does_not_have_are_malformed(live: World, literal: str) -> None:
+def test_numbers_outside_json_are_malformed(live: World, literal: str) -> None:
     raw = json.dumps(event(noise_multiplier="here")).replace('"here"', literal)
     headers = {"Content-Type": "application/json"}
     reply = live.client("ada").post(PATH, content=raw, headers=headers)
@@ -193,8 +197,8 @@ def test_numbers_that_json_does_not_have_are_malformed(live: World, literal: str
     assert reply.json()["type"] == "/problems/malformed"
 
 
-def test_the_largest_of_everything_is_answered(live: World) -> None:
-    """Whatever is in range ends as a number or a reason."""
+def test_the_largest_events_are_answered(live: World) -> None:
+    """Every event within range gives a number or a reason."""
     most = [
         {"mechanism": "laplace", "epsilon": 9223372},
         {"mechanism": "gaussian", "noise_multiplier": 1e-6, "sampling_rate": 0.999999},
@@ -206,16 +210,16 @@ def test_the_largest_of_everything_is_answered(live: World) -> None:
         {"mechanism": "zcdp", "rho": 1000000},
         {"mechanism": "generic", "epsilon": 9223372, "delta": 1e-300},
     ]
-    for each in most:
+    for event in most:
         for question in ({"delta": 1e-300}, {"delta": 0.999999}, {"epsilon": 0}, {"epsilon": 9e6}):
             for neighbours in ("add_remove", "replace_one"):
-                found = composed(
+                composition = composed(
                     live,
-                    events=[{**each, "count": 10**12}],
+                    events=[{**event, "count": 10**12}],
                     **question,
                     neighbours=neighbours,
                     group_size=10**6,
                     orders=["1.000000001", 1000000],
                 )
-                for result in found["results"].values():
+                for result in composition["results"].values():
                     assert ("unavailable" in result) != ("epsilon" in result)

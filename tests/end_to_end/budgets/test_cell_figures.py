@@ -1,4 +1,4 @@
-"""Every place that shows the figures of an account with cells shows figures that hold in each."""
+"""The displayed figures of an account with cells hold in every cell, in every reply and page."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ GRANTS: dict[str, Json] = {
     "renyi": {"currency": "renyi", "epsilon": 3, "delta": "1e-3"},
     "gdp": {"currency": "gdp", "epsilon": 3, "delta": "1e-3"},
 }
-# The second question uses less of every limit of its account than the first, but not of delta.
+# The second question uses a smaller share of every limit than the first, except of delta.
 SECOND: dict[str, Json] = {
     "pure": {"privacy": {"epsilon": 0.4}},
     "approximate": {
@@ -45,7 +45,7 @@ def opened(world: World, currency: str, **card: Any) -> tuple[str, Person]:
 
 
 def bound(shown: Json, cells: list[Json], part: str) -> bool:
-    """Is each figure of the account the most spent, or the least remaining, of any cell?"""
+    """True if each figure is the largest spend, or the smallest remainder, of any cell."""
     for cell in cells:
         for name, value in cell[part].items():
             if name.endswith("_exact"):
@@ -60,7 +60,7 @@ def bound(shown: Json, cells: list[Json], part: str) -> bool:
 
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("currency", ORDER)
-def test_every_place_shows_figures_that_hold_in_every_cell(
+def test_every_reply_shows_figures_that_hold_in_every_cell(
     live: World, currency: str, relation: str
 ) -> None:
     more = {"neighbours": relation, "rows": 60} if relation == "replace_one" else {}
@@ -92,9 +92,11 @@ def test_every_place_shows_figures_that_hold_in_every_cell(
     live.must_be_sound()
 
 
-def test_the_account_shows_the_cell_with_the_smaller_share_of_its_limit_too(live: World) -> None:
-    """Cell `north` has used most of its limit, by epsilon 0.5 without delta; `south` stands at an
-    epsilon of about 1.18 at delta 9.99e-4, which the account did not show."""
+def test_the_account_also_covers_the_cell_with_the_smaller_share_of_its_limit(live: World) -> None:
+    """Cell `north` has used most of its limit, by epsilon 0.5 without delta.
+
+    Cell `south` has an epsilon of about 1.18 at delta 9.99e-4, which the account once did not show.
+    """
     dataset, person = opened(live, "zcdp")
     client = live.client(person)
     made(ask(client, question(dataset, "north", privacy=PURE), new_key()))
@@ -121,8 +123,8 @@ def tradeoff(world: World, dataset: str, person: Person) -> list[float]:
 
 
 @pytest.mark.parametrize("currency", ORDER)
-def test_the_curve_lies_below_that_of_each_cell_asked_alone(live: World, currency: str) -> None:
-    """Two datasets hear one of the questions each, and a third one hears both."""
+def test_the_curve_lies_below_that_of_each_separate_cell(live: World, currency: str) -> None:
+    """Two datasets answer one of the questions each, and a third answers both."""
     first, second = (
         question("", "north", privacy=PURE),
         question("", "south", **SECOND[currency]),

@@ -1,4 +1,4 @@
-"""Accounts of every currency over HTTP: granted, charged, refused, told and previewed."""
+"""Accounts of every currency over HTTP: granted, charged, refused, shown and previewed."""
 
 from decimal import Decimal
 
@@ -27,7 +27,7 @@ def put(world: World, dataset: str, holder: str, body: Json) -> httpx.Response:
 
 
 def opened(world: World, what: str, total: Json | None = None) -> tuple[str, Person]:
-    """A dataset on which a new person has this budget, and everybody a large one."""
+    """A dataset on which a new person has this budget, and everybody has a large one."""
     person, dataset = world.person(), world.dataset()
     made(put(world, dataset, "*", total or {"currency": "pure", "epsilon": 1000}))
     made(put(world, dataset, person.name, GRANTS[what]))
@@ -76,7 +76,7 @@ def test_every_currency_is_granted_and_its_answers_name_the_theorem(
     world.must_be_sound()
 
 
-def test_a_grant_in_the_currencys_own_units_promises_their_epsilon(live: World) -> None:
+def test_a_grant_in_native_units_keeps_its_epsilon(live: World) -> None:
     dataset, person = opened(live, "zcdp by rho")
     by_rho = own_budget(live, dataset, person)
     assert by_rho["limit"]["rho"] == 0.03
@@ -93,7 +93,7 @@ def test_a_grant_in_the_currencys_own_units_promises_their_epsilon(live: World) 
 
 
 @pytest.mark.parametrize("what", GRANTS)
-def test_a_refusal_changes_nothing_and_the_largest_epsilon_really_fits(
+def test_a_refusal_changes_nothing_and_the_largest_epsilon_fits(
     live_on_each: World, what: str
 ) -> None:
     world = live_on_each
@@ -103,12 +103,12 @@ def test_a_refusal_changes_nothing_and_the_largest_epsilon_really_fits(
     before = own_budget(world, dataset, person), world.entries(dataset)
     refused = ask(client, count(dataset, 20), new_key())
     assert (refused.status_code, refused.json()["type"]) == (402, "/problems/budget-exhausted")
-    told = refused.json()
-    assert (told["account"], told["currency"]) == (person.name, GRANTS[what]["currency"])
-    largest = Decimal(exact_text(told, "largest_epsilon"))
+    refusal = refused.json()
+    assert (refusal["account"], refusal["currency"]) == (person.name, GRANTS[what]["currency"])
+    largest = Decimal(exact_text(refusal, "largest_epsilon"))
     assert largest > 0
-    assert exact_text(before[0], "largest_epsilon") == exact_text(told, "largest_epsilon")
-    assert told["remaining"] == before[0]["remaining"]
+    assert exact_text(before[0], "largest_epsilon") == exact_text(refusal, "largest_epsilon")
+    assert refusal["remaining"] == before[0]["remaining"]
     more = (largest * Decimal("1.001")).quantize(Decimal("1e-12"))
     assert ask(client, count(dataset, str(more)), new_key()).status_code == 402
     assert (own_budget(world, dataset, person), world.entries(dataset)) == before
@@ -117,7 +117,7 @@ def test_a_refusal_changes_nothing_and_the_largest_epsilon_really_fits(
 
 
 @pytest.mark.parametrize("what", ["pure", "zcdp", "renyi", "gdp"])
-def test_so_many_questions_are_left_and_not_one_more(live: World, what: str) -> None:
+def test_exactly_the_shown_number_of_questions_is_left(live: World, what: str) -> None:
     dataset, person = opened(live, what)
     client = live.client(person)
     assert own_budget(live, dataset, person)["questions_left"] == 10
@@ -132,7 +132,7 @@ def test_so_many_questions_are_left_and_not_one_more(live: World, what: str) -> 
     assert ask(client, count(dataset, 0.04, fresh=True), new_key()).status_code == 402
 
 
-def test_the_account_of_everybody_binds_in_a_currency_of_its_own(live_on_each: World) -> None:
+def test_the_shared_account_limits_in_its_own_currency(live_on_each: World) -> None:
     world = live_on_each
     dataset, person = opened(world, "pure", {**GRANTS["renyi"], "epsilon": "0.3"})
     client = world.client(person)
@@ -161,7 +161,7 @@ BAD_GRANTS: dict[str, tuple[Json, str]] = {
 
 
 @pytest.mark.parametrize("what", BAD_GRANTS)
-def test_a_bad_grant_is_refused_by_its_field(live: World, what: str) -> None:
+def test_an_invalid_grant_is_refused_by_its_field(live: World, what: str) -> None:
     body, pointer = BAD_GRANTS[what]
     before = live.entries("people")
     reply = put(live, "people", "ada", body)
@@ -171,7 +171,7 @@ def test_a_bad_grant_is_refused_by_its_field(live: World, what: str) -> None:
 
 
 @pytest.mark.parametrize("currency", COMPOSITION_RULES)
-def test_the_largest_epsilon_of_all_can_be_granted(live: World, currency: str) -> None:
+def test_the_largest_epsilon_can_be_granted(live: World, currency: str) -> None:
     dataset = live.dataset()
     delta = {} if currency == "pure" else {"delta": DELTA}
     body = {"currency": currency, "epsilon": "9223372.036854775807", **delta}
@@ -208,7 +208,9 @@ LISTS: dict[str, list[Json]] = {
 
 @pytest.mark.parametrize("what", ["pure", "zcdp by rho", "renyi", "gdp by mu"])
 @pytest.mark.parametrize("name", LISTS)
-def test_a_list_stops_where_asking_really_stops(live: World, what: str, name: str) -> None:
+def test_a_previewed_list_stops_where_real_questions_stop(
+    live: World, what: str, name: str
+) -> None:
     dataset, person = opened(live, what)
     client = live.client(person)
     questions = [
@@ -216,15 +218,15 @@ def test_a_list_stops_where_asking_really_stops(live: World, what: str, name: st
     ]
     preview = made(client.post("/v1/queries/preview", json=questions))
     assert own_budget(live, dataset, person)["used"] == 0.0, "a preview costs nothing"
-    told = [item["fits"] for item in preview["items"]]
+    previewed = [item["fits"] for item in preview["items"]]
     done, left = [], []
     for question in questions:
         reply = ask(client, question, new_key())
         assert reply.status_code in (200, 402)
         done.append(reply.status_code == 200)
         left.append(own_budget(live, dataset, person)["remaining"])
-    assert told == done
-    stops = told.index(False) if False in told else None
+    assert previewed == done
+    stops = previewed.index(False) if False in previewed else None
     assert (preview["fits"], preview["stops_at"]) == (stops is None, stops)
     assert [item["remaining_after"] for item in preview["items"]] == left
     if name == "the same again is free":

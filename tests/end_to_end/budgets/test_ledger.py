@@ -20,7 +20,7 @@ from tests.server import Json, World, ask, count, made, new_key
 
 @pytest.fixture
 def story(world: World) -> World:
-    """A ledger in which something has happened."""
+    """A ledger with charges, grants and people."""
     client = world.client("ada")
     for _ in range(5):
         made(ask(client, count("people", 0.1, fresh=True), new_key()))
@@ -42,7 +42,7 @@ def verify_file(world: World, lines: list[str], folder: Path) -> tuple[int, str]
     return ran.returncode, ran.stdout + ran.stderr
 
 
-def test_the_chain_can_be_followed_by_anyone_with_a_hash_function(story: World) -> None:
+def test_anyone_with_a_hash_function_can_follow_the_chain(story: World) -> None:
     entries = story.entries("people")
     assert [entry["seq"] for entry in entries] == list(range(1, len(entries) + 1))
     previous = "0" * 64
@@ -63,7 +63,7 @@ def test_pages_of_the_whole_ledger_have_no_gap_and_no_repetition(story: World) -
     assert {item["book"] for item in story.entries("system")} == {"system"}
 
 
-def test_an_export_is_verified_offline_and_a_part_of_it_too(story: World, tmp_path: Path) -> None:
+def test_a_whole_export_and_a_part_of_it_verify_offline(story: World, tmp_path: Path) -> None:
     lines = export(story)
     code, said = verify_file(story, lines, tmp_path)
     assert code == 0, said
@@ -76,7 +76,7 @@ def test_an_export_is_verified_offline_and_a_part_of_it_too(story: World, tmp_pa
 
 
 def kinds_of(lines: list[str]) -> list[str]:
-    """What each line is: the kind of an entry, or the type of another line."""
+    """Kind of each line: the kind of an entry, or the type of another line."""
     loaded = [json.loads(line) for line in lines]
     return [
         json.loads(line["text"])["kind"] if line["type"] == "entry" else f"line {line['type']}"
@@ -207,7 +207,7 @@ SABOTEURS = [
 
 @pytest.mark.invariant("I35")
 @pytest.mark.saboteur
-def test_saboteurs_of_an_export_are_all_caught(live: World, tmp_path: Path) -> None:
+def test_verification_catches_every_saboteur_of_an_export(live: World, tmp_path: Path) -> None:
     client = live.client("ada")
     for _ in range(3):
         made(ask(client, count("people", 0.1, fresh=True), new_key()))
@@ -224,7 +224,7 @@ def test_saboteurs_of_an_export_are_all_caught(live: World, tmp_path: Path) -> N
 
 
 @pytest.mark.invariant("I35")
-def test_an_export_that_was_cut_anywhere_is_not_sound(live: World, tmp_path: Path) -> None:
+def test_a_truncated_export_is_not_sound(live: World, tmp_path: Path) -> None:
     made(ask(live.client("ada"), count("people", 0.001, fresh=True), new_key()))
     lines = export(live)
     assert verify(from_lines(lines)).sound
@@ -232,7 +232,7 @@ def test_an_export_that_was_cut_anywhere_is_not_sound(live: World, tmp_path: Pat
         assert not verify(from_lines(lines[:length])).sound, f"{length} of {len(lines)} lines"
     path = tmp_path / "export.ndjson"
     whole = "".join(line + "\n" for line in lines)
-    for cut in (len(lines[-1]) + 1, len(lines[-1]) // 2, 2):  # at a line's end, and within one
+    for cut in (len(lines[-1]) + 1, len(lines[-1]) // 2, 2):  # at the end of a line, and within one
         path.write_text(whole[:-cut])
         ran = live.ledger.bursard("verify", "--file", str(path), check=False)
         assert ran.returncode == 1, cut
@@ -241,7 +241,7 @@ def test_an_export_that_was_cut_anywhere_is_not_sound(live: World, tmp_path: Pat
     assert live.ledger.bursard("verify", "--file", str(path)).returncode == 0
 
 
-def test_a_file_that_is_no_export_is_refused_in_one_line(live: World, tmp_path: Path) -> None:
+def test_a_file_that_is_no_export_is_refused_with_one_line(live: World, tmp_path: Path) -> None:
     for lines in (["this is no JSON"], ['{"type":"entry"}'], ["[1, 2]"], ['{"type":"entry","text":"{}","hash":""}']):  # fmt: skip  # noqa: E501
         code, said = verify_file(live, lines, tmp_path)
         assert code == 1
@@ -265,14 +265,16 @@ EDITS = {
 
 @pytest.mark.invariant("I35")
 @pytest.mark.saboteur
-def test_saboteurs_of_the_database_are_all_named(peopled: Template, tmp_path: Path) -> None:
+def test_verification_names_every_saboteur_of_the_database(
+    peopled: Template, tmp_path: Path
+) -> None:
     world = peopled("sqlite", tmp_path / "ledger")
     for _ in range(2):
         made(ask(world.client("ada"), count("people", 0.1, fresh=True), new_key()))
     world.ledger.stop()
     path = world.ledger.sqlite_path
     with contextlib.closing(sqlite3.connect(path)) as connection:
-        connection.execute("PRAGMA journal_mode = DELETE")  # all in one file
+        connection.execute("PRAGMA journal_mode = DELETE")  # everything in one file
     sound = path.read_bytes()
     for what, edit in EDITS.items():
         path.write_bytes(sound)
@@ -298,7 +300,7 @@ def test_saboteurs_of_the_database_are_all_named(peopled: Template, tmp_path: Pa
 
 @pytest.mark.invariant("I35")
 @pytest.mark.saboteur
-def test_a_saboteur_is_named_by_the_running_server_too(world: World) -> None:
+def test_the_running_server_names_a_saboteur_too(world: World) -> None:
     made(ask(world.client("ada"), count("people", 0.1), new_key()))
     world.ledger.change("UPDATE accounts SET epsilon_spent = 7 WHERE holder = 'ada'")
     report = made(world.admin.get("/v1/ledger/verify"))
@@ -328,7 +330,7 @@ def test_every_administrative_change_is_an_entry_with_actor_before_and_after(liv
         assert {"before", "after"} <= set(entry["body"])
 
 
-def test_cursors_of_somebody_elses_making_are_refused(live: World) -> None:
+def test_forged_cursors_are_refused(live: World) -> None:
     paths = ("/v1/ledger", "/v1/queries", "/v1/datasets", "/v1/analysts", "/v1/budgets")
     cursors = ("x", "e30", "W10", "\u00e9", "WzEsImEiLDk5OTk5OTk5OTk5OTk5OTk5OTk5OTld")
     for path, cursor in itertools.product(paths, cursors):

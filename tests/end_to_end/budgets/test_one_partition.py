@@ -1,4 +1,4 @@
-"""One body of data has one partition into cells, and an account that has spent keeps its delta."""
+"""One body of data has one partition into cells, and an account with spend keeps its delta."""
 
 import copy
 
@@ -8,7 +8,7 @@ from tests.server import Json, World, ask, card, count, made, new_key, some_rows
 
 
 def changed(body: Json, column: str, **changes: object) -> Json:
-    """The same card under another name, with one column declared otherwise."""
+    """The same card under another name, with one column changed."""
     other = copy.deepcopy(body)
     other["name"] = f"{body['name']}-again"
     for each in other["columns"]:
@@ -17,9 +17,10 @@ def changed(body: Json, column: str, **changes: object) -> Json:
     return other
 
 
-def test_a_second_name_must_declare_the_cell_column_alike(live: World) -> None:
-    """Spends are kept by the place of a cell: another order of the same values would give each
-    cell another cell's budget."""
+def test_a_second_name_must_declare_the_same_cell_column(live: World) -> None:
+    """Spends are stored by cell index. Another order of the values would swap the cells'
+    budgets.
+    """
     body = card(live.write_csv(some_rows()), cells={"column": "region"})
     made(live.admin.post("/v1/datasets", json=body))
     values = next(each["values"] for each in body["columns"] if each["name"] == "region")
@@ -30,7 +31,7 @@ def test_a_second_name_must_declare_the_cell_column_alike(live: World) -> None:
     assert live.admin.post("/v1/datasets", json=described).status_code == 201
 
 
-def test_a_second_name_must_clamp_the_cell_column_alike(live: World) -> None:
+def test_a_second_name_must_clamp_the_cell_column_the_same_way(live: World) -> None:
     edges = {"column": "age", "edges": [0, 18, 65, 200]}
     body = card(live.write_csv(some_rows()), cells=edges)
     made(live.admin.post("/v1/datasets", json=body))
@@ -39,8 +40,8 @@ def test_a_second_name_must_clamp_the_cell_column_alike(live: World) -> None:
     assert reply.status_code == 409, reply.text
 
 
-def test_who_may_have_several_rows_has_no_cells(live: World) -> None:
-    """Even if one row of each person is kept: under another name it may be another row."""
+def test_persons_with_several_rows_have_no_cells(live: World) -> None:
+    """Even if one row per person is kept, it may be another row under another name."""
     body = card(live.write_csv(some_rows()), cells={"column": "region"})
     body["person"] = {"kind": "column", "column": "person", "rows_max": 1}
     reply = live.admin.post("/v1/datasets", json=body)
@@ -48,9 +49,7 @@ def test_who_may_have_several_rows_has_no_cells(live: World) -> None:
 
 
 @pytest.mark.parametrize("currency", ["zcdp", "renyi", "gdp"])
-def test_an_account_that_has_spent_keeps_its_delta_and_its_split(
-    live: World, currency: str
-) -> None:
+def test_an_account_with_spend_keeps_its_delta_and_its_split(live: World, currency: str) -> None:
     person, dataset = live.person(), live.dataset()
     live.grant(dataset, "*", 10)
     path = f"/v1/datasets/{dataset}/budgets/{person.name}"

@@ -1,10 +1,10 @@
-"""A real server is killed at every fault point, and nothing is lost, paid twice or drawn twice.
+"""A real server is killed at every fault point: nothing is lost, paid twice or drawn twice.
 
-F1 to F12 are the rows of the table of crash points in the safety notes. What the ledger holds after
-a death is read from the database itself, before anybody recovers it.
+F1 to F12 are the rows of the table of crash points in the safety notes. The tests read the database
+after a crash, before any server recovers it.
 
-The server that recovers one point is already armed with the next, but the file that disarms it is
-there until the next test takes it away: so every point costs one start, not two.
+The server that recovers one point is already armed with the next. A file disarms it until the next
+test removes that file. So every point costs one start, not two.
 """
 
 import secrets
@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.crash, pytest.mark.invariant("I34")]
 
 PRICE = Decimal("0.25")
 PRICE_UNITS = 250_000_000_000
-LEASE_SECONDS = 0.3  # so short that a restarted server finds it over
+LEASE_SECONDS = 0.3  # short, so that a restarted server finds it expired
 POINTS = [f"F{number}" for number in range(1, 13)]
 UNCHARGED = {"F1", "F2"}
 CHARGED = {"F3", "F4", "F5", "F6", "F7", "F8"}
@@ -39,7 +39,7 @@ class Rig:
         self._disarmed: Path | None = None
 
     def start(self, point: str) -> Server:
-        """A server armed with the point, which does not fire yet."""
+        """Start a server armed with the point, which does not fire yet."""
         self._armed_with = point
         self._disarmed = self.world.ledger.folder / f"disarmed-{secrets.token_hex(4)}"
         self._disarmed.touch()
@@ -59,18 +59,18 @@ class Rig:
         assert self._disarmed is not None
         self._disarmed.unlink()
 
-    # What is in the database
+    # Rows of the database
 
     def stored(self, person: Person) -> list[tuple[str, str | None]]:
         """State and answer of every charge of this person."""
-        found = self.world.ledger.rows(
+        rows = self.world.ledger.rows(
             "SELECT state, answer FROM charges JOIN analysts ON analysts.id = charges.analyst_id "
             f"WHERE name = '{person.name}'"
         )
-        return [(row[0], row[1]) for row in found]
+        return [(row[0], row[1]) for row in rows]
 
     def paid(self, person: Person) -> tuple[int, int]:
-        """How many charge entries this person has, and what is spent of the account."""
+        """Number of charge entries of this person, and the account's spend."""
         entries = self.world.ledger.rows("SELECT text FROM entries WHERE kind = 'charge'")
         spent = self.world.ledger.rows(
             f"SELECT epsilon_spent FROM accounts WHERE holder = '{person.name}'"
@@ -108,9 +108,9 @@ def test_a_killed_server_loses_no_charge_and_draws_no_second_answer(
     except httpx.TransportError:
         assert heard is None
     assert server.wait_dead() == -signal.SIGKILL
-    assert heard is None or point == "F12"  # there the death comes after the last byte
+    assert heard is None or point == "F12"  # at F12 the crash comes after the last byte
 
-    # As the death left it
+    # After the crash
     before = rig.stored(person)
     if point in UNCHARGED:
         assert before == []
@@ -122,14 +122,14 @@ def test_a_killed_server_loses_no_charge_and_draws_no_second_answer(
         assert [state for state, _ in before] == ["answered"]
         assert rig.paid(person) == (1, PRICE_UNITS)
 
-    # As the next server finds it
+    # After the next start
     rig.start(POINTS[(POINTS.index(point) + 1) % len(POINTS)])
     charged = Decimal(0) if point in UNCHARGED else PRICE
     assert world.spent("people", person.name) == charged
     assert world.spent("people", "*") == total_before + charged
     world.must_be_sound()
 
-    # Asked again under the same key
+    # After a repeat with the same key
     client = world.client(person)
     first = ask_until_settled(client, QUESTION, request_key)
     assert first.status_code == 200, first.text
@@ -155,10 +155,12 @@ NEITHER = {"F2", "F6", "F7", "F8"}
 
 
 @pytest.mark.parametrize("point", AT_ONCE)
-def test_where_charge_and_answer_are_one_commit_a_death_leaves_both_or_neither(
+def test_a_crash_leaves_both_or_neither_of_charge_and_answer_in_one_commit(
     rig: Rig, point: str, counts: Counts
 ) -> None:
-    """The same question again, which its asker has paid to have read (decision 0003)."""
+    """The same question again, whose statistics the analyst has already paid for (decision
+    0003).
+    """
     counts("crash points of one commit", 1)
     world = rig.world
     server = rig.ready_to_die_at(point)
@@ -177,22 +179,22 @@ def test_where_charge_and_answer_are_one_commit_a_death_leaves_both_or_neither(
     assert server.wait_dead() == -signal.SIGKILL
     assert heard is None or point == "F12"
 
-    # As the death left it
+    # After the crash
     left = [row for row in rig.stored(person) if row != first]
     assert [state for state, _ in left] == ([] if point in NEITHER else ["answered"])
     assert rig.paid(person) == (1 + len(left), PRICE_UNITS * (1 + len(left)))
 
-    # As the next server finds it, which remembers nothing and so takes two commits
+    # After the next start; that server has an empty cache and so takes two commits
     rig.start(AT_ONCE[(AT_ONCE.index(point) + 1) % len(AT_ONCE)])
     world.must_be_sound()
     client = world.client(person)
-    told = ask_until_settled(client, again, request_key)
-    assert told.status_code == 200, told.text
-    assert ask(client, again, request_key).content == told.content
+    reply = ask_until_settled(client, again, request_key)
+    assert reply.status_code == 200, reply.text
+    assert ask(client, again, request_key).content == reply.content
     if left:
-        assert left == [("answered", told.text)]
-        assert heard in (None, told.content)
-    assert sorted(rig.stored(person)) == sorted([first, ("answered", told.text)])
+        assert left == [("answered", reply.text)]
+        assert heard in (None, reply.content)
+    assert sorted(rig.stored(person)) == sorted([first, ("answered", reply.text)])
     assert rig.paid(person) == (2, 2 * PRICE_UNITS)
     assert world.entries("people", "void") == []
     world.must_be_sound()

@@ -1,9 +1,9 @@
-"""Servers that die or fall asleep between the beginning of a batch and its commit, on PostgreSQL.
+"""Servers that die or pause between the start of a batch and its commit, on PostgreSQL.
 
-There a batch on what is known (decision 0005) is sent whole, its COMMIT with it. Somebody else's
-lock holds it up amid its statements; what the server does meanwhile does not change what the
-database will do with it. So the charge may become durable after its server is gone, and then it is
-the one that the next server finds.
+A batch decided from the snapshot (decision 0005) is sent whole, with its COMMIT. Another
+connection's lock delays it between its statements. The database finishes it no matter what the
+server does meanwhile. So the charge may become durable after its server is gone, and the next
+server must find it.
 """
 
 import os
@@ -25,10 +25,10 @@ from tests.server import World, ask, ask_until_settled, count, new_key, wait_unt
 pytestmark = [pytest.mark.crash, pytest.mark.invariant("I34")]
 
 PRICE = Decimal("0.25")
-LEASE_SECONDS = 0.3  # so short that a restarted server finds it over
+LEASE_SECONDS = 0.3  # short, so that a restarted server finds it expired
 REMEMBERED = count("people", float(PRICE), fresh=True)
 ADULTS = {"all": [{"column": "age", "op": ">=", "value": 18}]}
-QUESTIONS = {  # and what their charge is when it is durable
+QUESTIONS = {  # with the state of their durable charge
     "answered by the same commit": (REMEMBERED, "answered"),
     "to be answered by another": (
         {**REMEMBERED, "query": {"kind": "count", "where": ADULTS}},
@@ -36,9 +36,9 @@ QUESTIONS = {  # and what their charge is when it is durable
     ),
 }
 GONE_ON = "the database did not go on"
-# A batch that is held up for a second is void; here it may be held up for as long as we take.
+# A batch that is delayed for a second is void. Here it may be delayed for any time.
 NEVER_TOO_LATE = "from app.store.writer import statements; statements.CLOCK_LATE_MAX = 3600 * 10**6"
-ROWS = ["accounts", "books"]  # nothing is written yet; the accounts are
+ROWS = ["accounts", "books"]  # before any write; after the accounts are written
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def world(peopled: Template, tmp_path: Path) -> Iterator[World]:
 
 @contextmanager
 def held(world: World, table: str) -> Iterator[psycopg.Connection]:
-    """All rows of a table are locked until the end, or until it is rolled back."""
+    """Lock all rows of a table until the block ends or rolls back."""
     assert world.ledger.database is not None
     url = make_url(world.ledger.database).set(drivername="postgresql")
     with psycopg.connect(url.render_as_string(hide_password=False)) as connection:
@@ -60,16 +60,16 @@ def held(world: World, table: str) -> Iterator[psycopg.Connection]:
 
 
 def waiting(world: World) -> bool:
-    """Does anybody wait for a lock?"""
-    found = world.ledger.rows(
+    """True if any connection waits for a lock."""
+    rows = world.ledger.rows(
         "SELECT count(*) FROM pg_stat_activity "
         "WHERE datname = current_database() AND wait_event_type = 'Lock'"
     )
-    return bool(found[0][0])
+    return bool(rows[0][0])
 
 
 def charges(world: World) -> list[tuple[str, str | None]]:
-    """State and answer of each, in their order."""
+    """State and answer of each charge, in order."""
     found = world.ledger.rows("SELECT state, answer FROM charges ORDER BY id")
     return [(row[0], row[1]) for row in found]
 
@@ -83,12 +83,12 @@ def must_have_paid(world: World, times: int) -> None:
 
 @pytest.mark.parametrize("table", ROWS)
 @pytest.mark.parametrize("which", QUESTIONS)
-def test_a_batch_whose_server_dies_amid_it_is_carried_out_once(
+def test_a_batch_whose_server_dies_is_carried_out_once(
     world: World, table: str, which: str, counts: Counts
 ) -> None:
     question, state = QUESTIONS[which]
     server = world.serve(lease_seconds=LEASE_SECONDS, sabotage=NEVER_TOO_LATE)
-    first = ask(world.client("ada"), REMEMBERED, new_key())  # what is known begins with it
+    first = ask(world.client("ada"), REMEMBERED, new_key())  # this fills the snapshot
     assert first.status_code == 200, first.text
     request_key = new_key()
     with held(world, table) as lock, ThreadPoolExecutor(1) as pool:
@@ -114,14 +114,14 @@ def test_a_batch_whose_server_dies_amid_it_is_carried_out_once(
 
 
 @pytest.mark.parametrize("table", ROWS)
-def test_a_server_that_slept_amid_its_batch_tells_what_others_have_told(
+def test_a_server_that_paused_within_its_batch_returns_the_answer_of_another(
     world: World, table: str, counts: Counts
 ) -> None:
     ada = world.people["ada"]
     asleep = world.serve(sabotage=NEVER_TOO_LATE)
     awake = world.serve(elsewhere=True)
     client = asleep.client(ada.key)
-    assert ask(client, REMEMBERED, new_key()).status_code == 200  # what is known begins with it
+    assert ask(client, REMEMBERED, new_key()).status_code == 200  # this fills the snapshot
     request_key = new_key()
     with held(world, table) as lock, ThreadPoolExecutor(1) as pool:
         late = pool.submit(ask, client, REMEMBERED, request_key)
@@ -131,14 +131,14 @@ def test_a_server_that_slept_amid_its_batch_tells_what_others_have_told(
             lock.rollback()
             wait_until(lambda: len(charges(world)) == 2, 60, GONE_ON)
             others = awake.client(ada.key)
-            told = ask(others, REMEMBERED, request_key)
-            assert told.headers["Idempotent-Replayed"] == "true"
+            replayed = ask(others, REMEMBERED, request_key)
+            assert replayed.headers["Idempotent-Replayed"] == "true"
             assert ask(others, REMEMBERED, new_key()).status_code == 200
         finally:
             os.killpg(asleep.process.pid, signal.SIGCONT)
-        assert late.result().content == told.content
+        assert late.result().content == replayed.content
     must_have_paid(world, 3)
-    # What it knew is not so any more: it must see that, and what is left is enough for one.
+    # Its snapshot is stale. It must notice that, and the remaining budget covers one question.
     assert ask(client, REMEMBERED, new_key()).status_code == 200
     assert ask(client, REMEMBERED, new_key()).status_code == 402
     must_have_paid(world, 4)

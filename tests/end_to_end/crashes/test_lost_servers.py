@@ -1,4 +1,4 @@
-"""Servers that vanish, fall asleep or lose their data, clients that hang up, storage that fails.
+"""Servers that vanish, pause or lose their data, clients that disconnect, storage that fails.
 
 W1 to W3, D1 and D2 are rows of the table of crash points in the safety notes.
 """
@@ -35,14 +35,14 @@ from tests.server import (
 pytestmark = [pytest.mark.crash, pytest.mark.invariant("I17")]
 
 PRICE = Decimal("0.25")
-LEASE_SECONDS = 0.3  # so short that a restarted server finds it over
+LEASE_SECONDS = 0.3  # short, so that a restarted server finds it expired
 LOCKED_SECONDS = 1  # PostgreSQL ends a transaction that is idle for ten
 QUESTION = count("people", float(PRICE))
 
 
 @pytest.fixture
 def embedded(peopled: Template, tmp_path: Path) -> Iterator[World]:
-    """A world of this test alone, on SQLite."""
+    """A world for a single test, on SQLite."""
     made = peopled("sqlite", tmp_path / "ledger")
     yield made
     made.ledger.stop()
@@ -62,7 +62,7 @@ def lose_a_server(world: World, fault: str, request_key: str, *, once: bool = Tr
 
 
 def lose_the_data(world: World, *, source: bool) -> None:
-    """Spoil the prepared version, or remove it and the file it was made from."""
+    """Damage the prepared version, or remove it and its source file."""
     versions = list((world.ledger.home / "versions").glob("*.duckdb"))
     assert versions
     for version in versions:
@@ -80,7 +80,7 @@ def find_the_data(world: World) -> None:
 
 
 def must_fail_alike(world: World, request_key: str, problem: str) -> str:
-    """However often it is asked, the key gives the same bytes; the charge's id."""
+    """Check that every repeat of the key returns the same bytes; return the charge's id."""
     client = world.client("ada")
     replies = [ask_until_settled(client, QUESTION, request_key) for _ in range(3)]
     assert {reply.status_code for reply in replies} == {503}, replies[0].text
@@ -113,9 +113,11 @@ def test_after_three_vanished_attempts_the_charge_is_forfeited_for_good(world: W
 def wake_after_the_lease(
     world: World, point: str, request_key: str, question: Json, sabotage: str = ""
 ) -> tuple[httpx.Response, httpx.Response]:
-    """What a second server says to whom the question is brought while the first one is asleep, and
-    what that one says later. It sleeps until the second one has answered; where it sleeps with the
-    ledger's lock in its hands, until the second one has had time to ask for it."""
+    """Replies of a second server, asked while the first one sleeps, and of the first one later.
+
+    The first server sleeps until the second one has answered. If it holds the ledger's lock, it
+    sleeps until the second one has asked for that lock.
+    """
     ada = world.people["ada"]
     asleep = world.serve(
         fault=world.ledger.hold(point), lease_seconds=LEASE_SECONDS, sabotage=sabotage
@@ -140,7 +142,7 @@ def wake_after_the_lease(
 
 @pytest.mark.invariant("I16")
 @pytest.mark.parametrize("point", ["F7", "F8"])
-def test_w1_a_server_that_wakes_after_its_lease_neither_stores_nor_sends_another_answer(
+def test_w1_a_server_that_resumes_after_its_lease_neither_stores_nor_sends_another_answer(
     world: World, point: str, counts: Counts
 ) -> None:
     request_key = new_key()
@@ -151,7 +153,7 @@ def test_w1_a_server_that_wakes_after_its_lease_neither_stores_nor_sends_another
         again = ask(server.client(world.people["ada"].key), QUESTION, request_key)
         assert again.content == taken_over.content
     assert stored(world.ledger) == [("answered", taken_over.text)]
-    attempts = 1 if point == "F8" else 2  # in RECORD it holds the lock, and finishes first
+    attempts = 1 if point == "F8" else 2  # in RECORD it holds the lock and finishes first
     assert world.ledger.rows("SELECT attempt FROM charges") == [(attempts,)]
     must_have_one_charge(world)
     counts("servers that woke after their lease", 1)
@@ -169,10 +171,10 @@ answer_query.AnswerQuery._record = send_what_was_drawn
 
 @pytest.mark.invariant("I14")
 @pytest.mark.saboteur
-def test_saboteur_a_server_that_sends_what_it_drew_and_not_what_is_stored_is_caught(
+def test_saboteur_a_server_that_sends_its_draw_instead_of_the_stored_answer_is_caught(
     embedded: World,
 ) -> None:
-    noisy = count("people", "0.00001")  # two draws are equal with a probability below 1e-5
+    noisy = count("people", "0.00001")  # two draws are equal with probability below 1e-5
     taken_over, woken = wake_after_the_lease(
         embedded, "F7", new_key(), noisy, sabotage=SENDS_WHAT_IT_DREW
     )
@@ -195,7 +197,7 @@ def test_a_killed_worker_is_replaced_and_its_question_is_answered(embedded: Worl
 
 
 @pytest.mark.invariant("I14")
-def test_w2_a_client_that_hangs_up_changes_nothing_and_meanwhile_the_question_is_running(
+def test_w2_a_disconnected_client_changes_nothing_and_its_question_keeps_running(
     world: World,
 ) -> None:
     request_key = new_key()
@@ -228,7 +230,7 @@ def test_w3_a_question_whose_prepared_data_are_garbage_is_forfeited(world: World
     must_have_one_charge(world)
 
 
-def test_w3_a_question_that_takes_too_long_is_forfeited(embedded: World) -> None:
+def test_w3_a_question_past_its_time_limit_is_forfeited(embedded: World) -> None:
     """Its statement would never end."""
     statements = EndlessStatements(embedded.ledger.folder)
     embedded.serve(BURSAR_ENGINE_TIMEOUT_SECONDS="0.2", sabotage=statements.sabotage)
@@ -237,7 +239,7 @@ def test_w3_a_question_that_takes_too_long_is_forfeited(embedded: World) -> None
     must_have_one_charge(embedded)
 
 
-def test_a_question_whose_data_are_gone_is_refused_before_it_is_charged(world: World) -> None:
+def test_a_question_without_data_is_refused_before_a_charge(world: World) -> None:
     request_key, client = new_key(), world.client("ada")
     lose_the_data(world, source=True)
     refused = ask(client, QUESTION, request_key)
@@ -251,12 +253,12 @@ def test_a_question_whose_data_are_gone_is_refused_before_it_is_charged(world: W
 
     lose_the_data(world, source=True)
     again = ask(client, QUESTION, request_key)
-    assert again.content == answered.content, "what is stored is told, data or not"
+    assert again.content == answered.content, "a stored answer is returned even without data"
     world.must_be_sound()
 
 
 @pytest.mark.invariant("I4")
-def test_a_question_whose_data_vanish_after_the_charge_is_given_back(embedded: World) -> None:
+def test_a_question_whose_data_vanish_after_the_charge_is_refunded(embedded: World) -> None:
     server = embedded.serve(fault=embedded.ledger.hold("F4"))
     request_key, client = new_key(), embedded.client("ada")
     with ThreadPoolExecutor(1) as threads:
@@ -278,7 +280,7 @@ def test_a_question_whose_data_vanish_after_the_charge_is_given_back(embedded: W
 
 
 @pytest.mark.invariant("I4")
-def test_a_charge_whose_vanished_attempt_had_read_data_is_never_given_back(world: World) -> None:
+def test_a_charge_whose_vanished_attempt_had_read_data_is_never_refunded(world: World) -> None:
     request_key = new_key()
     lose_a_server(world, "F6", request_key)
     lose_the_data(world, source=True)
@@ -291,7 +293,7 @@ def test_a_charge_whose_vanished_attempt_had_read_data_is_never_given_back(world
 
 
 @pytest.mark.invariant("I34")
-def test_d1_postgresql_killed_amid_questions_keeps_every_charge_that_was_answered(
+def test_d1_a_killed_postgresql_keeps_every_charge_that_was_answered(
     tmp_path: Path, counts: Counts
 ) -> None:
     postgres = PostgresServer.start(fsync=True)
@@ -318,7 +320,7 @@ def _kill_postgres_amid_questions(world: World, postgres: PostgresServer, counts
     answers: list[tuple[str, bytes, list[int]]] = []
 
     def stream() -> None:
-        """Questions one after another, each repeated under its key until it is answered."""
+        """Ask questions one after another, each repeated under its key until it is answered."""
         client = server.client(ada.key)
         while not stop.is_set():
             request_key = new_key()
@@ -344,12 +346,12 @@ def _kill_postgres_amid_questions(world: World, postgres: PostgresServer, counts
         streams = [pool.submit(stream) for _ in range(4)]
         try:
             some_more_are_answered()
-            postgres.kill()  # for a moment only: the writer tries again by itself
+            postgres.kill()  # only briefly: the writer retries by itself
             postgres.restart()
             some_more_are_answered()
             away.clear()
-            postgres.kill()  # for longer than the writer tries
-            assert away.wait(60), "nobody heard that PostgreSQL was away"
+            postgres.kill()  # for longer than the writer retries
+            assert away.wait(60), "no client saw that PostgreSQL was down"
             postgres.restart()
             some_more_are_answered()
         finally:
@@ -375,7 +377,7 @@ def _kill_postgres_amid_questions(world: World, postgres: PostgresServer, counts
 
 
 @pytest.mark.invariant("I34")
-def test_d2_on_a_full_disk_nothing_is_half_done_and_the_same_key_works_once_it_is_freed(
+def test_d2_a_full_disk_leaves_nothing_half_done_and_the_same_key_works_afterwards(
     embedded: World,
 ) -> None:
     server = embedded.serve(lease_seconds=LEASE_SECONDS)

@@ -1,5 +1,7 @@
-"""Many clients over several server processes on one ledger: no account passes its limit (I1, I2),
-and one request key is one charge (I5)."""
+"""Many clients and several server processes on one ledger.
+
+No account exceeds its limit (I1, I2), and one request key is one charge (I5).
+"""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -18,14 +20,14 @@ CLIENTS = 16
 PRICE = Decimal("0.07")
 AFFORDABLE = 111
 LIMIT = PRICE * AFFORDABLE
-REFUSALS_EACH = 2  # how often each client is refused before it believes it
+REFUSALS_EACH = 2  # refusals after which a client stops
 
 
 @pytest.fixture(scope="module", params=[*STORES, "sqlite with two workers"])
 def servers(
     peopled: Template, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> Iterator[tuple[World, list[Server]]]:
-    """Two processes on one ledger: two servers, or one server's two workers."""
+    """Two processes on one ledger: two servers, or one server with two workers."""
     kind = request.param.split()[0]
     world = peopled(kind, tmp_path_factory.mktemp("race") / "ledger")
     if request.param == kind:
@@ -37,7 +39,7 @@ def servers(
 
 
 def clients(running: list[Server], *people: Person) -> list[httpx.Client]:
-    """One client for each thread, over the servers and the people in turn."""
+    """One client per thread, spread over the servers and the people."""
     return [
         running[i % len(running)].client(people[i // len(running) % len(people)].key)
         for i in range(CLIENTS)
@@ -45,7 +47,7 @@ def clients(running: list[Server], *people: Person) -> list[httpx.Client]:
 
 
 def ask_until_empty(asking: list[httpx.Client], dataset: str) -> Counter[int]:
-    """All at once, each as long as it gets answers; how often each status was seen."""
+    """All clients ask concurrently until they are refused; returns the count of each status."""
     start = Barrier(len(asking))
 
     def drain(client: httpx.Client) -> Counter[int]:
@@ -62,7 +64,7 @@ def ask_until_empty(asking: list[httpx.Client], dataset: str) -> Counter[int]:
 
 
 @pytest.mark.invariant("I1")
-def test_one_account_pays_for_exactly_what_it_can_afford(
+def test_concurrent_clients_spend_exactly_the_limit_of_one_account(
     servers: tuple[World, list[Server]], counts: Counts
 ) -> None:
     world, running = servers
@@ -80,7 +82,7 @@ def test_one_account_pays_for_exactly_what_it_can_afford(
 
 
 @pytest.mark.invariant("I2")
-def test_everybody_together_pays_for_exactly_what_the_dataset_allows(
+def test_concurrent_analysts_spend_exactly_the_shared_limit(
     servers: tuple[World, list[Server]], counts: Counts
 ) -> None:
     world, running = servers
@@ -98,7 +100,7 @@ def test_everybody_together_pays_for_exactly_what_the_dataset_allows(
 
 
 @pytest.mark.invariant("I5")
-def test_one_request_key_sent_by_eight_at_once_is_one_charge_and_one_answer(
+def test_one_request_key_sent_eight_times_at_once_is_one_charge_and_one_answer(
     servers: tuple[World, list[Server]], counts: Counts
 ) -> None:
     world, running = servers
@@ -128,7 +130,7 @@ def test_one_request_key_sent_by_eight_at_once_is_one_charge_and_one_answer(
         ).content
         assert bodies == {later}
         counts("races for one key: deliveries", sum(status == 200 for status, _ in replies))
-        counts("races for one key: told to wait", sum(status == 409 for status, _ in replies))
+        counts("races for one key: asked to wait", sum(status == 409 for status, _ in replies))
     assert len(world.entries(dataset, "charge")) == rounds
     assert world.spent(dataset, person.name) == world.spent(dataset, "*") == PRICE * rounds
     world.must_be_sound()
@@ -151,7 +153,7 @@ settle.ChargeDecisions.load, settle.ChargeDecisions.writes = load_old, keep
 
 @pytest.mark.invariant("I1")
 @pytest.mark.saboteur
-def test_saboteur_a_server_that_admits_by_a_balance_in_memory_is_caught(
+def test_saboteur_a_server_that_decides_from_a_cached_balance_is_caught(
     peopled: Template, tmp_path: Path
 ) -> None:
     world = peopled("sqlite", tmp_path / "ledger")
@@ -160,7 +162,7 @@ def test_saboteur_a_server_that_admits_by_a_balance_in_memory_is_caught(
         person = world.person()
         dataset = world.open_dataset(person, epsilon=str(LIMIT))
         asking = clients(running, person)
-        for client in asking[: len(running)]:  # so that each has a balance in memory
+        for client in asking[: len(running)]:  # so that each server caches a balance
             made(ask(client, count(dataset, str(PRICE), fresh=True), new_key()))
         seen = ask_until_empty(asking, dataset)
         assert seen[200] > AFFORDABLE

@@ -1,5 +1,7 @@
-"""A ledger that was restored from an older copy is noticed, and charged again only once what it has
-lost is booked (I36, D4)."""
+"""A ledger restored from an older copy is noticed.
+
+It accepts charges again only after the lost spend is booked (I36, D4).
+"""
 
 import secrets
 import shutil
@@ -93,7 +95,7 @@ def restart(world: World) -> None:
     world.serve()
 
 
-def test_a_restored_ledger_is_noticed_and_charges_once_the_difference_is_booked(
+def test_a_restored_ledger_is_noticed_and_charges_again_once_the_lost_spend_is_booked(
     world: World, copies: Copies
 ) -> None:
     spend(world.client("ada"), "0.1", 2)
@@ -114,7 +116,7 @@ def test_a_restored_ledger_is_noticed_and_charges_once_the_difference_is_booked(
     refused(ask(world.client("ada"), count("people", "0.1", fresh=True), new_key()))
     refused(ask(world.client("ada"), count("people", "0.2", fresh=True), key))
     refused(open_stream(world.client("ada"), above_threshold("people", "0.1")))
-    assert len(world.entries("people")) == before_entries, "looking works, and nothing was written"
+    assert len(world.entries("people")) == before_entries, "reads work, and nothing was written"
     assert world.spent("people", "ada") == Decimal("0.2")
     report = made(world.admin.get("/v1/ledger/verify"))
     assert not report["sound"]
@@ -139,18 +141,22 @@ def test_a_restored_ledger_is_noticed_and_charges_once_the_difference_is_booked(
     world.must_be_sound()
     again = made(ask(world.client("ada"), count("people", "0.2", fresh=True), key))
     assert again["id"] != lost["id"]
-    assert world.spent("people", "ada") == Decimal("0.6"), "what was lost counts, and the new one"
+    assert world.spent("people", "ada") == Decimal("0.6"), (
+        "the lost spend counts, and the new charge"
+    )
     assert ask(world.client("ada"), count("people", "0.5"), new_key()).status_code == 402
     assert world.admin.post("/v1/ledger/reconcile", json={"reason": "r"}).status_code == 409
-    for _ in range(3):  # anchors of the lost entries are not taken for new ones
+    for _ in range(3):  # anchors of the lost entries do not count as new ones
         restart(world)
         assert "behind" not in world.server.output()
         spend(world.client("ada"), "0.01")
         world.must_be_sound()
 
 
-def test_verify_alone_notices_it_and_stops_a_running_server(world: World, copies: Copies) -> None:
-    """The server that runs was started on the restored copy, with a home that has no anchors."""
+def test_verify_notices_a_restored_ledger_and_stops_a_running_server(
+    world: World, copies: Copies
+) -> None:
+    """The running server was started on the restored copy, with a home without anchors."""
     spend(world.client("ada"), "0.1")
     world.ledger.stop()
     backup = copies.take()
@@ -172,14 +178,14 @@ def test_verify_alone_notices_it_and_stops_a_running_server(world: World, copies
     done = world.ledger.bursard("reconcile", "--reason", "found by the auditor")
     assert "Charging is resumed" in done.stdout
     spend(world.client("ada"), "0.01")
-    assert world.spent("people", "ada") == Decimal("0.24"), "0.1, 0.1 that was lost, 0.03, 0.01"
+    assert world.spent("people", "ada") == Decimal("0.24"), "0.1, the lost 0.1, 0.03 and 0.01"
     world.must_be_sound()
 
 
-def test_answers_that_were_lost_without_their_charges_are_never_drawn_again(
+def test_answers_lost_without_their_charges_are_never_drawn_again(
     world: World, copies: Copies
 ) -> None:
-    """Restored to an instant between charge and answer: the open charge is forfeited."""
+    """The copy dates from between charge and answer: the open charge is forfeited."""
     person = world.people["ada"]
     world.serve(fault="F4=kill", lease_seconds=1)
     key = new_key()
@@ -189,7 +195,7 @@ def test_answers_that_were_lost_without_their_charges_are_never_drawn_again(
     backup = copies.take()
     world.serve(lease_seconds=1)
     first = made(ask_until_settled(world.client(person), count("people", "0.1"), key))
-    restart(world)  # which writes the anchors anew
+    restart(world)  # writes the anchors anew
     world.ledger.stop()
     copies.restore(backup)
     world.serve(lease_seconds=1)
@@ -226,7 +232,7 @@ def test_streams_of_a_restored_ledger_are_closed(world: World, copies: Copies) -
     world.must_be_sound()
 
 
-def test_data_whose_whole_book_was_lost_meet_their_old_loss_again(
+def test_data_whose_whole_book_was_lost_get_their_old_loss_back(
     world: World, copies: Copies
 ) -> None:
     world.server  # noqa: B018  # started
@@ -252,7 +258,7 @@ def test_data_whose_whole_book_was_lost_meet_their_old_loss_again(
     world.must_be_sound()
 
 
-def test_a_crash_after_a_commit_and_before_its_anchor_is_no_rollback(world: World) -> None:
+def test_a_crash_between_a_commit_and_its_anchor_is_no_rollback(world: World) -> None:
     spend(world.client("ada"), "0.1")
     world.ledger.stop()
     world.serve(fault="F3=kill", lease_seconds=1)
@@ -268,7 +274,7 @@ def test_a_crash_after_a_commit_and_before_its_anchor_is_no_rollback(world: Worl
     world.must_be_sound()
 
 
-def test_a_server_that_is_killed_again_and_again_is_never_behind(world: World) -> None:
+def test_a_server_killed_many_times_is_never_behind_its_anchors(world: World) -> None:
     for _ in range(3):
         spend(world.client("ada"), "0.01", 5)
         world.server.kill()
@@ -294,10 +300,10 @@ def test_a_home_without_anchors_and_torn_or_foreign_lines_are_no_rollback(world:
     assert world.must_be_sound()["anchors"]["points"] > 0
 
 
-def test_anchors_of_another_ledger_are_known_as_such(
+def test_anchors_of_another_ledger_are_recognized(
     world: World, store_kind: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    """Of a ledger made anew in the same home: its entries are compared with no other's."""
+    """A new ledger in the same home is not compared with entries of the old one."""
     spend(world.client("ada"), "0.1")
     world.ledger.stop()
     postgres = request.getfixturevalue("postgres") if store_kind == "postgresql" else None
@@ -313,8 +319,10 @@ def test_anchors_of_another_ledger_are_known_as_such(
     assert report["not_covered"] == {"anchors of other ledgers": 1}
 
 
-def test_a_second_folder_has_the_same_anchors(world: World, copies: Copies, tmp_path: Path) -> None:
-    """So that a ledger is noticed that was restored together with its home."""
+def test_a_second_anchor_folder_holds_the_same_anchors(
+    world: World, copies: Copies, tmp_path: Path
+) -> None:
+    """It reveals a rollback even if the ledger was restored together with its home."""
     second = tmp_path / "elsewhere"
     world.ledger.stop()
     world.serve(BURSAR_ANCHOR=str(second))
@@ -346,11 +354,14 @@ def on_postgres(peopled: Template, postgres: PostgresServer, folder: Path) -> tu
     return world, Copies(world.ledger, postgres, folder / "copies")
 
 
-def test_every_server_tells_what_its_own_anchors_have_seen(
+def test_every_server_books_the_losses_of_its_own_anchors(
     peopled: Template, postgres: PostgresServer, tmp_path: Path
 ) -> None:
-    """Two servers with homes of their own: the second one starts only after the first has booked
-    what it knew, and adds what it alone has seen."""
+    """Each of two servers has its own home.
+
+    The second starts only after the first has booked the loss it knew. It adds the loss that only
+    its own anchors hold.
+    """
     world, copies = on_postgres(peopled, postgres, tmp_path)
     ada = world.people["ada"].key
     try:
@@ -368,7 +379,7 @@ def test_every_server_tells_what_its_own_anchors_have_seen(
         world.serve(BURSAR_HOME=homes[0])
         refused(ask(world.client("ada"), count("people", "0.1", fresh=True), new_key()))
         made(world.admin.post("/v1/ledger/reconcile", json={"reason": "one"}))
-        assert world.spent("people", "ada") == Decimal("0.26"), "up to its own last charge"
+        assert world.spent("people", "ada") == Decimal("0.26"), "the loss up to its own last charge"
         spend(world.client("ada"), "0.001")
 
         second = world.ledger.serve(BURSAR_HOME=homes[1])
@@ -388,10 +399,10 @@ def test_every_server_tells_what_its_own_anchors_have_seen(
         world.ledger.stop()
 
 
-def test_a_server_notices_that_the_ledger_was_restored_under_it(
+def test_a_running_server_notices_a_restored_ledger(
     peopled: Template, postgres: PostgresServer, tmp_path: Path
 ) -> None:
-    """As after a failover to a standby that lacks the last commits."""
+    """The same happens after a failover to a standby that lacks the last commits."""
     world, copies = on_postgres(peopled, postgres, tmp_path)
     try:
         spend(world.client("ada"), "0.1")
@@ -424,7 +435,7 @@ def test_several_workers_share_the_anchors(world: World, copies: Copies) -> None
     backup = copies.take()
     world.serve(BURSAR_WORKERS="2")
     for _ in range(8):
-        spend(world.client("ada"), "0.01")  # each on a connection of its own, by any worker
+        spend(world.client("ada"), "0.01")  # each on its own connection, by any worker
     world.ledger.stop()
     copies.restore(backup)
     world.serve(BURSAR_WORKERS="2")
@@ -438,7 +449,7 @@ def test_several_workers_share_the_anchors(world: World, copies: Copies) -> None
     world.must_be_sound()
 
 
-def test_what_was_spent_on_cells_and_in_curves_is_booked_where_it_was(
+def test_lost_spend_of_cells_and_curves_is_booked_on_the_same_cells_and_curves(
     world: World, copies: Copies
 ) -> None:
     dataset = world.dataset(cells={"column": "region"})
@@ -475,7 +486,7 @@ def account_lines(world: World, dataset: str) -> list[str]:
     return [line for line in reply.text.splitlines() if '"type":"account"' in line]
 
 
-def test_a_loss_follows_data_that_were_registered_anew_before_anybody_noticed(
+def test_a_lost_spend_follows_data_registered_again_before_the_rollback_was_noticed(
     world: World, copies: Copies
 ) -> None:
     world.server  # noqa: B018  # started
@@ -504,9 +515,7 @@ def test_a_loss_follows_data_that_were_registered_anew_before_anybody_noticed(
     world.must_be_sound()
 
 
-def test_a_currency_that_was_changed_in_what_was_lost_is_carried_over(
-    world: World, copies: Copies
-) -> None:
+def test_a_lost_change_of_currency_is_restored(world: World, copies: Copies) -> None:
     spend(world.client("ada"), "0.1")
     world.ledger.stop()
     backup = copies.take()
@@ -520,7 +529,7 @@ def test_a_currency_that_was_changed_in_what_was_lost_is_carried_over(
     world.serve()
     made(world.admin.post("/v1/ledger/reconcile", json={"reason": "r"}))
     after = [line for line in account_lines(world, "people") if '"holder":"ada"' in line]
-    assert after == before, "with its terms"
+    assert after == before, "the account has its lost terms again"
     assert world.spent("people", "*") == Decimal("0.3")
     world.must_be_sound()
     spend(world.client("ada"), "0.1")
@@ -534,7 +543,7 @@ TAIL_CUTS = {
         "UPDATE charges SET state = 'charged', answer = NULL, settled_at = NULL, stamp = NULL "
         f"WHERE id = {NEWEST}"
     ],
-    # Entry, row, spends and the book's end: what is left agrees with itself.
+    # Delete the entry, its row, the spends and the chain head, so that the rest is consistent.
     "the last charge taken out everywhere": [
         f"DELETE FROM entries WHERE {LAST_ENTRY}",
         f"DELETE FROM charges WHERE id = {NEWEST}",
@@ -550,7 +559,7 @@ TAIL_CUTS = {
 @pytest.mark.invariant("I35")
 @pytest.mark.saboteur
 @pytest.mark.parametrize("what", TAIL_CUTS)
-def test_a_tail_that_was_cut_off_is_found_by_the_anchor(world: World, what: str) -> None:
+def test_the_anchor_reveals_a_truncated_tail(world: World, what: str) -> None:
     spend(world.client("ada"), "0.1", 3)
     world.ledger.stop()
     trigger = "entries_no_delete" if world.ledger.database is None else "entries_append_only"
@@ -559,7 +568,9 @@ def test_a_tail_that_was_cut_off_is_found_by_the_anchor(world: World, what: str)
         world.ledger.change(statement)
     aside = world.ledger.home / "aside"
     (world.ledger.home / "anchors").rename(aside)
-    assert "sound" in world.ledger.bursard("verify").stdout, "without the anchors nobody can tell"
+    assert "sound" in world.ledger.bursard("verify").stdout, (
+        "nothing reveals it without the anchors"
+    )
     shutil.rmtree(world.ledger.home / "anchors")
     aside.rename(world.ledger.home / "anchors")
     server = world.serve()

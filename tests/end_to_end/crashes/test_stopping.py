@@ -1,7 +1,7 @@
-"""A server that is told to stop is gone within its grace period, whichever engine is away.
+"""A stopping server exits within its grace period, even if an engine does not respond.
 
-What an engine waits for here never happens by itself: a server that is killed, a socket that
-accepts and never speaks. A server that waited for it would still be there when the test gives up.
+The engines here never respond: one server is killed, one socket accepts and stays silent. A server
+that waited for them would outlast the test.
 """
 
 import json
@@ -35,12 +35,12 @@ from tests.server import (
 from tests.silence import Mute, SilentProxy
 
 GRACE_SECONDS = 8
-# Open requests get a second, so that nearly all of the grace period is left for the ledger: a busy
-# machine may take some of it.
+# Open requests get a second. That leaves nearly all of the grace period for the ledger, since a
+# busy machine may be slow.
 SHORT_REQUESTS = f"from app import stopping; stopping.REQUESTS_SHARE = {1 / GRACE_SECONDS}"
-LEASE_SECONDS = 1  # so short that the next server need not wait long for it to end
-# For a machine that is busy with other things. Before there was a grace period, each of these
-# servers was there after 80 s.
+LEASE_SECONDS = 1  # short, so that the next server need not wait long
+# This allows for a busy machine. Before there was a grace period, each of these servers was still
+# running after 80 s.
 PATIENCE_SECONDS = GRACE_SECONDS + 26
 TYPES = {"age": "INTEGER"}
 ROWS: list[Row] = [{"age": age} for age in range(40)]
@@ -82,11 +82,11 @@ def threads() -> Iterator[ThreadPoolExecutor]:
 
 
 def serve(world: World, connections: Json, **settings: Any) -> Server:
-    place = world.ledger.folder / "connections.json"
+    path = world.ledger.folder / "connections.json"
     world.ledger.folder.mkdir(parents=True, exist_ok=True)
-    place.write_text(json.dumps(connections))
+    path.write_text(json.dumps(connections))
     return world.serve(
-        BURSAR_CONNECTIONS=str(place),
+        BURSAR_CONNECTIONS=str(path),
         BURSAR_STOP_SECONDS=str(GRACE_SECONDS),
         BURSAR_ENGINE_TIMEOUT_SECONDS="3600",
         sabotage=SHORT_REQUESTS,
@@ -117,7 +117,7 @@ def must_end(server: Server) -> None:
     assert "before the ledger had settled" not in server.output()
 
 
-def test_spark_was_killed(world: World, tmp_path: Path) -> None:
+def test_a_server_stops_although_spark_was_killed(world: World, tmp_path: Path) -> None:
     sail = SailServer()
     lake = SparkWarehouse(sail.url, tmp_path / "lake")
     connection = {"engine": "spark", "url": sail.url, "roots": [str(lake.folder)]}
@@ -132,7 +132,7 @@ def test_spark_was_killed(world: World, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("engine", ["postgresql", "spark"])
-def test_a_server_accepts_and_never_speaks(
+def test_a_server_stops_although_a_database_accepts_and_never_replies(
     world: World, mute: Mute, threads: ThreadPoolExecutor, engine: str
 ) -> None:
     scheme = {"postgresql": "postgresql://reader@", "spark": "sc://"}[engine]
@@ -146,14 +146,14 @@ def test_a_server_accepts_and_never_speaks(
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_a_database_falls_silent_amid_a_question(
+def test_a_server_stops_although_a_database_falls_silent_during_a_question(
     world: World,
     clinic: PostgresWarehouse,
     proxy: SilentProxy,
     threads: ThreadPoolExecutor,
     workers: str,
 ) -> None:
-    """The question keeps its charge, and is answered under its key when the database is back."""
+    """The question keeps its charge. Its key returns an answer when the database is back."""
     url = make_url(clinic.reader_url).difference_update_query(["host", "port"])
     url = url.set(host="127.0.0.1", port=proxy.port)
     connection = {"engine": "postgresql", "url": url.render_as_string(hide_password=False)}
@@ -164,7 +164,8 @@ def test_a_database_falls_silent_amid_a_question(
     granted(world, "clinic", {"engine": "postgresql", "connection": "clinic", "table": table})
     key, question = new_key(), count("clinic", 0.5)
 
-    proxy.fall_silent_at(b"SELECT count(*) AS")  # only the statement that reads the rows has it
+    # only the statement that reads the rows contains it
+    proxy.fall_silent_at(b"SELECT count(*) AS")
     asking = threads.submit(quietly, world.client("ada"), "/v1/queries", question, key)
     assert proxy.asked.wait(PATIENCE_SECONDS)
     assert exact(world.budget("clinic", "ada")["spent"]) == Decimal("0.5")
@@ -179,14 +180,14 @@ def test_a_database_falls_silent_amid_a_question(
 
 
 @pytest.mark.parametrize("kind", STORES)
-def test_every_answer_that_was_sent_has_its_charge(
+def test_every_answer_sent_before_a_stop_has_its_charge(
     peopled: Template,
     kind: str,
     tmp_path: Path,
     mute: Mute,
     threads: ThreadPoolExecutor,
 ) -> None:
-    """The server stops amid a crowd of questions, and while an engine keeps a thread."""
+    """The server stops during many concurrent questions, while an engine blocks a thread."""
     world = peopled(kind, tmp_path / "ledger")
     url = f"sc://127.0.0.1:{mute.port}"
     server = serve(world, {"mute": {"engine": "spark", "url": url}})
@@ -222,7 +223,7 @@ def test_every_answer_that_was_sent_has_its_charge(
 def quietly(
     client: httpx.Client, path: str, sent: Json, request_key: str | None = None
 ) -> int | None:
-    """The status, or None of a request that got no reply."""
+    """Status of the reply, or None without a reply."""
     headers = {} if request_key is None else {"Idempotency-Key": request_key}
     try:
         return client.post(path, json=sent, headers=headers).status_code

@@ -1,7 +1,7 @@
-"""A real server is killed while it opens or answers a stream, and nothing is drawn or told twice.
+"""A real server is killed while it opens or answers a stream: nothing is drawn or sent twice.
 
-The points are rows of the table of crash points in the safety notes; for an ask CLAIM stands in the
-place of CHARGE. What a death leaves is read from the database before anybody recovers it.
+The points are rows of the table of crash points in the safety notes. For an ask, CLAIM replaces
+CHARGE. The tests read the database after a crash, before any server recovers it.
 """
 
 import signal
@@ -48,13 +48,13 @@ def next_of(points: list[str], point: str) -> str:
 
 
 def patiently(send: Callable[[], httpx.Response]) -> httpx.Response:
-    """As a client does that is told to wait."""
+    """Repeat a request like a client that obeys Retry-After."""
     for _ in range(300):
         reply = send()
         if reply.status_code != 409 or "Retry-After" not in reply.headers:
             return reply
         time.sleep(0.1)
-    raise TimeoutError("it was always told to wait")
+    raise TimeoutError("every reply asked to wait")
 
 
 def somebody(world: World) -> Person:
@@ -64,7 +64,7 @@ def somebody(world: World) -> Person:
 
 
 def streams(world: World, person: Person) -> list[tuple[object, ...]]:
-    """Of this person: the secret, what is left, and the version."""
+    """Sealed secret, remaining crossings and asks, and version of this person's streams."""
     return world.ledger.rows(
         "SELECT secret, crossings_left, asks_left FROM streams "
         "JOIN analysts ON analysts.id = streams.analyst_id "
@@ -102,7 +102,7 @@ def test_a_server_killed_while_it_opens_a_stream_leaves_one_charge_and_one_thres
     assert open_stream(client, OPENING, key).content == opened.content
     after = streams(world, person)
     assert len(after) == 1
-    assert before in ([], after), "a stored threshold is never drawn again"
+    assert before in ([], after), "a stored threshold must not be drawn again"
     assert rig.stored(person) == [("answered", opened.text)]
     assert rig.paid(person) == (1, PRICE_UNITS)
     assert world.spent("people", person.name) == PRICE
@@ -113,7 +113,7 @@ def test_a_server_killed_while_it_opens_a_stream_leaves_one_charge_and_one_thres
 
 
 @pytest.mark.parametrize("point", ASKING_POINTS)
-def test_a_server_killed_while_it_answers_an_ask_tells_one_answer_and_uses_one_ask(
+def test_a_server_killed_during_an_ask_leaves_one_answer_and_uses_one_ask(
     rig: Rig, point: str, counts: Counts
 ) -> None:
     world = rig.world
@@ -154,16 +154,16 @@ def test_a_server_killed_while_it_answers_an_ask_tells_one_answer_and_uses_one_a
 
 
 @pytest.mark.invariant("I16")
-def test_w1_an_ask_that_wakes_after_its_lease_stores_nothing_over_what_came_since(
+def test_w1_an_ask_that_resumes_after_its_lease_overwrites_nothing(
     world: World,
 ) -> None:
-    """While the first server sleeps with its answer drawn, a second one answers another ask."""
+    """While the first server sleeps with its answer drawn, a second server answers another ask."""
     ada = world.people["ada"]
     slow = world.serve(fault=world.ledger.hold("F7"), lease_seconds=LEASE_SECONDS)
     quick = world.serve(elsewhere=True, lease_seconds=LEASE_SECONDS)
     opening = above_threshold("people", 0.5, crossings=5, asks_max=10)
     fired = world.ledger.folder / "fired"
-    fired.touch()  # not while it is opened
+    fired.touch()  # disarmed while the stream is opened
     stream = made(open_stream(slow.client(ada.key), opening))["id"]
     fired.unlink()
     clients = slow.client(ada.key), quick.client(ada.key)
@@ -177,12 +177,14 @@ def test_w1_an_ask_that_wakes_after_its_lease_stores_nothing_over_what_came_sinc
     assert woken.status_code == 409, "its stream has moved on"
     resumed = patiently(lambda: ask_stream(clients[1], stream, None, "sleeps"))
     assert resumed.status_code == 200, resumed.text
-    told = [meanwhile.json(), resumed.json()]
+    answers = [meanwhile.json(), resumed.json()]
     left = 5
-    for each in told:
-        left -= each["above"]
-        assert each["crossings_left"] == left
-    assert [each["asks_left"] for each in told] == [8, 8], "both were claimed before either told"
+    for answer in answers:
+        left -= answer["above"]
+        assert answer["crossings_left"] == left
+    assert [answer["asks_left"] for answer in answers] == [8, 8], (
+        "both were claimed before either was answered"
+    )
     rows = world.ledger.rows("SELECT crossings_left, asks_left FROM streams")
     assert rows == [(left, 8)]
     for client in clients:
@@ -191,7 +193,7 @@ def test_w1_an_ask_that_wakes_after_its_lease_stores_nothing_over_what_came_sinc
 
 
 @pytest.mark.invariant("I17")
-def test_after_three_vanished_attempts_an_ask_is_forfeited_and_the_stream_goes_on(
+def test_after_three_vanished_attempts_an_ask_is_forfeited_and_the_stream_continues(
     world: World,
 ) -> None:
     stream = made(open_stream(world.client("ada"), OPENING))["id"]
@@ -212,7 +214,9 @@ def test_after_three_vanished_attempts_an_ask_is_forfeited_and_the_stream_goes_o
 
 
 @pytest.mark.invariant("I17")
-def test_w3_an_ask_whose_prepared_data_are_garbage_is_forfeited_and_uses_one(world: World) -> None:
+def test_w3_an_ask_whose_prepared_data_are_garbage_is_forfeited_and_uses_one_ask(
+    world: World,
+) -> None:
     client = world.client("ada")
     stream = made(open_stream(client, OPENING))["id"]
     for version in (world.ledger.home / "versions").glob("*.duckdb"):

@@ -1,5 +1,7 @@
-"""Many clients over two servers on one stream: asks are ordered, no crossing is counted twice, and
-one request key is one answer."""
+"""Many clients and two servers on one stream.
+
+Asks are ordered, no crossing is counted twice, and one request key is one answer.
+"""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -37,7 +39,7 @@ def servers(
 
 
 def opened(world: World, running: list[Server], **more: int) -> tuple[str, list[httpx.Client]]:
-    """A stream, and clients of its owner over the servers in turn."""
+    """A stream, and clients of its owner spread over the servers."""
     person = world.person()
     dataset = world.open_dataset(person, epsilon=1000)
     clients = [running[i % len(running)].client(person.key) for i in range(CLIENTS)]
@@ -45,32 +47,38 @@ def opened(world: World, running: list[Server], **more: int) -> tuple[str, list[
     return stream["id"], clients
 
 
-def all_at_once(clients: list[httpx.Client], stream: str, each: int) -> list[httpx.Response]:
-    """Every client asks so often, of everybody and of nobody in turn, each under its own key."""
+def all_at_once(
+    clients: list[httpx.Client], stream: str, asks_per_client: int
+) -> list[httpx.Response]:
+    """Every client sends its asks at once, alternating between everybody and nobody, with new
+    keys.
+    """
     start = Barrier(len(clients))
 
     def send(client: httpx.Client) -> list[httpx.Response]:
         start.wait()
-        wheres = [None, NOBODY] * each
-        return [ask_stream(client, stream, where, new_key()) for where in wheres[:each]]
+        wheres = [None, NOBODY] * asks_per_client
+        return [ask_stream(client, stream, where, new_key()) for where in wheres[:asks_per_client]]
 
     with ThreadPoolExecutor(len(clients)) as pool:
         return [reply for replies in pool.map(send, clients) for reply in replies]
 
 
 def in_order(replies: list[httpx.Response]) -> list[Json]:
-    """Answers in the order in which their asks were used up."""
-    told = [reply.json() for reply in replies if reply.status_code == 200]
-    return sorted(told, key=lambda each: -each["asks_left"])
+    """Answers in the order in which they used up asks."""
+    answers = [reply.json() for reply in replies if reply.status_code == 200]
+    return sorted(answers, key=lambda answer: -answer["asks_left"])
 
 
-def are_ordered(told: list[Json], crossings: int, asks_max: int) -> bool:
-    """Each ask is used up once, and each crossing counted once, from one answer to the next."""
-    if [each["asks_left"] for each in told] != [asks_max - 1 - i for i in range(len(told))]:
+def are_ordered(answers: list[Json], crossings: int, asks_max: int) -> bool:
+    """True if each answer uses one ask and counts each crossing once."""
+    if [answer["asks_left"] for answer in answers] != [
+        asks_max - 1 - i for i in range(len(answers))
+    ]:
         return False
-    for each in told:
-        crossings -= each["above"]
-        if each["crossings_left"] != crossings:
+    for answer in answers:
+        crossings -= answer["above"]
+        if answer["crossings_left"] != crossings:
             return False
     return crossings >= 0
 
@@ -84,21 +92,21 @@ def test_asks_of_one_stream_are_ordered_and_no_crossing_is_counted_twice(
     replies = all_at_once(clients, stream, 6)
     statuses = Counter(reply.status_code for reply in replies)
     assert set(statuses) <= {200, 409}
-    told = in_order(replies)
-    assert are_ordered(told, 20, 1000)
-    assert sum(each["above"] for each in told) == 20
+    answers = in_order(replies)
+    assert are_ordered(answers, 20, 1000)
+    assert sum(answer["above"] for answer in answers) == 20
     shown = made(clients[0].get(f"/v1/streams/{stream}"))
     assert (shown["status"], shown["crossings_left"]) == ("ended", 0)
-    assert shown["asks_left"] == 1000 - len(told)
+    assert shown["asks_left"] == 1000 - len(answers)
     ended = {reply.json()["type"] for reply in replies if reply.status_code == 409}
     assert ended == {"/problems/stream-ended"}
     world.must_be_sound()
-    counts("races on streams: answers", len(told))
+    counts("races on streams: answers", len(answers))
     counts("races on streams: refused after the end", statuses[409])
 
 
 @pytest.mark.invariant("I5")
-def test_one_request_key_sent_by_all_at_once_is_one_ask_and_one_answer(
+def test_one_request_key_sent_by_all_clients_at_once_is_one_ask_and_one_answer(
     servers: tuple[World, list[Server]], counts: Counts
 ) -> None:
     world, running = servers
@@ -125,7 +133,7 @@ def test_one_request_key_sent_by_all_at_once_is_one_ask_and_one_answer(
     counts("races on streams: keys", len(keys))
 
 
-# Each ask takes a moment, so that some surely go on at once.
+# Each ask takes a moment, so that some overlap.
 UNFENCED = """
 import time
 from dataclasses import replace
@@ -147,7 +155,7 @@ settle_asks.StreamDecisions._held = lambda batch, stream: None
 
 @pytest.mark.invariant("I16")
 @pytest.mark.saboteur
-def test_saboteur_asks_that_neither_hold_their_stream_nor_are_fenced_by_it_are_caught(
+def test_saboteur_asks_that_neither_lock_their_stream_nor_check_its_fence_are_caught(
     peopled: Template, tmp_path: Path
 ) -> None:
     world = peopled("sqlite", tmp_path / "ledger")

@@ -1,4 +1,4 @@
-"""Every way to tamper with what lies beside the chains is found by verification (I35)."""
+"""Verification finds every way to tamper with rows outside the hash chains (I35)."""
 
 import contextlib
 import sqlite3
@@ -36,23 +36,23 @@ ASK = "(SELECT min(id) FROM asks WHERE state = 'answered')"
 OTHER_BOOK = "(SELECT max(id) FROM books WHERE id <> 'system')"
 ONE_BOOK = "(SELECT min(id) FROM books WHERE id <> 'system')"
 
-# What is done, and a word of the finding.
+# Statements that tamper, and a phrase of the finding.
 TAMPERINGS: dict[str, tuple[list[str], str]] = {
     "a charge row's amount edited": (
         [f"UPDATE charges SET epsilon = 1 WHERE id = {FIRST}"],
-        "not what its entry says",
+        "differs from its entry",
     ),
     "a charge row's question edited": (
         [f"UPDATE charges SET question = '{{}}' WHERE id = {FIRST}"],
-        "not what its entry says",
+        "differs from its entry",
     ),
     "a charge row's request key edited": (
         [f"UPDATE charges SET request = request || 'x' WHERE id = {FIRST}"],
-        "not what its entry says",
+        "differs from its entry",
     ),
-    "a charge row's price as it was told edited": (
+    "a charge row's reported price edited": (
         [f"UPDATE charges SET charged = replace(charged, '0.1', '0.01') WHERE id = {FIRST}"],
-        "not what its entry says",
+        "differs from its entry",
     ),
     "a charge row removed": ([f"DELETE FROM charges WHERE id = {FIRST}"], "charge is not there"),
     "the last charge row removed": (
@@ -81,14 +81,14 @@ TAMPERINGS: dict[str, tuple[list[str], str]] = {
             f"UPDATE charges SET answer = replace(answer, '\"value\":', '\"value\":1') "
             f"WHERE id = {FIRST}"
         ],
-        "not what was recorded",
+        "differs from its stamp",
     ),
     "the last stored answer edited": (
         [
             f"UPDATE charges SET answer = replace(answer, '\"value\":', '\"value\":1') "
             f"WHERE id = {LAST}"
         ],
-        "not what was recorded",
+        "differs from its stamp",
     ),
     "two stored answers exchanged": (
         [
@@ -96,7 +96,7 @@ TAMPERINGS: dict[str, tuple[list[str], str]] = {
             "THEN (SELECT b_answer FROM two) ELSE (SELECT a_answer FROM two) END "
             "WHERE id IN (SELECT a FROM two UNION SELECT b FROM two)"
         ],
-        "not what was recorded",
+        "differs from its stamp",
     ),
     "two stored answers exchanged with their stamps": (
         [
@@ -106,7 +106,7 @@ TAMPERINGS: dict[str, tuple[list[str], str]] = {
             "THEN (SELECT b_stamp FROM two) ELSE (SELECT a_stamp FROM two) END "
             "WHERE id IN (SELECT a FROM two UNION SELECT b FROM two)"
         ],
-        "not what was recorded",
+        "differs from its stamp",
     ),
     "an answer made open again": (
         [
@@ -120,30 +120,30 @@ TAMPERINGS: dict[str, tuple[list[str], str]] = {
             "UPDATE charges SET state = 'charged', answer = NULL, settled_at = NULL, stamp = NULL "
             f"WHERE id = {FIRST}"
         ],
-        "are missing, or were unsettled",
+        "are missing or unsettled",
     ),
     "an answer forfeited": (
         [f"UPDATE charges SET state = 'forfeited', answer = NULL WHERE id = {FIRST}"],
-        "not what was recorded",
+        "differs from its stamp",
     ),
     "an answer forfeited without its stamp": (
         [f"UPDATE charges SET state = 'forfeited', answer = NULL, stamp = NULL WHERE id = {FIRST}"],
-        "no record says so",
+        "without a stamp",
     ),
     "an answer voided": (
         [f"UPDATE charges SET state = 'voided', answer = NULL WHERE id = {FIRST}"],
-        "gives it back disagree",
+        "refund entry disagree",
     ),
     "a time of settling edited": (
         [f"UPDATE charges SET settled_at = settled_at + 1 WHERE id = {FIRST}"],
-        "not what was recorded",
+        "differs from its stamp",
     ),
     "a reuse led to another answer": (
         [
             f"UPDATE charges SET reused_from = {LAST}, "
             f"reuse_key = (SELECT reuse_key FROM charges WHERE id = {LAST}) WHERE id = {REUSED}"
         ],
-        "not what was recorded",
+        "differs from its stamp",
     ),
     "a reuse led nowhere": (
         [f"UPDATE charges SET reused_from = 'q_nowhere' WHERE id = {REUSED}"],
@@ -174,50 +174,50 @@ TAMPERINGS: dict[str, tuple[list[str], str]] = {
     ),
     "a stream given more asks": (
         ["UPDATE streams SET asks_left = asks_left + 1 WHERE asks_left IS NOT NULL"],
-        "has left is not what",
+        "do not match its asks",
     ),
     "a stream given more crossings": (
         ["UPDATE streams SET crossings_left = crossings_left + 1 WHERE crossings_left IS NOT NULL"],
-        "has left is not what",
+        "do not match its asks",
     ),
     "a stream's secret exchanged": (
         ["UPDATE streams SET secret = 'another' WHERE secret IS NOT NULL"],
-        "not what was recorded",
+        "differs from its stamp",
     ),
     "a stream removed": (
         ["DELETE FROM streams WHERE secret IS NOT NULL"],
-        "not what was recorded",
+        "differs from its stamp",
     ),
     "an ask's answer edited": (
         [f"UPDATE asks SET answer = replace(answer, 'false', 'true') || ' ' WHERE id = {ASK}"],
-        "not what was recorded",
+        "differs from its stamp",
     ),
-    "an ask removed": ([f"DELETE FROM asks WHERE id = {ASK}"], "has left is not what"),
-    "a node edited": (["UPDATE nodes SET noisy_count = noisy_count + 1"], "not what was recorded"),
-    "a node removed": (["DELETE FROM nodes"], "not what was recorded"),
+    "an ask removed": ([f"DELETE FROM asks WHERE id = {ASK}"], "do not match its asks"),
+    "a node edited": (["UPDATE nodes SET noisy_count = noisy_count + 1"], "differs from its stamp"),
+    "a node removed": (["DELETE FROM nodes"], "differs from its stamp"),
     "a card edited": (
         ["UPDATE datasets SET card = replace(card, 'add_remove', 'replace_one')"],
-        "card is not what",
+        "card differs from",
     ),
-    "a dataset opened again": (["UPDATE datasets SET closed = 1 - closed"], "closed is not what"),
+    "a dataset opened again": (["UPDATE datasets SET closed = 1 - closed"], "closed differs from"),
     "a dataset led to another book": (
         [f"UPDATE datasets SET book_id = {OTHER_BOOK} WHERE book_id = {ONE_BOOK}"],
-        "no entry made it",
+        "no entry created it",
     ),
     "an analyst made an administrator": (
         ["UPDATE analysts SET role = 'admin' WHERE folded = 'bob'"],
-        "role is not what",
+        "role differs from",
     ),
     "a key that does not end": (
         ["UPDATE keys SET revoked_at = NULL WHERE revoked_at IS NOT NULL"],
-        "revoked is not what",
+        "revoked differs from",
     ),
     "a key led to another analyst": (
         [
             "UPDATE keys SET analyst_id = (SELECT id FROM analysts WHERE folded = 'bob') "
             "WHERE analyst_id = (SELECT id FROM analysts WHERE folded = 'admin')"
         ],
-        "analyst is not what",
+        "analyst differs from",
     ),
 }
 PREPARED = [
@@ -231,7 +231,7 @@ PREPARED = [
 def story(
     peopled: Template, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> Iterator[World]:
-    """A ledger with charges answered, reused, open and given back, streams, and a second book."""
+    """A ledger with answered, reused, open and refunded charges, streams, and a second book."""
     world = peopled(request.param, tmp_path_factory.mktemp("tampering") / "ledger")
     world.grant("people", "ada", 10)
     ada = world.client("ada")
@@ -257,8 +257,10 @@ def story(
 
 
 def report_after(ledger: Ledger, statements: list[str]) -> tuple[Report, int]:
-    """What verification says of a ledger that was changed, and how many rows were; it is then as it
-    was before."""
+    """Verification report of a changed ledger, and the number of changed rows.
+
+    The ledger is restored afterwards.
+    """
     if ledger.database is None:
         return _on_sqlite(ledger, statements)
     return _on_postgres(ledger, statements)
@@ -267,7 +269,7 @@ def report_after(ledger: Ledger, statements: list[str]) -> tuple[Report, int]:
 def _on_sqlite(ledger: Ledger, statements: list[str]) -> tuple[Report, int]:
     path = ledger.sqlite_path
     with contextlib.closing(sqlite3.connect(path)) as connection:
-        connection.execute("PRAGMA journal_mode = DELETE")  # all in one file
+        connection.execute("PRAGMA journal_mode = DELETE")  # everything in one file
     sound = path.read_bytes()
     try:
         with contextlib.closing(sqlite3.connect(path)) as connection:
@@ -320,7 +322,7 @@ def _verified(url: str) -> Report:
         database.engine.dispose()
 
 
-def test_what_nobody_has_touched_is_sound_and_covered(story: World) -> None:
+def test_an_untouched_ledger_is_sound_and_covered(story: World) -> None:
     report, _ = report_after(story.ledger, [])
     assert report.sound, report.findings
     assert report.not_covered == {}
@@ -328,14 +330,14 @@ def test_what_nobody_has_touched_is_sound_and_covered(story: World) -> None:
 
 
 @pytest.mark.parametrize("what", TAMPERINGS)
-def test_it_is_found(story: World, what: str) -> None:
+def test_verification_finds_the_tampering(story: World, what: str) -> None:
     statements, word = TAMPERINGS[what]
     report, changed = report_after(story.ledger, statements)
-    assert changed > 0, "nothing was tampered with"
+    assert changed > 0, "the statements changed no row"
     assert any(word in finding.problem for finding in report.findings), report.findings
 
 
-def test_the_running_server_and_the_command_find_it_too(
+def test_the_running_server_and_the_command_find_the_tampering_too(
     peopled: Template, store_kind: str, tmp_path: Path
 ) -> None:
     world = peopled(store_kind, tmp_path / "ledger")

@@ -1,4 +1,4 @@
-"""A file that changes after registration is not asked about until a new version is declared."""
+"""A file that changes after registration gets no answers until a new version is declared."""
 
 import secrets
 
@@ -24,12 +24,12 @@ CHANGED = (503, "/problems/source-changed")
 GONE = (503, "/problems/engine-unavailable")
 
 
-def told(reply: httpx.Response) -> tuple[int, str]:
+def status_and_problem(reply: httpx.Response) -> tuple[int, str]:
     return reply.status_code, reply.json().get("type", "")
 
 
 def a_dataset(world: World, person: Person, **changes: object) -> tuple[str, str]:
-    """Its name and the file's."""
+    """Names of a dataset and of its file."""
     file = world.write_csv(some_rows(), name=f"{secrets.token_hex(6)}.csv")
     dataset = world.dataset(file, **changes)
     world.grant(dataset, "*", 1000)
@@ -56,11 +56,13 @@ def test_a_changed_file_is_refused_and_costs_nothing_until_it_is_declared(
 
     world.write_csv(some_rows(200), name=file)
     refused = ask(client, fresh(dataset), new_key())
-    assert told(refused) == CHANGED
+    assert status_and_problem(refused) == CHANGED
     assert "new version" in refused.json()["detail"]
     assert "Nothing was charged" in refused.json()["detail"]
-    assert told(ask(client, count(dataset, 1), new_key())) == CHANGED, "nothing new, stored or not"
-    assert ask(client, fresh(dataset), key).content == first.content, "what was told is told again"
+    assert status_and_problem(ask(client, count(dataset, 1), new_key())) == CHANGED, (
+        "no new question is answered, stored or not"
+    )
+    assert ask(client, fresh(dataset), key).content == first.content, "a stored answer is replayed"
     made(client.post("/v1/queries/preview", json=fresh(dataset)))
     assert world.spent(dataset, person.name) == spent
     assert len(world.entries(dataset)) == entries
@@ -68,12 +70,12 @@ def test_a_changed_file_is_refused_and_costs_nothing_until_it_is_declared(
     declared = made(world.admin.patch(f"/v1/datasets/{dataset}", json={"refresh": True}))
     assert declared["fingerprint"]
     answered = made(ask(client, fresh(dataset), new_key()))
-    assert 100 < answered["value"] < 300, "of the new rows, at a scale of 1"
-    assert world.spent(dataset, person.name) == 2 * spent, "what was spent stays spent"
+    assert 100 < answered["value"] < 300, "the count of the new rows, with noise of scale 1"
+    assert world.spent(dataset, person.name) == 2 * spent, "the spend stays"
     world.must_be_sound()
 
 
-def test_a_file_that_is_gone_is_refused_and_one_put_back_goes_on(live: World) -> None:
+def test_a_missing_file_is_refused_until_it_is_restored(live: World) -> None:
     person = live.person()
     client = live.client(person)
     dataset, file = a_dataset(live, person)
@@ -81,43 +83,43 @@ def test_a_file_that_is_gone_is_refused_and_one_put_back_goes_on(live: World) ->
     kept = path.read_bytes()
     made(ask(client, fresh(dataset), new_key()))
     path.unlink()
-    assert told(ask(client, fresh(dataset), new_key())) == GONE
+    assert status_and_problem(ask(client, fresh(dataset), new_key())) == GONE
     path.write_bytes(kept[:-1])
-    assert told(ask(client, fresh(dataset), new_key())) == CHANGED
+    assert status_and_problem(ask(client, fresh(dataset), new_key())) == CHANGED
     path.write_bytes(kept)
     made(ask(client, fresh(dataset), new_key()))
     nothing = live.admin.patch(f"/v1/datasets/{dataset}", json={"refresh": True})
     assert nothing.status_code == 409
 
 
-def test_every_server_sees_it(world: World) -> None:
-    """One that has just begun, too: what another one saw is not remembered for it."""
+def test_every_server_notices_the_change(world: World) -> None:
+    """A server that has just started notices it by itself too."""
     person = world.person()
     dataset, file = a_dataset(world, person)
     made(ask(world.client(person), fresh(dataset), new_key()))
     world.server.stop()
     world.write_csv(some_rows(), name=file)
     world.serve()
-    assert told(ask(world.client(person), fresh(dataset), new_key())) == CHANGED
+    assert status_and_problem(ask(world.client(person), fresh(dataset), new_key())) == CHANGED
 
 
-def test_a_stream_does_not_go_on_over_changed_rows(live: World) -> None:
+def test_a_stream_stops_when_its_rows_change(live: World) -> None:
     person = live.person()
     client = live.client(person)
     dataset, file = a_dataset(live, person)
     stream = made(open_stream(client, above_threshold(dataset, crossings=5), new_key()))["id"]
     made(ask_stream(client, stream, request_key=new_key()))
     live.write_csv(some_rows(), name=file)
-    assert told(ask_stream(client, stream, request_key=new_key())) == CHANGED
-    assert told(open_stream(client, above_threshold(dataset), new_key())) == CHANGED
+    assert status_and_problem(ask_stream(client, stream, request_key=new_key())) == CHANGED
+    assert status_and_problem(open_stream(client, above_threshold(dataset), new_key())) == CHANGED
 
 
-def test_an_epoch_is_not_appended_to_rows_that_changed(live: World) -> None:
+def test_no_epoch_is_appended_to_changed_rows(live: World) -> None:
     person = live.person()
     dataset, file = a_dataset(live, person)
     live.write_csv(some_rows(), name=file)
     later = {"append": {"path": live.write_csv(some_rows(5))}}
-    assert told(live.admin.patch(f"/v1/datasets/{dataset}", json=later)) == CHANGED
+    assert status_and_problem(live.admin.patch(f"/v1/datasets/{dataset}", json=later)) == CHANGED
     assert made(live.admin.get(f"/v1/datasets/{dataset}"))["version"] == 1
 
 
@@ -130,14 +132,16 @@ def test_a_changed_epoch_is_refused_too(live: World) -> None:
     made(ask(client, fresh(dataset), new_key()))
     kept = (live.ledger.data / later).read_bytes()
     live.write_csv(some_rows(6), name=later)
-    assert told(ask(client, fresh(dataset), new_key())) == CHANGED
+    assert status_and_problem(ask(client, fresh(dataset), new_key())) == CHANGED
     reply = live.admin.patch(f"/v1/datasets/{dataset}", json={"refresh": True})
-    assert reply.json()["errors"][0]["pointer"] == "/refresh", "and not that nothing has changed"
+    assert reply.json()["errors"][0]["pointer"] == "/refresh", (
+        "the refusal does not claim that nothing changed"
+    )
     (live.ledger.data / later).write_bytes(kept)
     made(ask(client, fresh(dataset), new_key()))
 
 
-def test_what_cannot_be_declared_says_why_at_its_field(live: World) -> None:
+def test_an_invalid_declaration_is_refused_with_a_reason_at_its_field(live: World) -> None:
     person = live.person()
     dataset, file = a_dataset(live, person)
     for rows, header in (([[1, 2]], HEADER), ([[1]], ["age"])):

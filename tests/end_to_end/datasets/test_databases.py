@@ -1,4 +1,4 @@
-"""Data behind named connections, over HTTP: asked where they are, and charged as any others."""
+"""Data behind named connections, over HTTP: queried in place and charged like other data."""
 
 import json
 from collections.abc import Iterator
@@ -58,7 +58,7 @@ class Databases:
         self.world.grant(name, "ada", 100_000)
         return name
 
-    def asked(self, dataset: str, query: Json, epsilon: float = 1000) -> Any:
+    def ask(self, dataset: str, query: Json, epsilon: float = 1000) -> Any:
         body = {"dataset": dataset, "query": query, "privacy": {"epsilon": epsilon}}
         return ask(self.world.client("ada"), body | {"fresh": True})
 
@@ -101,18 +101,19 @@ def databases(
 
 
 @pytest.mark.parametrize("engine", ["postgresql", "spark"])
-def test_a_table_is_asked_where_it_is(databases: Databases, engine: str) -> None:
-    rows: list[Row] = [row | {"note": engine} for row in ROWS]  # the same would share their loss
+def test_a_table_is_queried_in_place(databases: Databases, engine: str) -> None:
+    # identical rows would share their loss
+    rows: list[Row] = [row | {"note": engine} for row in ROWS]
     source = databases.table(rows) if engine == "postgresql" else databases.folder(rows)
     dataset = databases.granted(f"asked-{engine}", source)
-    counted = made(databases.asked(dataset, {"kind": "count"}))
+    counted = made(databases.ask(dataset, {"kind": "count"}))
     assert counted["value"] == 40
     assert counted["charged"]["epsilon"] == 1000
     assert databases.spent(dataset) == 1000
-    by_region = made(databases.asked(dataset, {"kind": "histogram", "column": "region"}))
+    by_region = made(databases.ask(dataset, {"kind": "histogram", "column": "region"}))
     assert [each["value"] for each in by_region["value"]] == [20, 20]
     adults: Json = {"column": "decade", "op": ">=", "value": 3}
-    mean = made(databases.asked(dataset, {"kind": "mean", "column": "income", "where": adults}))
+    mean = made(databases.ask(dataset, {"kind": "mean", "column": "income", "where": adults}))
     assert mean["value"] == pytest.approx(44500, rel=0.01)
     middle: Json = {"kind": "median", "column": "age"}
     smooth = {"mechanism": {"kind": "smooth_sensitivity"}}
@@ -123,11 +124,11 @@ def test_a_table_is_asked_where_it_is(databases: Databases, engine: str) -> None
     assert shown["source"] == source
 
 
-def test_the_same_rows_elsewhere_meet_their_old_loss(databases: Databases) -> None:
+def test_the_same_rows_in_another_database_have_their_old_loss(databases: Databases) -> None:
     world = databases.world
     rows: list[Row] = [row | {"income": row["income"] + 0.25} for row in ROWS]
     first = databases.granted("rows-in-a-table", databases.table(rows))
-    made(databases.asked(first, {"kind": "count"}))
+    made(databases.ask(first, {"kind": "count"}))
     made(databases.register("rows-in-a-lake", databases.folder(rows)))
     assert databases.spent("rows-in-a-lake") == 1000
     path = world.ledger.data / "rows.csv"
@@ -159,7 +160,7 @@ def test_the_same_rows_elsewhere_meet_their_old_loss(databases: Databases) -> No
         ({"engine": "trino", "table": "t"}, "/source/engine"),
     ],
 )
-def test_a_source_that_cannot_be_is_refused_by_its_field(
+def test_an_invalid_source_is_refused_by_its_field(
     databases: Databases, source: Json, pointer: str
 ) -> None:
     refused = databases.register("never", source)
@@ -176,7 +177,9 @@ def test_a_role_that_could_change_the_table_is_refused(databases: Databases) -> 
     assert "can also change it or owns it" in error["rule"]
 
 
-def test_a_view_an_absent_and_an_unreadable_table_are_told_apart(databases: Databases) -> None:
+def test_a_view_a_missing_table_and_an_unreadable_table_get_different_errors(
+    databases: Databases,
+) -> None:
     name = databases.table()["table"]
     with databases.clinic.owner() as owner:
         owner.execute(f"CREATE VIEW {name}_seen AS SELECT * FROM {name}")
@@ -195,63 +198,63 @@ def test_a_view_an_absent_and_an_unreadable_table_are_told_apart(databases: Data
     assert "a table that the database has" in rules["absent"]
 
 
-def test_a_database_that_is_away_costs_nothing_and_tells_no_secret(databases: Databases) -> None:
+def test_an_unreachable_database_costs_nothing_and_leaks_no_secret(databases: Databases) -> None:
     away = {"engine": "postgresql", "connection": "nowhere", "table": "public.t"}
     refused = databases.register("never", away)
     assert refused.status_code == 503
     assert "hush" not in refused.text + databases.world.server.output()
 
 
-def test_a_changed_table_is_not_asked_until_it_is_declared_anew(databases: Databases) -> None:
+def test_a_changed_table_is_refused_until_it_is_declared_anew(databases: Databases) -> None:
     world, clinic = databases.world, databases.clinic
     source = databases.table([row | {"note": "changing"} for row in ROWS])
     dataset = databases.granted("changing", source)
-    made(databases.asked(dataset, {"kind": "count"}))
+    made(databases.ask(dataset, {"kind": "count"}))
     unchanged = world.admin.patch(f"/v1/datasets/{dataset}", json={"refresh": True})
     assert unchanged.status_code == 409
     with clinic.owner() as owner:
         owner.execute(f"INSERT INTO {source['table']} VALUES (70, 1, 'north', 'x')")
         clinic.settled(owner)
-    assert wait_for(lambda: databases.asked(dataset, {"kind": "count"}).status_code == 503), (
-        "a changed table is still asked"
+    assert wait_for(lambda: databases.ask(dataset, {"kind": "count"}).status_code == 503), (
+        "a changed table is still answered"
     )
     before = databases.spent(dataset)
-    refused = databases.asked(dataset, {"kind": "count"})
+    refused = databases.ask(dataset, {"kind": "count"})
     assert (refused.status_code, refused.json()["type"]) == (503, "/problems/source-changed")
     assert "Nothing was charged" in refused.json()["detail"]
     assert databases.spent(dataset) == before
     made(world.admin.patch(f"/v1/datasets/{dataset}", json={"refresh": True, "reason": "more"}))
-    assert made(databases.asked(dataset, {"kind": "count"}))["value"] == 41
-    assert databases.spent(dataset) == before + 1000  # what was spent stays spent
+    assert made(databases.ask(dataset, {"kind": "count"}))["value"] == 41
+    assert databases.spent(dataset) == before + 1000  # the spend stays
     (entry,) = world.entries(dataset, "version_declared")
     assert entry["body"]["reason"] == "more"
     world.must_be_sound()
 
 
-def test_epochs_are_tables_too_and_rows_that_come_later_have_borne_nothing(
+def test_epochs_may_be_tables_and_later_rows_start_without_loss(
     databases: Databases,
 ) -> None:
     world = databases.world
     columns = [*COLUMNS, {"name": "arrival", "type": "epoch", "high": 4}]
     first = databases.table([row | {"income": row["income"] + 7} for row in ROWS])
     dataset = databases.granted("arriving", first, columns=columns, cells={"column": "arrival"})
-    one = made(databases.asked(dataset, {"kind": "count"}))
+    one = made(databases.ask(dataset, {"kind": "count"}))
     assert one["charged"]["cells"] == [1]
     later = databases.table([row | {"age": row["age"] + 1} for row in ROWS[:10]])
     append = {"append": {"table": later["table"]}}
     made(world.admin.patch(f"/v1/datasets/{dataset}", json=append))
-    both = made(databases.asked(dataset, {"kind": "count"}))
+    both = made(databases.ask(dataset, {"kind": "count"}))
     assert (both["value"], both["charged"]["cells"]) == (50, [1, 2])
     newest: Json = {"column": "arrival", "op": "==", "value": 2}
-    new = made(databases.asked(dataset, {"kind": "count", "where": newest}))
+    new = made(databases.ask(dataset, {"kind": "count", "where": newest}))
     assert (new["value"], new["charged"]["cells"]) == (10, [2])
     cells = world.admin.get(f"/v1/datasets/{dataset}/budgets/*").json()["cells"]
     spent = {each["cell"]: each["spent"]["epsilon"] for each in cells if each["cell"] in (1, 2, 3)}
     assert spent == {1: 2000, 2: 2000, 3: 0}
 
 
-def test_one_name_alone_has_cells_by_epoch(databases: Databases) -> None:
-    """Rows of its second epoch, under another name, would be of a first one."""
+def test_only_one_name_has_cells_by_epoch(databases: Databases) -> None:
+    """Rows of its second epoch would be in a first epoch under another name."""
     columns = [*COLUMNS, {"name": "arrival", "type": "epoch", "high": 4}]
     celled: Json = {"columns": columns, "cells": {"column": "arrival"}}
     first = databases.table([row | {"income": row["income"] + 11} for row in ROWS])
@@ -264,12 +267,12 @@ def test_one_name_alone_has_cells_by_epoch(databases: Databases) -> None:
     made(databases.register("again", databases.table(later), columns=columns))
 
 
-def test_cells_of_a_derived_column_are_those_of_what_it_is_made_of(databases: Databases) -> None:
+def test_cells_of_a_derived_column_follow_its_source_column(databases: Databases) -> None:
     age, *_, decade = COLUMNS
     cells = {"column": "decade", "edges": [0, 6, 12]}
     rows: list[Row] = [row | {"income": row["income"] + 13} for row in ROWS]
     made(databases.register("aged", databases.table(rows), columns=[age, decade], cells=cells))
-    other = [age | {"low": 60}, decade]  # of whom nobody is in the first cell
+    other = [age | {"low": 60}, decade]  # nobody is in its first cell
     source = databases.table(rows)
     assert databases.register("old", source, columns=other, cells=cells).status_code == 409
     told = [age | {"description": "in years"}, decade, COLUMNS[2]]
@@ -277,7 +280,7 @@ def test_cells_of_a_derived_column_are_those_of_what_it_is_made_of(databases: Da
 
 
 def test_every_name_keeps_the_same_rows_of_a_person(databases: Databases) -> None:
-    """A table, a copy of it, a folder of files and a file here: two of six rows each."""
+    """A table, its copy, a folder of files and a local file keep two of six rows per person."""
     world = databases.world
     types = {"who": "VARCHAR", "ward": "VARCHAR", "cost": "INTEGER"}
     rows: list[Row] = [
@@ -303,22 +306,22 @@ def test_every_name_keeps_the_same_rows_of_a_person(databases: Databases) -> Non
             "path": databases.lake.put(rows, types).path,
         },
     ]
-    found = []
+    totals = []
     for place, source in enumerate(sources):
         name = f"keeping-{place}"
         made(databases.register(name, source, columns=columns, person=person))
         if place == 0:
             world.grant(name, "*", 100_000)
             world.grant(name, "ada", 100_000)
-        counted = made(databases.asked(name, {"kind": "count", "group_by": ["ward"]}))["value"]
-        summed = made(databases.asked(name, {"kind": "sum", "column": "cost"}))["value"]
-        found.append((counted, summed))
-    assert sum(each["value"] for each in found[0][0]) == 80
-    assert found[1:] == found[:1] * 3
+        counted = made(databases.ask(name, {"kind": "count", "group_by": ["ward"]}))["value"]
+        summed = made(databases.ask(name, {"kind": "sum", "column": "cost"}))["value"]
+        totals.append((counted, summed))
+    assert sum(group["value"] for group in totals[0][0]) == 80
+    assert totals[1:] == totals[:1] * 3
 
 
 def test_tables_share_cells_only_if_their_rows_are_the_same(databases: Databases) -> None:
-    """A table whose persons moved to other cells holds the same in each of its columns."""
+    """If persons swap cells, each column of the table still holds the same values."""
     cells = {"column": "region"}
     rows: list[Row] = [row | {"income": row["income"] + 14} for row in ROWS]
     moved: list[Row] = [
@@ -336,12 +339,12 @@ def test_tables_share_cells_only_if_their_rows_are_the_same(databases: Databases
     made(databases.register("halves-file", file))
 
 
-def test_nothing_that_a_database_says_of_a_cell_is_told(databases: Databases) -> None:
-    """A folder that vanishes under a question, and everything else that was asked here."""
+def test_no_database_message_about_a_cell_leaks(databases: Databases) -> None:
+    """Checked after a folder vanished during a question, and after every other question here."""
     source = databases.folder()
     dataset = databases.granted("vanishing", source)
     for file in Path(source["path"]).iterdir():
         file.unlink()
-    refused = databases.asked(dataset, {"kind": "count"})
+    refused = databases.ask(dataset, {"kind": "count"})
     assert refused.status_code == 503
     assert SECRET not in refused.text + databases.world.server.output()

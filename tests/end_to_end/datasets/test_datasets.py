@@ -1,4 +1,4 @@
-"""Datasets over HTTP: registering, cards, made-up rows, and data that come back under new names."""
+"""Datasets over HTTP: registration, cards, synthetic rows, and data that return under new names."""
 
 from collections.abc import Callable
 from decimal import Decimal
@@ -45,7 +45,7 @@ def test_the_card_is_shown_as_declared_and_the_source_only_to_administrators(
     assert dataset in [item["name"] for item in items]
 
 
-def test_the_reply_to_registering_is_what_is_then_shown(live: World) -> None:
+def test_the_reply_to_a_registration_is_the_dataset_as_shown_later(live: World) -> None:
     body = card(live.write_csv(some_rows()))
     registered = live.admin.post("/v1/datasets", json=body)
     assert registered.status_code == 201
@@ -100,7 +100,7 @@ def with_other_rows_in_the_same_place(world: World, path: str) -> str:
         with_other_rows_in_the_same_place,
     ],
 )
-def test_the_same_data_under_another_name_meet_their_old_loss(
+def test_the_same_data_under_another_name_have_their_old_loss(
     live_on_each: World, again: Callable[[World, str], str]
 ) -> None:
     world = live_on_each
@@ -157,7 +157,7 @@ def test_a_closed_dataset_keeps_its_name_and_its_loss(live: World) -> None:
     assert changed["reason"] == "old"
 
 
-def test_names_of_datasets_are_folded_and_invisible_characters_refused(live: World) -> None:
+def test_names_of_datasets_are_folded_and_invisible_characters_are_refused(live: World) -> None:
     name = live.dataset(name="Caf\u00e9 Survey")
     taken = card(live.write_csv(some_rows()), name="CAFE\u0301 SURVEY")
     assert live.admin.post("/v1/datasets", json=taken).status_code == 409
@@ -172,7 +172,9 @@ def test_names_of_datasets_are_folded_and_invisible_characters_refused(live: Wor
     "path",
     ["../secret.csv", "/etc/passwd", "none.csv", "people", "*.csv", "people.txt", "data/../x.csv"],
 )
-def test_a_path_that_leads_nowhere_or_elsewhere_is_refused_alike(live: World, path: str) -> None:
+def test_a_missing_path_and_a_path_outside_the_root_are_refused_alike(
+    live: World, path: str
+) -> None:
     (live.ledger.data / "people.txt").write_text("a\n1\n")
     (live.ledger.folder / "secret.csv").write_text("a\n1\n")
     reply = live.admin.post("/v1/datasets", json=card(path))
@@ -212,15 +214,13 @@ def test_a_link_out_of_the_data_root_is_refused(live: World) -> None:
         ({"surprise": 1}, "/surprise"),
     ],
 )  # fmt: skip
-def test_a_card_that_does_not_hold_together_is_refused_by_field(
-    live: World, changes: Json, pointer: str
-) -> None:
+def test_an_inconsistent_card_is_refused_by_field(live: World, changes: Json, pointer: str) -> None:
     reply = live.admin.post("/v1/datasets", json=card(live.write_csv(some_rows()), **changes))
     assert reply.status_code == 422, reply.text
     assert pointer in [error["pointer"] for error in reply.json()["errors"]]
 
 
-def test_a_file_that_is_not_what_its_name_says_is_refused_without_a_word_of_it(
+def test_a_file_of_another_format_is_refused_without_quoting_it(
     live: World,
 ) -> None:
     dataset = live.dataset()
@@ -235,15 +235,15 @@ def test_a_file_that_is_not_what_its_name_says_is_refused_without_a_word_of_it(
     ):
         (live.ledger.data / name).write_bytes(content)
         body = card(name)
-        told = [must_be_refused(live.admin.post("/v1/datasets", json=body), "/source/path")]
+        refusals = [must_be_refused(live.admin.post("/v1/datasets", json=body), "/source/path")]
         assert live.admin.get(f"/v1/datasets/{body['name']}").status_code == 404
         append = {"append": {"path": name}}
-        told.append(
+        refusals.append(
             must_be_refused(
                 live.admin.patch(f"/v1/datasets/{dataset}", json=append), "/append/path"
             )
         )
-        assert "secret-cell" not in "".join(told)
+        assert "secret-cell" not in "".join(refusals)
     assert "secret-cell" not in live.server.output()
     assert made(live.admin.get(f"/v1/datasets/{dataset}"))["version"] == 1
 
@@ -254,7 +254,7 @@ def must_be_refused(reply: httpx.Response, pointer: str) -> str:
     return reply.text
 
 
-def test_values_that_do_not_fit_the_card_are_fitted_and_told_to_nobody(live: World) -> None:
+def test_values_outside_the_card_are_clamped_and_never_reported(live: World) -> None:
     person = live.person()
     rows: list[list[object]] = [[999, -5, "atlantis", "perhaps", "1999-99-99"] for _ in range(20)]
     dataset = live.dataset(live.write_csv(rows + some_rows(1)))
@@ -272,7 +272,7 @@ def test_values_that_do_not_fit_the_card_are_fitted_and_told_to_nobody(live: Wor
     assert "atlantis" not in reply.text + live.server.output()
 
 
-def test_made_up_rows_fit_the_card_and_are_not_the_data(live_on_each: World) -> None:
+def test_synthetic_rows_fit_the_card_and_are_not_the_data(live_on_each: World) -> None:
     world = live_on_each
     person = world.person()
     rows = [[77, 123456.75, "north", "true", "2024-07-07"] for _ in range(60)]
@@ -297,8 +297,8 @@ def test_made_up_rows_fit_the_card_and_are_not_the_data(live_on_each: World) -> 
         assert reply.status_code == 422
 
 
-def test_price_and_noise_come_from_the_card_alone(live: World) -> None:
-    """Two datasets with one card and other rows have one price and one noise."""
+def test_price_and_noise_depend_on_the_card_alone(live: World) -> None:
+    """Two datasets with one card and different rows have the same price and noise."""
     person = live.person()
     previews = []
     for _ in range(2):
@@ -313,7 +313,7 @@ def test_price_and_noise_come_from_the_card_alone(live: World) -> None:
     assert previews[0] == previews[1]
 
 
-def test_a_file_of_a_registered_folder_meets_the_loss_of_the_folder(live: World) -> None:
+def test_a_file_of_a_registered_folder_has_the_loss_of_the_folder(live: World) -> None:
     person = live.person()
     whole = as_a_folder(live, live.write_csv(some_rows()))
     dataset = live.dataset(whole)

@@ -1,7 +1,7 @@
-"""Two names of one book with cells: nobody bears more than the ledger shows for their cell.
+"""Two names of one book with cells: no person's loss exceeds the ledger's figure for their cell.
 
-Every test asks the cells under both names and adds up, for each person, the epsilon of all answers
-that their row counted in. That true loss must not pass the ledger's figure for any cell that the
+Every test asks the cells under both names. For each person it adds up the epsilon of all answers
+that counted their row. That true loss must not exceed the ledger's figure for any cell that the
 person is in.
 """
 
@@ -38,7 +38,7 @@ WITHOUT = "Register this name without cells"
 
 
 def some_persons(count: int = 24) -> list[Row]:
-    """Rows that no other test has."""
+    """Rows that no other test uses."""
     start = int(new_key().encode().hex()[:8], 16)
     return [
         {
@@ -52,7 +52,7 @@ def some_persons(count: int = 24) -> list[Row]:
 
 
 def moved(rows: list[Row], name: str, by: int = 7) -> list[Row]:
-    """Some persons have each other's value in one column; each column holds what it held."""
+    """Some persons swap values in one column, which still holds the same values."""
     values = [row[name] for row in rows]
     values[:by] = values[1:by] + values[:1]
     return [{**row, name: value} for row, value in zip(rows, values, strict=True)]
@@ -71,11 +71,12 @@ OLD: dict[str, tuple[Json, Cell]] = {
 
 @dataclass
 class Book:
-    """Names of one book, what each of them holds, and who bore what."""
+    """Names of one book, the rows of each name, and the loss of each person."""
 
     world: World
     cells: Json
-    parts: dict[str, tuple[Json, Cell]]  # of each cell: a filter that pins it, and who meets it
+    # per cell: a filter that selects it, and a test for its rows
+    parts: dict[str, tuple[Json, Cell]]
     person: Json = field(default_factory=lambda: {"kind": "row"})
     rows: dict[str, list[Row]] = field(default_factory=dict)
     borne: dict[int, Decimal] = field(default_factory=dict)
@@ -107,7 +108,7 @@ class Book:
         return name, reply
 
     def ask_every_cell(self, name: str) -> None:
-        """For another price each, so that it shows if somebody was in two of them."""
+        """Ask each cell at a different price, so that a person counted in two cells shows."""
         for (where, counts), epsilon in zip(self.parts.values(), ("1", "0.25"), strict=True):
             self.ask(name, where, counts, epsilon)
 
@@ -126,7 +127,9 @@ class Book:
                 self.borne[row["id"]] = self.borne.get(row["id"], Decimal(0)) + Decimal(epsilon)
 
     def must_hold(self, *celled: str) -> None:
-        """The ledger's claim of each cell, against everybody who is in it under any such name."""
+        """Compare the ledger's figure of each cell with the loss of everyone in it, under any
+        name.
+        """
         assert self.analyst is not None
         for holder in ("*", self.analyst.name):
             lines = self.world.budget(celled[0], holder)["cells"]
@@ -139,8 +142,10 @@ class Book:
         self.world.must_be_sound()
 
     def must_refuse_cells(self, first: str, path: str, rows: list[Row], **changes: Any) -> None:
-        """A second name is refused with cells, with a reason; without cells it joins the book and
-        the ledger's claims hold."""
+        """Check that a second name with cells is refused with a reason.
+
+        Without cells it joins the book, and the ledger's figures hold.
+        """
         cells = changes.pop("cells", self.cells)
         _, refused = self.register(path, rows, cells, **changes)
         assert refused.status_code == 409, refused.text
@@ -148,13 +153,15 @@ class Book:
         changes.pop("columns", None)
         second, joined = self.register(path, rows, None, **changes)
         made(joined)
-        assert self.world.spent(second, "*") == self.world.spent(first, "*"), "one book"
+        assert self.world.spent(second, "*") == self.world.spent(first, "*"), (
+            "both names share one book"
+        )
         self.ask_every_cell(second)
         self.must_hold(first)
 
 
 def book_with(world: World, cells: Json = BY_SEX, **more: Any) -> tuple[Book, str, str, list[Row]]:
-    """A book, its first name with cells, that name's path, and its rows; each cell was asked."""
+    """A book whose first name has cells, with that name's path and rows; each cell was asked."""
     book = Book(world, cells, SEX if cells == BY_SEX else OLD, **more)
     rows = some_persons()
     path = book.write(rows)
@@ -193,10 +200,10 @@ def test_the_same_rows_as_parquet_or_in_another_order_have_the_same_cells(
 
 
 @pytest.mark.parametrize("cells", [BY_SEX, BY_OLD], ids=["category", "derived"])
-def test_a_file_that_changed_under_its_path_has_no_cells_of_the_old_one(
+def test_a_changed_file_does_not_get_the_cells_of_the_old_one(
     live_on_each: World, cells: Json
 ) -> None:
-    """Seven persons moved to another cell. They bore epsilon 2 where the ledger said 1."""
+    """Seven persons moved to another cell. Their loss was epsilon 2 while the ledger showed 1."""
     book, first, path, rows = book_with(live_on_each, cells)
     after = moved(rows, "sex" if cells == BY_SEX else "age")
     book.write(after, path)
@@ -205,7 +212,7 @@ def test_a_file_that_changed_under_its_path_has_no_cells_of_the_old_one(
     book.must_refuse_cells(first, path, after)
 
 
-def test_swapped_headers_are_not_the_same_cells(live_on_each: World) -> None:
+def test_swapped_headers_do_not_get_the_same_cells(live_on_each: World) -> None:
     book, first, _, rows = book_with(live_on_each)
     swapped = [{**row, "sex": row["side"], "side": row["sex"]} for row in rows]
     path = book.write(rows, header=("id", "side", "sex", "age"))
@@ -213,8 +220,8 @@ def test_swapped_headers_are_not_the_same_cells(live_on_each: World) -> None:
 
 
 @pytest.mark.parametrize("column", HEADER)
-def test_a_column_whose_values_moved_to_other_rows_is_seen(live: World, column: str) -> None:
-    """Also one that is on no card: it may be what tells the persons apart."""
+def test_a_column_with_permuted_values_is_noticed(live: World, column: str) -> None:
+    """This includes a column that is on no card, since it may identify the persons."""
     book, first, _, rows = book_with(live)
     after = moved(rows, column)
     copied = book.write(after)
@@ -224,21 +231,21 @@ def test_a_column_whose_values_moved_to_other_rows_is_seen(live: World, column: 
     assert refused.status_code == 409
 
 
-def test_other_cells_are_refused_as_before(live: World) -> None:
+def test_other_cells_are_still_refused(live: World) -> None:
     book, first, path, rows = book_with(live, BY_OLD)
     for cells in ({"column": "side"}, {"column": "old", "edges": [0, 4, 9]}):
         _, refused = book.register(path, rows, cells)
         assert refused.status_code == 409
     wider = [each | ({"high": 90} if each["name"] == "age" else {}) for each in COLUMNS]
     _, refused = book.register(path, rows, BY_OLD, columns=wider)
-    assert refused.status_code == 409, "the derived column is made of another one"
+    assert refused.status_code == 409, "the derived column has another source column"
     second, reply = book.register(path, rows, None)
     made(reply)
     book.ask_every_cell(second)
     book.must_hold(first)
 
 
-def test_part_of_a_folder_is_not_the_whole_of_it(live: World) -> None:
+def test_part_of_a_folder_does_not_get_the_cells_of_the_whole(live: World) -> None:
     book = Book(live, BY_SEX, SEX)
     rows = some_persons()
     folder = live.ledger.data / f"folder-{new_key()[:8]}"
@@ -257,7 +264,7 @@ def test_part_of_a_folder_is_not_the_whole_of_it(live: World) -> None:
 
 
 def test_the_order_in_which_names_get_cells_does_not_matter(live: World) -> None:
-    """The first name has none; the second has, and is the one that a third must be like."""
+    """The first name has no cells. The second has cells, and a third must match it."""
     book = Book(live, BY_SEX, SEX)
     rows = some_persons()
     path = book.write(rows)
@@ -273,8 +280,8 @@ def test_the_order_in_which_names_get_cells_does_not_matter(live: World) -> None
     book.must_refuse_cells(celled, book.write(rows), rows)
 
 
-def test_rows_are_appended_to_one_name_with_cells_only(live_on_each: World) -> None:
-    """The same new persons, in other cells, could otherwise be appended to each name."""
+def test_rows_can_be_appended_only_while_one_name_has_cells(live_on_each: World) -> None:
+    """Otherwise the same new persons could be appended to each name in different cells."""
     world = live_on_each
     book, first, path, rows = book_with(world)
     second, reply = book.register(path, rows, BY_SEX)
@@ -294,7 +301,7 @@ def test_rows_are_appended_to_one_name_with_cells_only(live_on_each: World) -> N
     book.must_hold(first, second)
 
 
-def test_a_name_with_cells_that_has_grown_is_not_joined_by_another(live: World) -> None:
+def test_no_second_name_gets_cells_after_rows_were_appended(live: World) -> None:
     book, first, path, rows = book_with(live)
     later = some_persons()
     epoch = book.write(later)
@@ -312,8 +319,8 @@ def test_a_name_with_cells_that_has_grown_is_not_joined_by_another(live: World) 
     book.must_refuse_cells(first, path, rows)
 
 
-def test_persons_told_apart_by_a_column_keep_their_cell(live: World) -> None:
-    """Ids of more than 62 bits, which are equal as doubles: only their texts differ."""
+def test_persons_identified_by_a_column_keep_their_cell(live: World) -> None:
+    """The ids have more than 62 bits and are equal as doubles. Only their texts differ."""
     world = live
     cells = {**BY_SEX, "one_per_person": True}
     book = Book(world, cells, SEX, person={"kind": "column", "column": "id", "rows_max": 1})
@@ -335,10 +342,10 @@ app.store.datasets.fingerprints.must_hold_the_same_rows = lambda *_: None
 """
 
 
-def test_the_planted_bug_makes_somebody_bear_more_than_the_ledger_shows(
+def test_saboteur_a_server_that_admits_every_second_name_understates_a_loss(
     peopled: Template, tmp_path: Path
 ) -> None:
-    """Both attacks that were seen, on a server that lets every second name in."""
+    """Both known attacks succeed on a server that accepts every second name."""
     world = peopled("sqlite", tmp_path / "ledger")
     world.serve(sabotage=BELIEVES_EVERY_SECOND_NAME)
     try:

@@ -1,8 +1,8 @@
-"""Data that break a formula: every kind of question has a normal answer, charged like any other.
+"""Degenerate data: every kind of question gets a normal answer, charged like any other.
 
-No rows, one row, the same value in all of them, nothing but missing values: whether there is an
-answer must tell nothing of the rows, so each is answered, with finite numbers, at the asked price.
-A kind is tested by being listed among QUERIES.
+The tables have no rows, one row, one repeated value or only missing values. The presence of an
+answer must reveal nothing about the rows. So each table gets an answer with finite numbers at the
+requested price. A kind is tested by being listed among QUERIES.
 """
 
 import math
@@ -66,32 +66,34 @@ GRAPHS: dict[str, list[list[object]]] = {
 ENDS = [{"name": name, "type": "integer", "low": 0, "high": 9} for name in ("a", "b")]
 EDGE = {"kind": "edge", "ends": ["a", "b"]}
 NEED_DELTA = {"logistic_regression", "keys", "triangles"}
-NEED_ROWS = {"randomized_column", "trimmed_mean"}  # a public number of them
+NEED_ROWS = {"randomized_column", "trimmed_mean"}  # kinds that need a public number of rows
 Datasets = dict[tuple[str, str], str]
 
 
 @pytest.fixture(scope="module")
-def asked(live: World) -> Iterator[tuple[httpx.Client, Datasets]]:
-    """A dataset of each table under both relations, and of each graph, on which somebody has a
-    budget with a delta."""
+def asker_and_datasets(live: World) -> Iterator[tuple[httpx.Client, Datasets]]:
+    """A dataset of each table under both relations and of each graph, and an analyst with a budget.
+
+    The budget has a delta.
+    """
     person = live.person()
-    found: Datasets = {}
+    datasets: Datasets = {}
     text = {"name": "note", "type": "text"}
     columns = [*COLUMNS, text]
     for name in TABLES:
         path = live.write_csv(TABLES[name], [*HEADER, "note"])
-        found[name, "add_remove"] = live.dataset(path, columns=columns)
-        rows = [[*row, "other rows"] for row in TABLES[name]]  # or they would share a book
+        datasets[name, "add_remove"] = live.dataset(path, columns=columns)
+        rows = [[*row, "other rows"] for row in TABLES[name]]  # otherwise they would share a book
         path = live.write_csv(rows, [*HEADER, "note", "more"])
         known = {"neighbours": "replace_one", "rows": max(1, len(rows))}
-        found[name, "replace_one"] = live.dataset(path, columns=columns, **known)
+        datasets[name, "replace_one"] = live.dataset(path, columns=columns, **known)
         path = live.write_csv(GRAPHS[name], ["a", "b"])
-        found[name, "edges"] = live.dataset(path, person=EDGE, columns=ENDS)
-    for dataset in found.values():
+        datasets[name, "edges"] = live.dataset(path, person=EDGE, columns=ENDS)
+    for dataset in datasets.values():
         for holder in ("*", person.name):
             budget = {"currency": "approximate", "epsilon": 1000, "delta": "0.01"}
             made(live.admin.put(f"/v1/datasets/{dataset}/budgets/{holder}", json=budget))
-    yield live.client(person), found
+    yield live.client(person), datasets
     live.must_be_sound()
 
 
@@ -101,7 +103,7 @@ def test_every_kind_is_asked() -> None:
 
 
 def finite(value: Any) -> bool:
-    """Whatever is in an answer, no number in it is beyond all numbers."""
+    """True if every number in an answer is finite."""
     if isinstance(value, dict):
         return all(map(finite, value.values()))
     if isinstance(value, list):
@@ -119,10 +121,10 @@ def relations(kind: str) -> list[str]:
 @pytest.mark.parametrize(
     ("kind", "relation"), [(kind, each) for kind in QUERIES for each in relations(kind)]
 )
-def test_data_that_break_a_formula_have_a_normal_answer(
-    asked: tuple[httpx.Client, Datasets], kind: str, relation: str, table: str
+def test_degenerate_data_get_a_normal_answer(
+    asker_and_datasets: tuple[httpx.Client, Datasets], kind: str, relation: str, table: str
 ) -> None:
-    client, datasets = asked
+    client, datasets = asker_and_datasets
     privacy: Json = {"epsilon": "0.5"} | ({"delta": "1e-6"} if kind in NEED_DELTA else {})
     question = {
         "dataset": datasets[table, relation],

@@ -1,4 +1,4 @@
-"""Prepared versions are deleted once nobody needs them, and never before."""
+"""Prepared versions are deleted once they are unused, and never earlier."""
 
 import secrets
 
@@ -36,7 +36,7 @@ def append(world: World, dataset: str) -> None:
 
 
 def a_minute_later(world: World) -> None:
-    """On PostgreSQL nothing is deleted in the first minute."""
+    """Pretend that a minute has passed: on PostgreSQL nothing is deleted in the first minute."""
     if world.ledger.kind == "postgresql":
         world.ledger.change("UPDATE versions SET created_at = created_at - 120000000")
 
@@ -46,7 +46,7 @@ def gone(world: World, version: str) -> None:
 
 
 def again(world: World) -> None:
-    """The server stops and starts, some time later."""
+    """Stop the server and start it some time later."""
     a_minute_later(world)
     world.server.stop()
     world.serve()
@@ -57,7 +57,8 @@ def test_an_appended_epoch_leaves_one_version_that_answers(live_on_each: World) 
     person = world.person()
     dataset, other = world.open_dataset(person), world.open_dataset(person)
     client = world.client(person)
-    made(ask(client, count(dataset), new_key()))  # it is open, and its numbers are kept
+    # the version is open and its statistics are cached
+    made(ask(client, count(dataset), new_key()))
     first, untouched = current(world, dataset), current(world, other)
     append(world, dataset)
     second = current(world, dataset)
@@ -93,15 +94,15 @@ def test_a_refreshed_source_leaves_one_version(live: World) -> None:
 
 @pytest.mark.invariant("I17")
 @pytest.mark.crash
-def test_a_version_stays_while_a_charge_for_it_is_not_settled(world: World) -> None:
-    """The server dies at work; the charge can be taken over, and then is settled."""
+def test_a_version_stays_while_its_charge_is_open(world: World) -> None:
+    """The server dies during the query. Another attempt takes over and settles the charge."""
     person = world.person()
     dataset = world.open_dataset(person)
     first = current(world, dataset)
     world.server.stop()
     dying = world.serve(fault="F5", lease_seconds=1)
     key = new_key()
-    with pytest.raises(Exception):  # noqa: B017, PT011  # whichever way the connection ends
+    with pytest.raises(Exception):  # noqa: B017, PT011  # the connection may end in several ways
         ask(world.client(person), count(dataset), key)
     dying.wait_dead()
     world.serve(lease_seconds=1)
@@ -110,7 +111,7 @@ def test_a_version_stays_while_a_charge_for_it_is_not_settled(world: World) -> N
     again(world)
     append(world, dataset)
     assert first in prepared(world)
-    # What an earlier attempt may have read of another version is not drawn again.
+    # An earlier attempt may have read another version, so nothing is drawn again.
     reply = ask_until_settled(world.client(person), count(dataset), key)
     assert reply.status_code == 503
     again(world)
@@ -121,14 +122,14 @@ def test_a_version_stays_while_a_charge_for_it_is_not_settled(world: World) -> N
 
 @pytest.mark.invariant("I17")
 @pytest.mark.crash
-def test_a_version_stays_while_an_ask_of_a_stream_is_not_settled(world: World) -> None:
+def test_a_version_stays_while_an_ask_of_a_stream_is_open(world: World) -> None:
     person = world.person()
     dataset = world.open_dataset(person)
     opened = made(open_stream(world.client(person), above_threshold(dataset), new_key()))
     first = current(world, dataset)
     world.server.stop()
     dying = world.serve(fault="F5", lease_seconds=1)
-    with pytest.raises(Exception):  # noqa: B017, PT011  # whichever way the connection ends
+    with pytest.raises(Exception):  # noqa: B017, PT011  # the connection may end in several ways
         ask_stream(world.client(person), opened["id"], request_key=new_key())
     dying.wait_dead()
     world.serve(lease_seconds=1)
@@ -139,8 +140,8 @@ def test_a_version_stays_while_an_ask_of_a_stream_is_not_settled(world: World) -
     gone(world, first)
 
 
-def test_what_the_ledger_does_not_know_is_left_alone(world: World) -> None:
-    """Another ledger may share the home, or a registration not be stored yet."""
+def test_versions_unknown_to_the_ledger_are_left_alone(world: World) -> None:
+    """Another ledger may share the home, or a registration may not be stored yet."""
     world.open_dataset(world.person())
     versions = world.ledger.home / "versions"
     strangers = [versions / "v_000000000000stranger.duckdb", versions / "notes.txt"]
@@ -182,7 +183,7 @@ def test_two_servers_that_start_at_once_delete_no_current_version(world: World) 
 
 @pytest.mark.invariant("I17")
 @pytest.mark.saboteur
-def test_a_saboteur_that_forgets_the_unsettled_is_seen(world: World) -> None:
+def test_saboteur_a_server_that_ignores_open_charges_is_caught(world: World) -> None:
     person = world.person()
     dataset = world.open_dataset(person)
     first = current(world, dataset)

@@ -24,7 +24,7 @@ def written(world: World, lines: str, name: str | None = None) -> str:
 
 
 def level(path: str, key: str = "region", value: str = "level", by: str = "region") -> Json:
-    """A category that is looked up."""
+    """A categorical column derived from the table."""
     table = {"path": path, "key": key, "value": value}
     return {
         "name": "level",
@@ -55,7 +55,7 @@ def test_a_table_is_part_of_the_card_and_answers_questions(live: World) -> None:
     path = written(live, GOOD)
     doubled = {"multiply": [{"value": 2}, looked_up(path, "price")]}
     registered = register(live, level(path), price(doubled))
-    derived = {each["name"]: each["derived"] for each in registered["columns"]}
+    derived = {column["name"]: column["derived"] for column in registered["columns"]}
     assert derived["level"] == {
         "lookup": {"column": "region", "map": {"north": "high", "south": "low", "east": "low"}}
     }
@@ -69,29 +69,30 @@ def test_a_table_is_part_of_the_card_and_answers_questions(live: World) -> None:
         live.grant(registered["name"], holder, 10_000)
     client = live.client(person)
 
-    def asked(query: Json) -> Json:
+    def answer_to(query: Json) -> Json:
         question = {"dataset": registered["name"], "query": query, "privacy": {"epsilon": 500}}
         return made(ask(client, question, new_key()))
 
-    # 60 rows, 15 of each region; those of the west are in no line, and are missing.
-    groups = asked({"kind": "histogram", "column": "level"})["value"]
-    counts = {each["group"]["level"]: each["value"] for each in groups}
+    # There are 60 rows, 15 per region. The table has no line for the west, so those rows have no
+    # value.
+    groups = answer_to({"kind": "histogram", "column": "level"})["value"]
+    counts = {group["group"]["level"]: group["value"] for group in groups}
     assert counts == {"high": 15, "low": 30}
-    assert asked({"kind": "sum", "column": "price"})["value"] == pytest.approx(375, abs=20)
+    assert answer_to({"kind": "sum", "column": "price"})["value"] == pytest.approx(375, abs=20)
     missing = {"column": "level", "op": "is_null"}
-    assert asked({"kind": "count", "where": missing})["value"] == 15
+    assert answer_to({"kind": "count", "where": missing})["value"] == 15
 
-    # What becomes of the file changes nothing: neither the card nor what is counted.
+    # Later changes of the file affect neither the card nor the counts.
     (live.ledger.data / path).write_text(GOOD.replace("north,high", "north,low"))
     shown = made(client.get(f"/v1/datasets/{registered['name']}"))
     assert shown["columns"] == registered["columns"]
     (live.ledger.data / path).unlink()
     again = {**missing, "op": "==", "value": "high"}
-    assert asked({"kind": "count", "where": again})["value"] == 15
+    assert answer_to({"kind": "count", "where": again})["value"] == 15
     live.must_be_sound()
 
 
-def test_parquet_and_keys_that_are_whole_numbers_or_truths(live: World) -> None:
+def test_keys_of_a_parquet_table_may_be_integers_or_booleans(live: World) -> None:
     name = f"{secrets.token_hex(6)}.parquet"
     with duckdb.connect() as connection:
         connection.execute(
@@ -111,13 +112,13 @@ def test_parquet_and_keys_that_are_whole_numbers_or_truths(live: World) -> None:
         {**price(looked_up(smokers, "price", by="smoker", key="smokes")), "name": "insured"},
     )
     derived = {each["name"]: each["derived"] for each in registered["columns"]}
-    # Keys that the column cannot have are left out.
+    # Keys outside the column's values are dropped.
     assert derived["even"]["lookup"]["map"] == {str(i): i % 2 == 0 for i in range(121)}
     assert derived["price"]["lookup"]["map"]["7"] == 1.75
     assert derived["insured"]["lookup"]["map"] == {"true": 12.0, "false": 3.5}
 
 
-def test_a_case_may_look_up_and_a_line_without_a_value_leaves_its_key_missing(live: World) -> None:
+def test_a_case_may_look_up_and_a_line_without_a_value_gives_null(live: World) -> None:
     path = written(live, "region,price\nnorth,10\nsouth,\nelsewhere,\n007,1\n")
     adult = [{"column": "age", "op": ">=", "value": 18}]
     cases = {"case": [{"when": adult, "then": looked_up(path, "price")}], "else": {"value": 1}}
@@ -221,7 +222,7 @@ WRONG: dict[str, tuple[Broken, str]] = {
 
 
 @pytest.mark.parametrize("wrong", WRONG)
-def test_a_wrong_table_is_refused_by_its_field_and_registers_nothing(
+def test_an_invalid_table_is_refused_by_its_field_and_registers_nothing(
     live: World, wrong: str
 ) -> None:
     broken, pointer = WRONG[wrong]
@@ -234,7 +235,7 @@ def test_a_wrong_table_is_refused_by_its_field_and_registers_nothing(
     assert live.admin.get("/v1/ledger/export").text == before
 
 
-def test_the_rows_themselves_are_no_public_table(live: World) -> None:
+def test_the_private_rows_cannot_serve_as_a_public_table(live: World) -> None:
     rows = live.write_csv(some_rows(), name=f"{secrets.token_hex(4)}.csv")
     other = f"{secrets.token_hex(4)}.csv"
     os.symlink(live.ledger.data / rows, live.ledger.data / other)
@@ -244,7 +245,7 @@ def test_the_rows_themselves_are_no_public_table(live: World) -> None:
         assert [each["pointer"] for each in reply.json()["errors"]] == [f"{AT}/path"]
 
 
-def test_rows_of_another_dataset_are_no_public_table_by_whatever_name(live: World) -> None:
+def test_rows_of_another_dataset_cannot_serve_as_a_public_table_under_any_name(live: World) -> None:
     data = live.ledger.data
     first, later, part = (live.write_csv(some_rows()) for _ in range(3))
     dataset = live.dataset(first)
@@ -266,29 +267,30 @@ def test_rows_of_another_dataset_are_no_public_table_by_whatever_name(live: Worl
         assert reply.status_code == 422, path
         (error,) = reply.json()["errors"]
         assert error["pointer"] == f"{AT}/path"
-        assert error["rule"].startswith("no file of a dataset's rows"), path
+        assert error["rule"].startswith("a file that is not a dataset's"), path
     assert live.admin.get("/v1/ledger/export").text == before
-    (data / first).unlink()  # one that is gone is in nobody's way
+    (data / first).unlink()  # a missing source is no obstacle
     register(live, level(written(live, GOOD)))
 
 
 def refused(world: World, path: str) -> bool:
     body = card(world.write_csv(some_rows()), columns=[*COLUMNS, level(path, value="region")])
     reply = world.admin.post("/v1/datasets", json=body)
-    assert reply.status_code == 422, reply.text  # for that, or because a key stands twice
-    return bool(reply.json()["errors"][0]["rule"].startswith("no file of a dataset's rows"))
+    # either because it is private, or because a key appears twice
+    assert reply.status_code == 422, reply.text
+    return bool(reply.json()["errors"][0]["rule"].startswith("a file that is not a dataset's"))
 
 
-def test_rows_stay_private_whatever_becomes_of_their_source(live: World) -> None:
+def test_rows_stay_private_after_their_source_moves_or_vanishes(live: World) -> None:
     data = live.ledger.data
-    # A folder that is no source any more
+    # A folder that is no longer a source
     folder = data / secrets.token_hex(4)
     folder.mkdir()
     (data / live.write_parquet(live.write_csv(some_rows()))).rename(folder / "part.parquet")
     live.dataset(folder.name)
     (folder / "sub").mkdir()
     assert refused(live, f"{folder.name}/part.parquet")
-    # A link that leads elsewhere
+    # A link that points elsewhere
     one, other, link = live.write_csv(some_rows()), live.write_csv(some_rows()), data / "link.csv"
     link.symlink_to(data / one)
     live.dataset(link.name)
@@ -296,7 +298,7 @@ def test_rows_stay_private_whatever_becomes_of_their_source(live: World) -> None
     link.symlink_to(data / other)
     assert refused(live, one)
     assert refused(live, other)
-    # Moved, copied, and of a version before the last
+    # Moved, copied, and of an older version
     moved, old = live.write_csv(some_rows()), live.write_csv(some_rows())
     live.dataset(moved)
     (data / f"was-{moved}").write_bytes((data / moved).read_bytes())
@@ -309,12 +311,16 @@ def test_rows_stay_private_whatever_becomes_of_their_source(live: World) -> None
     live.write_csv(some_rows(), name=old)
     made(live.admin.patch(f"/v1/datasets/{dataset}", json={"refresh": True}))
     assert refused(live, f"kept-{old}")
-    assert not refused(live, live.write_csv(some_rows())), "nobody's rows; but a key stands twice"
+    assert not refused(live, live.write_csv(some_rows())), (
+        "the rows are not private; but a key appears twice"
+    )
 
 
-def test_a_registration_is_repeated_though_its_table_is_gone_or_private_now(live: World) -> None:
+def test_a_registration_is_repeated_although_its_table_is_now_missing_or_private(
+    live: World,
+) -> None:
     for then in ("gone", "private"):
-        path = written(live, GOOD.replace(",10", ",11"))  # these bytes no other test shows
+        path = written(live, GOOD.replace(",10", ",11"))  # no other test uses these bytes
         body = card(live.write_csv(some_rows()), columns=[*COLUMNS, level(path)])
         headers = {"Idempotency-Key": new_key()}
         first = live.admin.post("/v1/datasets", json=body, headers=headers)
@@ -328,7 +334,7 @@ def test_a_registration_is_repeated_though_its_table_is_gone_or_private_now(live
         assert (again.status_code, again.content) == (201, first.content), then
 
 
-def test_a_card_names_few_tables(live: World) -> None:
+def test_a_card_with_too_many_tables_is_refused(live: World) -> None:
     path = written(live, GOOD)
     parts = [looked_up(path, "price") for _ in range(TABLES_MAX + 1)]
     body = card(live.write_csv(some_rows()), columns=[*COLUMNS, price({"add": parts})])
@@ -337,7 +343,7 @@ def test_a_card_names_few_tables(live: World) -> None:
     assert error["pointer"] == f"/columns/5/derived/add/{TABLES_MAX}/lookup/table"
 
 
-def test_only_an_administrator_has_a_file_read(live: World) -> None:
+def test_only_an_administrator_can_make_the_server_read_a_table(live: World) -> None:
     path = written(live, GOOD + "north,high,1\n")
     body = card(live.write_csv(some_rows()), columns=[*COLUMNS, level(path)])
     reply = live.client(live.person()).post("/v1/datasets", json=body)
@@ -345,7 +351,7 @@ def test_only_an_administrator_has_a_file_read(live: World) -> None:
     assert "errors" not in reply.json()
 
 
-def test_a_registration_with_a_table_is_repeated_as_it_was_sent(live: World) -> None:
+def test_a_repeated_registration_with_a_table_returns_the_first_reply(live: World) -> None:
     path = written(live, GOOD)
     body = card(live.write_csv(some_rows()), columns=[*COLUMNS, level(path)])
     headers = {"Idempotency-Key": new_key()}
@@ -359,7 +365,7 @@ def test_a_registration_with_a_table_is_repeated_as_it_was_sent(live: World) -> 
     assert refused.json()["type"] == "/problems/idempotency-conflict"
 
 
-def test_the_documented_table(live: World) -> None:
+def test_the_documented_table_registers(live: World) -> None:
     ((column, _),) = examples(section(DOCS / "datasets.md", "Public tables"))
     written(live, "region,area\nnorth,rural\nwest,urban\n", "areas.csv")
     shown = register(live, column)["columns"][-1]

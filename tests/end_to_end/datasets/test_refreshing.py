@@ -1,4 +1,4 @@
-"""PATCH {"refresh": true} and questions agree on whether a table of PostgreSQL has changed."""
+"""PATCH {"refresh": true} and questions agree on whether a PostgreSQL table has changed."""
 
 import json
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from tests.server import Json, World, ask, count, made
 
 TYPES = {"age": "INTEGER", "note": "VARCHAR"}
 COLUMNS: list[Json] = [{"name": "age", "type": "integer", "low": 0, "high": 120}]
-# What changes a table's state and none of its values.
+# Statements that change a table's state and none of its values.
 SAME_VALUES = [
     "UPDATE {table} SET age = age",
     "VACUUM FULL {table}",
@@ -25,18 +25,18 @@ NO_CHANGE = ["VACUUM {table}", "ANALYZE {table}", "COMMENT ON TABLE {table} IS '
 
 
 class Clinic:
-    """A server with a connection to a database, and tables in it."""
+    """A server with a connection to a database that has tables."""
 
     def __init__(self, world: World, warehouse: PostgresWarehouse) -> None:
         self.world, self.warehouse = world, warehouse
 
     def dataset(self, **changes: object) -> tuple[str, str]:
-        """A new dataset, and its table."""
+        """A new dataset and its table."""
         rows: list[Row] = [{"age": age, "note": None} for age in range(40)]
         table = self.warehouse.put(rows, TYPES).path
         name = table.rpartition(".")[2]
         with self.warehouse.owner() as owner:
-            # The same rows would share their loss. Each row has a note of its own.
+            # Identical rows would share their loss, so each row has its own note.
             owner.execute(f"UPDATE {table} SET note = '{name}' || age".encode())
             self.warehouse.settled(owner)
         body = {
@@ -84,7 +84,7 @@ def problem(reply: httpx.Response) -> tuple[int, str]:
 
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("statement", SAME_VALUES)
-def test_a_state_that_moved_without_a_value_is_declared(
+def test_a_changed_state_without_a_changed_value_can_be_declared(
     clinic: Clinic, statement: str, neighbours: str
 ) -> None:
     declared = {"rows": 40} if neighbours == "replace_one" else {}
@@ -100,7 +100,7 @@ CELLS = {"column": "age", "edges": [0, 20, 120]}
 
 
 @pytest.mark.parametrize("statement", SAME_VALUES[:3])
-def test_with_cells_a_state_that_moved_without_a_row_is_declared(
+def test_with_cells_a_changed_state_without_a_changed_row_can_be_declared(
     clinic: Clinic, statement: str
 ) -> None:
     dataset, table = clinic.dataset(cells=CELLS)
@@ -110,8 +110,8 @@ def test_with_cells_a_state_that_moved_without_a_row_is_declared(
     assert made(clinic.ask(dataset))["value"] == 40
 
 
-def test_with_cells_rows_that_changed_places_are_refused(clinic: Clinic) -> None:
-    """Each column holds the same values as before, but two persons have changed their cells."""
+def test_with_cells_swapped_rows_are_refused(clinic: Clinic) -> None:
+    """Each column holds the same values as before, but two persons have swapped cells."""
     dataset, table = clinic.dataset(cells=CELLS)
     clinic.execute(f"UPDATE {table} SET age = 40 - age WHERE age IN (10, 30)")
     refused = clinic.refresh(dataset)
@@ -120,7 +120,7 @@ def test_with_cells_rows_that_changed_places_are_refused(clinic: Clinic) -> None
 
 
 @pytest.mark.parametrize("statement", NO_CHANGE)
-def test_what_changes_no_row_keeps_nobody_from_asking(clinic: Clinic, statement: str) -> None:
+def test_a_change_of_no_row_blocks_no_question(clinic: Clinic, statement: str) -> None:
     dataset, table = clinic.dataset()
     clinic.execute(statement.format(table=table))
     assert made(clinic.ask(dataset))["value"] == 40
@@ -129,15 +129,17 @@ def test_what_changes_no_row_keeps_nobody_from_asking(clinic: Clinic, statement:
     assert "nothing to declare" in refused.json()["detail"]
 
 
-def test_rows_that_changed_before_they_are_counted_are_not_nothing(clinic: Clinic) -> None:
-    """The database counts writes late, or here never: the rows say what the counts do not."""
+def test_a_refresh_finds_changed_rows_before_the_database_counts_them(clinic: Clinic) -> None:
+    """The database counts writes late, or here never. The rows show the change that the counts
+    hide.
+    """
     dataset, table = clinic.dataset()
     uncounted = f"INSERT INTO {table} VALUES (70, 'new')"
     clinic.execute("SET track_counts = off", uncounted, "SET track_counts = on")
     refused = clinic.refresh(dataset)
     assert problem(refused) == (503, "/problems/engine-unavailable")
     assert "not counted" in refused.json()["detail"]
-    clinic.execute(f"UPDATE {table} SET age = age")  # counted: now the state has moved
+    clinic.execute(f"UPDATE {table} SET age = age")  # counted: now the state has changed
     assert problem(clinic.ask(dataset)) == (503, "/problems/source-changed")
     made(clinic.refresh(dataset))
     assert made(clinic.ask(dataset))["value"] == 41

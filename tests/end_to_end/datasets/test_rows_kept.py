@@ -1,4 +1,4 @@
-"""Names of one book keep the same rows of a person who has more rows than are kept."""
+"""Names of one book keep the same rows of a person with more rows than the card allows."""
 
 from typing import Any
 
@@ -13,11 +13,11 @@ COLUMNS: list[Json] = [
     {"name": "cost", "type": "integer", "low": 0, "high": 9},
 ]
 PERSON: Json = {"kind": "column", "column": "who", "rows_max": 2}
-SURE = {"epsilon": 2000}  # noise is 0 but once in many lifetimes
+SURE = {"epsilon": 2000}  # the noise is practically always 0
 
 
 def visits(persons: int = 40) -> list[tuple[object, ...]]:
-    """Six visits of each person, of which two are kept."""
+    """Six visits per person; two of them are kept."""
     start = int(new_key().encode().hex()[:8], 16)
     return [
         (6 * who + visit, f"p{start + who}", WARDS[visit], (who + visit) % 10)
@@ -31,7 +31,7 @@ def registered(world: World, path: str, **changes: Any) -> str:
 
 
 def kept(world: World, name: str) -> list[Any]:
-    """How many rows are kept in each ward, and what they cost, exactly."""
+    """Exact number of kept rows per ward, and their total cost."""
     answers = []
     for query in (
         {"kind": "count", "group_by": ["ward"]},
@@ -55,7 +55,7 @@ def test_every_name_of_a_file_keeps_the_same_rows(live_on_each: World) -> None:
     world = live_on_each
     path, first = opened(world)
     expected = kept(world, first)
-    assert sum(each["value"] for each in expected[0]) == 80, "two rows each"
+    assert sum(each["value"] for each in expected[0]) == 80, "two rows per person"
     for other in (
         path,
         world.write_parquet(path),
@@ -73,8 +73,8 @@ def seeds(world: World, *names: str) -> list[str]:
     return [row[0] for row in rows]
 
 
-def test_one_seed_for_a_book_and_another_for_each_other_book(live_on_each: World) -> None:
-    """Blocks of persons and of rows are made with the same seed."""
+def test_names_of_one_book_share_a_seed_and_books_have_different_seeds(live_on_each: World) -> None:
+    """The same seed assigns persons and rows to blocks."""
     world = live_on_each
     path, first = opened(world)
     second, (_, alien) = registered(world, path), opened(world)
@@ -85,22 +85,24 @@ def test_one_seed_for_a_book_and_another_for_each_other_book(live_on_each: World
     assert seeds(world, second) == [one]
 
 
-def test_names_with_seeds_of_their_own_go_on_as_they_were(live_on_each: World) -> None:
-    """An earlier release gave every name a seed. Such a name keeps it, and its rows; the next name
-    gets that of the book's first."""
+def test_names_with_their_own_seeds_keep_them(live_on_each: World) -> None:
+    """An earlier release gave every name its own seed. Such a name keeps its seed and its rows.
+
+    The next name gets the seed of the book's first name.
+    """
     world = live_on_each
     path, first = opened(world)
     second = registered(world, path)
     (row,) = world.ledger.rows(f"SELECT version_id FROM datasets WHERE name = '{second}'")
     before = kept(world, first)
     world.ledger.change(f"UPDATE versions SET seed = 'of its own' WHERE id = '{row[0]}'")
-    assert kept(world, second) == before, "what was prepared with the first seed stays"
+    assert kept(world, second) == before, "the version prepared with the first seed stays"
     assert kept(world, registered(world, path)) == before
     assert kept(world, first) == before
 
 
 def test_a_rebuilt_version_has_the_same_rows(live: World) -> None:
-    """Another server, or the same one after its prepared files were lost, keeps the same rows."""
+    """Another server, or the same one after it lost its prepared files, keeps the same rows."""
     path, first = opened(live)
     second = registered(live, path)
     before = kept(live, second)

@@ -1,4 +1,4 @@
-"""DELETE /v1/datasets/{dataset}: a wrong card is corrected, as long as nothing was charged."""
+"""DELETE /v1/datasets/{dataset}: it corrects a wrong card as long as nothing was charged."""
 
 from pathlib import Path
 
@@ -29,7 +29,7 @@ def prepared(home: Path) -> set[str]:
 
 
 def persons_file(world: World) -> str:
-    """Two rows for each person."""
+    """A file with two rows per person."""
     rows = [[f"p{i // 2}", *row] for i, row in enumerate(some_rows())]
     return world.write_csv(rows, header=["who", *HEADER])
 
@@ -39,7 +39,7 @@ def granted(world: World, dataset: str, person: Person) -> None:
         world.grant(dataset, holder, 10)
 
 
-def test_a_wrong_person_is_corrected(live_on_each: World) -> None:
+def test_a_wrong_person_column_can_be_corrected(live_on_each: World) -> None:
     world = live_on_each
     person, path = world.person(), persons_file(world)
     wrong = world.dataset(path)
@@ -51,7 +51,7 @@ def test_a_wrong_person_is_corrected(live_on_each: World) -> None:
     assert (body["dataset"], body["status"]) == (wrong, "withdrawn")
     assert "registered again" in body["detail"]
 
-    # Nobody can tell it from a name that never was.
+    # It looks like a name that never existed.
     for reply in (world.admin.get(f"/v1/datasets/{wrong}"), withdraw(world, wrong)):
         assert (reply.status_code, reply.json()["type"]) == (404, "/problems/not-found")
     client = world.client(person)
@@ -59,7 +59,7 @@ def test_a_wrong_person_is_corrected(live_on_each: World) -> None:
     refused = ask(client, count(wrong))
     assert (refused.status_code, refused.text) == (unknown.status_code, unknown.text)
     assert all(item["dataset"] != wrong for item in world.pages("/v1/budgets"))
-    assert prepared(world.ledger.home) < before  # its rows are gone from the server, too
+    assert prepared(world.ledger.home) < before  # the server has deleted its rows too
     (entry,) = [
         item
         for item in world.pages("/v1/ledger")
@@ -68,20 +68,20 @@ def test_a_wrong_person_is_corrected(live_on_each: World) -> None:
     assert (entry["actor"], entry["body"]["reason"]) == ("admin", "a person has two rows")
 
     made(world.admin.post("/v1/datasets", json=right))
-    assert ask(client, count(wrong)).status_code == 403  # earlier budgets were another book's
+    assert ask(client, count(wrong)).status_code == 403  # earlier budgets belonged to another book
     granted(world, wrong, person)
     made(ask(client, count(wrong)))
     world.must_be_sound()
 
 
-def test_wrong_neighbours_are_corrected(live: World) -> None:
+def test_a_wrong_neighbouring_relation_can_be_corrected(live: World) -> None:
     path = live.write_csv(some_rows())
     dataset = live.dataset(path)
     made(withdraw(live, dataset))
     made(live.admin.post("/v1/datasets", json=card(path, neighbours="replace_one", rows=60)))
 
 
-def test_after_a_question_the_name_closes_and_the_loss_stays(live_on_each: World) -> None:
+def test_after_a_charge_the_name_closes_and_the_loss_stays(live_on_each: World) -> None:
     world = live_on_each
     person, path = world.person(), persons_file(world)
     dataset = world.dataset(path)
@@ -123,7 +123,7 @@ def test_the_same_key_withdraws_once(live: World) -> None:
     assert (other.status_code, other.json()["type"]) == (422, "/problems/idempotency-conflict")
 
 
-def test_a_repeated_registration_says_that_its_dataset_is_gone(live: World) -> None:
+def test_a_repeated_registration_reports_that_its_dataset_is_gone(live: World) -> None:
     body, headers = card(live.write_csv(some_rows())), {"Idempotency-Key": new_key()}
     made(live.admin.post("/v1/datasets", json=body, headers=headers))
     made(withdraw(live, body["name"]))
@@ -132,7 +132,7 @@ def test_a_repeated_registration_says_that_its_dataset_is_gone(live: World) -> N
     assert "withdrawn since" in again.json()["detail"]
 
 
-def test_roles_and_unknown_names_look_alike(live: World) -> None:
+def test_a_missing_role_and_an_unknown_name_look_alike(live: World) -> None:
     for name in ("ada", "vera"):
         client = live.client(name)
         replies = [client.delete(f"/v1/datasets/{each}") for each in ("people", "nothing")]
@@ -143,7 +143,9 @@ def test_roles_and_unknown_names_look_alike(live: World) -> None:
 
 
 @pytest.mark.parametrize("store_kind", ["postgresql"])
-def test_another_server_hears_of_it_and_deletes_what_it_prepared(world: World) -> None:
+def test_another_server_notices_the_withdrawal_and_deletes_its_prepared_version(
+    world: World,
+) -> None:
     first = world.serve()
     person = world.person()
     dataset = world.dataset()
@@ -152,7 +154,8 @@ def test_another_server_hears_of_it_and_deletes_what_it_prepared(world: World) -
     home = world.ledger.folder / f"home-{len(world.ledger.servers) - 1}"
     client = second.client(person.key)
     too_much = ask(client, count(dataset, 11))
-    assert too_much.status_code == 402, too_much.text  # nothing was charged, but rows were prepared
+    # nothing was charged, but a version was prepared
+    assert too_much.status_code == 402, too_much.text
     assert len(prepared(home)) == 1
     world.use(first)
     assert made(withdraw(world, dataset))["status"] == "withdrawn"
@@ -162,7 +165,7 @@ def test_another_server_hears_of_it_and_deletes_what_it_prepared(world: World) -
     wait_until(lambda: not prepared(home), 30, "the withdrawn version is deleted")
 
 
-def test_the_operator_is_asked_first(live: World) -> None:
+def test_the_command_asks_the_operator_to_confirm(live: World) -> None:
     ledger = live.ledger
     dataset = live.dataset()
     declined = ledger.bursard("dataset", "remove", dataset, check=False)

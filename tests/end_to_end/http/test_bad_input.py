@@ -1,4 +1,6 @@
-"""Whatever is sent: a 4xx that names the field, repeats no value, and changes no ledger."""
+"""Invalid input: every reply is a 4xx that names the field, quotes no value and changes no
+ledger.
+"""
 
 import json
 from collections.abc import Iterator
@@ -14,7 +16,7 @@ HUGE_INTEGER = "1" + "0" * 5000
 
 @pytest.fixture(scope="module")
 def asker(live: World) -> Person:
-    """Somebody with a budget on the dataset `target`."""
+    """An analyst with a budget on the dataset `target`."""
     person = live.person("asker")
     live.dataset(name="target")
     live.grant("target", "*", 1000)
@@ -24,7 +26,7 @@ def asker(live: World) -> Person:
 
 @pytest.fixture
 def unchanged(live: World, asker: Person) -> Iterator[None]:
-    """The ledger is after the test as it was before, and the server lives."""
+    """Check that a test leaves the ledger unchanged and the server running."""
     before = live.admin.get("/v1/ledger/export").text
     yield
     assert live.admin.get("/v1/ledger/export").text == before
@@ -78,7 +80,7 @@ MALFORMED: dict[str, bytes] = {
 @pytest.mark.usefixtures("unchanged")
 @pytest.mark.parametrize("what", MALFORMED)
 @pytest.mark.parametrize("path", ["/v1/queries", "/v1/queries/preview"])
-def test_what_is_not_json_as_we_read_it_is_malformed(
+def test_a_body_that_is_not_strict_json_is_malformed(
     live: World, asker: Person, what: str, path: str
 ) -> None:
     reply = send(live.client(asker), path, MALFORMED[what])
@@ -96,7 +98,7 @@ def test_what_is_not_json_as_we_read_it_is_malformed(
         (b"[" * 50_000, "The body is nested too deeply."),
     ],
 )
-def test_where_a_body_stops_being_json_is_told(
+def test_the_reply_names_the_position_where_json_ends(
     live: World, asker: Person, raw: bytes, told: str
 ) -> None:
     assert send(live.client(asker), "/v1/queries", raw).json()["detail"] == told
@@ -104,7 +106,7 @@ def test_where_a_body_stops_being_json_is_told(
 
 @pytest.mark.usefixtures("unchanged")
 @pytest.mark.parametrize("what", MALFORMED)
-def test_administrators_bodies_are_read_as_strictly(live: World, what: str) -> None:
+def test_bodies_of_administrators_are_read_as_strictly(live: World, what: str) -> None:
     for method, path in (
         ("POST", "/v1/datasets"),
         ("PATCH", "/v1/datasets/target"),
@@ -137,7 +139,7 @@ def histogram(column: str, edges: object) -> Json:
 
 
 def grouped(*counts: int) -> Json:
-    """Of more intervals than may be counted."""
+    """A query with more groups than the limit."""
     columns = ("age", "income")
     by = [
         {"column": name, "edges": [100 * i / count for i in range(count + 1)]}
@@ -251,7 +253,7 @@ def shown(case: object) -> str:
 
 @pytest.mark.usefixtures("unchanged")
 @pytest.mark.parametrize(("changes", "pointer"), WRONG, ids=shown)
-def test_a_wrong_question_is_refused_by_its_field_and_its_value_is_not_repeated(
+def test_an_invalid_question_is_refused_by_its_field_and_its_value_is_not_quoted(
     live: World, asker: Person, changes: Json, pointer: str
 ) -> None:
     client = live.client(asker)
@@ -301,7 +303,7 @@ def test_deep_filters_are_refused_at_every_depth(live: World, asker: Person, dep
     [-1, 1e-320, 2**63, 1e300, True, [], {}, "NaN", "x", "", "-1", 10**30, None],
     ids=repr,
 )
-def test_a_wrong_limit_is_refused_by_its_field(live: World, field: str, amount: object) -> None:
+def test_an_invalid_limit_is_refused_by_its_field(live: World, field: str, amount: object) -> None:
     body = {"currency": "approximate", "epsilon": 1, "delta": 1e-6, field: amount}
     reply = live.admin.put("/v1/datasets/target/budgets/asker", json=body)
     must_be_a_problem(reply, f"/{field}")
@@ -340,7 +342,7 @@ def test_a_wrong_limit_is_refused_by_its_field(live: World, field: str, amount: 
     ],
     ids=shown,
 )
-def test_a_wrong_registration_is_refused(live: World, changes: Json) -> None:
+def test_an_invalid_registration_is_refused(live: World, changes: Json) -> None:
     reply = live.admin.post("/v1/datasets", json=card("people.csv", **changes))
     must_be_a_problem(reply)
     assert reply.status_code == 422
@@ -348,7 +350,9 @@ def test_a_wrong_registration_is_refused(live: World, changes: Json) -> None:
 
 
 @pytest.mark.usefixtures("unchanged")
-def test_a_body_too_large_is_refused_whether_or_not_it_says_so(live: World, asker: Person) -> None:
+def test_a_body_too_large_is_refused_with_and_without_a_declared_length(
+    live: World, asker: Person
+) -> None:
     client = live.client(asker)
     large = b'{"dataset": "' + b"x" * (5 << 20) + b'"}'
     declared = send(client, "/v1/queries", large)

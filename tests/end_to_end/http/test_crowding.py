@@ -1,4 +1,4 @@
-"""One caller cannot hold up the others: bodies, lists, sockets, and turns among analysts."""
+"""One caller cannot block others: bodies, lists, sockets, and fair turns among analysts."""
 
 import contextlib
 import socket
@@ -22,11 +22,11 @@ LATER = "respond-async"
 
 
 @pytest.mark.parametrize("path", ["/v1/queries", "/v1/queries/preview", "/v1/accounting/compose"])
-def test_who_has_no_grant_sends_no_large_body(live: World, path: str) -> None:
-    """Not parsed at all: neither a viewer's nor that of an analyst without a budget."""
+def test_a_large_body_without_a_grant_is_refused_unread(live: World, path: str) -> None:
+    """The server parses neither a viewer's body nor that of an analyst without a budget."""
     for role in ("viewer", "analyst"):
         client = live.client(live.person(role=role))
-        for sent in (LARGE.encode(), iter([LARGE.encode()])):  # with its length, and without
+        for sent in (LARGE.encode(), iter([LARGE.encode()])):  # with and without a declared length
             reply = client.post(path, content=sent)
             assert reply.status_code == 413, reply.text
             assert "65536" in reply.json()["detail"]
@@ -49,7 +49,7 @@ def test_a_list_of_many_bad_items_has_one_error(live: World, query: str) -> None
     body = f'{{"dataset":"{dataset}","privacy":{{"epsilon":1}},"query":{query % LARGE}}}'
     reply = live.client(person).post("/v1/queries", content=body.encode())
     assert reply.status_code == 422, reply.text
-    assert len(reply.json()["errors"]) <= 3  # those of one item, which may be of several types
+    assert len(reply.json()["errors"]) <= 3  # those of one item, which may match several types
 
 
 def test_a_body_of_too_many_values_is_not_parsed(live: World) -> None:
@@ -60,7 +60,7 @@ def test_a_body_of_too_many_values_is_not_parsed(live: World) -> None:
     assert (reply.status_code, "250000 values" in reply.text) == (413, True)
 
 
-def test_a_list_of_previews_is_bounded_before_it_is_begun(live: World) -> None:
+def test_a_list_of_previews_is_bounded_before_it_starts(live: World) -> None:
     person = live.person()
     dataset = live.open_dataset(person)
     candidates = {"low": 0, "high": 200_000, "count": 100_000}
@@ -107,10 +107,10 @@ WorkloadRelease.read = held
 
 
 @pytest.mark.parametrize("grid", ["100", "0"])
-def test_others_are_answered_while_all_of_one_analysts_questions_hang(
+def test_others_are_answered_while_all_questions_of_one_analyst_hang(
     world: World, grid: str
 ) -> None:
-    """Sixty workloads that do not end: another's count does not wait for any of them."""
+    """Sixty workloads never end. Another analyst's count waits for none of them."""
     sign = world.ledger.folder / "go-on"
     world.serve(BURSAR_RELEASE_GRID_MS=grid, sabotage=HELD.format(path=str(sign)))
     busy, other = world.person(), world.person()
@@ -127,7 +127,7 @@ def test_others_are_answered_while_all_of_one_analysts_questions_hang(
     sign.touch()
 
 
-def test_an_analyst_has_so_many_questions_at_work_and_nothing_is_charged_beyond(
+def test_questions_beyond_an_analysts_limit_are_refused_uncharged(
     world: World,
 ) -> None:
     world.serve(BURSAR_RUNNING_EACH="3", fault="F5=pause:600", once=False)
@@ -168,18 +168,18 @@ def connected(world: World) -> Iterator[socket.socket]:
     ],
     ids=["nothing", "half of the headers", "half of the body"],
 )
-def test_a_request_that_is_not_sent_whole_is_closed(world: World, sent: bytes) -> None:
-    """It would wait for ever: the test ends because the server closes."""
+def test_an_incomplete_request_is_closed(world: World, sent: bytes) -> None:
+    """The request would wait forever: the test ends because the server closes it."""
     world.serve(BURSAR_HEADER_SECONDS="0.5", BURSAR_BODY_SECONDS="0.5")
     with connected(world) as half:
         half.sendall(sent)
         while half.recv(4096):
             pass
-    # A client that is slow to speak is closed too, and tries again.
+    # A slow client is closed too, and tries again.
     wait_until(world.server._is_ready, 60, "the server is not there any more")
 
 
-def test_an_address_has_so_many_connections(world: World) -> None:
+def test_connections_per_address_are_limited(world: World) -> None:
     world.serve(BURSAR_CONNECTIONS_EACH="4", BURSAR_HEADER_SECONDS="3600")
     with contextlib.ExitStack() as held:
         ours = [held.enter_context(connected(world)) for _ in range(8)]

@@ -1,6 +1,6 @@
-"""Every question of the documentation is asked, and answered as the page shows.
+"""Every question of the documentation gets the answer that its page shows.
 
-The demo's datasets are asked, and those whose card is on a page, with rows made up here.
+The tests ask the demo's datasets, and made-up rows for cards on a page.
 """
 
 import shutil
@@ -22,9 +22,9 @@ from tests.server import REGIONS, Json, World, ask, made, new_key
 Example = tuple[Json, Any]
 
 BUDGET = {"currency": "approximate", "epsilon": 1000, "delta": "0.01"}
-# Members that noise decides; all others are as the page shows.
+# Fields that noise decides; all others are as the page shows.
 FREE = {"value", "low", "high", "bound", "adjusted", "reported", "standard_error", "rows"}
-# By chance: a bound that the mechanism chose passes its test with probability 0.9.
+# Random: a bound that the mechanism chose passes its test with probability 0.9.
 MAY_WITHHOLD = {"propose_test_release": ("withheld",), "stable_value": ("withheld",)}
 QUESTION_PAGES = sorted((DOCS / "questions").glob("*.md"))
 ROWS: dict[str, list[list[object]]] = {
@@ -51,7 +51,7 @@ def cards() -> list[Json]:
 
 @pytest.fixture(scope="module")
 def client(live: World) -> httpx.Client:
-    """An analyst who may ask all datasets of the documentation."""
+    """An analyst with a budget on all datasets of the documentation."""
     data = live.ledger.data
     census.write(data / CENSUS["source"]["path"])
     path = RAND_HIE["source"]["path"]
@@ -75,12 +75,12 @@ def test_every_kind_and_every_mechanism_has_an_example() -> None:
     named = {value["mechanism"]["kind"] for value in shown if "mechanism" in value}
     assert named == set(MECHANISMS)
     answered = [path.name for path in QUESTION_PAGES if any(a for _, a in questions(path))]
-    without = {"README.md", "mechanisms.md"}  # their questions are answered on the other pages
+    without = {"README.md", "mechanisms.md"}  # other pages show their questions with answers
     assert set(answered) == {path.name for path in QUESTION_PAGES} - without
 
 
 @pytest.mark.parametrize("path", QUESTION_PAGES, ids=lambda path: path.stem)
-def test_the_questions_of_a_page_are_answered_as_it_shows(client: httpx.Client, path: Path) -> None:
+def test_the_questions_of_a_page_get_the_answers_it_shows(client: httpx.Client, path: Path) -> None:
     for question, shown in questions(path):
         answer = made(ask(client, question, new_key()))
         if shown is None:
@@ -90,7 +90,7 @@ def test_the_questions_of_a_page_are_answered_as_it_shows(client: httpx.Client, 
             check_shown(shown, answer, FREE)
 
 
-def test_the_streams_are_opened_and_asked_as_their_page_shows(client: httpx.Client) -> None:
+def test_the_streams_of_their_page_behave_as_it_shows(client: httpx.Client) -> None:
     stream = ""
     kinds = []
     for body, shown in documented(DOCS / "streams.md"):
@@ -104,8 +104,8 @@ def test_the_streams_are_opened_and_asked_as_their_page_shows(client: httpx.Clie
     assert kinds == [above_threshold.KIND, tree_counter.KIND]
 
 
-def test_no_question_is_on_another_page() -> None:
-    """They would not be asked."""
+def test_no_other_page_has_a_question() -> None:
+    """This file would not ask it."""
     asked = {*QUESTION_PAGES, DOCS / "streams.md"}
     others = [path for path in pages() if path not in asked]
     assert [path.name for path in others if questions(path)] == []

@@ -1,4 +1,4 @@
-"""History and ledger are searched by holder, kind, status and time, on both stores."""
+"""Search of history and ledger by holder, kind, status and time, on both stores."""
 
 import datetime
 from typing import Any
@@ -9,8 +9,8 @@ from tests.server import Json, Person, World, ask, count, made, new_key
 
 
 @pytest.fixture(scope="module")
-def told(live_on_each: World) -> tuple[World, Person, Person]:
-    """Two people who have asked: three counts, a sum and a repetition; one count."""
+def asked_world(live_on_each: World) -> tuple[World, Person, Person]:
+    """Two analysts with history: three counts, a sum and its repeat; and one count."""
     world = live_on_each
     eve, may = world.person("Eve"), world.person()
     dataset = world.open_dataset(eve, may)
@@ -26,27 +26,31 @@ def told(live_on_each: World) -> tuple[World, Person, Person]:
 
 
 def listed(client: Any, path: str, **filters: Any) -> list[Json]:
-    """All pages, of two items each."""
-    found: list[Json] = []
+    """Items of all pages, with two items per page."""
+    items: list[Json] = []
     cursor: dict[str, str] = {}
     while True:
         page = made(client.get(path, params={"limit": 2, **filters, **cursor}))
-        found += page["items"]
+        items += page["items"]
         if page["next_cursor"] is None:
-            return found
+            return items
         cursor = {"cursor": page["next_cursor"]}
 
 
-def test_an_administrator_finds_one_persons_questions(told: tuple[World, Person, Person]) -> None:
-    world, _, may = told
+def test_an_administrator_finds_the_questions_of_one_person(
+    asked_world: tuple[World, Person, Person],
+) -> None:
+    world, _, may = asked_world
     assert len(listed(world.admin, "/v1/queries", holder="eve")) == 5
     (alone,) = listed(world.admin, "/v1/queries", holder=may.name)
     assert alone["analyst"] == may.name
     assert world.admin.get("/v1/queries", params={"holder": "nobody"}).status_code == 404
 
 
-def test_an_analyst_finds_only_their_own(told: tuple[World, Person, Person]) -> None:
-    world, eve, may = told
+def test_an_analyst_finds_only_their_own_questions(
+    asked_world: tuple[World, Person, Person],
+) -> None:
+    world, eve, may = asked_world
     client = world.client(may)
     assert len(listed(client, "/v1/queries")) == 1
     assert len(listed(client, "/v1/queries", holder=may.name.upper())) == 1
@@ -56,10 +60,10 @@ def test_an_analyst_finds_only_their_own(told: tuple[World, Person, Person]) -> 
     assert listed(client, "/v1/queries", kind="sum") == []
 
 
-def test_questions_by_kind_with_what_was_repeated_for_free(
-    told: tuple[World, Person, Person],
+def test_questions_are_found_by_kind_with_free_repeats(
+    asked_world: tuple[World, Person, Person],
 ) -> None:
-    world, eve, _ = told
+    world, eve, _ = asked_world
     client = world.client(eve)
     for kind, number in (("count", 3), ("sum", 2), ("median", 0), ("running_count", 0)):
         found = listed(client, "/v1/queries", kind=kind)
@@ -69,8 +73,8 @@ def test_questions_by_kind_with_what_was_repeated_for_free(
     assert refused.json()["errors"][0]["rule"].endswith("; did you mean 'count'?")
 
 
-def test_questions_by_status(told: tuple[World, Person, Person]) -> None:
-    world, eve, _ = told
+def test_questions_are_found_by_status(asked_world: tuple[World, Person, Person]) -> None:
+    world, eve, _ = asked_world
     client = world.client(eve)
     answered = listed(client, "/v1/queries", status="answered")
     assert [item["status"] for item in answered] == ["answered"] * 5
@@ -80,8 +84,8 @@ def test_questions_by_status(told: tuple[World, Person, Person]) -> None:
     assert refused.json()["errors"][0]["rule"].endswith("; did you mean 'answered'?")
 
 
-def test_since_is_the_first_moment_that_counts(told: tuple[World, Person, Person]) -> None:
-    world, eve, _ = told
+def test_since_includes_its_own_instant(asked_world: tuple[World, Person, Person]) -> None:
+    world, eve, _ = asked_world
     client = world.client(eve)
     everything = listed(client, "/v1/queries")
     middle = everything[2]["asked_at"]
@@ -100,16 +104,16 @@ def test_since_is_the_first_moment_that_counts(told: tuple[World, Person, Person
     ["yesterday", "2026-01-31", "2026-01-31T12:00:00", "2026-02-30T00:00:00Z", "2026-W01-1T0Z", ""],
 )
 @pytest.mark.parametrize("path", ["/v1/queries", "/v1/ledger"])
-def test_a_time_that_cannot_be_read_is_refused(
-    told: tuple[World, Person, Person], path: str, since: str
+def test_an_unreadable_time_is_refused(
+    asked_world: tuple[World, Person, Person], path: str, since: str
 ) -> None:
-    refused = told[0].admin.get(path, params={"since": since})
+    refused = asked_world[0].admin.get(path, params={"since": since})
     assert refused.status_code == 422
     assert [error["pointer"] for error in refused.json()["errors"]] == ["/since"]
 
 
-def test_entries_by_holder_and_kind(told: tuple[World, Person, Person]) -> None:
-    world, _, _ = told
+def test_entries_are_found_by_holder_and_kind(asked_world: tuple[World, Person, Person]) -> None:
+    world, _, _ = asked_world
     own = listed(world.admin, "/v1/ledger", holder="EVE")
     assert [entry["kind"] for entry in own] == ["grant", *["charge"] * 4]
     charges = listed(world.admin, "/v1/ledger", holder="eve", kind="charge")
@@ -124,30 +128,34 @@ def test_entries_by_holder_and_kind(told: tuple[World, Person, Person]) -> None:
     assert refused.json()["errors"][0]["rule"].endswith("; did you mean 'charge'?")
 
 
-def test_filters_go_with_a_dataset(told: tuple[World, Person, Person]) -> None:
-    world, _, _ = told
+def test_filters_combine_with_a_dataset(asked_world: tuple[World, Person, Person]) -> None:
+    world, _, _ = asked_world
     dataset = listed(world.admin, "/v1/queries", holder="eve")[0]["dataset"]
     found = listed(world.admin, "/v1/ledger", dataset=dataset, kind="grant")
     assert [entry["body"]["holder"] for entry in found][:2] == ["*", "eve"]
 
 
-def test_a_running_question_is_found_as_running_until_the_grid_lets_it_out(
-    told: tuple[World, Person, Person],
+def test_a_running_question_is_found_as_running_until_its_grid_point(
+    asked_world: tuple[World, Person, Person],
 ) -> None:
-    """An answer that is stored but not yet told must not be found as answered."""
-    world, _, may = told
+    """A stored answer before its grid point must not be found as answered."""
+    world, _, may = asked_world
     client = world.client(may)
     (item,) = listed(client, "/v1/queries")
     later = "9999999999999999"
     world.ledger.change(f"UPDATE charges SET settled_at = {later} WHERE id = '{item['id']}'")
     assert listed(client, "/v1/queries", status="answered") == []
-    (found,) = listed(client, "/v1/queries", status="running")
-    assert (found["id"], found["status"], found["answer"]) == (item["id"], "running", None)
-    # An answer that was withheld is one too, and found by its own status alone.
+    (listed_item,) = listed(client, "/v1/queries", status="running")
+    assert (listed_item["id"], listed_item["status"], listed_item["answer"]) == (
+        item["id"],
+        "running",
+        None,
+    )
+    # A withheld answer is found by its own status alone.
     world.ledger.change(
         f"UPDATE charges SET settled_at = created_at + 1, answer = replace(answer, "
         f'\'"status":"answered"\', \'"status":"withheld"\') WHERE id = \'{item["id"]}\''
     )
-    (found,) = listed(client, "/v1/queries", status="withheld")
-    assert (found["id"], found["status"]) == (item["id"], "withheld")
+    (listed_item,) = listed(client, "/v1/queries", status="withheld")
+    assert (listed_item["id"], listed_item["status"]) == (item["id"], "withheld")
     assert listed(client, "/v1/queries", status="answered") == []

@@ -1,4 +1,4 @@
-"""A client that a program makes from the interface description imports, and asks a question."""
+"""A client generated from the OpenAPI description imports and asks a question."""
 
 import importlib
 import json
@@ -45,7 +45,7 @@ def client_folder(description: Any, tmp_path_factory: pytest.TempPathFactory) ->
     sys.path.remove(str(folder))
 
 
-def test_every_module_of_it_imports(client_folder: Path) -> None:
+def test_every_generated_module_imports(client_folder: Path) -> None:
     modules = sorted(client_folder.rglob("*.py"))
     assert len(modules) > 200
     for path in modules:
@@ -53,7 +53,9 @@ def test_every_module_of_it_imports(client_folder: Path) -> None:
         importlib.import_module(".".join(parts).removesuffix(".__init__"))
 
 
-def test_it_asks_a_question_and_is_answered(live: World, client_folder: Path) -> None:
+def test_the_generated_client_asks_a_question_and_gets_an_answer(
+    live: World, client_folder: Path
+) -> None:
     package = importlib.import_module(NAME)
     ask = importlib.import_module(f"{NAME}.api.queries.ask")
     models = importlib.import_module(f"{NAME}.models")
@@ -82,13 +84,13 @@ def test_no_two_schemas_have_one_name_or_title(description: Any) -> None:
     assert [name for name, number in folded.items() if number > 1] == []
 
 
-def test_what_several_bodies_call_by_one_name_is_one_thing() -> None:
-    """The definitions of all bodies are put together: of one name, the last would hide the rest."""
-    found: dict[str, Any] = {}
+def test_definitions_with_one_name_in_several_bodies_are_equal() -> None:
+    """Definitions of all bodies are merged: with equal names, the last would hide the others."""
+    merged: dict[str, Any] = {}
     for adapter, _, _ in REQUESTS.values():
         schema = adapter.json_schema(by_alias=True)
         definitions = schema.pop("$defs", {})
         whole = {schema["title"]: schema} if "properties" in schema else {}
         for name, definition in (definitions | whole).items():
-            assert found.setdefault(name, definition) == definition, name
-    assert len(found) > 80
+            assert merged.setdefault(name, definition) == definition, name
+    assert len(merged) > 80

@@ -1,4 +1,4 @@
-"""What a hostile or unlucky caller tried once and got; each stays mended."""
+"""Regression tests for requests of hostile or unlucky callers."""
 
 import json
 from decimal import Decimal
@@ -9,7 +9,7 @@ import pytest
 from tests.server import World, ask, card, count, made, new_key
 
 
-def test_a_revoked_key_is_told_nothing_not_even_what_was_stored_for_it(
+def test_a_revoked_key_gets_nothing_not_even_its_stored_answers(
     live_on_each: World,
 ) -> None:
     world = live_on_each
@@ -30,10 +30,10 @@ def test_a_revoked_key_is_told_nothing_not_even_what_was_stored_for_it(
     assert [reply.status_code for reply in replies] == [401] * len(replies)
 
 
-def test_without_a_grant_a_dataset_is_as_unknown_as_one_that_is_not_there(
+def test_without_a_grant_an_existing_dataset_looks_like_a_missing_one(
     live_on_each: World,
 ) -> None:
-    """However the question would be refused otherwise: closed, invalid, another body's key."""
+    """This holds for every other reason to refuse: closed, invalid, or the key of another body."""
     world = live_on_each
     person, stranger = world.person(), world.person()
     open_to_person, used = world.open_dataset(person), world.open_dataset(stranger)
@@ -49,7 +49,7 @@ def test_without_a_grant_a_dataset_is_as_unknown_as_one_that_is_not_there(
             assert hidden.content == unknown.content
 
 
-def test_a_request_key_of_administration_belongs_to_its_path(live: World) -> None:
+def test_an_idempotency_key_of_administration_belongs_to_its_path(live: World) -> None:
     one, other = live.person(), live.person()
     header = {"Idempotency-Key": new_key()}
     first = live.admin.post(f"/v1/analysts/{one.name}/keys", headers=header)
@@ -57,23 +57,21 @@ def test_a_request_key_of_administration_belongs_to_its_path(live: World) -> Non
     elsewhere = live.admin.post(f"/v1/analysts/{other.name}/keys", headers=header)
     assert (first.status_code, again.status_code, elsewhere.status_code) == (201, 201, 422)
     assert again.json()["id"] == first.json()["id"]
-    assert again.json()["key"] is None, "a key is shown once"
+    assert again.json()["key"] is None, "an API key is shown once"
 
 
 @pytest.mark.parametrize(
     "moment",
     ["9999-12-31T23:59:59-12:00", "9999-12-31T23:59:59.999999Z", "2001-01-01T00:00:00Z", "2040"],
 )
-def test_an_expiry_that_makes_no_sense_is_refused_and_harms_nobody(
-    live: World, moment: str
-) -> None:
+def test_an_invalid_expiry_is_refused_and_harms_nobody(live: World, moment: str) -> None:
     person = live.person()
     path = f"/v1/analysts/{person.name}/keys"
     assert live.admin.post(path, json={"expires_at": moment}).status_code == 422
     assert live.admin.get("/v1/analysts").status_code == 200
 
 
-def test_whole_numbers_beyond_every_float_are_malformed(live: World) -> None:
+def test_integers_beyond_every_float_are_malformed(live: World) -> None:
     huge = "1" + "0" * 400
     for text in (
         json.dumps(card("x.csv", name="x")).replace("200000", huge),
@@ -85,7 +83,7 @@ def test_whole_numbers_beyond_every_float_are_malformed(live: World) -> None:
             assert client.post(path, content=text).status_code == 400
 
 
-def test_nul_in_an_address_is_an_address_of_nothing(live_on_each: World) -> None:
+def test_a_nul_in_a_url_is_not_found(live_on_each: World) -> None:
     admin, ada = live_on_each.admin, live_on_each.client("ada")
     for path in (
         "/v1/datasets/%00",
@@ -100,14 +98,14 @@ def test_nul_in_an_address_is_an_address_of_nothing(live_on_each: World) -> None
     assert ada.get("/v1/queries/%00").status_code == 404
 
 
-def test_lists_of_a_filter_are_bounded_together(live: World) -> None:
+def test_the_lists_of_a_filter_have_a_common_limit(live: World) -> None:
     lists = [{"column": "age", "op": "in", "value": list(range(6000))} for _ in range(2)]
     question = {**count("people"), "query": {"kind": "count", "where": {"any": lists}}}
     refused = live.client("ada").post("/v1/queries/preview", json=question)
     assert (refused.status_code, refused.json()["errors"][0]["pointer"]) == (422, "/query/where")
 
 
-def test_asking_again_for_free_stores_no_second_copy_of_the_answer(live_on_each: World) -> None:
+def test_free_repeats_store_no_second_copy_of_the_answer(live_on_each: World) -> None:
     world = live_on_each
     person = world.person()
     dataset = world.open_dataset(person)
@@ -133,13 +131,13 @@ def test_asking_again_for_free_stores_no_second_copy_of_the_answer(live_on_each:
         assert whole["question"]["dataset"] == dataset
 
 
-def test_the_word_for_the_ledger_of_people_is_no_name_of_a_dataset(live: World) -> None:
+def test_the_reserved_word_for_the_people_ledger_is_no_dataset_name(live: World) -> None:
     path = live.write_csv([[1, 2, "north", True, "2021-01-01"]])
     refused = live.admin.post("/v1/datasets", json=card(path, name="System"))
     assert refused.status_code == 422
 
 
-def test_a_precondition_is_kept_to_the_letter(live: World) -> None:
+def test_a_precondition_must_match_exactly(live: World) -> None:
     person = live.person()
     path = f"/v1/datasets/people/budgets/{person.name}"
     grant = {"currency": "pure", "epsilon": 1}

@@ -1,4 +1,4 @@
-"""One request key, one deed: for questions and for every POST that changes something."""
+"""One request key, one action: for questions and for every POST that changes something."""
 
 import time
 from decimal import Decimal
@@ -22,7 +22,7 @@ def test_the_same_key_and_body_give_the_same_bytes_and_cost_nothing(live_on_each
     world.must_be_sound()
 
 
-def test_the_order_of_members_is_no_other_body(live: World) -> None:
+def test_the_order_of_fields_does_not_change_the_body(live: World) -> None:
     person = live.person()
     dataset = live.open_dataset(person)
     client = live.client(person)
@@ -67,7 +67,7 @@ def test_a_refused_question_leaves_its_key_free(live: World) -> None:
     assert ask(client, count(dataset, 0.2), request_key).status_code == 200
 
 
-def test_without_a_key_each_request_is_its_own(live: World) -> None:
+def test_without_a_key_each_request_stands_alone(live: World) -> None:
     person = live.person()
     dataset = live.open_dataset(person)
     client = live.client(person)
@@ -79,7 +79,7 @@ def test_without_a_key_each_request_is_its_own(live: World) -> None:
     assert again.content == replies[0].content
 
 
-def test_a_key_that_is_none_is_refused(live: World) -> None:
+def test_an_invalid_key_is_refused(live: World) -> None:
     person = live.person()
     dataset = live.open_dataset(person)
     client = live.client(person)
@@ -94,7 +94,7 @@ def test_a_key_that_is_none_is_refused(live: World) -> None:
     assert live.entries(dataset, "charge") == []
 
 
-def test_administrative_posts_are_done_once_for_a_key(live_on_each: World) -> None:
+def test_administrative_posts_run_once_per_key(live_on_each: World) -> None:
     world = live_on_each
     admin = world.admin
     headers = {"Idempotency-Key": new_key()}

@@ -1,4 +1,4 @@
-"""What a newcomer does wrong is answered with what they meant, and never with a value."""
+"""Error messages for newcomers: they suggest the intended name and never quote a value."""
 
 from typing import Any
 
@@ -44,7 +44,7 @@ MISSPELT: list[tuple[Json, str, str]] = [
     (
         question({"kind": "count", "where": {"column": "region", "op": "==", "value": "noth"}}),
         "/query/where/value",
-        "one of the categories on the dataset's card; did you mean 'north'?",
+        "must be one of the categories on the dataset's card; did you mean 'north'?",
     ),
     (
         question({"kind": "count", "wher": {}}),
@@ -80,14 +80,14 @@ MISSPELT: list[tuple[Json, str, str]] = [
 
 
 @pytest.mark.parametrize(("body", "pointer", "rule"), MISSPELT, ids=[m[1] for m in MISSPELT])
-def test_a_misspelt_name_is_answered_with_the_nearest(
+def test_a_misspelt_name_gets_the_nearest_as_suggestion(
     live: World, body: Json, pointer: str, rule: str
 ) -> None:
     for path in ("/v1/queries", "/v1/queries/preview"):
         assert rules(live.client("ada").post(path, json=body))[pointer] == rule
 
 
-def test_misspelt_kinds_name_the_nearest(live: World) -> None:
+def test_a_misspelt_kind_gets_the_nearest_as_suggestion(live: World) -> None:
     client = live.client("ada")
     kind = rules(ask(client, question({"kind": "cuont"}), new_key()))["/query/kind"]
     assert kind.endswith("; did you mean 'count'?")
@@ -98,26 +98,26 @@ def test_misspelt_kinds_name_the_nearest(live: World) -> None:
     assert told["/query/where/op"].endswith("; did you mean 'between'?")
 
 
-def test_sql_names_the_nearest_column_too(live: World) -> None:
+def test_sql_suggests_the_nearest_column_too(live: World) -> None:
     body = {"sql": "SELECT AVG(incme) FROM target", "privacy": {"epsilon": 0.1}}
     assert "no column 'incme'; did you mean 'income'?" in ask(live.client("ada"), body).text
 
 
-def test_only_a_grant_lets_somebody_learn_a_declared_name(live: World) -> None:
+def test_only_a_grant_reveals_declared_names(live: World) -> None:
     body = question({"kind": "sum", "column": "incme"})
     reply = ask(live.client("bob"), body, new_key())
     assert reply.status_code == 403
     assert "income" not in reply.text
 
 
-def test_a_budget_with_a_misspelt_field_or_currency(live: World) -> None:
+def test_a_misspelt_field_or_currency_of_a_budget_gets_a_suggestion(live: World) -> None:
     path = "/v1/datasets/target/budgets/bob"
     told = rules(live.admin.put(path, json={"currency": "zcpd", "epsilno": 1}))
     assert told["/currency"].endswith("; did you mean 'zcdp'?")
     assert told["/epsilno"] == "there is no such field; did you mean 'epsilon'?"
 
 
-def test_a_misspelt_role_names_the_nearest(live: World) -> None:
+def test_a_misspelt_role_gets_the_nearest_as_suggestion(live: World) -> None:
     told = rules(live.admin.post("/v1/analysts", json={"name": "x", "role": "analist"}))
     assert told["/role"].endswith("; did you mean 'analyst'?")
 
@@ -144,19 +144,19 @@ def test_an_unknown_query_parameter_is_refused_everywhere(live: World) -> None:
         assert "planted" not in reply.text
 
 
-def test_the_nearest_query_parameter_is_named(live: World) -> None:
+def test_a_misspelt_query_parameter_gets_the_nearest_as_suggestion(live: World) -> None:
     told = rules(live.admin.get("/v1/ledger", params={"limt": 5}))
     assert told == {"/limt": "there is no such query parameter; did you mean 'limit'?"}
     told = rules(live.client("ada").get("/v1/budgets", params={"xyz": 5}))
     assert told["/xyz"].startswith("there is no such query parameter; this path takes ")
 
 
-def test_without_a_key_nothing_is_said_of_parameters(live: World) -> None:
+def test_without_a_key_no_reply_mentions_parameters(live: World) -> None:
     reply = live.server.client().get("/v1/ledger", params={"limt": 5})
     assert reply.status_code == 401
 
 
-# What the account cannot count
+# Losses that the account cannot count
 
 
 def refused_by(live: World, name: str, grant: Json, **changes: Any) -> str:
@@ -168,15 +168,15 @@ def refused_by(live: World, name: str, grant: Json, **changes: Any) -> str:
     return rules(ask(live.client(name), body, new_key()))["/mechanism"]
 
 
-def test_a_rho_for_an_approximate_account_says_to_add_a_delta(live: World) -> None:
-    told = refused_by(
+def test_a_rho_on_an_approximate_account_suggests_a_delta(live: World) -> None:
+    message = refused_by(
         live,
         "rho-asked",
         {"currency": "approximate", "epsilon": 10, "delta": 1e-5},
         privacy={"rho": 0.1},
         mechanism={"kind": "gaussian"},
     )
-    assert told == (
+    assert message == (
         "the account of rho-asked is approximate and counts epsilon and delta, and this loss is a "
         "rho without an epsilon: add a delta to privacy, or give privacy as epsilon without delta "
         "and choose a mechanism that needs no delta, such as laplace, or ask an administrator for "
@@ -184,34 +184,34 @@ def test_a_rho_for_an_approximate_account_says_to_add_a_delta(live: World) -> No
     )
 
 
-def test_a_delta_for_a_pure_account_says_to_choose_laplace(live: World) -> None:
-    told = refused_by(
+def test_a_delta_on_a_pure_account_suggests_laplace(live: World) -> None:
+    message = refused_by(
         live,
         "delta-asked",
         {"currency": "pure", "epsilon": 10},
         privacy={"epsilon": 0.1, "delta": 1e-6},
         mechanism={"kind": "gaussian"},
     )
-    assert "is pure and counts epsilon alone, and this loss has a delta" in told
-    assert "such as laplace" in told
+    assert "is pure and counts epsilon alone, and this loss has a delta" in message
+    assert "such as laplace" in message
 
 
 # Cards
 
 
-def test_a_wrong_column_is_the_only_error(live: World) -> None:
+def test_an_invalid_column_is_the_only_error(live: World) -> None:
     columns = [{"name": "age", "type": "integr", "low": 0, "high": 1}]
-    told = rules(live.admin.post("/v1/datasets", json=card("x.csv", columns=columns)))
-    assert set(told) == {"/columns/0/type"}
-    assert told["/columns/0/type"].endswith("; did you mean 'integer'?")
-    told = rules(live.admin.post("/v1/datasets", json=card("x.csv", columns=[])))
-    assert told == {"/columns": "at least 1 of them"}
+    broken_rules = rules(live.admin.post("/v1/datasets", json=card("x.csv", columns=columns)))
+    assert set(broken_rules) == {"/columns/0/type"}
+    assert broken_rules["/columns/0/type"].endswith("; did you mean 'integer'?")
+    broken_rules = rules(live.admin.post("/v1/datasets", json=card("x.csv", columns=[])))
+    assert broken_rules == {"/columns": "at least 1 of them"}
 
 
-def test_cells_of_a_misspelt_column_name_the_nearest(live: World) -> None:
+def test_cells_of_a_misspelt_column_get_the_nearest_as_suggestion(live: World) -> None:
     body = card("x.csv", cells={"column": "regoin"})
     told = rules(live.admin.post("/v1/datasets", json=body))
-    assert "cells name a declared column; did you mean 'region'?" in told.values()
+    assert "cells must name a declared column; did you mean 'region'?" in told.values()
 
 
 # Half widths

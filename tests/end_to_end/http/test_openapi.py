@@ -1,7 +1,8 @@
-"""Schemathesis against a live server: whatever is sent, the interface description holds.
+"""Schemathesis against a live server: replies to all generated requests match the description.
 
-All checks but one: `positive_data_acceptance` wants every body that fits the schema to be accepted,
-and a schema cannot say that a dataset is registered, a file is there or a cursor came from us.
+One check is left out. `positive_data_acceptance` expects the server to accept every body that fits
+the schema. A schema cannot say that a dataset is registered, a file exists or a cursor came from
+the server.
 """
 
 import os
@@ -16,13 +17,13 @@ from tests.conftest import Counts, Template
 from tests.server import World
 
 SECONDS = 25
-CALCULATOR = "/v1/accounting/compose"  # it computes, so it would take the others' time
+CALCULATOR = "/v1/accounting/compose"  # it computes, so it would take the time of the others
 EXCLUDED = "positive_data_acceptance"
-# Two kinds of lists take it minutes to make, with no look at the clock meanwhile. Lists that must
-# not fit a schema that holds itself, as a filter does: they are made near the top only. Lists that
-# are longer than is allowed, by copying an item with all that is in it: none is made of more than
-# 20,000 values. test_crowding.py sends such bodies. And at times it gives up on a list
-# whose items it cannot make: such a list is not made, and others are.
+# Schemathesis spends minutes on two kinds of lists, without checking its deadline. The first are
+# lists that violate a recursive schema, such as a filter: they are generated near the top only. The
+# second are lists beyond their maximum length, made by copying an item: none gets more than 20,000
+# values. test_crowding.py sends such bodies. Sometimes it cannot generate the items of a list; that
+# list is skipped.
 SCHEMATHESIS = """
 import hypothesis.strategies
 from schemathesis.cli import schemathesis
@@ -64,14 +65,14 @@ schemathesis()
 @pytest.mark.parametrize(
     ("who", "paths", "least"),
     [
-        # How many requests at least.
+        # Least number of requests.
         ("admin", ("--exclude-path", CALCULATOR), 100),
         ("ada", ("--exclude-path", CALCULATOR), 100),
         ("ada", ("--include-path", CALCULATOR), 20),
     ],
     ids=["admin", "ada", "the calculator"],
 )
-def test_every_reply_to_generated_requests_is_as_described(
+def test_every_reply_to_generated_requests_matches_the_description(
     peopled: Template,
     who: str,
     paths: tuple[str, str],
@@ -79,10 +80,11 @@ def test_every_reply_to_generated_requests_is_as_described(
     tmp_path: Path,
     counts: Counts,
 ) -> None:
-    # A world of its own: an administrator may lock everybody out of it, and does at times.
+    # A separate world, since a generated request may lock out every administrator.
     world = peopled("sqlite", tmp_path / "ledger")
     try:
-        # A busy machine makes fewer requests in the same time: then it goes on with other seeds.
+        # A busy machine makes fewer requests in the same time, so the test continues with other
+        # seeds.
         generated = 0
         for seed in range(1, 21):
             generated += _every_reply_is_as_described(world, who, paths, tmp_path, seed)

@@ -34,7 +34,9 @@ OPEN = ["/healthz", "/readyz", "/openapi.json"]
 
 
 @pytest.mark.parametrize(("method", "path"), [*ADMINISTRATION, *AUDIT, *ASKING, *LOOKING])
-def test_without_a_valid_key_nothing_is_told(live: World, method: str, path: str) -> None:
+def test_without_a_valid_key_every_reply_is_the_same_refusal(
+    live: World, method: str, path: str
+) -> None:
     client = live.server.client()
     for header in (
         {},
@@ -51,7 +53,7 @@ def test_without_a_valid_key_nothing_is_told(live: World, method: str, path: str
     assert in_url.status_code == 401
 
 
-def test_each_role_may_do_its_own(live: World) -> None:
+def test_each_role_has_its_own_permissions(live: World) -> None:
     ada, vera = live.client("ada"), live.client("vera")
     for method, path in ADMINISTRATION:
         for client in (ada, vera):
@@ -71,7 +73,7 @@ def test_each_role_may_do_its_own(live: World) -> None:
         assert live.server.client().get(path).status_code == 200
 
 
-def test_every_reply_carries_the_safe_headers(live: World) -> None:
+def test_every_reply_carries_the_security_headers(live: World) -> None:
     for path in ("/healthz", "/v1/datasets", "/nowhere"):
         headers = live.client("ada").get(path).headers
         assert headers["cache-control"] == "no-store"
@@ -82,7 +84,7 @@ def test_every_reply_carries_the_safe_headers(live: World) -> None:
         assert "access-control-allow-origin" not in headers
 
 
-def test_names_alike_after_folding_are_one_name(live_on_each: World) -> None:
+def test_names_equal_after_folding_are_one_name(live_on_each: World) -> None:
     world = live_on_each
     made(world.admin.post("/v1/analysts", json={"name": "Zo\u00eb Stra\u00dfe"}))
     for alike in ("zo\u00eb strasse", "Zoe\u0308 Stra\u00dfe", "\uff3ao\u00eb STRASSE"):
@@ -114,7 +116,7 @@ def test_a_key_is_shown_once_and_never_again(live: World) -> None:
         live.admin.get("/v1/ledger/export").text,
         live.server.output(),
     ]
-    secret = person.key.split("_", 2)[2].rpartition("_")[0]  # it may have a "_" of its own
+    secret = person.key.split("_", 2)[2].rpartition("_")[0]  # the secret may contain "_" itself
     assert len(secret) > 40
     assert all(secret not in text for text in texts)
     stored = live.ledger.rows("SELECT prefix, hash FROM keys")
@@ -132,7 +134,7 @@ def test_a_revoked_key_stops_at_once_in_every_process(world: World) -> None:
     for client in clients:
         assert ask(client, question, new_key()).status_code == 200
     (key,) = made(world.admin.get(f"/v1/analysts/{person.name}"))["keys"]
-    for _ in range(2):  # revoking again changes nothing
+    for _ in range(2):  # a second revocation changes nothing
         assert world.admin.delete(f"/v1/keys/{key['id']}").status_code == 204
     spent = world.spent("people", person.name)
     for client in clients:
@@ -164,7 +166,7 @@ def test_an_expired_key_stops_working(live: World) -> None:
     person = live.person()
     dataset = live.open_dataset(person)
     seconds = 1.5
-    while True:  # until one lasts long enough to be used
+    while True:  # until a key lasts long enough to be used
         soon = now() + datetime.timedelta(seconds=seconds)
         lasting = {"expires_at": soon.isoformat()}
         issued = live.admin.post(f"/v1/analysts/{person.name}/keys", json=lasting)
@@ -194,13 +196,13 @@ def test_an_expired_key_stops_working(live: World) -> None:
         {"until": "2099-01-01T00:00:00Z"},
     ],
 )
-def test_a_key_with_no_good_end_is_not_issued(live: World, body: dict[str, object]) -> None:
+def test_a_key_with_an_invalid_expiry_is_not_issued(live: World, body: dict[str, object]) -> None:
     before = live.entries("system")
     assert live.admin.post("/v1/analysts/ada/keys", json=body).status_code == 422
     assert live.entries("system") == before
 
 
-def test_a_changed_role_holds_at_once(live: World) -> None:
+def test_a_changed_role_takes_effect_at_once(live: World) -> None:
     person = live.person()
     dataset = live.open_dataset(person)
     client = live.client(person)
@@ -214,7 +216,7 @@ def test_a_changed_role_holds_at_once(live: World) -> None:
     assert changed["actor"] == "admin"
 
 
-def test_the_last_administrator_stays(store_kind: str, world: World) -> None:
+def test_the_last_administrator_cannot_be_removed(store_kind: str, world: World) -> None:
     for change in ({"enabled": False}, {"role": "viewer"}):
         reply = world.admin.patch("/v1/analysts/admin", json=change)
         assert reply.status_code == 409

@@ -1,4 +1,4 @@
-"""The reference names every route of the application, and no other."""
+"""The reference documents every route of the application, and no other."""
 
 import re
 from pathlib import Path
@@ -17,7 +17,7 @@ def routes_of(description: dict[str, dict[str, dict[str, object]]]) -> set[tuple
     }
 
 
-def test_the_reference_names_every_route_and_no_other(live: World) -> None:
+def test_the_reference_documents_every_route_and_no_other(live: World) -> None:
     served = routes_of(live.admin.get("/openapi.json").json()) | {("GET", "/openapi.json")}
     section = REFERENCE.read_text().split("\n## Routes\n")[1].split("\n## ")[0]
     named = ROW.findall(section)
@@ -25,7 +25,7 @@ def test_the_reference_names_every_route_and_no_other(live: World) -> None:
     assert set(named) == served
 
 
-def test_every_parameter_of_a_route_is_named_beside_it(live: World) -> None:
+def test_every_parameter_of_a_route_is_documented_beside_it(live: World) -> None:
     section = REFERENCE.read_text().split("\n## Routes\n")[1].split("\n## ")[0]
     rows = {key: line for line in section.splitlines() for key in ROW.findall(line)}
     paths = live.admin.get("/openapi.json").json()["paths"]

@@ -93,7 +93,7 @@ def test_a_graph_without_an_edge_gets_a_normal_answer(live: World) -> None:
         ({"person": {"kind": "edge", "ends": ["a", "a"]}}, "two columns"),
         ({"person": {"kind": "edge", "ends": ["a"]}}, ""),
         ({"person": {"kind": "edge"}}, ""),
-        ({"columns": [*ends(5)[:1], *ends(6)[1:]]}, "same bounds"),
+        ({"columns": [*ends(5)[:1], *ends(6)[1:]]}, "equal bounds"),
         ({"neighbours": "replace_one", "rows": 3}, "add_remove"),
         ({"cells": {"column": "a", "edges": [0, 2, 4]}}, "cells"),
     ],

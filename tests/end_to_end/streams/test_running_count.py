@@ -34,14 +34,14 @@ def append(world: World, dataset: str, rows: int = 10) -> Json:
     return made(world.admin.patch(f"/v1/datasets/{dataset}", json={"append": {"path": path}}))
 
 
-def told(client: httpx.Client, stream: str) -> Json:
+def latest_count(client: httpx.Client, stream: str) -> Json:
     return made(post_ask(client, stream, {}))
 
 
 # Appending
 
 
-def test_an_epoch_is_a_new_version_of_the_same_book_and_is_written_in_it(
+def test_an_epoch_is_a_new_version_and_an_entry_of_the_same_book(
     live_on_each: World,
 ) -> None:
     world = live_on_each
@@ -58,7 +58,7 @@ def test_an_epoch_is_a_new_version_of_the_same_book_and_is_written_in_it(
         k: v for k, v in first.items() if k not in ("version", "fingerprint")
     }
     after = ask(client, count(dataset, 1000))
-    assert "Bursar-Reused" not in after.headers, "an answer about an older version is another one"
+    assert "Bursar-Reused" not in after.headers, "an answer for an older version is not reused"
     assert after.json()["value"] == 70
     assert world.spent(dataset, person.name) == 2000
     (entry,) = world.entries(dataset, "epoch_appended")
@@ -67,7 +67,7 @@ def test_an_epoch_is_a_new_version_of_the_same_book_and_is_written_in_it(
     world.must_be_sound()
 
 
-def test_rows_of_an_epoch_meet_their_loss_under_another_name(live_on_each: World) -> None:
+def test_rows_of_an_epoch_have_their_loss_under_another_name(live_on_each: World) -> None:
     world = live_on_each
     dataset = world.dataset(base := world.write_csv(some_rows()))
     world.grant(dataset, "*", 5)
@@ -81,12 +81,12 @@ def test_rows_of_an_epoch_meet_their_loss_under_another_name(live_on_each: World
         assert world.budget(alias, "*")["limit"]["epsilon"] == 5
 
 
-def test_files_that_may_not_be_appended_are_refused_and_change_nothing(live: World) -> None:
+def test_invalid_epochs_are_refused_and_change_nothing(live: World) -> None:
     world = live
     dataset, other = world.dataset(), world.dataset(theirs := world.write_csv(some_rows()))
-    place = f"/v1/datasets/{dataset}"
+    url = f"/v1/datasets/{dataset}"
     mine = world.write_csv(some_rows(5))
-    made(world.admin.patch(place, json={"append": {"path": mine}}))
+    made(world.admin.patch(url, json={"append": {"path": mine}}))
     short = world.write_csv([[1]], header=["age"])
     copied = world.write_parquet(theirs)
     refused = {
@@ -98,13 +98,13 @@ def test_files_that_may_not_be_appended_are_refused_and_change_nothing(live: Wor
         "a file outside": ("../../etc/passwd", 422),
     }
     for what, (path, status) in refused.items():
-        reply = world.admin.patch(place, json={"append": {"path": path}})
+        reply = world.admin.patch(url, json={"append": {"path": path}})
         assert reply.status_code == status, (what, reply.text)
         if status == 422:
             assert reply.json()["errors"][0]["pointer"] == "/append/path"
     together = {"append": {"path": world.write_csv(some_rows(3))}, "status": "closed"}
-    assert world.admin.patch(place, json=together).status_code == 422
-    assert made(world.admin.get(place))["version"] == 2
+    assert world.admin.patch(url, json=together).status_code == 422
+    assert made(world.admin.get(url))["version"] == 2
     assert made(world.admin.get(f"/v1/datasets/{other}"))["version"] == 1
     fixed = world.dataset(neighbours="replace_one", rows=60)
     reply = world.admin.patch(
@@ -112,32 +112,32 @@ def test_files_that_may_not_be_appended_are_refused_and_change_nothing(live: Wor
     )
     assert reply.json()["errors"][0]["pointer"] == "/append"
     ada = world.client("ada")
-    assert ada.patch(place, json={"append": {"path": mine}}).status_code == 403
+    assert ada.patch(url, json={"append": {"path": mine}}).status_code == 403
 
 
-def test_rows_that_a_dataset_holds_are_not_appended_to_it_again(live_on_each: World) -> None:
-    """In another file, format and order: the source, an epoch, and all so far."""
+def test_rows_of_a_dataset_cannot_be_appended_to_it_again(live_on_each: World) -> None:
+    """The copies differ in file, format and order: of the source, of an epoch, and of all rows."""
     world = live_on_each
     dataset = world.dataset(base := world.write_csv(some_rows()))
-    place = f"/v1/datasets/{dataset}"
+    url = f"/v1/datasets/{dataset}"
     later = world.write_csv(some_rows(10))
-    made(world.admin.patch(place, json={"append": {"path": later}}))
+    made(world.admin.patch(url, json={"append": {"path": later}}))
     lines = [(world.ledger.data / name).read_text().splitlines() for name in (base, later)]
     whole = f"{new_key()}.csv"
     (world.ledger.data / whole).write_text("\n".join([*lines[0], *lines[1][1:]]) + "\n")
     for again in (base, later, whole):
         copy = world.write_parquet(again)
-        reply = world.admin.patch(place, json={"append": {"path": copy}})
+        reply = world.admin.patch(url, json={"append": {"path": copy}})
         assert reply.status_code == 409, again
         assert "already" in reply.json()["detail"]
-    assert made(world.admin.get(place))["version"] == 2
+    assert made(world.admin.get(url))["version"] == 2
     empty = [world.write_csv([]) for _ in range(2)]
-    for path in empty:  # of which nobody is twice
-        made(world.admin.patch(place, json={"append": {"path": path}}))
-    made(world.admin.patch(place, json={"append": {"path": world.write_csv(some_rows(10))}}))
+    for path in empty:  # they repeat nobody
+        made(world.admin.patch(url, json={"append": {"path": path}}))
+    made(world.admin.patch(url, json={"append": {"path": world.write_csv(some_rows(10))}}))
 
 
-def test_another_name_for_a_dataset_may_be_given_the_same_epoch(live: World) -> None:
+def test_the_same_epoch_can_be_appended_under_another_name(live: World) -> None:
     world = live
     first = world.dataset(base := world.write_csv(some_rows()))
     second = world.dataset(world.write_parquet(base))
@@ -150,7 +150,7 @@ def test_another_name_for_a_dataset_may_be_given_the_same_epoch(live: World) -> 
     assert reply.status_code == 409
 
 
-def test_of_two_epochs_appended_at_once_none_is_lost_and_none_counted_twice(world: World) -> None:
+def test_two_concurrent_epochs_are_both_appended_and_counted_once(world: World) -> None:
     dataset = world.open_dataset(world.people["ada"], epsilon=10_000, total=10_000)
     paths = [world.write_csv(some_rows(10)) for _ in range(4)]
     servers = [world.serve(), world.serve(elsewhere=True)]
@@ -174,7 +174,7 @@ def test_of_two_epochs_appended_at_once_none_is_lost_and_none_counted_twice(worl
 # Counting
 
 
-def test_each_epoch_is_counted_once_and_asking_again_tells_the_same(live_on_each: World) -> None:
+def test_each_epoch_is_counted_once_and_a_repeat_returns_the_same(live_on_each: World) -> None:
     world = live_on_each
     person = world.person()
     dataset = world.open_dataset(person, epsilon=1000)
@@ -192,16 +192,19 @@ def test_each_epoch_is_counted_once_and_asking_again_tells_the_same(live_on_each
             ),
         )
     )
-    assert (told(client, stream["id"])["epoch"], told(client, stream["id"])["value"]) == (1, 60)
+    assert (
+        latest_count(client, stream["id"])["epoch"],
+        latest_count(client, stream["id"])["value"],
+    ) == (1, 60)
     append(world, dataset)
     append(world, dataset, rows=0)
-    first, again = told(client, stream["id"]), told(client, stream["id"])
+    first, again = latest_count(client, stream["id"]), latest_count(client, stream["id"])
     assert (first["epoch"], first["value"]) == (3, 70)
     assert first["interval"]["low"] <= 70 <= first["interval"]["high"]
     assert {k: v for k, v in again.items() if k != "id"} == {
         k: v for k, v in first.items() if k != "id"
     }
-    assert told(client, smokers["id"])["value"] == 35
+    assert latest_count(client, smokers["id"])["value"] == 35
     wrong = post_ask(client, stream["id"], {"query": {"kind": "count"}})
     assert wrong.json()["errors"][0]["pointer"] == "/query"
     append(world, dataset)
@@ -213,15 +216,15 @@ def test_each_epoch_is_counted_once_and_asking_again_tells_the_same(live_on_each
     world.must_be_sound()
 
 
-def test_noise_of_a_node_is_drawn_once_for_all_answers_it_is_in(live_on_each: World) -> None:
-    """At this epsilon two draws are equal with a chance below 1e-3 each: ten asks would show."""
+def test_the_noise_of_a_node_is_drawn_once_for_all_its_answers(live_on_each: World) -> None:
+    """At this epsilon two draws are equal with probability below 1e-3: ten asks would show it."""
     world = live_on_each
     person = world.person()
     dataset = world.open_dataset(person, epsilon=1)
     client = world.client(person)
     stream = made(open_stream(client, running_count(dataset, "0.002", epochs_max=7)))["id"]
     for epoch in range(1, 5):
-        values = {told(client, stream)["value"] for _ in range(3)}
+        values = {latest_count(client, stream)["value"] for _ in range(3)}
         assert len(values) == 1, epoch
         append(world, dataset, rows=1)
     rows = world.ledger.rows(
@@ -233,7 +236,7 @@ def test_noise_of_a_node_is_drawn_once_for_all_answers_it_is_in(live_on_each: Wo
 @pytest.mark.invariant("I14")
 @pytest.mark.crash
 @pytest.mark.parametrize("point", ["F6", "F7", "F8", "F9"])
-def test_a_server_killed_while_it_counts_leaves_one_answer_for_the_epoch(
+def test_a_server_killed_while_counting_leaves_one_answer_for_the_epoch(
     world: World, point: str, counts: Counts
 ) -> None:
     stream = made(open_stream(world.client("ada"), running_count("people", "0.01")))["id"]
@@ -248,7 +251,7 @@ def test_a_server_killed_while_it_counts_leaves_one_answer_for_the_epoch(
     reply = patiently(lambda: post_ask(client, stream, {}, "dies"))
     assert reply.status_code == 200, reply.text
     assert post_ask(client, stream, {}, "dies").content == reply.content
-    assert told(client, stream)["value"] == reply.json()["value"]
+    assert latest_count(client, stream)["value"] == reply.json()["value"]
     after = world.ledger.rows("SELECT noisy_count FROM nodes")
     assert after == [(reply.json()["value"],)]
     assert before in ([], after)
@@ -257,13 +260,13 @@ def test_a_server_killed_while_it_counts_leaves_one_answer_for_the_epoch(
     counts("crash points of running counts", 1)
 
 
-def test_a_restart_and_another_server_go_on_with_the_same_nodes(world: World) -> None:
+def test_a_restart_and_another_server_keep_the_same_nodes(world: World) -> None:
     stream = made(open_stream(world.client("ada"), running_count("people", "0.01")))["id"]
-    value = told(world.client("ada"), stream)["value"]
+    value = latest_count(world.client("ada"), stream)["value"]
     world.ledger.stop()
     for elsewhere in (False, True):
         world.serve(elsewhere=elsewhere)
-        assert told(world.client("ada"), stream)["value"] == value
+        assert latest_count(world.client("ada"), stream)["value"] == value
 
 
 TERMS = {"epsilon": 10, "delta": 1e-6}
@@ -279,7 +282,7 @@ PAYS = [
 
 
 @pytest.mark.parametrize(("currency", "privacy", "pays"), PAYS)
-def test_accounts_pay_for_what_they_can_count(
+def test_each_currency_pays_for_the_noise_it_can_count(
     live: World, currency: str, privacy: Json, pays: bool
 ) -> None:
     person = live.person()
@@ -297,11 +300,11 @@ def test_accounts_pay_for_what_they_can_count(
     noise = "gaussian" if "rho" in privacy else "laplace"
     assert stream["mechanism"]["noise"] == noise
     assert exact(stream["charged"], "rho" if "rho" in privacy else "epsilon") > 0
-    assert told(client, stream["id"])["epoch"] == 1
+    assert latest_count(client, stream["id"])["epoch"] == 1
     live.must_be_sound()
 
 
-def test_under_replace_one_there_is_no_running_count(live: World) -> None:
+def test_replace_one_refuses_a_running_count(live: World) -> None:
     person = live.person()
     dataset = live.dataset(neighbours="replace_one", rows=60)
     live.grant(dataset, "*", 10)
@@ -310,7 +313,7 @@ def test_under_replace_one_there_is_no_running_count(live: World) -> None:
     assert refused.json()["errors"][0]["pointer"] == "/dataset"
 
 
-def test_where_cells_are_declared_a_pinned_count_is_charged_to_its_cells(live: World) -> None:
+def test_a_running_count_on_cells_is_charged_to_those_cells(live: World) -> None:
     person = live.person()
     dataset = live.dataset(cells={"column": "region"})
     live.grant(dataset, "*", 10)
@@ -334,15 +337,18 @@ def test_where_cells_are_declared_a_pinned_count_is_charged_to_its_cells(live: W
             },
         )
     )
-    assert above["charged"]["cells"] is None, "what will be asked of it is not known yet"
+    assert above["charged"]["cells"] is None, "the filters of later asks are not known yet"
     live.must_be_sound()
 
 
-def test_what_was_told_of_rows_that_were_replaced_is_not_told_of_others(
+def test_answers_about_replaced_rows_are_not_repeated_for_the_new_rows(
     live_on_each: World,
 ) -> None:
-    """The stream waits for the next epoch and counts all of the new rows then; what was told for a
-    key is told again. A stream that is opened later, or that compares, asks the new rows."""
+    """The stream waits for the next epoch and then counts all new rows.
+
+    A repeated key still returns its stored answer. A stream opened later, or one that compares,
+    reads the new rows.
+    """
     world = live_on_each
     person = world.person()
     path = world.write_csv(some_rows())

@@ -22,14 +22,14 @@ from tests.server import (
 )
 
 NOBODY: Json = {"column": "age", "op": "<", "value": 0}
-SURE = "100"  # at this epsilon noise is below 1 but for a chance of 1e-40
+SURE = "100"  # at this epsilon noise is below 1 except with probability 1e-40
 
 
 def opened(client: httpx.Client, dataset: str, epsilon: str = SURE, **more: object) -> Json:
     return made(open_stream(client, above_threshold(dataset, epsilon, **more)))
 
 
-def test_a_stream_tells_what_reaches_its_threshold_until_it_has_crossed_often_enough(
+def test_a_stream_reports_threshold_crossings_until_none_is_left(
     live_on_each: World,
 ) -> None:
     world = live_on_each
@@ -39,11 +39,11 @@ def test_a_stream_tells_what_reaches_its_threshold_until_it_has_crossed_often_en
     stream = opened(client, dataset, crossings=2, asks_max=10)
     assert stream["status"] == "open"
     assert (stream["crossings_left"], stream["asks_left"]) == (2, 10)
-    told = []
+    answers = []
     for where in (NOBODY, None, NOBODY, None):
         reply = made(ask_stream(client, stream["id"], where))
-        told.append((reply["above"], reply["crossings_left"], reply["asks_left"]))
-    assert told == [(False, 2, 9), (True, 1, 8), (False, 1, 7), (True, 0, 6)]
+        answers.append((reply["above"], reply["crossings_left"], reply["asks_left"]))
+    assert answers == [(False, 2, 9), (True, 1, 8), (False, 1, 7), (True, 0, 6)]
     ended = ask_stream(client, stream["id"], NOBODY)
     assert (ended.status_code, ended.json()["type"]) == (409, "/problems/stream-ended")
     shown = made(client.get(f"/v1/streams/{stream['id']}"))
@@ -53,7 +53,7 @@ def test_a_stream_tells_what_reaches_its_threshold_until_it_has_crossed_often_en
     world.must_be_sound()
 
 
-def test_a_preview_tells_price_and_error_and_changes_nothing(live_on_each: World) -> None:
+def test_a_preview_shows_price_and_error_and_changes_nothing(live_on_each: World) -> None:
     world = live_on_each
     person = world.person()
     dataset = world.open_dataset(person, epsilon=1)
@@ -83,7 +83,7 @@ def test_a_stream_ends_after_its_last_ask(live_on_each: World) -> None:
     assert made(client.get(f"/v1/streams/{stream['id']}"))["status"] == "ended"
 
 
-def test_one_key_opens_one_stream_and_another_key_another(live_on_each: World) -> None:
+def test_each_key_opens_one_stream(live_on_each: World) -> None:
     world, key = live_on_each, new_key()
     person = world.person()
     dataset = world.open_dataset(person, epsilon=1)
@@ -100,7 +100,7 @@ def test_one_key_opens_one_stream_and_another_key_another(live_on_each: World) -
         "/problems/idempotency-conflict",
     )
     question = ask(client, count(dataset), key)
-    assert question.status_code == 422, "a key belongs to what it was first used for"
+    assert question.status_code == 422, "a key belongs to its first request"
     other = made(open_stream(client, body, new_key()))
     assert other["id"] != first.json()["id"]
     assert world.spent(dataset, person.name) == Decimal("0.5")
@@ -112,7 +112,7 @@ def test_one_key_opens_one_stream_and_another_key_another(live_on_each: World) -
     world.must_be_sound()
 
 
-def test_one_key_asks_once(live_on_each: World) -> None:
+def test_one_key_is_one_ask(live_on_each: World) -> None:
     world, key = live_on_each, new_key()
     person = world.person()
     client = world.client(person)
@@ -127,10 +127,10 @@ def test_one_key_asks_once(live_on_each: World) -> None:
     assert made(client.get(f"/v1/streams/{stream}"))["asks_left"] == 99
     ask_stream(client, stream, None)
     late = ask_stream(client, stream, NOBODY, key)
-    assert late.content == first.content, "what was told is told again after the end"
+    assert late.content == first.content, "a stored answer is replayed after the end"
 
 
-def test_an_opening_that_costs_too_much_is_refused_and_leaves_nothing(live_on_each: World) -> None:
+def test_a_stream_beyond_the_budget_is_refused_and_leaves_nothing(live_on_each: World) -> None:
     person = live_on_each.person()
     dataset = live_on_each.open_dataset(person, epsilon=1)
     client = live_on_each.client(person)
@@ -140,17 +140,17 @@ def test_an_opening_that_costs_too_much_is_refused_and_leaves_nothing(live_on_ea
     assert live_on_each.spent(dataset, person.name) == 0
 
 
-def test_unknown_and_anothers_streams_look_alike(live_on_each: World) -> None:
+def test_an_unknown_stream_and_another_analysts_stream_look_alike(live_on_each: World) -> None:
     world = live_on_each
     owner, other = world.person(), world.person()
     dataset = world.open_dataset(owner, other, epsilon=1000)
     stream = opened(world.client(owner), dataset)["id"]
     client = world.client(other)
-    for place in (stream, "s_0"):
+    for stream_id in (stream, "s_0"):
         replies = [
-            ask_stream(client, place),
-            client.get(f"/v1/streams/{place}"),
-            client.delete(f"/v1/streams/{place}"),
+            ask_stream(client, stream_id),
+            client.get(f"/v1/streams/{stream_id}"),
+            client.delete(f"/v1/streams/{stream_id}"),
         ]
         assert [reply.status_code for reply in replies] == [404, 404, 404]
         assert {reply.text for reply in replies} == {replies[0].text}
@@ -162,7 +162,7 @@ def test_unknown_and_anothers_streams_look_alike(live_on_each: World) -> None:
     assert world.admin.delete(f"/v1/streams/{stream}").status_code == 403
 
 
-def test_a_closed_stream_answers_nothing_more_and_gives_nothing_back(live_on_each: World) -> None:
+def test_a_closed_stream_answers_nothing_more_and_refunds_nothing(live_on_each: World) -> None:
     world = live_on_each
     person = world.person()
     dataset = world.open_dataset(person, epsilon=1000)
@@ -179,7 +179,7 @@ def test_a_closed_stream_answers_nothing_more_and_gives_nothing_back(live_on_eac
     world.must_be_sound()
 
 
-def test_a_closed_dataset_opens_and_answers_nothing_new(live: World) -> None:
+def test_a_closed_dataset_opens_no_stream_and_answers_no_new_ask(live: World) -> None:
     person = live.person()
     dataset = live.open_dataset(person, epsilon=1000)
     client = live.client(person)
@@ -192,7 +192,7 @@ def test_a_closed_dataset_opens_and_answers_nothing_new(live: World) -> None:
     assert made(ask_stream(client, stream))["above"] is True
 
 
-def test_a_restart_keeps_what_a_stream_has_left_and_its_secret(world: World) -> None:
+def test_a_restart_keeps_the_remaining_asks_and_the_secret_of_a_stream(world: World) -> None:
     client = world.client("ada")
     world.grant("people", "ada", 1000)
     world.grant("people", "*", 1000)
@@ -208,22 +208,22 @@ def test_a_restart_keeps_what_a_stream_has_left_and_its_secret(world: World) -> 
     assert ask_stream(client, stream["id"]).json()["type"] == "/problems/stream-ended"
 
 
-def test_a_stream_whose_key_is_lost_answers_nothing_more_and_loses_no_ask(world: World) -> None:
+def test_a_stream_without_its_sealing_key_answers_nothing_and_uses_no_ask(world: World) -> None:
     client = world.client("ada")
     stream = made(open_stream(client, above_threshold("people", crossings=9)))["id"]
-    told = ask_stream(client, stream, None, "first")
+    first = ask_stream(client, stream, None, "first")
     world.ledger.stop()
     world.serve(BURSAR_SECRET_KEY="another-key-of-enough-letters-as-nobody-had-it")
     client = world.client("ada")
     for _ in range(2):
         lost = ask_stream(client, stream, None, "second")
         assert (lost.status_code, lost.json()["type"]) == (503, "/problems/secret-unavailable")
-    assert ask_stream(client, stream, None, "first").content == told.content
+    assert ask_stream(client, stream, None, "first").content == first.content
     assert made(client.get(f"/v1/streams/{stream}"))["asks_left"] == 99
     assert world.spent("people", "ada") == Decimal("0.25")
 
 
-def test_without_a_key_beside_a_shared_ledger_nothing_is_opened_nor_charged(
+def test_without_a_sealing_key_on_a_shared_ledger_no_stream_is_opened_or_charged(
     peopled: Template, tmp_path: Path
 ) -> None:
     world = peopled("postgresql", tmp_path / "ledger")
@@ -238,7 +238,7 @@ def test_without_a_key_beside_a_shared_ledger_nothing_is_opened_nor_charged(
         world.ledger.stop()
 
 
-def test_the_key_file_is_for_its_owner_alone(live: World) -> None:
+def test_only_its_owner_can_read_the_key_file(live: World) -> None:
     person = live.person()
     opened(live.client(person), live.open_dataset(person, epsilon=1000))
     path = live.ledger.home / "secret.key"
@@ -274,7 +274,9 @@ GOOD = {"kind": "above_threshold", "threshold": 5, "crossings": 1, "asks_max": 1
         ({"fresh": True}, "/fresh"),
     ],
 )
-def test_a_bad_opening_is_refused_by_its_field(live: World, change: Json, pointer: str) -> None:
+def test_an_invalid_opening_is_refused_by_its_field(
+    live: World, change: Json, pointer: str
+) -> None:
     person = live.person()
     dataset = live.open_dataset(person)
     body = {"dataset": dataset, "stream": GOOD, "privacy": {"epsilon": 1}, **change}
@@ -297,7 +299,7 @@ def test_a_bad_opening_is_refused_by_its_field(live: World, change: Json, pointe
         ({"query": {"kind": "count"}, "privacy": {"epsilon": 1}}, "/privacy"),
     ],
 )
-def test_a_bad_ask_is_refused_by_its_field_and_uses_nothing(
+def test_an_invalid_ask_is_refused_by_its_field_and_uses_nothing(
     live: World, body: Json, pointer: str
 ) -> None:
     person = live.person()
@@ -334,7 +336,7 @@ def test_every_currency_pays_for_a_pure_stream(live: World, terms: Json) -> None
     live.must_be_sound()
 
 
-def test_the_budget_of_somebody_whose_last_deed_was_a_stream_is_told(live: World) -> None:
+def test_the_budget_shows_a_stream_as_the_last_charge(live: World) -> None:
     person = live.person()
     dataset = live.open_dataset(person, epsilon=1000)
     client = live.client(person)

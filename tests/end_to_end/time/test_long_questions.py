@@ -345,7 +345,7 @@ def test_too_many_groups_are_refused_before_a_charge(world: World) -> None:
     ):
         assert reply.status_code == 422
         (error,) = reply.json()["errors"]
-        assert error["rule"] == "at most 3 groups are counted by this server"
+        assert error["rule"] == "at most 3 groups are allowed on this server"
     assert world.entries("people") == before
 
 

@@ -1,19 +1,14 @@
-"""How texts are read as booleans and categories: `1.0` too, in every engine, by the card alone.
-
-A dataset that was registered before keeps the reading it had.
-"""
+"""How texts are read as booleans and categories: `1.0` too, in every engine, by the card alone."""
 
 import csv
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import replace
-from pathlib import Path
 from uuid import uuid4
 
 import pytest
 from typing_extensions import override
 
-from app.data.card import PLAIN, WITH_FRACTIONS, Card, Source
+from app.data.card import Card, Source
 from app.queries.tally import ByValues, CountPresent, CountRows, Tally
 from tests.engines.remote.tables import ASKER, Row, card_of
 from tests.engines.remote.warehouses import (
@@ -77,35 +72,31 @@ def warehouse(
         yield made
 
 
-def plain_truth(said: str | None, *, fractions: bool) -> bool | None:
-    yes, no = {"1", "true"}, {"0", "no"}
-    if fractions:
-        yes, no = yes | {"1.0"}, no | {"0.0"}
+def plain_truth(said: str | None) -> bool | None:
+    yes, no = {"1", "true", "1.0"}, {"0", "no", "0.0"}
     return True if said in yes else False if said in no else None
 
 
-def plain_category(values: tuple[str, ...], said: str | None, *, fractions: bool) -> str | None:
+def plain_category(values: tuple[str, ...], said: str | None) -> str | None:
     if said in values:
         return said
     whole = all(value.lstrip("+-").isdecimal() for value in values)
-    if fractions and whole and said is not None and said.endswith(".0") and said[:-2] in values:
+    if whole and said is not None and said.endswith(".0") and said[:-2] in values:
         return said[:-2]
     return None
 
 
-def expected(card: Card, *, fractions: bool) -> dict[str, tuple[int, ...]]:
-    smokers = [plain_truth(row["smoker"], fractions=fractions) for row in ROWS]
+def expected(card: Card) -> dict[str, tuple[int, ...]]:
+    smokers = [plain_truth(row["smoker"]) for row in ROWS]
     counts = {"smoker": tuple(smokers.count(value) for value in (False, True))}
     for name, values in (("grade", WHOLE), ("kind", MIXED)):
-        read = [plain_category(values, row[name], fractions=fractions) for row in ROWS]
+        read = [plain_category(values, row[name]) for row in ROWS]
         counts[name] = tuple(read.count(value) for value in values)
     return counts
 
 
-@pytest.mark.parametrize("reading", [WITH_FRACTIONS, PLAIN])
-def test_every_engine_reads_them_alike(warehouse: Warehouse, reading: int) -> None:
-    source = replace(warehouse.put(ROWS, TYPES), reading=reading)
-    dataset = registered(warehouse, CARD, source)
+def test_every_engine_reads_them_alike(warehouse: Warehouse) -> None:
+    dataset = registered(warehouse, CARD, warehouse.put(ROWS, TYPES))
     groups: dict[str, tuple[bool, bool] | tuple[str, ...]] = {
         "smoker": (False, True),
         "grade": WHOLE,
@@ -117,7 +108,7 @@ def test_every_engine_reads_them_alike(warehouse: Warehouse, reading: int) -> No
             dataset, Tally(None, (ByValues(name, values),), (CountRows(),)), ASKER
         )
         found[name] = counts
-    assert found == expected(CARD, fractions=reading >= WITH_FRACTIONS)
+    assert found == expected(CARD)
     (values_there,) = warehouse.engine.exact(
         dataset, Tally(None, (), (CountPresent("grade"),)), ASKER
     )
@@ -127,13 +118,5 @@ def test_every_engine_reads_them_alike(warehouse: Warehouse, reading: int) -> No
 def test_only_the_card_decides_whether_fractions_are_read() -> None:
     whole, mixed = CARD.columns[1], CARD.columns[2]
     assert whole.type == mixed.type == "category"
-    assert len(whole.texts(fractions=True)) == 2 * len(WHOLE)
-    assert mixed.texts(fractions=True) == MIXED
-    assert whole.texts(fractions=False) == WHOLE
-
-
-def test_the_rows_are_known_again_whatever_the_reading(tmp_path: Path) -> None:
-    warehouse = DuckDBWarehouse(tmp_path / "rows")
-    source = warehouse.put(ROWS, TYPES)
-    first = warehouse.engine.inspect(source, CARD)
-    assert warehouse.engine.inspect(replace(source, reading=PLAIN), CARD) == first
+    assert len(whole.texts()) == 2 * len(WHOLE)
+    assert mixed.texts() == MIXED

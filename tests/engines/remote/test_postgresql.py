@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 import sqlalchemy
 
-from app.data.card import WITH_FRACTIONS, Card, Source
+from app.data.card import Card, Source
 from app.engines.remote.table_rows import table_rows
 from app.engines.sql.cleaning import cleaned_rows
 from app.engines.sql.dialects import POSTGRESQL, written
@@ -76,9 +76,7 @@ def test_who_a_person_is_goes_by_bytes_whatever_a_column_holds_for_equal() -> No
         CARD.model_dump() | {"person": {"kind": "column", "column": "p", "rows_max": 3}}
     )
     table = Table(POSTGRESQL, sqlalchemy.table("t"), ("p", "x"), ("VARCHAR", "INTEGER"), ("a", "b"))
-    made = written(
-        cleaned_rows(card, [table_rows(card, table, WITH_FRACTIONS)], "seed"), POSTGRESQL
-    )
+    made = written(cleaned_rows(card, [table_rows(card, table)], "seed"), POSTGRESQL)
     assert """nullif(((CAST("a" AS VARCHAR)) COLLATE "C"), '') AS "person\"""" in made.text
 
 

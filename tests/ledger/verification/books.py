@@ -42,8 +42,8 @@ def said(account: Account) -> dict[str, object]:
 
 
 def grant(holder: str, limit: int) -> dict[str, object]:
-    """As the first ledgers wrote it, who knew only basic composition."""
-    after = {"currency": "pure", "epsilon_limit": limit, "delta_limit": 0}
+    """The body of a first grant of pure epsilon."""
+    after = said(account("b_1", holder, limit))
     return {"dataset": "people", "holder": holder, "before": None, "after": after}
 
 
@@ -93,6 +93,7 @@ class Made:
     ) -> dict[str, object]:
         holders = _all(holder)
         body: dict[str, object] = {"charge": self.last, "accounts": holders, "cells": cells}
+        body |= {"version": "v_1", "row": "a digest"}
         if isinstance(cost, int):
             return body | {"epsilon": cost, "delta": 0}
         return body | dict(loss_record(cost, frozenset(self.accounts[h].currency for h in holders)))

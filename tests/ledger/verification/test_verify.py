@@ -70,10 +70,10 @@ def on_account(how: Callable[[Account], Account]) -> Callable[[list[Line]], list
     return sabotage
 
 
-HASH = "the hash does not follow from the entry"
+HASH = "the hash does not match the entry"
 END = "the chain does not end where the book says"
-SPENT = "what is spent is not the sum of the entries"
-LIMIT = "the limit is not the last one granted"
+SPENT = "the spend is not the sum of the entries"
+LIMIT = "the limit is not the last granted one"
 SABOTEURS: dict[str, tuple[Callable[[list[Line]], list[Line]], str]] = {
     "edit an amount": (change(3, lambda e: edited(e, '"epsilon":10', '"epsilon":1')), HASH),
     "edit an actor": (change(3, lambda e: edited(e, '"actor":"x"', '"actor":"y"')), HASH),
@@ -91,7 +91,7 @@ SABOTEURS: dict[str, tuple[Callable[[list[Line]], list[Line]], str]] = {
     "remove the first": (lambda lines: lines[1:], HASH),
     "remove one and rehash all": (
         lambda lines: rehashed([*lines[:4], *lines[5:]]),
-        "entry 5 should stand here",
+        "entry 5 is expected here",
     ),
     "swap two": (lambda lines: [*lines[:3], lines[4], lines[3], *lines[5:]], HASH),
     "write one twice": (lambda lines: [*lines[:4], lines[3], *lines[4:]], HASH),
@@ -116,7 +116,7 @@ SABOTEURS: dict[str, tuple[Callable[[list[Line]], list[Line]], str]] = {
     "grant a delta": (on_account(lambda a: a._replace(terms=Terms(100, 5, (100, 5)))), LIMIT),
     "leave out an account": (
         lambda lines: [x for x in lines if not (isinstance(x, Account) and x.holder == "ann")],
-        "entries speak of an account that is not there",
+        "entries name an account that is not there",
     ),
     "add an account": (
         lambda lines: [*lines, account("b_1", "eve", 100)],
@@ -126,19 +126,22 @@ SABOTEURS: dict[str, tuple[Callable[[list[Line]], list[Line]], str]] = {
         change(3, lambda e: e._replace(kind="void")),
         "the columns disagree with the text",
     ),
-    "change a time only": (change(3, lambda e: e._replace(at=1)), "the time goes back"),
+    "change a time only": (
+        change(3, lambda e: e._replace(at=1)),
+        "the time is before the previous entry's",
+    ),
     "void more than was paid": (
         lambda lines: rehashed(
             change(7, lambda e: edited(e, '"epsilon":1', '"epsilon":1000'))(lines)
         ),
-        "what is given back was never paid",
+        "it refunds a charge that was never paid",
     ),
     "a charge without an amount": (
         lambda lines: rehashed(change(3, lambda e: edited(e, '"epsilon"', '"epsilom"'))(lines)),
         "the text cannot be read",
     ),
     "an amount that is a fraction": (
-        lambda lines: rehashed(change(3, lambda e: edited(e, ":10}", ":9.5}"))(lines)),
+        lambda lines: rehashed(change(3, lambda e: edited(e, 'n":10', 'n":9.5'))(lines)),
         "the text cannot be read",
     ),
     "text that is none": (
@@ -207,7 +210,7 @@ def test_a_charge_past_the_limit_of_its_time_is_found_though_the_chain_is_whole(
     made.append("charge", made.moved("ann", 60))
     for holder in ("ann", EVERYBODY):
         made.accounts[holder] = with_spent(made.accounts[holder], 120)
-    assert "it passes the limit" in problems(made.lines())
+    assert "it exceeds the limit" in problems(made.lines())
 
 
 def test_a_charge_is_given_back_once_and_only_if_it_was_paid() -> None:
@@ -216,12 +219,12 @@ def test_a_charge_is_given_back_once_and_only_if_it_was_paid() -> None:
     made.void("ann", 5)
     assert verify(made.lines()).sound
     made.append("void", made.moved("ann", 5))
-    assert "what is given back was never paid" in problems(made.lines())
+    assert "it refunds a charge that was never paid" in problems(made.lines())
 
 
 def test_a_charge_is_charged_once_never_below_zero_and_to_everybody() -> None:
     forged: dict[str, dict[str, object]] = {
-        "the charge was charged before": {},
+        "the charge has an earlier entry": {},
         "it does not charge everybody": {"charge": "q_new", "accounts": ["ann"]},
         "the text cannot be read": {"charge": "q_new", "epsilon": -5},
     }
@@ -235,7 +238,7 @@ def test_a_charge_is_charged_once_never_below_zero_and_to_everybody() -> None:
 def test_a_grant_says_what_was_granted_before() -> None:
     made = Made()
     made.append("grant", {**grant("ann", 100), "before": None})
-    assert problems(made.lines()) == {"it changes a limit that was not"}
+    assert problems(made.lines()) == {"it changes a limit that the account did not have"}
 
 
 def test_a_book_that_was_opened_cannot_vanish_from_the_whole_ledger() -> None:
@@ -259,17 +262,9 @@ def test_a_snapshot_that_was_cut_off_is_not_sound() -> None:
     assert verify(whole).sound
     for length in range(1, len(whole)):
         assert not verify(whole[:length]).sound, length
-    assert "a line follows the last one" in problems([*whole, whole[-2]])
+    assert "a line follows the last line" in problems([*whole, whole[-2]])
     for index in range(1, len(whole) - 1):
         assert not verify([*whole[:index], *whole[index + 1 :]]).sound, index
-
-
-def test_an_export_of_an_old_program_has_no_last_line_and_is_said_to_have_none() -> None:
-    system = Book("system", 0, FIRST_PREVIOUS, 0)
-    told = system.append(kind="book_opened", actor="x", at=1, body={"book": "system"})
-    report = verify([Scope(None, format=1), told, system])
-    assert report.sound
-    assert report.not_covered
 
 
 def test_an_amount_beyond_64_bits_is_named_and_breaks_nothing() -> None:
@@ -280,6 +275,6 @@ def test_an_amount_beyond_64_bits_is_named_and_breaks_nothing() -> None:
     made = Made()
     made.last = "q_no_bound"
     made.append("charge", made.moved("ann", 2**63 - 1))
-    assert {"it passes the limit", "it cannot be counted in the account's currency"} <= problems(
+    assert {"it exceeds the limit", "it cannot be counted in the account's currency"} <= problems(
         made.lines()
     )

@@ -1,7 +1,7 @@
-"""The law of the noise in exact or generous arithmetic, and tests of draws against it.
+"""The law of the noise in exact or high-precision arithmetic, and tests of draws against it.
 
-Nothing here draws. Rates of false alarm are those of the tests themselves: the chi-square law of
-the statistic is an approximation whose error at these expected counts is small beside them.
+Nothing here draws. The chi-square law of the statistic is an approximation. At these expected
+counts its error is small compared with the false-alarm rates of the tests.
 """
 
 import math
@@ -21,23 +21,28 @@ def at_least(scale: float, z: int) -> float:
 
 
 def edges(scale: float) -> list[int]:
-    """Where bins begin on the positive side: near the quantiles of |Z|, with enough in each."""
-    found: list[int] = []
+    """Starts of the bins on the positive side: near the quantiles of |Z|, with enough draws in
+    each.
+    """
+    starts: list[int] = []
     room = 0.5
     for quantile in QUANTILES:
         z = max(1, math.ceil(-scale * math.log(quantile)))
         beyond = at_least(scale, z)
-        if (not found or z > found[-1]) and min(room - beyond, beyond) * DRAWS >= EXPECTED_MIN:
-            found.append(z)
+        if (not starts or z > starts[-1]) and min(room - beyond, beyond) * DRAWS >= EXPECTED_MIN:
+            starts.append(z)
             room = beyond
-    return found
+    return starts
 
 
 def chi_square(draws: list[int], scale: float) -> float:
-    """The P value of the draws under the law of this scale; bins are symmetric around zero, so
-    degrees of freedom are even and the tail of chi-square has a closed form."""
+    """P value of the draws under the law of this scale.
+
+    Bins are symmetric around zero, so degrees of freedom are even. Then the tail of chi-square has
+    a closed form.
+    """
     starts = edges(scale)
-    assert starts, "a scale of which nothing can be seen"
+    assert starts, "a scale too small to test"
     tails = [at_least(scale, z) for z in starts]
     side = [a - b for a, b in pairwise([*tails, 0.0])]
     expected = [*reversed(side), 1.0 - 2.0 * tails[0], *side]
@@ -75,7 +80,7 @@ def tail_exact(scale: float, w: int) -> Decimal:
 
 
 def inside_summed(scale: float, w: int) -> Decimal:
-    """P(|Z| <= w), added up value by value."""
+    """P(|Z| <= w), summed value by value."""
     with localcontext() as context:
         context.prec = 50
         p = (Decimal(-1) / Decimal(scale)).exp()
@@ -110,7 +115,7 @@ def binomial_tail(size: int, chance: float, at_least: int) -> float:
 
 
 def lower_chance(size: int, hits: int, error: float) -> float:
-    """A bound below the true chance, wrong with at most this probability."""
+    """A lower bound on the true probability, wrong with at most this error probability."""
     return _bisect(lambda chance: binomial_tail(size, chance, hits) > error)
 
 

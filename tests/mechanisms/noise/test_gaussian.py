@@ -1,4 +1,4 @@
-"""The Gaussian mechanism: calibration by its exact profile, intervals, draws, accuracy first."""
+"""The Gaussian mechanism: calibration by its exact profile, intervals, draws, half-widths."""
 
 import math
 from decimal import Decimal
@@ -46,10 +46,10 @@ def true_delta(epsilon: str, scale: float, steps: int) -> mpmath.mpf:
     ("epsilon", "delta", "continuous"),
     [("0.5", "1e-5", 7.031827), ("1", "1e-6", 4.224679), ("2", "1e-6", 2.230476)],
 )
-def test_the_scale_is_the_analytic_one_and_a_little_more_for_whole_numbers(
+def test_the_scale_is_the_analytic_one_and_slightly_more_for_integers(
     epsilon: str, delta: str, continuous: float
 ) -> None:
-    """Continuous values: mechanisms.md M4 (Balle and Wang 2018). On a fine grid the two meet."""
+    """Continuous values: mechanisms.md M4 (Balle and Wang 2018). On a fine grid both agree."""
     coarse = least_scale(Decimal(epsilon), Decimal(delta), steps=1)
     fine = least_scale(Decimal(epsilon), Decimal(delta), steps=FINE) / FINE
     assert continuous * (1 - 1e-6) <= coarse <= continuous * 1.02
@@ -60,13 +60,13 @@ def test_the_scale_is_the_analytic_one_and_a_little_more_for_whole_numbers(
 @pytest.mark.parametrize(
     ("epsilon", "delta"), [("0.1", "1e-3"), ("1", "1e-6"), ("4", "1e-5"), ("8", "1e-9")]
 )
-def test_the_exact_profile_stays_within_the_promise_and_a_smaller_scale_breaks_it(
+def test_the_exact_profile_is_within_the_promise_and_a_smaller_scale_breaks_it(
     epsilon: str, delta: str, steps: int
 ) -> None:
     scale = least_scale(Decimal(epsilon), Decimal(delta), steps=steps)
-    for moved in range(1, steps + 1):  # somebody may move the answer less than they could
+    for moved in range(1, steps + 1):  # a person may move the answer by less than the maximum
         assert true_delta(epsilon, scale, moved) <= mpmath.mpf(delta)
-    if scale > 2 * steps:  # noise of few whole numbers is not monotone in its scale
+    if scale > 2 * steps:  # noise of a few integers is not monotone in its scale
         assert true_delta(epsilon, scale * 0.98, steps) > mpmath.mpf(delta)
 
 
@@ -79,7 +79,7 @@ def test_the_classic_rule_is_wasteful_below_one_and_wrong_above() -> None:
     assert least_scale(Decimal(10), Decimal("1e-5"), steps=FINE) / FINE > classic(10, 1e-5)
 
 
-def test_whole_numbers_lose_more_than_the_continuous_formula_says() -> None:
+def test_integers_lose_more_than_the_continuous_formula_says() -> None:
     """mechanisms.md M4: 0.00724878 where the analytic formula gives 0.00682960."""
     assert float(true_delta("1", 2.0, 1)) == pytest.approx(0.00724878, rel=1e-6)
 
@@ -109,7 +109,7 @@ def test_the_promise_is_for_basic_composition_and_the_curve_for_the_others() -> 
     assert able == {"approximate", "zcdp", "renyi"}
 
 
-def test_a_rho_is_charged_as_asked_and_has_a_promise_only_with_a_delta() -> None:
+def test_a_rho_is_charged_as_requested_and_has_a_promise_only_with_a_delta() -> None:
     plain = make_plan(gaussian({"kind": "count"}, {"rho": 0.02}), card()).loss
     assert plain.rho == PICO // 50
     assert plain.epsilon == INFINITE
@@ -126,7 +126,7 @@ def test_epsilon_without_a_delta_is_refused_by_its_field() -> None:
 
 
 def test_laplace_at_a_rho_costs_no_more_than_the_rho() -> None:
-    asked = Question.model_validate(
+    parsed = Question.model_validate(
         {
             "dataset": "people",
             "query": {"kind": "count"},
@@ -134,7 +134,7 @@ def test_laplace_at_a_rho_costs_no_more_than_the_rho() -> None:
             "mechanism": {"kind": "laplace"},
         }
     )
-    loss = make_plan(asked, card()).loss
+    loss = make_plan(parsed, card()).loss
     assert PICO // 50 - 1000 <= loss.rho <= PICO // 50
 
 
@@ -148,9 +148,7 @@ def outside(scale: float, w: int) -> float:
 
 
 @given(st.floats(0.3, 200), st.sampled_from([0.5, 0.1, 0.05, 0.01, 1e-6]))
-def test_an_interval_covers_what_it_promises_and_is_hardly_wider(
-    scale: float, alpha: float
-) -> None:
+def test_an_interval_has_its_coverage_and_is_hardly_wider(scale: float, alpha: float) -> None:
     w = width(scale, alpha)
     assert outside(scale, w) <= alpha
     assert w == 0 or outside(scale, w - (1 if scale <= SUMMED_MAX else 2)) > alpha
@@ -162,7 +160,7 @@ def test_golden_widths() -> None:
 
 
 def p_value(draws: list[int], scale: float) -> float:
-    """Chi-square over bins that are symmetric around zero, so degrees of freedom are even."""
+    """P value of chi-square over bins symmetric around zero, so degrees of freedom are even."""
     weights = {
         z: math.exp(-(z * z) / (2 * scale * scale))
         for z in range(-int(12 * scale), int(12 * scale))
@@ -192,7 +190,7 @@ def p_value(draws: list[int], scale: float) -> float:
 def test_draws_fit_the_law_and_a_scale_off_by_a_tenth_is_rejected(
     scale: float, at_once: int
 ) -> None:
-    """A false alarm with probability 1e-6."""
+    """False alarm probability 1e-6."""
     noise = SystemRandom()
     draws = [z for _ in range(DRAWS // at_once) for z in noise.discrete_gaussian(scale, at_once)]
     assert p_value(draws, scale) > FALSE_ALARM
@@ -200,14 +198,14 @@ def test_draws_fit_the_law_and_a_scale_off_by_a_tenth_is_rejected(
     assert p_value(draws, scale * 0.9) < FALSE_ALARM
 
 
-# Accuracy first
+# Half-widths
 
 
 @pytest.mark.parametrize("kind", ["laplace", "gaussian"])
 @pytest.mark.parametrize("half_width", [2, 5, 10, 40.5, 1000])
-def test_the_least_loss_that_promises_a_half_width_is_charged(kind: str, half_width: float) -> None:
+def test_a_half_width_is_charged_at_the_least_loss(kind: str, half_width: float) -> None:
     def planned(width_asked: float) -> tuple[float, int]:
-        asked = question({"kind": "count"}).model_copy(
+        parsed = question({"kind": "count"}).model_copy(
             update={
                 "privacy": question({"kind": "count"}).privacy.model_validate(
                     {"half_width": float(width_asked), "confidence": 0.95}
@@ -215,20 +213,20 @@ def test_the_least_loss_that_promises_a_half_width_is_charged(kind: str, half_wi
                 "mechanism": question({"kind": "count"}, mechanism={"kind": kind}).mechanism,
             }
         )
-        plan = make_plan(asked, card())
+        plan = make_plan(parsed, card())
         promised = additive(plan).half_width(0.95)
         assert promised is not None
         return promised, plan.loss.rho
 
     promised, rho = planned(half_width)
     assert promised <= half_width
-    assert promised >= half_width - 1  # whole numbers
+    assert promised >= half_width - 1  # integers
     assert planned(half_width / 2)[1] > rho  # more accuracy never costs less
 
 
 @pytest.mark.parametrize("half_width", [1, 2, 3, 5, 10, 60, 300])
-def test_gaussian_noise_of_a_half_width_is_the_most_there_can_be(half_width: int) -> None:
-    asked = Question.model_validate(
+def test_a_half_width_gets_the_largest_gaussian_noise_possible(half_width: int) -> None:
+    parsed = Question.model_validate(
         {
             "dataset": "d",
             "query": {"kind": "count"},
@@ -236,14 +234,14 @@ def test_gaussian_noise_of_a_half_width_is_the_most_there_can_be(half_width: int
             "mechanism": {"kind": "gaussian"},
         }
     )
-    scale = additive(make_plan(asked, card(), frozenset({"zcdp"}))).parts[0].scale
+    scale = additive(make_plan(parsed, card(), frozenset({"zcdp"}))).parts[0].scale
     assert outside(scale, half_width) <= 0.05
     assert outside(scale * (1 + 1e-6), half_width) > 0.05 or scale > SUMMED_MAX
     assert outside(scale * 1.001, half_width) > 0.05
 
 
 @pytest.mark.parametrize("scale", [0.4, 0.7, 1.0, 3.0, 40.0, 60.0])
-def test_the_deviation_is_that_of_whole_numbers(scale: float) -> None:
+def test_the_deviation_is_that_of_integer_noise(scale: float) -> None:
     weights = [math.exp(-(z * z) / (2 * scale * scale)) for z in range(int(40 * scale) + 2)]
     variance = 2 * sum(z * z * w for z, w in enumerate(weights)) / (2 * sum(weights) - 1)
     assert LAW.deviation(scale) == pytest.approx(math.sqrt(variance), rel=1e-9)
@@ -263,8 +261,10 @@ def test_golden_epsilons_of_half_widths() -> None:
 @pytest.mark.statistical
 @pytest.mark.parametrize("currencies", [frozenset({"pure"}), frozenset({"zcdp"})])
 def test_the_promised_half_width_holds_in_simulation(currencies: frozenset[str]) -> None:
-    """4,000 answers, at least 95 % of them inside; fewer than 3,726 come about with a probability
-    below 1e-6 (binomial, normal bound: 3,800 - 5.3 * 13.8)."""
+    """At least 95 % of 4,000 answers are inside.
+
+    Fewer than 3,726 have a probability below 1e-6 (binomial, normal bound: 3,800 - 5.3 * 13.8).
+    """
     asked = Question.model_validate(
         {"dataset": "d", "query": {"kind": "count"}, "privacy": {"half_width": 12}}
     )
@@ -274,8 +274,8 @@ def test_the_promised_half_width_holds_in_simulation(currencies: frozenset[str])
     assert inside >= 3726
 
 
-def test_a_mean_has_no_half_width_to_ask_for() -> None:
-    asked = Question.model_validate(
+def test_a_mean_cannot_be_priced_by_half_width() -> None:
+    parsed = Question.model_validate(
         {
             "dataset": "d",
             "query": {"kind": "mean", "column": "age"},
@@ -283,7 +283,7 @@ def test_a_mean_has_no_half_width_to_ask_for() -> None:
         }
     )
     with pytest.raises(Invalid, match="/privacy/half_width: none: the width depends"):
-        make_plan(asked, card())
+        make_plan(parsed, card())
 
 
 # The planner's choice
@@ -301,7 +301,7 @@ def test_a_mean_has_no_half_width_to_ask_for() -> None:
         ({"pure"}, {"half_width": 20}, "laplace"),
     ],
 )
-def test_the_planner_takes_the_least_error_that_can_be_paid(
+def test_the_planner_takes_the_least_error_the_accounts_can_pay(
     currencies: set[str], privacy: dict[str, object], kind: str
 ) -> None:
     asked = Question.model_validate(

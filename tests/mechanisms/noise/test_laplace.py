@@ -28,13 +28,13 @@ shares = st.sampled_from([Fraction(1), Fraction(1, 2), Fraction(1, 3)])
 epsilons = st.integers(1, UNITS_MAX)
 
 
-def asked(epsilon: int) -> PrivacyTarget:
+def privacy_of(epsilon: int) -> PrivacyTarget:
     return PrivacyTarget(epsilon=Decimal(epsilon).scaleb(-12))
 
 
 def release(sensitivity: int, epsilon: int, share: Fraction = Fraction(1)) -> AdditiveRelease:
     measure = Measure("count", ((1, 0),), sensitivity, share, 0)
-    return prepare(SumShape(ONE, (measure,)), asked(epsilon))
+    return prepare(SumShape(ONE, (measure,)), privacy_of(epsilon))
 
 
 # Scales
@@ -46,7 +46,7 @@ def promised(release: AdditiveRelease) -> tuple[int, int, int, int]:
 
 
 @given(sensitivities, epsilons, shares)
-def test_the_scale_is_the_least_float_that_is_enough_for_the_charged_integer(
+def test_the_scale_is_the_least_float_sufficient_for_the_charged_integer(
     sensitivity: int, epsilon: int, share: Fraction
 ) -> None:
     exact = sensitivity * PICO / (Fraction(epsilon) * share)
@@ -60,12 +60,12 @@ def test_the_scale_is_the_least_float_that_is_enough_for_the_charged_integer(
     assert promised(made) == (epsilon, 0, epsilon, 0)
 
 
-def test_an_epsilon_between_two_units_is_charged_and_drawn_as_the_one_above() -> None:
+def test_an_epsilon_between_two_units_is_charged_and_drawn_as_the_next_larger() -> None:
     made = additive(make_plan(question({"kind": "count"}, epsilon="0.0999999999991"), card()))
     assert promised(made) == (99_999_999_999 + 1, 0, 99_999_999_999 + 1, 0)
     assert made.parts[0].scale == 10.0
     unrounded = 1 / Fraction("0.0999999999991")
-    assert Fraction(made.parts[0].scale) < unrounded  # as little noise as was paid for, no less
+    assert Fraction(made.parts[0].scale) < unrounded  # no more noise than was paid for
 
 
 @pytest.mark.parametrize("epsilon", ["1e-12", "0.000001", "0.1", "1", "37.5", "1000"])
@@ -78,7 +78,7 @@ def test_extreme_epsilons_of_a_count_are_answered(epsilon: str) -> None:
 
 
 @pytest.mark.parametrize("epsilon", ["1001", "9223372"])
-def test_an_epsilon_that_leaves_no_noise_is_refused(epsilon: str) -> None:
+def test_an_epsilon_too_large_for_any_noise_is_refused(epsilon: str) -> None:
     with pytest.raises(Invalid, match="/privacy/epsilon"):
         make_plan(question({"kind": "count"}, epsilon=epsilon), card())
 
@@ -94,9 +94,9 @@ def test_a_column_narrower_than_its_grid_is_refused_rather_than_answered_without
         make_plan(question({"kind": "mean", "column": "x"}), card(narrow))
 
 
-def test_a_record_says_exactly_what_was_drawn() -> None:
+def test_a_record_holds_exactly_the_drawn_parameters() -> None:
     shape = measured_shape({"kind": "mean", "column": "income"}, card())
-    made = prepare(shape, asked(PICO // 7))
+    made = prepare(shape, privacy_of(PICO // 7))
     for said, part in zip(made.ledger_entry()["noise"], made.parts, strict=True):
         assert float.fromhex(said["scale"]) == part.scale
         spend = Fraction(made.loss.epsilon, PICO) * Fraction(said["share"])
@@ -106,8 +106,8 @@ def test_a_record_says_exactly_what_was_drawn() -> None:
 # Drawing
 
 
-class Told(SystemRandom):
-    """Noise that is told beforehand."""
+class PlannedNoise(SystemRandom):
+    """A sampler that returns the planned draws."""
 
     def __init__(self, *draws: int) -> None:
         super().__init__()
@@ -123,10 +123,10 @@ class Told(SystemRandom):
     discrete_gaussian = discrete_laplace
 
 
-def test_every_group_and_measure_gets_its_own_draw_of_its_own_scale() -> None:
-    asked = question({"kind": "mean", "column": "age", "group_by": ["city"]})
-    made = additive(make_plan(asked, card()))
-    noise = Told(1, 2, 3, 10, 20, 30)
+def test_every_group_and_measure_gets_its_own_draw_with_its_own_scale() -> None:
+    parsed = question({"kind": "mean", "column": "age", "group_by": ["city"]})
+    made = additive(make_plan(parsed, card()))
+    noise = PlannedNoise(1, 2, 3, 10, 20, 30)
     totals, counts = made.draw(((500, 600, 700), (10, 11, 12)), noise, confidence=0.9)
     assert [z.steps for z in totals] == [500 - 500 + 1, 600 - 550 + 2, 700 - 600 + 3]
     assert [z.steps for z in counts] == [20, 31, 42]
@@ -135,16 +135,16 @@ def test_every_group_and_measure_gets_its_own_draw_of_its_own_scale() -> None:
 
 def test_noise_is_added_without_saturating() -> None:
     made = additive(make_plan(question({"kind": "count"}), card()))
-    ((noisy,),) = made.draw(((2**200,),), Told(2**63 - 1), confidence=0.5)
+    ((noisy,),) = made.draw(((2**200,),), PlannedNoise(2**63 - 1), confidence=0.5)
     assert noisy.steps == 2**200 + 2**63 - 1
 
 
-def test_a_sampler_that_returns_too_few_draws_is_an_error_and_no_answer() -> None:
+def test_a_sampler_that_returns_too_few_draws_raises_an_error() -> None:
     groups = Tally(None, (ByValues("city", ("a", "b")),), (CountRows(),))
     measure = Measure("count", ((1, 0),), 1, Fraction(1), 0)
-    made = prepare(SumShape(groups, (measure,)), asked(PICO))
+    made = prepare(SumShape(groups, (measure,)), privacy_of(PICO))
     with pytest.raises(ValueError, match="shorter"):
-        made.draw(((1, 2),), Told(5), confidence=0.95)
+        made.draw(((1, 2),), PlannedNoise(5), confidence=0.95)
 
 
 # Intervals
@@ -153,7 +153,7 @@ def test_a_sampler_that_returns_too_few_draws_is_an_error_and_no_answer() -> Non
 @given(st.floats(0.001, 30.0), st.floats(0.01, 1 - 1e-9))
 @example(scale=1.0, confidence=0.95)
 @example(scale=0.001, confidence=0.999)
-def test_the_width_is_the_smallest_that_covers_added_up_value_by_value(
+def test_the_width_is_the_smallest_that_covers_by_exact_summation(
     scale: float, confidence: float
 ) -> None:
     alpha = 1.0 - confidence
@@ -165,7 +165,7 @@ def test_the_width_is_the_smallest_that_covers_added_up_value_by_value(
 
 
 @given(st.floats(1e-3, 2.0**55), st.floats(0.5, 1 - 1e-12))
-def test_a_width_of_any_scale_covers_and_is_at_most_a_trillionth_too_wide(
+def test_a_width_at_any_scale_covers_and_is_at_most_a_trillionth_too_wide(
     scale: float, confidence: float
 ) -> None:
     alpha = 1.0 - confidence
@@ -195,10 +195,10 @@ def test_more_confidence_or_more_noise_never_narrows_an_interval(
     assert width(scale * (1 + more), 1.0 - confidence) >= w
 
 
-def test_the_half_width_that_a_preview_promises_is_the_one_that_is_drawn() -> None:
+def test_the_half_width_of_a_preview_is_that_of_the_draw() -> None:
     for query in ({"kind": "count"}, {"kind": "sum", "column": "income"}):
         plan = make_plan(question(query, confidence=0.8), card())
-        answer = plan.answer(((0,),), Told(0))
+        answer = plan.answer(((0,),), PlannedNoise(0))
         assert additive(plan).half_width(0.8) == answer["interval"]["high"]
         assert answer["interval"]["low"] == -answer["interval"]["high"]
     mean = make_plan(question({"kind": "mean", "column": "age"}), card())

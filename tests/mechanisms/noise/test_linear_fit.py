@@ -1,6 +1,6 @@
-"""Linear regression by noisy moments: exact without noise, honest with it.
+"""Linear regression by noisy moments: exact without noise, and with valid intervals under noise.
 
-Rates of false alarm are stated with each test.
+Each test states its false-alarm rate.
 """
 
 import json
@@ -50,13 +50,13 @@ def all_moments() -> Moments:
 
 
 def basis(noise: MomentNoise, count: int) -> list[Numbers]:
-    """The matrices B_k, by asking for the matrix of one step in one moment."""
+    """Matrices B_k: the matrix for one step in one moment."""
     nothing = noise.matrix([0] * count)
     assert not nothing.any()
     return [noise.matrix([int(k == j) for j in range(count)]) for k in range(count)]
 
 
-def test_weights_and_bounds_are_those_of_the_matrices_that_the_steps_make() -> None:
+def test_weights_and_bounds_are_those_of_the_matrices_of_the_steps() -> None:
     moments = all_moments()
     noise, count = MomentNoise(moments), len(list(moments.entries()))
     matrices = basis(noise, count)
@@ -76,10 +76,12 @@ def test_weights_and_bounds_are_those_of_the_matrices_that_the_steps_make() -> N
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("kind", ["laplace", "gaussian"])
-def test_the_stretch_of_the_noise_is_within_its_bound(kind: str) -> None:
-    """400 draws: above a bound of 5 % more than 50 times with probability below 1e-6. It is not
-    more than seven times the median, which was 5.9 of them with a deviation of 0.1 in twelve runs
-    of Laplace noise, and 2.1 of Gaussian noise."""
+def test_the_spectral_norm_of_the_noise_is_within_its_bound(kind: str) -> None:
+    """With 400 draws, a 5 % bound is exceeded more than 50 times with probability below 1e-6.
+
+    The bound is at most seven times the median. In twelve runs it was 5.9 medians of Laplace noise
+    with a deviation of 0.1, and 2.1 of Gaussian noise.
+    """
     moments = all_moments()
     noise, count = MomentNoise(moments), len(list(moments.entries()))
     size, scale = len(moments.coordinates), 1e12
@@ -95,14 +97,18 @@ def test_the_stretch_of_the_noise_is_within_its_bound(kind: str) -> None:
     assert bound < 7 * statistics.median(found)
 
 
-# Without noise to speak of
+# Almost without noise
 
 
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("features", [["age"], ["sex"], ["city"], FEATURES, ALL], ids="-".join)
-def test_almost_without_noise_it_is_least_squares(features: list[str], intercept: bool) -> None:
-    """Noise of scale below 1e-4 on moments of hundreds; it is off by 1e-2 with probability below
-    1e-40, and outside of its intervals with probability 1e-9 each."""
+def test_almost_without_noise_the_fit_is_least_squares(
+    features: list[str], intercept: bool
+) -> None:
+    """Noise has a scale below 1e-4 on moments of hundreds.
+
+    The fit is off by 1e-2 with probability below 1e-40, and outside its intervals with 1e-9 each.
+    """
     plan = planned(features, {"epsilon": 500_000}, intercept=intercept, confidence=1 - 1e-9)
     answer = plan.answer(exact_of(plan, ROWS), NOISE)
     exact = least_squares(ROWS, features, intercept=intercept)
@@ -114,7 +120,7 @@ def test_almost_without_noise_it_is_least_squares(features: list[str], intercept
     assert answer["value"]["ridge"] == 0
 
 
-def test_almost_without_noise_standard_errors_are_the_textbooks() -> None:
+def test_almost_without_noise_standard_errors_are_those_of_the_textbook() -> None:
     plan = planned(FEATURES, {"epsilon": 500_000})
     answer = plan.answer(exact_of(plan, ROWS), NOISE)
     x, y = design(ROWS, FEATURES), outcomes(ROWS)
@@ -135,8 +141,8 @@ def test_terms_are_named_and_in_order() -> None:
     assert [item["term"] for item in told] == terms
 
 
-def test_a_ridge_is_added_to_scaled_features_and_not_to_the_intercept() -> None:
-    """A feature's place is (x - 50) / 50, and so is pay's (x - 100) / 150, but for its grid."""
+def test_a_ridge_applies_to_scaled_features_and_not_to_the_intercept() -> None:
+    """A feature is scaled to (x - 50) / 50, and pay to (x - 100) / 150, except for its grid."""
     plan = planned(["age"], {"epsilon": 500_000}, ridge=100)
     answer = plan.answer(exact_of(plan, ROWS), NOISE)
     x, y = design(ROWS, ["age"]), outcomes(ROWS)
@@ -149,11 +155,11 @@ def test_a_ridge_is_added_to_scaled_features_and_not_to_the_intercept() -> None:
 
 
 def test_the_gaussian_parameter_is_that_of_the_mechanism_sheet() -> None:
-    """Of rho = 1/4 it is 1.414214 times the L2 sensitivity (M16)."""
+    """For rho = 1/4 it is 1.414214 times the L2 sensitivity (M16)."""
     (part,) = additive(planned(FEATURES, {"rho": "0.25"})).parts
     sensitivity = math.sqrt(part.measure.sensitivity_squared)
     assert part.scale / sensitivity == pytest.approx(math.sqrt(2), rel=1e-9)
-    # 1, age, sex, pay and a city: 10 products, two squares of 1/2, and n.
+    # The design has 1, age, sex, pay and a city: 10 products, two squares of 1/2, and n.
     assert sensitivity / 2.0**part.measure.grid_exponent == pytest.approx(math.sqrt(11.5))
 
 
@@ -161,7 +167,7 @@ def test_the_gaussian_parameter_is_that_of_the_mechanism_sheet() -> None:
 
 
 class Recording(SystemRandom):
-    """Keeps what it drew; `times` plants a bug."""
+    """A sampler that records its draws; `times` plants a bug."""
 
     def __init__(self, times: float) -> None:
         super().__init__()
@@ -177,10 +183,8 @@ class Recording(SystemRandom):
 
 @pytest.mark.statistical
 @pytest.mark.parametrize(("times", "sound"), [(1.0, True), (0.9, False), (1.1, False)])
-def test_every_moment_has_noise_of_the_scale_that_the_charge_asks_for(
-    times: float, sound: bool
-) -> None:
-    """Goodness of fit with a false alarm of 1e-6; scales off by a tenth are noticed."""
+def test_every_moment_has_noise_of_the_charged_scale(times: float, sound: bool) -> None:
+    """Goodness of fit with a false alarm of 1e-6. Scales off by a tenth are detected."""
     plan = planned(ALL, {"epsilon": 1})
     (part,) = additive(plan).parts
     noise, exact = Recording(times), exact_of(plan, ROWS[:10])
@@ -192,7 +196,7 @@ def test_every_moment_has_noise_of_the_scale_that_the_charge_asks_for(
 
 
 def too_many(trials: int, chance: float) -> int:
-    """More than that happen with probability below 1e-6."""
+    """The number of misses exceeded with probability below 1e-6."""
     return next(k for k in range(trials) if binomial_tail(trials, chance, k + 1) < 1e-6)
 
 
@@ -201,39 +205,45 @@ def too_many(trials: int, chance: float) -> int:
 @pytest.mark.parametrize(
     "privacy", [{"epsilon": 8}, {"epsilon": 60}, {"rho": 2}, {"rho": 50}], ids=str
 )
-def test_intervals_hold_the_coefficients_without_noise_as_often_as_they_say(
+def test_intervals_cover_the_coefficients_without_noise_as_often_as_stated(
     privacy: dict[str, Any], intercept: bool
 ) -> None:
-    """500 answers at 90 %: each coefficient, the rows and the residuals are missed more often than
-    the limit with probability below 1e-6. An interval that is not there misses nothing, but with
-    the smaller noise all are there."""
+    """500 answers at 90 % miss each coefficient, the rows and the residuals at most as often as the
+    limit.
+
+    More misses have a probability below 1e-6. A missing interval misses nothing, but with the
+    smaller noise every interval exists.
+    """
     plan = planned(FEATURES, privacy, intercept=intercept, confidence=0.9)
     exact = exact_of(plan, ROWS)
-    wanted = least_squares(ROWS, FEATURES, intercept=intercept)
+    exact_coefficients = least_squares(ROWS, FEATURES, intercept=intercept)
     x = design(ROWS, FEATURES, intercept=intercept)
-    rest = outcomes(ROWS) - x @ wanted
-    spread = math.sqrt(float(rest @ rest) / (len(ROWS) - len(wanted)))
-    missed, there = np.zeros(len(wanted) + 2, dtype=int), 0
+    rest = outcomes(ROWS) - x @ exact_coefficients
+    spread = math.sqrt(float(rest @ rest) / (len(ROWS) - len(exact_coefficients)))
+    missed, there = np.zeros(len(exact_coefficients) + 2, dtype=int), 0
     for _ in range(500):
         told = plan.answer(exact, NOISE)["value"]
         there += told["coefficients"][0]["interval"] is not None
         figures = [*told["coefficients"], told["residual_standard_deviation"], told["rows"]]
-        for place, (item, value) in enumerate(
-            zip(figures, [*wanted, spread, len(ROWS)], strict=True)
+        for index, (item, value) in enumerate(
+            zip(figures, [*exact_coefficients, spread, len(ROWS)], strict=True)
         ):
             interval = item["interval"]
             if interval is not None and not interval["low"] <= value <= interval["high"]:
-                missed[place] += 1
+                missed[index] += 1
     assert missed.max() <= too_many(500, 0.1)
     if privacy in ({"epsilon": 60}, {"rho": 50}) and intercept:
         assert there == 500
 
 
 @pytest.mark.statistical
-def test_standard_errors_hold_sampling_and_noise_together() -> None:
-    """400 surveys of 200, each answered once: the error of the slope over its standard error has a
-    mean square near 1, and it is off by 0.35, five deviations, with probability below 1e-6. Neither
-    sampling nor noise alone would do: each is about half of the variance."""
+def test_standard_errors_include_sampling_and_noise() -> None:
+    """Answer 400 surveys of 200 rows once each, and divide the error of the slope by its standard
+    error.
+
+    The mean square is near 1. It is off by 0.35, five deviations, with probability below 1e-6.
+    Sampling alone or noise alone would fail, since each is about half of the variance.
+    """
     plan = planned(["age"], {"rho": 4})
     rows, size = survey(200 * 400), 200
     truth = 0.8
@@ -265,26 +275,28 @@ SINGULAR: dict[str, list[Row]] = {
     "privacy", [{"epsilon": 0.01}, {"epsilon": 1}, {"epsilon": 100}, {"rho": 1}]
 )
 @pytest.mark.parametrize("what", SINGULAR)
-def test_data_that_break_the_formula_give_an_ordinary_answer_that_claims_nothing(
+def test_degenerate_data_get_an_ordinary_answer_without_intervals(
     what: str, privacy: dict[str, Any]
 ) -> None:
-    """Of 100 answers at most the limit, of which more come with probability below 1e-6, tell
-    errors or intervals: the chance of each is 0.005."""
+    """Each of 100 answers has errors or intervals with probability 0.005.
+
+    More than the limit have a probability below 1e-6.
+    """
     plan = planned(["age", "hours"], privacy)
     exact = exact_of(plan, SINGULAR[what])
     claimed = 0
     for _ in range(100):
         answer = plan.answer(exact, NOISE)
         json.dumps(answer, allow_nan=False)
-        told = answer["value"]
-        assert len(told["coefficients"]) == 3
-        assert all(math.isfinite(item["value"]) for item in told["coefficients"])
+        fit = answer["value"]
+        assert len(fit["coefficients"]) == 3
+        assert all(math.isfinite(item["value"]) for item in fit["coefficients"])
         claimed += any(
             item["interval"] is not None or item["standard_error"] is not None
-            for item in told["coefficients"]
+            for item in fit["coefficients"]
         )
-        rows_told = told["rows"]
-        assert 0 <= rows_told["interval"]["low"] <= rows_told["value"]
+        released_rows = fit["rows"]
+        assert 0 <= released_rows["interval"]["low"] <= released_rows["value"]
     assert claimed <= too_many(100, 0.005)
 
 

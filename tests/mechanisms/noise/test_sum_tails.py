@@ -1,4 +1,4 @@
-"""Widths of sums of draws: against the law added up value by value, and never too narrow."""
+"""Widths of sums of draws: compared with the exact law, and never too narrow."""
 
 import math
 
@@ -25,7 +25,7 @@ def chances(kind: str, scale: float, reach: int) -> "np.ndarray[tuple[int], np.d
 
 
 def outside(kind: str, scale: float, weights: list[float], width: float) -> float:
-    """P(|sum of a_i Z_i| > width), added up over all values; of two or three draws."""
+    """P(|sum of a_i Z_i| > width) for two or three draws, summed over all values."""
     reach = math.ceil(scale * (40 if kind == "laplace" else 9))
     law = chances(kind, scale, reach)
     z = np.arange(-reach, reach + 1)
@@ -46,7 +46,7 @@ def test_a_sum_of_equal_draws_has_the_least_width_that_covers(
     for alpha in ALPHAS:
         width = width_of(LAWS[kind], scale, sum_of, alpha)
         assert outside(kind, scale, [1.0] * count, width) <= alpha
-        if width >= 1:  # what is kept back for windows and rounding can cost a step
+        if width >= 1:  # the reserve for windows and rounding can cost a step
             assert outside(kind, scale, [1.0] * count, width - 1) > alpha * 0.99
 
 
@@ -62,8 +62,8 @@ def test_a_weighted_sum_is_covered(kind: str, scale: float, weights: list[float]
 
 
 @pytest.mark.parametrize("count", [2, 10, 100])
-def test_coarser_steps_of_large_scales_make_widths_little_wider(count: int) -> None:
-    """Continuous Laplace noise of the same scale is the limit: 4.1147 and 8.866 scales at 95 %."""
+def test_coarser_steps_for_large_scales_widen_intervals_only_slightly(count: int) -> None:
+    """The limit is continuous Laplace noise of the same scale: 4.1147 and 8.866 scales at 95 %."""
     (sum_of,) = combinations(np.ones((1, count)))
     fine = width_of(laplace.LAW, 1000.0, sum_of, 0.05) / 1000.0
     for scale in (1e5, 1e7, 2.0**50):
@@ -91,14 +91,14 @@ def test_weighted_sums_are_at_most_a_third_wider_than_a_normal_of_their_variance
             assert scale < 10 or width / deviation <= 1.96 * 1.2
 
 
-def test_no_draw_has_no_width_and_one_draw_its_own() -> None:
+def test_an_empty_sum_has_width_zero_and_a_single_draw_its_own_width() -> None:
     nothing, one, scaled = combinations(np.array([[0.0, 0.0], [0.0, 1.0], [0.5, 0.0]]))
     assert width_of(laplace.LAW, 3.0, nothing, 0.05) == 0.0
     assert width_of(laplace.LAW, 3.0, one, 0.05) == laplace.width(3.0, 0.05)
     assert width_of(laplace.LAW, 3.0, scaled, 0.05) == laplace.width(3.0, 0.05) / 2
 
 
-def test_a_confidence_beyond_the_transform_is_covered_by_moments() -> None:
+def test_a_confidence_beyond_the_transform_is_bounded_by_moments() -> None:
     (sum_of,) = combinations(np.ones((1, 2)))
     for kind, law in LAWS.items():
         width = width_of(law, 1.0, sum_of, 1e-11)

@@ -1,4 +1,4 @@
-"""Tails of whole-number noise: certain to any number of digits; draws given that they reach it."""
+"""Tails of integer noise: exact to any number of digits; draws conditioned on reaching a bar."""
 
 import math
 from collections.abc import Callable
@@ -42,7 +42,7 @@ BOTH = pytest.mark.parametrize("law", LAWS)
 
 @BOTH
 @pytest.mark.parametrize("scale", SCALES)
-def test_the_tail_is_between_two_decimals_that_are_nearly_one(law: str, scale: float) -> None:
+def test_the_tail_lies_between_two_nearly_equal_decimals(law: str, scale: float) -> None:
     made, true, _ = LAWS[law]
     with mpmath.workdps(150):
         for k in (1, 2, 3, math.ceil(5 * scale), math.ceil(9 * scale)):
@@ -53,7 +53,7 @@ def test_the_tail_is_between_two_decimals_that_are_nearly_one(law: str, scale: f
                 assert high - low <= high * Decimal(10) ** (21 - digits)
 
 
-def test_far_out_a_gaussian_tail_is_next_to_nothing_and_more_digits_tell_more() -> None:
+def test_a_far_gaussian_tail_is_almost_zero_and_more_digits_resolve_it() -> None:
     tail = GaussianTail(1.0)
     with mpmath.workdps(400):
         low, high = tail.between(25)
@@ -75,7 +75,7 @@ def test_beyond_the_widest_sum_a_normal_law_bounds_the_tail() -> None:
 @BOTH
 @pytest.mark.parametrize("scale", [*SCALES, 5000.0, 1e9])
 @pytest.mark.parametrize("limit", ["0.4", "1e-3", "1e-9", "1e-23"])
-def test_the_reach_is_the_least_from_which_on_the_tail_is_within_the_limit(
+def test_the_reach_is_the_least_with_a_tail_within_the_limit(
     law: str, scale: float, limit: str
 ) -> None:
     tail = LAWS[law][0](scale)
@@ -97,7 +97,7 @@ def test_the_rough_bound_is_above_the_tail(law: str) -> None:
 
 
 def fit(values: list[int], chances: list[float]) -> float:
-    """The P value of how often each of the values 0, 1, ... came: chi-square."""
+    """P value of the frequencies of the values 0, 1, ...: chi-square."""
     size = len(values)
     counts = np.bincount(values, minlength=len(chances))
     statistic = sum(
@@ -109,7 +109,9 @@ def fit(values: list[int], chances: list[float]) -> float:
 
 
 def chances_of(law: str, scale: float, short: int, outcomes: int) -> list[float]:
-    """Not told; told with an excess of 0, 1, ..., the last one and more."""
+    """Probabilities of "not released" and of an excess of 0, 1, ...; the last includes all larger
+    ones.
+    """
     with mpmath.workdps(40):
 
         def reaches(k: int) -> float:
@@ -130,7 +132,7 @@ def excesses(law: str, scale: float, short: int, outcomes: int, size: int) -> li
 
 
 CASES = [
-    # law, scale, how far below the bar, outcomes told apart, draws
+    # law, scale, distance below the bar, distinct outcomes, draws
     ("laplace", 2.0, -3, 7, 30_000),
     ("laplace", 2.0, 3, 7, 30_000),
     ("laplace", 2.0, 6, 7, 400_000),  # decided by the bits of a uniform number
@@ -144,18 +146,20 @@ CASES = [
 
 @pytest.mark.statistical
 @pytest.mark.parametrize(("law", "scale", "short", "outcomes", "size"), CASES)
-def test_what_reaches_the_bar_has_the_law_of_noise_on_every_count(
+def test_counts_that_reach_the_bar_have_the_law_of_noise_on_every_count(
     law: str, scale: float, short: int, outcomes: int, size: int
 ) -> None:
-    """False alarms: 1e-6 each. Scales 10 % off are rejected by the same draws."""
+    """False alarms: 1e-6 each. The same draws reject scales that are 10 % off."""
     values = excesses(law, scale, short, outcomes, size)
     assert fit(values, chances_of(law, scale, short, outcomes)) > FALSE_ALARM
     for wrong in (0.9, 1.1):
         assert fit(values, chances_of(law, wrong * scale, short, outcomes)) < FALSE_ALARM
 
 
-def test_noise_that_reaches_the_bar_exactly_is_told() -> None:
-    """`>=`, not `>`: with noise that is always 2 a count of 8 reaches 10, and one of 7 does not."""
+def test_noise_that_reaches_the_bar_exactly_is_released() -> None:
+    """The comparison is `>=`: with noise of always 2, a count of 8 reaches 10 and one of 7 does
+    not.
+    """
 
     class Always(SystemRandom):
         @override
@@ -168,8 +172,8 @@ def test_noise_that_reaches_the_bar_exactly_is_told() -> None:
 
 
 @BOTH
-def test_bits_are_drawn_until_a_uniform_number_is_on_one_side(law: str) -> None:
-    """The first 64 bits are those of the tail itself, so that only the next ones can decide."""
+def test_bits_are_drawn_until_the_comparison_is_decided(law: str) -> None:
+    """The first 64 bits equal those of the tail, so that only later bits can decide."""
     tail = LAWS[law][0](3.0)
     with mpmath.workdps(150):
         bits = int(mpmath.floor(LAWS[law][1](3.0, 9) * mpmath.mpf(2) ** 128))
@@ -191,7 +195,7 @@ def test_bits_are_drawn_until_a_uniform_number_is_on_one_side(law: str) -> None:
     assert not below_chance(first + 1, 9, tail, NOISE)
 
 
-def test_what_is_next_to_impossible_is_not_told_and_takes_no_time() -> None:
+def test_a_nearly_impossible_release_does_not_happen_and_takes_no_time() -> None:
     counts = np.full(10_000, 1, dtype=np.int64)
     for tail, law in ((LaplaceTail(0.001), laplace.LAW), (GaussianTail(0.1), gaussian.LAW)):
         assert list(sample_counts_above(counts, 100_000, law=law, tail=tail, noise=NOISE)) == []

@@ -1,7 +1,7 @@
-"""The exact law of what is told of private keys, worked out from counts; nothing here draws.
+"""The exact law of an answer about private keys, computed from counts; nothing here draws.
 
-A key of count c is told as v with probability P(Z = v - c) for v >= T, and otherwise not at all;
-keys are independent. Tables are counts by key; a key that nobody has is not there and never told.
+A key of count c is released as v with probability P(Z = v - c) for v >= T, and otherwise withheld.
+Keys are independent. Tables are counts by key. A key that nobody has is absent and never released.
 """
 
 from collections.abc import Callable, Iterator
@@ -9,13 +9,16 @@ from decimal import Decimal, localcontext
 from itertools import combinations_with_replacement, product
 
 Counts = dict[str, int]
-KeyLaw = dict[int | None, Decimal]  # by what is told; None is nothing
+KeyLaw = dict[int | None, Decimal]  # by released value; None if withheld
 DIGITS = 50
 
 
 def laplace_law(count: int, threshold: int, scale: float, last: int) -> KeyLaw:
-    """Discrete Laplace noise; `last` and more is one outcome. Between two counts that are at most
-    `last`, all values from there on have the same ratio of probabilities, so nothing is lost."""
+    """Law of discrete Laplace noise, with `last` and more as one outcome.
+
+    For two counts of at most `last`, all larger values have the same likelihood ratio. So nothing
+    is lost.
+    """
     if count == 0:
         return {None: Decimal(1)}
     p = (-1 / Decimal(scale)).exp()
@@ -30,7 +33,7 @@ def laplace_law(count: int, threshold: int, scale: float, last: int) -> KeyLaw:
 
 
 def coin_law(count: int, chances: list[Decimal]) -> KeyLaw:
-    """Kept, or not, with the chance of so many persons."""
+    """Kept or dropped, with the probability for this many persons."""
     kept = chances[count] if count < len(chances) else Decimal(1)
     return {1: kept, None: 1 - kept}
 
@@ -38,8 +41,10 @@ def coin_law(count: int, chances: list[Decimal]) -> KeyLaw:
 def hockey_stick(
     one: Counts, two: Counts, law: Callable[[int], KeyLaw], epsilon: Decimal
 ) -> Decimal:
-    """The least delta for which the answer about `one` is (epsilon, delta)-close to that about
-    `two`. Keys of equal count have equal laws, which change nothing."""
+    """Least delta for which the answer about `one` is (epsilon, delta)-close to that about `two`.
+
+    Keys of equal count have equal laws and change nothing.
+    """
     with localcontext() as context:
         context.prec = DIGITS
         keys = [key for key in one.keys() | two.keys() if one.get(key, 0) != two.get(key, 0)]
@@ -56,19 +61,21 @@ def hockey_stick(
 
 
 def rows_of_a_person(rows_max: int, keys: str) -> list[Counts]:
-    """Every way to have up to so many rows in these keys, or in none."""
-    found: set[tuple[tuple[str, int], ...]] = set()
+    """Every way to have at most this many rows in these keys, or in none."""
+    divisions: set[tuple[tuple[str, int], ...]] = set()
     for chosen in combinations_with_replacement(keys, rows_max):
         for size in range(rows_max + 1):
             part = chosen[:size]
-            found.add(tuple(sorted((key, part.count(key)) for key in set(part))))
-    return [dict(each) for each in sorted(found)]
+            divisions.add(tuple(sorted((key, part.count(key)) for key in set(part))))
+    return [dict(each) for each in sorted(divisions)]
 
 
 def neighbours(
     relation: str, rows_max: int, others: list[int], keys: str = "abc"
 ) -> Iterator[tuple[Counts, Counts]]:
-    """All pairs of neighbouring tables in which the others have so many rows in each key."""
+    """All pairs of neighbouring tables in which the others have these numbers of rows in each
+    key.
+    """
     persons = rows_of_a_person(rows_max, keys)
     firsts: list[Counts] = [{}] if relation == "add_remove" else persons
     for there in combinations_with_replacement(others, len(keys)):

@@ -1,4 +1,4 @@
-"""Questions about private keys, and what is prepared for them."""
+"""Questions about private keys, and their prepared releases."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from tests.queries.cards import card
 COLUMNS: list[dict[str, Any]] = [{"name": "note", "type": "text"}]
 
 
-def asked(privacy: dict[str, Any], **more: Any) -> Question:
+def key_question(privacy: dict[str, Any], **more: Any) -> Question:
     query = {"kind": "count", "group_by": [{"column": "note", "keys": "private"}]}
     return Question.model_validate({"dataset": "d", "query": query, "privacy": privacy, **more})
 
@@ -19,7 +19,7 @@ def release_of(
     privacy: dict[str, Any], relation: str = "add_remove", rows: int = 1, noise: str = "laplace"
 ) -> StabilityRelease:
     made = card(COLUMNS, neighbours=relation, rows_max=rows)
-    question = asked(privacy, mechanism={"kind": "stability_histogram", "noise": noise})
+    question = key_question(privacy, mechanism={"kind": "stability_histogram", "noise": noise})
     release = make_plan(question, made).release
     assert isinstance(release, StabilityRelease)
     return release

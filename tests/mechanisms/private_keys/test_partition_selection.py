@@ -1,4 +1,4 @@
-"""Partition selection: the table of chances, its law over all neighbours, its price, its draws."""
+"""Partition selection: its probabilities, its law over all neighbours, its price, its draws."""
 
 import math
 from decimal import Decimal, localcontext
@@ -43,7 +43,7 @@ def release_of(
 # The table
 
 
-def test_chances_are_those_of_the_sheet() -> None:
+def test_probabilities_are_those_of_the_sheet() -> None:
     """mechanisms.md M20: epsilon 1, delta 1e-5, one group."""
     table = release_of({"epsilon": "1", "delta": "1e-5"}).table
     known = {
@@ -71,33 +71,35 @@ TABLES = [
 
 
 @pytest.mark.parametrize(("epsilon", "delta", "keys"), TABLES)
-def test_the_table_itself_keeps_every_inequality_and_could_hardly_be_larger(
+def test_the_table_satisfies_every_inequality_and_could_hardly_be_larger(
     epsilon: Fraction, delta: int, keys: int
 ) -> None:
-    """In whole numbers: for neighbours n and n + 1, both outcomes, both directions."""
+    """In integers: for neighbours n and n + 1, both outcomes, both directions."""
     table = keep_table(epsilon, delta, keys)
     assert table is not None
     chances = [*table, WHOLE]
     with localcontext() as context:
         context.prec = 120
         grown = (Decimal(epsilon.numerator) / epsilon.denominator).exp()
-        each = (1 - ((1 - Decimal(delta) / ATTO).ln() / keys).exp()) * WHOLE
-        assert 1 - (1 - each / WHOLE) ** keys <= Decimal(delta) / ATTO * (1 + Decimal("1e-90"))
+        delta_per_key = (1 - ((1 - Decimal(delta) / ATTO).ln() / keys).exp()) * WHOLE
+        assert 1 - (1 - delta_per_key / WHOLE) ** keys <= Decimal(delta) / ATTO * (
+            1 + Decimal("1e-90")
+        )
         for n, (kept, more) in enumerate(pairwise(chances)):
             assert kept < more
-            assert more <= grown * kept + each, n
-            assert WHOLE - kept <= grown * (WHOLE - more) + each, n
-            # One unit more, as it could be written, breaks one of the two.
+            assert more <= grown * kept + delta_per_key, n
+            assert WHOLE - kept <= grown * (WHOLE - more) + delta_per_key, n
+            # One unit more would break one of the two inequalities.
             larger = more + 1
             breaks = (
                 larger > WHOLE
-                or larger > grown * kept + each
-                or WHOLE - kept > grown * (WHOLE - larger) + each
+                or larger > grown * kept + delta_per_key
+                or WHOLE - kept > grown * (WHOLE - larger) + delta_per_key
             )
             assert breaks, n
 
 
-def test_no_table_is_made_that_never_leaves_zero_or_never_ends() -> None:
+def test_a_table_that_never_leaves_zero_or_never_ends_is_refused() -> None:
     assert keep_table(Fraction(1), 1, 1000) is None
     assert keep_table(Fraction(1, 10**9), 10**6, 1) is None
     longest = keep_table(Fraction(1, 5000), 10**10, 1)
@@ -115,8 +117,11 @@ def chances_of(release: PartitionRelease) -> list[Decimal]:
 
 
 def worst(release: PartitionRelease, relation: str, rows: int, chances: list[Decimal]) -> Decimal:
-    """The largest delta that any neighbours need. Numbers of persons: a person is in a key or not,
-    however many rows they have there, and in no more keys than rows."""
+    """Largest delta that any neighbours need.
+
+    The law counts persons: a person is in a key or not, with any number of rows there. A person is
+    in at most as many keys as they have rows.
+    """
     law = cache(partial(coin_law, chances=chances))
     epsilon = Decimal(release.loss.epsilon) / PICO
     last = len(chances)
@@ -145,16 +150,18 @@ def test_no_neighbours_need_more_than_was_charged(
     needed = worst(release, relation, rows, chances_of(release))
     charged = Decimal(release.loss.delta) / ATTO
     assert needed <= charged + SLACK
-    assert needed > charged / 2  # nor is half of it left over
+    assert needed > charged / 2  # the charge is at most twice the need
 
 
 @RELATIONS
 @pytest.mark.parametrize("rows", [1, 2])
 @pytest.mark.parametrize(("epsilon", "delta"), CASES)
-def test_a_table_made_for_fewer_keys_is_caught(
+def test_a_table_for_fewer_keys_is_caught(
     relation: str, rows: int, epsilon: str, delta: str
 ) -> None:
-    """The saboteur: who takes a person for one key less, or one of one key for half as private."""
+    """The saboteur counts a person for one key less, or a person with one key as half as
+    private.
+    """
     release = release_of({"epsilon": epsilon, "delta": delta}, relation, rows)
     keys = release.shape.keys
     fewer = Fraction(keys - 1) if keys > 1 else Fraction(1, 2)
@@ -169,7 +176,7 @@ def test_a_table_made_for_fewer_keys_is_caught(
 # The price
 
 
-def test_the_price_is_epsilon_with_a_failure_and_the_curve_of_a_coin_for_each_key() -> None:
+def test_the_price_is_epsilon_a_failure_and_the_curve_of_a_coin_per_key() -> None:
     one = release_of({"epsilon": "1", "delta": "1e-6"}).loss
     assert (one.epsilon, one.delta, one.pure, one.failure) == (PICO, 10**12, PICO, 10**12)
     assert one.curve == pure_loss(PICO).curve
@@ -181,7 +188,7 @@ def test_the_price_is_epsilon_with_a_failure_and_the_curve_of_a_coin_for_each_ke
     assert can == ["approximate", "zcdp", "renyi", "gdp"]
 
 
-def test_a_rho_buys_the_largest_epsilon_whose_curve_is_within_it() -> None:
+def test_a_rho_buys_the_largest_epsilon_with_a_curve_within_it() -> None:
     for rows in (1, 3):
         release = release_of({"rho": "0.02", "delta": "1e-6"}, rows=rows)
         assert release.loss.rho <= PICO // 50
@@ -200,7 +207,7 @@ def test_a_rho_buys_the_largest_epsilon_whose_curve_is_within_it() -> None:
         ({"epsilon": 2000000, "delta": "1e-6"}, 1, "/privacy/epsilon"),
     ],
 )
-def test_what_cannot_be_served_names_its_field(
+def test_an_unsupported_question_names_its_field(
     privacy: dict[str, Any], rows: int, pointer: str
 ) -> None:
     with pytest.raises(Invalid) as refused:
@@ -209,7 +216,7 @@ def test_what_cannot_be_served_names_its_field(
 
 
 @pytest.mark.parametrize("kind", ["stability_histogram", "laplace", "exponential"])
-def test_other_mechanisms_do_not_serve_and_say_so(kind: str) -> None:
+def test_other_mechanisms_refuse_private_keys_by_name(kind: str) -> None:
     with pytest.raises(Invalid) as refused:
         release_of({"epsilon": 1, "delta": "1e-6"}, mechanism={"kind": kind})
     assert refused.value.fields[0].pointer == "/mechanism/kind"
@@ -223,9 +230,11 @@ def batch(persons: list[int]) -> KeyBatch:
 
 
 @pytest.mark.statistical
-def test_keys_are_kept_as_often_as_the_table_says() -> None:
-    """30,000 keys of each number of persons; false alarms 1e-6. Tables of an epsilon 10 % off are
-    rejected by the same draws."""
+def test_keys_are_kept_with_the_probabilities_of_the_table() -> None:
+    """30,000 keys of each number of persons; false alarms 1e-6.
+
+    The same draws reject tables with an epsilon that is 10 % off.
+    """
     release = release_of({"epsilon": "1", "delta": "0.01"})
     size = 30_000
     numbers = [n for n in range(1, len(release.table)) if 0.001 < release.table[n] / WHOLE < 0.999]
@@ -243,7 +252,7 @@ def test_keys_are_kept_as_often_as_the_table_says() -> None:
         assert fit(release_of({"epsilon": wrong, "delta": "0.01"}).table) < FALSE_ALARM
 
 
-def test_a_word_below_the_chance_keeps_and_one_that_equals_it_does_not() -> None:
+def test_a_word_below_the_probability_keeps_a_key_and_an_equal_one_does_not() -> None:
     release = release_of({"epsilon": "1", "delta": "1e-5"})
 
     class Planted(SystemRandom):
@@ -265,7 +274,7 @@ def test_a_word_below_the_chance_keeps_and_one_that_equals_it_does_not() -> None
     assert [text for _, text, _ in kept] == ["k000001", "k000002"]
 
 
-def test_the_preview_says_from_how_many_persons_on_keys_are_kept() -> None:
+def test_the_preview_shows_the_number_of_persons_from_which_keys_are_kept() -> None:
     release = release_of({"epsilon": "1", "delta": "1e-5"})
     told = release.expected_error(0.95)
     assert told == {"kept_from": 14, "probability": 0.95, "surely_kept_from": len(release.table)}
@@ -273,7 +282,7 @@ def test_the_preview_says_from_how_many_persons_on_keys_are_kept() -> None:
     assert math.isfinite(release.standard_deviations[0])
 
 
-def test_nothing_but_texts_is_told() -> None:
+def test_only_texts_are_released() -> None:
     release = release_of({"epsilon": "1", "delta": "1e-5"})
     body = Question.model_validate(
         {"dataset": "d", "query": {"kind": "keys", "column": "note"}, "privacy": {"rho": 1}}

@@ -1,4 +1,4 @@
-"""The stability-based histogram: what its noise costs, its intervals, accuracy first."""
+"""The stability-based histogram: the price of its noise, its intervals, half-widths."""
 
 import math
 from fractions import Fraction
@@ -22,7 +22,7 @@ from app.planning.plan import make_plan
 from app.queries.tally import KeyBatch
 from tests.mechanisms.noise.test_tails import gaussian_true
 from tests.mechanisms.private_keys.key_law import Counts, neighbours
-from tests.mechanisms.private_keys.key_releases import COLUMNS, asked, release_of
+from tests.mechanisms.private_keys.key_releases import COLUMNS, key_question, release_of
 from tests.queries.cards import card
 
 NOISE = SystemRandom()
@@ -33,11 +33,11 @@ ROWS = pytest.mark.parametrize("rows", [1, 2, 3])
 
 
 def gaussian_key_law(count: int, threshold: int, weights: np.ndarray[Any, Any]) -> Any:
-    """Told 0 (nothing), T, T + 1, ...: noise from -n to n by its weights."""
+    """Probabilities of 0 (withheld), T, T + 1, ...: noise from -n to n by its weights."""
     reach = len(weights) // 2
     size = (
         threshold + 4 * reach
-    )  # values beyond have next to no probability for the counts used here
+    )  # larger values have almost no probability for the counts used here
     law = np.zeros(size + 1)
     if count == 0:
         law[0] = 1.0
@@ -55,7 +55,7 @@ def noise_weights(scale: float) -> np.ndarray[Any, Any]:
 
 
 @RELATIONS
-def test_gaussian_noise_keeps_its_promise_for_all_neighbours_of_two_keys(relation: str) -> None:
+def test_gaussian_noise_is_within_its_promise_for_all_neighbours_of_two_keys(relation: str) -> None:
     release = release_of({"epsilon": "1", "delta": "0.01"}, relation, 1, "gaussian")
     weights, threshold = noise_weights(release.scale), release.threshold
     epsilon, charged = release.loss.epsilon / PICO, release.loss.delta / ATTO
@@ -71,16 +71,18 @@ def test_gaussian_noise_keeps_its_promise_for_all_neighbours_of_two_keys(relatio
         return max(needed(pair, bar) for pair in neighbours(relation, 1, others, keys="ab"))
 
     assert largest(threshold) <= charged + 1e-12
-    # The threshold alone takes half: with one that is far too low the promise breaks.
+    # The threshold takes half of the delta: a threshold far too low breaks the promise.
     assert largest(threshold - 3) > 0.01
 
 
 @RELATIONS
 @ROWS
-def test_the_rho_of_shared_keys_and_the_failure_of_others_are_those_of_gaussian_noise(
+def test_shared_keys_cost_the_rho_and_other_keys_the_failure_of_gaussian_noise(
     relation: str, rows: int
 ) -> None:
-    """Shared counts move by at most sqrt(D^2) in L2: their divergence, exactly, at some orders."""
+    """Shared counts move by at most sqrt(D^2) in L2. Their exact divergence is checked at some
+    orders.
+    """
     release = release_of({"rho": "0.1", "delta": "0.001"}, relation, rows, "gaussian")
     weights, threshold = noise_weights(release.scale), release.threshold
     assert release.loss.rho <= PICO // 10
@@ -92,7 +94,7 @@ def test_the_rho_of_shared_keys_and_the_failure_of_others_are_those_of_gaussian_
         for moves in [(rows, 0), (rows, -rows)] if relation == "replace_one" else [(rows, 0)]:
             total = 0.0
             for move in moves:
-                base = threshold + len(weights)  # so far above that both are told
+                base = threshold + len(weights)  # far enough above that both are released
                 one, two = (
                     gaussian_key_law(count, threshold, weights) for count in (base, base + move)
                 )
@@ -104,7 +106,7 @@ def test_the_rho_of_shared_keys_and_the_failure_of_others_are_those_of_gaussian_
         assert largest > 0.99 * order * release.loss.rho / PICO
 
 
-def test_gaussian_thresholds_are_the_least() -> None:
+def test_gaussian_thresholds_are_minimal() -> None:
     for scale in (0.5, 3.0, 40.0):
         threshold = least_threshold(GaussianTail(scale), 1, ATTO // 10**6)
         assert gaussian_true(scale, threshold - 1) <= 1e-6 < gaussian_true(scale, threshold - 2)
@@ -113,7 +115,7 @@ def test_gaussian_thresholds_are_the_least() -> None:
 # The price
 
 
-def test_laplace_noise_costs_its_epsilon_and_what_the_threshold_fails_with() -> None:
+def test_laplace_noise_costs_its_epsilon_and_the_failure_of_the_threshold() -> None:
     release = release_of({"epsilon": "0.7", "delta": "1e-6"}, "replace_one", 3)
     noise = discrete_laplace_loss(7 * PICO // 10, (Fraction(6),))
     assert release.loss.replace(delta=0, failure=0) == noise
@@ -140,26 +142,26 @@ def test_gaussian_noise_pays_its_half_of_delta_in_the_promise_and_never_in_the_c
         ({"half_width": 20, "delta": "1e-6"}, "gaussian", "zcdp renyi"),
     ],
 )
-def test_which_currencies_can_pay(privacy: dict[str, Any], noise: str, able: str) -> None:
+def test_every_currency_except_pure_can_pay(privacy: dict[str, Any], noise: str, able: str) -> None:
     loss = release_of(privacy, noise=noise).loss
     can = [name for name, rule in COMPOSITION_RULES.items() if rule.can_pay(rule.read(loss))]
     assert " ".join(can) == able
 
 
-def test_a_release_without_a_promise_tells_its_failure_beside_its_rho() -> None:
+def test_a_release_without_a_promise_reports_its_failure_beside_its_rho() -> None:
     told = release_of({"rho": "0.1", "delta": "1e-6"}, noise="gaussian").loss.to_json()
     assert told["epsilon"] is None
     assert 0 < float(told["delta"] or 0) <= 1e-6
     assert float(told["rho"] or 0) == pytest.approx(0.1, rel=1e-9)
 
 
-def test_left_out_the_noise_is_the_one_that_tells_smaller_counts() -> None:
+def test_the_default_noise_is_the_one_that_releases_smaller_counts() -> None:
     made = card(COLUMNS)
     for privacy, kind in (
         ({"epsilon": "1", "delta": "1e-6"}, "laplace"),
         ({"rho": "0.005", "delta": "1e-9"}, "gaussian"),
     ):
-        question = asked(privacy)
+        question = key_question(privacy)
         plan = make_plan(question, made, frozenset({"renyi"}))
         assert plan.mechanism["noise"] == kind
         both = options(question, made, frozenset({"renyi"}))
@@ -181,19 +183,19 @@ REFUSED: dict[str, tuple[dict[str, Any], str | None, str]] = {
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_what_cannot_be_served_names_its_field(what: str) -> None:
+def test_an_unsupported_question_names_its_field(what: str) -> None:
     privacy, noise, pointer = REFUSED[what]
     mechanism = {"kind": "stability_histogram", **({"noise": noise} if noise else {})}
     made = card(COLUMNS, rows_max=100_000) if what == "too much noise" else card(COLUMNS)
     with pytest.raises(Invalid) as refused:
-        make_plan(asked(privacy, mechanism=mechanism), made)
+        make_plan(key_question(privacy, mechanism=mechanism), made)
     assert refused.value.fields[0].pointer == pointer
 
 
 @pytest.mark.parametrize("delta", ["1e-18", "0.5", "0.9999999999999999999"])
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
 @pytest.mark.parametrize("rows", [1, 1000])
-def test_deltas_at_the_ends_are_priced(delta: str, noise: str, rows: int) -> None:
+def test_deltas_at_both_ends_of_their_range_are_priced(delta: str, noise: str, rows: int) -> None:
     if (delta, noise) == ("1e-18", "gaussian"):
         delta = "2e-18"
     release = release_of({"epsilon": "1", "delta": delta}, rows=rows, noise=noise)
@@ -201,7 +203,7 @@ def test_deltas_at_the_ends_are_priced(delta: str, noise: str, rows: int) -> Non
     assert 0 < release.loss.delta <= ATTO
 
 
-# Intervals and accuracy first
+# Intervals and half-widths
 
 
 def batch(counts: list[int]) -> KeyBatch:
@@ -211,11 +213,14 @@ def batch(counts: list[int]) -> KeyBatch:
 @pytest.mark.statistical
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
 @pytest.mark.parametrize("confidence", [0.95, 0.7])
-def test_told_counts_are_in_their_intervals_whatever_made_them_be_told(
+def test_released_counts_are_in_their_intervals_for_every_key(
     noise: str, confidence: float
 ) -> None:
-    """Of keys far below, around and above the threshold, each by itself: given that one is told,
-    its interval holds with the confidence. False alarms: 1e-6 for each, by Hoeffding."""
+    """Keys far below, around and above the threshold are tested separately.
+
+    Given that a key is released, its interval holds with the confidence. False alarms: 1e-6 for
+    each, by Hoeffding.
+    """
     release = release_of({"epsilon": "0.5", "delta": "0.05"}, noise=noise)
     width = width_above(release.noise, release.scale, 1 - confidence)
     bar = release.threshold
@@ -223,14 +228,16 @@ def test_told_counts_are_in_their_intervals_whatever_made_them_be_told(
     for count in (1, max(1, bar - width), bar - 1, bar, bar + width // 2, bar + 2 * width):
         counts = batch([count] * size)
         keys = sorted(release.released(counts, NOISE))
-        told = release.told(keys, confidence)
-        held = sum(each["interval"]["low"] <= count <= each["interval"]["high"] for each in told)
-        margin = math.sqrt(len(told) * math.log(1e6) / 2)
-        assert len(told) > 100
-        assert held >= confidence * len(told) - margin
+        released = release.told(keys, confidence)
+        held = sum(
+            each["interval"]["low"] <= count <= each["interval"]["high"] for each in released
+        )
+        margin = math.sqrt(len(released) * math.log(1e6) / 2)
+        assert len(released) > 100
+        assert held >= confidence * len(released) - margin
 
 
-def test_an_interval_near_the_threshold_goes_down_to_one() -> None:
+def test_an_interval_near_the_threshold_extends_down_to_one() -> None:
     release = release_of({"epsilon": "1", "delta": "1e-6"})
     width = width_above("laplace", release.scale, 0.05)
     assert width == math.ceil(math.log(40))
@@ -250,7 +257,7 @@ def test_gaussian_widths_are_wide_enough(scale: float) -> None:
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
-def test_the_preview_says_from_which_count_on_keys_are_told(noise: str) -> None:
+def test_the_preview_shows_the_count_from_which_keys_are_released(noise: str) -> None:
     """False alarms 1e-6, by Hoeffding."""
     release = release_of({"epsilon": "1", "delta": "1e-6"}, rows=2, noise=noise)
     error = release.expected_error(0.95)
@@ -274,19 +281,19 @@ def test_a_half_width_is_kept_at_the_least_price_and_wider_is_cheaper(noise: str
     assert prices[0] > prices[-1]
 
 
-def test_answers_are_the_first_keys_in_order_whatever_the_batches() -> None:
+def test_an_answer_holds_the_first_keys_in_order_for_all_batches() -> None:
     release = release_of({"epsilon": "1", "delta": "1e-6"})
     texts = ["ß", "a", "Z", "😀", "z", "é"]
     big = [(0, text, 10_000) for text in texts]
     answer = release.answer(
         iter([big[:2], [], big[2:]]),
         NOISE,
-        query=asked({"rho": 1}).query,
+        query=key_question({"rho": 1}).query,
         card=card(),
         confidence=0.95,
     )
     assert answer["interval"] is None
     assert [each["group"]["note"] for each in answer["value"]] == sorted(texts)
     assert release.answer(
-        iter([]), NOISE, query=asked({"rho": 1}).query, card=card(), confidence=0.95
+        iter([]), NOISE, query=key_question({"rho": 1}).query, card=card(), confidence=0.95
     ) == {"value": [], "interval": None}

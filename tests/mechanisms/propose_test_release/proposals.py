@@ -1,7 +1,7 @@
-"""Tables of a few values, who is a neighbour of whom, and the exact law of what may be withheld.
+"""Tables of a few values, their neighbours, and the exact law of answers that may be withheld.
 
-Nothing here draws. What a release tells is a choice of a bound, if it makes one, then whether the
-test is passed, and then a number with noise; all three have laws that are worked out.
+Nothing here draws. A release first chooses a bound, if it makes one. Then it passes or fails the
+test, and last comes a noisy number. The exact law of all three is computed.
 """
 
 import math
@@ -75,12 +75,12 @@ class TableData:
 
 @dataclass(frozen=True)
 class Case:
-    """A question, and the relation under which it is asked."""
+    """A question, and the neighbouring relation under which it is asked."""
 
     query: dict[str, Any]
     neighbours: str = "add_remove"
     rows_max: int | None = None
-    fixed: bool = False  # is the number of rows public
+    fixed: bool = False  # whether the number of rows is public
 
     @property
     def card(self) -> Card:
@@ -100,7 +100,7 @@ class Case:
         return made
 
     def pairs(self) -> Iterator[tuple[Table, Table]]:
-        """All neighbouring tables, each pair both ways."""
+        """All pairs of neighbouring tables, in both orders."""
         rows = self.rows_max or 1
         for x in tables():
             for gone in range(min(rows, len(x)) + 1):
@@ -116,7 +116,7 @@ class Case:
 
 
 def tables() -> list[Table]:
-    """All of up to three rows, and these among many rows of one value: far from being unsafe."""
+    """All tables of up to three rows, alone and among many rows of one value, which are safe."""
     few = [t for size in range(4) for t in combinations_with_replacement(VALUES, size)]
     return sorted({tuple(sorted((*t, *(1,) * block))) for t in few for block in (0, 2, 7, 14)})
 
@@ -140,7 +140,9 @@ def _without(x: Table, gone: tuple[int, ...]) -> Table:
 
 @dataclass(frozen=True)
 class Part:
-    """With this chance it is the bound of this place, then passed, then a number around this."""
+    """Probability of choosing the bound at this index, of passing the test, and the noise's
+    centre.
+    """
 
     chance: Decimal
     passed: Decimal
@@ -157,7 +159,7 @@ def law(
     distance: Callable[[int], int] = lambda d: d,
     narrower: float = 1.0,
 ) -> list[Part]:
-    """What is told of a table; with another threshold, distances and noise than it should have."""
+    """Law of the answer about a table, optionally with a wrong threshold, distance or noise."""
     found = release.statistic.read(TableData(made, table), release.cap)
     distances = [release.statistic.distance(found, b, release.cap) for b in release.bounds]
     centre = release.statistic.value(found)
@@ -187,8 +189,10 @@ def reaches(k: int, scale: float) -> Decimal:
 
 
 def hockey_stick(one: list[Part], two: list[Part], epsilon: Decimal) -> Decimal:
-    """The least delta for which what is told of one table is (epsilon, delta)-close to the other's.
-    The order of the choice's floats leaves 1e-12; without a choice all has fifty digits."""
+    """Least delta for which the answer about one table is (epsilon, delta)-close to the other's.
+
+    Floats of the choice leave an error of 1e-12. Without a choice all numbers have fifty digits.
+    """
     with localcontext() as context:
         context.prec = DIGITS
         grown, total = epsilon.exp(), Decimal(0)
@@ -200,10 +204,13 @@ def hockey_stick(one: list[Part], two: list[Part], epsilon: Decimal) -> Decimal:
 
 
 def _numbers(a: Part, b: Part, grown: Decimal) -> Decimal:
-    """Of the told numbers. Their ratio only falls from the side of a's centre to that of b's, so
-    that the numbers of which a tells more than `grown` times as often are those up to some t."""
+    """Share of the released numbers in the hockey-stick divergence.
+
+    The likelihood ratio only falls from a's centre towards b's. So the numbers that a releases more
+    than `grown` times as often are those up to some t.
+    """
     p, q = a.chance * a.passed, b.chance * b.passed
-    if p == 0 or q == 0:  # a choice so unlikely that a float does not hold it
+    if p == 0 or q == 0:  # a choice too unlikely for a float
         return p
     scale, apart = Decimal(a.scale), abs(b.centre - a.centre)
     assert a.scale == b.scale

@@ -1,4 +1,4 @@
-"""The threshold of a noisy test: the numbers of the sheet, and no lower one would do."""
+"""The threshold of a noisy distance test: it matches the sheet, and no lower one would do."""
 
 import math
 from decimal import Decimal
@@ -31,7 +31,7 @@ def test_thresholds_are_those_of_the_sheet(epsilon: str, delta: str, threshold: 
 
 @pytest.mark.parametrize("epsilon", ["0.01", "0.3", "1", "7"])
 @pytest.mark.parametrize("delta", ["0.2", "1e-3", "1e-9", "1e-17"])
-def test_the_threshold_is_the_least_that_fails_no_more_often_than_it_may(
+def test_the_threshold_is_the_least_within_its_failure_probability(
     epsilon: str, delta: str
 ) -> None:
     test = made(epsilon, delta)
@@ -46,8 +46,10 @@ def test_the_threshold_is_the_least_that_fails_no_more_often_than_it_may(
     assert test.failure <= int(Decimal(delta) * ATTO)
 
 
-def test_chances_are_those_of_the_sheet() -> None:
-    """M13: at epsilon 1 and T = 13, of d = 19 it is passed with 0.998188, of d = 0 with 6.08e-7."""
+def test_pass_probabilities_are_those_of_the_sheet() -> None:
+    """M13: at epsilon 1 and T = 13, d = 19 passes with probability 0.998188 and d = 0 with
+    6.08e-7.
+    """
     test = made("1", "1e-6")
     assert test.failure / ATTO == pytest.approx(6.08e-7, rel=1e-3)
     runs, noise = 20_000, SystemRandom()
@@ -57,12 +59,15 @@ def test_chances_are_those_of_the_sheet() -> None:
 
 
 @pytest.mark.statistical
-def test_it_is_passed_as_often_as_was_charged_and_a_tenth_more_or_less_noise_is_rejected() -> None:
-    """30,000 tests on either side of the threshold, two scales away, where a tail tells most of its
-    scale. False alarms 1e-6; of scales 10 % off one escapes with a probability below 1e-3."""
+def test_the_pass_rate_fits_the_charge_and_rejects_a_tenth_more_or_less_noise() -> None:
+    """Run 30,000 tests on either side of the threshold, two scales away, where a tail depends most
+    on its scale.
+
+    False alarms: 1e-6. A scale that is 10 % off escapes with probability below 1e-3.
+    """
     test, noise, runs, away = made("0.2", "1e-4"), SystemRandom(), 30_000, 10
     assert test.scale == 5.0
-    # Below: passed if Z >= away; above: not passed if Z <= -away.
+    # Below the threshold: passed if Z >= away. Above it: failed if Z <= -away.
     below = sum(test.passed(test.threshold + 1 - away, noise) for _ in range(runs))
     above = sum(not test.passed(test.threshold + away, noise) for _ in range(runs))
 
@@ -76,8 +81,8 @@ def test_it_is_passed_as_often_as_was_charged_and_a_tenth_more_or_less_noise_is_
     assert p_value(4.5) < 1e-6
 
 
-def test_a_distance_from_which_it_is_likely_passed_is_so() -> None:
-    """False alarm 1e-6: for every T, of which one less would be less likely."""
+def test_the_stated_distance_passes_with_its_stated_probability() -> None:
+    """False alarm 1e-6. For every T, a distance one less would pass less often."""
     noise, runs = SystemRandom(), 20_000
     for epsilon in ("0.2", "1", "3"):
         test = made(epsilon, "1e-4")
@@ -91,19 +96,19 @@ def test_a_distance_from_which_it_is_likely_passed_is_so() -> None:
         assert test.enough > d
 
 
-def test_the_loss_has_both_parts_and_one_delta() -> None:
+def test_the_loss_adds_both_parts_and_has_one_delta() -> None:
     test = made("1", "1e-6")
-    told = pure_loss(PICO // 2).replace(delta=10**12 // 2)
-    both = test.then(told)
+    released = pure_loss(PICO // 2).replace(delta=10**12 // 2)
+    both = test.then(released)
     assert both.epsilon == PICO * 3 // 2
-    assert both.delta == max(told.delta, test.failure)
+    assert both.delta == max(released.delta, test.failure)
     assert both.failure == test.failure
-    assert both.curve == tuple(a + b for a, b in zip(test.loss.curve, told.curve, strict=True))
+    assert both.curve == tuple(a + b for a, b in zip(test.loss.curve, released.curve, strict=True))
     assert test.alone.epsilon == PICO
     assert test.alone.delta == test.alone.failure == test.failure
 
 
 @pytest.mark.parametrize("wish", [{"epsilon": Decimal("1e6")}, {"rho": Decimal("1e-13")}])
-def test_a_loss_that_leaves_no_noise_or_none_is_refused(wish: Any) -> None:
+def test_a_loss_that_allows_no_noise_or_no_test_is_refused(wish: Any) -> None:
     with pytest.raises(Exception, match=r"so (large|small)"):
         distance_test.prepare(PrivacyTarget(**wish), ATTO // 100)

@@ -1,4 +1,4 @@
-"""Withheld or not: the same size, the same draws and the same reading; intervals that hold."""
+"""Withheld and released answers: equal size, equal draws and equal reads; intervals that hold."""
 
 import math
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ BOTH = {"epsilon": "2", "delta": "1e-3"}
 
 
 class Counting:
-    """All that is drawn, by which law and scale and how many at a time."""
+    """A sampler that records law, scale and size of every draw."""
 
     def __init__(self) -> None:
         self.drawn: list[tuple[str, float, int]] = []
@@ -52,7 +52,7 @@ class Counting:
 
 
 class CountingData(TableData):
-    """All that is asked of the engine."""
+    """Data that record every read."""
 
     asked: list[object] = []  # noqa: RUF012  # of the one test that reads it
 
@@ -99,9 +99,11 @@ ASKED = {
 
 
 @pytest.mark.parametrize("name", ASKED)
-def test_withheld_answers_are_as_long_and_take_the_same_draws_and_passes(name: str) -> None:
-    """A safe table passes but with probability e-9, and an unsafe one withholds but with 1e-3; of
-    twenty each all sizes and draws must be the same. A chosen bound may differ, and its noise."""
+def test_withheld_answers_have_the_same_length_draws_and_reads(name: str) -> None:
+    """A safe table fails with probability e-9, and an unsafe one passes with 1e-3.
+
+    Twenty answers each must have equal sizes and draws. A chosen bound and its noise may differ.
+    """
     made = plan(*ASKED[name])
     sizes, draws, statuses = set(), set(), []
     for table in (SAFE, UNSAFE) * 20:
@@ -116,7 +118,7 @@ def test_withheld_answers_are_as_long_and_take_the_same_draws_and_passes(name: s
             assert answer["interval"] is None
     assert len(sizes) == len(draws) == 1
     assert {"answered"} == set(statuses[::2])
-    if "chosen" not in name:  # where a bound is chosen, one is found that is safe
+    if "chosen" not in name:  # a chosen bound is one that is safe
         assert statuses[1::2].count("withheld") > 15
     passes: list[list[object]] = []
     read: list[tuple[int, ...]] = [SAFE, UNSAFE, ()]
@@ -128,7 +130,7 @@ def test_withheld_answers_are_as_long_and_take_the_same_draws_and_passes(name: s
 
 
 def test_a_value_of_any_length_fits_the_size() -> None:
-    """With the bounds of a column that make numbers as long as they can be."""
+    """The column bounds make numbers as long as possible."""
     made = plan({"kind": "median", "column": "income"}, {**PROPOSED, "bound": 1234567.89})
     low, high = card(COLUMNS).columns[1].steps  # type: ignore[union-attr]
     sizes = set()
@@ -141,7 +143,7 @@ def test_a_value_of_any_length_fits_the_size() -> None:
 
 
 @pytest.mark.parametrize("query", [{"kind": "mode"}, {"kind": "top_k", "k": 3}])
-def test_stable_values_are_padded_to_the_longest_names(query: dict[str, Any]) -> None:
+def test_stable_values_are_padded_to_the_longest_name(query: dict[str, Any]) -> None:
     made = plan({**query, "column": "city"}, {"kind": "stable_value"})
     sizes, values = set(), []
     for counts in ((99, 0, 50, 0), (0, 99, 0, 50), (99, 90, 80, 0), (5, 5, 5, 5), (0, 0, 0, 0)):
@@ -160,33 +162,34 @@ def test_stable_values_are_padded_to_the_longest_names(query: dict[str, Any]) ->
 
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
 @pytest.mark.parametrize("kind", ["median", "mean"])
-def test_intervals_of_what_is_told_hold_as_often_as_they_say(kind: str, noise: str) -> None:
+def test_intervals_of_released_answers_hold_as_often_as_stated(kind: str, noise: str) -> None:
     """False alarm 1e-6."""
     made = plan(
         {"kind": kind, "column": "x"}, {**PROPOSED, "bound": 2, "noise": noise}, confidence=0.9
     )
-    runs, missed, told = 3000, 0, 0
+    runs, missed, released = 3000, 0, 0
     system = SystemRandom()
     exact = made.release.read(TableData(made.card, SAFE))
     for _ in range(runs):
         answer = made.answer(exact, system)
         if answer["status"] == "answered":
-            told += 1
+            released += 1
             missed += not answer["interval"]["low"] <= 20 <= answer["interval"]["high"]
-    assert told > 0.99 * runs
-    assert upper_chance(told, told - missed, 1e-6) >= 0.9
+    assert released > 0.99 * runs
+    assert upper_chance(released, released - missed, 1e-6) >= 0.9
     half = made.release.expected_error(0.9)["half_width"]
     assert 0 < half < 20
 
 
 @pytest.mark.statistical
-def test_what_is_told_has_the_noise_that_was_charged_and_a_tenth_more_or_less_is_rejected() -> None:
-    """Of the proposed bound; false alarms as in `noise_law.py`. Beyond the column's ends, ten
-    scales
-    away, all is in the last bins."""
+def test_released_answers_have_the_charged_noise_and_a_tenth_more_or_less_is_rejected() -> None:
+    """The bound is the proposed one. False alarms as in `noise_law.py`.
+
+    The column's ends are ten scales away; everything beyond them is in the last bins.
+    """
     release = plan({"kind": "median", "column": "x"}, {**PROPOSED, "bound": 2}).release
     assert isinstance(release, ProposedRelease)
-    safe = SimpleNamespace(  # a statistic of which nothing has to be worked out again
+    safe = SimpleNamespace(  # a statistic that needs no computation
         value=lambda exact: 20,
         distance=lambda exact, bound, cap: cap,
         limits=release.statistic.limits,
@@ -207,7 +210,7 @@ def test_what_is_told_has_the_noise_that_was_charged_and_a_tenth_more_or_less_is
     assert chi_square(draws, 0.9 * scale) < FALSE_ALARM
 
 
-def test_what_is_told_stays_within_what_the_statistic_can_be() -> None:
+def test_released_answers_stay_within_the_range_of_the_statistic() -> None:
     made = plan(
         {"kind": "iqr", "column": "x"},
         {**PROPOSED, "bound": 30},
@@ -220,7 +223,7 @@ def test_what_is_told_stays_within_what_the_statistic_can_be() -> None:
             assert answer["value"] <= answer["interval"]["high"] <= 40
 
 
-def test_the_half_width_that_was_asked_for_is_that_of_what_is_told() -> None:
+def test_the_requested_half_width_is_that_of_the_released_answer() -> None:
     for noise in ("laplace", "gaussian"):
         made = plan(
             {"kind": "mean", "column": "x"},
@@ -232,7 +235,7 @@ def test_the_half_width_that_was_asked_for_is_that_of_what_is_told() -> None:
         assert math.isclose(half, 7.5, rel_tol=1e-4)
 
 
-def test_empty_and_constant_tables_are_answered_or_withheld_as_any_other() -> None:
+def test_empty_and_constant_tables_are_released_or_withheld_like_others() -> None:
     for query, mechanism in ASKED.values():
         made = plan(query, mechanism)
         for table in ((), (40,), (0,) * 5):

@@ -1,4 +1,4 @@
-"""A bound chosen privately: exact laws over all distances that neighbours may have, and its aim."""
+"""A privately chosen bound: exact laws over all distances of neighbours, and its accuracy."""
 
 import math
 from decimal import Decimal
@@ -19,7 +19,7 @@ Distances = tuple[int, ...]
 
 
 def distances() -> list[Distances]:
-    """Of three bounds, the last of which is always safe; what a table has never falls."""
+    """Distances of three bounds, which never fall; the last bound is always safe."""
     found = [(*d, CAP) for d in product(range(CAP + 1), repeat=2)]
     return [d for d in found if all(a <= b for a, b in pairwise(d))]
 
@@ -29,29 +29,29 @@ def scores(d: Distances, target: int) -> list[int]:
 
 
 def worst(rate: float, target: int) -> float:
-    """The largest log-ratio over all that one person may do to the distances."""
-    found = 0.0
+    """Largest log-ratio over all changes of the distances by one person."""
+    largest = 0.0
     for one, two in product(distances(), repeat=2):
         if all(abs(a - b) <= 1 for a, b in zip(one, two, strict=True)):
             laws = [permute_and_flip_law(scores(d, target), rate) for d in (one, two)]
-            found = max(found, *(math.log(p / q) for p, q in zip(*laws, strict=True)))
-    return found
+            largest = max(largest, *(math.log(p / q) for p, q in zip(*laws, strict=True)))
+    return largest
 
 
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 4.0])
 @pytest.mark.parametrize("target", [1, 2, 4])
-def test_no_neighbours_differ_by_more_than_was_charged(epsilon: float, target: int) -> None:
+def test_no_neighbours_differ_by_more_than_the_charge(epsilon: float, target: int) -> None:
     assert worst(epsilon / private_bound.SCORE_RANGE, target) <= epsilon * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("epsilon", [0.3, 1.0])
-def test_scores_taken_to_move_all_the_same_way_are_found_out(epsilon: float) -> None:
-    """As they would for R = 1."""
+def test_treating_the_scores_as_monotone_is_caught(epsilon: float) -> None:
+    """The scores would be monotone for R = 1."""
     assert worst(epsilon, 2) > epsilon * 1.2
 
 
-def test_the_draw_is_by_these_scores_and_this_rate() -> None:
-    """False alarm below 1e-6: the bound is Hoeffding's, for all places together."""
+def test_the_choice_follows_its_scores_and_its_rate() -> None:
+    """False alarm below 1e-6: the bound is Hoeffding's, for all outcomes together."""
     chosen = PrivateBound(2 * PICO, 3, target=2, slack=1)
     table = (1, 3, CAP)
     expected = permute_and_flip_law(scores(table, 2), float(Fraction(2, 2)))
@@ -66,10 +66,10 @@ def test_the_draw_is_by_these_scores_and_this_rate() -> None:
 
 
 @pytest.mark.parametrize("epsilon", ["0.2", "1", "5"])
-def test_with_the_stated_probability_the_chosen_one_passes_and_is_no_larger_than_it_need_be(
+def test_with_the_stated_probability_the_chosen_bound_passes_and_is_not_too_large(
     epsilon: str,
 ) -> None:
-    """Of distances that double with the bound, as where values lie evenly."""
+    """Distances double with the bound, as for evenly spread values."""
     test = distance_test.prepare(PrivacyTarget(epsilon=Decimal(epsilon)), ATTO // 10**6)
     chosen = private_bound.prepare(int(float(epsilon) * PICO), 20, test)
     cap = chosen.cap(test)

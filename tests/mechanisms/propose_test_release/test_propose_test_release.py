@@ -1,8 +1,8 @@
-"""Propose-test-release: no neighbours need more than was charged, by the exact law of the answer.
+"""Propose-test-release: by the exact law of its answer, no neighbours need more than was charged.
 
-Every pair of neighbouring tables of up to three rows with values 0, 1, 2 and 40 is compared, and of
-such tables with many rows of one value more, for every statistic, under both relations, for persons
-of one and of two rows.
+The tests compare every pair of neighbouring tables of up to three rows with values 0, 1, 2 and 40.
+They repeat this with many more rows of one value. They cover every statistic, both relations, and
+persons with one and two rows.
 """
 
 import math
@@ -63,7 +63,7 @@ def prepared(name: str, noise: str = "laplace") -> ProposedRelease:
 
 
 def worst(name: str, release: ProposedRelease, **sabotage: Any) -> Decimal:
-    """The largest delta that any neighbours need."""
+    """Largest delta that any neighbours need."""
     case = CASES[name][0]
     told = cache(lambda table: law(release, case.card, table, **sabotage))
     promised = Decimal(release.loss.epsilon) / PICO
@@ -100,10 +100,12 @@ def distance(case: Case, release: ProposedRelease, x: Table) -> int:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_person_changes_a_distance_by_one_and_the_number_by_no_more_than_the_bound(
+def test_a_person_changes_a_distance_by_one_and_the_statistic_by_at_most_the_bound(
     name: str,
 ) -> None:
-    """And where by more than that, both distances are 0; some tables are safe, and some not."""
+    """If the statistic changes by more, both distances are 0. Some tables are safe, and some are
+    not.
+    """
     case, release = CASES[name][0], prepared(name)
     d = cache(lambda x: distance(case, release, x))
     unsafe = 0
@@ -117,29 +119,31 @@ def test_a_person_changes_a_distance_by_one_and_the_number_by_no_more_than_the_b
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_neighbours_that_are_safe_need_no_delta_at_all(name: str) -> None:
+def test_safe_neighbours_need_no_delta(name: str) -> None:
     case, release = CASES[name][0], prepared(name)
-    told = cache(lambda table: law(release, case.card, table))
+    law_of = cache(lambda table: law(release, case.card, table))
     promised = Decimal(release.loss.epsilon) / PICO
     for x, y in pairs(name):
         if changed(name, x, y) <= release.bounds[0]:
-            assert hockey_stick(told(x), told(y), promised) <= SLACK, (x, y)
+            assert hockey_stick(law_of(x), law_of(y), promised) <= SLACK, (x, y)
 
 
 # Saboteurs
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_threshold_one_lower_is_found_out(name: str) -> None:
-    """Which is also what a distance one too large, or telling at T itself, would do."""
+def test_a_threshold_one_too_low_is_caught(name: str) -> None:
+    """A distance one too large, or a release at T itself, has the same effect."""
     release = prepared(name)
     needed = worst(name, release, threshold=release.test.threshold - 1)
     assert needed > 2 * Decimal(release.loss.delta) / ATTO
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_noise_for_a_quarter_of_what_safe_tables_differ_by_is_found_out(name: str) -> None:
-    """Half would make up for what the test does not lose where both pass it as often."""
+def test_noise_for_a_quarter_of_the_bound_is_caught(name: str) -> None:
+    """Half of the noise would still pass, because the test loses nothing if both tables pass
+    equally.
+    """
     case, release = CASES[name][0], prepared(name)
     d = cache(lambda x: distance(case, release, x))
     safe = max(changed(name, x, y) for x, y in pairs(name) if d(x) > 0)
@@ -148,9 +152,11 @@ def test_noise_for_a_quarter_of_what_safe_tables_differ_by_is_found_out(name: st
     assert worst(name, release, narrower=narrower) > Decimal(release.loss.delta) / ATTO + SLACK
 
 
-def test_a_test_that_looks_at_the_local_sensitivity_alone_is_found_out() -> None:
-    """d = 1 wherever the table itself is safe, however near an unsafe one is, and no noise: as far
-    as the law goes, a threshold that every safe table passes and no other."""
+def test_a_test_of_the_local_sensitivity_alone_is_caught() -> None:
+    """It takes d = 1 for every safe table, however near an unsafe one is, and adds no noise.
+
+    The same law results from a threshold that every safe table passes and no other.
+    """
     release = prepared("median")
     assert worst("median", release, threshold=0, distance=lambda d: 99 if d else -99) > Decimal(
         "0.9"
@@ -158,7 +164,7 @@ def test_a_test_that_looks_at_the_local_sensitivity_alone_is_found_out() -> None
 
 
 @pytest.mark.parametrize("name", ["median, two rows a person", "iqr, two rows a person"])
-def test_distances_in_rows_are_found_out_where_persons_have_two(name: str) -> None:
+def test_distances_in_rows_are_caught_for_persons_with_two_rows(name: str) -> None:
     release = prepared(name)
     assert isinstance(release.statistic, RankStatistic)
     wrong = replace(release.statistic.shape, moves=1)
@@ -173,11 +179,11 @@ def test_distances_in_rows_are_found_out_where_persons_have_two(name: str) -> No
 def test_safe_neighbours_are_within_the_curve(name: str) -> None:
     case, release = CASES[name][0], prepared(name)
     span = range(-10, 51)
-    told = cache(lambda table: _logs(law(release, case.card, table)[0], span))
+    logs_of = cache(lambda table: _logs(law(release, case.card, table)[0], span))
     for x, y in pairs(name):
         if changed(name, x, y) > release.bounds[0]:
             continue
-        one, two = told(x), told(y)
+        one, two = logs_of(x), logs_of(y)
         for order, units in zip(ORDERS, release.loss.curve, strict=True):
             if order in (Fraction(3, 2), 2, 8, 32):
                 a = float(order)
@@ -188,7 +194,7 @@ def test_safe_neighbours_are_within_the_curve(name: str) -> None:
 
 
 def _logs(part: Part, span: range) -> list[float]:
-    """Of the chances of being withheld and of each number, from as far as floats go."""
+    """Logarithms of the probabilities of "withheld" and of each number, as far as floats reach."""
     p = math.exp(-1 / part.scale)
     each = math.log((1 - p) / (1 + p)) + float(part.passed.ln())
     told = [each - abs(v - part.centre) / part.scale for v in span]
@@ -196,14 +202,14 @@ def _logs(part: Part, span: range) -> list[float]:
 
 
 @pytest.mark.parametrize("name", ["median", "iqr", "median of the whole table"])
-def test_gaussian_noise_needs_the_larger_of_two_deltas_and_not_their_sum(name: str) -> None:
+def test_gaussian_noise_needs_the_larger_of_two_deltas_not_their_sum(name: str) -> None:
     case, release = CASES[name][0], prepared(name, "gaussian")
     promised = math.exp(release.loss.epsilon / PICO)
     scale = release.scales[0]
     span = range(-200, 241)
 
     @cache
-    def told(x: Table) -> list[float]:
+    def probabilities(x: Table) -> list[float]:
         part = law(release, case.card, x)[0]
         bell = [math.exp(-((v - part.centre) ** 2) / (2 * scale**2)) for v in span]
         whole = sum(bell)
@@ -211,7 +217,10 @@ def test_gaussian_noise_needs_the_larger_of_two_deltas_and_not_their_sum(name: s
         return [1 - passed, *(passed * each / whole for each in bell)]
 
     needed = max(
-        sum(max(0.0, p - promised * q) for p, q in zip(told(x), told(y), strict=True))
+        sum(
+            max(0.0, p - promised * q)
+            for p, q in zip(probabilities(x), probabilities(y), strict=True)
+        )
         for x, y in pairs(name)
     )
     assert release.loss.delta == ATTO // 10
@@ -220,14 +229,14 @@ def test_gaussian_noise_needs_the_larger_of_two_deltas_and_not_their_sum(name: s
     assert release.loss.rho < 2**62
 
 
-# A bound chosen privately
+# A privately chosen bound
 
 
 CHOSEN = ["median", "median of the whole table", "iqr", "mean", "median, two rows a person"]
 
 
 @pytest.mark.parametrize("name", CHOSEN)
-def test_no_neighbours_need_more_where_the_bound_is_chosen(name: str) -> None:
+def test_no_neighbours_need_more_if_the_bound_is_chosen(name: str) -> None:
     release = CASES[name][0].release({}, {"epsilon": "12", "delta": "0.1"})
     assert release.chosen is not None
     assert release.loss.epsilon == 12 * PICO
@@ -239,8 +248,8 @@ def chosen(name: str) -> ProposedRelease:
     return CASES[name][0].release({}, {"epsilon": "12", "delta": "0.1"})
 
 
-def test_a_choice_at_four_times_its_rate_is_found_out() -> None:
-    """As if scores moved by half a step against each other; the charge is that of the right one."""
+def test_a_choice_at_four_times_its_rate_is_caught() -> None:
+    """It acts as if scores moved by half a step against each other, at the correct charge."""
     release = chosen("median")
     assert release.chosen is not None
     hasty = replace(release, chosen=replace(release.chosen, epsilon=4 * release.chosen.epsilon))
@@ -249,6 +258,6 @@ def test_a_choice_at_four_times_its_rate_is_found_out() -> None:
 
 
 @pytest.mark.parametrize("name", ["median", "median of the whole table", "iqr"])
-def test_noise_for_a_quarter_of_the_bound_that_was_chosen_is_found_out(name: str) -> None:
+def test_noise_for_a_quarter_of_the_chosen_bound_is_caught(name: str) -> None:
     release = chosen(name)
     assert worst(name, release, narrower=0.25) > 10 * Decimal(release.loss.delta) / ATTO

@@ -1,4 +1,4 @@
-"""Distances against the nearest of all tables that are unsafe, and the numbers of the sheet."""
+"""Distances compared with the nearest unsafe table by brute force, and with the sheet."""
 
 from collections.abc import Callable
 from fractions import Fraction
@@ -42,13 +42,13 @@ def shape_of(
 
 
 def windows(shape: RankShape, table: Table, cap: int) -> tuple[Window, ...]:
-    """As the engine gives them: nothing further than `reach` is there."""
+    """Windows as the engine returns them, without ranks beyond `reach`."""
     reach, n = reach_of(shape, cap), len(table)
-    found = []
+    cut = []
     for rule in shape.ranks:
         first, last = max(1, rule(n) - reach), min(n, rule(n) + reach)
-        found.append(Window(shape.bounds, n, first, tuple(sorted(table)[first - 1 : last])))
-    return tuple(found)
+        cut.append(Window(shape.bounds, n, first, tuple(sorted(table)[first - 1 : last])))
+    return tuple(cut)
 
 
 def tables(size: int, top: int = TOP) -> list[Table]:
@@ -56,7 +56,7 @@ def tables(size: int, top: int = TOP) -> list[Table]:
 
 
 def apart(x: Table, y: Table) -> int:
-    """In rows that come or go."""
+    """Distance of two tables in added and removed rows."""
     return sum(abs(x.count(v) - y.count(v)) for v in range(TOP + 1))
 
 
@@ -68,11 +68,11 @@ def d(shape: RankShape, x: Table, bound: int, cap: int) -> int:
     return RankStatistic(shape).distance(windows(shape, x, cap), bound, cap)
 
 
-# One row that comes or goes: exactly
+# One row added or removed: exact
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_a_moving_row_has_the_distance_to_the_nearest_unsafe_table(rule: RankRule) -> None:
+def test_under_add_remove_the_distance_is_that_to_the_nearest_unsafe_table(rule: RankRule) -> None:
     cap = 4
     shape = shape_of((rule,), fixed=False, moves=1)
     every = [table for size in range(9) for table in tables(size)]
@@ -90,7 +90,7 @@ def test_a_moving_row_has_the_distance_to_the_nearest_unsafe_table(rule: RankRul
             assert d(shape, x, bound, cap) == min([cap, *near]), (x, bound)
 
 
-# One row replaced, n fixed: exactly, for a rank, a range and a trimmed mean
+# One row replaced, n fixed: exact for a rank, a range and a trimmed mean
 
 
 def nearest(
@@ -106,18 +106,18 @@ def nearest(
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 5])
-def test_a_replaced_row_has_the_distance_to_the_nearest_unsafe_table(size: int) -> None:
-    for place in range(1, size + 1):
-        rule = RankFromBelow(place)
+def test_under_replace_one_the_distance_is_that_to_the_nearest_unsafe_table(size: int) -> None:
+    for rank in range(1, size + 1):
+        rule = RankFromBelow(rank)
         shape = shape_of((rule,), fixed=True, moves=2)
         for bound in (1, 2):
             for x in tables(size):
-                expected = nearest(lambda t: Fraction(t[place - 1]), size, x, Fraction(bound), 4)  # noqa: B023
-                assert d(shape, x, bound, 4) == expected, (x, place, bound)
+                expected = nearest(lambda t: Fraction(t[rank - 1]), size, x, Fraction(bound), 4)  # noqa: B023
+                assert d(shape, x, bound, 4) == expected, (x, rank, bound)
 
 
 @pytest.mark.parametrize("size", [2, 4, 5])
-def test_a_range_of_a_fixed_number_of_rows_has_the_lesser_distance_exactly(size: int) -> None:
+def test_a_range_under_replace_one_has_the_smaller_distance_exactly(size: int) -> None:
     shape = shape_of(QUARTILES, fixed=True, moves=2, statistic="distance")
     low, high = (rule(size) for rule in QUARTILES)
 
@@ -138,7 +138,7 @@ def test_a_trimmed_mean_has_the_distance_to_the_nearest_unsafe_table(size: int, 
     def number(t: Table) -> Fraction:
         return Fraction(sum(t[first - 1 : last]), last - first + 1)
 
-    for finer, bound in ((3, 3), (3, 8), (2, 4)):  # in parts of 2^finer
+    for finer, bound in ((3, 3), (3, 8), (2, 4)):  # in units of 2^-finer
         statistic = TrimmedMeanStatistic(shape, finer)
         for x in tables(size):
             found = windows(shape, x, 4), sum(x[first - 1 : last])
@@ -147,11 +147,11 @@ def test_a_trimmed_mean_has_the_distance_to_the_nearest_unsafe_table(size: int, 
             assert statistic.value(found) == (number(x) * 2**finer) // 1
 
 
-# Persons of several moves: what a test needs, and a saboteur
+# Persons with several rows: the requirements of the test, and a saboteur
 
 
 def violations(shape: RankShape, bound: int, counted_as: RankShape) -> int:
-    """Pairs whose distances are more than one apart, or that are unsafe with a distance above 0."""
+    """Number of pairs with distances more than one apart, or unsafe with a distance above 0."""
 
     @cache
     def distance(x: Table) -> int:
@@ -177,7 +177,7 @@ def violations(shape: RankShape, bound: int, counted_as: RankShape) -> int:
     ("statistic", "ranks"),
     [("rank", (HALF,)), ("rank", (RankFromAbove(2),)), ("distance", QUARTILES)],
 )
-def test_a_person_changes_a_distance_by_one_and_it_is_0_where_they_could_change_too_much(
+def test_a_person_changes_a_distance_by_one_and_unsafe_tables_have_distance_0(
     statistic: str, ranks: tuple[RankRule, ...], bound: int, moves: int
 ) -> None:
     shape = shape_of(ranks, fixed=False, moves=moves, statistic=statistic)
@@ -188,8 +188,10 @@ def test_a_person_changes_a_distance_by_one_and_it_is_0_where_they_could_change_
 
 
 def too_near(ranks: tuple[RankRule, ...], bound: int) -> int:
-    """Pairs one row apart whose range changes by more than the bound, while neither end of one of
-    them is told to be able to move by more."""
+    """Number of pairs one row apart whose range changes by more than the bound undetected.
+
+    Both ends of one of the tables have a distance above 0.
+    """
     wrong = 0
     for size in range(8):
         for x in tables(size):
@@ -197,12 +199,12 @@ def too_near(ranks: tuple[RankRule, ...], bound: int) -> int:
                 ends = [[value(rule, t) for rule in ranks] for t in (x, y)]
                 changed = (ends[1][1] - ends[1][0]) - (ends[0][1] - ends[0][0])
                 for t in (x, y):
-                    found = [d(shape_of((r,), fixed=False, moves=1), t, bound, 4) for r in ranks]
-                    wrong += abs(changed) > bound and min(found) > 0
+                    apart = [d(shape_of((r,), fixed=False, moves=1), t, bound, 4) for r in ranks]
+                    wrong += abs(changed) > bound and min(apart) > 0
     return wrong
 
 
-def test_one_row_moves_the_two_quartiles_no_opposite_ways() -> None:
+def test_one_row_does_not_move_the_two_quartiles_in_opposite_directions() -> None:
     assert too_near(QUARTILES, 1) == 0
     lower, upper = QUARTILES
     for n in range(2000):
@@ -210,16 +212,16 @@ def test_one_row_moves_the_two_quartiles_no_opposite_ways() -> None:
             assert upper(n + 1) > upper(n)
 
 
-def test_ranks_that_one_row_moves_opposite_ways_have_half_of_the_bound_each() -> None:
-    """Of which the whole bound each is found out: the median, and two thirds of the rows."""
+def test_ranks_that_one_row_moves_in_opposite_directions_get_half_of_the_bound_each() -> None:
+    """With the whole bound for each, the median and two thirds of the rows are caught."""
     ranks = (HALF, ShareRank(Fraction(2, 3)))
     assert too_near(ranks, 1) > 0
     shape = shape_of(ranks, fixed=False, moves=1, statistic="distance")
     assert violations(shape, 1, shape) == 0
 
 
-def test_a_range_of_moving_rows_has_a_distance_below_the_nearest_unsafe_table() -> None:
-    """And seldom less than it: one end may move where the other goes along."""
+def test_a_range_under_add_remove_has_at_most_the_distance_to_the_nearest_unsafe_table() -> None:
+    """It is seldom less: one end may move while the other moves along."""
     cap, equal = 3, 0
     shape = shape_of(QUARTILES, fixed=False, moves=1, statistic="distance")
 
@@ -248,7 +250,7 @@ def test_a_range_of_moving_rows_has_a_distance_below_the_nearest_unsafe_table() 
 SEVEN = (1, 2, 4, 7, 9, 12, 15)
 ELEVEN = (5, 6, 6, 7, 7, 7, 8, 8, 9, 9, 10)
 SIXTH, THIRD, NINTH = RankFromBelow(6), RankFromBelow(3), RankFromBelow(9)
-# Mechanism sheet, M12 and M17: table, upper bound, ranks, are rows replaced, B, d.
+# Mechanism sheet, M12 and M17: table, upper bound, ranks, whether rows are replaced, B, d.
 GOLDEN: list[tuple[Table, int, tuple[RankRule, ...], bool, int, int]] = [
     *((SEVEN, 20, (HALF,), True, bound, found) for bound, found in [(3, 1), (5, 2), (8, 3)]),
     *((SEVEN, 20, (HALF,), False, bound, found) for bound, found in [(3, 1), (5, 2), (8, 3)]),
@@ -261,19 +263,19 @@ GOLDEN: list[tuple[Table, int, tuple[RankRule, ...], bool, int, int]] = [
 
 @pytest.mark.parametrize(("table", "top", "ranks", "fixed", "bound", "found"), GOLDEN)
 def test_distances_are_those_of_the_sheet(
-    table: Table, top: int, ranks: tuple[RankRule, ...], fixed: bool, bound: int, found: int
+    table: Table, top: int, ranks: tuple[RankRule, ...], fixed: bool, bound: int, expected: int
 ) -> None:
     statistic = "rank" if len(ranks) == 1 else "distance"
     shape = shape_of(ranks, fixed=fixed, moves=1 + fixed, top=top, statistic=statistic)
-    assert d(shape, table, bound, 10) == found
+    assert d(shape, table, bound, 10) == expected
     for cap in range(1, 10):
-        assert d(shape, table, bound, cap) == min(cap, found)
+        assert d(shape, table, bound, cap) == min(cap, expected)
 
 
-# What is looked at
+# Values that are read
 
 
-def test_the_cap_and_no_more_is_found_where_nothing_can_move_as_far() -> None:
+def test_the_distance_is_the_cap_if_nothing_can_move_that_far() -> None:
     for fixed, moves in ((True, 2), (False, 1), (False, 3)):
         shape = shape_of((HALF,), fixed=fixed, moves=moves)
         assert d(shape, (0, 1, 2), TOP, 7) == 7
@@ -281,7 +283,7 @@ def test_the_cap_and_no_more_is_found_where_nothing_can_move_as_far() -> None:
         assert rank_distance(shape, window, HALF, TOP, 7) == 7
 
 
-def test_halving_finds_the_least_and_asks_as_often_whatever_is_found() -> None:
+def test_bisection_finds_the_least_with_a_constant_number_of_steps() -> None:
     for cap in (1, 2, 8, 64):
         counts = set()
         for first in range(cap + 1):
@@ -292,13 +294,13 @@ def test_halving_finds_the_least_and_asks_as_often_whatever_is_found() -> None:
 
 
 def _least(first: int, cap: int) -> tuple[int, int]:
-    asked: list[int] = []
+    tried: list[int] = []
 
     def holds(k: int) -> bool:
-        asked.append(k)
+        tried.append(k)
         return k >= first
 
-    return smallest_satisfying(holds, cap), len(asked)
+    return smallest_satisfying(holds, cap), len(tried)
 
 
 def test_distances_grow_with_the_bound() -> None:

@@ -1,4 +1,4 @@
-"""Stable values: distances by brute force, exact laws of what is told, the numbers of the sheet."""
+"""Stable values: distances by brute force, exact laws of the answers, the numbers of the sheet."""
 
 import math
 from collections.abc import Iterator
@@ -47,7 +47,7 @@ def made(
 
 
 def changes(counts: Counts, relation: str) -> Iterator[Counts]:
-    """One row more or less, or one that is replaced, perhaps by one that counts nowhere."""
+    """All tables with one row added, removed or replaced, also by a row that counts nowhere."""
     for i, n in enumerate(counts):
         less = (*counts[:i], n - 1, *counts[i + 1 :])
         more = (*counts[:i], n + 1, *counts[i + 1 :])
@@ -60,13 +60,13 @@ def changes(counts: Counts, relation: str) -> Iterator[Counts]:
                         yield (*less[:j], other + 1, *less[j + 1 :])
 
 
-def told(counts: Counts, picks: int, ordered: bool) -> tuple[int, ...]:
+def released(counts: Counts, picks: int, ordered: bool) -> tuple[int, ...]:
     places = winners(list(counts), picks)
     return tuple(places if ordered else sorted(places))
 
 
 def unsure(counts: Counts, picks: int, ordered: bool) -> bool:
-    """Do two that matter tie, so that another tie-break would tell otherwise?"""
+    """True if two relevant counts tie, so that another tie-break would change the answer."""
     ranked = sorted(counts, reverse=True)
     pairs = range(picks) if ordered else [picks - 1]
     return any(i + 1 < len(ranked) and ranked[i] == ranked[i + 1] for i in pairs)
@@ -83,10 +83,10 @@ def distance(counts: Counts, picks: int, ordered: bool, score_range: int) -> int
 
 @RELATIONS
 @pytest.mark.parametrize(("picks", "ordered"), [(1, False), (2, False), (2, True)])
-def test_distances_are_the_changes_to_a_tie_less_one(
+def test_a_distance_is_the_number_of_changes_to_a_tie_less_one(
     relation: str, picks: int, ordered: bool
 ) -> None:
-    """Of every vector of three counts, by a search from the ties outwards."""
+    """Checked for every vector of three counts, by a search from the ties outwards."""
     top = 7
     every = set(product(range(top + 4), repeat=3))
     frontier = {c for c in every if unsure(c, picks, ordered)}
@@ -105,20 +105,20 @@ def test_distances_are_the_changes_to_a_tie_less_one(
 @RELATIONS
 @pytest.mark.parametrize("rows", [1, 2, 3])
 @pytest.mark.parametrize(("picks", "ordered"), [(1, False), (2, False), (2, True)])
-def test_a_person_changes_a_distance_by_one_and_it_is_0_where_they_could_change_the_winners(
+def test_a_person_changes_a_distance_by_one_and_it_is_0_if_they_could_change_the_winners(
     relation: str, rows: int, picks: int, ordered: bool
 ) -> None:
     score_range = rows * (2 if relation == "replace_one" else 1)
 
     def violations(counted_as: int) -> int:
-        found = 0
+        broken = 0
         for counts in product((0, 1, 4, 6, 8, 12), repeat=3):
             here = distance(counts, picks, ordered, counted_as)
             for other in persons(counts, relation, rows):
                 there = distance(other, picks, ordered, counted_as)
-                differ = told(counts, picks, ordered) != told(other, picks, ordered)
-                found += abs(here - there) > 1 or (differ and max(here, there) > 0)
-        return found
+                differ = released(counts, picks, ordered) != released(other, picks, ordered)
+                broken += abs(here - there) > 1 or (differ and max(here, there) > 0)
+        return broken
 
     assert violations(score_range) == 0
     if score_range > 1:
@@ -127,7 +127,7 @@ def test_a_person_changes_a_distance_by_one_and_it_is_0_where_they_could_change_
 
 @cache
 def persons(counts: Counts, relation: str, rows: int) -> frozenset[Counts]:
-    """All tables that differ in what one person of so many rows did."""
+    """All tables that differ in the rows of one person with this many rows."""
     found = {counts}
     for _ in range(rows):
         found |= {after for before in found for after in changes(before, relation)}
@@ -159,11 +159,11 @@ def law(release: StableRelease, counts: Counts, threshold: int) -> dict[Any, Dec
     picks = release.shape.picks or 1
     d = distance(counts, picks, release.ordered, release.shape.score_range)
     passed = reaches(threshold + 1 - d, release.test.scale)
-    return {told(counts, picks, release.ordered): passed, None: 1 - passed}
+    return {released(counts, picks, release.ordered): passed, None: 1 - passed}
 
 
 def worst(release: StableRelease, relation: str, rows: int, lower: int = 0) -> Decimal:
-    """The largest delta that neighbours need."""
+    """Largest delta that any neighbours need."""
     grown = (Decimal(release.loss.epsilon) / PICO).exp()
     threshold = release.test.threshold - lower
     needed = Decimal(0)
@@ -172,7 +172,7 @@ def worst(release: StableRelease, relation: str, rows: int, lower: int = 0) -> D
         for other in persons(counts, relation, rows):
             two = law(release, other, threshold)
             for a, b in ((one, two), (two, one)):
-                more = [max(Decimal(0), p - grown * b.get(told, 0)) for told, p in a.items()]
+                more = [max(Decimal(0), p - grown * b.get(outcome, 0)) for outcome, p in a.items()]
                 needed = max(needed, sum(more, Decimal(0)))
     return needed
 
@@ -192,10 +192,10 @@ def test_no_neighbours_need_more_than_was_charged_and_some_need_all_of_it(
     assert worst(release, relation, rows_max or 1, lower=1) > Decimal("0.01")
 
 
-# What it says
+# Replies and refusals
 
 
-def test_k_does_not_enter_the_price_and_nothing_else_than_the_highest_scores_is_served() -> None:
+def test_k_does_not_affect_the_price_and_only_the_highest_scores_are_served() -> None:
     one, two = made(MODE), made(TWO)
     assert one.loss == two.loss
     assert one.describe()["threshold"] == two.describe()["threshold"]
@@ -215,7 +215,7 @@ def test_k_does_not_enter_the_price_and_nothing_else_than_the_highest_scores_is_
         (MODE, None, {"ordered": True}, "/mechanism/ordered"),
     ],
 )
-def test_what_it_cannot_serve_is_named(
+def test_an_unsupported_question_is_named(
     query: dict[str, Any], privacy: Any, mechanism: dict[str, Any], pointer: str
 ) -> None:
     with pytest.raises(Invalid) as refused:
@@ -223,7 +223,7 @@ def test_what_it_cannot_serve_is_named(
     assert refused.value.fields[0].pointer == pointer
 
 
-def test_rho_is_that_of_the_test() -> None:
+def test_the_rho_is_that_of_the_test() -> None:
     release = made(MODE, privacy={"rho": "0.1", "delta": "1e-6"})
     assert release.loss.rho <= PICO // 10
     assert math.isclose(release.loss.rho, PICO / 10, rel_tol=1e-9)

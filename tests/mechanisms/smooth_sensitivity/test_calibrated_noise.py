@@ -1,4 +1,4 @@
-"""Each noise at its worst neighbours: log-ratios, hockey sticks and Renyi divergences by numbers.
+"""Each noise at its worst neighbours: numeric log-ratios, hockey sticks and Rényi divergences.
 
 Neighbours are Z and theta + e^lambda Z, |lambda| <= beta, |theta| <= s min(1, e^lambda).
 """
@@ -40,7 +40,7 @@ def budget(epsilon: str, delta: str = "1e-6") -> NoiseBudget:
     return NoiseBudget(int(e * PICO), (int(e * PICO), int(Fraction(delta) * ATTO)), e * e / 2)
 
 
-# Mechanism sheet, M11, vectors.
+# Vectors of the mechanism sheet, M11.
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_concentrated_noises_have_the_constants_of_the_sheet() -> None:
     for sigma, expected in [(Fraction("0.6"), 2.0259587), (Fraction(math.sqrt(2)), 6.2576852)]:
         found_slope = float(concentrated.uniform_slope(sigma))
         assert expected * (1 - 1e-7) <= found_slope <= expected * (1 + 1e-5)
-    # The sheet has the published stretch, sqrt(t (t/s^2 + 1/s + 2)); ours is proven, and smaller.
+    # The sheet has the published stretch, sqrt(t (t/s^2 + 1/s + 2)). Ours is proven, and smaller.
     t, s = 0.05, 0.7
     published = math.sqrt(t * (t / s**2 + 1 / s + 2))
     steep = float(concentrated.arsinh_slope(Fraction("0.7")))
@@ -107,25 +107,25 @@ def test_the_constant_of_the_arsinh_stretch_is_above_its_maximum() -> None:
     assert np.max(np.abs(x / np.cosh(x))) < 2 / 3
 
 
-# Densities, up to a constant that is the same for both neighbours.
+# Densities, up to a constant that is equal for both neighbours.
 
 
 def density(noise: CalibratedNoise) -> Callable[[Numbers], Numbers]:
-    """The logarithm of it."""
-    told = noise.parameters
+    """Logarithm of the density."""
+    parameters = noise.parameters
     match noise.name:
         case "student_t":
-            d = told["degrees"]
+            d = parameters["degrees"]
             return lambda z: -(d + 1) / 2 * np.log1p(z * z / d)
         case "cauchy":
-            g = told["gamma"]
+            g = parameters["gamma"]
             return lambda z: -np.log1p(np.abs(z) ** g)
         case "laplace":
             return lambda z: -np.abs(z) - math.log(2)
         case "gaussian":
             return lambda z: -z * z / 2 - math.log(2 * math.pi) / 2
         case "laplace_log_normal":
-            sigma = told["sigma"]
+            sigma = parameters["sigma"]
             points = np.linspace(-12, 50, 621)
             logs = -points * points / 2 - sigma * points
             logs -= math.log(np.sum(np.exp(-points * points / 2)) * 2)
@@ -138,12 +138,12 @@ def density(noise: CalibratedNoise) -> Callable[[Numbers], Numbers]:
 
             return log_normal
         case "uniform_log_normal":
-            sigma = told["sigma"]
+            sigma = parameters["sigma"]
             return lambda z: np.asarray(
                 special.log_ndtr(-np.log(np.abs(z)) / sigma - sigma) + sigma**2 / 2 - math.log(2)
             )
         case _:
-            sigma = told["sigma"]
+            sigma = parameters["sigma"]
 
             def arsinh(z: Numbers) -> Numbers:
                 y = np.arcsinh(sigma * z) / sigma
@@ -185,7 +185,7 @@ def test_pure_noise_is_within_epsilon_at_every_neighbour(name: str, epsilon: str
         assert worst_log_ratio(noise, float(noise.divisor)) <= float(epsilon) * (1 + 1e-9)
 
 
-def test_student_noise_attains_its_epsilon_so_more_would_be_found_out() -> None:
+def test_student_noise_attains_its_epsilon_so_a_larger_loss_would_be_caught() -> None:
     noise = made("student_t", degrees=2, beta=0.25)
     s = float(noise.divisor)
     assert worst_log_ratio(noise, s) >= 0.999
@@ -195,7 +195,7 @@ def test_student_noise_attains_its_epsilon_so_more_would_be_found_out() -> None:
 
 
 def hockey_stick(noise: CalibratedNoise, s: float, epsilon: float) -> float:
-    """The largest over neighbours and directions, by summing rectangles."""
+    """Largest hockey-stick divergence over neighbours and directions, by summing rectangles."""
     log = density(noise)
     z = np.linspace(-60.0, 60.0, 600_001)
     width, here, worst = z[1] - z[0], log(z), 0.0
@@ -219,7 +219,7 @@ def test_noise_with_a_delta_is_within_it_at_every_neighbour(
         assert found <= float(delta) * (1 + 1e-4)
 
 
-def test_laplace_noise_attains_its_delta_so_more_would_be_found_out() -> None:
+def test_laplace_noise_attains_its_delta_so_a_larger_loss_would_be_caught() -> None:
     noise = made("laplace", budget("1", "1e-4"), beta=0.06)
     s = float(noise.divisor)
     assert hockey_stick(noise, s, 1.0) >= 0.99e-4
@@ -229,8 +229,11 @@ def test_laplace_noise_attains_its_delta_so_more_would_be_found_out() -> None:
 
 
 def renyi(noise: CalibratedNoise, s: float, order: float) -> float:
-    """The largest over neighbours, in units of order * rho, by sums over points that reach as far
-    as the divergence of this order looks; both laws are taken as they are on these points."""
+    """Largest Rényi divergence over neighbours, in units of order * rho.
+
+    It sums over points that cover the divergence of this order. Both laws are evaluated on the same
+    points.
+    """
     log, sigma = density(noise), noise.parameters["sigma"]
     z = line(order * float(noise.beta) + 10 * sigma + 4.0, 1_001)
     weights = np.log(np.gradient(z))
@@ -257,7 +260,7 @@ def test_concentrated_noise_is_within_rho_at_every_neighbour(name: str, order: f
 
 
 @pytest.mark.parametrize("name", CONCENTRATED)
-def test_concentrated_noise_that_is_too_small_is_found_out(name: str) -> None:
+def test_concentrated_noise_that_is_too_small_is_caught(name: str) -> None:
     noise = made(name)
     assert max(renyi(noise, 4 * float(noise.divisor), order) for order in (2.0, 8.0, 32.0)) > 1.0
 
@@ -271,11 +274,11 @@ def test_the_arsinh_stretch_alone_is_within_its_bound() -> None:
                 assert renyi(noise, 0.0, order) * 8.0 <= allowed**2 / 2
 
 
-# What is chosen, and what is refused.
+# Defaults and refusals
 
 
 @pytest.mark.parametrize("name", list(NOISES))
-def test_what_is_chosen_is_no_worse_than_what_could_be_asked_for(name: str) -> None:
+def test_the_default_is_no_worse_than_any_named_noise(name: str) -> None:
     noise = made(name)
     assert noise.even == pytest.approx(noise.half_width(0.95) * even_spread(float(noise.beta)))
     for part in (0.5, 0.8, 1.25):
@@ -304,14 +307,16 @@ def test_even_spread_is_the_smooth_sensitivity_of_evenly_spread_values() -> None
         ("laplace_log_normal", {"sigma": 0.5, "beta": 0.5}, "/mechanism/beta"),
     ],
 )
-def test_what_a_noise_does_not_bear_is_named(name: str, wish: dict[str, Any], pointer: str) -> None:
+def test_an_unsupported_parameter_of_a_noise_is_named(
+    name: str, wish: dict[str, Any], pointer: str
+) -> None:
     with pytest.raises(Invalid) as refused:
         made(name, **wish)
     assert refused.value.fields[0].pointer == pointer
 
 
 @pytest.mark.parametrize("name", WITH_DELTA + CONCENTRATED)
-def test_noise_that_needs_a_delta_or_rho_says_so(name: str) -> None:
+def test_noise_that_needs_a_delta_or_a_rho_reports_it(name: str) -> None:
     with pytest.raises(CannotServe):
         made(name, NoiseBudget(PICO, None, None))
 

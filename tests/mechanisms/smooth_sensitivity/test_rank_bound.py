@@ -1,4 +1,4 @@
-"""Smooth sensitivity against the maximum over all tables, and the numbers of the sheet."""
+"""Smooth sensitivity compared with the maximum over all tables, and with the sheet."""
 
 import math
 from collections import Counter
@@ -40,7 +40,7 @@ RULES: list[RankRule] = [
 
 
 def window(table: Table, rank: int, reach: int, bounds: tuple[int, int] = (0, TOP)) -> Window:
-    """As the engine gives it: no rank further than reach + 1 is there."""
+    """The window as the engine returns it, without ranks beyond reach + 1."""
     first, last = max(1, rank - reach - 1), min(len(table), rank + reach + 1)
     return Window(bounds, len(table), first, tuple(sorted(table)[first - 1 : last]))
 
@@ -55,7 +55,7 @@ def distance(x: Table, y: Table) -> int:
 
 
 def neighbours(table: Table) -> Iterator[Table]:
-    """With one row more or less."""
+    """All tables with one row more or less."""
     for i in range(len(table)):
         yield table[:i] + table[i + 1 :]
     for value in range(TOP + 1):
@@ -73,13 +73,13 @@ def near(found: Fraction, expected: float) -> bool:
 def brute(
     local: Callable[[Table], float], away: dict[Table, int], beta: float, reach: int
 ) -> float:
-    """Over all tables within `reach`, and what is taken for those beyond."""
+    """Maximum over all tables within `reach`, and the bound for those beyond."""
     within = (math.exp(-beta * d) * local(y) for y, d in away.items() if d <= reach)
     return max(*within, TOP * math.exp(-beta * (reach + 1)))
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_moving_rows_are_the_maximum_over_all_tables(rule: RankRule) -> None:
+def test_under_add_remove_the_bound_is_the_maximum_over_all_tables(rule: RankRule) -> None:
     @cache
     def local(table: Table) -> int:
         here = value(rule, table)
@@ -97,7 +97,7 @@ def test_moving_rows_are_the_maximum_over_all_tables(rule: RankRule) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 5])
-def test_a_fixed_number_of_rows_is_the_maximum_over_all_tables(size: int) -> None:
+def test_under_replace_one_the_bound_is_the_maximum_over_all_tables(size: int) -> None:
     every = list(tables(size))
     away = {x: {y: distance(x, y) // 2 for y in every} for x in every}
     for first in range(1, size + 1):
@@ -114,12 +114,12 @@ def test_a_fixed_number_of_rows_is_the_maximum_over_all_tables(size: int) -> Non
                 for x in every:
                     low, high = window(x, first, reach), window(x, last, reach)
                     for beta, weight in weights.items():
-                        found = fixed_bound(low, high, first, last, weight, reach)
+                        bound = fixed_bound(low, high, first, last, weight, reach)
                         within = max(
                             math.exp(-beta * d) * local[y] for y, d in away[x].items() if d <= reach
                         )
                         far = TOP * math.exp(-beta * (reach + 1)) / (last - first + 1)
-                        assert near(found, max(within, far)), (x, first, last, beta)
+                        assert near(bound, max(within, far)), (x, first, last, beta)
 
 
 def shape_of(statistic: Any, ranks: tuple[RankRule, ...], *, fixed: bool, moves: int) -> RankShape:
@@ -162,7 +162,7 @@ def statistic(shape: RankShape, table: Table) -> Fraction:
 
 
 def persons_apart(shape: RankShape) -> Iterator[tuple[Table, Table]]:
-    """Every two small tables that one person may tell apart."""
+    """All pairs of small tables that differ by one person."""
     if shape.fixed:
         for size in (1, 4, 5):
             for x in tables(size):
@@ -174,7 +174,7 @@ def persons_apart(shape: RankShape) -> Iterator[tuple[Table, Table]]:
 
 
 def violations(shape: RankShape, beta: Fraction, made_for: Fraction) -> int:
-    """Pairs whose change is above the bound, or whose bounds are further apart than beta."""
+    """Number of pairs with a change above the bound, or with bounds further apart than beta."""
     bounds: dict[Table, Fraction] = {}
 
     def bound(x: Table) -> Fraction:
@@ -191,18 +191,18 @@ def violations(shape: RankShape, beta: Fraction, made_for: Fraction) -> int:
 
 @pytest.mark.parametrize("shape", CLAIMS)
 @pytest.mark.parametrize("beta", [Fraction(1, 10), Fraction(3, 4)])
-def test_persons_change_no_more_than_the_bound_and_bounds_are_smooth(
+def test_a_person_changes_no_more_than_the_bound_and_bounds_are_smooth(
     shape: RankShape, beta: Fraction
 ) -> None:
     assert violations(shape, beta, beta) == 0
 
 
 @pytest.mark.parametrize("shape", CLAIMS)
-def test_a_bound_made_for_a_larger_beta_is_found_out(shape: RankShape) -> None:
+def test_a_bound_for_a_larger_beta_is_caught(shape: RankShape) -> None:
     assert violations(shape, Fraction(1, 10), Fraction(2, 10)) > 0
 
 
-def test_a_bound_of_one_row_is_found_out_where_persons_have_two() -> None:
+def test_a_bound_for_one_row_is_caught_for_persons_with_two() -> None:
     beta = Fraction(1, 2)
     two = shape_of("rank", (HALF,), fixed=False, moves=2)
     one = replace(two, moves=1)
@@ -221,7 +221,7 @@ TEN = (2, 3, 5, 5, 6, 7, 8, 8, 9, 30)
 
 
 class _Between:
-    """The mean of some middle ranks, of a number of rows that is fixed."""
+    """Mean of some middle ranks of a fixed number of rows."""
 
     def __init__(self, place: int) -> None:
         self.place = place
@@ -234,7 +234,7 @@ def middles(first: int, last: int) -> tuple[RankRule, ...]:
     return _Between(first), _Between(last)
 
 
-# Mechanism sheet, M10 and M17: tables, bounds, beta, what is asked, is n fixed, S.
+# Mechanism sheet, M10 and M17: tables, bounds, beta, statistic, whether n is fixed, S.
 GOLDEN: list[tuple[Table, int, str, str, tuple[RankRule, ...], bool, float]] = [
     (SEVEN, 20, "0.25", "rank", (HALF,), True, 6.1407652),
     (SEVEN, 20, "0.1", "rank", (HALF,), True, 10.917552),
@@ -253,7 +253,7 @@ GOLDEN: list[tuple[Table, int, str, str, tuple[RankRule, ...], bool, float]] = [
 
 
 @pytest.mark.parametrize(("table", "high", "beta", "kind", "ranks", "fixed", "expected"), GOLDEN)
-def test_the_numbers_of_the_sheet(
+def test_the_bounds_are_those_of_the_sheet(
     table: Table,
     high: int,
     beta: str,
@@ -268,14 +268,14 @@ def test_the_numbers_of_the_sheet(
 
 
 @pytest.mark.parametrize(("reach", "expected"), [(10, 6.1407652), (3, 7.3575888)])
-def test_the_cut_off_of_the_sheet(reach: int, expected: float) -> None:
+def test_the_cut_off_is_that_of_the_sheet(reach: int, expected: float) -> None:
     there = window(SEVEN, 4, reach, (0, 20))
     weights = Weights.of(Fraction(1, 4), 6 * reach + 20)
     assert float(fixed_bound(there, there, 4, 4, weights, reach)) == pytest.approx(expected)
 
 
 def test_evenly_spread_values_have_the_bound_of_the_lecture() -> None:
-    """x_i = i / (n + 1) on [0, 1]: e^(beta - 1) / (beta n), where 1 / beta is whole."""
+    """x_i = i / (n + 1) on [0, 1]: e^(beta - 1) / (beta n), where 1 / beta is an integer."""
     n = 100
     shape = RankShape("rank", (HALF,), None, "x", 0, (0, n + 1), True, 2, None)
     found = bound_of(shape, tuple(range(1, n + 1)), Fraction(1, 10) + SLACK) / (n + 1)
@@ -283,9 +283,11 @@ def test_evenly_spread_values_have_the_bound_of_the_lecture() -> None:
     assert float(found) == pytest.approx(0.040254422, rel=1e-7)
 
 
-def test_the_median_on_a_line_with_its_two_bad_neighbours() -> None:
-    """Half of the rows at 0 and half at L: one row decides, and S is L. A few rows away from that
-    it has fallen by exp(-beta) for each, and both neighbours differ by no more."""
+def test_the_median_of_two_values_falls_smoothly_with_the_distance_to_a_tie() -> None:
+    """With half of the rows at 0 and half at L, one row decides and S is L.
+
+    Each row away from that tie divides S by exp(beta). Neighbours differ by no more.
+    """
     n, length, beta = 101, 1000, Fraction(1, 5)
     shape = RankShape("rank", (HALF,), None, "x", 0, (0, length), True, 2, None)
     for ones in range(51, 60):
@@ -294,7 +296,7 @@ def test_the_median_on_a_line_with_its_two_bad_neighbours() -> None:
         assert near(bound_of(shape, table, beta + SLACK), expected)
 
 
-def test_a_million_rows_take_a_window_only() -> None:
+def test_a_million_rows_need_only_a_window() -> None:
     shape = RankShape("rank", (HALF,), None, "x", 0, (0, 10**6), False, 1, None)
     beta = Fraction(1, 4)
     rank, reach, n = 500_000, reach_of(shape, Fraction(1, 4)), 1_000_000

@@ -1,6 +1,6 @@
-"""The mechanism: what it is used for, what it answers, what one person can do to it, what it says.
+"""The mechanism: its uses, its answers, the influence of one person, its reports.
 
-Persons, filters and missing values are tried out over all small tables of rows.
+Persons, filters and missing values are tested over all small tables of rows.
 """
 
 import math
@@ -47,7 +47,7 @@ def release_of(plan: Plan) -> SmoothRelease:
     return plan.release
 
 
-# What one person can do
+# Influence of one person
 
 
 Table = tuple[Row, ...]
@@ -59,7 +59,7 @@ def tables(size: int, rows: list[Row]) -> Iterator[tuple[int, ...]]:
 
 
 def person_pairs(made: Card, rows: list[Row]) -> Iterator[tuple[tuple[int, ...], ...]]:
-    """Tables, as places in `rows`, that differ by one person."""
+    """Pairs of tables, as indexes into `rows`, that differ by one person."""
     m = made.person.rows_max
     if made.neighbours == "replace_one":
         for size in (1, 3):
@@ -76,19 +76,21 @@ def person_pairs(made: Card, rows: list[Row]) -> Iterator[tuple[tuple[int, ...],
 
 
 def worst(query: dict[str, Any], made: Card, beta: float, stolen: float = 1.0) -> tuple[float, ...]:
-    """The largest change over S, and the largest log-ratio of S over beta; of a planted bug too."""
+    """Largest change over S, and largest log-ratio of S over beta; optionally with a planted
+    bug.
+    """
     where = "where" in query
     rows = ROWS if where else [row for row in ROWS if row["member"]]
     mechanism = {**SMOOTH, "noise": "student_t", "beta": beta}
     release = release_of(planned(query, made, mechanism=mechanism))
-    found: dict[tuple[int, ...], tuple[Fraction, float]] = {}
+    centres_and_bounds: dict[tuple[int, ...], tuple[Fraction, float]] = {}
 
     def at(x: tuple[int, ...]) -> tuple[Fraction, float]:
-        if x not in found:
+        if x not in centres_and_bounds:
             read = release.read(RowsData(made, [rows[i] for i in x]))
             smooth = smooth_bound(release.shape, read.windows, release.noise.beta)
-            found[x] = centre_of(release.shape, read), float(smooth) * stolen
-        return found[x]
+            centres_and_bounds[x] = centre_of(release.shape, read), float(smooth) * stolen
+        return centres_and_bounds[x]
 
     change = apart = 0.0
     for x, y in person_pairs(made, rows):
@@ -124,13 +126,13 @@ def test_no_person_changes_a_trimmed_mean_by_more_than_the_bound(beta: float) ->
     assert apart <= 1.0 + 1e-9
 
 
-def test_a_bound_that_is_too_small_is_found_out() -> None:
+def test_a_bound_that_is_too_small_is_caught() -> None:
     for made in PERSONS.values():
         change, _ = worst(KINDS["median"], made, 0.3, stolen=0.2)
         assert change > 1.0
 
 
-# What is answered
+# Answers
 
 
 def incomes(count: int) -> list[Row]:
@@ -138,7 +140,7 @@ def incomes(count: int) -> list[Row]:
 
 
 @pytest.mark.parametrize("noise", list(NOISES))
-def test_every_noise_answers_near_the_truth_where_there_is_little(noise: str) -> None:
+def test_every_noise_answers_near_the_truth_if_it_is_small(noise: str) -> None:
     made = card(neighbours="replace_one")
     mechanism = {**SMOOTH, "noise": noise}
     privacy = {"epsilon": "60", "delta": "0.001"}
@@ -163,7 +165,7 @@ def test_every_noise_answers_near_the_truth_where_there_is_little(noise: str) ->
         ({"kind": "median", "column": "income", "where": WHERE}, 249.0),
     ],
 )
-def test_what_gets_noise_is_the_statistic(query: dict[str, Any], expected: float) -> None:
+def test_the_noise_is_added_to_the_statistic(query: dict[str, Any], expected: float) -> None:
     made = card(neighbours="replace_one")
     release = release_of(planned(query, made))
     centre = centre_of(release.shape, release.read(RowsData(made, incomes(501))))
@@ -181,9 +183,7 @@ def test_what_gets_noise_is_the_statistic(query: dict[str, Any], expected: float
     ],
     ids=["none", "all missing", "one", "all the same"],
 )
-def test_data_that_break_no_formula_get_an_answer_within_the_bounds(
-    kind: str, rows: list[Row]
-) -> None:
+def test_degenerate_data_get_an_answer_within_the_bounds(kind: str, rows: list[Row]) -> None:
     made = card(neighbours="replace_one")
     query = KINDS.get(kind, {"kind": "trimmed_mean", "column": "age", "trim": "0.25"})
     plan = planned(query, made)
@@ -192,7 +192,7 @@ def test_data_that_break_no_formula_get_an_answer_within_the_bounds(
     assert answer["interval"] is None
 
 
-def test_answers_lie_on_the_grid_that_was_declared() -> None:
+def test_answers_lie_on_the_declared_grid() -> None:
     for column in ("age", "income"):
         plan = planned({"kind": "median", "column": column}, card())
         read = plan.release.read(RowsData(card(), incomes(40)))
@@ -203,22 +203,22 @@ def test_answers_lie_on_the_grid_that_was_declared() -> None:
             assert (Fraction(value) / Fraction(grid)).denominator == 1
 
 
-# What is chosen, charged and said
+# Defaults, charges and reports
 
 
 @pytest.mark.parametrize("kind", ["median", "quantile", "min", "max"])
-def test_a_choice_stays_the_default_and_the_smooth_way_is_beside_it(kind: str) -> None:
+def test_a_choice_stays_the_default_and_smooth_sensitivity_is_an_alternative(kind: str) -> None:
     plan = make_plan(question(KINDS[kind]), card(), frozenset({"pure"}))
     assert plan.mechanism["kind"] == "permute_and_flip"
     assert release_of(planned(KINDS[kind], card())).noise.name == "student_t"
 
 
-def test_what_no_choice_answers_is_answered_smoothly() -> None:
+def test_smooth_sensitivity_answers_questions_that_no_choice_supports() -> None:
     for query in (KINDS["iqr"], {**KINDS["median"], "missing": 3}):
         assert make_plan(question(query), card()).mechanism["kind"] == "smooth_sensitivity"
 
 
-def test_the_noise_is_one_that_the_account_can_pay_for() -> None:
+def test_the_default_noise_is_one_the_account_can_pay() -> None:
     privacy = {"epsilon": "1", "delta": "1e-6"}
     pure = release_of(planned(KINDS["iqr"], card(), "pure", privacy=privacy))
     assert pure.loss.delta == 0
@@ -230,14 +230,14 @@ def test_the_noise_is_one_that_the_account_can_pay_for() -> None:
 
 
 @pytest.mark.parametrize("noise", ["student_t", "cauchy"])
-def test_pure_noise_is_charged_as_any_pure_mechanism(noise: str) -> None:
+def test_pure_noise_is_charged_like_any_pure_mechanism(noise: str) -> None:
     loss = planned(KINDS["median"], card(), mechanism={**SMOOTH, "noise": noise}).loss
     assert (loss.epsilon, loss.pure, loss.delta, loss.failure) == (PICO, PICO, 0, 0)
     assert loss.rho == pytest.approx(math.tanh(0.5) * PICO, rel=1e-9)
 
 
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
-def test_noise_with_a_delta_is_charged_it(noise: str) -> None:
+def test_noise_with_a_delta_is_charged_that_delta(noise: str) -> None:
     privacy = {"epsilon": "1", "delta": "1e-6"}
     mechanism = {**SMOOTH, "noise": noise}
     loss = planned(KINDS["median"], card(), "renyi", mechanism=mechanism, privacy=privacy).loss
@@ -253,23 +253,23 @@ def test_concentrated_noise_is_charged_its_rho(noise: str) -> None:
     assert loss.failure == 0
 
 
-def test_more_rows_of_a_person_change_the_bound_and_not_the_price() -> None:
+def test_more_rows_per_person_change_the_bound_and_not_the_price() -> None:
     one = planned(KINDS["median"], card())
     two = planned(KINDS["median"], card(rows_max=2))
     assert one.loss == two.loss
     assert release_of(two).shape.moves == 2
 
 
-def test_what_is_told_beforehand_is_public_and_says_what_is_not() -> None:
+def test_the_expected_error_is_public_and_says_what_is_not() -> None:
     plan = planned(KINDS["median"], card())
-    told = plan.release.expected_error(0.95)
-    assert told["half_width"] is None
-    assert "depends on the data" in told["reason"]
-    assert told["smooth_sensitivities"] > 1.0
+    error = plan.release.expected_error(0.95)
+    assert error["half_width"] is None
+    assert "depends on the data" in error["reason"]
+    assert error["smooth_sensitivities"] > 1.0
     mechanism = {**SMOOTH, "noise": "student_t", "degrees": 2, "beta": 0.25}
     exact = planned(KINDS["median"], card(), mechanism=mechanism)
-    told = exact.release.expected_error(0.95)["smooth_sensitivities"]
-    assert told == pytest.approx(5.0099585, rel=1e-7)
+    sensitivities = exact.release.expected_error(0.95)["smooth_sensitivities"]
+    assert sensitivities == pytest.approx(5.0099585, rel=1e-7)
 
 
 @pytest.mark.parametrize(
@@ -317,7 +317,7 @@ def test_what_is_told_beforehand_is_public_and_says_what_is_not() -> None:
         ({"kind": "trimmed_mean", "column": "age", "trim": 0.1}, {}, "/query/kind"),
     ],
 )
-def test_what_cannot_be_is_refused_by_name(
+def test_an_unsupported_question_is_refused_by_name(
     query: dict[str, Any], more: dict[str, Any], pointer: str
 ) -> None:
     with pytest.raises(Invalid) as refused:
@@ -325,7 +325,7 @@ def test_what_cannot_be_is_refused_by_name(
     assert refused.value.fields[0].pointer == pointer
 
 
-def test_a_trimmed_mean_is_of_the_whole_table_and_of_rows_that_are_persons() -> None:
+def test_a_trimmed_mean_needs_the_whole_table_with_one_row_per_person() -> None:
     query = {"kind": "trimmed_mean", "column": "age", "trim": "0.1"}
     with pytest.raises(Invalid) as refused:
         planned({**query, "where": WHERE}, card(neighbours="replace_one"))

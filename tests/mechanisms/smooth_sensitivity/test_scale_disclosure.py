@@ -1,4 +1,4 @@
-"""A paid interval: what one person can do to it, what it costs, and that it holds."""
+"""A paid interval: the influence of one person, its price, and its coverage."""
 
 import math
 from fractions import Fraction
@@ -42,7 +42,7 @@ def test_no_person_moves_the_level_by_more_than_its_sensitivity(shape: RankShape
 
     moved = max(abs(level(x) - level(y)) for x, y in persons_apart(shape))
     assert STEPS // 2 < moved <= STEPS + 1
-    # A bug that is planted: levels of half the width move by more.
+    # Planted bug: levels of half the width move by more.
     finer = Disclosure(PICO, beta / 2)
     assert any(
         abs(finer.level(bound_of(shape, x, beta)) - finer.level(bound_of(shape, y, beta)))
@@ -59,7 +59,7 @@ def test_levels_are_logarithms_rounded_up() -> None:
 
 
 @pytest.mark.parametrize(("beta", "factor"), [("0.25", 3.1622777), ("0.1", 1.5848932)])
-def test_the_bound_is_a_little_above_that_of_the_sheet(beta: str, factor: float) -> None:
+def test_the_bound_is_slightly_above_that_of_the_sheet(beta: str, factor: float) -> None:
     """Mechanism sheet, M18: epsilon' = 0.5, alpha = 0.05, for continuous noise."""
     disclosure = Disclosure(PICO // 2, Fraction(beta))
     found = math.exp(float(beta) / STEPS * width(disclosure.scale, 0.1))
@@ -76,8 +76,8 @@ def test_the_interval_is_paid_from_epsilon() -> None:
 
 @pytest.mark.parametrize("noise", ["student_t", "cauchy", "laplace", "arsinh_normal"])
 @pytest.mark.parametrize("confidence", [0.5, 0.9])
-def test_the_interval_holds_the_truth_as_often_as_it_says(noise: str, confidence: float) -> None:
-    """A sound one is accused with probability 1e-6."""
+def test_the_interval_covers_the_truth_as_often_as_stated(noise: str, confidence: float) -> None:
+    """A sound interval is accused with probability 1e-6."""
     made = card(neighbours="replace_one")
     mechanism = {**PAID, "noise": noise}
     privacy = {"epsilon": "3", "delta": "1e-3"}
@@ -111,14 +111,14 @@ def test_the_interval_holds_the_truth_as_often_as_it_says(noise: str, confidence
         {"privacy": {"rho": "1"}},
     ],
 )
-def test_an_interval_that_is_no_part_of_epsilon_is_refused(more: dict[str, Any]) -> None:
+def test_an_interval_share_outside_epsilon_is_refused(more: dict[str, Any]) -> None:
     with pytest.raises(Invalid) as refused:
         planned(MEDIAN, card(), mechanism=PAID, **more)
     assert refused.value.fields[0].pointer == "/mechanism/interval_epsilon"
 
 
 @pytest.mark.parametrize("confidence", [0.001, 0.95, 1 - 1e-9])
-def test_an_interval_that_cost_next_to_nothing_is_wide_and_no_error(confidence: float) -> None:
+def test_an_interval_that_costs_almost_nothing_is_wide_and_no_error(confidence: float) -> None:
     scaled = release_of(planned(MEDIAN, card())).noise
     for units in (1, 100, PICO // 1000):
         disclosure = Disclosure(units, scaled.beta)

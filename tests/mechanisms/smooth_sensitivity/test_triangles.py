@@ -1,4 +1,4 @@
-"""Triangles: what an edge can do to them by brute force, and the exact law of what is told."""
+"""Triangles: the influence of an edge by brute force, and the exact law of the answers."""
 
 import math
 from bisect import bisect_left
@@ -31,7 +31,7 @@ Graph = frozenset[tuple[int, int]]
 
 
 def graphs() -> Iterator[Graph]:
-    """All on so many nodes."""
+    """All graphs on this many nodes."""
     for bits in range(1 << len(PAIRS)):
         yield frozenset(pair for i, pair in enumerate(PAIRS) if bits >> i & 1)
 
@@ -46,7 +46,7 @@ def counts(graph: Graph) -> GraphCounts:
     return counted(set(graph), NODES)
 
 
-def test_common_neighbours_are_the_local_sensitivity_and_move_by_one() -> None:
+def test_the_most_common_neighbours_are_the_local_sensitivity_and_move_by_one() -> None:
     for graph in graphs():
         here = counts(graph)
         others = [counts(other) for other in neighbours(graph)]
@@ -55,8 +55,8 @@ def test_common_neighbours_are_the_local_sensitivity_and_move_by_one() -> None:
         assert here.common <= NODES - 2
 
 
-def test_neighbours_that_are_joined_alone_are_not_enough() -> None:
-    """The saboteur: of two strangers with three common neighbours no joined pair knows."""
+def test_common_neighbours_of_joined_pairs_only_are_not_enough() -> None:
+    """The saboteur misses two unjoined nodes with three common neighbours."""
     graph = frozenset((end, node) for node in (2, 3, 4) for end in (0, 1))
     joined = max(
         len({n for n in range(NODES) if {tuple(sorted((a, n))), tuple(sorted((b, n)))} <= graph})
@@ -67,7 +67,7 @@ def test_neighbours_that_are_joined_alone_are_not_enough() -> None:
 
 @cache
 def farthest() -> dict[Graph, list[int]]:
-    """A^(k) of every graph, by going k steps everywhere."""
+    """A^(k) of every graph, by brute force over k steps."""
     reached = {graph: [counts(graph).common] for graph in graphs()}
     for _ in range(len(PAIRS)):
         last = {graph: found[-1] for graph, found in reached.items()}
@@ -77,7 +77,7 @@ def farthest() -> dict[Graph, list[int]]:
 
 
 @pytest.mark.parametrize("beta", [Fraction(1, 20), Fraction(1, 5), Fraction(1, 2), Fraction(2)])
-def test_smooth_is_above_the_smooth_sensitivity_and_smooth(beta: Fraction) -> None:
+def test_the_bound_is_smooth_and_above_the_smooth_sensitivity(beta: Fraction) -> None:
     grows = math.exp(beta)
     bounds = [smooth_common(common, NODES - 2, beta) for common in range(NODES - 1)]
     for common, bound in enumerate(bounds):
@@ -85,16 +85,16 @@ def test_smooth_is_above_the_smooth_sensitivity_and_smooth(beta: Fraction) -> No
         assert math.isclose(bound, max(terms), rel_tol=1e-12)
     for graph, terms_at in farthest().items():
         least = max(math.exp(-beta * k) * most for k, most in enumerate(terms_at))
-        found = bounds[counts(graph).common]
-        assert counts(graph).common <= found
-        assert least * (1 - 1e-12) <= found <= 2 * grows * least
+        smooth_bound = bounds[counts(graph).common]
+        assert counts(graph).common <= smooth_bound
+        assert least * (1 - 1e-12) <= smooth_bound <= 2 * grows * least
         for other in neighbours(graph):
-            assert found <= bounds[counts(other).common] * Fraction(grows) * (
+            assert smooth_bound <= bounds[counts(other).common] * Fraction(grows) * (
                 1 + Fraction(1, 10**9)
             )
 
 
-def test_smooth_is_rounded_up_and_no_more() -> None:
+def test_the_bound_is_rounded_up_and_no_more() -> None:
     beta = Fraction(1, 3)
     exact = 3 * (1 - SLACK / 2)
     assert exact < smooth_common(3, 10**6, beta) <= 3 * (1 + 2 * SLACK)
@@ -108,7 +108,7 @@ def test_smooth_is_rounded_up_and_no_more() -> None:
         ("01 02 03 04 05 12", 6, GraphCounts(1, 1), {"0.5": 1.2130613}),
     ],
 )
-def test_numbers_of_the_sheet(
+def test_the_bounds_are_those_of_the_sheet(
     edges: str, nodes: int, expected: GraphCounts, smooth: dict[str, float]
 ) -> None:
     """Mechanism sheet, M14."""
@@ -139,7 +139,7 @@ def bounded(nodes: int, epsilon: str, delta: str, share: str = "0.5") -> Bounded
     return made
 
 
-def test_the_shift_of_the_sheet() -> None:
+def test_the_shift_is_that_of_the_sheet() -> None:
     """M14: T = 26 for 0.5 and 1e-6, so that P(Y > 26) <= 1e-6 < P(Y > 25)."""
     release = bounded(1000, "1", "1e-6")
     assert release.above.threshold == 26
@@ -156,12 +156,12 @@ def tail(scale: float, z: int) -> float:
     return p**z / (1 + p) if z >= 1 else 1.0 - p ** (1 - z) / (1 + p)
 
 
-FAR = 900  # what is further is below 1e-13
+FAR = 900  # values beyond have probability below 1e-13
 Law = np.ndarray[Any, np.dtype[np.float64]]  # by the bound and the answer
 
 
 def law_of_shifted(release: BoundedRelease, common: int) -> dict[int, float]:
-    """Of W = LS + Y + T; what is above everything in one."""
+    """Law of W = LS + Y + T, with everything above the maximum in one outcome."""
     first = common + release.above.threshold
     scale = release.above.scale
     low, high = first - 200, release.shape.sensitivity_max
@@ -172,7 +172,7 @@ def law_of_shifted(release: BoundedRelease, common: int) -> dict[int, float]:
 
 
 def law(release: BoundedRelease, exact: GraphCounts) -> Law:
-    """Of the bound and of the answer, before it is put within what a count can be."""
+    """Law of the bound and of the answer, before the answer is clamped to possible counts."""
     bounds = np.zeros(release.shape.sensitivity_max + 1)
     for w, chance in law_of_shifted(release, exact.common).items():
         bounds[max(w, 1)] += chance
@@ -186,7 +186,7 @@ def hockey_stick(one: Law, other: Law, epsilon: float) -> float:
     return float(np.maximum(one - math.exp(epsilon) * other, 0.0).sum())
 
 
-# Neighbours with as much between them as can be: the answers differ by the LS of both, or of one.
+# Neighbours as far apart as possible: the answers differ by the LS of both, or of one.
 APART = [
     (GraphCounts(10, 6), GraphCounts(16, 6)),
     (GraphCounts(10, 6), GraphCounts(16, 7)),
@@ -210,8 +210,8 @@ def test_the_law_of_bound_and_answer_is_within_the_promise(
         assert hockey_stick(*laws, release.loss.epsilon / PICO) <= spent + 1e-9
 
 
-def test_a_shift_too_small_is_caught() -> None:
-    """The saboteur tells a bound that fails more often than is charged."""
+def test_a_shift_that_is_too_small_is_caught() -> None:
+    """The saboteur's bound fails more often than is charged."""
     release = bounded(30, "2", "0.01")
     less = replace(release, above=replace(release.above, threshold=release.above.threshold - 4))
     one, other = APART[0]
@@ -221,7 +221,7 @@ def test_a_shift_too_small_is_caught() -> None:
 def parts(
     release: BoundedRelease, one: GraphCounts, other: GraphCounts
 ) -> tuple[dict[int, float], dict[int, float]]:
-    """Of W, the parts of equal mass that the proof finds; `one` has the smaller LS."""
+    """Parts of W with equal mass, as in the proof; `one` has the smaller LS."""
     first, second = law_of_shifted(release, one.common), law_of_shifted(release, other.common)
     least = one.common
     kept = {w: chance for w, chance in first.items() if w >= least}
@@ -236,10 +236,12 @@ def parts(
 
 @pytest.mark.parametrize("delta", ["0.1", "0.01"])
 @pytest.mark.parametrize(("one", "other"), APART[:2])
-def test_but_for_the_failure_the_curves_of_both_noises_bound_it(
+def test_apart_from_the_failure_the_curves_of_both_noises_bound_the_loss(
     one: GraphCounts, other: GraphCounts, delta: str
 ) -> None:
-    """Each part has what is not failure, and they are as near as is charged, at every order."""
+    """Each part holds everything except the failure. The parts are as close as charged, at every
+    order.
+    """
     release = bounded(60, "2", delta)
     kept, cut = parts(release, one, other)
     mass = 1.0 - release.above.failure / ATTO
@@ -250,7 +252,7 @@ def test_but_for_the_failure_the_curves_of_both_noises_bound_it(
 
 
 def above_the_curve(release: BoundedRelease, one: GraphCounts, other: GraphCounts) -> float:
-    """By how much the parts are further apart than is charged, at the worst order."""
+    """Excess of the parts' divergence over the charge, at the worst order."""
     kept, cut = parts(release, one, other)
     mass = 1.0 - release.above.failure / ATTO
     worst = -math.inf
@@ -271,12 +273,12 @@ def above_the_curve(release: BoundedRelease, one: GraphCounts, other: GraphCount
 
 
 @pytest.mark.parametrize(("one", "other"), APART[:2])
-def test_noise_that_is_less_than_the_curve_says_is_caught(
-    one: GraphCounts, other: GraphCounts
-) -> None:
-    """The saboteurs scale the answer's noise, or the bound's, for more loss than is charged. Most
-    bounds are far above LS, so that little more than the bound's own loss is borne: it takes much
-    of either to be seen."""
+def test_noise_smaller_than_the_curve_says_is_caught(one: GraphCounts, other: GraphCounts) -> None:
+    """The saboteurs reduce the noise of the answer or of the bound, for more loss than is charged.
+
+    Most bounds are far above LS, so the actual loss is little more than the bound's own. Only a
+    large reduction shows.
+    """
     release = bounded(60, "2", "0.1", "0.9")
     assert above_the_curve(release, one, other) <= 1e-9
     quiet = replace(release, epsilon=40 * release.epsilon)
@@ -287,7 +289,7 @@ def test_noise_that_is_less_than_the_curve_says_is_caught(
 
 
 def _moved(release: BoundedRelease, bound: int, apart: int, alpha: float) -> float:
-    """The sum of P(z)^alpha P(z + apart)^(1 - alpha), in closed form for |apart| <= bound."""
+    """Sum of P(z)^alpha P(z + apart)^(1 - alpha), in closed form for |apart| <= bound."""
     p = math.exp(-1 / release.scale(bound))
     d = abs(apart)
     between = math.fsum(p ** (alpha * z + (1 - alpha) * (d - z)) for z in range(1, d))
@@ -295,36 +297,38 @@ def _moved(release: BoundedRelease, bound: int, apart: int, alpha: float) -> flo
     return (1 - p) / (1 + p) * (ends + between)
 
 
-def test_draws_are_of_this_law() -> None:
-    """One bound at a time; false alarms as in `noise_law.py`, and a scale 10 % off is seen."""
+def test_answers_follow_the_law() -> None:
+    """One bound at a time. False alarms as in `noise_law.py`; a scale 10 % off is detected."""
     release = bounded(40, "1", "1e-3")
     noise = SystemRandom()
-    exact = GraphCounts(4000, 38)  # the bound is 38 but for a small chance
-    told = [
+    exact = GraphCounts(4000, 38)  # the bound is 38 except with small probability
+    answers = [
         release.answer(exact, noise, query=None, card=None, confidence=0.95)  # type: ignore[arg-type]
         for _ in range(30_000)
     ]
-    assert {answer["bound"] for answer in told} <= set(range(1, 39))
-    draws = [answer["value"] - 4000 for answer in told if answer["bound"] == 38]
+    assert {answer["bound"] for answer in answers} <= set(range(1, 39))
+    draws = [answer["value"] - 4000 for answer in answers if answer["bound"] == 38]
     assert len(draws) > 29_000
     assert chi_square(draws, release.scale(38)) > FALSE_ALARM
     assert chi_square(draws, 1.1 * release.scale(38)) < FALSE_ALARM
-    inside = sum(answer["interval"]["low"] <= 4000 <= answer["interval"]["high"] for answer in told)
-    assert inside / len(told) > 0.94
+    inside = sum(
+        answer["interval"]["low"] <= 4000 <= answer["interval"]["high"] for answer in answers
+    )
+    assert inside / len(answers) > 0.94
 
 
-def test_bounds_are_of_this_law_too() -> None:
-    """In a graph so large that no bound is cut; false alarms as in `noise_law.py`."""
+def test_bounds_follow_the_law() -> None:
+    """The graph is so large that no bound is clamped; false alarms as in `noise_law.py`."""
     release = bounded(2000, "2", "1e-3", "0.1")
     assert release.above.scale == 5.0
     noise = SystemRandom()
     exact = GraphCounts(0, 15)
-    told = [
+    answers = [
         release.answer(exact, noise, query=None, card=None, confidence=0.95)  # type: ignore[arg-type]
         for _ in range(30_000)
     ]
-    assert all(answer["value"] >= 0 for answer in told)
-    draws = [answer["bound"] - 15 - release.above.threshold for answer in told]
+    assert all(answer["value"] >= 0 for answer in answers)
+    draws = [answer["bound"] - 15 - release.above.threshold for answer in answers]
     assert chi_square(draws, 5.0) > FALSE_ALARM
     assert chi_square(draws, 5.5) < FALSE_ALARM
     assert chi_square(draws, 4.5) < FALSE_ALARM
@@ -336,7 +340,7 @@ def two_degrees(z: float) -> float:
 
 
 def p_value_of_two_degrees(draws: list[int], scale: float) -> float:
-    """Chi-square over bins of about one chance in 21 each, for whole numbers: exact."""
+    """P value of chi-square over bins of about probability 1/21 each, exact for integers."""
     wanted = [(2 * u - 1) / math.sqrt(2 * u * (1 - u)) for u in (i / 21 for i in range(1, 21))]
     ends = [math.floor(scale * z) for z in wanted]
     below = [0.0, *(two_degrees((end + 0.5) / scale) for end in ends), 1.0]
@@ -348,9 +352,11 @@ def p_value_of_two_degrees(draws: list[int], scale: float) -> float:
     return chi_square_tail(statistic, 20)
 
 
-def test_smooth_answers_are_of_the_law_that_was_charged() -> None:
-    """20,000 of a graph in which two nodes share 50: false alarms 1e-6, and of scales 10 % off one
-    escapes with a probability below 1e-4."""
+def test_smooth_answers_follow_the_charged_law() -> None:
+    """20,000 answers about a graph in which two nodes share 50 neighbours: false alarms 1e-6.
+
+    A scale 10 % off escapes with probability below 1e-4.
+    """
     made = plan(400, {"epsilon": "1"}, {"kind": "smooth_sensitivity", "noise": "student_t"})
     release = made.release
     assert isinstance(release, SmoothTriangles)
@@ -368,8 +374,8 @@ def test_smooth_answers_are_of_the_law_that_was_charged() -> None:
     assert p_value_of_two_degrees(draws, 0.9 * scale) < FALSE_ALARM
 
 
-def test_a_slot_is_longer_where_graphs_may_be_larger() -> None:
-    """By the nodes, which are public: how long counting takes depends on the edges."""
+def test_a_slot_is_longer_for_larger_public_graph_sizes() -> None:
+    """It depends on the public number of nodes. The time to count depends on the edges."""
     for mechanism in ({"kind": "noisy_bound"}, {"kind": "smooth_sensitivity"}):
         privacy = {"epsilon": "1", "delta": "1e-6"} if mechanism["kind"] == "noisy_bound" else None
         seconds = [
@@ -379,7 +385,7 @@ def test_a_slot_is_longer_where_graphs_may_be_larger() -> None:
         assert seconds == [0.1, 0.1, 2.0, 10.0]
 
 
-def test_rho_is_shared_too_and_the_bound_comes_first() -> None:
+def test_a_rho_is_shared_too_and_the_bound_comes_first() -> None:
     made = plan(100, {"rho": "0.5", "delta": "1e-6"}).release
     assert isinstance(made, BoundedRelease)
     assert made.loss.rho <= PICO // 2
@@ -399,7 +405,7 @@ def test_rho_is_shared_too_and_the_bound_comes_first() -> None:
         ({"epsilon": "1"}, {"kind": "propose_test_release"}, "/mechanism/kind"),
     ],
 )
-def test_what_cannot_be_is_refused_by_name(
+def test_an_unsupported_question_is_refused_by_name(
     privacy: dict[str, Any], mechanism: dict[str, Any] | None, at: str
 ) -> None:
     with pytest.raises(Invalid) as refused:
@@ -407,7 +413,7 @@ def test_what_cannot_be_is_refused_by_name(
     assert refused.value.fields[0].pointer.startswith(at)
 
 
-def test_smooth_answers_are_whole_and_possible() -> None:
+def test_smooth_answers_are_integers_within_the_possible_range() -> None:
     made = plan(20, {"epsilon": "0.5"}, {"kind": "smooth_sensitivity", "noise": "student_t"})
     told = [made.answer(GraphCounts(3, 2), SystemRandom())["value"] for _ in range(300)]
     assert all(type(value) is int and 0 <= value <= math.comb(20, 3) for value in told)
@@ -415,4 +421,4 @@ def test_smooth_answers_are_whole_and_possible() -> None:
     assert paid.loss.epsilon == PICO
     answers = [made.answer(GraphCounts(30, 2), SystemRandom()) for made in [paid] * 300]
     held = sum(a["interval"]["low"] <= 30 <= a["interval"]["high"] for a in answers)
-    assert held >= 270  # of 95 %: less has probability below 2e-4
+    assert held >= 270  # at 95 %, fewer have a probability below 2e-4

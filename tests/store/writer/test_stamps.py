@@ -66,7 +66,7 @@ def test_verify_finds_a_void_that_was_undone(ledger: Ledger) -> None:
             id=order.charge_id,
         )
         problems = {finding.problem for finding in report(ledger).findings}
-        assert "the charge and the entry that gives it back disagree" in problems
+        assert "the charge and its refund entry disagree" in problems
 
 
 def test_each_connection_has_a_chain_of_its_own(ledger: Ledger) -> None:
