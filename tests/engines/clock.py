@@ -1,4 +1,4 @@
-"""A clock that goes by itself, and jumps when a test says that the time is over."""
+"""A clock that runs by itself, and jumps when a test ends the time limit."""
 
 import time
 
@@ -9,7 +9,7 @@ HOUR = 3600.0  # longer than the time limit of any question
 
 
 class Clock:
-    """Stands in for the module `time`."""
+    """A replacement for the module `time`."""
 
     def __init__(self) -> None:
         self._ahead = 0.0
@@ -23,7 +23,7 @@ class Clock:
 
 class WatchdogClock(Clock):
     def end_the_time(self) -> None:
-        """Returns when the watchdog has interrupted all that it watches."""
+        """Return after the watchdog has interrupted everything it watches."""
         self.jump()
         WATCHDOG._look_now()
         wait_until(lambda: WATCHDOG._wakes_at >= self.monotonic() - 1, 60, "nobody looks")

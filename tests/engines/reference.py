@@ -1,4 +1,4 @@
-"""What a tally means, in plain Python: slow, exact, and written without looking at the SQL."""
+"""A reference for tallies in plain Python: slow, exact, and independent of the SQL."""
 
 import math
 import operator
@@ -48,7 +48,7 @@ SIGNS = {
 
 
 def fitted(column: Column, value: Any) -> Any:
-    """The value as the card has it."""
+    """The value after clamping and type conversion by the card."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return None
     match column:
@@ -61,17 +61,21 @@ def fitted(column: Column, value: Any) -> Any:
 
 
 def fitted_row(card: Card, raw: dict[str, Any]) -> dict[str, Any]:
-    """Every column of a row; derived ones are computed of what is held of the others."""
-    row = {each.name: fitted(each, raw[each.name]) for each in card.columns if not each.derived}
+    """Every column of a row; derived columns are computed from the stored values of the others."""
+    row = {
+        column.name: fitted(column, raw[column.name])
+        for column in card.columns
+        if not column.derived
+    }
     held = dict(row)
-    for each in card.columns:
-        if isinstance(each, NumberColumn) and not each.derived and row[each.name] is not None:
-            held[each.name] = math.ldexp(steps(each, row[each.name]), -each.grid_exponent)
-    for each in card.columns:
-        if each.derived:
-            value = evaluate(each.derived, held)
-            whole = isinstance(each, IntegerColumn) and value is not None
-            row[each.name] = fitted(each, math.floor(value) if whole else value)
+    for column in card.columns:
+        if isinstance(column, NumberColumn) and not column.derived and row[column.name] is not None:
+            held[column.name] = math.ldexp(steps(column, row[column.name]), -column.grid_exponent)
+    for column in card.columns:
+        if column.derived:
+            value = evaluate(column.derived, held)
+            whole = isinstance(column, IntegerColumn) and value is not None
+            row[column.name] = fitted(column, math.floor(value) if whole else value)
     return row
 
 
@@ -101,7 +105,7 @@ def groups_of(tally: Tally, row: dict[str, Any]) -> int | None:
         signature = sum(1 << i for i, each in enumerate(met) if each)
         listed = tally.split.signatures
         return listed.index(signature) if signature in listed else None
-    place = 0
+    group = 0
     for grouping in tally.groups:
         value = row[grouping.column]
         if isinstance(grouping, ByEdges):
@@ -119,8 +123,8 @@ def groups_of(tally: Tally, row: dict[str, Any]) -> int | None:
             count = len(grouping.labels())
         if not inside:
             return None
-        place = place * count + inside[0]
-    return place
+        group = group * count + inside[0]
+    return group
 
 
 def steps(column: Column, value: Any) -> int:
@@ -142,33 +146,33 @@ def reference(card: Card, rows: list[dict[str, Any]], tally: Tally) -> Exact:
     results = [[0] * tally.group_count() for _ in tally.aggregates]
     for raw in rows:
         row = fitted_row(card, raw)
-        place = groups_of(tally, row)
-        if place is None or not holds(tally.where, row):
+        group = groups_of(tally, row)
+        if group is None or not holds(tally.where, row):
             continue
         for result, aggregate in zip(results, tally.aggregates, strict=True):
             match aggregate:
                 case CountRows():
-                    result[place] += 1
+                    result[group] += 1
                 case CountPresent():
-                    result[place] += row[aggregate.column] is not None
+                    result[group] += row[aggregate.column] is not None
                 case SumSteps():
                     column = card.column(aggregate.column)
                     assert column is not None
                     if row[column.name] is not None:
-                        result[place] += steps(column, row[column.name])
-                case Persons():  # each row is one
+                        result[group] += steps(column, row[column.name])
+                case Persons():  # each row is one person
                     named = aggregate.column
-                    result[place] += named is None or row[named] is not None
+                    result[group] += named is None or row[named] is not None
                 case PersonTotal():
                     column = card.column(aggregate.column)
                     assert column is not None
                     if row[column.name] is not None:
                         total = steps(column, row[column.name])
-                        result[place] += min(max(total, aggregate.low), aggregate.high)
+                        result[group] += min(max(total, aggregate.low), aggregate.high)
                 case CountWhere():
-                    result[place] += holds(aggregate.condition, row)
+                    result[group] += holds(aggregate.condition, row)
                 case Product():
                     if all(row[factor.column] is not None for factor in aggregate.factors):
                         parts = (whole(card, factor, row) for factor in aggregate.factors)
-                        result[place] += math.prod(parts)
+                        result[group] += math.prod(parts)
     return tuple(tuple(result) for result in results)

@@ -1,4 +1,4 @@
-"""The private counts of a check are the same from every engine, and as plain Python counts them."""
+"""The private counts of a card check are equal in every engine and in plain Python."""
 
 import datetime
 from collections import Counter
@@ -137,7 +137,7 @@ def test_epochs_are_counted_together(warehouse: Warehouse) -> None:
     assert engine.figures(registered(warehouse, CARD, first, second)) == plain()
 
 
-def test_no_rows_are_no_error(warehouse: Warehouse) -> None:
+def test_a_table_without_rows_is_no_error(warehouse: Warehouse) -> None:
     engine: Any = warehouse.engine
     found = engine.figures(registered(warehouse, CARD, warehouse.put([], TYPES)))
     assert found.rows == 0

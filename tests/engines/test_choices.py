@@ -1,4 +1,4 @@
-"""The tallies of choices, as the engine answers them, are those of the reference: ties and all."""
+"""The engine's tallies for choices equal those of the reference, including ties."""
 
 import datetime
 import math
@@ -47,7 +47,7 @@ QUERIES: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("where", [None, {"column": "age", "op": ">=", "value": 2}])
-def test_the_engine_counts_what_the_reference_counts(
+def test_the_engine_counts_the_same_as_the_reference(
     tmp_path: Path, where: dict[str, Any] | None
 ) -> None:
     with room_in(tmp_path) as room:

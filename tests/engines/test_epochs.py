@@ -1,4 +1,4 @@
-"""Epochs: immutable, counted apart, and of each person no more rows than the card allows in all."""
+"""Epochs: immutable, counted separately, and with no more rows per person than the card allows."""
 
 from dataclasses import replace
 from itertools import product
@@ -54,48 +54,48 @@ def test_each_version_has_all_rows_up_to_its_epoch_and_older_ones_stay(room: Roo
         assert room.ask(version, COUNT) == ((sum(counts),),)
 
 
-def test_an_epoch_may_be_of_another_format_and_column_order(room: Room) -> None:
+def test_an_epoch_may_have_another_format_and_column_order(room: Room) -> None:
     first = room.prepared(write(room.data / "a.csv", rows_of(1, 2, 3)), BY_ROW)
     types = {"who": "VARCHAR", "n": "BIGINT"}
     write_parquet(room.data / "b.parquet", rows_of(4, 5), types)
     assert room.engine.epochs(appended(room, first, "b.parquet"), Compare("n", ">=", 4)) == (0, 2)
 
 
-def test_all_rows_together_are_known_again_in_one_file(room: Room) -> None:
+def test_all_epochs_together_are_recognized_in_one_file(room: Room) -> None:
     first = room.prepared(write(room.data / "a.csv", rows_of(1, 2, 3)), BY_ROW)
     write(room.data / "b.csv", rows_of(3, 9, who="b"))
-    found = room.engine.inspect_epoch(first, "b.csv")
+    epoch = room.engine.inspect_epoch(first, "b.csv")
     whole = write(room.data / "c.csv", rows_of(9, 3, who="b") + rows_of(3, 2, 1))
-    assert room.engine.inspect(Source("duckdb", whole), BY_ROW).content == found.together
+    assert room.engine.inspect(Source("duckdb", whole), BY_ROW).content == epoch.together
     alone = room.engine.inspect(Source("duckdb", "b.csv"), BY_ROW)
     assert (alone.content, alone.digest, alone.place) == (
-        found.content,
-        found.digest,
-        found.place,
+        epoch.content,
+        epoch.digest,
+        epoch.place,
     )
-    assert not found.empty
+    assert not epoch.empty
     write(room.data / "d.csv", [])
     assert room.engine.inspect_epoch(first, "d.csv").empty
 
 
 @pytest.mark.parametrize("seed", ["one", "two", "three"])
-def test_a_row_that_was_kept_stays_whatever_arrives_later(room: Room, seed: str) -> None:
+def test_a_kept_row_stays_when_more_rows_arrive(room: Room, seed: str) -> None:
     rows = rows_of(1, 2, 3, 4) + rows_of(5, who="b")
     first = room.prepared(write(room.data / "a.csv", rows), BY_PERSON, seed=seed)
-    kept = sorted((n, place) for n, *_, place in stored(room, first))
+    kept = sorted((n, position) for n, *_, position in stored(room, first))
     second = appended(
         room, first, write(room.data / "b.csv", rows_of(6, 7) + rows_of(8, 9, who="b"))
     )
     late = sorted(stored(room, second))
-    assert [(n, place) for n, epoch, *_, place in late if epoch == 1] == kept
-    assert room.engine.epochs(second, None) == (3, 1), "of a nothing more, of b one more row"
+    assert [(n, position) for n, epoch, *_, position in late if epoch == 1] == kept
+    assert room.engine.epochs(second, None) == (3, 1), "no new row of a, one new row of b"
 
 
 NEIGHBOURS_EPOCHS = 3
 
 
 def spread(places: tuple[int, ...], who: str) -> list[list[dict[str, Any]]]:
-    """The rows of a person, each in one of the epochs."""
+    """All ways to put each row of a person in one of the epochs."""
     return [
         [{"n": i, "who": who} for i, place in enumerate(places) if place == epoch]
         for epoch in range(NEIGHBOURS_EPOCHS)
@@ -111,8 +111,10 @@ def counts_of(room: Room, card: Card, epochs: list[list[dict[str, Any]]], tag: s
 
 
 def test_one_person_moves_each_level_of_the_tree_by_at_most_their_rows(tmp_path: Path) -> None:
-    """All ways to lay up to three rows of somebody over three epochs, beside another person; of
-    each at most two are kept. Every node of each level moves by at most two together."""
+    """All ways to spread up to three rows of a person over three epochs, beside another person.
+
+    At most two rows of each are kept. The nodes of each level move by at most two together.
+    """
     with room_in(tmp_path) as room:
         other = spread((0, 2, 2), "b")
         without = counts_of(room, BY_PERSON, other, "without")
@@ -148,9 +150,7 @@ def test_one_person_moves_each_level_of_the_tree_by_at_most_their_rows(tmp_path:
         ("b.csv", ["n", "n"]),
     ],
 )
-def test_a_file_that_does_not_fit_is_refused(
-    room: Room, name: str, header: list[str] | None
-) -> None:
+def test_an_unsuitable_file_is_refused(room: Room, name: str, header: list[str] | None) -> None:
     first = room.prepared(write(room.data / "a.csv", rows_of(1)), BY_ROW)
     if header is not None:
         (room.data / name).write_text(",".join(header) + "\n")
@@ -166,7 +166,7 @@ def test_a_person_written_in_another_type_is_refused(room: Room) -> None:
         room.engine.inspect_epoch(first, "b.parquet")
 
 
-def test_a_version_is_built_again_only_from_the_very_files(room: Room, tmp_path: Path) -> None:
+def test_a_version_is_rebuilt_only_from_the_same_files(room: Room, tmp_path: Path) -> None:
     first = room.prepared(write(room.data / "a.csv", rows_of(1)), BY_ROW)
     second = appended(room, first, write(room.data / "b.csv", rows_of(2)))
     with room_in(tmp_path / "other") as elsewhere:

@@ -1,7 +1,8 @@
-"""One question, one meaning: the same whole numbers out of every engine.
+"""One question, one meaning: every engine returns the same integers.
 
-The rows have it all: missing values, NaN, infinities, two zeros, numbers out of bounds, ties, odd
-texts, few and many rows a person. What all say is held against a plain reference too."""
+The rows cover missing values, NaN, infinities, two zeros, numbers out of bounds, ties, odd texts,
+and few and many rows per person. A plain reference checks the results too.
+"""
 
 import datetime
 import itertools
@@ -170,7 +171,7 @@ VALUES: dict[str, list[Any]] = {
 
 
 def made_rows(count: int, start: int) -> list[Row]:
-    """Every value of every column, beside other values of the others; some rows are there twice."""
+    """Every value of every column, beside other values of the others; some rows appear twice."""
     turns = {name: itertools.cycle(values) for name, values in VALUES.items()}
     for name, turn in turns.items():
         for _ in range(start * len(name)):
@@ -371,7 +372,7 @@ ASKED: dict[str, Callable[[Warehouse, Dataset], Any]] = {
 }
 
 
-# Of Spark, which takes minutes, persons alone: their rows are all of those, and bounded besides.
+# Spark takes minutes, so it runs persons only: these include all row questions, with bounds.
 CASES = [
     *(pytest.param(engine, BY_PERSON, id=f"{engine}-persons") for engine in ENGINES),
     *(pytest.param(engine, BY_CELL, id=f"{engine}-one cell") for engine in ("postgresql", "sail")),
@@ -435,23 +436,24 @@ def everything(at: Warehouse, card: Card) -> dict[str, Any]:
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(("there", "card"), CASES, indirect=["there"])
-def test_every_engine_says_the_same_of_the_same_rows(
+def test_every_engine_returns_the_same_for_the_same_rows(
     here: DuckDBWarehouse, there: Warehouse, card: Card
 ) -> None:
-    expected, found = everything(here, card), everything(there, card)
-    assert {name: value for name, value in found.items() if value != expected[name]} == {}
+    expected, results = everything(here, card), everything(there, card)
+    assert {name: value for name, value in results.items() if value != expected[name]} == {}
     for name, tally in TALLIES.items():
-        # The reference knows no cleaned texts, and only persons of one row: they are in one group.
+        # The reference supports no cleaned texts and only persons with one row, who are in one
+        # group.
         if card is BY_ROW and name != "texts":
-            assert found[name] == reference(card, AS_DECLARED, tally), name
-    for name, wanted in BLOCKS.items():
+            assert results[name] == reference(card, AS_DECLARED, tally), name
+    for name, block_tally in BLOCKS.items():
         if card is BY_ROW:
-            placing = by_readings(wanted.blocks, SEED)
-            assert found[name] == block_reference(card, AS_DECLARED, wanted, placing), name
+            placing = by_readings(block_tally.blocks, SEED)
+            assert results[name] == block_reference(card, AS_DECLARED, block_tally, placing), name
 
 
 @pytest.mark.timeout(600)
-def test_every_engine_finds_the_same_triangles(here: DuckDBWarehouse, there: Warehouse) -> None:
+def test_every_engine_counts_the_same_triangles(here: DuckDBWarehouse, there: Warehouse) -> None:
     card = card_of(
         {"name": "a", "type": "integer", "low": 0, "high": 9},
         {"name": "b", "type": "integer", "low": 0, "high": 9},
@@ -467,10 +469,8 @@ def test_every_engine_finds_the_same_triangles(here: DuckDBWarehouse, there: War
 
 
 @pytest.mark.timeout(600)
-def test_whole_rows_are_known_again_in_every_engine(
-    here: DuckDBWarehouse, there: Warehouse
-) -> None:
-    """Names of one book may share cells across engines; values moved to other rows are seen."""
+def test_whole_rows_are_recognized_in_every_engine(here: DuckDBWarehouse, there: Warehouse) -> None:
+    """Names of one book may share cells across engines; values moved to other rows are noticed."""
     card = card_of(
         {"name": "sex", "type": "category", "values": ["f", "m"]},
         {"name": "score", "type": "number", "low": -10, "high": 10},

@@ -1,4 +1,4 @@
-"""Graphs in the engine: each edge is held once, whatever the file says, and counted exactly."""
+"""Graphs in the engine: each edge is stored once, for all ways to write it, and counted exactly."""
 
 from itertools import combinations
 from pathlib import Path
@@ -33,7 +33,7 @@ def edge_card(nodes: int, *more: dict[str, Any]) -> Card:
 
 
 def counted(edges: Edges, nodes: int) -> GraphCounts:
-    """By looking at every three nodes."""
+    """Counts by brute force over all triples of nodes."""
     joined: list[set[int]] = [set() for _ in range(nodes)]
     for a, b in edges:
         joined[a].add(b)
@@ -55,7 +55,7 @@ def rows_of(edges: Edges) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
-def test_an_edge_is_held_once_with_its_smaller_end_first(room: Room, kind: str) -> None:
+def test_an_edge_is_stored_once_with_its_smaller_end_first(room: Room, kind: str) -> None:
     sent = [(3, 1), (1, 3), (1, 3), (2, 2), (0, 4), (5, 0), (-1, 2), (0, 10**18), (None, 1), (1, 0)]
     if kind == "parquet":
         types = {"a": "BIGINT", "b": "BIGINT"}
@@ -69,7 +69,7 @@ def test_an_edge_is_held_once_with_its_smaller_end_first(room: Room, kind: str) 
     assert sorted(stored(room, dataset)) == [(0, 1), (0, 4), (1, 3)]
 
 
-def test_of_rows_of_one_edge_one_is_kept_whichever_way_it_is_written(room: Room) -> None:
+def test_one_row_of_each_edge_is_kept_in_either_direction(room: Room) -> None:
     weight = {"name": "w", "type": "integer", "low": 0, "high": 9}
     rows = [{"a": 1, "b": 0, "w": 3}, {"a": 0, "b": 1, "w": 4}, {"a": 2, "b": 1, "w": 5}]
     write_csv(room.data / "e.csv", rows)
@@ -81,10 +81,10 @@ def test_of_rows_of_one_edge_one_is_kept_whichever_way_it_is_written(room: Room)
 
 @pytest.mark.parametrize("first", [1, 3, 512])
 @pytest.mark.parametrize("chance", [0.0, 0.15, 0.5, 1.0])
-def test_counts_are_those_of_every_three_nodes(
+def test_counts_are_those_of_brute_force(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chance: float, first: int
 ) -> None:
-    """However few nodes are looked at first."""
+    """This holds for every size of the first part of nodes."""
     monkeypatch.setattr(neighbours, "CORE", first)
     nodes = 14
     with room_in(tmp_path) as room:
@@ -100,8 +100,8 @@ def test_counts_are_those_of_every_three_nodes(
             assert graph_of(room, dataset) == counted(edges, nodes)
 
 
-def test_two_nodes_that_are_not_joined_count_and_stars_have_no_triangle(room: Room) -> None:
-    """0 and 1 share five neighbours and are strangers; 7 is the middle of a star."""
+def test_unjoined_nodes_count_as_pairs_and_stars_have_no_triangle(room: Room) -> None:
+    """Nodes 0 and 1 share five neighbours without an edge; 7 is the centre of a star."""
     shared = {(end, node) for node in range(2, 7) for end in (0, 1)}
     star = {(7, node) for node in range(8, 30)}
     write_csv(room.data / "e.csv", rows_of(shared | star))
@@ -109,7 +109,7 @@ def test_two_nodes_that_are_not_joined_count_and_stars_have_no_triangle(room: Ro
     assert graph_of(room, dataset) == GraphCounts(0, 5)
 
 
-def test_a_filter_leaves_a_graph_of_fewer_edges(room: Room) -> None:
+def test_a_filter_leaves_a_graph_with_fewer_edges(room: Room) -> None:
     weight = {"name": "w", "type": "integer", "low": 0, "high": 9}
     edges = list(combinations(range(4), 2))
     rows = [{"a": a, "b": b, "w": 9 if (a, b) == (0, 1) else 1} for a, b in edges]
@@ -120,12 +120,12 @@ def test_a_filter_leaves_a_graph_of_fewer_edges(room: Room) -> None:
     assert graph_of(room, dataset) == GraphCounts(4, 2)
 
 
-def test_a_graph_that_takes_too_long_is_interrupted(room: Room) -> None:
+def test_a_slow_graph_count_is_interrupted(room: Room) -> None:
     edges = set(combinations(range(40), 2))
     write_csv(room.data / "e.csv", rows_of(edges))
     dataset = room.prepared("e.csv", edge_card(40))
     never_end(room, dataset, "0", "1 + range % 2", rows=10**9)
-    none_of_them = AllOf((Compare("b", ">", 1), Compare("b", "<", 2)))  # too many are refused
+    none_of_them = AllOf((Compare("b", ">", 1), Compare("b", "<", 2)))  # too many edges are refused
     with no_time(room), pytest.raises(EngineFailed):
         graph_of(room, dataset, none_of_them)
     assert graph_of(room, dataset, Compare("a", ">", 0)).triangles == 39 * 38 * 37 // 6

@@ -1,4 +1,4 @@
-"""Counting in graphs: exact for any graph, and with no graph that takes far longer than others."""
+"""Counting in graphs: exact for any graph, and without graphs that take far longer than others."""
 
 from collections.abc import Iterator
 from hashlib import shake_128
@@ -27,13 +27,13 @@ SMALL = (
 
 
 def chances(seed: int, *shape: int) -> Any:
-    """Numbers between 0 and 1 that are the same every time."""
+    """Reproducible numbers between 0 and 1."""
     words = shake_128(str(seed).encode()).digest(4 * prod(shape))
     return np.frombuffer(words, dtype=np.uint32).reshape(shape) / 2**32
 
 
 def by_products(one: Any, other: Any) -> GraphCounts:
-    """From the whole matrix."""
+    """Counts from the whole adjacency matrix."""
     nodes = int(max(one.max(), other.max())) + 1
     matrix = np.zeros((nodes, nodes), dtype=np.int64)
     matrix[one, other] = matrix[other, one] = 1
@@ -44,7 +44,7 @@ def by_products(one: Any, other: Any) -> GraphCounts:
 
 
 def graphs(many: int) -> Iterator[Ends]:
-    """Even ones, and ones of a few nodes that most others hang on."""
+    """Even graphs, and graphs in which a few nodes are adjacent to most others."""
     for number in range(many):
         kind = number // 2
         nodes = (3, 6, 12, 40)[kind % 4]
@@ -61,7 +61,7 @@ def graphs(many: int) -> Iterator[Ends]:
 
 
 def counts_differ(monkeypatch: pytest.MonkeyPatch, many: int) -> int:
-    """With parts so small that all ways are gone, in how many graphs."""
+    """Number of graphs with wrong counts, with parts so small that every code path runs."""
     wrong = 0
     for number, (one, other) in enumerate(graphs(many)):
         for step, (name, values) in enumerate(SMALL):
@@ -74,15 +74,15 @@ def test_counts_are_those_of_the_whole_matrix(monkeypatch: pytest.MonkeyPatch) -
     assert counts_differ(monkeypatch, 400) == 0
 
 
-def test_neighbours_left_out_and_forgotten_are_missed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The saboteur does not look for those that many share."""
+def test_omitted_neighbours_of_popular_nodes_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The saboteur ignores neighbours that many nodes share."""
     forgotten = lambda self, node, other, beat: np.zeros(len(node), dtype=np.int64)  # noqa: E731
     monkeypatch.setattr(Walk, "_left_out", forgotten)
     assert counts_differ(monkeypatch, 400) > 0
 
 
-def test_pairs_of_the_core_alone_are_not_enough(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The saboteur trusts that nodes of many neighbours share the most."""
+def test_pairs_within_the_core_alone_are_not_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The saboteur assumes that nodes with many neighbours share the most."""
     monkeypatch.setattr(neighbours, "_most_common", lambda graph, core, common, beat: common)
     assert counts_differ(monkeypatch, 400) > 0
 
@@ -90,9 +90,12 @@ def test_pairs_of_the_core_alone_are_not_enough(monkeypatch: pytest.MonkeyPatch)
 LEAVES = 50_000
 
 
-def test_leaves_of_a_large_star_are_not_compared_two_by_two(tmp_path: Path) -> None:
-    """A tree: a middle, its leaves, and one more node behind each. Joined by the middle they would
-    be a thousand million pairs, and the time limit would tell which graph it is."""
+def test_leaves_of_a_large_star_are_not_compared_pairwise(tmp_path: Path) -> None:
+    """A tree: a centre, its leaves, and one more node behind each.
+
+    Joined through the centre they would be a billion pairs, and the time limit would reveal the
+    graph.
+    """
     with room_in(tmp_path, timeout_seconds=20.0) as room:
         pairs = [(0, leaf) for leaf in range(1, LEAVES + 1)]
         pairs += [(leaf, leaf + LEAVES) for leaf in range(1, LEAVES + 1)]
@@ -103,12 +106,12 @@ def test_leaves_of_a_large_star_are_not_compared_two_by_two(tmp_path: Path) -> N
         )
 
 
-def test_half_of_all_pairs_of_a_thousand_nodes() -> None:
+def test_half_of_all_pairs_of_a_thousand_nodes_are_counted() -> None:
     one, other = np.nonzero(np.triu(chances(7, 1000, 1000) < 0.5, 1))
     assert count_neighbours(one, other, lambda: None) == by_products(one, other)
 
 
-def test_the_time_limit_is_heard_while_no_statement_runs(
+def test_the_time_limit_applies_between_statements(
     room: Room, clock: WatchdogClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     heard: list[bool] = []

@@ -1,4 +1,4 @@
-"""Rows as whole numbers: against plain Python, in batches, again and again, and how it fails."""
+"""Rows as integers: compared with plain Python, in batches, repeatedly, and with failures."""
 
 import traceback
 from typing import Any
@@ -56,7 +56,7 @@ WHERE: dict[str, Condition | None] = {
 
 
 def rows(count: int) -> list[Row]:
-    """Missing, out of bounds and unknown values among them."""
+    """Rows with missing, out-of-range and unknown values."""
     cities = ["Bern", "Zürich", "c0", "a'b\"c", "nowhere", None]
     return [
         {
@@ -71,26 +71,26 @@ def rows(count: int) -> list[Row]:
     ]
 
 
-def expected(wanted: Records, table: list[Row]) -> list[tuple[int, ...]]:
+def expected(request: Records, table: list[Row]) -> list[tuple[int, ...]]:
     def fit(row: Row) -> Row:
         made = {c.name: fitted(c, row[c.name]) for c in CARD.columns if c.name != "born"}
         return made | {"born": row["born"]}
 
-    return sorted(map(tuple, recorded(CARD, wanted, list(map(fit, table))).tolist()))
+    return sorted(map(tuple, recorded(CARD, request, list(map(fit, table))).tolist()))
 
 
-def read(room: Room, dataset: Any, wanted: Records) -> list[tuple[int, ...]]:
-    found: list[tuple[int, ...]] = []
-    for batch in room.engine.records(dataset, wanted):
+def read(room: Room, dataset: Any, request: Records) -> list[tuple[int, ...]]:
+    lines: list[tuple[int, ...]] = []
+    for batch in room.engine.records(dataset, request):
         assert batch.dtype == np.int64
-        assert batch.shape[1] == len(wanted.columns)
+        assert batch.shape[1] == len(request.columns)
         assert len(batch) <= records.BATCH_ROWS  # empty ones too: their time must not show
-        found += map(tuple, batch.tolist())
-    return sorted(found)
+        lines += map(tuple, batch.tolist())
+    return sorted(lines)
 
 
 @pytest.mark.parametrize("where", WHERE)
-def test_rows_are_the_whole_numbers_that_the_card_makes_of_them(room: Room, where: str) -> None:
+def test_rows_are_the_integers_defined_by_the_card(room: Room, where: str) -> None:
     table = rows(700)
     write_parquet(room.data / "t.parquet", table)
     dataset = room.prepared("t.parquet")
@@ -101,7 +101,7 @@ def test_rows_are_the_whole_numbers_that_the_card_makes_of_them(room: Room, wher
 
 
 @pytest.mark.parametrize("kept", [0, 10**6])
-def test_batches_are_bounded_and_each_time_all_rows_are_there(
+def test_batches_are_bounded_and_every_pass_returns_all_rows(
     room: Room, monkeypatch: pytest.MonkeyPatch, kept: int
 ) -> None:
     monkeypatch.setattr(records, "BATCH_ROWS", 64)
@@ -109,16 +109,16 @@ def test_batches_are_bounded_and_each_time_all_rows_are_there(
     table = rows(1000)
     write_parquet(room.data / "t.parquet", table)
     dataset = room.prepared("t.parquet")
-    wanted = Records(None, WANTED)
-    run = room.engine.records(dataset, wanted)
+    request = Records(None, WANTED)
+    run = room.engine.records(dataset, request)
     for _ in range(3):
         batches = list(run)
         assert len(batches) == 16
         found = sorted(tuple(line) for batch in batches for line in batch.tolist())
-        assert found == expected(wanted, table)
+        assert found == expected(request, table)
 
 
-def test_few_rows_are_read_once_and_many_each_time(
+def test_few_rows_are_read_once_and_many_on_every_pass(
     room: Room, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_parquet(room.data / "t.parquet", rows(100))
@@ -132,9 +132,7 @@ def test_few_rows_are_read_once_and_many_each_time(
     assert all(a is b for a, b in zip(again, then, strict=True))
 
 
-def test_an_unfinished_look_leaves_nothing_half_kept(
-    room: Room, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unfinished_pass_caches_nothing(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(records, "BATCH_ROWS", 10)
     table = rows(100)
     write_parquet(room.data / "t.parquet", table)
@@ -143,13 +141,13 @@ def test_an_unfinished_look_leaves_nothing_half_kept(
     assert sum(len(batch) for batch in run) == len(expected(Records(None, WANTED), table))
 
 
-def test_a_table_without_rows_has_none(room: Room) -> None:
+def test_an_empty_table_has_no_records(room: Room) -> None:
     write_parquet(room.data / "t.parquet", [])
     assert read(room, room.prepared("t.parquet"), Records(None, WANTED)) == []
 
 
-def test_the_records_of_a_regression_are_within_reach(room: Room) -> None:
-    """Every number as far from the middle as its term says, and no further."""
+def test_the_records_of_a_regression_are_within_their_bounds(room: Room) -> None:
+    """Every number is as far from the middle as its term says, and no further."""
     write_parquet(room.data / "t.parquet", rows(500))
     terms = feature_terms(("age", "rate", "city", "member"), CARD, "", intercept=True)
     outcome = place(CARD.columns[1])  # type: ignore[arg-type]
@@ -166,7 +164,7 @@ def test_the_records_of_a_regression_are_within_reach(room: Room) -> None:
 # Failures
 
 
-def test_no_cell_is_in_any_failure(room: Room) -> None:
+def test_no_error_message_holds_a_cell(room: Room) -> None:
     card = card_of({"name": "x", "type": "integer", "low": 0, "high": 9})
     write_csv(room.data / "t.csv", [{"x": 1}])
     dataset = room.prepared("t.csv", card)
@@ -186,7 +184,7 @@ def test_no_cell_is_in_any_failure(room: Room) -> None:
 
 
 @pytest.mark.parametrize("damage", ["gone", "garbage", "another table"])
-def test_a_damaged_version_fails_in_the_same_words(room: Room, damage: str) -> None:
+def test_a_damaged_version_fails_with_the_same_message(room: Room, damage: str) -> None:
     write_parquet(room.data / "t.parquet", rows(5))
     dataset = room.prepared("t.parquet")
     path = version_path(room.home, dataset)
@@ -207,9 +205,9 @@ def test_an_overdue_batch_is_interrupted(room: Room, monkeypatch: pytest.MonkeyP
     placed = (CentredBucket("x", 0, 1, 5),)
     assert sum(map(len, room.engine.records(dataset, Records(None, placed)))) == 10
     never_end(room, dataset, "700.0 + range % 7", "0", rows=10**9)
-    # To count them would not end either, and it is a batch that is to be interrupted.
+    # Counting them would not end either, and the test is about interrupting a batch.
     monkeypatch.setattr(records, "_COUNT", Statement("SELECT CAST(10 AS BIGINT) AS n", (), {}))
-    none_of_them = AllOf((Compare("x", ">", 701.3), Compare("x", "<", 701.7)))  # nothing is held
+    none_of_them = AllOf((Compare("x", ">", 701.3), Compare("x", "<", 701.7)))  # selects nothing
     with (
         no_time(room),
         pytest.raises(EngineFailed, match=r"^The question could not be answered\.$"),

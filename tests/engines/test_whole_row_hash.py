@@ -1,4 +1,4 @@
-"""The hash of whole rows: equal for the same rows however they are stored, and for nothing else."""
+"""The hash of whole rows: equal for the same rows in every storage, and for nothing else."""
 
 import datetime
 from itertools import pairwise
@@ -60,7 +60,7 @@ def test_neither_format_nor_order_matters(room: Room, card: Card) -> None:
 
 
 @pytest.mark.parametrize("kind", ["DOUBLE", "DECIMAL(12,3)", "VARCHAR"])
-def test_a_number_is_the_same_however_it_is_written(room: Room, kind: str) -> None:
+def test_a_number_matches_in_every_notation(room: Room, kind: str) -> None:
     columns = {"sex": "VARCHAR", "side": "VARCHAR", "score": kind}
     expected = known(room, _scores("1", "2.5"), "csv", BY_SEX, columns)
     assert known(room, _scores("1.0", "2.50"), "csv", BY_SEX, columns) == expected
@@ -72,18 +72,18 @@ def _scores(*scores: str) -> Rows:
 
 
 def exchanged(rows: Rows, name: str, one: int, other: int) -> Rows:
-    """Two rows have each other's value in one column: every column holds what it held."""
+    """Two rows swap a value in one column, so every column holds the same values."""
     changed = [dict(row) for row in rows]
     changed[one][name], changed[other][name] = rows[other][name], rows[one][name]
     return changed
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_value_in_another_row_is_seen(room: Room, name: str) -> None:
+def test_a_value_moved_to_another_row_is_noticed(room: Room, name: str) -> None:
     for kind in ("csv", "parquet"):
         before = room.engine.inspect(_written(room, ROWS, kind), BY_SEX)
         after = room.engine.inspect(_written(room, exchanged(ROWS, name, 0, 7), kind), BY_SEX)
-        assert after.content == before.content, "each column by itself is the same"
+        assert after.content == before.content, "each column by itself is unchanged"
         assert after.celled != before.celled
 
 
@@ -92,7 +92,7 @@ def _written(room: Room, rows: Rows, kind: str) -> Source:
     return Source("duckdb", f"t.{kind}")
 
 
-def test_swapped_and_renamed_headers_are_seen(room: Room) -> None:
+def test_swapped_and_renamed_headers_are_noticed(room: Room) -> None:
     expected = known(room, ROWS, "csv", BY_SEX)
     swapped = [row | {"sex": row["side"], "side": row["sex"]} for row in ROWS]
     assert known(room, swapped, "csv", BY_SEX) != expected
@@ -101,15 +101,15 @@ def test_swapped_and_renamed_headers_are_seen(room: Room) -> None:
     assert known(room, rows, "csv", BY_SEX, renamed) != expected
 
 
-def test_a_cell_that_an_engine_reads_otherwise_is_seen(room: Room) -> None:
-    """0.7 as a number of 32 bits lies below 0.7, and in another cell; as text both are the same."""
+def test_a_cell_that_an_engine_reads_differently_is_noticed(room: Room) -> None:
+    """0.7 as a 32-bit float is below 0.7, and in another cell; as text both are equal."""
     columns = {"sex": "VARCHAR", "side": "VARCHAR", "score": "FLOAT"}
     written = known(room, _scores("0.7"), "csv", BY_SCORE, columns)
     assert known(room, _scores("0.7"), "parquet", BY_SCORE, columns) != written
 
 
-def test_persons_of_nearly_equal_numbers_are_told_apart(room: Room) -> None:
-    """Their numbers are one and the same as doubles, so the hash of columns does not differ."""
+def test_persons_with_nearly_equal_numbers_are_distinct(room: Room) -> None:
+    """Their numbers are equal as doubles, so the hash of columns does not differ."""
     person = {"kind": "column", "column": "id", "rows_max": 2}
     card = card_of(*COLUMNS, person=person, cells={"column": "sex", "one_per_person": True})
     numbers = [2**62 + 1, 2**62 + 2, 2**53, 2**53 + 1, 10**13 + 1, 10**13 + 2]

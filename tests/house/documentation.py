@@ -14,7 +14,7 @@ _ANSWER = re.compile(r"\s*Answer, shortened:\s*")
 
 
 def pages() -> list[Path]:
-    """Every page for readers; decisions are records."""
+    """All pages for readers; decisions are records and excluded."""
     return sorted(path for path in DOCS.rglob("*.md") if path.parent.name != "decisions")
 
 
@@ -33,7 +33,7 @@ def _without_headings(block: re.Match[str]) -> str:
 
 
 def json_values(block: str) -> list[Any]:
-    """The JSON values of a block, one after the other. Raises ValueError for anything else."""
+    """The JSON values of a block in order. Raises ValueError for anything else."""
     decoder, values, rest = json.JSONDecoder(), [], block.strip()
     while rest:
         value, end = decoder.raw_decode(rest)
@@ -43,7 +43,7 @@ def json_values(block: str) -> list[Any]:
 
 
 def examples(text: str) -> list[tuple[Any, Any]]:
-    """Every JSON value of the text, with the answer that the text shows for it, or None."""
+    """Every JSON value of the text, with the answer shown for it, or None."""
     blocks = list(_BLOCK.finditer(text))
     pairs: list[tuple[Any, Any]] = []
     end = 0
@@ -59,9 +59,9 @@ def examples(text: str) -> list[tuple[Any, Any]]:
 
 
 def check_shown(shown: Any, got: Any, free: Collection[str], at: str = "", name: str = "") -> None:
-    """Compare a shown reply with a real one; chance decides the members in `free`.
+    """Compare a shown reply with a real one; chance decides the fields in `free`.
 
-    A reply may have more members than are shown; lists are shown whole.
+    A reply may have more fields than are shown; lists are shown whole.
     """
     if isinstance(shown, dict):
         assert isinstance(got, dict), at

@@ -1,4 +1,4 @@
-"""The pictures and the page of the architecture say what is true of the code."""
+"""The diagrams and the page of the architecture match the code."""
 
 import importlib
 import re
@@ -15,13 +15,13 @@ TOP = Path(__file__).resolve().parents[2]
 PAGE = (TOP / "docs" / "architecture.md").read_text()
 
 
-def test_the_pictures_are_those_that_the_script_draws() -> None:
+def test_the_diagrams_are_those_that_the_script_draws() -> None:
     for path, text in pictures().items():
         assert path.read_text() == text, f"{path.name} is out of date: run `make pictures`"
 
 
-def test_a_question_takes_the_way_that_the_picture_shows(tmp_path: Path) -> None:
-    """A plain count, without HTTP: every function of the other rooms is called in order."""
+def test_a_question_takes_the_path_of_the_diagram(tmp_path: Path) -> None:
+    """A plain count without HTTP calls the functions of the other rooms in order."""
     steps = [step for step in WAY if not step.function.startswith("app.api.")]
     codes = [function_of(step).__code__ for step in steps]  # type: ignore[attr-defined]
     calls: list[Any] = []
@@ -44,7 +44,7 @@ def test_a_question_takes_the_way_that_the_picture_shows(tmp_path: Path) -> None
         position = calls.index(code, position) + 1
 
 
-def test_every_room_has_its_half_page_with_five_names_that_exist() -> None:
+def test_every_room_has_a_section_with_five_existing_names() -> None:
     for room in (room for floor in layers() for room in floor):
         assert room in ROOMS
         section = re.search(rf"^### `{room}`\n(.*?)(?=^##|\Z)", PAGE, re.S | re.M)
@@ -57,7 +57,7 @@ def test_every_room_has_its_half_page_with_five_names_that_exist() -> None:
 
 
 def public_names(room: str) -> int:
-    """How many classes and functions a room of one file defines; a folder has enough."""
+    """Number of classes and functions in a room of one file; a folder has enough."""
     path = TOP / "app" / f"{room}.py"
     if not path.exists():
         return 5

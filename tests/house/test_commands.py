@@ -1,4 +1,4 @@
-"""The commands people type do what they say."""
+"""The commands in the Makefile and the hooks do what the documentation says."""
 
 import os
 import re
@@ -10,7 +10,7 @@ from pathlib import Path
 TOP = Path(__file__).resolve().parents[2]
 
 
-def test_every_promised_command_exists_and_is_explained() -> None:
+def test_every_documented_command_exists_and_is_explained() -> None:
     shown = set(re.findall(r"^  make (\w+)\t\S", make(), flags=re.MULTILINE))
     promised = "setup demo serve test audit lint bench lock clean help"
     assert shown >= set(promised.split())
@@ -24,19 +24,19 @@ def test_make_test_checks_the_house_and_then_runs_pytest() -> None:
     assert commands.rstrip().endswith("-m pytest -n 2 --dist loadfile --no-loadscope-reorder")
 
 
-def test_make_audit_runs_every_test_of_an_invariant_and_its_size_is_a_setting() -> None:
+def test_make_audit_runs_every_test_of_an_invariant_with_a_configurable_size() -> None:
     commands = make("--dry-run", "audit")
     assert "AUDIT_RUNS=5000 " in commands
     assert "-m pytest -p tests.audit -m invariant " in commands
     assert "AUDIT_RUNS=20 " in make("--dry-run", "audit", "AUDIT_RUNS=20")
 
 
-def test_pytest_takes_the_words_in_args() -> None:
+def test_make_passes_args_to_pytest() -> None:
     assert make("--dry-run", "test", "ARGS=tests/house -x").rstrip().endswith("tests/house -x")
 
 
-def test_ci_runs_make_test_at_the_top_and_nothing_else(tmp_path: Path) -> None:
-    """A `make` that only notes how it was called stands in for the real one."""
+def test_ci_runs_only_make_test_at_the_top(tmp_path: Path) -> None:
+    """A fake `make` that only records its arguments replaces the real one."""
     note = tmp_path / "note"
     stand_in = tmp_path / "make"
     stand_in.write_text(f'#!/bin/sh\necho "$PWD: $*" >> "{note}"\nexit 7\n')
@@ -55,7 +55,7 @@ def test_the_pre_commit_hooks_are_valid_and_local() -> None:
 
 
 def make(*arguments: str) -> str:
-    """What make says, as if called by hand: nothing is taken from a make that runs the tests."""
+    """Output of make, without variables of a make that runs the tests."""
     program = shutil.which("make")
     assert program is not None
     apart = {"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "ARGS", "AUDIT_RUNS", "PYTHON"}

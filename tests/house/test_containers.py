@@ -1,4 +1,4 @@
-"""The container files are well made, as far as can be seen without building them."""
+"""The container files are valid, as far as tests can check without building them."""
 
 import subprocess
 import sys
@@ -14,7 +14,7 @@ def test_the_dockerfile_passes_hadolint() -> None:
     program("hadolint", "--no-color", "Dockerfile")
 
 
-def test_the_image_runs_as_a_plain_user_on_locked_packages() -> None:
+def test_the_image_runs_as_an_unprivileged_user_on_locked_packages() -> None:
     lines = (TOP / "Dockerfile").read_text().splitlines()
     assert "USER 10001:10001" in lines
     assert 'CMD ["bursard", "serve"]' in lines
@@ -32,7 +32,7 @@ def test_the_compose_schema_refuses_an_unknown_key(tmp_path: Path) -> None:
         program("check-jsonschema", "--builtin-schema", "vendor.compose-spec", str(wrong))
 
 
-def test_no_password_is_written_in_the_compose_file() -> None:
+def test_the_compose_file_holds_no_password() -> None:
     services = yaml.safe_load((TOP / "docker-compose.yml").read_text())["services"]
     secret = "${BURSAR_DATABASE_PASSWORD:?"
     assert services["database"]["environment"]["POSTGRES_PASSWORD"].startswith(secret)
@@ -44,7 +44,7 @@ def test_no_password_is_written_in_the_compose_file() -> None:
         assert environment["BURSAR_DATABASE_URL"] == url
 
 
-def test_the_service_starts_after_the_migration_and_reads_data_only() -> None:
+def test_the_service_starts_after_the_migration_and_mounts_data_read_only() -> None:
     services = yaml.safe_load((TOP / "docker-compose.yml").read_text())["services"]
     service = services["bursar"]
     assert services["migrate"]["command"] == ["bursard", "migrate"]

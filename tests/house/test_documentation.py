@@ -1,4 +1,4 @@
-"""The pages under docs/ have links that lead somewhere, valid JSON, and a place in the contents."""
+"""The pages under docs/ have valid links, valid JSON, and an entry in the table of contents."""
 
 import re
 from pathlib import Path
@@ -62,11 +62,11 @@ def test_every_json_block_is_json(path: Path) -> None:
         ({"mechanism": {"kind": "laplace"}}, {"mechanism": {"kind": "gaussian"}}),
     ],
 )
-def test_a_reply_that_differs_from_the_page_is_seen(shown: Any, got: Any) -> None:
+def test_a_reply_that_differs_from_the_page_is_noticed(shown: Any, got: Any) -> None:
     with pytest.raises(AssertionError):
         check_shown(shown, got, {"value"})
 
 
-def test_chance_and_rounding_may_differ_from_the_page() -> None:
+def test_random_and_rounded_values_may_differ_from_the_page() -> None:
     shown = {"value": 5463, "scale": 1.2992}
     check_shown(shown, {"value": 5470.5, "scale": 1.29921602, "id": "q_1"}, {"value"})

@@ -1,4 +1,4 @@
-"""No file tells of the machine it was written on."""
+"""No file names a folder of a developer's machine or a package registry."""
 
 import fnmatch
 import os
@@ -19,15 +19,15 @@ REGISTRY = re.compile(
 def test_no_file_names_a_folder_of_a_machine_or_a_package_registry(
     pattern: re.Pattern[bytes],
 ) -> None:
-    found = [
+    offending = [
         f"{path.relative_to(TOP)}: {match[0].decode()}"
         for path in files()
         for match in pattern.finditer(path.read_bytes())
     ]
-    assert found == []
+    assert offending == []
 
 
-def test_the_patterns_find_what_they_look_for() -> None:
+def test_the_patterns_match_their_examples() -> None:
     folder = "/".join(["", "root", "secret"])
     assert MACHINE.search(f'path = "{folder}"'.encode())
     assert MACHINE.search(f"file://{folder}".encode())
@@ -36,7 +36,7 @@ def test_the_patterns_find_what_they_look_for() -> None:
 
 
 def files() -> Iterator[Path]:
-    """What git would track: everything but itself and what .gitignore leaves out."""
+    """Files that git would track: everything except .git and files in .gitignore."""
     lines = (TOP / ".gitignore").read_text().splitlines()
     ignored = [".git", *(line.strip("/") for line in lines if line and not line.startswith("#"))]
 

@@ -39,7 +39,7 @@ def sources() -> Iterator[tuple[Path, ast.Module]]:
 # The reference
 
 
-def test_every_mechanism_is_named_by_a_question_of_the_reference() -> None:
+def test_every_mechanism_appears_in_a_question_of_the_reference() -> None:
     text = "".join(path.read_text() for path in sorted((DOCS / "questions").glob("*.md")))
     bodies = [body for body, _ in examples(text) if "query" in body and "mechanism" in body]
     questions = [Question.model_validate(body) for body in bodies]
@@ -50,14 +50,14 @@ def test_every_mechanism_is_named_by_a_question_of_the_reference() -> None:
 # Errors
 
 
-def test_every_leaf_of_the_errors_has_a_status_and_every_status_is_of_an_error() -> None:
+def test_every_error_class_has_a_status_and_every_status_an_error_class() -> None:
     own = {kind for kind in tree() if kind.__module__ == errors.__name__}
     leaves = {kind for kind in own if not kind.__subclasses__()}
     assert leaves <= set(STATUSES) <= own
 
 
-def test_every_error_that_is_raised_has_a_status() -> None:
-    """Also one that is not a leaf, such as Invalid."""
+def test_every_raised_error_has_a_status() -> None:
+    """This includes classes that are not leaves, such as Invalid."""
     names = {kind.__name__: kind for kind in tree()}
     raised: set[str] = set()
     for _, module in sources():
@@ -70,12 +70,12 @@ def test_every_error_that_is_raised_has_a_status() -> None:
     assert {names[name] for name in raised} <= set(STATUSES)
 
 
-def test_every_error_is_drawn_in_the_tree() -> None:
+def test_the_tree_in_the_docstring_shows_every_error() -> None:
     drawn = set(re.findall(r"[├└]── (\w+)", errors.__doc__ or ""))
     assert drawn | {"AppError"} == {kind.__name__ for kind in tree()}
 
 
-def test_only_what_may_be_tried_again_is_a_5xx_and_every_status_has_a_title() -> None:
+def test_only_retryable_errors_are_5xx_and_every_status_has_a_title() -> None:
     assert {status for status in STATUSES.values() if status >= 500} == {503}
     assert set(STATUSES.values()) <= set(TITLES)
     slugs = [slug(kind) for kind in STATUSES]
@@ -90,7 +90,7 @@ def variables() -> set[str]:
 
 
 STREAMS = above_threshold.KIND, tree_counter.KIND
-# Each documented word, and the page that must have it.
+# Each documented word, with the page that must have it.
 WORDS = (
     {("setting", name): "settings.md" for name in sorted(variables())}
     | {("error", kind.__name__): "errors.md" for kind in STATUSES}
@@ -101,20 +101,20 @@ WORDS = (
 )
 
 
-def test_there_are_settings_to_look_for() -> None:
+def test_there_are_settings_to_check() -> None:
     assert len(variables()) >= 13
 
 
 @pytest.mark.parametrize("what", WORDS, ids=" ".join)
-def test_the_reference_names(what: tuple[str, str]) -> None:
+def test_the_reference_documents(what: tuple[str, str]) -> None:
     page = WORDS[what]
-    assert f"`{what[1]}`" in (DOCS / page).read_text(), f"docs/{page} is silent on {what}"
+    assert f"`{what[1]}`" in (DOCS / page).read_text(), f"docs/{page} does not mention {what}"
 
 
 # Entries
 
 
-def test_every_kind_of_entry_can_be_searched_for() -> None:
+def test_every_kind_of_entry_is_a_search_filter() -> None:
     written: set[str] = set()
     for path in sorted((APP / "store").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
@@ -130,7 +130,7 @@ def test_every_kind_of_entry_can_be_searched_for() -> None:
 
 
 def imports() -> Iterator[tuple[str, str]]:
-    """(file, full name of what it imports)"""
+    """Pairs of a file and the full name of an import."""
     for path, module in sources():
         for node in ast.walk(module):
             if isinstance(node, ast.Import):
@@ -147,7 +147,7 @@ def importers(*roots: str) -> set[str]:
     }
 
 
-def test_noise_comes_from_one_room_and_no_seedable_generator_is_anywhere() -> None:
+def test_noise_comes_from_one_room_and_no_seedable_generator_exists() -> None:
     assert importers("random", "numpy.random", "scipy.stats", "uuid") == set()
     assert importers("opendp") <= {
         "app/mechanisms/sampling/system.py",
@@ -163,7 +163,7 @@ def test_noise_comes_from_one_room_and_no_seedable_generator_is_anywhere() -> No
         assert not re.search(r"\bnp\.random|\bnumpy\.random|\bscipy\.stats", text), path
 
 
-def test_scipy_is_imported_where_it_is_used_so_that_the_service_starts_without_it() -> None:
+def test_scipy_is_imported_lazily_so_the_service_starts_without_it() -> None:
     """Importing scipy.optimize takes about as long as the rest of the start."""
     for path, module in sources():
         for node in module.body:
@@ -174,16 +174,16 @@ def test_scipy_is_imported_where_it_is_used_so_that_the_service_starts_without_i
 @pytest.mark.parametrize(
     "line", ["import random", "from random import Random", "import numpy.random"]
 )
-def test_ruff_refuses_other_randomness_wherever_it_is_written(line: str) -> None:
-    for place in ("app/planning/noise.py", "app/mechanisms/noise.py", "tests/noise.py"):
+def test_ruff_refuses_other_randomness_in_every_folder(line: str) -> None:
+    for path in ("app/planning/noise.py", "app/mechanisms/noise.py", "tests/noise.py"):
         done = subprocess.run(
-            [ruff(), "check", "--no-cache", "--stdin-filename", place, "-"],
+            [ruff(), "check", "--no-cache", "--stdin-filename", path, "-"],
             input=f'"""A file."""\n\n{line}\n',
             cwd=TOP,
             capture_output=True,
             text=True,
         )
-        assert "TID251" in done.stdout, place
+        assert "TID251" in done.stdout, path
 
 
 def ruff() -> Path:
@@ -213,7 +213,7 @@ def test_rooms_depend_downwards_only() -> None:
         ("app/store/writer/writer.py", "import app.api.http.json_body"),
     ],
 )
-def test_a_room_that_looks_up_is_noticed(tmp_path: Path, file: str, line: str) -> None:
+def test_an_upward_import_is_noticed(tmp_path: Path, file: str, line: str) -> None:
     shutil.copytree(
         APP, tmp_path / "app", ignore=shutil.ignore_patterns("__pycache__", "*.parquet")
     )
@@ -223,8 +223,8 @@ def test_a_room_that_looks_up_is_noticed(tmp_path: Path, file: str, line: str) -
     assert lint_imports(tmp_path).returncode == 1
 
 
-def test_no_package_hides_its_own_modules_behind_other_names() -> None:
-    """`from a.b import x as c` in a/__init__.py would make `a.c` something else than a/c.py."""
+def test_no_package_hides_its_own_modules() -> None:
+    """`from a.b import x as c` in a/__init__.py would hide the module a/c.py behind `a.c`."""
     for path in APP.rglob("__init__.py"):
         own = {child.stem for child in path.parent.iterdir()}
         for node in ast.parse(path.read_text()).body:

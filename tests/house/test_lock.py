@@ -1,4 +1,4 @@
-"""The lock pins everything by hash and says nothing of where packages come from."""
+"""The lock pins every package by hash and names no package registry."""
 
 import re
 import tomllib
@@ -18,18 +18,18 @@ def test_every_line_belongs_to_a_pin_with_a_hash() -> None:
         assert PIN.sub("", part) == ""
 
 
-def test_no_host_and_no_option_is_named() -> None:
+def test_the_lock_names_no_host_and_no_option() -> None:
     text = (TOP / "requirements.lock").read_text()
     assert "://" not in text
     assert not re.search(r"^\s*--(?!hash=)", text, flags=re.MULTILINE)
 
 
-def test_a_package_has_one_version_for_everybody() -> None:
+def test_a_package_has_one_version_in_all_parts() -> None:
     runtime, development = (names(part) for part in parts())
     assert len(runtime + development) == len(set(runtime + development))
 
 
-def test_what_the_project_asks_for_is_in_its_part() -> None:
+def test_every_dependency_of_the_project_is_in_its_part() -> None:
     project = tomllib.loads((TOP / "pyproject.toml").read_text())
     runtime, development = (set(names(part)) for part in parts())
     needed = project["project"]["dependencies"] + project["build-system"]["requires"]
@@ -38,14 +38,14 @@ def test_what_the_project_asks_for_is_in_its_part() -> None:
     assert {bare(requirement) for requirement in extra} <= runtime | development
 
 
-def test_everybody_cuts_the_lock_at_the_same_line() -> None:
+def test_all_readers_of_the_lock_cut_it_at_the_same_line() -> None:
     for name in ("Makefile", "Dockerfile", ".ci/lock.py"):
         assert MARKER in (TOP / name).read_text()
     for name in ("Makefile", ".ci/lock.py"):
         assert SPARK in (TOP / name).read_text()
 
 
-def test_spark_is_pinned_with_all_that_it_needs() -> None:
+def test_spark_is_pinned_with_all_its_dependencies() -> None:
     text = (TOP / "requirements.lock").read_text().split(f"{SPARK}\n")[1]
     assert names(text) == ["py4j", "pyspark"]
     assert PIN.sub("", text) == ""

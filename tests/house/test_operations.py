@@ -1,4 +1,4 @@
-"""The commands of docs/operations.md, as they stand there, against a ledger in use."""
+"""The commands of docs/operations.md run unchanged against a ledger in use."""
 
 import os
 import re
@@ -19,7 +19,7 @@ PAGE = CHECKOUT / "docs" / "operations.md"
 
 
 def command(beginning: str) -> str:
-    """The one command of the page that begins so."""
+    """The one command of the page with this beginning."""
     commands = re.findall(r"^\$ (.*?)(?=^\$ |^```$)", PAGE.read_text(), re.MULTILINE | re.DOTALL)
     (found,) = [each for each in commands if each.startswith(beginning)]
     return str(found)
@@ -49,7 +49,7 @@ def bursard(*words: str, **variables: str) -> str:
     return done.stdout
 
 
-def test_a_ledger_in_sqlite_is_backed_up_while_it_serves_and_restored(
+def test_a_sqlite_ledger_is_backed_up_while_it_serves_and_restored(
     peopled: Template, tmp_path: Path
 ) -> None:
     world = peopled("sqlite", tmp_path / "ledger")
@@ -70,7 +70,7 @@ def test_a_ledger_in_sqlite_is_backed_up_while_it_serves_and_restored(
         world.ledger.stop()
 
 
-def test_a_ledger_in_postgresql_is_backed_up_while_it_serves_and_restored(
+def test_a_postgresql_ledger_is_backed_up_while_it_serves_and_restored(
     peopled: Template, postgres: PostgresServer, tmp_path: Path
 ) -> None:
     programs = find_binaries()

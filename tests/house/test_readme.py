@@ -1,4 +1,4 @@
-"""The README's transcript is run, command by command, against the demo it describes."""
+"""The README's transcript runs command by command against the demo it describes."""
 
 import json
 import os
@@ -13,13 +13,13 @@ from tests.house.documentation import check_shown
 from tests.server import BURSARD, CHECKOUT, START_SECONDS, Server, wait_until
 
 README = (CHECKOUT / "README.md").read_text(encoding="utf-8")
-# Members that noise decides; all others are as printed.
+# Fields that noise decides; all others are as printed.
 FREE = {"value", "low", "high"}
 
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str, str]]:
-    """The demo's address, the key it prints for analyst-1, and all it printed."""
+    """The demo's address, the key it prints for analyst-1, and its whole output."""
     home = tmp_path_factory.mktemp("demo")
     log = home / "demo.log"
     environment = {
@@ -47,7 +47,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str, s
 
 
 def transcript() -> list[tuple[str, Any]]:
-    """Commands that ask over HTTP, each with the part of the reply that the README shows."""
+    """HTTP commands, each with the part of the reply that the README shows."""
     commands = []
     for block in re.findall(r"```console\n(.*?)```", README, re.DOTALL):
         command, brace, reply = block.partition("\n{")
@@ -56,16 +56,16 @@ def transcript() -> list[tuple[str, Any]]:
     return commands
 
 
-def test_the_transcript_goes_as_the_readme_shows(demo: tuple[str, str, str]) -> None:
+def test_the_transcript_matches_the_readme(demo: tuple[str, str, str]) -> None:
     url, key, _ = demo
     commands = transcript()
     assert [shown["status"] for _, shown in commands] == ["answered", 402]
     for command, shown in commands:
         reply = run(command, url, key)
         check_shown(shown, json.loads(reply), FREE)
-        assert set(json.loads(reply)) > set(shown), "the README says that it is shortened"
+        assert set(json.loads(reply)) > set(shown), "the README marks the reply as shortened"
     first, _ = commands[0]
-    assert run(first, url, key) == run(first, url, key), "the same key gives the same bytes"
+    assert run(first, url, key) == run(first, url, key), "the same key must give the same bytes"
 
 
 def run(command: str, url: str, key: str) -> str:
@@ -76,7 +76,7 @@ def run(command: str, url: str, key: str) -> str:
     return done.stdout
 
 
-def test_the_question_the_demo_prints_can_be_pasted(demo: tuple[str, str, str]) -> None:
+def test_the_question_printed_by_the_demo_can_be_pasted(demo: tuple[str, str, str]) -> None:
     printed = re.search(r"^curl .*?}'$", demo[2], re.DOTALL | re.MULTILINE)
     assert printed is not None
     command = re.sub(r"http://127\.0\.0\.1:\d+", demo[0], printed[0])

@@ -1,7 +1,7 @@
-"""A wheel works alone: installed in an environment without this checkout, it serves and answers.
+"""A wheel works without this checkout: installed in an environment, it serves and answers.
 
-The wheel is built from a source distribution, as a release is. The environment holds the packages
-of the lock's runtime part, linked from the development environment, and nothing else of it.
+The wheel is built from a source distribution, like a release. The environment links the runtime
+packages of the lock from the development environment, and nothing else.
 """
 
 import importlib.metadata
@@ -45,20 +45,28 @@ class Installed:
 
     @property
     def variables(self) -> dict[str, str]:
-        """Nothing that could lead Python back to the checkout."""
+        """Environment variables without any path to the checkout."""
         return {"PATH": os.environ["PATH"], "PYTHONUNBUFFERED": "1", "BURSAR_PORT": "0"}
 
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
-    place = tmp_path_factory.mktemp("wheel")
-    environment = place / "environment"
+    folder_of_all = tmp_path_factory.mktemp("wheel")
+    environment = folder_of_all / "environment"
     run(sys.executable, "-m", "venv", "--without-pip", str(environment))
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
-    run(*pip, "--python", str(environment), "install", "--no-deps", "--no-index", build(place))
+    run(
+        *pip,
+        "--python",
+        str(environment),
+        "install",
+        "--no-deps",
+        "--no-index",
+        build(folder_of_all),
+    )
     (packages,) = environment.glob("lib/python*/site-packages")
     link_runtime_packages(packages)
-    folder = place / "empty"
+    folder = folder_of_all / "empty"
     folder.mkdir()
     return Installed(environment, folder)
 
@@ -121,7 +129,7 @@ def test_a_server_in_an_empty_folder_answers_a_question(
     answer = made(ask(server.client(key), count("people")))
     assert isinstance(answer["value"], int)
 
-    # What the extras add is missing, and the reply names the extra.
+    # Packages of the extras are missing, and the reply names the extra.
     plan = {"delta": 1e-6, "events": [{"mechanism": "laplace", "epsilon": 1}]}
     results = made(admin.post("/v1/accounting/compose", json=plan))["results"]
     assert f"pip install '{NAME}[pld]'" in results["pld"]["unavailable"]
@@ -133,16 +141,16 @@ def test_a_server_in_an_empty_folder_answers_a_question(
 
 
 def test_the_environment_has_no_development_package(installed: Installed) -> None:
-    """Otherwise the tests above would not see what a plain `pip install` lacks."""
+    """Otherwise the tests above would not notice what a plain `pip install` lacks."""
     look = (
         "import importlib.util as u; print([u.find_spec(n) for n in ('pytest', 'dp_accounting')])"
     )
     assert installed.run("python", "-c", look).strip() == "[None, None]"
 
 
-def build(place: Path) -> str:
-    """The wheel of this checkout, by way of a source distribution."""
-    source = place / "source"
+def build(target: Path) -> str:
+    """Build the wheel of this checkout from a source distribution."""
+    source = target / "source"
     source.mkdir()
     for name in PROJECT:
         path, copy = TOP / name, source / name
@@ -154,9 +162,9 @@ def build(place: Path) -> str:
     run(sys.executable, "-c", make, folder=source)
     (archive,) = source.glob("dist/*.tar.gz")
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
-    options = ["--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir", str(place)]
+    options = ["--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir", str(target)]
     run(*pip, "wheel", *options, str(archive))
-    (wheel,) = place.glob("*.whl")
+    (wheel,) = target.glob("*.whl")
     return str(wheel)
 
 
@@ -165,7 +173,7 @@ def link_runtime_packages(packages: Path) -> None:
     for name in names(runtime):
         try:
             files = importlib.metadata.distribution(name).files or []
-        except importlib.metadata.PackageNotFoundError:  # it is for another system
+        except importlib.metadata.PackageNotFoundError:  # for another system
             continue
         for top in {path.parts[0] for path in files} - {"..", "__pycache__"}:
             if not (packages / top).exists():

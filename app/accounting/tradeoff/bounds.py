@@ -1,8 +1,5 @@
 """Lower bounds of a trade-off function, from the totals of an account.
 
-*From a profile* δ(ε): the mechanism is (ε, δ(ε))-private for every ε, so its curve lies above all
-of the curves of leaky randomised response with those numbers (Wasserman and Zhou 2010).
-
 *From Renyi divergences* R(a): an attack turns a release into one bit, true with probability α under
 one dataset and 1 - β under the other. This increases no divergence (data processing, van Erven and
 Harremoës 2014). So ln[(1-β)^a α^(1-a) + β^a (1-α)^(1-a)] <= (a-1) R(a), and the same with the

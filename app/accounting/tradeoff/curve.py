@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 
-from app.accounting.tradeoff import bounds as bounds
-from app.accounting.tradeoff import exact as exact
+from app.accounting.tradeoff import bounds, exact
 from app.accounting.tradeoff.exact import Curve
 
 GUARD = 1e-11

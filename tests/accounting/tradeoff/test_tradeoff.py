@@ -343,9 +343,11 @@ def converted(rho: float) -> Callable[[float], float]:
     return delta
 
 
+PROFILE_EPSILONS = [0.0, *(0.001 * 1.04**i for i in range(240))]  # up to about 12
+
+
 def from_profile(
-    delta_of: Callable[[float], float],
-    epsilons: Iterable[float] = (0.0, *(0.001 * 1.04**i for i in range(240))),
+    delta_of: Callable[[float], float], epsilons: Iterable[float] = PROFILE_EPSILONS
 ) -> exact.Curve:
     """The curve of a mechanism that is (ε, delta_of(ε))-private for each epsilon."""
     return bounds.highest(

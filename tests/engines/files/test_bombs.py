@@ -1,5 +1,7 @@
-"""Small files that claim or expand to far more than there is room or time for: refused in words,
-with nothing left behind."""
+"""Small files that claim or expand to more than fits in space or time.
+
+They are refused with a clear error, and nothing is left behind.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -38,10 +40,8 @@ def many_rows(tmp_path: Path) -> Path:
     return write(tmp_path / "data" / "rows.parquet", text, 10_000_000)
 
 
-def test_rows_without_end_are_read_for_the_allowed_time_only(
-    tmp_path: Path, many_rows: Path
-) -> None:
-    """To read them to the end takes a thousand times the allowed time."""
+def test_endless_rows_are_read_for_the_allowed_time_only(tmp_path: Path, many_rows: Path) -> None:
+    """Reading all of them would take a thousand times the allowed time."""
     folder = tmp_path / "data" / "folder"
     folder.mkdir()
     (folder / "a.parquet").write_bytes(many_rows.read_bytes())
@@ -50,14 +50,14 @@ def test_rows_without_end_are_read_for_the_allowed_time_only(
             assert "BURSAR_INGEST_TIMEOUT_SECONDS" in refusal(room, name, WHOLE)
 
 
-def test_a_few_enormous_texts_do_not_get_more_memory_than_the_engine_has(tmp_path: Path) -> None:
+def test_a_few_enormous_texts_do_not_exceed_the_memory_of_the_engine(tmp_path: Path) -> None:
     with room_in(tmp_path, memory_limit="64MB", threads=1) as room:
         text = "SELECT repeat('x', 50_000_000) AS t FROM range(4)"
         write(room.data / "texts.parquet", text, 2048)
         assert "BURSAR_ENGINE_MEMORY" in refusal(room, "texts.parquet", TEXT)
 
 
-def test_a_version_cannot_take_more_room_than_it_may(tmp_path: Path, room: Room) -> None:
+def test_a_version_cannot_exceed_its_size_limit(tmp_path: Path, room: Room) -> None:
     card = card_of({"name": "n", "type": "number", "low": 0, "high": 1e15})
     text = "SELECT (hash(i) % 1000000007)::BIGINT AS n FROM range(1_000_000) AS x(i)"
     with duckdb.connect() as connection:
@@ -69,7 +69,7 @@ def test_a_version_cannot_take_more_room_than_it_may(tmp_path: Path, room: Room)
         assert not large.engine.is_missing(large.prepared("random.parquet", card))
 
 
-def test_a_file_cut_short_or_with_a_false_footer_is_refused(room: Room) -> None:
+def test_a_truncated_file_or_a_false_footer_is_refused(room: Room) -> None:
     whole = write(room.data / "whole.parquet", "SELECT 1::BIGINT AS n FROM range(1000)", 2048)
     content = whole.read_bytes()
     length = int.from_bytes(content[-8:-4], "little")

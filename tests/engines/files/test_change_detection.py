@@ -1,4 +1,4 @@
-"""Sources that are looked at before every question: changed, gone, moved, and back again."""
+"""Source files are checked before every question: changed, missing, moved and restored."""
 
 import os
 import shutil
@@ -21,13 +21,13 @@ from tests.engines.test_epochs import appended
 
 COUNT = Tally(None, (), (CountRows(),))
 CARD = card_of({"name": "x", "type": "integer", "low": 0, "high": 9})
-TICK = 0.02  # the system's clock of files goes in steps, of 10 ms at most
-LONG_AGO = 10**18  # nanoseconds; the time that counts, when it was told so, cannot be set
+TICK = 0.02  # clocks of file systems advance in steps of at most 10 ms
+LONG_AGO = 10**18  # nanoseconds; the change time of a file cannot be set
 
 
 @pytest.fixture
 def digests(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Which sources were read, one after the other; files settle at once."""
+    """Names of the sources read so far; files count as settled at once."""
     read: list[str] = []
 
     def digest(source: SourceFiles) -> tuple[str, list[FileState]]:
@@ -46,7 +46,7 @@ def some(room: Room, name: str = "t.csv", *, value: int = 1) -> str:
 
 
 def refused(room: Room, dataset: Dataset) -> bool:
-    """As `refusal` asks: at a glance, then thoroughly."""
+    """Check as `refusal` does: first by file attributes, then by content."""
     if room.engine.ready(dataset):
         return False
     try:
@@ -56,7 +56,7 @@ def refused(room: Room, dataset: Dataset) -> bool:
     return False
 
 
-def test_a_file_that_stays_is_read_once(room: Room, digests: list[str]) -> None:
+def test_an_unchanged_file_is_read_once(room: Room, digests: list[str]) -> None:
     dataset = room.prepared(some(room), CARD)
     assert digests == ["t.csv"]
     for _ in range(3):
@@ -65,7 +65,9 @@ def test_a_file_that_stays_is_read_once(room: Room, digests: list[str]) -> None:
     assert digests == ["t.csv"]
 
 
-def test_another_server_reads_it_once_too(room: Room, tmp_path: Path, digests: list[str]) -> None:
+def test_another_server_reads_the_file_once_too(
+    room: Room, tmp_path: Path, digests: list[str]
+) -> None:
     dataset = room.prepared(some(room), CARD)
     with room_in(tmp_path) as other:  # the same folders
         assert not other.engine.ready(dataset)
@@ -75,7 +77,7 @@ def test_another_server_reads_it_once_too(room: Room, tmp_path: Path, digests: l
 
 
 def overwrite(file: Path) -> None:
-    """As long as before, and its time put back."""
+    """Overwrite with equal length, and reset the modification time."""
     before = os.stat(file)
     file.write_bytes(file.read_bytes().replace(b"1", b"2"))
     os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
@@ -124,7 +126,7 @@ SPOILERS = [
 
 @pytest.mark.parametrize("spoil", SPOILERS)
 @pytest.mark.parametrize("settled", [True, False])
-def test_a_file_that_changed_is_refused_until_it_is_what_it_was(
+def test_a_changed_file_is_refused_until_it_is_restored(
     room: Room,
     spoil: Callable[[Path], None],
     settled: bool,
@@ -145,9 +147,7 @@ def test_a_file_that_changed_is_refused_until_it_is_what_it_was(
     assert room.ask(dataset, COUNT) == ((1,),)
 
 
-def test_a_changed_file_is_read_once_however_often_it_is_asked_about(
-    room: Room, digests: list[str]
-) -> None:
+def test_a_changed_file_is_read_once_for_many_questions(room: Room, digests: list[str]) -> None:
     dataset = room.prepared(some(room), CARD)
     some(room, value=2)
     for _ in range(3):
@@ -156,7 +156,7 @@ def test_a_changed_file_is_read_once_however_often_it_is_asked_about(
     assert digests == ["t.csv"] * 2
 
 
-def test_a_file_that_was_only_touched_is_read_and_goes_on(room: Room, digests: list[str]) -> None:
+def test_a_touched_file_is_read_again_and_accepted(room: Room, digests: list[str]) -> None:
     dataset = room.prepared(some(room), CARD)
     os.utime(room.data / "t.csv", ns=(LONG_AGO, LONG_AGO))
     assert not room.engine.ready(dataset)
@@ -166,10 +166,10 @@ def test_a_file_that_was_only_touched_is_read_and_goes_on(room: Room, digests: l
 
 
 @pytest.mark.parametrize(("seconds", "settled"), [(0.0, False), (1.9, False), (2.1, True)])
-def test_a_file_written_a_moment_ago_is_read_every_time(
+def test_a_recently_written_file_is_read_every_time(
     room: Room, monkeypatch: pytest.MonkeyPatch, seconds: float, settled: bool
 ) -> None:
-    """Another write within the same step of the clock would leave no trace."""
+    """Another write within the same clock step would leave no trace."""
     some(room)
     later = os.stat(room.data / "t.csv").st_ctime_ns + int(seconds * 1e9)
     monkeypatch.setattr(change_detection, "time", SimpleNamespace(time_ns=lambda: later))
@@ -179,7 +179,7 @@ def test_a_file_written_a_moment_ago_is_read_every_time(
     assert room.engine.ready(dataset) == settled
 
 
-def test_a_file_in_a_root_before_its_own_is_another(tmp_path: Path, digests: list[str]) -> None:
+def test_a_file_in_an_earlier_root_is_another_file(tmp_path: Path, digests: list[str]) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
     first.mkdir()
     second.mkdir()
@@ -202,11 +202,13 @@ def lead_to(link: Path, name: str) -> None:
 
 @pytest.mark.parametrize("then", ["a.csv", "b.csv"])
 @pytest.mark.parametrize("first", ["a.csv", "b.csv"])
-def test_a_link_that_leads_elsewhere_for_a_moment_is_not_taken_for_the_file_read(
+def test_a_link_that_points_elsewhere_for_a_moment_is_not_mistaken_for_the_file_read(
     room: Room, monkeypatch: pytest.MonkeyPatch, first: str, then: str
 ) -> None:
-    """Found or looked at while it led to one, read while it led to the other: of neither file
-    anything is remembered, neither that it is right nor that it is wrong."""
+    """The link is checked while it points to one file, and read while it points to the other.
+
+    Nothing is remembered about either file, neither that it matches nor that it does not.
+    """
     other = {"a.csv": "b.csv", "b.csv": "a.csv"}[first]
     some(room, "a.csv")
     some(room, "b.csv", value=2)
@@ -218,10 +220,10 @@ def test_a_link_that_leads_elsewhere_for_a_moment_is_not_taken_for_the_file_read
         real = getattr(change_detection, hooked)
         for before in (True, False):
 
-            def flipped(*given: Any, real: Any = real, before: bool = before) -> Any:
-                """Elsewhere while it is asked, or from then on until the end."""
+            def flipped(*arguments: Any, real: Any = real, before: bool = before) -> Any:
+                """Point the link elsewhere during the call, or from the call on."""
                 lead_to(link, other if before else first)
-                result = real(*given)
+                result = real(*arguments)
                 lead_to(link, first if before else other)
                 return result
 
@@ -235,7 +237,7 @@ def test_a_link_that_leads_elsewhere_for_a_moment_is_not_taken_for_the_file_read
 
 
 @pytest.mark.parametrize("name", ["t.csv/", "t.csv/.", "t.csv//", "./t.csv", "sub//t.csv"])
-def test_however_the_file_is_named_its_change_is_seen(
+def test_a_change_is_noticed_under_every_name_of_the_file(
     room: Room, digests: list[str], name: str
 ) -> None:
     (room.data / "sub").mkdir()
@@ -249,7 +251,7 @@ def test_however_the_file_is_named_its_change_is_seen(
     assert refused(room, dataset)
 
 
-def test_what_stands_in_the_place_of_a_source_has_changed_and_nothing_is_gone(
+def test_something_else_at_the_path_of_a_source_counts_as_a_change(
     room: Room, digests: list[str]
 ) -> None:
     folder = folder_of(room, 3)
@@ -265,7 +267,7 @@ def test_what_stands_in_the_place_of_a_source_has_changed_and_nothing_is_gone(
     assert not isinstance(gone.value, SourceChanged)
 
 
-def test_a_version_that_cannot_be_built_leaves_nothing(room: Room) -> None:
+def test_a_failed_build_leaves_nothing(room: Room) -> None:
     dataset = room.register(some(room), CARD)
     some(room, value=2)
     with pytest.raises(SourceChanged):
@@ -273,7 +275,7 @@ def test_a_version_that_cannot_be_built_leaves_nothing(room: Room) -> None:
     assert not [each for each in room.home.rglob("*") if each.is_file()]
 
 
-def test_a_change_of_any_epoch_is_seen(room: Room, digests: list[str]) -> None:
+def test_a_change_of_any_epoch_is_noticed(room: Room, digests: list[str]) -> None:
     first = room.prepared(some(room, "a.csv"), CARD)
     second = appended(room, first, some(room, "b.csv", value=2))
     third = appended(room, second, some(room, "c.csv", value=3))
@@ -319,7 +321,7 @@ def nest(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("spoil", [add, drop, rename, change, nest])
-def test_a_folder_that_changed_is_refused(
+def test_a_changed_folder_is_refused(
     room: Room, digests: list[str], spoil: Callable[[Path], None]
 ) -> None:
     folder = folder_of(room, 3)
@@ -330,7 +332,7 @@ def test_a_folder_that_changed_is_refused(
     assert refused(room, dataset)
 
 
-def test_what_does_not_count_in_a_folder_may_change(room: Room, digests: list[str]) -> None:
+def test_ignored_files_of_a_folder_may_change(room: Room, digests: list[str]) -> None:
     folder = folder_of(room, 3)
     dataset = room.prepared("parts", CARD)
     (folder / "_SUCCESS").write_text("")
@@ -338,12 +340,12 @@ def test_what_does_not_count_in_a_folder_may_change(room: Room, digests: list[st
     assert room.engine.ready(dataset)
 
 
-def test_many_files_are_not_looked_at_where_nobody_may_wait(
+def test_many_files_are_not_checked_on_the_event_loop(
     room: Room, digests: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder_of(room, 3)
     dataset = room.prepared("parts", CARD)
-    monkeypatch.setattr(change_detection, "GLANCE_MAX", 3)  # with the folder itself they are more
+    monkeypatch.setattr(change_detection, "GLANCE_MAX", 3)  # with the folder itself there are more
     assert not room.engine.ready(dataset)
     room.engine.prepare(dataset)
     assert digests == ["parts"]

@@ -27,7 +27,7 @@ def conversion(room: Room, csv: Path, *, seconds: float = 60) -> Conversion:
     return Conversion(csv, room.data / f"{csv.stem}.parquet", limits, seconds)
 
 
-def test_every_field_stays_the_text_it_is(room: Room) -> None:
+def test_every_field_keeps_its_text(room: Room) -> None:
     csv = room.data / "odd o'name.csv"
     csv.write_bytes(ODD.encode())
     csv.chmod(0o640)
@@ -51,7 +51,7 @@ def test_every_field_stays_the_text_it_is(room: Room) -> None:
     "content",
     [b"x,y\n1\n", b"x,y\n1,2,SECRET\n", b"x\nSECRET\xff\n", b'x\n"SECRET\n', b""],
 )
-def test_a_csv_that_cannot_be_read_leaves_nothing(room: Room, content: bytes) -> None:
+def test_an_unreadable_csv_leaves_nothing(room: Room, content: bytes) -> None:
     csv = room.data / "t.csv"
     csv.write_bytes(content)
     with pytest.raises(EngineUnavailable) as refused:
@@ -62,13 +62,13 @@ def test_a_csv_that_cannot_be_read_leaves_nothing(room: Room, content: bytes) ->
 
 
 @pytest.mark.parametrize("header", ["x,x", "x,X", "x,"])
-def test_columns_that_parquet_could_not_tell_apart_are_refused(room: Room, header: str) -> None:
+def test_columns_that_parquet_cannot_distinguish_are_refused(room: Room, header: str) -> None:
     (room.data / "t.csv").write_text(f"{header}\n1,2\n")
     with pytest.raises(Invalid, match="no two alike"):
         conversion(room, room.data / "t.csv").run()
 
 
-def test_a_file_that_is_there_is_not_replaced_nor_taken_away(room: Room) -> None:
+def test_an_existing_file_is_neither_replaced_nor_removed(room: Room) -> None:
     (room.data / "t.csv").write_text("x\n1\n")
     (room.data / "t.parquet").write_text("precious")
     work = conversion(room, room.data / "t.csv")
@@ -81,13 +81,13 @@ def test_a_file_that_is_there_is_not_replaced_nor_taken_away(room: Room) -> None
 
 
 def endless(connection: duckdb.DuckDBPyConnection, source: SourceFiles) -> SourceTable:
-    """The source, and behind it rows without end to look through. None of them is written."""
+    """The source, followed by endless rows that are read and never written."""
     table = open_table(connection, source)
     more = "SELECT NULL, NULL FROM range(1000000000000) WHERE range < 0"
     return replace(table, relation=f"(SELECT * FROM {table.relation} UNION ALL {more})")
 
 
-def test_it_can_be_stopped_and_tells_how_far_it_is(
+def test_a_conversion_can_be_stopped_and_reports_its_progress(
     room: Room, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(convert, "open_table", endless)
@@ -118,8 +118,8 @@ def test_it_can_be_stopped_and_tells_how_far_it_is(
     assert list(room.data.iterdir()) == [csv]
 
 
-def test_a_schema_is_read_without_a_single_row(room: Room) -> None:
-    """Rows that cannot be read do not matter to it."""
+def test_a_schema_is_read_without_any_row(room: Room) -> None:
+    """Unreadable rows do not matter."""
     csv = room.data / "t.csv"
     csv.write_bytes(b"x,y\n1\xff\n")
     table = read_schema(SourceFiles(csv, (csv,)), Limits(room.home, "256MB", 1))

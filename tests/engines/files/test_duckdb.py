@@ -49,23 +49,24 @@ def test_an_overdue_question_is_interrupted_and_the_next_one_is_answered(
             pytest.raises(EngineFailed, match=r"^The question could not be answered\.$"),
         ):
             room.ask(dataset, ENDLESS)
-        below = Tally(Compare("x", "<", 500.0 - number), (), (CountRows(),))  # each asked anew
+        # a new question each time
+        below = Tally(Compare("x", "<", 500.0 - number), (), (CountRows(),))
         assert room.ask(dataset, below) == ((500 - number,),)
     assert room.engine.cached(dataset, ENDLESS, ASKER) is None
 
 
-def test_an_interruption_hits_no_other_question(endless: tuple[Room, Dataset]) -> None:
-    """Others are asked of the same version from before it until after it."""
+def test_an_interruption_stops_no_other_question(endless: tuple[Room, Dataset]) -> None:
+    """Another thread asks the same version before, during and after the interruption."""
     room, dataset = endless
     patient = DuckDBEngine(home=room.home, data_roots=(), timeout_seconds=60, memo_size=0)
     begun, over = threading.Barrier(5, timeout=60), threading.Event()
 
     def ask_on() -> set[Exact]:
-        found = {patient.exact(dataset, LIGHT, ASKER)}
+        results = {patient.exact(dataset, LIGHT, ASKER)}
         begun.wait()
         while not over.is_set():
-            found.add(patient.exact(dataset, LIGHT, ASKER))
-        return found | {patient.exact(dataset, LIGHT, ASKER)}
+            results.add(patient.exact(dataset, LIGHT, ASKER))
+        return results | {patient.exact(dataset, LIGHT, ASKER)}
 
     with ThreadPoolExecutor(4) as pool:
         answers = [pool.submit(ask_on) for _ in range(4)]
@@ -86,7 +87,7 @@ def test_one_watchdog_serves_the_whole_process(endless: tuple[Room, Dataset]) ->
     assert names.count("engine-watchdog") == 1
 
 
-def test_too_little_memory_fails_the_question_and_not_the_engine(
+def test_too_little_memory_fails_the_question_but_not_the_engine(
     big: tuple[Room, Dataset],
 ) -> None:
     room, dataset = big
@@ -101,12 +102,12 @@ def test_too_little_memory_fails_the_question_and_not_the_engine(
     poor.close()
 
 
-def test_no_cell_is_in_any_failure(room: Room) -> None:
+def test_no_error_message_holds_a_cell(room: Room) -> None:
     dataset = small(room)
     path = version_path(room.home, dataset)
     path.unlink()
     with duckdb.connect(str(path)) as connection:
-        # A version as we would never write it: the driver quotes the cell it cannot read.
+        # A version that the app would never write: the driver quotes the cell it cannot read.
         connection.execute("CREATE TABLE cells AS SELECT 'SECRET-4711' AS cell")
         connection.execute("CREATE VIEW rows AS SELECT CAST(cell AS DOUBLE) AS c0 FROM cells")
         with pytest.raises(duckdb.Error, match="SECRET-4711"):
@@ -121,7 +122,7 @@ def test_no_cell_is_in_any_failure(room: Room) -> None:
 
 
 @pytest.mark.parametrize("damage", ["gone", "garbage", "another table"])
-def test_a_damaged_version_fails_in_the_same_words(room: Room, damage: str) -> None:
+def test_a_damaged_version_fails_with_the_same_message(room: Room, damage: str) -> None:
     dataset = small(room)
     path = version_path(room.home, dataset)
     path.unlink()
@@ -135,13 +136,13 @@ def test_a_damaged_version_fails_in_the_same_words(room: Room, damage: str) -> N
     assert failed.value.__context__ is None
 
 
-def test_a_question_about_an_unknown_column_fails_in_the_same_words(room: Room) -> None:
+def test_a_question_about_an_unknown_column_fails_with_the_same_message(room: Room) -> None:
     dataset = small(room)
     with pytest.raises(EngineFailed, match=r"^The question could not be answered\.$"):
         room.ask(dataset, Tally(Compare("absent", "==", 1), (), (CountRows(),)))
 
 
-def test_a_repeated_question_reads_nothing(room: Room) -> None:
+def test_a_repeated_question_reads_no_data(room: Room) -> None:
     dataset = small(room)
     assert room.engine.cached(dataset, LIGHT, ASKER) is None
     result = room.ask(dataset, LIGHT)
@@ -155,8 +156,8 @@ def test_a_repeated_question_reads_nothing(room: Room) -> None:
         room.ask(dataset, COUNT)
 
 
-def test_what_another_asker_brought_is_not_at_hand(room: Room) -> None:
-    """That it is there would tell what the other asked."""
+def test_a_cached_result_of_another_analyst_is_not_used(room: Room) -> None:
+    """A fast reply would reveal what the other analyst asked."""
     dataset = small(room, "a.csv", 2)
     assert room.ask(dataset, COUNT) == ((2,),)
     assert room.engine.cached(dataset, COUNT, ASKER) == ((2,),)
@@ -170,7 +171,7 @@ def test_versions_do_not_share_results(room: Room) -> None:
     assert room.ask(second, COUNT) == ((5,),)
 
 
-def test_only_so_many_versions_stay_open(tmp_path: Path) -> None:
+def test_the_number_of_open_versions_is_limited(tmp_path: Path) -> None:
     with room_in(tmp_path, open_versions_max=2, memo_size=0) as room:
         datasets = [small(room, f"t{i}.csv", i + 1) for i in range(5)]
         for _ in range(2):
@@ -203,7 +204,7 @@ def test_many_threads_get_their_own_answers(tmp_path: Path) -> None:
             assert all(pool.map(ask, range(400)))
 
 
-def test_results_are_python_whole_numbers_past_64_bits(room: Room) -> None:
+def test_results_are_python_integers_beyond_64_bits(room: Room) -> None:
     write_csv(room.data / "t.csv", [{"x": 1000}] * 50_000)
     dataset = room.prepared("t.csv", X_CARD)
     ((total,),) = room.ask(dataset, Tally(None, (), (SumSteps("x"),)))

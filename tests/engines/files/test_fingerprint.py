@@ -45,28 +45,28 @@ def test_the_order_of_rows_and_columns_does_not_matter(content: Any) -> None:
     assert content(ROWS, "parquet") == content(ROWS[::-1], "parquet", columns)
 
 
-def test_names_of_columns_do_not_matter(content: Any) -> None:
+def test_the_names_of_columns_do_not_matter(content: Any) -> None:
     renamed = [{("other" if k == "x" else k): v for k, v in row.items()} for row in ROWS]
     types = {("other" if k == "x" else k): v for k, v in TYPES.items()}
     assert content(ROWS, "csv") == content(renamed, "csv", types)
 
 
 @pytest.mark.parametrize("kind", ["FLOAT", "DOUBLE", "DECIMAL(9,3)", "BIGINT", "VARCHAR"])
-def test_a_number_is_the_same_however_it_is_written(content: Any, kind: str) -> None:
+def test_a_number_matches_in_every_notation(content: Any, kind: str) -> None:
     expected = content([{"n": 1, "x": "1"}, {"n": 2, "x": "-20"}], "csv", {"n": "", "x": ""})
     rows = [{"n": 1, "x": "1.0"}, {"n": 2, "x": "-20.00"}]
     assert content(rows, "csv", {"n": "", "x": ""}) == expected
     assert content(rows, "parquet", {"n": "BIGINT", "x": kind}) == expected
 
 
-def test_a_day_is_the_same_as_a_date_and_as_a_timestamp(content: Any) -> None:
+def test_a_day_matches_a_date_and_a_timestamp(content: Any) -> None:
     rows = [{"n": 1, "d": "2020-01-02"}]
     expected = content(rows, "csv", {"n": "", "d": ""})
     for kind in ("DATE", "TIMESTAMP", "TIMESTAMP_S", "VARCHAR", "TIMESTAMPTZ"):
         assert content(rows, "parquet", {"n": "INTEGER", "d": kind}) == expected
 
 
-def test_a_changed_added_or_dropped_cell_row_or_column_is_seen(content: Any) -> None:
+def test_a_changed_added_or_dropped_cell_row_or_column_is_noticed(content: Any) -> None:
     original = content(ROWS, "csv")
     changed = [dict(ROWS[0], t="b"), *ROWS[1:]]
     fewer = {name: kind for name, kind in TYPES.items() if name != "b"}
@@ -81,7 +81,7 @@ def test_a_changed_added_or_dropped_cell_row_or_column_is_seen(content: Any) -> 
     assert len(seen) == 6
 
 
-def test_values_paired_into_other_rows_are_not_seen(content: Any) -> None:
+def test_values_moved_to_other_rows_are_not_noticed(content: Any) -> None:
     paired = [dict(ROWS[0], t=None), dict(ROWS[1], t="a"), *ROWS[2:]]
     assert content(paired, "csv") == content(ROWS, "csv")
 

@@ -1,4 +1,4 @@
-"""A folder of Parquet files is one table, known again as such."""
+"""A folder of Parquet files is one table, and is recognized as such."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -33,7 +33,7 @@ def folder(room: Room) -> Path:
     return write_folder(room.data / "parts", ROWS[:3], [], ROWS[3:])
 
 
-def test_all_rows_of_its_files_are_the_tables(room: Room, folder: Path) -> None:
+def test_the_table_holds_all_rows_of_its_files(room: Room, folder: Path) -> None:
     (folder / "_SUCCESS").write_text("")
     (folder / "notes.txt").write_text("not rows")
     dataset = room.prepared("parts", CARD)
@@ -52,7 +52,7 @@ def test_the_same_rows_in_one_file_have_the_same_fingerprint(room: Room, folder:
     assert found[0].place == str(folder)
 
 
-def test_columns_may_stand_in_another_order_in_each_file(room: Room) -> None:
+def test_each_file_may_have_its_own_column_order(room: Room) -> None:
     folder = write_folder(room.data / "parts", ROWS[:5])
     write_parquet(folder / "z.parquet", ROWS[5:], dict(reversed(TYPES.items())))
     dataset = room.prepared("parts", CARD)
@@ -69,7 +69,7 @@ def test_columns_may_stand_in_another_order_in_each_file(room: Room) -> None:
         {"n": "VARCHAR", "t": "VARCHAR"},
     ],
 )
-def test_files_of_other_columns_are_named_at_registration(
+def test_files_with_other_columns_are_named_at_registration(
     room: Room, folder: Path, types: dict[str, str]
 ) -> None:
     write_parquet(folder / "part-9.parquet", [], types)
@@ -79,7 +79,7 @@ def test_files_of_other_columns_are_named_at_registration(
     assert "part-9.parquet has other names or types" in refused.value.detail
 
 
-def test_a_file_that_is_no_parquet_makes_the_folder_unreadable(room: Room, folder: Path) -> None:
+def test_a_file_that_is_not_parquet_makes_the_folder_unreadable(room: Room, folder: Path) -> None:
     (folder / "part-9.parquet").write_bytes(b"PAR1 SECRET PAR1")
     with pytest.raises(Invalid, match="/source/path") as refused:
         room.register("parts", CARD)
@@ -116,7 +116,7 @@ SPOILERS = [add, remove, rename, change, replace_all, nest]
 
 
 @pytest.mark.parametrize("spoil", SPOILERS)
-def test_a_folder_that_changed_is_not_what_was_registered(
+def test_a_changed_folder_is_refused(
     room: Room, folder: Path, spoil: Callable[[Path], None]
 ) -> None:
     dataset = room.register("parts", CARD)
@@ -127,7 +127,7 @@ def test_a_folder_that_changed_is_not_what_was_registered(
 
 
 @pytest.mark.parametrize("spoil", SPOILERS)
-def test_a_change_while_it_is_read_is_seen(
+def test_a_change_during_the_read_is_noticed(
     room: Room, folder: Path, spoil: Callable[[Path], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def content_hash(*_: object) -> str:
@@ -139,17 +139,17 @@ def test_a_change_while_it_is_read_is_seen(
         room.register("parts", CARD)
 
 
-def test_what_changed_can_be_registered_anew(room: Room, folder: Path) -> None:
+def test_a_changed_folder_can_be_registered_anew(room: Room, folder: Path) -> None:
     first = room.prepared("parts", CARD)
     write_parquet(folder / "part-9.parquet", [{"n": 5_000, "t": "z"}, {"n": -1, "t": "a"}], TYPES)
     again = room.prepared("parts", CARD, version_id="again")
-    assert room.ask(first, COUNT) == ((10,),)  # its rows were copied, and stay
+    assert room.ask(first, COUNT) == ((10,),)  # its rows were copied and stay
     added = sorted(stored(room, again), key=str)
     assert len(added) == 12
     assert {(9, None), (0, 0)} <= set(added)  # clamped, and missing
 
 
-def test_an_epoch_may_be_a_folder_and_a_folder_have_epochs(room: Room, folder: Path) -> None:
+def test_an_epoch_may_be_a_folder_and_a_folder_may_have_epochs(room: Room, folder: Path) -> None:
     write_folder(room.data / "later", ROWS[:2], ROWS[:1])
     write_csv(room.data / "last.csv", ROWS[:4])
     dataset = appended(room, room.prepared("parts", CARD), "later")
@@ -171,7 +171,9 @@ def appended(room: Room, dataset: Dataset, path: str) -> Dataset:
     return grown
 
 
-def test_a_bad_folder_is_refused_as_an_epoch_by_its_own_field(room: Room, folder: Path) -> None:
+def test_an_invalid_folder_is_refused_as_an_epoch_by_its_own_field(
+    room: Room, folder: Path
+) -> None:
     dataset = room.prepared("parts", CARD)
     later = write_folder(room.data / "later", ROWS[:2])
     write_parquet(later / "part-9.parquet", [], {"n": "DOUBLE", "t": "VARCHAR"})

@@ -1,4 +1,4 @@
-"""What SQL can reach on our connections: tried, statement by statement."""
+"""SQL on our DuckDB connections cannot reach anything outside, statement by statement."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -64,7 +64,7 @@ def test_nothing_outside_can_be_read_written_or_changed(kind: str, tmp_path: Pat
         assert connection.execute("SELECT 1").fetchall() == [(1,)]
 
 
-def test_ingestion_reads_its_source_and_questions_do_not(tmp_path: Path) -> None:
+def test_ingestion_reads_its_source_and_questions_read_no_file(tmp_path: Path) -> None:
     with opened("ask", tmp_path) as connection:
         with pytest.raises(duckdb.Error):
             connection.execute(f"SELECT * FROM read_csv('{tmp_path}/source.csv')")
@@ -82,23 +82,23 @@ def test_a_source_with_a_quote_in_its_name_is_read(tmp_path: Path) -> None:
     assert rows == [(1,)]
 
 
-def test_settings_are_the_given_ones(tmp_path: Path) -> None:
+def test_connections_have_the_configured_settings(tmp_path: Path) -> None:
     with opened("ask", tmp_path) as connection:
         names = "('temp_directory', 'threads', 'autoload_known_extensions')"
-        found = dict(
+        settings = dict(
             connection.execute(f"SELECT name, value FROM duckdb_settings() WHERE name IN {names}")
             .fetchall()
         )  # fmt: skip
-    assert str(found["temp_directory"]).startswith(str(tmp_path / "home" / "tmp"))
-    assert (found["threads"], found["autoload_known_extensions"]) == ("1", "false")
+    assert str(settings["temp_directory"]).startswith(str(tmp_path / "home" / "tmp"))
+    assert (settings["threads"], settings["autoload_known_extensions"]) == ("1", "false")
 
 
 @pytest.mark.parametrize(
     ("given", "told"), [("1GB", "762.9 MiB"), ("500.5 MiB", "400.3 MiB"), ("2gib", "1.5 GiB")]
 )
-def test_ingesting_leaves_room_for_what_duckdb_does_not_count(
-    tmp_path: Path, given: str, told: str
+def test_ingestion_reserves_memory_that_duckdb_does_not_count(
+    tmp_path: Path, configured: str, effective: str
 ) -> None:
-    with connect_to_ingest(":memory:", [], Limits(tmp_path, given, 1)) as connection:
+    with connect_to_ingest(":memory:", [], Limits(tmp_path, configured, 1)) as connection:
         held = connection.execute("SELECT current_setting('memory_limit')").fetchone()
-    assert held == (told,)
+    assert held == (effective,)

@@ -45,7 +45,7 @@ def test_a_file_under_a_root_is_found_by_relative_or_absolute_path(root: Path) -
         "http://127.0.0.1/a.csv", "x" * 5000 + ".csv",
     ],
 )  # fmt: skip
-def test_every_other_path_is_refused_in_the_same_words(root: Path, path: str) -> None:
+def test_every_other_path_is_refused_with_the_same_message(root: Path, path: str) -> None:
     path = path.replace("{outside}", str(root.parent / "outside.csv"))
     with pytest.raises(Invalid) as refused:
         resolve_source(path, (root,))
@@ -69,7 +69,7 @@ def folder(root: Path) -> Path:
     return made
 
 
-def test_the_parquet_files_of_a_folder_are_found_by_name(root: Path, folder: Path) -> None:
+def test_the_parquet_files_of_a_folder_are_listed_by_name(root: Path, folder: Path) -> None:
     (root / "link").symlink_to(folder)
     expected = SourceFiles(
         folder, (folder / "a.parquet", folder / "b.parquet"), ("a.parquet", "b.parquet")
@@ -78,7 +78,7 @@ def test_the_parquet_files_of_a_folder_are_found_by_name(root: Path, folder: Pat
         assert resolve_source(path, (root,)) == expected
 
 
-def test_a_link_in_a_folder_may_lead_anywhere_inside_the_roots(root: Path, folder: Path) -> None:
+def test_a_link_in_a_folder_may_point_anywhere_inside_the_roots(root: Path, folder: Path) -> None:
     (folder / "c.parquet").symlink_to(root / "deep" / "b.parquet")
     assert resolve_source("parts", (root,)).files[-1] == root / "deep" / "b.parquet"
     other = root.parent / "other"
@@ -95,13 +95,13 @@ def must_be_refused(path: str, root: Path) -> None:
     assert refused.value.detail == f"/source/path: {WANTED}"
 
 
-def test_a_folder_that_is_not_one_table_or_leads_elsewhere_is_refused(
+def test_a_folder_that_is_not_one_table_or_points_outside_is_refused(
     root: Path, folder: Path
 ) -> None:
     outside = root.parent / "outside.parquet"
     outside.write_text("")
     bad = folder / "bad.parquet"
-    twice = folder / "a.parquet"  # whose rows would count twice
+    twice = folder / "a.parquet"  # its rows would count twice
     absent, csv, deep = folder / "absent.parquet", root / "a.csv", root / "deep"
     for target in (outside, absent, twice, csv, deep):
         bad.symlink_to(target)
@@ -122,7 +122,7 @@ def test_a_folder_that_is_not_one_table_or_leads_elsewhere_is_refused(
     must_be_refused("p*rts", root)
 
 
-def test_a_root_itself_an_empty_folder_and_one_of_too_many_files_are_refused(
+def test_a_root_an_empty_folder_and_a_folder_with_too_many_files_are_refused(
     root: Path, folder: Path
 ) -> None:
     for path in (".", str(folder)):

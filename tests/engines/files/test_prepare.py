@@ -30,13 +30,13 @@ def stored_texts(room: Room, column: dict[str, Any], texts: list[str]) -> list[A
     return [row[1] for row in sorted(stored(room, dataset))]
 
 
-def test_text_becomes_a_whole_number_only_if_it_is_one(room: Room) -> None:
+def test_text_becomes_an_integer_only_if_it_is_one(room: Room) -> None:
     texts = ["3", " 4 ", "+5", "-5", "3.0", "3.7", "1e3", "x", "", "9" * 30, "9" * 60, "0x1", "1_0"]
     found = stored_texts(room, {"type": "integer", "low": -2, "high": 50}, texts)
     assert found == [3, 4, 5, -2, 3, None, None, None, None, 50, None, None, None]
 
 
-def test_not_a_number_is_missing_and_infinities_are_clamped(room: Room) -> None:
+def test_nan_is_missing_and_infinities_are_clamped(room: Room) -> None:
     texts = ["nan", "NaN", "inf", "-inf", "-Infinity", "1e999", "2.5", "x", "", "-1e-320"]
     found = stored_texts(room, {"type": "number", "low": -1, "high": 3}, texts)
     assert found == [None, None, 3.0, -1.0, -1.0, 3.0, 2.5, None, None, -1e-320]
@@ -64,7 +64,7 @@ def test_dates_are_read_from_days_and_timestamps_and_clamped(room: Room) -> None
     assert days == expected
 
 
-def test_a_category_is_compared_exactly_and_held_as_its_place(room: Room) -> None:
+def test_a_category_is_compared_exactly_and_stored_as_its_index(room: Room) -> None:
     column = {"type": "category", "values": ["b", "a", "Ä", "1"]}
     found = stored_texts(room, column, ["a", "A", " a", "Ä", "A\u0308", "1", "1.0", "b", ""])
     assert found == [1, None, None, 2, None, 3, None, 0, None]
@@ -107,7 +107,7 @@ def test_undeclared_columns_and_the_person_column_are_not_stored(room: Room) -> 
 
 
 def answerable(room: Room, dataset: Dataset) -> list[tuple[Any, ...]]:
-    """All but the number that stands for a person: it says who is who, and is asked for nothing."""
+    """All columns except the person number, which no question may use."""
     return sorted((*row[:-2], row[-1]) for row in stored(room, dataset))
 
 
@@ -120,7 +120,7 @@ def persons_card(rows_max: int) -> Card:
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
-def test_nobody_keeps_more_than_the_most_rows_and_nobody_loses_fewer(room: Room, kind: str) -> None:
+def test_every_person_keeps_as_many_rows_as_the_card_allows(room: Room, kind: str) -> None:
     counts = {f"p{i}": i % 7 for i in range(50)}
     rows: list[dict[str, Any]] = [
         {"id": who, "who": who, "x": float(n % 3)}
@@ -138,7 +138,7 @@ def test_nobody_keeps_more_than_the_most_rows_and_nobody_loses_fewer(room: Room,
     assert room.ask(dataset, tally) == (tuple(min(count, 3) for count in counts.values()),)
 
 
-def test_the_rows_kept_depend_on_the_seed_and_on_nothing_else(room: Room) -> None:
+def test_the_kept_rows_depend_only_on_the_seed(room: Room) -> None:
     rows = [{"id": f"p{i % 5}", "who": f"p{i % 5}", "x": i / 3} for i in range(300)]
     write_csv(room.data / "a.csv", rows)
     write_csv(room.data / "b.csv", rows[::-1], ["x", "who", "id"])
@@ -164,7 +164,7 @@ def test_other_persons_do_not_change_which_rows_a_person_keeps(room: Room) -> No
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
-def test_rows_of_a_person_bear_one_number_that_no_other_person_bears(room: Room, kind: str) -> None:
+def test_rows_of_a_person_share_one_number_that_no_other_person_has(room: Room, kind: str) -> None:
     rows = [{"id": f"p{i % 50}", "who": f"p{i % 50}", "x": float(i % 3)} for i in range(1000)]
     if kind == "csv":
         write_csv(room.data / "t.csv", rows)
@@ -180,7 +180,7 @@ def test_rows_of_a_person_bear_one_number_that_no_other_person_bears(room: Room,
     }
 
 
-def test_what_an_older_server_prepared_without_persons_is_built_again(room: Room) -> None:
+def test_a_version_prepared_by_an_older_release_without_persons_is_rebuilt(room: Room) -> None:
     write_csv(room.data / "t.csv", [{"id": "ann", "who": "p1", "x": 2.0}] * 3)
     dataset = room.register("t.csv", persons_card(2))
     older = room.home / "versions" / f"{dataset.version.id}.duckdb"
@@ -194,7 +194,7 @@ def test_what_an_older_server_prepared_without_persons_is_built_again(room: Room
     assert room.ask(dataset, COUNT) == ((2,),)
     assert room.engine.prepared() == [dataset.version.id]
     assert room.engine.drop(dataset.version.id)
-    assert [*older.parent.glob("*.duckdb")] == [], "of both servers"
+    assert [*older.parent.glob("*.duckdb")] == [], "the versions of both servers"
 
 
 def test_a_changed_source_is_refused(room: Room) -> None:
@@ -210,7 +210,7 @@ def test_a_changed_source_is_refused(room: Room) -> None:
     assert not list(room.home.glob("versions/*.building*"))
 
 
-def test_a_prepared_version_is_not_built_again(room: Room) -> None:
+def test_a_prepared_version_is_not_rebuilt(room: Room) -> None:
     write_csv(room.data / "t.csv", [{"x": 1}])
     dataset = room.prepared("t.csv", card_of({"name": "x", "type": "boolean"}))
     path = version_path(room.home, dataset)
@@ -221,7 +221,7 @@ def test_a_prepared_version_is_not_built_again(room: Room) -> None:
     assert room.ask(dataset, COUNT) == ((1,),)
 
 
-def test_what_a_killed_build_left_behind_is_replaced(room: Room) -> None:
+def test_the_remains_of_a_killed_build_are_replaced(room: Room) -> None:
     write_csv(room.data / "t.csv", [{"x": 1}])
     dataset = room.register("t.csv", card_of({"name": "x", "type": "boolean"}))
     path = version_path(room.home, dataset)
@@ -232,7 +232,7 @@ def test_what_a_killed_build_left_behind_is_replaced(room: Room) -> None:
     assert room.ask(dataset, COUNT) == ((1,),)
 
 
-def test_a_version_identifier_cannot_lead_elsewhere(room: Room) -> None:
+def test_a_version_identifier_cannot_point_elsewhere(room: Room) -> None:
     write_csv(room.data / "t.csv", [{"x": 1}])
     dataset = room.register("t.csv", card_of({"name": "x", "type": "boolean"}))
     dataset = replace(dataset, version=replace(dataset.version, id="../elsewhere"))
@@ -251,7 +251,7 @@ room.engine.prepare(dataset)
 """
 
 
-def test_two_processes_may_prepare_at_once(room: Room, tmp_path: Path) -> None:
+def test_two_processes_may_prepare_concurrently(room: Room, tmp_path: Path) -> None:
     write_csv(room.data / "t.csv", [{"x": i % 2} for i in range(200_000)])
     dataset = room.register("t.csv", card_of({"name": "x", "type": "boolean"}))
     command = [sys.executable, "-c", SCRIPT, str(tmp_path), pickle.dumps(dataset).hex()]
@@ -277,7 +277,7 @@ def test_an_empty_table_counts_zero(room: Room) -> None:
     assert room.ask(dataset, tally) == ((0,), (0,), (0,))
 
 
-def test_a_version_that_is_dropped_is_read_on_by_who_has_it_open(room: Room) -> None:
+def test_a_dropped_version_stays_readable_for_those_who_have_it_open(room: Room) -> None:
     write_csv(room.data / "a.csv", [{"age": 1}])
     dataset = room.prepared(
         "a.csv", card_of({"name": "age", "type": "integer", "low": 0, "high": 9})
@@ -290,11 +290,11 @@ def test_a_version_that_is_dropped_is_read_on_by_who_has_it_open(room: Room) -> 
     assert [*path.parent.iterdir()] == []
     assert room.engine.prepared() == []
     assert not room.engine.drop(dataset.version.id)
-    room.engine.prepare(dataset)  # as a server does whose catalogue is old
+    room.engine.prepare(dataset)  # as a server with a stale catalogue does
     assert room.ask(dataset, COUNT) == ((1,),)
 
 
-def test_a_version_that_is_being_built_is_not_dropped(room: Room) -> None:
+def test_a_version_under_construction_is_not_dropped(room: Room) -> None:
     write_csv(room.data / "a.csv", [{"age": 1}])
     dataset = room.prepared(
         "a.csv", card_of({"name": "age", "type": "integer", "low": 0, "high": 9})
@@ -306,7 +306,7 @@ def test_a_version_that_is_being_built_is_not_dropped(room: Room) -> None:
     assert room.engine.drop(dataset.version.id)
 
 
-def test_a_lock_on_a_deleted_file_keeps_nobody_out_and_is_taken_anew(
+def test_a_lock_on_a_deleted_file_excludes_nobody_and_is_taken_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "x.lock"
@@ -324,14 +324,14 @@ def test_a_lock_on_a_deleted_file_keeps_nobody_out_and_is_taken_anew(
     def take() -> None:
         with _locked(path) as mine:
             taken.append(mine)
-            # What this one holds is the file that is there: another is kept out.
+            # It now holds the existing file, so another process is excluded.
             other, held = _lock(path, wait=False)
             os.close(other)
             taken.append(held)
 
     waiting = Thread(target=take)
     waiting.start()
-    assert opened.wait(60)  # it has opened the file that is about to go
+    assert opened.wait(60)  # it has opened the file that will be deleted
     assert not taken
     path.unlink()
     path.touch()
@@ -340,7 +340,7 @@ def test_a_lock_on_a_deleted_file_keeps_nobody_out_and_is_taken_anew(
     assert taken == [True, False]
 
 
-def test_what_a_killed_process_was_building_is_cleared_unless_another_builds_it(room: Room) -> None:
+def test_the_build_of_a_killed_process_is_removed_unless_another_continues_it(room: Room) -> None:
     write_csv(room.data / "a.csv", [{"age": 1}])
     card = card_of({"name": "age", "type": "integer", "low": 0, "high": 9})
     path = version_path(room.home, room.prepared("a.csv", card))
@@ -352,7 +352,7 @@ def test_what_a_killed_process_was_building_is_cleared_unless_another_builds_it(
     with _locked(left[1].with_suffix(".lock")):
         assert room.engine.prepared() == [path.stem]
         assert not left[0].exists()
-        assert left[1].exists(), "somebody is building it"
+        assert left[1].exists(), "another process is building it"
     room.engine.prepared()
     assert {each.suffix for each in path.parent.iterdir()} == {".duckdb", ".lock"}
     assert {each.stem for each in path.parent.iterdir()} == {path.stem}

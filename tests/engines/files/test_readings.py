@@ -1,4 +1,4 @@
-"""How texts are read as booleans and categories: `1.0` too, in every engine, by the card alone."""
+"""How engines read texts as booleans and categories, `1.0` included: only the card decides."""
 
 import csv
 from collections.abc import Iterator
@@ -95,24 +95,24 @@ def expected(card: Card) -> dict[str, tuple[int, ...]]:
     return counts
 
 
-def test_every_engine_reads_them_alike(warehouse: Warehouse) -> None:
+def test_every_engine_reads_texts_alike(warehouse: Warehouse) -> None:
     dataset = registered(warehouse, CARD, warehouse.put(ROWS, TYPES))
     groups: dict[str, tuple[bool, bool] | tuple[str, ...]] = {
         "smoker": (False, True),
         "grade": WHOLE,
         "kind": MIXED,
     }
-    found = {}
+    counts_by_column = {}
     for name, values in groups.items():
         (counts,) = warehouse.engine.exact(
             dataset, Tally(None, (ByValues(name, values),), (CountRows(),)), ASKER
         )
-        found[name] = counts
-    assert found == expected(CARD)
+        counts_by_column[name] = counts
+    assert counts_by_column == expected(CARD)
     (values_there,) = warehouse.engine.exact(
         dataset, Tally(None, (), (CountPresent("grade"),)), ASKER
     )
-    assert values_there == (sum(found["grade"]),)
+    assert values_there == (sum(counts_by_column["grade"]),)
 
 
 def test_only_the_card_decides_whether_fractions_are_read() -> None:

@@ -17,7 +17,7 @@ BAD_FILES = {
 
 
 @pytest.mark.parametrize("name", BAD_FILES)
-def test_a_malformed_csv_is_found_at_registration(room: Room, name: str) -> None:
+def test_a_malformed_csv_is_refused_at_registration(room: Room, name: str) -> None:
     (room.data / "t.csv").write_bytes(BAD_FILES[name])
     with pytest.raises(Invalid) as refused:
         room.register("t.csv", card_of({"name": "x", "type": "boolean"}))
@@ -26,19 +26,19 @@ def test_a_malformed_csv_is_found_at_registration(room: Room, name: str) -> None
     assert refused.value.__context__ is None
 
 
-def test_a_malformed_line_far_down_is_found_at_registration(room: Room) -> None:
+def test_a_malformed_line_far_down_is_refused_at_registration(room: Room) -> None:
     (room.data / "t.csv").write_bytes(b"x,y\n" + b"1,2\n" * 300_000 + b"1\n")
     with pytest.raises(Invalid, match="/source/path"):
         room.register("t.csv", card_of({"name": "x", "type": "boolean"}))
 
 
-def test_a_parquet_file_that_is_none_is_refused(room: Room) -> None:
+def test_a_file_that_is_not_parquet_is_refused(room: Room) -> None:
     (room.data / "t.parquet").write_bytes(b"x\n1\n")
     with pytest.raises(Invalid, match="/source/path"):
         room.register("t.parquet")
 
 
-def test_csv_may_have_a_byte_order_mark_and_other_line_ends(room: Room) -> None:
+def test_csv_may_have_a_byte_order_mark_and_other_line_endings(room: Room) -> None:
     text = '\ufeff"x",y\r\n1,"a\r\n""b"""\r\n0,\r\n'
     (room.data / "t.csv").write_bytes(text.encode())
     columns = (
@@ -49,7 +49,7 @@ def test_csv_may_have_a_byte_order_mark_and_other_line_ends(room: Room) -> None:
     assert sorted(stored(room, dataset)) == [(False, None), (True, 0)]
 
 
-def test_a_card_that_does_not_fit_names_every_column_at_once(room: Room) -> None:
+def test_an_unsuitable_card_gets_errors_for_all_columns_at_once(room: Room) -> None:
     types = {"whole": "DOUBLE", "day": "BIGINT", "list": "INTEGER[]", "part": "DECIMAL(9,2)"}
     write_parquet(room.data / "t.parquet", [], types)
     card = card_of(
@@ -70,7 +70,7 @@ def test_a_card_that_does_not_fit_names_every_column_at_once(room: Room) -> None
     ]
 
 
-def test_a_name_that_two_columns_bear_is_refused(room: Room) -> None:
+def test_a_duplicate_column_name_is_refused(room: Room) -> None:
     (room.data / "t.csv").write_text("x,x\n1,2\n")
     with pytest.raises(Invalid):
         room.register("t.csv", card_of({"name": "x", "type": "boolean"}))

@@ -1,4 +1,4 @@
-"""What is stopped is really interrupted, wherever its thread is, and nothing else is."""
+"""Stopping a run interrupts its statements in every thread, and nothing else."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +15,7 @@ from tests.engines.endless import ENDLESS, LIGHT
 from tests.engines.remote.tables import ASKER, Room
 from tests.server import wait_until
 
-WAIT_SECONDS = 30  # less than the engine's time limit, which would end what was not stopped
+WAIT_SECONDS = 30  # less than the engine's time limit, which would end a run that was not stopped
 
 
 def read(room: Room, dataset: Dataset, run: LeasedRun, tally: Tally = ENDLESS) -> Exact:
@@ -24,7 +24,7 @@ def read(room: Room, dataset: Dataset, run: LeasedRun, tally: Tally = ENDLESS) -
 
 
 def are_reading(room: Room, number: int) -> None:
-    """Wait until so many questions have a cursor."""
+    """Wait until this many questions have a cursor."""
     wait_until(
         lambda: (
             sum(version.users for version in list(room.engine._versions._open.values())) == number
@@ -35,7 +35,7 @@ def are_reading(room: Room, number: int) -> None:
 
 
 @pytest.mark.parametrize("moment", ["before it reads", "as it begins", "while it reads"])
-def test_what_is_being_read_is_interrupted(endless: tuple[Room, Dataset], moment: str) -> None:
+def test_a_running_statement_is_interrupted(endless: tuple[Room, Dataset], moment: str) -> None:
     room, dataset = endless
     run = LeasedRun(None, 60, quiet_seconds=60)
     if moment == "before it reads":
@@ -47,13 +47,13 @@ def test_what_is_being_read_is_interrupted(endless: tuple[Room, Dataset], moment
         run.end()
         with pytest.raises(EngineFailed):
             reading.result(WAIT_SECONDS)
-        with pytest.raises(EngineFailed):  # nothing more is read for it
+        with pytest.raises(EngineFailed):  # the stopped run may read nothing more
             pool.submit(read, room, dataset, run, LIGHT).result()
-        fresh = LeasedRun(None, 60)  # of the same thread
+        fresh = LeasedRun(None, 60)  # in the same thread
         assert pool.submit(read, room, dataset, fresh, LIGHT).result() == ((500,),)
 
 
-def test_the_question_beside_it_is_not_hit(endless: tuple[Room, Dataset]) -> None:
+def test_a_concurrent_question_is_not_interrupted(endless: tuple[Room, Dataset]) -> None:
     room, dataset = endless
     stopped, other = LeasedRun(None, 60), LeasedRun(None, 60)
     with ThreadPoolExecutor(2) as pool:
@@ -70,8 +70,8 @@ def test_the_question_beside_it_is_not_hit(endless: tuple[Room, Dataset]) -> Non
             second.result(WAIT_SECONDS)
 
 
-def test_a_run_that_is_over_wakes_nobody() -> None:
-    """Every question ends its run; the watchdog need not hear of those that are done."""
+def test_a_finished_run_does_not_wake_the_watchdog() -> None:
+    """Every question ends its run, and the watchdog ignores finished ones."""
     heard = threading.Event()
     run = LeasedRun(None, 60)
     with run.telling(heard.set):

@@ -1,7 +1,7 @@
-"""Apache Spark as a Spark Connect server of two executors, where there is Java.
+"""Apache Spark as a Spark Connect server with two executors, if Java is available.
 
-Its package lies in a folder of its own (`make test` puts it there), beside the thin client that the
-service uses: both are called `pyspark`.
+Its package is in a separate folder, where `make test` installs it. The service uses a thin client;
+both are called `pyspark`.
 """
 
 import os
@@ -18,12 +18,12 @@ START_SECONDS = 120
 HOME = Path(__file__).parents[3] / ".venv" / "spark"
 _PORT = re.compile(r"SparkConnectService' on port (\d+)")
 _STARTED = "Spark Connect server started"
-# It lives for minutes: the compiler that makes the fastest code would cost as much time again.
+# The server runs for minutes: the optimizing compiler would cost as much time again.
 _JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 def spark_home() -> Path | str:
-    """Where Spark is, or why it is not there."""
+    """The folder of Spark, or the reason why it is missing."""
     named = os.environ.get("BURSAR_TEST_SPARK_HOME")
     home = Path(named) if named else HOME / "pyspark"
     if shutil.which("java") is None:

@@ -1,4 +1,4 @@
-"""Small tables for the engine's tests: written as CSV or Parquet, registered, prepared."""
+"""Small tables for the tests of engines: written as CSV or Parquet, registered, prepared."""
 
 import csv
 import datetime

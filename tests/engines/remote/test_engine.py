@@ -1,4 +1,4 @@
-"""Engines over a network: what they say when they fail, how long they take, what they refuse."""
+"""Engines over a network: their errors, their time limits, and their refusals."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -45,11 +45,13 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkWarehouse]:
 def run(
     warehouse: PostgresWarehouse | SparkWarehouse, dataset: Dataset, statement: Statement
 ) -> None:
-    """As a question's statement is run."""
+    """Run a statement as a question does."""
     warehouse.engine._ask(dataset, lambda asking: asking.rows(statement))
 
 
-def test_no_text_of_a_driver_leaves(clinic: PostgresWarehouse, lake: SparkWarehouse) -> None:
+def test_no_text_of_a_driver_reaches_the_caller(
+    clinic: PostgresWarehouse, lake: SparkWarehouse
+) -> None:
     for warehouse in (clinic, lake):
         source = warehouse.put(ROWS, TYPES)
         dataset = registered(warehouse, CARD, source)
@@ -63,10 +65,10 @@ def test_no_text_of_a_driver_leaves(clinic: PostgresWarehouse, lake: SparkWareho
         assert warehouse.engine.exact(dataset, WHOLE, ASKER) == ((2,),)
 
 
-def test_a_statement_that_takes_too_long_is_ended_and_the_next_is_answered(
+def test_a_slow_statement_is_ended_and_the_next_is_answered(
     clinic: PostgresWarehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The watchdog would end it too, but later than it ends by itself."""
+    """The watchdog would end it too, but after the statement's own timeout."""
     dataset = registered(clinic, CARD, clinic.put(ROWS, TYPES))
     clock = Clock()
     sleeping = Statement("SELECT pg_sleep(20)", None, {})
@@ -82,7 +84,7 @@ def test_a_statement_that_takes_too_long_is_ended_and_the_next_is_answered(
     assert clinic.engine.exact(dataset, WHOLE, ASKER) == ((2,),)
 
 
-def test_what_is_read_only_is_read_only(clinic: PostgresWarehouse) -> None:
+def test_connections_are_read_only(clinic: PostgresWarehouse) -> None:
     dataset = registered(clinic, CARD, clinic.put(ROWS, TYPES))
     for text in ("CREATE TEMP TABLE t (n int)", "SELECT lo_create(0)", "SELECT nextval('s')"):
         with pytest.raises(EngineFailed):
@@ -103,7 +105,7 @@ def test_what_is_read_only_is_read_only(clinic: PostgresWarehouse) -> None:
         "REVOKE SELECT ON {table} FROM " + READER,
     ],
 )
-def test_a_table_in_another_state_is_not_asked(clinic: PostgresWarehouse, change: str) -> None:
+def test_a_table_in_another_state_is_refused(clinic: PostgresWarehouse, change: str) -> None:
     source = clinic.put(ROWS, TYPES)
     dataset = registered(clinic, CARD, source)
     with clinic.owner() as owner:
@@ -111,13 +113,13 @@ def test_a_table_in_another_state_is_not_asked(clinic: PostgresWarehouse, change
         clinic.settled(owner)
     with pytest.raises(EngineUnavailable) as refused:
         clinic.engine.prepare(dataset)
-    away = change.startswith(("DROP", "GRANT", "REVOKE"))  # of its rows nothing is known
+    away = change.startswith(("DROP", "GRANT", "REVOKE"))  # its rows cannot be read
     assert isinstance(refused.value, SourceChanged) != away
     with pytest.raises(EngineUnavailable):
         clinic.engine.exact(dataset, WHOLE, ASKER)
 
 
-def test_a_view_a_catalogue_and_a_table_of_another_schema_are_no_tables(
+def test_a_view_a_catalogue_and_a_table_of_another_schema_are_refused(
     clinic: PostgresWarehouse,
 ) -> None:
     source = clinic.put(ROWS, TYPES)
@@ -129,7 +131,7 @@ def test_a_view_a_catalogue_and_a_table_of_another_schema_are_no_tables(
             clinic.engine.inspect(Source("postgresql", name, "clinic"), CARD)
 
 
-def test_a_file_of_connections_says_what_it_should_hold(tmp_path: Path) -> None:
+def test_an_invalid_file_of_connections_gets_a_helpful_error(tmp_path: Path) -> None:
     path = tmp_path / "connections.json"
     path.write_text('{"a": {"engine": "spark", "url": "sc://x", "roots": ["/lake"]}}')
     assert read_connections(path) == {"a": DataConnection("spark", "sc://x", ("/lake",))}

@@ -1,4 +1,4 @@
-"""What a PostgreSQL table may be, and what no value in it may do."""
+"""PostgreSQL tables: which ones are accepted, and values that must not cause errors."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,7 +30,7 @@ def there(postgres: PostgresServer) -> Iterator[PostgresWarehouse]:
 
 
 def made(there: PostgresWarehouse, *statements: str) -> Source:
-    """Statements in which {t} is the table's name."""
+    """Run statements in which {t} is the table's name."""
     name = f"t_{uuid4().hex}"
     with there.owner() as connection:
         for each in (*statements, "GRANT SELECT ON {t} TO reader"):
@@ -50,14 +50,14 @@ def test_a_number_too_small_to_be_scaled_is_no_error(
         Tally(None, (), (CountRows(), CountPresent("x"), SumSteps("x"))),
         Tally(None, (ByEdges("x", edges),), (CountRows(), SumSteps("x"))),
     ]
-    found = []
+    results = []
     for warehouse in (DuckDBWarehouse(tmp_path / "here"), there):
         dataset = registered(warehouse, card, warehouse.put(rows, {"x": "DOUBLE"}))
-        found.append([warehouse.engine.exact(dataset, tally, ASKER) for tally in tallies])
-    assert found[0] == found[1]
+        results.append([warehouse.engine.exact(dataset, tally, ASKER) for tally in tallies])
+    assert results[0] == results[1]
 
 
-def test_a_number_that_is_written_in_two_ways_is_one_person(there: PostgresWarehouse) -> None:
+def test_a_number_in_two_notations_is_one_person(there: PostgresWarehouse) -> None:
     source = made(
         there,
         "CREATE TABLE {t} (p NUMERIC, x INTEGER)",
@@ -69,9 +69,11 @@ def test_a_number_that_is_written_in_two_ways_is_one_person(there: PostgresWareh
     assert there.engine.exact(registered(there, card, source), COUNT, ASKER) == ((3,),)
 
 
-def test_who_a_person_is_goes_by_bytes_whatever_a_column_holds_for_equal() -> None:
-    """A collation that holds 'Me' for 'me' needs ICU, which the server of the tests lacks: what is
-    looked at is the statement."""
+def test_persons_are_compared_by_bytes_under_every_collation() -> None:
+    """A collation that equates 'Me' and 'me' needs ICU, which the test server lacks.
+
+    So the test inspects the statement.
+    """
     card = Card.model_validate(
         CARD.model_dump() | {"person": {"kind": "column", "column": "p", "rows_max": 3}}
     )
@@ -80,7 +82,9 @@ def test_who_a_person_is_goes_by_bytes_whatever_a_column_holds_for_equal() -> No
     assert """nullif(((CAST("a" AS VARCHAR)) COLLATE "C"), '') AS "person\"""" in made.text
 
 
-def test_truths_are_read_past_spaces_as_of_a_file(there: PostgresWarehouse, tmp_path: Path) -> None:
+def test_booleans_are_read_with_surrounding_spaces_as_in_files(
+    there: PostgresWarehouse, tmp_path: Path
+) -> None:
     card = card_of({"name": "x", "type": "boolean"})
     rows = [{"x": x} for x in ("true", " true", "NO ", "t\n", "", None)]
     tally = Tally(None, (ByValues("x", (False, True)),), (CountRows(),))
@@ -104,7 +108,7 @@ def test_truths_are_read_past_spaces_as_of_a_file(there: PostgresWarehouse, tmp_
         ],
     ],
 )
-def test_a_table_that_could_change_unseen_is_refused(
+def test_a_table_that_could_change_unnoticed_is_refused(
     there: PostgresWarehouse, statements: list[str]
 ) -> None:
     source = made(there, "CREATE TABLE {t} (x INTEGER)", *statements)
@@ -112,7 +116,7 @@ def test_a_table_that_could_change_unseen_is_refused(
         there.engine.inspect(source, CARD)
 
 
-def test_rows_of_a_table_that_inherits_are_part_of_its_state(there: PostgresWarehouse) -> None:
+def test_rows_of_inheriting_tables_are_part_of_the_state(there: PostgresWarehouse) -> None:
     source = made(
         there,
         "CREATE TABLE {t} (x INTEGER)",

@@ -1,4 +1,4 @@
-"""Which names Spark is given as paths."""
+"""Paths that may be passed to Spark."""
 
 import pytest
 
@@ -18,5 +18,5 @@ def test_a_path_under_a_root_is_read(name: str) -> None:
         *("/lake/a\\b", "/lake/a,/etc/b", "/lake/a`b", "file:/lake/x", ""),
     ],
 )
-def test_no_other_path_and_no_pattern_is(name: str) -> None:
+def test_any_other_path_or_pattern_is_refused(name: str) -> None:
     assert SparkSession(None, ("/lake",), 0.0)._named(name) is None

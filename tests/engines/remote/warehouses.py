@@ -1,4 +1,4 @@
-"""The same rows in every engine: a file for DuckDB, a table in PostgreSQL, files for Spark Connect.
+"""The same rows in every engine: a file for DuckDB, a PostgreSQL table, files for Spark Connect.
 
 `sail` and `spark` are two servers that speak Spark Connect; the engine is the same.
 """
@@ -41,12 +41,12 @@ class Warehouse(Protocol):
     def engine(self) -> Engine: ...
 
     def put(self, rows: list[Row], types: dict[str, str]) -> Source:
-        """A new table of these rows."""
+        """Make a new table of these rows."""
         ...
 
 
 def registered(warehouse: Warehouse, card: Card, *sources: Source, seed: str = SEED) -> Dataset:
-    """A dataset of the first source and epochs of the others, ready to be asked."""
+    """A prepared dataset: the first source, with the others as epochs."""
     engine = warehouse.engine
     first, *later = sources
     version = Version(f"v{uuid4().hex}", 1, engine.inspect(first, card).digest, seed)
@@ -126,7 +126,7 @@ class PostgresWarehouse:
         return Source("postgresql", f"public.{name}", "clinic")
 
     def settled(self, connection: psycopg.Connection[Any]) -> None:
-        """What was written is counted by now: a session's counts are told when it says so."""
+        """Make PostgreSQL count all writes now: a session reports its counts on request."""
         connection.execute("SELECT pg_stat_force_next_flush()")
         connection.execute("SELECT 1")
 
@@ -147,12 +147,12 @@ class SparkWarehouse:
         )
 
     def put(self, rows: list[Row], types: dict[str, str]) -> Source:
-        place = self.folder / uuid4().hex
-        place.mkdir()
+        folder = self.folder / uuid4().hex
+        folder.mkdir()
         half = len(rows) // 2
         for part, some in enumerate((rows[:half], rows[half:])):
-            write_parquet(place / f"part-{part}.parquet", some, types)
-        return Source("spark", str(place), "lake")
+            write_parquet(folder / f"part-{part}.parquet", some, types)
+        return Source("spark", str(folder), "lake")
 
 
 _SAIL = """
@@ -166,7 +166,7 @@ sys.stdin.read()
 
 
 class SailServer:
-    """Sail in a process of its own; it ends with its standard input."""
+    """Sail in a separate process, which ends with its standard input."""
 
     def __init__(self) -> None:
         environment = {key: value for key, value in os.environ.items() if "SPARK" not in key}

@@ -1,4 +1,4 @@
-"""What blocks hold and give, in plain Python: slow, exact, and not made of the SQL."""
+"""A reference for blocks and their results in plain Python: slow, exact, independent of the SQL."""
 
 import hashlib
 from collections import Counter, defaultdict
@@ -25,12 +25,12 @@ from tests.engines.reference import fitted_row, holds, steps, whole
 
 Readings = tuple[int, ...]
 Row = dict[str, Any]
-# From the rows that count, in the order of the table, to the block of each.
+# Maps the rows that count, in table order, to their blocks.
 Placing = Callable[[Sequence[tuple[Readings, Row]]], list[int]]
 
 
 def read(card: Card, reading: Reading, row: Row) -> int | None:
-    """One number of a row that fits the card; None if it is missing."""
+    """One reading of a row that fits the card; None if it is missing."""
     if isinstance(reading, Meets):
         return int(holds(reading.condition, row))
     value = row[reading.column]
@@ -51,22 +51,25 @@ def read(card: Card, reading: Reading, row: Row) -> int | None:
 
 
 def by_readings(blocks: int, seed: str) -> Placing:
-    """The k-th row of the same readings, by a hash of seed, readings and k."""
+    """Place the k-th row with equal readings by a hash of seed, readings and k."""
 
     def placed(rows: Sequence[tuple[Readings, Row]]) -> list[int]:
         seen = Counter[Readings]()
-        found = []
-        for each, _ in rows:
-            seen[each] += 1
-            found.append(_hashed(seed, *(each or (0,)), seen[each]) % blocks)
-        return found
+        placed_blocks = []
+        for readings, _ in rows:
+            seen[readings] += 1
+            placed_blocks.append(_hashed(seed, *(readings or (0,)), seen[readings]) % blocks)
+        return placed_blocks
 
     return placed
 
 
 def by_lot(card: Card, table: Sequence[Row], blocks: int, seed: str, name: str) -> Placing:
-    """By the lot of whose row it is, which the column of that name says: of all their rows, counted
-    or not, the first by one half of its hash has it in the other half."""
+    """Place rows by the block hash of their person, who is in the column of that name.
+
+    All rows of the person count, even those that the filter excludes. The row with the smallest
+    first half of its hash decides by the other half.
+    """
     lots: dict[object, tuple[int, int]] = {}
     for raw in table:
         row = fitted_row(card, raw)
@@ -79,12 +82,12 @@ def by_lot(card: Card, table: Sequence[Row], blocks: int, seed: str, name: str) 
 
 
 def by_person(blocks: int, seed: str, name: str) -> Placing:
-    """By a hash of seed and whose row it is: as good a lot as any."""
+    """Place rows by a hash of seed and person, which is as good as any block hash."""
     return lambda rows: [_hashed(seed, row[name]) % blocks for _, row in rows]
 
 
 def _shown(column: Column, value: Any) -> str:
-    """As it is stored."""
+    """The stored form of a value."""
     if value is None:
         return "~"
     match column:
@@ -102,41 +105,43 @@ def _hashed(*parts: object) -> int:
 
 
 def _halves(*parts: object) -> tuple[int, int]:
-    """Fifteen digits of each half of an MD5, the last one first."""
+    """Fifteen digits of each half of an MD5, reversed."""
     digits = hashlib.md5("|".join(map(str, parts)).encode()).hexdigest()
     return int(digits[14::-1], 16), int(digits[30:15:-1], 16)
 
 
 def held(
-    card: Card, rows: Sequence[Row], wanted: BlockTally, placing: Placing
+    card: Card, rows: Sequence[Row], tally: BlockTally, placing: Placing
 ) -> dict[int, list[Readings]]:
     """The readings of each block's rows."""
     counted: list[tuple[Readings, Row]] = []
     for raw in rows:
         row = fitted_row(card, raw)
-        numbers = [read(card, each, row) for each in wanted.readings]
-        if holds(wanted.where, row) and None not in numbers:
-            counted.append((tuple(each for each in numbers if each is not None), raw))
+        numbers = [read(card, reading, row) for reading in tally.readings]
+        if holds(tally.where, row) and None not in numbers:
+            counted.append((tuple(number for number in numbers if number is not None), raw))
     blocks = defaultdict(list)
-    for block, (each, _) in zip(placing(counted), counted, strict=True):
-        blocks[block].append(each)
+    for block, (readings, _) in zip(placing(counted), counted, strict=True):
+        blocks[block].append(readings)
     return dict(blocks)
 
 
-def given(what: Given, rows: list[Readings]) -> tuple[int, ...]:
+def result_of(what: Given, rows: list[Readings]) -> tuple[int, ...]:
     n = len(rows)
     match what:
         case AtRanks(shares):
-            values = sorted(each[0] for each in rows)
+            values = sorted(readings[0] for readings in rows)
             return tuple(values[min(n, max(1, -(-a * n // b))) - 1] for a, b in shares)
         case Trimmed((a, b)):
-            values = sorted(each[0] for each in rows)
+            values = sorted(readings[0] for readings in rows)
             cut = n * a // b
             return n, sum(values[cut : n - cut])
         case Added(products):
-            return n, *(sum(prod(each[i] for i in places) for each in rows) for places in products)
+            return n, *(
+                sum(prod(readings[i] for i in places) for readings in rows) for places in products
+            )
         case Commonest():
-            votes = Counter(each[0] for each in rows)
+            votes = Counter(readings[0] for readings in rows)
             return (min(votes, key=lambda code: (-votes[code], code)),)
 
 
@@ -144,4 +149,4 @@ def block_reference(
     card: Card, rows: Sequence[Row], wanted: BlockTally, placing: Placing
 ) -> BlockCounts:
     blocks = held(card, rows, wanted, placing)
-    return sorted((block, *given(wanted.given, each)) for block, each in blocks.items())
+    return sorted((block, *result_of(wanted.given, each)) for block, each in blocks.items())

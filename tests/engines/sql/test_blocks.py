@@ -1,4 +1,4 @@
-"""Blocks of rows: each row in one, what a block gives, and one row changes one of them."""
+"""Blocks of rows: each row is in one block, results of blocks, and one row changes one block."""
 
 from collections import Counter
 from dataclasses import replace
@@ -38,7 +38,7 @@ Row = dict[str, Any]
 
 
 def row_of(value: Any) -> Row:
-    """A kind that a value does not decide: 12 is once an `a` and once a `b`."""
+    """A row whose value does not determine its kind: 12 is once `a` and once `b`."""
     return {"x": value, "kept": value != 9, "kind": None if value == 7 else "abc"[(value or 0) % 3]}
 
 
@@ -57,30 +57,30 @@ def made(room: Room, rows: list[Row], name: str) -> Dataset:
     return room.prepared(f"{name}.csv", CARD)
 
 
-def asked(
+def tally_of(
     given: Given, *readings: Reading, blocks: int = BLOCKS, where: Condition | None = None
 ) -> BlockTally:
     return BlockTally(where, blocks, readings, given)
 
 
 ALL: dict[str, BlockTally] = {
-    "sums": asked(Added(((0,),)), X),
-    "squares": asked(Added(((0,), (0, 0))), CentredBucket("x", -5, 4, 0)),
-    "filtered": asked(Added(((0,),)), X, where=Compare("kept", "==", True)),
-    "counts": asked(Added()),
-    "shares": asked(Added(((0,),)), Meets(Compare("x", ">", 7))),
-    "sums of two": asked(Added(((0,), (1,))), X, CategoryIndex("kept")),
-    "products": asked(
+    "sums": tally_of(Added(((0,),)), X),
+    "squares": tally_of(Added(((0,), (0, 0))), CentredBucket("x", -5, 4, 0)),
+    "filtered": tally_of(Added(((0,),)), X, where=Compare("kept", "==", True)),
+    "counts": tally_of(Added()),
+    "shares": tally_of(Added(((0,),)), Meets(Compare("x", ">", 7))),
+    "sums of two": tally_of(Added(((0,), (1,))), X, CategoryIndex("kept")),
+    "products": tally_of(
         Added(((0,), (1,), (0, 0), (0, 1), (1, 1))),
         CentredBucket("x", -5, 1, 3),
         EqualsValue("kind", "b"),
     ),
-    "middle": asked(AtRanks(((1, 2),)), X),
-    "ends": asked(AtRanks(((0, 1), (9, 10), (1, 1))), X),
-    "trimmed": asked(Trimmed((1, 5)), X),
-    "commonest": asked(Commonest(), CategoryIndex("kind")),
-    "commonest of two": asked(Commonest(), CategoryIndex("kept")),
-    "nobody": asked(Added(((0,),)), X, where=Compare("x", ">", 60)),
+    "middle": tally_of(AtRanks(((1, 2),)), X),
+    "ends": tally_of(AtRanks(((0, 1), (9, 10), (1, 1))), X),
+    "trimmed": tally_of(Trimmed((1, 5)), X),
+    "commonest": tally_of(Commonest(), CategoryIndex("kind")),
+    "commonest of two": tally_of(Commonest(), CategoryIndex("kept")),
+    "nobody": tally_of(Added(((0,),)), X, where=Compare("x", ">", 60)),
 }
 
 
@@ -93,28 +93,28 @@ def by_block(counts: BlockCounts) -> Blocks:
 
 @pytest.mark.parametrize("name", list(ALL))
 @pytest.mark.parametrize("blocks", [1, BLOCKS, 1000])
-def test_blocks_are_those_of_the_reference_in_whatever_order_rows_are(
+def test_blocks_are_those_of_the_reference_in_every_order_of_rows(
     room: Room, name: str, blocks: int
 ) -> None:
-    wanted = ALL[name]
-    wanted = BlockTally(wanted.where, blocks, wanted.readings, wanted.given)
+    tally = ALL[name]
+    tally = BlockTally(tally.where, blocks, tally.readings, tally.given)
     rows = rows_of([*TABLE, None, None])
-    expected = block_reference(CARD, rows, wanted, by_readings(blocks, "seed"))
+    expected = block_reference(CARD, rows, tally, by_readings(blocks, "seed"))
     assert (expected == []) == (name == "nobody")
-    assert sorted(room.engine.blocks(made(room, rows, "a"), wanted)) == expected
-    assert sorted(room.engine.blocks(made(room, rows[::-1], "b"), wanted)) == expected
+    assert sorted(room.engine.blocks(made(room, rows, "a"), tally)) == expected
+    assert sorted(room.engine.blocks(made(room, rows[::-1], "b"), tally)) == expected
 
 
 @pytest.mark.parametrize("name", list(ALL))
-def test_one_row_more_changes_one_block(tmp_path: Path, name: str) -> None:
-    """Brute force over what may come: also rows that are there many times already."""
-    wanted, rows = ALL[name], rows_of(TABLE)
+def test_an_added_row_changes_one_block(tmp_path: Path, name: str) -> None:
+    """Brute force over possible rows, including rows that are present many times."""
+    tally, rows = ALL[name], rows_of(TABLE)
     with room_in(tmp_path) as room:
-        before = by_block(room.engine.blocks(made(room, rows, "base"), wanted))
+        before = by_block(room.engine.blocks(made(room, rows, "base"), tally))
         changed = Counter[int]()
         for number, value in enumerate([-5, 3, 7, 12, 30, 50, None]):
             table = [{**row_of(value), "kind": "cab"[number % 3]}, *rows]
-            after = by_block(room.engine.blocks(made(room, table, f"t{number}"), wanted))
+            after = by_block(room.engine.blocks(made(room, table, f"t{number}"), tally))
             moved = [b for b in range(BLOCKS) if before.get(b) != after.get(b)]
             assert len(moved) <= 1
             changed.update(moved)
@@ -122,14 +122,14 @@ def test_one_row_more_changes_one_block(tmp_path: Path, name: str) -> None:
             assert len(changed) > 1  # the seed spreads them
 
 
-# Persons of several rows
+# Persons with several rows
 
 BY_PERSON = card_of(*COLUMNS, person={"kind": "column", "column": "who", "rows_max": 3})
 PERSONS = [f"p{number}" for number in range(12)]
 
 
 def persons_rows(persons: list[str]) -> list[Row]:
-    """Three rows of each, which are others' rows too."""
+    """Three rows per person, equal to rows of others."""
     return [
         {**row_of(TABLE[(int(who[1:]) * step) % len(TABLE)]), "who": who}
         for who in persons
@@ -145,36 +145,39 @@ def of_persons(room: Room, persons: list[str], name: str, seed: str = "seed") ->
 
 @pytest.mark.parametrize("name", list(ALL))
 def test_all_rows_of_a_person_are_in_one_block(room: Room, name: str) -> None:
-    """Whoever else there is, and in whatever order; a person who goes changes one block."""
-    wanted = replace(ALL[name], persons=True)
+    """This holds for all other persons and every order. Removing a person changes one block."""
+    tally = replace(ALL[name], persons=True)
     table = persons_rows(PERSONS)
     placing = by_lot(BY_PERSON, table, BLOCKS, "seed", "who")
-    expected = block_reference(BY_PERSON, table, wanted, placing)
-    assert sorted(room.engine.blocks(of_persons(room, PERSONS, "a"), wanted)) == expected
-    assert sorted(room.engine.blocks(of_persons(room, PERSONS[::-1], "b"), wanted)) == expected
+    expected = block_reference(BY_PERSON, table, tally, placing)
+    assert sorted(room.engine.blocks(of_persons(room, PERSONS, "a"), tally)) == expected
+    assert sorted(room.engine.blocks(of_persons(room, PERSONS[::-1], "b"), tally)) == expected
     for gone in ("p0", "p7"):
         left = of_persons(room, [who for who in PERSONS if who != gone], gone)
-        after = by_block(room.engine.blocks(left, wanted))
+        after = by_block(room.engine.blocks(left, tally))
         before = by_block(expected)
         assert sum(before.get(b) != after.get(b) for b in range(BLOCKS)) <= 1
 
 
-def blocks_of(room: Room, table: list[Row], name: str, wanted: BlockTally) -> Blocks:
+def blocks_of(room: Room, table: list[Row], name: str, tally: BlockTally) -> Blocks:
     shown = [{**row, "kept": str(row["kept"]).lower()} for row in table]
     write_csv(room.data / f"{name}.csv", shown, ["x", "kept", "kind", "who"])
     dataset = room.prepared(f"{name}.csv", BY_PERSON, version_id=name, seed="seed")
-    return by_block(room.engine.blocks(dataset, wanted))
+    return by_block(room.engine.blocks(dataset, tally))
 
 
 @pytest.mark.parametrize("name", ["sums", "middle", "commonest"])
-def test_whoever_comes_goes_or_is_replaced_changes_no_other_block(
+def test_adding_removing_or_replacing_a_person_changes_no_other_block(
     tmp_path: Path, name: str
 ) -> None:
-    """Brute force over all twelve: each gone, each with other rows, each another person. The lot
-    hangs on a person's own rows, so one of other rows may be in another block: two at most."""
-    wanted, whole = replace(ALL[name], persons=True), persons_rows(PERSONS)
+    """Brute force over all twelve: each removed, each with other rows, each another person.
+
+    The block hash depends on a person's own rows, so other rows may be in another block: at most
+    two blocks change.
+    """
+    tally, whole = replace(ALL[name], persons=True), persons_rows(PERSONS)
     with room_in(tmp_path) as room:
-        before = blocks_of(room, whole, "whole", wanted)
+        before = blocks_of(room, whole, "whole", tally)
         moves = Counter[int]()
         for who in PERSONS:
             others = [row for row in whole if row["who"] != who]
@@ -185,30 +188,32 @@ def test_whoever_comes_goes_or_is_replaced_changes_no_other_block(
                 "replaced": ([*({**row, "who": f"new {who}"} for row in own), *others], 2),
             }
             for kind, (table, most) in neighbours.items():
-                after = blocks_of(room, table, f"{kind}-{who}", wanted)
+                after = blocks_of(room, table, f"{kind}-{who}", tally)
                 moved = sum(before.get(b) != after.get(b) for b in range(BLOCKS))
                 assert moved <= most, (kind, who)
                 moves[moved] += 1
-        if name == "sums":  # a vote or a middle may stay as it was
+        if name == "sums":  # a vote or a median may stay the same
             assert moves[2] > 0
 
 
-def test_lots_of_persons_are_even(room: Room) -> None:
-    """3,000 persons of two rows in 10 blocks: each count is binomial with deviation 16.4, so one is
-    off by 90 with probability below 1e-6."""
+def test_persons_are_spread_evenly_over_blocks(room: Room) -> None:
+    """3,000 persons of two rows are in 10 blocks. Each count is binomial with deviation 16.4.
+
+    One is off by 90 with probability below 1e-6.
+    """
     table = [{**row_of(i % 7), "who": f"p{i % 3000}"} for i in range(6000)]
-    wanted = replace(asked(Added(), blocks=10), persons=True)
+    wanted = replace(tally_of(Added(), blocks=10), persons=True)
     counts = [numbers[0] for numbers in blocks_of(room, table, "even", wanted).values()]
     assert len(counts) == 10
     assert all(count % 2 == 0 for count in counts)
     assert max(abs(count // 2 - 300) for count in counts) < 90
 
 
-def test_the_number_that_tells_persons_apart_would_be_no_lot(room: Room) -> None:
-    """It changes with whoever stood before: most of the others would move to another block."""
+def test_the_person_number_would_be_no_block_hash(room: Room) -> None:
+    """It changes with earlier persons: most of the others would move to another block."""
 
     def numbers(persons: list[str], name: str, seed: str = "seed") -> dict[int, int]:
-        """Of each lot the person's number; the last column is the place of a row."""
+        """Person number by block hash; the last stored column is the row's position."""
         rows = stored(room, of_persons(room, persons, name, seed))
         return {row[-3]: row[-2] for row in rows}
 
@@ -219,13 +224,13 @@ def test_the_number_that_tells_persons_apart_would_be_no_lot(room: Room) -> None
     assert not set(before) & set(numbers(PERSONS, "all", seed="another"))
 
 
-def test_blocks_are_even_and_another_seed_makes_others(room: Room) -> None:
-    """2,000 equal values in 10 blocks: a block is off by 60 with probability below 1e-4."""
-    wanted = asked(Added(), X, blocks=10)
+def test_blocks_are_even_and_another_seed_changes_them(room: Room) -> None:
+    """2,000 equal values are in 10 blocks: a block is off by 60 with probability below 1e-4."""
+    tally = tally_of(Added(), X, blocks=10)
     dataset = made(room, [row_of(7)] * 2000, "a")
-    counts = [numbers[0] for numbers in by_block(room.engine.blocks(dataset, wanted)).values()]
+    counts = [numbers[0] for numbers in by_block(room.engine.blocks(dataset, tally)).values()]
     assert len(counts) == 10
     assert fmean(counts) == 200
     assert max(abs(count - 200) for count in counts) < 75
     again = room.prepared("a.csv", CARD, version_id="again", seed="another")
-    assert room.engine.blocks(again, wanted) != room.engine.blocks(dataset, wanted)
+    assert room.engine.blocks(again, tally) != room.engine.blocks(dataset, tally)

@@ -1,4 +1,4 @@
-"""Keys of text columns: read as a plain reference reads them, in batches, and nothing kept."""
+"""Keys of text columns: read like the reference, in batches, and never cached."""
 
 import re
 import tempfile
@@ -50,7 +50,9 @@ TEXTS = [
 
 
 def cleaned(text: str | None) -> str | None:
-    """Runs of white space and control characters are a space, none at the ends; written anew."""
+    """Normalized text: runs of white space and control characters become a space, none at the
+    ends.
+    """
     if text is None:
         return None
     spaced = "".join(
@@ -64,26 +66,26 @@ def cleaned(text: str | None) -> str | None:
 def expected(
     rows: list[dict[str, Any]], where: Condition | None = None, groups: tuple[Any, ...] = ()
 ) -> dict[tuple[int, str], int]:
-    found: Counter[tuple[int, str]] = Counter()
+    counts: Counter[tuple[int, str]] = Counter()
     for raw in rows:
         row = {**raw, "note": cleaned(raw["note"])}
-        place = 0
+        group = 0
         for grouping in groups:
             values = list(grouping.values)
-            place = place * len(values) + values.index(row[grouping.column])
+            group = group * len(values) + values.index(row[grouping.column])
         if row["note"] is not None and holds(where, row):
-            found[place, row["note"]] += 1
-    return dict(found)
+            counts[group, row["note"]] += 1
+    return dict(counts)
 
 
 def keys_of(room: Room, dataset: Any, wanted: KeyCountsRequest = ALL) -> dict[tuple[int, str], int]:
-    found: dict[tuple[int, str], int] = {}
+    counts: dict[tuple[int, str], int] = {}
     for batch in room.engine.keys(dataset, wanted):
         assert 0 < len(batch) <= BATCH
-        for place, text, count in batch:
-            assert (place, text) not in found, "each key comes once"
-            found[place, text] = count
-    return found
+        for group, text, count in batch:
+            assert (group, text) not in counts, "each key must come once"
+            counts[group, text] = count
+    return counts
 
 
 def row(note: str | None, age: int = 5, city: str = "Bern") -> dict[str, Any]:
@@ -96,7 +98,7 @@ def both(room: Room, rows: list[dict[str, Any]], card: Card = CARD) -> list[Any]
     return [room.prepared(name, card) for name in ("t.csv", "t.parquet")]
 
 
-def test_every_text_is_held_as_it_should_be_on_csv_and_parquet(room: Room) -> None:
+def test_every_text_is_stored_normalized_from_csv_and_parquet(room: Room) -> None:
     rows = [row(text) for i, text in enumerate(TEXTS) for _ in range(i % 3 + 1)]
     for dataset in both(room, rows):
         assert keys_of(room, dataset) == expected(rows)
@@ -113,7 +115,9 @@ def test_every_text_is_held_as_it_should_be_on_csv_and_parquet(room: Room) -> No
     sign=st.sampled_from(["==", "!="]),
     literal=st.sampled_from(["flu", "é", "a b", "absent"]),
 )
-def test_any_text_any_filter(texts: list[str | None], sign: Any, literal: str) -> None:
+def test_keys_are_those_of_the_reference_for_any_text_and_filter(
+    texts: list[str | None], sign: Any, literal: str
+) -> None:
     rows = [row(text, age=i % 7) for i, text in enumerate(texts)]
     conditions: list[Condition | None] = [
         None,
@@ -133,23 +137,23 @@ def test_any_text_any_filter(texts: list[str | None], sign: Any, literal: str) -
                 assert room.ask(dataset, Tally(where, (), (CountRows(),))) == ((counted,),)
 
 
-def test_characters_that_are_no_text_do_not_reach_an_answer(room: Room) -> None:
-    """NUL, which no JSON text here may hold, is a gap like other control characters."""
+def test_characters_outside_text_reach_no_answer(room: Room) -> None:
+    """NUL, which JSON texts here may not hold, is a gap like other control characters."""
     write_parquet(room.data / "t.parquet", [row("a\0b"), row("\0"), row("a b")], TYPES)
     (room.data / "t.csv").write_bytes(b"note,age,city\na\0b,5,Bern\n\0,5,Bern\na b,5,Bern\n")
     for name in ("t.parquet", "t.csv"):
         assert keys_of(room, room.prepared(name, CARD)) == {(0, "a b"): 2}
 
 
-def test_a_text_that_is_no_utf8_is_refused_at_registration_without_being_quoted(room: Room) -> None:
+def test_a_text_that_is_not_utf8_is_refused_at_registration_without_a_quote(room: Room) -> None:
     (room.data / "t.csv").write_bytes(b"note,age,city\nsecret\xff,5,Bern\n")
-    with pytest.raises(Exception) as refused:  # noqa: PT011 - whatever it is, it quotes nothing
+    with pytest.raises(Exception) as refused:  # noqa: PT011 - any error is fine if it quotes nothing
         room.prepared("t.csv", CARD)
     assert "secret" not in str(refused.value)
 
 
 @pytest.mark.parametrize("rows", [[], [row(None)] * 5, [row(" \t ")] * 5], ids=str)
-def test_no_rows_and_no_texts_are_no_keys(room: Room, rows: list[dict[str, Any]]) -> None:
+def test_no_rows_and_no_texts_give_no_keys(room: Room, rows: list[dict[str, Any]]) -> None:
     for dataset in both(room, rows):
         assert keys_of(room, dataset) == {}
         assert room.ask(dataset, Tally(None, (), (CountRows(), CountPresent("note")))) == (
@@ -166,7 +170,7 @@ def test_no_rows_and_no_texts_are_no_keys(room: Room, rows: list[dict[str, Any]]
         ("UUID", ["0" * 8 + "-0000-0000-0000-" + "0" * 12], {}),  # longer than declared
     ],
 )
-def test_numbers_and_others_are_held_by_their_text(
+def test_numbers_and_other_types_are_stored_as_their_text(
     room: Room, kind: str, values: list[Any], texts: dict[str, int]
 ) -> None:
     rows = [{**row(None), "note": value} for value in values]
@@ -176,14 +180,14 @@ def test_numbers_and_others_are_held_by_their_text(
 
 
 @pytest.mark.parametrize("kind", ["DOUBLE", "DATE", "VARCHAR[]", "BLOB"])
-def test_other_stored_types_are_no_text(room: Room, kind: str) -> None:
+def test_other_stored_types_are_refused_as_text(room: Room, kind: str) -> None:
     write_parquet(room.data / "t.parquet", [], TYPES | {"note": kind})
     with pytest.raises(Invalid) as refused:
         room.prepared("t.parquet", CARD)
     assert refused.value.fields[0].pointer == "/columns/0/type"
 
 
-def test_public_groups_beside_the_keys(room: Room) -> None:
+def test_public_groups_combine_with_keys(room: Room) -> None:
     rows = [row("a", 5, "Bern"), row("a", 50, "Chur"), row("b", 50, "Chur"), row("a", 95, "Bern")]
     by_city = ByValues("city", ("Chur", "Bern"))
     by_age = ByEdges("age", (0.0, 10.0, 60.0))
@@ -215,7 +219,7 @@ def visits(room: Room, rows_max: int = 5, name: str = "v.csv", **options: str) -
     return room.prepared(name, persons_card(rows_max), **options)
 
 
-def test_persons_are_counted_once_for_a_text_however_many_rows_they_have(room: Room) -> None:
+def test_a_person_counts_once_per_text(room: Room) -> None:
     dataset = visits(room)
     assert keys_of(room, dataset) == {(0, "flu"): 4, (0, "gout"): 2}
     persons = KeyCountsRequest(ALL.tally, "note", persons=True)
@@ -228,37 +232,40 @@ def test_persons_are_counted_once_for_a_text_however_many_rows_they_have(room: R
     assert keys_of(room, dataset, older) == {(0, "flu"): 1, (0, "gout"): 2}
 
 
-def test_a_version_tells_persons_apart_without_knowing_who_they_are(room: Room) -> None:
+def test_a_version_distinguishes_persons_without_identifying_them(room: Room) -> None:
     dataset = visits(room)
     written = version_path(room.home, dataset).read_bytes()
     assert b"ann" not in written
     assert b"bob" not in written
-    numbers = [each[-2] for each in stored(room, dataset)]
+    numbers = [stored_row[-2] for stored_row in stored(room, dataset)]
     assert len(set(numbers)) == 3
     again = visits(room, version_id="again")
     assert sorted(stored(room, again), key=str) == sorted(stored(room, dataset), key=str)
     single = visits(room, rows_max=1, version_id="single")
-    assert {len(each) for each in stored(room, single)} == {2}  # note and age: nobody needs more
+    # note and age: nothing else is needed
+    assert {len(stored_row) for stored_row in stored(room, single)} == {2}
 
 
 def answerable(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """All but the number that stands for a person: it says who is who, and is asked for nothing."""
+    """All columns except the person number, which no question may use."""
     return [(*each[:-2], each[-1]) for each in rows]
 
 
-def test_which_rows_of_a_person_are_kept_depends_on_their_texts_and_on_nobody_else(
+def test_the_kept_rows_of_a_person_depend_on_their_own_texts_alone(
     room: Room,
 ) -> None:
     rows = [{"id": f"p{i % 5}", "note": f"{i}|~", "age": i % 5} for i in range(100)]
     write_csv(room.data / "all.csv", rows)
-    write_csv(room.data / "fewer.csv", [each for each in rows[::-1] if each["id"] != "p4"])
+    write_csv(
+        room.data / "fewer.csv", [kept_row for kept_row in rows[::-1] if kept_row["id"] != "p4"]
+    )
     everyone = answerable(stored(room, room.prepared("all.csv", persons_card(4))))
     fewer = answerable(stored(room, room.prepared("fewer.csv", persons_card(4))))
     assert len(everyone) == 20
-    assert sorted(each for each in everyone if each[1] != 4) == sorted(fewer)
+    assert sorted(kept_row for kept_row in everyone if kept_row[1] != 4) == sorted(fewer)
 
 
-def test_a_changed_text_is_another_fingerprint(room: Room) -> None:
+def test_a_changed_text_changes_the_fingerprint(room: Room) -> None:
     prints = set()
     for notes in (["a", "b"], ["b", "a"], ["a", "c"], ["a", None]):
         write_csv(room.data / "t.csv", [row(note) for note in notes])
@@ -275,7 +282,7 @@ def many(room: Room, count: int) -> Any:
     return room.prepared("many.csv", CARD)
 
 
-def test_as_many_keys_as_rows_come_in_batches_and_nothing_is_kept(room: Room) -> None:
+def test_as_many_keys_as_rows_come_in_batches_and_nothing_is_cached(room: Room) -> None:
     dataset = many(room, 3 * BATCH + 1)
     sizes, seen = [], 0
     for batch in room.engine.keys(dataset, ALL):
@@ -286,11 +293,11 @@ def test_as_many_keys_as_rows_come_in_batches_and_nothing_is_kept(room: Room) ->
     assert len(room.engine._memo) == 0
     version_path(room.home, dataset).unlink()
     room.engine.close()
-    with pytest.raises(EngineFailed):  # nothing was kept, so it would be read again
+    with pytest.raises(EngineFailed):  # nothing was cached, so it would be read again
         list(room.engine.keys(dataset, ALL))
 
 
-def test_a_reader_that_stops_gives_its_cursor_back(room: Room) -> None:
+def test_a_reader_that_stops_early_releases_its_cursor(room: Room) -> None:
     dataset = many(room, 2 * BATCH)
     for _ in range(3):
         with closing(room.engine.keys(dataset, ALL)) as batches:
@@ -298,7 +305,7 @@ def test_a_reader_that_stops_gives_its_cursor_back(room: Room) -> None:
     assert sum(len(batch) for batch in room.engine.keys(dataset, ALL)) == 2 * BATCH
 
 
-def test_the_time_limit_is_for_all_batches_together(room: Room, clock: WatchdogClock) -> None:
+def test_the_time_limit_covers_all_batches_together(room: Room, clock: WatchdogClock) -> None:
     dataset = many(room, 3 * BATCH)
     with closing(room.engine.keys(dataset, ALL)) as batches:
         assert next(batches)
@@ -307,7 +314,7 @@ def test_the_time_limit_is_for_all_batches_together(room: Room, clock: WatchdogC
             list(batches)
 
 
-def test_a_failure_says_nothing(room: Room) -> None:
+def test_an_error_message_reveals_nothing(room: Room) -> None:
     dataset = many(room, 10)
     wrong = KeyCountsRequest(Tally(Compare("absent", "==", 1), (), (CountRows(),)), "note")
     with pytest.raises(EngineFailed, match=r"^The question could not be answered\.$") as failed:

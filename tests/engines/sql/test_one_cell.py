@@ -1,4 +1,4 @@
-"""Of a person who was promised to be in one cell and is not, the rows of one cell are kept."""
+"""A person declared to be in one cell keeps only the rows of one cell."""
 
 import datetime
 from collections import Counter
@@ -42,12 +42,12 @@ def row(who: str, city: str | None = "Bern", n: int | None = 1, **more: Any) -> 
 
 
 def cities(room: Room, dataset: Dataset) -> dict[int, Counter[int | None]]:
-    """How many rows of each city a person has, by the numbers that stand for them."""
-    found: dict[int, Counter[int | None]] = {}
-    person, place = -2, 0
-    for each in stored(room, dataset):
-        found.setdefault(each[person], Counter())[each[place]] += 1
-    return found
+    """Number of rows per city, by person number."""
+    rows_by_city: dict[int, Counter[int | None]] = {}
+    person, city = -2, 0
+    for stored_row in stored(room, dataset):
+        rows_by_city.setdefault(stored_row[person], Counter())[stored_row[city]] += 1
+    return rows_by_city
 
 
 def prepared(room: Room, rows: list[dict[str, Any]], made: Card, name: str, seed: str) -> Dataset:
@@ -55,7 +55,7 @@ def prepared(room: Room, rows: list[dict[str, Any]], made: Card, name: str, seed
     return room.prepared(f"{name}.csv", made, seed=seed, version_id=f"{name}-{seed}")
 
 
-def test_a_person_is_in_one_cell_whatever_their_rows_say(room: Room) -> None:
+def test_a_person_is_in_one_cell_for_all_possible_rows(room: Room) -> None:
     persons = [
         chosen
         for count in range(1, 4)
@@ -66,17 +66,17 @@ def test_a_person_is_in_one_cell_whatever_their_rows_say(room: Room) -> None:
     ]
     for seed, rows_max in product(("one", "two"), (2, 3)):
         dataset = prepared(room, rows, card(CELLS["category"], rows_max), f"t{rows_max}", seed)
-        found = Counter(tuple(held.items()) for held in cities(room, dataset).values())
-        wanted: Counter[Any] = Counter()
+        kept = Counter(tuple(held.items()) for held in cities(room, dataset).values())
+        expected: Counter[Any] = Counter()
         for chosen in persons:
             own = min(chosen, key=lambda city: (city is None, city))
-            place = None if own is None else CITIES.index(own)
-            wanted[((place, min(chosen.count(own), rows_max)),)] += 1
-        assert found == wanted
+            city_index = None if own is None else CITIES.index(own)
+            expected[((city_index, min(chosen.count(own), rows_max)),)] += 1
+        assert kept == expected
 
 
-def test_without_the_promise_the_rows_of_all_cells_are_kept(room: Room) -> None:
-    """The planted bug: nothing is left out, and a person is in two cells."""
+def test_without_the_declaration_the_rows_of_all_cells_are_kept(room: Room) -> None:
+    """With this planted bug no row is dropped, and a person is in two cells."""
     rows = [row("ann", city) for city in CITIES]
     dataset = prepared(room, rows, card(CELLS["category"], 3, promised=False), "t", "seed")
     assert [len(held) for held in cities(room, dataset).values()] == [3]
@@ -86,7 +86,7 @@ def test_without_the_promise_the_rows_of_all_cells_are_kept(room: Room) -> None:
 
 
 @pytest.mark.parametrize("kind", CELLS)
-def test_of_cells_of_every_kind_a_person_is_in_one(room: Room, kind: str) -> None:
+def test_a_person_is_in_one_cell_for_every_kind_of_cells(room: Room, kind: str) -> None:
     made = card(CELLS[kind], rows_max=4)
     values: dict[str, list[Any]] = {
         "city": ["Genf", "Bern", None, "Chur"],
@@ -106,7 +106,7 @@ def test_of_cells_of_every_kind_a_person_is_in_one(room: Room, kind: str) -> Non
     by: Any = ByValues(name, CITIES if kind == "category" else (False, True))
     if made.cells.edges is not None:
         by = ByEdges(name, made.cells.edges)
-    # Whoever is in a cell is in that one alone, so that the cells add up to all persons.
+    # Each person is in a single cell, so the cells add up to all persons.
     cells, missing = Tally(None, (by,), (Persons(),)), Tally(IsMissing(name), (), (Persons(),))
     all_of_them = Tally(None, (), (Persons(),))
 
@@ -116,11 +116,15 @@ def test_of_cells_of_every_kind_a_person_is_in_one(room: Room, kind: str) -> Non
 
     assert over(dataset) == 0
     loose = card(CELLS[kind], rows_max=4, promised=False)
-    assert over(prepared(room, rows, loose, "loose", "seed")) > 0, "as one would see it otherwise"
+    assert over(prepared(room, rows, loose, "loose", "seed")) > 0, (
+        "without the declaration it would be visible"
+    )
 
 
-def test_which_cell_it_is_goes_by_no_seed_and_by_no_other_column(room: Room) -> None:
-    """Two names of the same rows put a person in the same cell, promise or not."""
+def test_the_cell_of_a_person_depends_on_no_seed_and_no_other_column(room: Room) -> None:
+    """Two names of the same rows put a person in the same cell, with and without the
+    declaration.
+    """
     rows = [row(f"p{i}", CITIES[(i * n) % 3], n) for i in range(9) for n in range(1, 5)]
     one = prepared(room, rows, card(CELLS["category"]), "one", "a-seed")
     few = Card.model_validate(
@@ -132,7 +136,7 @@ def test_which_cell_it_is_goes_by_no_seed_and_by_no_other_column(room: Room) -> 
     assert room.ask(one, by_city) == room.ask(two, by_city)
 
 
-def test_a_person_stays_in_the_cell_they_were_in_when_more_rows_arrive(room: Room) -> None:
+def test_a_person_stays_in_their_cell_when_more_rows_arrive(room: Room) -> None:
     for cells in (CELLS["category"], {"column": "epoch"}):
         made = card(cells, rows_max=3)
         name = cells["column"]
@@ -155,4 +159,4 @@ def test_a_person_stays_in_the_cell_they_were_in_when_more_rows_arrive(room: Roo
             ]  # fmt: skip
             assert epochs == (2, 2)
         else:
-            assert epochs == (2, 1), "of those who were there nobody is in the second epoch"
+            assert epochs == (2, 1), "nobody of the first epoch is in the second one"

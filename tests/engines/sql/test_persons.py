@@ -1,4 +1,6 @@
-"""Aggregates of persons as DuckDB says them, against plain Python; and what one person changes."""
+"""Aggregates over persons in DuckDB, compared with plain Python; and the influence of one
+person.
+"""
 
 import hashlib
 from dataclasses import replace
@@ -31,7 +33,7 @@ CARD = card_of(
 )
 BY_CITY = ByValues("city", CITIES)
 BY_X = ByEdges("x", (-9.0, -3.0, 0.0, 9.0))
-# Intervals that engines find by joining with a list of them: many even ones, and many uneven ones.
+# Intervals that engines find by a join with a list: many even ones, and many uneven ones.
 BY_EVEN = ByEdges("share", tuple(i / 10 - 1.5 for i in range(41)))
 BY_UNEVEN = ByEdges("share", tuple(4 * (i / 80) ** 2 - 1.5 for i in range(81)))
 STEP = 1 << 32  # of `share`, in a whole one
@@ -52,21 +54,21 @@ def made_rows(seed: int, persons: int, rows_max: int = 7) -> list[dict[str, Any]
         for who in range(persons)
         for n in range(one_of(list(range(rows_max + 1)), who))
     ]
-    rows.sort(key=lambda row: repr(row)[::-1])  # persons mixed
+    rows.sort(key=lambda row: repr(row)[::-1])  # mix the persons
     return rows or [{"id": "p", "x": 1, "city": "Bern", "share": 0.1}]
 
 
 def persons_of(room: Room, dataset: Dataset) -> list[Person]:
-    """Everybody's rows as they are stored, each person's in their own order."""
+    """Stored rows of every person, each in their own order."""
     rows = stored(room, dataset)
-    found: dict[int, list[tuple[int, Any]]] = {}
-    for x, city, share, _steps, _lot, person, place in rows:
+    rows_by_person: dict[int, list[tuple[int, Any]]] = {}
+    for x, city, share, _steps, _lot, person, position in rows:
         row = {"x": x, "city": None if city is None else CITIES[city], "share": share}
-        found.setdefault(person, []).append((place, row))
-    for held in found.values():
+        rows_by_person.setdefault(person, []).append((position, row))
+    for held in rows_by_person.values():
         held.sort(key=lambda each: each[0])
-        assert [place for place, _ in held] == list(range(1, len(held) + 1))
-    return [[row for _, row in held] for held in found.values()]
+        assert [position for position, _ in held] == list(range(1, len(held) + 1))
+    return [[row for _, row in held] for held in rows_by_person.values()]
 
 
 GROUPS = ((), (BY_CITY,), (BY_X,), (BY_CITY, BY_X), (BY_EVEN,), (BY_CITY, BY_UNEVEN))
@@ -85,7 +87,7 @@ TALLIES = [
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_persons_are_tallied_as_by_hand(room: Room, seed: int) -> None:
+def test_tallies_of_persons_are_those_of_the_reference(room: Room, seed: int) -> None:
     write_csv(room.data / "t.csv", made_rows(seed, 60))
     dataset = room.prepared("t.csv", CARD)
     table = persons_of(room, dataset)
@@ -98,7 +100,7 @@ def test_persons_are_tallied_as_by_hand(room: Room, seed: int) -> None:
     assert any(answers[tally] != answers[replace(tally, groups_max=None)] for tally in few)
 
 
-def test_where_a_person_has_one_row_rows_are_asked(room: Room) -> None:
+def test_persons_with_one_row_are_tallied_by_rows(room: Room) -> None:
     write_csv(room.data / "t.csv", made_rows(5, 40))
     people: list[dict[str, Any]] = [
         {"kind": "row"},
@@ -117,14 +119,17 @@ def test_where_a_person_has_one_row_rows_are_asked(room: Room) -> None:
 
 
 def apart(before: Exact, after: Exact) -> int:
-    """In L1, of one aggregate."""
+    """L1 distance of one aggregate."""
     return sum(abs(a - b) for a, b in zip(before[0], after[0], strict=True))
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_a_person_who_leaves_changes_no_more_than_is_charged(room: Room, seed: int) -> None:
-    """Another's groups, totals and rows stay as they were: whole tables are asked, of which one
-    person's rows are taken. What it may be is proved by brute force in tests/queries."""
+def test_removing_a_person_changes_no_more_than_is_charged(room: Room, seed: int) -> None:
+    """Groups, totals and rows of the others stay the same.
+
+    The test compares whole tables with and without one person. Brute force in tests/queries proves
+    the bound.
+    """
     rows = made_rows(100 + seed, 6)
     write_csv(room.data / "all.csv", rows)
     everyone = room.prepared("all.csv", CARD)
@@ -140,7 +145,7 @@ def test_a_person_who_leaves_changes_no_more_than_is_charged(room: Room, seed: i
         assert moved <= charged[tally.aggregates[0]] * (groups if tally.groups else 1), tally
 
 
-def test_totals_past_64_bits_are_clamped_and_not_an_error(room: Room) -> None:
+def test_totals_beyond_64_bits_are_clamped_without_an_error(room: Room) -> None:
     far = 1 << 53
     card = card_of(
         {"name": "x", "type": "integer", "low": -far, "high": far},

@@ -1,4 +1,6 @@
-"""What smooth sensitivity reads through the engine is what sorting gives: ranks, sums, missing."""
+"""Smooth sensitivity reads the same ranks, sums and missing values from the engine as by
+sorting.
+"""
 
 import math
 from fractions import Fraction
@@ -40,7 +42,7 @@ QUERIES: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("column", ["age", "income", "rate"])
-def test_the_engine_reads_what_the_reference_reads(tmp_path: Path, column: str) -> None:
+def test_the_engine_reads_the_same_as_the_reference(tmp_path: Path, column: str) -> None:
     low = CARD.column(column).low  # type: ignore[union-attr]
     with room_in(tmp_path) as room:
         write_parquet(room.data / "t.parquet", ROWS, STORED)

@@ -1,4 +1,6 @@
-"""Counts by stretches of a column's steps, against a plain reference; and windows by them."""
+"""Counts by intervals of a column's grid steps, compared with a reference; and windows from
+them.
+"""
 
 import datetime
 import math
@@ -42,13 +44,13 @@ def steps_of(name: str, row: Row) -> int | None:
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 @pytest.mark.parametrize("where", [None, WHERE])
 @pytest.mark.parametrize("name", ["age", "income", "rate"])
-def test_stretches_and_windows_are_those_of_the_rows(
+def test_intervals_and_windows_are_those_of_the_rows(
     tmp_path: Path, kind: str, where: dict[str, Any] | None, name: str
 ) -> None:
     condition = None
     if where is not None:
-        asked = question({"kind": "count", "where": where}).query
-        condition = resolve(asked.where, CARD, "/query/where")  # type: ignore[union-attr]
+        filtered = question({"kind": "count", "where": where}).query
+        condition = resolve(filtered.where, CARD, "/query/where")  # type: ignore[union-attr]
     column = CARD.column(name)
     low, high = column.steps  # type: ignore[union-attr]
     kept = [row for row in ROWS if where is None or row["member"]]
@@ -62,15 +64,15 @@ def test_stretches_and_windows_are_those_of_the_rows(
                 if low + 1 <= step:
                     place = (step - low - 1) >> shift
                     expected[place] = expected.get(place, 0) + 1
-            wanted = StepHistogram(condition, name, low + 1, shift, ((low + 1, high),))
-            assert room.engine.steps(dataset, wanted) == sorted(expected.items())
+            histogram = StepHistogram(condition, name, low + 1, shift, ((low + 1, high),))
+            assert room.engine.steps(dataset, histogram) == sorted(expected.items())
             parts = ((low, low + 5), (low + 1000, high))
             kept_steps = [s for s in present if any(a <= s <= b for a, b in parts)]
             apart = Counter((step - low) >> shift for step in kept_steps)
-            wanted = StepHistogram(condition, name, low, shift, parts)
-            assert room.engine.steps(dataset, wanted) == sorted(apart.items())
+            histogram = StepHistogram(condition, name, low, shift, parts)
+            assert room.engine.steps(dataset, histogram) == sorted(apart.items())
         (window,) = order_windows(
-            lambda asked: room.engine.steps(dataset, asked),
+            lambda request: room.engine.steps(dataset, request),
             condition,
             name,
             (low, high),

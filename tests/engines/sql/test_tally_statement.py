@@ -1,4 +1,4 @@
-"""The engine's numbers against the reference, whole number for whole number."""
+"""The engine's integers equal those of the reference."""
 
 import datetime
 import math
@@ -116,7 +116,7 @@ def edges_of(items: st.SearchStrategy[Any]) -> st.SearchStrategy[tuple[Any, ...]
     return many.map(lambda each: tuple(sorted(each)))
 
 
-# The ways to bin: even edges, also nearly and with rounding, and many uneven ones.
+# Ways to bin: even edges, also nearly even and with rounding, and many uneven ones.
 fine = st.sampled_from(
     [
         tuple(float(i) / 2 for i in range(150)),
@@ -173,7 +173,7 @@ def tallies(draw: st.DrawFn) -> Tally:
 
 @st.composite
 def splits(draw: st.DrawFn) -> Tally:
-    """Up to three bits among many conditions, so that several whole numbers hold them."""
+    """Up to three bits among many conditions, so that several integers hold them."""
     few = draw(st.lists(conditions, min_size=1, max_size=3))
     idle = draw(st.sampled_from([0, 1, 61, 62, 130]))
     together = (*few[:1], *[AnyOf(())] * idle, *few[1:])
@@ -188,15 +188,15 @@ def splits(draw: st.DrawFn) -> Tally:
 
 @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 @given(rows=tables, asked=st.lists(tallies() | splits(), min_size=1, max_size=6), data=st.data())
-def test_every_tally_is_the_reference_on_csv_and_parquet(
-    rows: list[Row], asked: list[Tally], data: st.DataObject
+def test_every_tally_equals_the_reference_on_csv_and_parquet(
+    rows: list[Row], tallies_asked: list[Tally], data: st.DataObject
 ) -> None:
     order = data.draw(st.permutations(NAMES))
     with tempfile.TemporaryDirectory() as directory, room_in(Path(directory)) as room:
         write_csv(room.data / "t.csv", rows, list(order))
         write_parquet(room.data / "t.parquet", rows)
         for dataset in (room.prepared("t.csv"), room.prepared("t.parquet")):
-            for tally in asked:
+            for tally in tallies_asked:
                 assert room.ask(dataset, tally) == reference(CARD, rows, tally)
 
 
@@ -226,7 +226,7 @@ def test_the_negation_of_a_comparison_with_a_missing_value_is_true(ages_17_18_mi
     assert ages_17_18_missing(Negation(Negation(Compare("age", "==", 17)))) == 1
 
 
-def test_an_integer_column_is_compared_rightly_with_fractions(ages_17_18_missing: Any) -> None:
+def test_an_integer_column_compares_correctly_with_fractions(ages_17_18_missing: Any) -> None:
     assert ages_17_18_missing(Compare("age", ">=", 17.5)) == 1
     assert ages_17_18_missing(Compare("age", "<=", 17.5)) == 1
     assert ages_17_18_missing(Compare("age", "==", 17.5)) == 0
@@ -235,20 +235,20 @@ def test_an_integer_column_is_compared_rightly_with_fractions(ages_17_18_missing
     assert ages_17_18_missing(OneOf("age", (17.5, 18.0))) == 1
 
 
-def test_all_of_nothing_holds_and_any_of_nothing_does_not(ages_17_18_missing: Any) -> None:
+def test_an_empty_all_holds_and_an_empty_any_does_not(ages_17_18_missing: Any) -> None:
     assert ages_17_18_missing(AllOf(())) == 3
     assert ages_17_18_missing(AnyOf(())) == 0
     assert ages_17_18_missing(OneOf("age", ())) == 0
 
 
-def test_the_last_interval_holds_its_upper_edge_and_others_do_not(room: Room) -> None:
+def test_only_the_last_interval_includes_its_upper_edge(room: Room) -> None:
     write_parquet(room.data / "t.parquet", [row(age=age) for age in (0, 10, 20, 30)])
     dataset = room.prepared("t.parquet")
     tally = Tally(None, (ByEdges("age", (0.0, 10.0, 20.0)),), (CountRows(),))
     assert room.ask(dataset, tally) == ((1, 2),)
 
 
-def test_one_hundred_thousand_intervals_are_fine(room: Room) -> None:
+def test_one_hundred_thousand_intervals_work(room: Room) -> None:
     write_parquet(room.data / "t.parquet", [row(income=i / 7) for i in range(500)])
     dataset = room.prepared("t.parquet")
     edges = tuple(i / 1000 for i in range(100_001))
@@ -261,7 +261,7 @@ def test_one_hundred_thousand_intervals_are_fine(room: Room) -> None:
     assert [total > 0 for total in totals[1:]] == [count > 0 for count in rows[1:]]
 
 
-def test_one_hundred_thousand_categories_are_fine(room: Room) -> None:
+def test_one_hundred_thousand_categories_work(room: Room) -> None:
     names = [f"n{i}" for i in range(100_000)]
     card = type(CARD).model_validate(
         {
@@ -279,7 +279,7 @@ def test_one_hundred_thousand_categories_are_fine(room: Room) -> None:
     assert room.ask(dataset, many) == ((2,),)
 
 
-def test_values_and_names_are_never_in_the_text() -> None:
+def test_values_and_names_are_never_in_the_sql_text() -> None:
     text = "a'b\"c"
     tally = Tally(
         AllOf((Compare("city", "==", text), Compare("income", ">", 123456.5))),
@@ -293,7 +293,7 @@ def test_values_and_names_are_never_in_the_text() -> None:
     assert all(word in rendered.statement.text for word in ('"rows"', '"c1"', '"c3"'))
 
 
-def test_rendering_is_kept_for_the_same_layout_and_tally() -> None:
+def test_rendering_is_cached_for_the_same_layout_and_tally() -> None:
     layout, tally = Layout(CARD), Tally(None, (), (CountRows(),))
     assert render(layout, tally) is render(layout, Tally(None, (), (CountRows(),)))
     assert render(Layout(CARD), tally) is not render(layout, tally)
@@ -301,7 +301,7 @@ def test_rendering_is_kept_for_the_same_layout_and_tally() -> None:
 
 # In the second, third and fourth, rounding guesses the upper edge one interval too low.
 @pytest.mark.parametrize(("count", "width"), [(100, 0.1), (50, 7.7), (107, 0.1), (107, 3.3)])
-def test_values_at_and_beside_even_edges_fall_where_comparison_puts_them(
+def test_values_at_and_beside_even_edges_fall_in_the_interval_that_comparison_finds(
     room: Room, count: int, width: float
 ) -> None:
     edges = tuple(i * width for i in range(count + 1))
@@ -321,8 +321,8 @@ def paired(candidates: list[float]) -> tuple[float, ...]:
     return tuple(edge for c in candidates for edge in (c, math.nextafter(c, math.inf)))
 
 
-# Even edges that a quotient tells; candidates with the doubles after them; and both with a first
-# edge by which a value's distance is rounded, so that no quotient would be right.
+# Even edges that a quotient resolves, and candidates with the doubles after them. Both also with a
+# first edge that rounds a value's distance, so that no quotient would be right.
 @pytest.mark.parametrize(
     ("edges", "told"),
     [
@@ -337,7 +337,7 @@ def paired(candidates: list[float]) -> tuple[float, ...]:
         (tuple(i * 0.5 - 10.0 for i in range(100)), False),
     ],
 )
-def test_a_quotient_tells_intervals_as_comparison_does(
+def test_a_quotient_finds_the_same_intervals_as_comparison(
     room: Room, edges: tuple[float, ...], told: bool
 ) -> None:
     assert (find_even(edges) is not None) is told
@@ -349,7 +349,7 @@ def test_a_quotient_tells_intervals_as_comparison_does(
     tally = Tally(None, (ByEdges("income", edges),), (CountRows(),))
     expected = [0] * (len(edges) - 1)
     for value in near:
-        stored = min(max(value, -10.5), 1000.25)  # as the card has it
+        stored = min(max(value, -10.5), 1000.25)  # as clamped by the card
         if edges[0] <= stored <= edges[-1]:
             expected[min(bisect_right(edges, stored) - 1, len(edges) - 2)] += 1
     assert room.ask(dataset, tally) == (tuple(expected),)
