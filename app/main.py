@@ -42,7 +42,7 @@ from app.errors import Invalid, StoreUnavailable
 from app.mechanisms.sampling.system import SystemRandom
 from app.planning.plan import Planner
 from app.planning.stream_request import StreamPlanner
-from app.ports import Engine
+from app.ports.engines import Engine
 from app.settings import Settings, SettingsError
 from app.stopping import Stopping
 from app.store.administration import Administration, install

@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import Any
 
-from app.ports import Engine
+from app.ports.engines import Engine
 
 ENGINES: dict[str, str] = {
     "duckdb": "app.engines.files.duckdb:DuckDBEngine",

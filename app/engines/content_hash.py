@@ -29,16 +29,8 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
-from app.engines.sql.dialects import (
-    FIRST_DIGITS,
-    OTHER_DIGITS,
-    ExactSum,
-    IsNaN,
-    constant,
-    exact_double,
-    hash_number,
-    quoted,
-)
+from app.engines.hash_functions import FIRST_DIGITS, OTHER_DIGITS, hash_number
+from app.engines.sql.dialects import ExactSum, IsNaN, constant, exact_double, quoted
 from app.engines.table import Table
 
 STEP_BITS = 20

@@ -22,7 +22,7 @@ from app.engines.sql.steps import render_steps
 from app.engines.sql.tally_statement import KEPT_SIZE_MAX, Rendered, render
 from app.engines.watchdog import WATCHDOG
 from app.errors import EngineFailed, EngineUnavailable
-from app.ports import Stop
+from app.ports.engines import Stop
 from app.queries.block_tally import BlockCounts, BlockTally
 from app.queries.tally import (
     Condition,

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from threading import Condition, Thread, local
 from typing import Protocol
 
-from app.ports import Stop
+from app.ports.engines import Stop
 
 AGAIN_SECONDS = 0.02
 

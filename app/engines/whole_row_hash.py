@@ -35,17 +35,10 @@ from sqlalchemy import (
 
 from app.data.card import Card
 from app.engines.content_hash import is_number, trimmed_text, word_text
+from app.engines.hash_functions import FIRST_DIGITS, OTHER_DIGITS, hash_number
 from app.engines.sql.cell_number import cell_number
 from app.engines.sql.cleaning import RawRows, fitted_rows
-from app.engines.sql.dialects import (
-    FIRST_DIGITS,
-    OTHER_DIGITS,
-    ExactSum,
-    IsNaN,
-    exact_double,
-    hash_number,
-    quoted,
-)
+from app.engines.sql.dialects import ExactSum, IsNaN, exact_double, quoted
 from app.engines.sql.layout import PERSON
 from app.engines.table import Table
 

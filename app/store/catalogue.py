@@ -14,9 +14,9 @@ from app.data.card import Dataset
 from app.errors import NoGrant, NotAuthenticated
 from app.ledger.account import EVERYBODY, NO_GRANT
 from app.names import folded
-from app.ports import Grant
+from app.ports.ledger import Grant
 from app.store.administration import key_hash
-from app.store.datasets.datasets import dataset_from
+from app.store.datasets.dataset_rows import dataset_from
 from app.store.writer.accounts import find_accounts
 from app.store.writer.connection import WriterConnection, now_microseconds
 from app.store.writer.statements import Statements

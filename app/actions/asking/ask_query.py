@@ -36,7 +36,8 @@ from app.mechanisms.propose_test_release.padding import ENCODER
 from app.mechanisms.release import RandomSource
 from app.planning.duration import slot_seconds
 from app.planning.plan import Plan, Planner
-from app.ports import Catalogue, Engine, Engines, Ledger
+from app.ports.engines import Engine, Engines
+from app.ports.ledger import Catalogue, Ledger
 
 WITHHELD = re.compile(r'\{"id":"[^"]*","status":"withheld",')
 INLINE_GROUPS_MAX = 16

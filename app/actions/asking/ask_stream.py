@@ -43,7 +43,8 @@ from app.mechanisms.work import Work
 from app.names import new_id
 from app.planning.duration import slot_seconds
 from app.planning.stream_ask import Ask, AskPlan, plan_ask
-from app.ports import Catalogue, Engine, Engines, Ledger, SecretBox, Streams
+from app.ports.engines import Engine, Engines
+from app.ports.ledger import Catalogue, Ledger, SecretBox, Streams
 
 BUSY_SECONDS = 10.0
 POLL_SECONDS = 0.02

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from app.access import Principal, Role
 from app.ledger.orders import CancelOrder, State
 from app.ledger.records import QuestionRecord
-from app.ports import History, Ledger
+from app.ports.ledger import History, Ledger
 
 LOOK_SECONDS = 0.1
 

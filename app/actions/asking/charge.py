@@ -38,7 +38,7 @@ from app.names import new_id
 from app.planning.cells import ChargedCells
 from app.planning.request import Question
 from app.planning.stream_request import Opening
-from app.ports import Catalogue, Grant, Ledger
+from app.ports.ledger import Catalogue, Grant, Ledger
 
 FORFEITED = (
     "The question was charged but could not be answered. It never will be under this "

@@ -6,7 +6,7 @@ from types import TracebackType
 
 from app.actions.asking.leased_run import LeasedRun
 from app.data.card import Dataset
-from app.ports import Engine
+from app.ports.engines import Engine
 from app.queries.block_tally import BlockCounts, BlockTally
 from app.queries.tally import (
     Exact,

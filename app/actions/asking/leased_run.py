@@ -15,7 +15,7 @@ from typing import Any
 
 from app.errors import EngineFailed, StoreUnavailable
 from app.ledger.orders import Charged, LeaseRenewed, ProgressOrder
-from app.ports import Ledger
+from app.ports.ledger import Ledger
 
 LOOK_SECONDS = 1.0
 TENTHS = 10

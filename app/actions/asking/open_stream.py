@@ -22,7 +22,7 @@ from app.ledger.stream_orders import NewStream, stream_of
 from app.mechanisms.release import RandomSource
 from app.mechanisms.streams.above_threshold import AboveThreshold
 from app.planning.stream_request import StreamPlan, StreamPlanner
-from app.ports import Catalogue, Ledger, SecretBox
+from app.ports.ledger import Catalogue, Ledger, SecretBox
 
 
 @dataclass(slots=True)

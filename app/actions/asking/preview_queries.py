@@ -16,7 +16,7 @@ from app.planning.mechanism_choice import Option, options
 from app.planning.plan import Plan, Planner
 from app.planning.request import Question
 from app.planning.size import LISTED_MAX, listed_values
-from app.ports import Catalogue, Ledger
+from app.ports.ledger import Catalogue, Ledger
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ from app.actions.scheduling.planning_threads import PlanningThreads
 from app.errors import AppError, LedgerError
 from app.ledger.account import EVERYBODY
 from app.planning.stream_request import Opening, StreamPlanner
-from app.ports import Catalogue, Ledger
+from app.ports.ledger import Catalogue, Ledger
 
 
 @dataclass(frozen=True, slots=True)

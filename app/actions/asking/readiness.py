@@ -7,7 +7,7 @@ from weakref import WeakValueDictionary
 
 from app.data.card import Dataset
 from app.errors import AppError, DatasetClosed, EngineUnavailable, SourceChanged
-from app.ports import Engine, Engines
+from app.ports.engines import Engine, Engines
 
 DATA_AWAY = (
     "The data cannot be opened now: their source is gone or cannot be reached. Nothing was charged."

@@ -13,7 +13,8 @@ from app.accounting.precise import INFINITE
 from app.accounting.units import ATTO
 from app.errors import Invalid
 from app.ledger.account import EVERYBODY
-from app.ports import Analysts, Budgets, Datasets
+from app.ports.ledger import Budgets
+from app.ports.registry import Analysts, Datasets
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,8 @@ from app.ledger.account import EVERYBODY
 from app.ledger.precondition import Precondition
 from app.ledger.records import Budget
 from app.names import folded
-from app.ports import Analysts, Budgets, Datasets
+from app.ports.ledger import Budgets
+from app.ports.registry import Analysts, Datasets
 
 
 @dataclass(slots=True)

@@ -27,7 +27,7 @@ from app.accounting.tradeoff.curve import (
 from app.accounting.tradeoff.exact import REPEATS_MAX, limited
 from app.accounting.units import ATTO, PICO
 from app.ledger.account import Account
-from app.ports import History
+from app.ports.ledger import History
 
 ENTRIES_MAX = 10_000  # entries read to find out whether the releases are simple
 CHUNK = 1000

@@ -6,7 +6,7 @@ from typing import Protocol
 from app.ledger.chain import SYSTEM_BOOK
 from app.ledger.standing import BEHIND, LACKS, Compared
 from app.ledger.verification.verify import Finding, Report, verify
-from app.ports import History
+from app.ports.ledger import History
 
 
 class Standing(Protocol):

@@ -13,7 +13,8 @@ from app.data.card import EPOCHS_MAX, Dataset, Epoch, Version
 from app.data.columns import EpochColumn
 from app.errors import Conflict, Invalid
 from app.names import new_id
-from app.ports import Datasets, Engines
+from app.ports.engines import Engines
+from app.ports.registry import Datasets
 
 
 @dataclass(slots=True)

@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from app.errors import AppError, Conflict, Invalid
-from app.ports import Engine, Engines, OldVersions
+from app.ports.engines import Engine, Engines
+from app.ports.registry import OldVersions
 
 _log = logging.getLogger("bursar.versions")
 PREPARES = "duckdb"  # the engine with its own files; other engines query the rows in place

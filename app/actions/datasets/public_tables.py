@@ -21,7 +21,7 @@ from app.data.card import PrivateFiles
 from app.data.columns import BooleanColumn, Column, IntegerColumn, lookup_keys
 from app.data.expressions import DEPTH_MAX, LOOKUP_MAX
 from app.errors import Invalid
-from app.ports import PublicTables, TableReader
+from app.ports.engines import PublicTables, TableReader
 
 TABLES_MAX = 16  # in one card
 NAMED = ("path", "key", "value")

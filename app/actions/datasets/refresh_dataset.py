@@ -18,7 +18,8 @@ from app.actions.datasets.clear_versions import ClearVersions, dropped_if_refuse
 from app.data.card import Dataset, Inspection, Version
 from app.errors import Conflict, EngineUnavailable, FieldError, Invalid, SourceChanged
 from app.names import new_id
-from app.ports import Datasets, Engine, Engines
+from app.ports.engines import Engine, Engines
+from app.ports.registry import Datasets
 
 LOOKS_MAX = 3
 NOTHING = "The source is what was registered: there is nothing to declare."

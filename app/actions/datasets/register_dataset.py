@@ -9,7 +9,8 @@ from app.errors import Invalid
 from app.ledger.chain import SYSTEM_BOOK
 from app.mechanisms.sampling.system import secret_text
 from app.names import check_name, folded, new_id
-from app.ports import Datasets, Engines
+from app.ports.engines import Engines
+from app.ports.registry import Datasets
 
 
 @dataclass(slots=True)

@@ -22,16 +22,9 @@ from app.actions.datasets.register_dataset import RegisterDataset
 from app.actions.datasets.sample_rows import ColumnValues
 from app.actions.datasets.withdraw_dataset import WithdrawDataset
 from app.planning.plan import Planner
-from app.ports import (
-    Analysts,
-    Budgets,
-    Catalogue,
-    Datasets,
-    History,
-    Ledger,
-    PublicTables,
-    Streams,
-)
+from app.ports.engines import PublicTables
+from app.ports.ledger import Budgets, Catalogue, History, Ledger, Streams
+from app.ports.registry import Analysts, Datasets
 
 
 class ReadinessCheck(Protocol):

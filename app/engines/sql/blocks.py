@@ -27,16 +27,9 @@ from sqlalchemy import (
     true,
 )
 
+from app.engines.hash_functions import HashBitsLow
 from app.engines.sql.conditions import condition_sql, stored_column
-from app.engines.sql.dialects import (
-    ExactSum,
-    HashBitsLow,
-    Statement,
-    Wide,
-    WideQuotient,
-    constant,
-    quoted,
-)
+from app.engines.sql.dialects import ExactSum, Statement, Wide, WideQuotient, constant, quoted
 from app.engines.sql.layout import BLOCK_HASH, Layout
 from app.engines.sql.tally_statement import factor_sql
 from app.queries.block_tally import (

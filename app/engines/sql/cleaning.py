@@ -43,13 +43,12 @@ from app.data.columns import (
     NumberColumn,
     TextColumn,
 )
+from app.engines.hash_functions import HashBitsHigh, HashBitsLow
 from app.engines.sql.cell_number import CELL, cell_number
 from app.engines.sql.derived import derived_value
 from app.engines.sql.dialects import (
     ByBytes,
     Dialect,
-    HashBitsHigh,
-    HashBitsLow,
     IsNaN,
     constant,
     day,

@@ -135,16 +135,16 @@ def _wide_spark(element: Wide, compiler: Any, **_: Any) -> str:
     return "DECIMAL(38, 0)"
 
 
-class _Element(FunctionElement[Any]):
+class SqlFunction(FunctionElement[Any]):
     inherit_cache = True
 
 
-def _parts(element: FunctionElement[Any], compiler: SQLCompiler, options: Any) -> list[str]:
+def rendered_parts(element: FunctionElement[Any], compiler: SQLCompiler, options: Any) -> list[str]:
     """Each part in brackets, because it may be a sum."""
     return [f"({compiler.process(part, **options)})" for part in element.clauses]
 
 
-class Quotient(_Element):
+class Quotient(SqlFunction):
     """Quotient of two integers, rounded down; the first at least 0, the second positive."""
 
     name = "quotient"
@@ -153,20 +153,20 @@ class Quotient(_Element):
 
 @compiles(Quotient)
 def _quotient(element: Quotient, compiler: SQLCompiler, **options: Any) -> str:
-    return "({} // {})".format(*_parts(element, compiler, options))
+    return "({} // {})".format(*rendered_parts(element, compiler, options))
 
 
 @compiles(Quotient, "postgresql")
 def _quotient_postgresql(element: Quotient, compiler: SQLCompiler, **options: Any) -> str:
-    return "({} / {})".format(*_parts(element, compiler, options))
+    return "({} / {})".format(*rendered_parts(element, compiler, options))
 
 
 @compiles(Quotient, "spark")
 def _quotient_spark(element: Quotient, compiler: SQLCompiler, **options: Any) -> str:
-    return "({} DIV {})".format(*_parts(element, compiler, options))
+    return "({} DIV {})".format(*rendered_parts(element, compiler, options))
 
 
-class WideQuotient(_Element):
+class WideQuotient(SqlFunction):
     """The same quotient of two Wide numbers."""
 
     name = "wide_quotient"
@@ -175,20 +175,20 @@ class WideQuotient(_Element):
 
 @compiles(WideQuotient)
 def _wide_quotient(element: WideQuotient, compiler: SQLCompiler, **options: Any) -> str:
-    return "({} // {})".format(*_parts(element, compiler, options))
+    return "({} // {})".format(*rendered_parts(element, compiler, options))
 
 
 @compiles(WideQuotient, "postgresql")
 def _wide_quotient_postgresql(element: WideQuotient, compiler: SQLCompiler, **options: Any) -> str:
-    return "div({}, {})".format(*_parts(element, compiler, options))
+    return "div({}, {})".format(*rendered_parts(element, compiler, options))
 
 
 @compiles(WideQuotient, "spark")
 def _wide_quotient_spark(element: WideQuotient, compiler: SQLCompiler, **options: Any) -> str:
-    return "CAST({} DIV {} AS DECIMAL(38, 0))".format(*_parts(element, compiler, options))
+    return "CAST({} DIV {} AS DECIMAL(38, 0))".format(*rendered_parts(element, compiler, options))
 
 
-class Shifted(_Element):
+class Shifted(SqlFunction):
     """An integer of at least 0 without its last bits."""
 
     name = "shifted"
@@ -197,15 +197,15 @@ class Shifted(_Element):
 
 @compiles(Shifted)
 def _shifted(element: Shifted, compiler: SQLCompiler, **options: Any) -> str:
-    return "({} >> {})".format(*_parts(element, compiler, options))
+    return "({} >> {})".format(*rendered_parts(element, compiler, options))
 
 
 @compiles(Shifted, "spark")
 def _shifted_spark(element: Shifted, compiler: SQLCompiler, **options: Any) -> str:
-    return "shiftright({}, {})".format(*_parts(element, compiler, options))
+    return "shiftright({}, {})".format(*rendered_parts(element, compiler, options))
 
 
-class ExactSum(_Element):
+class ExactSum(SqlFunction):
     """Sum of integers without overflow; 0 for no rows.
 
     The zero is no parameter, because thousands of parameters would take time.
@@ -217,139 +217,32 @@ class ExactSum(_Element):
 
 @compiles(ExactSum)
 def _exact_sum(element: ExactSum, compiler: SQLCompiler, **options: Any) -> str:
-    return "coalesce(sum({}), 0)".format(*_parts(element, compiler, options))
+    return "coalesce(sum({}), 0)".format(*rendered_parts(element, compiler, options))
 
 
 @compiles(ExactSum, "spark")
 def _exact_sum_spark(element: ExactSum, compiler: SQLCompiler, **options: Any) -> str:
-    number = "CAST({} AS DECIMAL(28, 0))".format(*_parts(element, compiler, options))
+    number = "CAST({} AS DECIMAL(28, 0))".format(*rendered_parts(element, compiler, options))
     return f"coalesce(sum({number}), CAST(0 AS DECIMAL(38, 0)))"
 
 
-class IsNaN(_Element):
+class IsNaN(SqlFunction):
     name = "is_nan"
     type = Boolean()
 
 
 @compiles(IsNaN)
 def _is_nan(element: IsNaN, compiler: SQLCompiler, **options: Any) -> str:
-    return "isnan({})".format(*_parts(element, compiler, options))
+    return "isnan({})".format(*rendered_parts(element, compiler, options))
 
 
 @compiles(IsNaN, "postgresql")
 def _is_nan_postgresql(element: IsNaN, compiler: SQLCompiler, **options: Any) -> str:
     # In PostgreSQL NaN equals itself, for every type.
-    return "({} = 'NaN')".format(*_parts(element, compiler, options))
+    return "({} = 'NaN')".format(*rendered_parts(element, compiler, options))
 
 
-class HashNumber(_Element):
-    """An integer below 2^60 computed from a text: digits of its MD5 from a position on.
-
-    For two positions an engine may compute the MD5 once.
-    """
-
-    name = "hash_number"
-    type = BigInteger()
-
-
-FIRST_DIGITS, OTHER_DIGITS = 1, 17
-
-
-def hash_number(text: ColumnElement[Any], digits: int = FIRST_DIGITS) -> HashNumber:
-    return HashNumber(text, constant(digits))
-
-
-@compiles(HashNumber)
-def _hash_number(element: HashNumber, compiler: SQLCompiler, **options: Any) -> str:
-    return "CAST(concat('0x', substr(md5({}), {}, 15)) AS BIGINT)".format(
-        *_parts(element, compiler, options)
-    )
-
-
-@compiles(HashNumber, "postgresql")
-def _hash_number_postgresql(element: HashNumber, compiler: SQLCompiler, **options: Any) -> str:
-    return "CAST(CAST('x' || substr(md5({}), {}, 15) AS BIT(60)) AS BIGINT)".format(
-        *_parts(element, compiler, options)
-    )
-
-
-@compiles(HashNumber, "spark")
-def _hash_number_spark(element: HashNumber, compiler: SQLCompiler, **options: Any) -> str:
-    return "CAST(conv(substr(md5({}), {}, 15), 16, 10) AS BIGINT)".format(
-        *_parts(element, compiler, options)
-    )
-
-
-class HashBitsLow(_Element):
-    """An integer below 2^60 computed from a text: the first fifteen digits of its MD5, reversed.
-
-    They are reversed because DuckDB has an MD5 as a number whose first byte is the least
-    significant.
-    """
-
-    name = "lot_number"
-    type = BigInteger()
-
-
-class HashBitsHigh(_Element):
-    """The same for the second half of the MD5, which DuckDB computes once for both."""
-
-    name = "other_lot_number"
-    type = BigInteger()
-
-
-@compiles(HashBitsLow)
-def _lot_number(element: HashBitsLow, compiler: SQLCompiler, **options: Any) -> str:
-    return _digits_swapped(
-        "md5_number({}) & {}".format(*_parts(element, compiler, options), 2**64 - 1)
-    )
-
-
-@compiles(HashBitsHigh)
-def _other_lot_number(element: HashBitsHigh, compiler: SQLCompiler, **options: Any) -> str:
-    (text,) = _parts(element, compiler, options)
-    return _digits_swapped(f"md5_number({text}) >> 64")
-
-
-def _digits_swapped(half: str) -> str:
-    """Swap the two digits of each byte; the sixteenth digit is left out."""
-    number = f"CAST({half} AS UBIGINT)"
-    odd = f"({number} & {0x000F0F0F0F0F0F0F}) << 4"
-    even = f"({number} >> 4) & {0x0F0F0F0F0F0F0F0F}"
-    return f"CAST(({odd}) | ({even}) AS BIGINT)"
-
-
-@compiles(HashBitsLow, "postgresql")
-def _lot_number_postgresql(element: HashBitsLow, compiler: SQLCompiler, **options: Any) -> str:
-    return _postgresql_lot(1, *_parts(element, compiler, options))
-
-
-@compiles(HashBitsHigh, "postgresql")
-def _other_lot_number_postgresql(
-    element: HashBitsHigh, compiler: SQLCompiler, **options: Any
-) -> str:
-    return _postgresql_lot(17, *_parts(element, compiler, options))
-
-
-def _postgresql_lot(digit: int, text: str) -> str:
-    return f"CAST(CAST('x' || reverse(substr(md5({text}), {digit}, 15)) AS BIT(60)) AS BIGINT)"
-
-
-@compiles(HashBitsLow, "spark")
-def _lot_number_spark(element: HashBitsLow, compiler: SQLCompiler, **options: Any) -> str:
-    return _spark_lot(1, *_parts(element, compiler, options))
-
-
-@compiles(HashBitsHigh, "spark")
-def _other_lot_number_spark(element: HashBitsHigh, compiler: SQLCompiler, **options: Any) -> str:
-    return _spark_lot(17, *_parts(element, compiler, options))
-
-
-def _spark_lot(digit: int, text: str) -> str:
-    return f"CAST(conv(reverse(substr(md5({text}), {digit}, 15)), 16, 10) AS BIGINT)"
-
-
-class ByBytes(_Element):
+class ByBytes(SqlFunction):
     """A text that every engine sorts by its bytes."""
 
     name = "by_bytes"
@@ -358,12 +251,12 @@ class ByBytes(_Element):
 
 @compiles(ByBytes)
 def _by_bytes(element: ByBytes, compiler: SQLCompiler, **options: Any) -> str:
-    return "{}".format(*_parts(element, compiler, options))
+    return "{}".format(*rendered_parts(element, compiler, options))
 
 
 @compiles(ByBytes, "postgresql")
 def _by_bytes_postgresql(element: ByBytes, compiler: SQLCompiler, **options: Any) -> str:
-    return '({} COLLATE "C")'.format(*_parts(element, compiler, options))
+    return '({} COLLATE "C")'.format(*rendered_parts(element, compiler, options))
 
 
 def constant(number: int) -> ColumnElement[int]:

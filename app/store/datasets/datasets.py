@@ -2,31 +2,32 @@
 
 import json
 from dataclasses import asdict, replace
-from typing import Any
 
-from sqlalchemy import Connection, Select, insert, select, update
+from sqlalchemy import insert, select, update
 
 from app.data.card import (
-    Card,
     Dataset,
-    Epoch,
     EpochInspection,
     Inspection,
     PrivateFiles,
-    Source,
-    Version,
 )
-from app.errors import Conflict, NotFound
+from app.errors import Conflict
 from app.ledger.chain import canonical
 from app.names import folded
 from app.store import tables
 from app.store.administration import Administration, Change, store_errors
 from app.store.connect import Database
+from app.store.datasets.dataset_rows import (
+    dataset_from,
+    find_dataset,
+    granted_to,
+    repeated_registration,
+    select_datasets,
+)
 from app.store.datasets.fingerprints import book_of, held_marks, known_seed, marks_of
 from app.store.datasets.keyed_hashes import marked
 from app.store.datasets.shared_cells import has_whole_rows, must_be_the_only_name_with_cells
 
-UNKNOWN_DATASET = "There is no dataset of this name."
 # Prefix of a stored reply that holds a dataset's id. The name alone would not do: another dataset
 # may have it by the time the request is repeated. Names contain no slash.
 
@@ -44,7 +45,7 @@ class SqlDatasets:
 
     def all(self, *, holders: tuple[str, ...] | None, after: str, limit: int) -> list[Dataset]:
         """All datasets, or those on which one of the holders has a budget."""
-        statement = _granted(_select().where(tables.datasets.c.id > after), holders)
+        statement = granted_to(select_datasets().where(tables.datasets.c.id > after), holders)
         with store_errors(), self._database.reading() as connection:
             rows = connection.execute(statement.order_by(tables.datasets.c.id).limit(limit)).all()
         return [dataset_from(row) for row in rows]
@@ -94,7 +95,7 @@ class SqlDatasets:
     def remembered(self, request: str | None, body: str) -> Dataset | None:
         with self._administration.change(catalogue=False) as change:
             reply = change.remembered(request, body)
-            return None if reply is None else _repeated(change.connection, reply)
+            return None if reply is None else repeated_registration(change.connection, reply)
 
     def register(
         self,
@@ -109,7 +110,7 @@ class SqlDatasets:
         """Store a new dataset. Rows or a location that are known lead to their existing book."""
         with self._administration.change() as change:
             if (earlier := change.remembered(request, body)) is not None:
-                return _repeated(change.connection, earlier)
+                return repeated_registration(change.connection, earlier)
             change.must_be_open()
             table = tables.datasets
             taken = change.connection.execute(
@@ -341,69 +342,4 @@ def _put_change(
             "after": {"description": after.description, "closed": after.closed},
             "reason": reason,
         },
-    )
-
-
-def _select() -> Select[Any]:
-    datasets, versions, books = tables.datasets, tables.versions, tables.books
-    return (
-        select(
-            datasets,
-            *(versions.c.number, versions.c.digest, versions.c.seed, versions.c.appended),
-            books.c.celled,
-        )
-        .join(versions, versions.c.id == datasets.c.version_id)
-        .join(books, books.c.id == datasets.c.book_id)
-    )
-
-
-def _granted(statement: Select[Any], holders: tuple[str, ...] | None) -> Select[Any]:
-    """Restrict a query to datasets on which one of the holders has a budget; None means all."""
-    if holders is None:
-        return statement
-    accounts = tables.accounts
-    granted = select(accounts.c.book_id).where(accounts.c.holder.in_(holders))
-    return statement.where(tables.datasets.c.book_id.in_(granted))
-
-
-def _repeated(connection: Connection, reply: str) -> Dataset:
-    """The dataset that the first request made; `reply` is its id."""
-    statement = _select().where(tables.datasets.c.id == reply)
-    row = connection.execute(statement).one_or_none()
-    if row is None:
-        raise Conflict(
-            "This request registered a dataset that has been withdrawn since; use another "
-            "Idempotency-Key."
-        )
-    return dataset_from(row)
-
-
-def find_dataset(
-    connection: Connection, name: str, holders: tuple[str, ...] | None = None
-) -> Dataset:
-    statement = _select().where(tables.datasets.c.folded == folded(name))
-    row = connection.execute(_granted(statement, holders)).one_or_none()
-    if row is None:
-        raise NotFound(UNKNOWN_DATASET)
-    return dataset_from(row)
-
-
-def dataset_from(row: Any) -> Dataset:
-    return Dataset(
-        id=row.id,
-        name=row.name,
-        description=row.description,
-        book_id=row.book_id,
-        card=Card.model_validate_json(row.card),
-        source=Source(**json.loads(row.source)),
-        version=Version(
-            row.version_id,
-            row.number,
-            row.digest,
-            row.seed,
-            tuple(Epoch(**each) for each in json.loads(row.appended)),
-        ),
-        closed=bool(row.closed),
-        created_at=row.created_at,
-        celled=bool(row.celled),
     )

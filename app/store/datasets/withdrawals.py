@@ -18,7 +18,8 @@ from app.data.card import Dataset
 from app.errors import NotFound
 from app.store import tables
 from app.store.administration import Administration, Change
-from app.store.datasets.datasets import UNKNOWN_DATASET, close_dataset, find_dataset
+from app.store.datasets.dataset_rows import UNKNOWN_DATASET, find_dataset
+from app.store.datasets.datasets import close_dataset
 
 # Kinds of entries that cost nothing. Any other kind counts as a charge, so that a book with a kind
 # added later is kept.

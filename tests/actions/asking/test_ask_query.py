@@ -34,7 +34,7 @@ from app.errors import (
 )
 from app.ledger.account import EVERYBODY
 from app.mechanisms.sampling.system import SystemRandom
-from app.ports import Engine, Stop
+from app.ports.engines import Engine, Stop
 from app.queries.block_tally import BlockCounts, BlockTally
 from app.queries.tally import (
     Condition,

@@ -21,7 +21,7 @@ from app.engines.files.duckdb import DuckDBEngine
 from app.engines.remote.connections import DataConnection
 from app.engines.remote.postgresql import PostgresEngine
 from app.engines.remote.spark import SparkEngine
-from app.ports import Engine
+from app.ports.engines import Engine
 from tests.engines.remote.tables import Row, write_parquet
 from tests.postgres import PostgresServer
 

@@ -19,7 +19,7 @@ from app.engines.sql.layout import Layout
 from app.engines.table import Table
 from app.errors import EngineError
 from app.planning.plan import Plan
-from app.ports import Engine
+from app.ports.engines import Engine
 from tests.golden.served.reach import SeededNoise, card_of
 
 Json = dict[str, Any]

@@ -1,0 +1,1 @@
+"""What actions need from outside, as protocols."""
