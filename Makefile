@@ -31,7 +31,8 @@ check: .venv/development ## in two minutes: style, types, imports, and all tests
 	@$(MAKE) --no-print-directory --jobs 2 lint unit
 
 unit: .venv/development
-	@$(BIN)/python -m pytest -q -m 'not audit and not served' -n 2 --dist worksteal
+	@$(BIN)/python -m pytest -q -m 'not audit and not served' \
+	  --hypothesis-profile quick -n 2 --dist worksteal
 
 audit: .venv/development ## long statistical and crash runs: a table, and build/audit.json (takes long)
 	@AUDIT_RUNS=$(AUDIT_RUNS) $(BIN)/python -m pytest -p tests.audit -m invariant --timeout 3600 $(ARGS)

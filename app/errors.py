@@ -147,12 +147,12 @@ class LedgerError(AppError):
 
     def __init__(self, detail: str, members: Callable[[], dict[str, Any]]) -> None:
         super().__init__(detail)
-        self._told = members
+        self._later_members = members
 
     @cached_property
     @override
     def members(self) -> dict[str, Any]:
-        return self._told()
+        return self._later_members()
 
 
 class BudgetExhausted(LedgerError):

@@ -1,7 +1,7 @@
-"""`make audit`: every test of an invariant, with long runs, and a table of what each of them said.
+"""`make audit`: every test of an invariant, with long runs, and a table of the results.
 
-A pytest plugin (`-p tests.audit`). Tests name their invariant by a mark; what they print as counts
-is their size. The same table goes to build/audit.json, one object for each test.
+A pytest plugin (`-p tests.audit`). Tests name their invariant by a mark; the counts they print are
+their size. The same table goes to build/audit.json, one object per test.
 """
 
 import json
@@ -22,7 +22,7 @@ INVARIANTS = {
     "I4": "spend falls only by a void, before data were asked",
     "I5": "one request key has one charge at most",
     "I13": "nothing made of data leaves before its charge is durable",
-    "I14": "a charge has one stored answer at most, told alike each time",
+    "I14": "a charge has at most one stored answer, and every reply repeats it",
     "I16": "an attempt that is not current neither stores nor sends",
     "I17": "an error forfeits the charge; only a vanished worker allows another attempt",
     "I22": "responses leave at public times",
@@ -36,7 +36,7 @@ INVARIANTS = {
 
 
 def runs(usual: int) -> int:
-    """How often an audit asks of each side: so often, or as AUDIT_RUNS says."""
+    """Number of answers per side: the default, or AUDIT_RUNS."""
     return int(os.environ.get(RUNS, usual))
 
 
@@ -50,28 +50,28 @@ def cases(names: Iterable[str], suite: set[str]) -> list[Any]:
 
 @dataclass(frozen=True)
 class Row:
-    """What one test said."""
+    """The result of one test."""
 
     invariant: str
     test: str
-    size: str | None  # what it counted
+    size: str | None  # its counts
     result: Literal["passed", "failed", "skipped"]
     saboteur_caught: bool | None  # None if it plants no bug
 
 
 def row_of(report: pytest.TestReport) -> Row | None:
-    """What a phase of a test says of it; None if it has no invariant."""
-    told = dict(report.user_properties)
-    if "invariant" not in told:
+    """The row of one phase of a test; None if it has no invariant."""
+    properties = dict(report.user_properties)
+    if "invariant" not in properties:
         return None
     counted = [
         f"{number} {str(name).removeprefix('counts ')}"
         for name, number in report.user_properties
         if name.startswith("counts ")
     ]
-    caught = report.passed if told["saboteur"] and not report.skipped else None
+    caught = report.passed if properties["saboteur"] and not report.skipped else None
     return Row(
-        f"{told['invariant']} {INVARIANTS[str(told['invariant'])]}",
+        f"{properties['invariant']} {INVARIANTS[str(properties['invariant'])]}",
         report.nodeid,
         ", ".join(counted) or None,
         report.outcome,
@@ -80,7 +80,7 @@ def row_of(report: pytest.TestReport) -> Row | None:
 
 
 def joined(first: Row, then: Row) -> Row:
-    """Of two phases: a test passes if all of them do, and has counted what the last says."""
+    """Combine two phases: a test passes if all of them do, and the last counts are kept."""
     if first.result == "passed":
         return then
     return replace(first, size=then.size)
@@ -104,8 +104,8 @@ def write(rows: Iterable[Row], file: Path) -> None:
     file.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def place(row: Row) -> tuple[int, str]:
-    """Where it stands in the table."""
+def position(row: Row) -> tuple[int, str]:
+    """Sort key of a row in the table."""
     return int(row.invariant.split()[0].removeprefix("I")), row.test
 
 
@@ -113,7 +113,7 @@ def place(row: Row) -> tuple[int, str]:
 
 
 class Audit:
-    """What was said so far; only where the tests are counted, not in xdist's workers."""
+    """Results so far; only in the controlling process, not in xdist's workers."""
 
     def __init__(self, file: Path) -> None:
         self.rows: dict[str, Row] = {}
@@ -126,7 +126,7 @@ class Audit:
             self.rows[row.test] = row if before is None else joined(before, row)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        rows = sorted(self.rows.values(), key=place)
+        rows = sorted(self.rows.values(), key=position)
         write(rows, self._file)
         terminalreporter.section("audit")
         terminalreporter.write_line(table(rows))

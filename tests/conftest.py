@@ -12,10 +12,12 @@ from tests.postgres import PostgresServer
 from tests.served import starts_a_server
 from tests.server import Ledger, World, new_ledger, some_rows
 
-# How long an example takes depends on what else the machine does, and so does making one.
+# The time of an example, and of generating one, depends on the load of the machine.
 settings.register_profile(
     "quiet", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
 )
+# For `make check`: every property is tried, with fewer examples.
+settings.register_profile("quick", parent=settings.get_profile("quiet"), max_examples=10)
 settings.load_profile("quiet")
 
 STORES = ["sqlite", "postgresql"]
@@ -23,7 +25,7 @@ PEOPLE = {"ada": "analyst", "bob": "analyst", "vera": "viewer"}
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
-    """With several workers pytest does not say that anything was left out."""
+    """With several workers pytest does not report that tests were left out."""
     if config.option.markexpr != "not audit":
         return None
     return "left out: more cases of the audits, marked `audit`; `make audit` runs them"
@@ -52,7 +54,7 @@ def store_kind(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def store(store_kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Ledger]:
-    """A ledger of this test alone, with nobody in it."""
+    """A ledger for a single test, without people."""
     data = tmp_path / "data"
     data.mkdir()
     postgres = request.getfixturevalue("postgres") if store_kind == "postgresql" else None
@@ -87,8 +89,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture(scope="session")
 def peopled(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Template:
-    """Makes worlds as copies of one, made once for each store: ada, bob and vera, and the dataset
-    `people` on which ada and bob may spend 1 and all together 100."""
+    """Makes worlds as copies of one template per store.
+
+    Each has ada, bob and vera, and the dataset `people`. Ada and bob may spend 1 each, and all
+    together 100.
+    """
     templates: dict[str, World] = {}
 
     def copy(kind: str, folder: Path) -> World:
@@ -113,7 +118,7 @@ def peopled(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReq
 
 @pytest.fixture
 def world(peopled: Template, store_kind: str, tmp_path: Path) -> Iterator[World]:
-    """A world of this test alone, on each store in turn; its first server starts when needed."""
+    """A world for a single test, on each store in turn; its first server starts when needed."""
     made = peopled(store_kind, tmp_path / "ledger")
     yield made
     made.ledger.stop()
@@ -121,7 +126,7 @@ def world(peopled: Template, store_kind: str, tmp_path: Path) -> Iterator[World]
 
 @pytest.fixture(scope="module")
 def live(peopled: Template, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """A world on SQLite, shared by the tests of one file: each makes what it changes."""
+    """A world on SQLite that the tests of one file share; each test makes what it changes."""
     made = peopled("sqlite", tmp_path_factory.mktemp("live") / "ledger")
     yield made
     made.ledger.stop()

@@ -1,5 +1,7 @@
-"""A crowd that asks one question over and over: plain sockets in one loop, since on few cores what
-the asking costs is taken from the server."""
+"""Many concurrent clients that repeat one question over plain sockets in one loop.
+
+On few cores, a heavier client would take processor time from the server.
+"""
 
 import contextlib
 import json
@@ -11,7 +13,7 @@ from tests.server import Json, Server
 
 
 class _Asker:
-    """One connection: a request under way, and what has come of its reply."""
+    """One connection: an open request, and the received part of its reply."""
 
     def __init__(self, host: str, port: int, request: bytes) -> None:
         self.socket = socket.create_connection((host, port), timeout=60)
@@ -23,7 +25,7 @@ class _Asker:
         self.socket.sendall(self._request)
 
     def receive(self) -> Json | None:
-        """The answer, once it is whole."""
+        """The answer, once it is complete."""
         part = self.socket.recv(1 << 16)
         assert part, "the server closed a connection"
         self._got += part
@@ -42,30 +44,32 @@ class _Asker:
 def answers(
     server: Server, key: str, question: Json, count: int, *, askers: int = 16
 ) -> list[Json]:
-    """So many answers to a question, each drawn and charged by itself."""
+    """This many answers to a question, each drawn and charged separately."""
     body = json.dumps({**question, "fresh": True}).encode()
-    place = urlsplit(server.url)
-    assert place.hostname is not None
-    assert place.port is not None
+    address = urlsplit(server.url)
+    assert address.hostname is not None
+    assert address.port is not None
     head = (
-        f"POST /v1/queries HTTP/1.1\r\nHost: {place.hostname}\r\nAuthorization: Bearer {key}\r\n"
+        f"POST /v1/queries HTTP/1.1\r\nHost: {address.hostname}\r\nAuthorization: Bearer {key}\r\n"
         f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
     )
-    found: list[Json] = []
+    received: list[Json] = []
     with contextlib.ExitStack() as stack, selectors.DefaultSelector() as ready:
-        crowd = [_Asker(place.hostname, place.port, head.encode() + body) for _ in range(askers)]
+        crowd = [
+            _Asker(address.hostname, address.port, head.encode() + body) for _ in range(askers)
+        ]
         for asker in crowd:
             stack.enter_context(asker.socket)
             ready.register(asker.socket, selectors.EVENT_READ, asker)
             asker.send()
-        asked = len(crowd)
-        while len(found) < asked:
+        sent = len(crowd)
+        while len(received) < sent:
             for event, _ in ready.select(timeout=60):
                 asker = event.data
                 answer = asker.receive()
                 if answer is not None:
-                    found.append(answer)
-                    if asked < count:
-                        asked += 1
+                    received.append(answer)
+                    if sent < count:
+                        sent += 1
                         asker.send()
-    return found
+    return received

@@ -1,7 +1,7 @@
-"""Planted work that ends when its test wants it to, and otherwise not: nobody races with it.
+"""Planted work that ends only when its test releases it, so that no test races with it.
 
-Both kinds can be ended by the server as any work of their kind can: a run by what it hears at each
-step, a statement by an interruption of its cursor.
+The server can end both kinds like any other work: a run at its next checkpoint, a statement by an
+interruption of its cursor.
 """
 
 import os
@@ -43,7 +43,7 @@ DuckDBAsking.rows = endless
 
 
 class HeldRuns:
-    """Runs of many steps go as far as they may, and stay there until they may go on."""
+    """Runs of many steps that stop at a given step until they are released."""
 
     def __init__(self, folder: Path, steps: int) -> None:
         self._path = folder / "run-steps"
@@ -61,7 +61,7 @@ class HeldRuns:
 
 
 class EndlessStatements:
-    """Statements of questions never end, until they are let go: those that begin later do."""
+    """Statements of questions that never end until they are released; later ones end normally."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)

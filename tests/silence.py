@@ -1,6 +1,6 @@
-"""Servers that stop talking: a socket that accepts and never speaks, and a proxy that falls silent.
+"""Servers that stop responding: a socket that accepts and stays silent, and a silent proxy.
 
-Connections to them stay open, so that only a time limit of the caller's own ends a wait for them.
+Connections to them stay open, so that only a time limit of the caller ends a wait.
 """
 
 import socket
@@ -8,7 +8,7 @@ from threading import Event, Thread
 
 
 class Mute:
-    """Accepts connections and never says a word."""
+    """A server that accepts connections and sends nothing."""
 
     def __init__(self) -> None:
         self.called = Event()
@@ -33,8 +33,10 @@ class Mute:
 
 
 class SilentProxy:
-    """Passes bytes on to a Unix socket, until a client sends the words at which it is to fall
-    silent. Then `asked` is set, and on that connection nothing is passed on any more."""
+    """A proxy to a Unix socket that falls silent when a client sends certain words.
+
+    Then `asked` is set, and nothing more is passed on that connection.
+    """
 
     def __init__(self, target: str) -> None:
         self.asked = Event()
@@ -49,7 +51,7 @@ class SilentProxy:
         self._words = words
 
     def speak(self) -> None:
-        """To connections that are not silent yet."""
+        """Pass data again, on connections that are not silent yet."""
         self._words = None
 
     def _accept(self) -> None:

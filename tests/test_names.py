@@ -1,4 +1,4 @@
-"""Names: what looks alike is one name, what cannot be seen is refused; identifiers sort by time."""
+"""Names: similar ones are equal, invisible characters are refused; identifiers sort by time."""
 
 import sys
 import time
@@ -32,12 +32,12 @@ def test_names_that_look_alike_are_one_name(one: str, other: str) -> None:
 
 @settings(deadline=None)
 @given(names)
-def test_folding_again_and_showing_first_change_nothing(name: str) -> None:
+def test_folding_is_idempotent_and_ignores_display_form(name: str) -> None:
     assert folded(folded(name)) == folded(name)
     assert folded(unicodedata.normalize("NFKC", name)) == folded(name)
 
 
-def test_every_single_character_is_folded_once_and_for_all() -> None:
+def test_folding_is_idempotent_for_every_single_character() -> None:
     for code in range(sys.maxunicode + 1):
         letter = chr(code)
         if unicodedata.category(letter) not in {"Cs", "Cn", "Co"}:
@@ -47,7 +47,7 @@ def test_every_single_character_is_folded_once_and_for_all() -> None:
 @pytest.mark.parametrize(
     "name", ["a", "Ann", "Zoë Ü", "人事", "x" * 100, "a b", "o'brien", "наука"]
 )
-def test_an_ordinary_name_is_shown_as_it_was_given(name: str) -> None:
+def test_an_ordinary_name_is_shown_unchanged(name: str) -> None:
     assert check_name(name, "/name") == name
 
 
@@ -81,7 +81,7 @@ def test_an_ordinary_name_is_shown_as_it_was_given(name: str) -> None:
         "\u2025",  # two dots when shown
     ],
 )
-def test_a_name_that_is_empty_long_or_cannot_be_seen_is_refused(name: str) -> None:
+def test_a_name_that_is_empty_too_long_or_invisible_is_refused(name: str) -> None:
     with pytest.raises(Invalid) as caught:
         check_name(name, "/name")
     assert caught.value.fields[0].pointer == "/name"
@@ -102,13 +102,13 @@ def test_a_name_that_is_empty_long_or_cannot_be_seen_is_refused(name: str) -> No
         "\uffa0",
     ],
 )
-def test_letters_and_marks_that_show_nothing_are_refused_too(blank: str) -> None:
+def test_invisible_letters_and_marks_are_refused_too(blank: str) -> None:
     for name in (f"ann{blank}", f"a{blank}nn", blank):
         with pytest.raises(Invalid):
             check_name(name, "/name")
 
 
-def test_characters_with_a_meaning_are_refused_where_they_have_one() -> None:
+def test_reserved_characters_are_refused_where_they_have_a_meaning() -> None:
     assert check_name("a/b", "/name") == "a/b"
     for name in ("a/b", "a\uff0fb", "*"):
         with pytest.raises(Invalid):
@@ -117,7 +117,7 @@ def test_characters_with_a_meaning_are_refused_where_they_have_one() -> None:
 
 @settings(deadline=None)
 @given(names)
-def test_a_name_that_is_accepted_is_accepted_again_as_it_is_shown(name: str) -> None:
+def test_an_accepted_name_is_accepted_again_in_its_shown_form(name: str) -> None:
     try:
         shown = check_name(name, "/name")
     except Invalid:
@@ -130,7 +130,7 @@ def test_a_name_that_is_accepted_is_accepted_again_as_it_is_shown(name: str) -> 
 # Identifiers
 
 
-def test_identifiers_are_never_the_same_and_all_of_one_length() -> None:
+def test_identifiers_are_unique_and_of_one_length() -> None:
     made = [new_id("q") for _ in range(10_000)]
     assert len(set(made)) == len(made)
     assert {len(each) for each in made} == {34}

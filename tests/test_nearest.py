@@ -1,4 +1,4 @@
-"""The nearest known name: near ones are named, anything else is never repeated."""
+"""The nearest known name: a close one is suggested, any other input is never quoted."""
 
 import pytest
 
@@ -23,15 +23,15 @@ COLUMNS = ["age", "income", "region", "smoker"]
         (None, None),
     ],
 )
-def test_the_nearest_is_the_one_that_was_meant(name: object, meant: str | None) -> None:
+def test_the_nearest_name_is_the_intended_one(name: object, meant: str | None) -> None:
     assert nearest(name, COLUMNS) == meant
 
 
-def test_a_message_repeats_a_name_only_beside_a_near_one() -> None:
-    told = no_such("column", "incme", COLUMNS, "a declared column")
-    assert told == "no column 'incme'; did you mean 'income'?"
-    told = no_such("column", "planted-value", COLUMNS, "a declared column")
-    assert told == "a declared column: age, income, region, smoker"
+def test_a_message_quotes_a_name_only_beside_a_close_one() -> None:
+    message = no_such("column", "incme", COLUMNS, "a declared column")
+    assert message == "no column 'incme'; did you mean 'income'?"
+    message = no_such("column", "planted-value", COLUMNS, "a declared column")
+    assert message == "a declared column: age, income, region, smoker"
     many = [f"c{i}" for i in range(100)]
     assert no_such("column", "planted-value", many, "a declared column") == "a declared column"
 

@@ -1,4 +1,4 @@
-"""Settings: safe defaults, and a wrong one stops the start by its name."""
+"""Settings: safe defaults, and an invalid one stops the start by its name."""
 
 import os
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 from app.settings import Settings, SettingsError, embedded_url
 
 
-def test_an_empty_environment_is_a_ledger_in_a_folder_on_this_machine_only() -> None:
+def test_an_empty_environment_gives_a_ledger_in_a_folder_on_this_machine_only() -> None:
     settings = Settings.from_environment({})
     assert settings.home == Path(".bursar").absolute()
     assert settings.database_url == embedded_url(settings.home)
@@ -86,7 +86,7 @@ def test_every_setting_is_read_from_its_variable(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["PORT", "WORKERS", "LEASE_SECONDS", "DATA_ROOTS", "DATABASE_URL"])
-def test_an_empty_variable_is_one_that_is_not_set(name: str) -> None:
+def test_an_empty_variable_counts_as_unset(name: str) -> None:
     assert Settings.from_environment({f"BURSAR_{name}": ""}) == Settings.from_environment({})
 
 
@@ -115,7 +115,7 @@ def test_an_empty_variable_is_one_that_is_not_set(name: str) -> None:
         ("ENGINE_TIMEOUT_SECONDS", "86401"),
     ],
 )
-def test_a_value_that_cannot_be_used_is_refused_by_its_name(name: str, text: str) -> None:
+def test_an_invalid_value_is_refused_by_its_name(name: str, text: str) -> None:
     with pytest.raises(SettingsError, match=f"BURSAR_{name}") as caught:
         Settings.from_environment({f"BURSAR_{name}": text})
     assert text not in str(caught.value) or len(text) < 6
@@ -136,12 +136,12 @@ def test_an_unknown_variable_is_refused_with_the_nearest_name(name: str, meant: 
     assert str(caught.value) == f"There is no setting {name}; did you mean {meant}?"
 
 
-def test_an_unknown_variable_like_no_other_is_refused_too() -> None:
+def test_an_unknown_variable_without_a_close_name_is_refused_too() -> None:
     with pytest.raises(SettingsError, match=r"no setting BURSAR_\$\$\$; docs/settings.md"):
         Settings.from_environment({"BURSAR_$$$": "planted"})
 
 
-def test_variables_of_other_programs_are_passed_over() -> None:
+def test_variables_of_other_programs_are_ignored() -> None:
     others = {
         "PATH": "/bin",
         "BURSARY": "x",

@@ -9,7 +9,7 @@ from pydantic import BaseModel, BeforeValidator, Field, TypeAdapter
 from typing_extensions import TypedDict
 
 from app.accounting import events
-from app.actions.budgets.book_losses import Told
+from app.actions.budgets.book_losses import ReportedReleases
 from app.api.http.json_body import Parsed, body
 from app.api.http.openapi import documented, problems
 from app.api.http.principal import Admin, ServicesDep
@@ -175,7 +175,9 @@ def book_losses(
     admits nothing more. One entry records all of them."""
     booking = parsed.value
     events_declared = [
-        Told(each.release(), each.count, json.loads(each.model_dump_json(exclude_none=True)))
+        ReportedReleases(
+            each.release(), each.count, json.loads(each.model_dump_json(exclude_none=True))
+        )
         for each in booking.events
     ]
     entry, holders = deps.book_losses(

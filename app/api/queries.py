@@ -254,7 +254,7 @@ async def ask(request: Request) -> Response:
         try:
             reply = await deps.answer_query(query_request, wish.wait_seconds)
         except Invalid as error:
-            raise parsed.told(error) from None
+            raise parsed.translate_error(error) from None
     except (Invalid, AccessError):
         await current_hot(request)  # errors are described only to a key that is still valid
         raise
@@ -308,7 +308,7 @@ async def preview(
     try:
         previews = await deps.preview_queries(principal, questions, listed=listed)
     except Invalid as error:
-        raise parsed.told(error) from None
+        raise parsed.translate_error(error) from None
     if not listed:
         return json_response(previews[0])
     stops_at = next((i for i, each in enumerate(previews) if not each["fits"]), None)

@@ -29,18 +29,19 @@ def translated(sent: Any) -> tuple[Any, ErrorTranslator]:
             item = done[prefix].body
         result.append(item)
 
-    def told(error: Invalid) -> Invalid:
-        return _of(type(error), [_told(item, done, many=many) for item in error.fields], error)
+    def translated(error: Invalid) -> Invalid:
+        fields = [_translated(item, done, many=many) for item in error.fields]
+        return _of(type(error), fields, error)
 
-    return (result if many else result[0]), told
+    return (result if many else result[0]), translated
 
 
-def _told(error: FieldError, done: dict[str, Any], *, many: bool) -> FieldError:
+def _translated(error: FieldError, done: dict[str, Any], *, many: bool) -> FieldError:
     index = error.pointer.split("/")[1] if many and error.pointer else ""
     prefix = f"/{index}" if many else ""
     if prefix not in done:
         return error
-    found = done[prefix].told(FieldError(error.pointer.removeprefix(prefix), error.rule))
+    found = done[prefix].translated(FieldError(error.pointer.removeprefix(prefix), error.rule))
     return FieldError(f"{prefix}{found.pointer}", found.rule)
 
 

@@ -57,7 +57,7 @@ class Watchdog:
         """Also interrupt this thread's cursors when `stop` has ended."""
         self._stops.current = stop
         try:
-            with stop.telling(self._look_now):
+            with stop.notifying(self._look_now):
                 yield
         finally:
             self._stops.current = None

@@ -64,10 +64,10 @@ class PostProcessedRelease(SingleGroupRelease):
         return self.inner.answer(exact, noise, query=query, card=card, confidence=confidence)
 
     def describe(self) -> dict[str, Any]:
-        return {**self.inner.describe(), **self.shape.told}
+        return {**self.inner.describe(), **self.shape.public_facts}
 
     def ledger_entry(self) -> dict[str, Any]:
-        return {**self.inner.ledger_entry(), **self.shape.told}
+        return {**self.inner.ledger_entry(), **self.shape.public_facts}
 
     def expected_error(self, confidence: float) -> dict[str, Any]:
         return self.inner.expected_error(confidence)

@@ -1,1 +1,1 @@
-"""What actions need from outside, as protocols."""
+"""Protocols for everything that actions need from outside."""

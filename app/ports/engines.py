@@ -27,7 +27,7 @@ class Stop(Protocol):
     @property
     def ended(self) -> bool: ...
 
-    def telling(self, listener: Callable[[], None]) -> AbstractContextManager[None]:
+    def notifying(self, listener: Callable[[], None]) -> AbstractContextManager[None]:
         """Call the listener when this ends, from any thread; at once if it has ended."""
         ...
 

@@ -1,4 +1,4 @@
-"""Properties are checked however slow the machine is, and a failing example can be run again."""
+"""Hypothesis settings: no deadline on slow machines, and failing examples that can be rerun."""
 
 from hypothesis import settings
 

@@ -1,5 +1,7 @@
-"""The curve of discrete Gaussian noise on Poisson samples: against the law itself, point by
-point, in one and two dimensions, both directions and both relations; golden numbers; dp-accounting.
+"""The curve of discrete Gaussian noise on Poisson samples, compared with the law point by point.
+
+The tests cover one and two dimensions, both directions and both relations, golden numbers and
+dp-accounting.
 """
 
 import math
@@ -33,7 +35,7 @@ def digits() -> Iterable[None]:
 
 
 def noise(scale: float, dimensions: int, reach: int) -> Law:
-    """Discrete Gaussian noise, cut off where nothing is left to see; `reach` bounds the shifts."""
+    """Discrete Gaussian noise, truncated where it is negligible; `reach` bounds the shifts."""
     far = math.ceil(9 * scale) + 16 * reach
     line = {z: mp.exp(-(mpf(z) ** 2) / (2 * mpf(scale) ** 2)) for z in range(-far, far + 1)}
     total = sum(line.values())
@@ -42,7 +44,7 @@ def noise(scale: float, dimensions: int, reach: int) -> Law:
 
 
 def released(law: Law, rows: list[Point], rate: str) -> Law:
-    """The noisy sum of a sample of the rows."""
+    """The law of the noisy sum of a sample of the rows."""
     q = mpf(rate)
     dimensions = len(next(iter(law)))
     sums: dict[Point, Any] = {(0,) * dimensions: mpf(1)}
@@ -64,7 +66,7 @@ def released(law: Law, rows: list[Point], rate: str) -> Law:
 
 
 def divergence(p: Law, q: Law, order: Fraction) -> Any:
-    """Of the points that both have; what was cut off is below the tolerance."""
+    """Rényi divergence on the points of both laws; the truncated part is below the tolerance."""
     a = mpf(order.numerator) / order.denominator
     moment = sum(p[z] ** a * q[z] ** (1 - a) for z in p if p[z] > 0 and q[z] > 0)
     return mp.log(moment) / (a - 1)
@@ -75,7 +77,7 @@ def norm(vector: Point) -> float:
 
 
 CASES = [
-    # scale of the noise, rows that others have, the row that comes or goes, rate
+    # scale of the noise, rows of others, the row that is added or removed, rate
     pytest.param(1.3, [(1,)], (2,), "0.1", id="little noise"),
     pytest.param(0.6, [], (1,), "0.3", id="far less than a step"),
     pytest.param(4.0, [(3,), (-2,), (1,)], (3,), "0.05", id="three others"),
@@ -85,7 +87,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("scale", "others", "row", "rate"), CASES)
-def test_neither_direction_is_worse_than_the_curve_and_whole_orders_alone_are_met(
+def test_no_direction_exceeds_the_curve_and_integer_orders_attain_it(
     scale: float, others: list[Point], row: Point, rate: str
 ) -> None:
     law = noise(scale, len(row), 1 + int(norm(row)))
@@ -105,7 +107,7 @@ def test_neither_direction_is_worse_than_the_curve_and_whole_orders_alone_are_me
 
 
 @pytest.mark.parametrize(("scale", "others", "row", "rate"), CASES)
-def test_saboteur_a_curve_of_a_tenth_more_noise_is_exceeded(
+def test_saboteur_a_curve_for_a_tenth_more_noise_is_exceeded(
     scale: float, others: list[Point], row: Point, rate: str
 ) -> None:
     law = noise(scale, len(row), 1 + int(norm(row)))
@@ -117,7 +119,7 @@ def test_saboteur_a_curve_of_a_tenth_more_noise_is_exceeded(
 
 
 @pytest.mark.parametrize(("scale", "others", "row", "rate"), CASES)
-def test_replacing_a_row_is_never_worse_than_its_curve(
+def test_replacing_a_row_never_exceeds_its_curve(
     scale: float, others: list[Point], row: Point, rate: str
 ) -> None:
     law = noise(scale, len(row), 1 + int(norm(row)))
@@ -145,7 +147,7 @@ def test_replacing_a_row_is_never_worse_than_its_curve(
         ("0.1", "4", {2: 6.447367e-4, 8: 2.6744986e-3, 32: 0.012720223}),
     ],
 )
-def test_golden_curves(rate: str, multiplier: str, curve: dict[int, float]) -> None:
+def test_golden_curves_are_reproduced(rate: str, multiplier: str, curve: dict[int, float]) -> None:
     for order, expected in curve.items():
         found = sampled_discrete_gaussian(Decimal(rate), Decimal(multiplier), Decimal(order))
         assert float(found) == pytest.approx(expected, rel=1e-7)
@@ -155,14 +157,16 @@ def test_golden_curves(rate: str, multiplier: str, curve: dict[int, float]) -> N
     ("steps", "rate", "multiplier", "expected"),
     [(1000, "0.01", "1.1", 1.981436), (200, "0.1", "4", 1.755048)],
 )
-def test_golden_epsilons(steps: int, rate: str, multiplier: str, expected: float) -> None:
+def test_golden_epsilons_are_reproduced(
+    steps: int, rate: str, multiplier: str, expected: float
+) -> None:
     found = SampledSteps(steps, Decimal(rate), Decimal(multiplier), replaced=False)
     assert float(found.epsilon(Decimal("1e-6"))) == pytest.approx(expected, rel=1e-6)
 
 
 @pytest.mark.parametrize("rate", ["0.001", "0.01", "0.2", "0.7"])
 @pytest.mark.parametrize("multiplier", ["0.5", "1.1", "20"])
-def test_whole_orders_agree_with_dp_accounting(rate: str, multiplier: str) -> None:
+def test_integer_orders_agree_with_dp_accounting(rate: str, multiplier: str) -> None:
     orders = [2, 3, 5, 8, 16, 64, 256]
     accountant = RdpAccountant(orders)
     each = dp_accounting.GaussianDpEvent(float(multiplier))
@@ -176,36 +180,36 @@ def test_whole_orders_agree_with_dp_accounting(rate: str, multiplier: str) -> No
 
 
 def steps(**changes: Any) -> SampledSteps:
-    given: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         "steps": 500,
         "rate": Decimal("0.02"),
         "multiplier": Decimal("1.3"),
         "replaced": False,
         "rho": Decimal("0.001"),
     }
-    return SampledSteps(**(given | changes))
+    return SampledSteps(**(arguments | changes))
 
 
 @pytest.mark.parametrize("replaced", [False, True])
-def test_the_loss_is_the_curve_and_promises_what_was_asked(replaced: bool) -> None:
-    found = steps(replaced=replaced)
-    loss = found.loss((3 * PICO, 1000))
+def test_the_loss_is_the_curve_with_the_requested_promise(replaced: bool) -> None:
+    composed = steps(replaced=replaced)
+    loss = composed.loss((3 * PICO, 1000))
     assert (loss.epsilon, loss.delta) == (3 * PICO, 1000)
     assert loss.rho == loss.pure == loss.mu_squared == INFINITE
     for order, units in zip(ORDERS, loss.curve, strict=True):
-        exact = found.divergence(decimal(order))
+        exact = composed.divergence(decimal(order))
         assert 0 <= units - exact * PICO <= Decimal("1.1") or units == INFINITE
 
 
 @pytest.mark.parametrize("replaced", [False, True])
 def test_every_epsilon_holds_and_a_search_finds_nearly_the_least(replaced: bool) -> None:
-    found = steps(replaced=replaced)
+    composed = steps(replaced=replaced)
     delta = Decimal("1e-7")
-    least = found.epsilon(delta)
-    each = [epsilon_at(found.divergence(decimal(a)), decimal(a), delta) for a in ORDERS]
-    assert least <= min(each)
+    least = composed.epsilon(delta)
+    by_order = [epsilon_at(composed.divergence(decimal(a)), decimal(a), delta) for a in ORDERS]
+    assert least <= min(by_order)
     for place in (0, 12, 40):
-        searched, _ = found.epsilon_from(delta, place)
+        searched, _ = composed.epsilon_from(delta, place)
         assert least <= searched <= least * Decimal("1.01")
 
 
@@ -219,7 +223,7 @@ CHANGES: dict[str, Callable[[SampledSteps], SampledSteps]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_more_of_anything_costs_more_at_every_order(change: str) -> None:
+def test_more_of_any_parameter_costs_more_at_every_order(change: str) -> None:
     before, after = steps(), CHANGES[change](steps())
     for order in ORDERS:
         assert after.divergence(decimal(order)) > before.divergence(decimal(order))

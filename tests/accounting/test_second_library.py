@@ -1,7 +1,7 @@
-"""Conversions against OpenDP, whose accounting we do not use, only its samplers.
+"""Conversions compared with OpenDP; the app uses its samplers, not its accounting.
 
-Its conversions are rounded upwards in floats and search their order by themselves, so ours may be
-tighter by a hair, and never looser than by what a search can miss.
+Its conversions round up in floats and search their order. So ours may be slightly tighter, and
+looser only by the error of a search.
 """
 
 from decimal import Decimal
@@ -44,7 +44,7 @@ def test_zcdp_converts_as_in_opendp(rho: str, delta: str) -> None:
 
 @pytest.mark.parametrize("epsilon", ["0.1", "1", "8"])
 @pytest.mark.parametrize("delta", ["1e-5", "1e-9"])
-def test_the_largest_rho_is_what_opendp_would_promise_no_more_for(epsilon: str, delta: str) -> None:
+def test_opendp_promises_no_more_for_the_largest_rho(epsilon: str, delta: str) -> None:
     limit = rho_limit(Decimal(epsilon), Decimal(delta))
     assert their_epsilon(float(limit), float(delta)) == pytest.approx(float(epsilon), rel=1e-6)
     assert their_epsilon(float(limit) * 1.001, float(delta)) > float(epsilon)

@@ -1,4 +1,4 @@
-"""Units: costs up, limits down, numbers read and written exactly."""
+"""Units: costs round up, limits round down, numbers are read and written exactly."""
 
 import json
 from decimal import Decimal
@@ -37,14 +37,14 @@ def test_costs_round_up_and_limits_round_down_by_less_than_a_unit(value: Decimal
 
 
 @given(units, unit)
-def test_what_is_a_whole_number_of_units_is_not_rounded(count: int, of: int) -> None:
+def test_a_whole_number_of_units_is_not_rounded(count: int, of: int) -> None:
     value = Decimal(exact_decimal(count, of))
     assert Fraction(value) * of == count
     assert cost_units(value, of) == limit_units(value, of) == count
 
 
 @given(units, unit)
-def test_a_wire_number_is_exact_or_has_the_exact_text_beside_it(count: int, of: int) -> None:
+def test_a_json_number_is_exact_or_has_the_exact_text_beside_it(count: int, of: int) -> None:
     sent = json.loads(json.dumps(wire("epsilon", count, of)), parse_float=Decimal)
     text = sent.get("epsilon_exact")
     said = Decimal(sent["epsilon"]) if text is None else Decimal(text)
@@ -56,7 +56,7 @@ def test_a_wire_number_is_exact_or_has_the_exact_text_beside_it(count: int, of: 
 
 
 @given(units, unit)
-def test_a_wire_number_that_is_sent_back_means_the_same(count: int, of: int) -> None:
+def test_a_json_number_sent_back_means_the_same(count: int, of: int) -> None:
     sent = strict_json(json.dumps(wire("x", count, of)).encode())
     value = sent.get("x_exact", sent["x"])
     if count:
@@ -75,13 +75,13 @@ def test_an_epsilon_is_the_same_from_a_json_number_and_from_text(digits: int, po
 
 
 @pytest.mark.parametrize("text", ["0.1", "1e-1", "1E-1", "0.10", "1.0e-1", "0.1000000000000"])
-def test_a_tenth_is_a_tenth_however_it_is_written(text: str) -> None:
+def test_a_tenth_is_a_tenth_in_every_notation(text: str) -> None:
     for value in (text, strict_json(text.encode()), strict_json(f'"{text}"'.encode())):
         assert cost_units(exact_epsilon(value), PICO) == PICO // 10
 
 
 def test_a_number_with_more_digits_than_a_float_is_exact_as_text_and_refused_as_a_number() -> None:
-    """Two bodies that differ only there would look the same to whoever keeps them as JSON."""
+    """Two bodies that differ only in those digits would look equal after a JSON parser."""
     text = "0.1000000000000000055511151231257827"
     assert exact_epsilon(text) == Decimal(text)
     assert cost_units(exact_epsilon(text), PICO) == PICO // 10 + 1
@@ -124,7 +124,7 @@ def test_a_number_with_more_digits_than_a_float_is_exact_as_text_and_refused_as_
         5e-324,
     ],
 )
-def test_what_is_no_amount_or_none_that_fits_is_refused(value: object) -> None:
+def test_an_invalid_amount_is_refused(value: object) -> None:
     with pytest.raises(ValueError, match=r"number|zero|between"):
         exact_epsilon(value)
 
@@ -132,7 +132,7 @@ def test_what_is_no_amount_or_none_that_fits_is_refused(value: object) -> None:
 @pytest.mark.parametrize(
     "text", ["0.0", "-0.1", "1e-13", "1e-400", "1e-999999999999999999999", "9223373.5", "1e300"]
 )
-def test_what_is_no_amount_or_none_that_fits_is_refused_from_json_too(text: str) -> None:
+def test_an_invalid_amount_is_refused_from_json_too(text: str) -> None:
     with pytest.raises(ValueError, match=r"number|zero|between"):
         exact_epsilon(strict_json(text.encode()))
 
@@ -144,7 +144,7 @@ def test_the_smallest_and_the_largest_epsilon_fit() -> None:
         exact_epsilon("9223372.036854775808")
 
 
-def test_known_texts() -> None:
+def test_amounts_have_their_known_texts() -> None:
     assert exact_decimal(1, PICO) == "0.000000000001"
     assert exact_decimal(PICO, PICO) == "1"
     assert exact_decimal(10 * PICO, PICO) == "10"
@@ -176,7 +176,7 @@ def test_a_sum_of_losses_is_exact_or_no_bound_at_all(a: Loss, b: Loss) -> None:
 
 
 @given(losses, st.integers(1, 10**6))
-def test_so_many_of_a_loss_is_their_sum_or_no_bound_at_all(a: Loss, count: int) -> None:
+def test_a_multiple_of_a_loss_is_the_sum_or_no_bound_at_all(a: Loss, count: int) -> None:
     epsilon, delta = min(a.epsilon * count, UNITS_MAX), min(a.delta * count, UNITS_MAX)
     assert a.times(count) == Loss(epsilon, delta)
     assert a.times(2) == a + a
@@ -186,10 +186,10 @@ spends = st.tuples(units, units)
 
 
 @given(spends, spends)
-def test_what_is_left_is_never_below_zero_and_never_more_than_there_was(a: Spend, b: Spend) -> None:
+def test_a_remainder_is_never_negative_and_never_above_the_total(a: Spend, b: Spend) -> None:
     left = minus(a, b)
     assert all(0 <= have <= had for have, had in zip(left, a, strict=True))
-    if all(given <= had < UNITS_MAX for given, had in zip(b, a, strict=True)):
+    if all(part <= had < UNITS_MAX for part, had in zip(b, a, strict=True)):
         assert plus(left, b) == a
 
 
@@ -198,7 +198,7 @@ def test_losses_add_up_in_any_order(a: Loss, b: Loss, c: Loss) -> None:
     assert (a + b) + c == a + (b + c) == (c + a) + b
 
 
-def test_a_loss_on_the_wire_has_both_parts() -> None:
+def test_a_loss_in_json_has_both_parts() -> None:
     both = generic_loss(PICO // 2, ATTO // 10**6)
     assert both.to_json() == {"epsilon": 0.5, "delta": 1e-6}
     gaussian = gaussian_loss(Fraction(10), (PICO // 2, ATTO // 10**6))

@@ -1,4 +1,4 @@
-"""The clock of a SQLite ledger, which jumps when a test says so: a lease ends without a wait."""
+"""The clock of a SQLite ledger, which jumps on request: a lease ends without a wait."""
 
 import time
 
@@ -8,7 +8,7 @@ from app.store.writer import connection as hot
 
 
 class LedgerClock:
-    """Stands in for the module `time`."""
+    """A replacement for the module `time`."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._ahead_ns = 0

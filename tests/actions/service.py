@@ -72,7 +72,7 @@ class Service:
         self.grant("ann", "1")
 
     def person(self, name: str, role: Role) -> str:
-        """A new person's key."""
+        """Make a person and return their key."""
         self.stores.people.create("admin", name, role, None, None, "")
         return self.issue(name)
 
@@ -84,19 +84,19 @@ class Service:
         return secret
 
     def register(self, name: str, *, path: str = "people.csv", **more: Any) -> Dataset:
-        given = {"card": card(), "reason": None, "request": None, "body": "", **more}
+        arguments = {"card": card(), "reason": None, "request": None, "body": "", **more}
         return self.stores.register_dataset(
-            given.pop("principal", ADMIN),
+            arguments.pop("principal", ADMIN),
             name=name,
             description="",
-            source=Source(given.pop("engine", "duckdb"), path),
-            **given,
+            source=Source(arguments.pop("engine", "duckdb"), path),
+            **arguments,
         )
 
     def grant(
         self, holder: str, epsilon: str, *, delta: Decimal = Decimal(0), **more: Any
     ) -> Account:
-        given = {
+        arguments = {
             "dataset": "people",
             "currency": "pure",
             "precondition": Precondition(),
@@ -104,14 +104,14 @@ class Service:
             **more,
         }
         budget, _ = self.stores.grant_budget(
-            given.pop("principal", ADMIN),
+            arguments.pop("principal", ADMIN),
             holder=holder,
             wish=GrantTerms(epsilon=Decimal(epsilon), delta=delta),
-            **given,
+            **arguments,
         )
         return budget.account
 
-    def asked(
+    def request(
         self, body: dict[str, Any], *, key: str | None = None, token: str | None = None
     ) -> QueryRequest:
         question = Question.model_validate(body)
@@ -124,8 +124,8 @@ class Service:
         return asyncio.run(self.reply(body(query, **more), key=key))
 
     async def reply(self, body: dict[str, Any], *, key: str | None = None) -> Reply:
-        """To somebody who waits for it."""
-        reply = await self.answer_query(self.asked(body, key=key))
+        """The reply to a caller who waits for it."""
+        reply = await self.answer_query(self.request(body, key=key))
         assert isinstance(reply, Reply)
         return reply
 

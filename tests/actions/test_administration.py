@@ -1,4 +1,4 @@
-"""Granting and registering: what an administrator may do, and what is refused."""
+"""Grants and registrations: permissions of an administrator, and refusals."""
 
 from decimal import Decimal
 from typing import Any
@@ -32,7 +32,7 @@ def test_a_limit_is_rounded_down(service: Service) -> None:
     assert account.terms.limits == (123_456_789_012, 0)
 
 
-def test_a_holder_is_one_person_however_the_name_is_written(service: Service) -> None:
+def test_a_holder_is_one_person_in_every_spelling(service: Service) -> None:
     account = service.grant("ANN", "3")
     assert (account.holder, account.shown) == ("ann", "Ann")
     assert service.account("ann").terms.limits == (3 * PICO, 0)
@@ -92,7 +92,7 @@ def test_the_same_file_under_another_name_has_the_same_budget(service: Service) 
     assert third.book_id == service.dataset.book_id
 
 
-def test_a_registration_that_comes_twice_is_carried_out_once(service: Service) -> None:
+def test_a_repeated_registration_is_carried_out_once(service: Service) -> None:
     first = service.register("more", request="r", body="b")
     assert service.register("more", request="r", body="b").id == first.id
     with pytest.raises(IdempotencyConflict):
@@ -129,7 +129,7 @@ def test_a_registration_is_refused_for(service: Service, what: str) -> None:
     ]
 
 
-def test_cells_are_refused_where_a_person_may_be_in_two(service: Service) -> None:
+def test_cells_are_refused_if_a_person_may_be_in_two(service: Service) -> None:
     several = card(COLUMNS[2:], rows_max=2).model_dump()
     several["cells"] = {"column": "city"}
     several["person"]["column"] = "age"

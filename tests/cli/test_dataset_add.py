@@ -47,14 +47,14 @@ def write_card(folder: Path, **changes: Any) -> Path:
 
 
 def entries(ledger: Ledger) -> list[dict[str, Any]]:
-    """Of datasets that were registered, as the ledger has them."""
+    """Ledger entries of registered datasets."""
     query = "SELECT text FROM entries WHERE kind = 'dataset_registered' ORDER BY seq"
     return [json.loads(text) for (text,) in ledger.rows(query)]
 
 
 @pytest.fixture
 def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ledger:
-    """One in SQLite, which nobody has made yet."""
+    """A ledger in SQLite that does not exist yet."""
     (tmp_path / "data").mkdir()
     made = Ledger(tmp_path / "ledger", tmp_path / "data", "k" * 40)
     for name, value in made.environment().items():
@@ -70,19 +70,19 @@ class Done:
 
 
 def add(*words: str) -> Done:
-    """The command in this process, without a terminal: it is seconds faster."""
+    """Run the command in this process, without a terminal: it is seconds faster."""
     result = CliRunner().invoke(cli, ["dataset", "add", *words])
-    if isinstance(result.exception, AppError):  # as `main` tells it
+    if isinstance(result.exception, AppError):  # as `main` prints it
         return Done(1, result.stdout, f"{result.stderr}{result.exception.detail}\n")
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
     return Done(result.exit_code, result.stdout, result.stderr)
 
 
-def test_a_given_card_is_registered_by_the_operator(store: Ledger, tmp_path: Path) -> None:
+def test_a_card_is_registered_in_the_name_of_the_operator(store: Ledger, tmp_path: Path) -> None:
     write_csv(store.data / "people.csv")
     done = store.bursard("dataset", "add", "people.csv", "--card", str(write_card(tmp_path)))
-    told = done.stdout.splitlines()
-    name, version, fingerprint = told[0].split(", ")
+    lines = done.stdout.splitlines()
+    name, version, fingerprint = lines[0].split(", ")
     assert (name, version) == ("people", "version 1")
     assert "/v1/datasets/people/budgets/" in done.stdout
     server = store.serve()
@@ -106,30 +106,28 @@ def test_a_card_may_name_a_public_table(ledger: Ledger, tmp_path: Path) -> None:
         "values": ["rural", "urban"],
         "derived": {"lookup": {"column": "region", "table": looked_up}},
     }
-    given = str(write_card(tmp_path, columns=[*COLUMNS, area]))
-    refused = add("people.csv", "--card", given)
+    card_path = str(write_card(tmp_path, columns=[*COLUMNS, area]))
+    refused = add("people.csv", "--card", card_path)
     assert refused.returncode == 1
     assert f"/columns/{len(COLUMNS)}/derived/lookup/table/key: " in refused.stderr
-    own = json.loads(Path(given).read_text())
+    own = json.loads(Path(card_path).read_text())
     own["columns"][-1]["derived"]["lookup"]["table"]["path"] = "people.csv"
-    Path(given).write_text(json.dumps(own))
-    assert "a file that is not a dataset's" in add("people.csv", "--card", given).stderr
+    Path(card_path).write_text(json.dumps(own))
+    assert "a file that is not a dataset's" in add("people.csv", "--card", card_path).stderr
 
     table.write_text("region,area\nnorth,rural\nsouth,urban\n")
     write_card(tmp_path, columns=[*COLUMNS, area])
-    assert add("people.csv", "--card", given).returncode == 0
+    assert add("people.csv", "--card", card_path).returncode == 0
     ((stored,),) = ledger.rows("SELECT card FROM datasets")
     map_stored = json.loads(stored)["columns"][-1]["derived"]["lookup"]["map"]
     assert map_stored == {"north": "rural", "south": "urban"}
 
-    Path(given).write_text(json.dumps(own))  # people.csv is another dataset's rows now
+    Path(card_path).write_text(json.dumps(own))  # people.csv now holds the rows of another dataset
     write_csv(ledger.data / "others.csv")
-    assert "a file that is not a dataset's" in add("others.csv", "--card", given).stderr
+    assert "a file that is not a dataset's" in add("others.csv", "--card", card_path).stderr
 
 
-def test_a_name_that_is_taken_is_told_before_anything_is_converted(
-    ledger: Ledger, tmp_path: Path
-) -> None:
+def test_a_taken_name_is_reported_before_any_conversion(ledger: Ledger, tmp_path: Path) -> None:
     given = str(write_card(tmp_path))
     write_csv(ledger.data / "people.csv")
     assert add("people.csv", "--card", given).returncode == 0
@@ -138,19 +136,19 @@ def test_a_name_that_is_taken_is_told_before_anything_is_converted(
     assert [path.name for path in ledger.data.iterdir()] == ["people.csv"]
 
 
-def test_a_csv_from_elsewhere_is_converted_and_meets_the_same_loss(
+def test_a_csv_from_outside_is_converted_and_has_the_same_loss(
     ledger: Ledger, tmp_path: Path
 ) -> None:
     outside = write_csv(tmp_path / "people.csv")
-    given = str(write_card(tmp_path, name="census", description="Persons"))
-    refused = add(str(outside), "--card", given)
+    card_path = str(write_card(tmp_path, name="census", description="Persons"))
+    refused = add(str(outside), "--card", card_path)
     assert refused.returncode == 1
     assert "--to-parquet writes a copy there" in refused.stderr
-    done = add(str(outside), "--card", given, "--to-parquet")
+    done = add(str(outside), "--card", card_path, "--to-parquet")
     assert "census, version 1" in done.stdout, done.stderr
     assert [path.name for path in ledger.data.iterdir()] == ["people.parquet"]
     (ledger.data / "same.csv").write_bytes(outside.read_bytes())
-    assert add("same.csv", "--name", "same", "--card", given).returncode == 0
+    assert add("same.csv", "--name", "same", "--card", card_path).returncode == 0
     first, second = entries(ledger)
     assert first["body"]["after"]["source"]["path"] == "people.parquet"
     assert first["book"] == second["book"]
@@ -173,7 +171,7 @@ def test_a_folder_is_added_by_its_name(ledger: Ledger, tmp_path: Path) -> None:
     assert entries(ledger)[0]["body"]["after"]["source"]["path"] == "parts"
 
 
-def test_without_a_terminal_a_draft_is_written_that_can_be_filled_in(
+def test_without_a_terminal_the_command_writes_a_draft_to_fill_in(
     ledger: Ledger, tmp_path: Path
 ) -> None:
     rows = [["SECRET-1", "SECRET-2", "SECRET-3", "SECRET-4"]]
@@ -205,7 +203,7 @@ def test_without_a_terminal_a_draft_is_written_that_can_be_filled_in(
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "told"),
+    ("words", "code", "message"),
     [
         (["people.csv"], 2, "either --infer-types or --card"),
         (["people.csv", "--infer-types", "--card", "{card}"], 2, "either --infer-types or --card"),
@@ -220,25 +218,25 @@ def test_without_a_terminal_a_draft_is_written_that_can_be_filled_in(
         (["people.csv", "--card", "{card}", "--name", "a/b"], 1, "/name: a name has none"),
     ],
 )
-def test_what_is_wrong_is_said_and_nothing_is_left(
-    ledger: Ledger, tmp_path: Path, words: list[str], code: int, told: str
+def test_an_error_is_reported_and_nothing_is_left(
+    ledger: Ledger, tmp_path: Path, words: list[str], code: int, message: str
 ) -> None:
     people = write_csv(ledger.data / "people.csv")
     (ledger.data / "ragged.csv").write_text(people.read_text() + "SECRET,2\n")
     (ledger.data / "other.csv").write_text("SECRETLESS\n1\n")
     before = sorted(ledger.data.iterdir())
     places = {"{card}": write_card(tmp_path), "{none}": tmp_path / "none", "{csv}": people}
-    given = [str(places.get(word, word)) for word in words]
+    arguments = [str(places.get(word, word)) for word in words]
     if "--to-parquet" in words:
-        given[0] = str(ledger.data / given[0])
-    done = add(*given)
+        arguments[0] = str(ledger.data / arguments[0])
+    done = add(*arguments)
     assert (done.returncode, done.stdout) == (code, "")
-    assert told in done.stderr
+    assert message in done.stderr
     assert "SECRET" not in done.stderr.replace("SECRETLESS", "")
     assert sorted(ledger.data.iterdir()) == before
 
 
-# Amid the conversion: the file is written to, and rows never end.
+# During the conversion: the file is being written, and its rows never end.
 ENDLESS = """
 import dataclasses
 from app.engines.files import convert
@@ -263,12 +261,12 @@ def test_ctrl_c_in_a_conversion_leaves_nothing(ledger: Ledger, tmp_path: Path) -
         text=True,
     )
     try:
-        wait_until(lambda: bool(list(ledger.data.iterdir())), 60, "nothing is written")
+        wait_until(lambda: bool(list(ledger.data.iterdir())), 60, "the command has written nothing")
         assert [path.name for path in ledger.data.iterdir()] == [f".big.parquet.{process.pid}"]
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
     finally:
-        process.kill()  # by itself it would never end
+        process.kill()  # it would never end by itself
     assert (process.returncode, out) == (130, "")
     assert err.endswith("Stopped: nothing was registered.\n")
     assert list(ledger.data.iterdir()) == []
@@ -276,7 +274,7 @@ def test_ctrl_c_in_a_conversion_leaves_nothing(ledger: Ledger, tmp_path: Path) -
 
 
 class Terminal:
-    """The command on a terminal of its own, spoken to line by line."""
+    """The command on its own terminal, controlled line by line."""
 
     def __init__(self, ledger: Ledger, *words: str) -> None:
         ours, theirs = pty.openpty()
@@ -289,20 +287,20 @@ class Terminal:
             stdout=theirs,
             stderr=theirs,
             start_new_session=True,
-            # A shell lets what it starts in the background ignore Ctrl-C, and children inherit it.
+            # A shell lets background processes ignore Ctrl-C, and children inherit this.
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         os.close(theirs)
 
     def wait_for(self, words: str, seconds: float = 30) -> None:
-        """What comes after what was waited for before; several prompts may come in one read."""
+        """Output after the last match; several prompts may come in one read."""
         deadline = time.monotonic() + seconds
         while words not in self.output[self._seen :]:
             ready, _, _ = select.select([self._ours], [], [], 0.1)
             if ready:
                 try:
                     read = os.read(self._ours, 4096)
-                except OSError:  # so a terminal ends, on Linux
+                except OSError:  # a terminal ends like this on Linux
                     read = b""
                 if not read:
                     break
@@ -316,8 +314,8 @@ class Terminal:
         self._seen = self.output.index(words, self._seen) + len(words)
 
     def interrupt(self) -> None:
-        """Ctrl-C while it waits for a line: Python hears nothing in the instant before it does."""
-        wait_until(self._is_reading, 60, "it does not read")
+        """Send Ctrl-C while it waits for a line: Python ignores it in the instant before."""
+        wait_until(self._is_reading, 60, "the command does not read")
         self.process.send_signal(signal.SIGINT)
 
     def _is_reading(self) -> bool:
@@ -335,7 +333,7 @@ class Terminal:
             os.close(self._ours)
 
 
-def test_on_a_terminal_what_is_missing_is_asked_and_a_bar_is_shown(
+def test_on_a_terminal_the_command_asks_for_missing_parts_and_shows_a_bar(
     ledger: Ledger, tmp_path: Path
 ) -> None:
     path = write_csv(tmp_path / "people.csv", [*some_rows(), ["SECRET"] * 5])
@@ -382,7 +380,7 @@ def test_on_a_terminal_what_is_missing_is_asked_and_a_bar_is_shown(
     assert after["person"] == {"kind": "row"}
 
 
-def test_the_person_column_is_not_asked_about_and_ctrl_c_ends_the_questions(
+def test_the_person_column_is_skipped_and_ctrl_c_ends_the_questions(
     ledger: Ledger,
 ) -> None:
     (ledger.data / "visits.csv").write_text("who,age\n1,2\n")

@@ -1,4 +1,4 @@
-"""`bursard dataset check`: private figures at the terminal, and nowhere else."""
+"""`bursard dataset check`: private figures on the terminal, and nowhere else."""
 
 import json
 import subprocess
@@ -18,7 +18,7 @@ COLUMNS = [
     {"name": "grade", "type": "category", "values": ["1", "2", "3"]},
     {"name": "region", "type": "category", "values": ["north", "south"]},
 ]
-# As pandas writes columns with missing values: whole numbers get a fraction.
+# As pandas writes columns with missing values: integers get a fraction.
 ROWS = [
     *(["30", "1.0", "1.0", "north"] for _ in range(600)),
     *(["30", "0.0", "3.0", "South"] for _ in range(300)),
@@ -61,7 +61,7 @@ def checked(ledger: Ledger, ends: str = "region: ") -> str:
 
 
 def kept(ledger: Ledger) -> dict[str, bytes]:
-    """All that is kept beside the data: the ledger, prepared rows, and whatever else there is."""
+    """All files beside the data: the ledger, prepared rows, and any others."""
     places = (path for path in ledger.home.rglob("*") if path.is_file())
     return {
         str(path.relative_to(ledger.home)): path.read_bytes()
@@ -70,7 +70,9 @@ def kept(ledger: Ledger) -> dict[str, bytes]:
     }
 
 
-def test_missing_unlisted_clamped_values_and_a_wrong_number_of_rows(ledger: Ledger) -> None:
+def test_missing_unlisted_clamped_values_and_a_wrong_number_of_rows_are_shown(
+    ledger: Ledger,
+) -> None:
     add(ledger)
     shown = checked(ledger)
     assert "PRIVATE" in shown
@@ -86,7 +88,7 @@ def test_missing_unlisted_clamped_values_and_a_wrong_number_of_rows(ledger: Ledg
     assert "none of its values can be used" not in shown
 
 
-def test_a_column_of_which_nothing_can_be_read_is_pointed_at(ledger: Ledger) -> None:
+def test_an_unreadable_column_is_pointed_out(ledger: Ledger) -> None:
     wrong = [COLUMNS[0], {"name": "region", "type": "boolean"}]
     add(ledger, columns=wrong, rows=944)
     shown = checked(ledger, "no value")
@@ -106,7 +108,7 @@ def test_rows_of_persons_are_counted(ledger: Ledger) -> None:
     assert "10 persons have more than rows_max, 2: 11 of their rows are left out" in shown
 
 
-def test_nothing_of_it_is_kept(ledger: Ledger) -> None:
+def test_the_check_stores_nothing(ledger: Ledger) -> None:
     add(ledger)
     before = kept(ledger)
     rows = ledger.rows("SELECT * FROM entries ORDER BY book_id, seq")
@@ -115,7 +117,7 @@ def test_nothing_of_it_is_kept(ledger: Ledger) -> None:
     assert ledger.rows("SELECT * FROM entries ORDER BY book_id, seq") == rows
 
 
-def test_it_is_shown_on_a_terminal_only(ledger: Ledger) -> None:
+def test_the_figures_are_shown_on_a_terminal_only(ledger: Ledger) -> None:
     add(ledger)
     done = subprocess.run(
         [*BURSARD, "dataset", "check", "people"],
@@ -128,7 +130,7 @@ def test_it_is_shown_on_a_terminal_only(ledger: Ledger) -> None:
     assert "terminal only" in done.stderr
 
 
-def test_a_source_that_has_changed_is_not_counted(ledger: Ledger) -> None:
+def test_a_changed_source_is_not_counted(ledger: Ledger) -> None:
     add(ledger)
     with (ledger.data / "people.csv").open("a") as file:
         file.write("31,1.0,1.0,north\n")
@@ -138,7 +140,7 @@ def test_a_source_that_has_changed_is_not_counted(ledger: Ledger) -> None:
     assert "PRIVATE" not in terminal.output
 
 
-def test_adding_offers_it_at_the_end(ledger: Ledger) -> None:
+def test_dataset_add_offers_the_check_at_the_end(ledger: Ledger) -> None:
     terminal = Terminal(ledger, "dataset", "add", "people.csv", "--card", card(ledger))
     terminal.wait_for("Show the private figures")
     assert "944" not in terminal.output
@@ -147,7 +149,7 @@ def test_adding_offers_it_at_the_end(ledger: Ledger) -> None:
     assert terminal.end() == 0
 
 
-def test_ctrl_c_at_the_offer_leaves_the_dataset(ledger: Ledger) -> None:
+def test_ctrl_c_at_the_offer_keeps_the_dataset(ledger: Ledger) -> None:
     terminal = Terminal(ledger, "dataset", "add", "people.csv", "--card", card(ledger))
     terminal.wait_for("Show the private figures")
     terminal.interrupt()

@@ -1,4 +1,4 @@
-"""The first administrator's key is made only by a server that has its port."""
+"""Only a server that has its port makes the first administrator's key."""
 
 import os
 import re
@@ -40,7 +40,7 @@ def test_no_key_is_made_while_another_program_has_the_port(tmp_path: Path, comma
     assert not (tmp_path / "home" / "ledger.db").exists()
 
 
-def test_of_two_servers_on_one_port_one_makes_a_key_and_it_works(tmp_path: Path) -> None:
+def test_of_two_servers_on_one_port_one_makes_a_key_that_works(tmp_path: Path) -> None:
     with listening() as free:
         port = free.getsockname()[1]
     settings = environment(tmp_path / "home", port)

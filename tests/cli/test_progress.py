@@ -7,8 +7,10 @@ from app.cli import progress
 
 
 class Watched:
-    """Work that has gone a step further whenever it is looked at, and is done after some looks; it
-    fails at the end if there is a failure."""
+    """Work that advances a step with each check, and is done after some checks.
+
+    It fails at the end if there is a failure.
+    """
 
     def __init__(self, looks: int, failure: Exception | None = None) -> None:
         self.step, self.looks, self.failure = 0, looks, failure
@@ -17,7 +19,7 @@ class Watched:
             self._done.set()
 
     def run(self) -> None:
-        assert self._done.wait(60), "nobody looks"
+        assert self._done.wait(60), "nobody checks the progress"
         if self.failure is not None:
             raise self.failure
 
@@ -32,7 +34,7 @@ class Watched:
         self._done.set()
 
 
-def test_without_a_terminal_a_line_now_and_then_tells_rate_and_time_left(
+def test_without_a_terminal_occasional_lines_show_rate_and_time_left(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(progress, "LOOK_SECONDS", 0.005)
@@ -49,6 +51,6 @@ def test_without_a_terminal_a_line_now_and_then_tells_rate_and_time_left(
         assert line.endswith(" s left")
 
 
-def test_what_the_work_raises_is_raised() -> None:
+def test_an_exception_of_the_work_is_raised() -> None:
     with pytest.raises(OSError, match="no room"):
         progress.follow(Watched(0, OSError("no room")), "Converting", 1)

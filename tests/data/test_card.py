@@ -1,4 +1,4 @@
-"""Cards: what is declared must make sense before any row is read."""
+"""Cards: a declaration is checked before any row is read."""
 
 import datetime
 import math
@@ -28,7 +28,7 @@ def column(**changes: Any) -> dict[str, Any]:
     return {**GOOD, "columns": [{"name": "x", **changes}]}
 
 
-def test_a_card_comes_back_from_json_as_it_was() -> None:
+def test_a_card_survives_a_round_trip_through_json() -> None:
     for made in (
         Card.model_validate(GOOD),
         card(neighbours="replace_one"),
@@ -166,7 +166,7 @@ floats = st.floats(-1e15, 1e15, allow_nan=False)
 
 @settings(deadline=None)
 @given(floats, floats)
-def test_the_grid_of_a_number_is_fine_exact_and_its_bounds_are_ordered(
+def test_the_grid_of_a_number_is_fine_and_exact_and_its_bounds_are_ordered(
     low: float, high: float
 ) -> None:
     try:
@@ -183,17 +183,17 @@ def test_the_grid_of_a_number_is_fine_exact_and_its_bounds_are_ordered(
     assert math.ldexp(1.0, -made.grid_exponent) == grid
 
 
-def test_the_steps_of_an_integer_are_itself() -> None:
+def test_the_steps_of_an_integer_are_its_values() -> None:
     made = IntegerColumn(name="x", type="integer", low=-3, high=9)
     assert (made.steps, made.grid_exponent) == ((-3, 9), 0)
 
 
-def test_whole_bounds_of_a_number_column_are_numbers_too() -> None:
+def test_integer_bounds_of_a_number_column_become_numbers() -> None:
     made = NumberColumn.model_validate({"name": "x", "type": "number", "low": 0, "high": 5})
     assert (made.low, made.high) == (0.0, 5.0)
 
 
-def test_a_date_is_written_one_way() -> None:
+def test_a_date_has_one_notation() -> None:
     assert day("2000-02-29") == datetime.date(2000, 2, 29)
     for text in (
         "2000-2-9",
@@ -213,7 +213,7 @@ def test_a_date_is_written_one_way() -> None:
     assert made.low == datetime.date(2000, 1, 1)
 
 
-def test_a_text_column_has_no_cells_and_says_why() -> None:
+def test_cells_of_a_text_column_are_refused_with_a_reason() -> None:
     with pytest.raises(ValidationError, match="its values are not public"):
         Card.model_validate({**column(type="text"), "cells": {"column": "x"}})
 

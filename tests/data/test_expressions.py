@@ -1,4 +1,4 @@
-"""Derived columns: what a card allows, what it means, and that every engine computes the same."""
+"""Derived columns: allowed expressions, their meaning, and equal results in every engine."""
 
 import math
 from typing import Any
@@ -62,7 +62,7 @@ def derived(expression: Any, **declared: Any) -> Card:
         ({"lookup": {"column": "smoker", "map": {"true": 2}}}, {"smoker": True}, 2.0),
     ],
 )
-def test_an_expression_means_what_it_says_of_each_row(
+def test_an_expression_has_its_documented_value_for_each_row(
     expression: Any, row: dict[str, Any], value: Any
 ) -> None:
     parsed = parse_expression(expression)
@@ -90,7 +90,7 @@ def test_an_expression_means_what_it_says_of_each_row(
         ),
     ],
 )
-def test_a_card_with_a_derived_column_is_stored_and_read_again(
+def test_a_card_with_a_derived_column_is_stored_and_read_back(
     expression: Any, declared: dict[str, Any]
 ) -> None:
     card = derived(expression, **declared)
@@ -150,7 +150,7 @@ SMALL: Any = {"multiply": [{"value": 1e-15}] * 7}
         ),
     ],
 )
-def test_what_no_engine_should_compute_is_refused_with_the_rule(
+def test_an_unsupported_expression_is_refused_with_the_rule(
     expression: Any, declared: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(ValidationError, match=said):

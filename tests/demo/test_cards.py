@@ -19,12 +19,12 @@ CARDS = pytest.mark.parametrize("card", [CENSUS, RAND_HIE], ids=["census", "rand
 
 
 @CARDS
-def test_a_card_is_one_the_service_accepts(card: dict[str, object]) -> None:
+def test_the_service_accepts_the_card(card: dict[str, object]) -> None:
     assert read(card).columns
 
 
 @CARDS
-def test_a_card_says_what_it_is_and_where_its_rows_are(card: dict[str, object]) -> None:
+def test_a_card_names_its_contents_and_its_file(card: dict[str, object]) -> None:
     assert isinstance(card["name"], str)
     assert isinstance(card["description"], str)
     source = card["source"]
@@ -33,7 +33,7 @@ def test_a_card_says_what_it_is_and_where_its_rows_are(card: dict[str, object]) 
     assert str(source["path"]).endswith(".parquet")
 
 
-def test_the_census_is_parted_by_region_and_has_every_type_of_column() -> None:
+def test_the_census_has_cells_by_region_and_every_type_of_column() -> None:
     card = read(CENSUS)
     assert card.cells is not None
     assert card.cells.column == "region"

@@ -23,8 +23,8 @@ def test_two_runs_write_the_same_bytes(file: Path, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["again.parquet"]
 
 
-def test_the_persons_are_those_of_every_other_machine(file: Path) -> None:
-    """Sums of whole numbers, noted when the census was made: any change of a draw shows."""
+def test_the_persons_are_the_same_on_every_machine(file: Path) -> None:
+    """Sums of integers, recorded when the census was made: any changed draw shows."""
     assert one(file, "count(*), sum(age), sum(hours), sum(income)::BIGINT") == FIRST_SUMS
 
 
@@ -44,9 +44,9 @@ def test_categories_are_on_the_card_and_each_occurs(file: Path) -> None:
             assert found == set(column["values"])
 
 
-def test_some_answers_are_missing_and_a_few_incomes_lie_above_the_bound(file: Path) -> None:
-    persons, told, above = one(file, "count(*), count(income), count_if(income > 200000)")
-    assert 0.93 < told / persons < 0.97
+def test_some_answers_are_missing_and_a_few_incomes_exceed_the_bound(file: Path) -> None:
+    persons, with_income, above = one(file, "count(*), count(income), count_if(income > 200000)")
+    assert 0.93 < with_income / persons < 0.97
     assert 0 < above < 100
 
 

@@ -6,7 +6,7 @@ from app.demo.populate import populate
 from app.settings import Settings, SettingsError
 
 
-def test_an_empty_folder_may_become_the_demos_and_nobody_elses(tmp_path: Path) -> None:
+def test_the_demo_uses_only_an_empty_folder_or_its_own(tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir()
     settings = Settings.from_environment({"BURSAR_HOME": str(home)})

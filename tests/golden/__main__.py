@@ -1,4 +1,4 @@
-"""Writes the golden files; with --check compares them and prints what differs."""
+"""Write the golden files; with --check, compare them and print the differences."""
 
 import argparse
 import gc
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.golden import fixed
 
-fixed.install()  # before the app is imported: some of its randomness is drawn then
+fixed.install()  # before the app is imported, which draws some randomness
 
 from tests.golden.compare import FOLDER, NAMES, difference  # noqa: E402
 from tests.golden.files import write  # noqa: E402
@@ -32,7 +32,7 @@ def main() -> int:
 
 if __name__ == "__main__":
     code = main()
-    # The app froze the collector, and DuckDB would print what it takes for leaks.
+    # The app froze the collector, and DuckDB would report false leaks.
     gc.unfreeze()
     sys.stdout.flush()
     os._exit(code)

@@ -1,4 +1,4 @@
-"""Cards and rows of the golden files: the same columns under every way to be a person."""
+"""Cards and rows of the golden files: the same columns for every definition of a person."""
 
 import hashlib
 from typing import Any
@@ -88,7 +88,7 @@ CARDS: dict[str, Json] = {
 
 
 def csv_of(name: str, *, epoch: int = 1) -> str:
-    """The file of a card; other rows for each name and epoch."""
+    """The file of a card, with different rows for each name and epoch."""
     if name == "graph":
         edges = [_edge(number) for number in range(300)]
         return "\n".join(["a,b,weight", *edges]) + "\n"

@@ -1,4 +1,4 @@
-"""Compares golden files with what the app makes now; imports nothing of the app."""
+"""Comparison of golden files with the current output of the app; imports nothing of the app."""
 
 import difflib
 from pathlib import Path
@@ -15,12 +15,12 @@ NAMES = (
     "statements.txt",
     "units.json",
 )
-LINES_MAX = 60  # that are shown of one file
+LINES_MAX = 60  # shown of one file
 WIDTH = 400
 
 
 def difference(kept: Path, new: Path) -> str:
-    """How two versions of one file differ, for people; empty if they do not."""
+    """A readable difference of two versions of one file; empty if they are equal."""
     before, after = (path.read_text().splitlines() if path.exists() else [] for path in (kept, new))
     names = f"{kept.name}, kept", f"{kept.name}, now"
     found = difflib.unified_diff(before, after, *names, n=1, lineterm="")

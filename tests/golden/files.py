@@ -1,4 +1,4 @@
-"""Makes the golden files; chance and time are fixed by then (`fixed.py`)."""
+"""Writer of the golden files; `fixed.py` has fixed randomness and time before."""
 
 from pathlib import Path
 
@@ -10,6 +10,6 @@ from tests.golden.units import units
 
 def write(folder: Path) -> None:
     made = {"units.json": units(), "statements.txt": statements(), **files_of_history()}
-    assert sorted(made) == list(NAMES), "every file is compared"
+    assert sorted(made) == list(NAMES), "every file must be compared"
     for name, text in made.items():
         (folder / name).write_text(text)

@@ -1,9 +1,9 @@
-"""Chance and time that repeat, for this process alone: install before the app is imported.
+"""Reproducible randomness and time for this process: install before the app is imported.
 
 The app draws from `secrets` and reads the clock through `time.time_ns`, always as attributes of the
-modules. Both are replaced here, at the level of the standard library, so that no rename in the app
-reaches this file. Every step of a history starts a stream of its own: a step that draws more or
-less than before changes its own lines and no others.
+modules. Both are replaced here, in the standard library, so that no rename in the app reaches this
+file. Every step of a history starts its own stream. A step that draws more or less than before
+changes only its own lines.
 """
 
 import base64
@@ -17,7 +17,7 @@ _STEP = 1_000_000_000
 
 
 class Stream:
-    """SHA-256 in counter mode: bytes that a label decides."""
+    """SHA-256 in counter mode: bytes determined by a label."""
 
     def __init__(self, label: str) -> None:
         self._label = label.encode()
@@ -43,11 +43,11 @@ class Stream:
 
 
 class Chance:
-    """What stands behind `secrets`: the stream of the present step."""
+    """The replacement for `secrets`: the stream of the current step."""
 
     def __init__(self) -> None:
         self.stream = Stream("import")
-        # Names of temporary folders, which threads make at any time, have a stream of their own.
+        # Threads create names of temporary folders at any time, so these have a separate stream.
         self.folders = Stream("folders")
 
     def token_bytes(self, nbytes: int | None = None) -> bytes:
@@ -67,7 +67,7 @@ class Chance:
 
 
 class Clock:
-    """Stands still within a step."""
+    """A clock that stands still within a step."""
 
     def __init__(self) -> None:
         self.now = _START
@@ -80,13 +80,13 @@ CHANCE, CLOCK = Chance(), Clock()
 
 
 def begin(label: str) -> None:
-    """A step: one second later, with randomness of its own."""
+    """Start a step: one second later, with its own randomness."""
     CLOCK.now += _STEP
     CHANCE.stream = Stream(label)
 
 
 def install() -> None:
-    """Replace chance and time, for the rest of the process."""
+    """Replace randomness and time for the rest of the process."""
     drawn: list[Callable[..., object]] = [
         CHANCE.token_bytes,
         CHANCE.token_urlsafe,

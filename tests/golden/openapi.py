@@ -1,7 +1,8 @@
-"""The interface description in two parts: its structure, and the names and sentences in it.
+"""The OpenAPI description in two parts: its structure, and its names and sentences.
 
-Schemas are named after classes of the app, and sentences are docstrings. Neither is on the wire, so
-the structure numbers schemas by their first use, and what people read is in a file of its own.
+Schemas are named after classes of the app, and sentences are docstrings. Neither is part of a
+request or reply. So the structure numbers schemas by their first use, and the texts are in a
+separate file.
 """
 
 from typing import Any
@@ -18,17 +19,17 @@ def split(document: Json) -> tuple[Json, dict[str, str]]:
 
     def plain(value: Any, pointer: str) -> Any:
         if isinstance(value, list):
-            return [plain(each, f"{pointer}/{i}") for i, each in enumerate(value)]
+            return [plain(member, f"{pointer}/{i}") for i, member in enumerate(value)]
         if isinstance(value, str) and value.startswith(REF):
             return REF + numbers.setdefault(value.removeprefix(REF), f"S{len(numbers) + 1}")
         if not isinstance(value, dict):
             return value
         kept = {}
-        for name, each in value.items():
-            if name in WORDS and isinstance(each, str):
-                words[f"{pointer}/{name}"] = each
+        for name, member in value.items():
+            if name in WORDS and isinstance(member, str):
+                words[f"{pointer}/{name}"] = member
             else:
-                kept[name] = plain(each, f"{pointer}/{name}")
+                kept[name] = plain(member, f"{pointer}/{name}")
         return kept
 
     structure = plain(document, "")

@@ -1,4 +1,4 @@
-"""previews.json: what many questions would cost in each currency, and by which mechanism."""
+"""previews.json: the price of many questions in each currency, and their mechanism."""
 
 from typing import Any
 
@@ -25,17 +25,17 @@ STREAMS: dict[str, Json] = {
 
 def previewed() -> dict[str, Json]:
     """Bodies without their dataset."""
-    found: dict[str, Json] = {}
+    bodies: dict[str, Json] = {}
     for name, (query, privacy, mechanism) in IN_EACH.items():
         named = {} if mechanism is None else {"mechanism": mechanism}
-        found[name] = {"query": query, "privacy": privacy, **named}
+        bodies[name] = {"query": query, "privacy": privacy, **named}
     for terms, privacy in PRIVACIES.items():
         for name in SUMS:
-            found[f"{name} by {terms}"] = {"query": queries.SUMS[name], "privacy": privacy}
+            bodies[f"{name} by {terms}"] = {"query": queries.SUMS[name], "privacy": privacy}
         for name in ("mode", "top 2", "price", "min"):
-            found[f"{name} by {terms}"] = {"query": queries.CHOICES[name], "privacy": privacy}
-    found["iqr"] = {"query": queries.RANKS["iqr"], "privacy": ONE}
-    return found
+            bodies[f"{name} by {terms}"] = {"query": queries.CHOICES[name], "privacy": privacy}
+    bodies["iqr"] = {"query": queries.RANKS["iqr"], "privacy": ONE}
+    return bodies
 
 
 async def preview(history: History) -> None:
@@ -55,19 +55,25 @@ async def preview(history: History) -> None:
 
 
 def shortly(reply: Json) -> Json:
-    """A preview in a few lines: what is chosen, what it costs, and what else could serve."""
-    told = {name.removeprefix("body."): value for name, value in reply.items()}
-    if "alternatives" not in told:
-        return {name: told[name] for name in told if name not in ("request", "asked", "headers")}
-    others = told["alternatives"]
-    listed = others if isinstance(others, list) else []  # a very long one is its own digest
-    kinds = [f"{each['kind']}{'' if each['payable'] else ', not payable'}" for each in listed]
+    """A preview in a few lines: the chosen mechanism, its price, and the alternatives."""
+    preview_fields = {name.removeprefix("body."): value for name, value in reply.items()}
+    if "alternatives" not in preview_fields:
+        return {
+            name: preview_fields[name]
+            for name in preview_fields
+            if name not in ("request", "asked", "headers")
+        }
+    others = preview_fields["alternatives"]
+    # a very long list is replaced by its digest
+    listed = others if isinstance(others, list) else []
+    kinds = [f"{item['kind']}{'' if item['payable'] else ', not payable'}" for item in listed]
     rest = ("groups", "cells", "reused", "fits", "remaining_after", "largest_epsilon", "bytes")
     return {
-        "mechanism": told["mechanism"],
-        "price": {"charged": told["price"], "account": told["account_price"]},
-        "expected_error": told["expected_error"],
+        "mechanism": preview_fields["mechanism"],
+        "price": {"charged": preview_fields["price"], "account": preview_fields["account_price"]},
+        "expected_error": preview_fields["expected_error"],
         "alternatives": {"kinds": kinds, "digest": digest(others)},
-        "rest": {each: told[each] for each in rest} | {"theorem": digest(told["theorem"])},
-        "refusal": told["refusal"],
+        "rest": {item: preview_fields[item] for item in rest}
+        | {"theorem": digest(preview_fields["theorem"])},
+        "refusal": preview_fields["refusal"],
     }

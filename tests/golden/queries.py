@@ -33,7 +33,7 @@ EVERY_FILTER: Json = {
     ]
 }
 
-# More draws than the app takes one by one.
+# More draws than the app makes one by one.
 MANY_BINS: Json = {"kind": "histogram", "column": "income", "edges": [5 * i for i in range(401)]}
 
 

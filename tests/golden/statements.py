@@ -1,7 +1,7 @@
 """statements.txt: the SQL of every kind of question in three dialects.
 
-DuckDB's are those that its driver was really given, for small files; those of PostgreSQL and Spark
-are for the same readings. `sources` are the statements that register, clean and prepare rows.
+DuckDB's are those its driver really received, for small files. Those of PostgreSQL and Spark are
+for the same reads. `sources` are the statements that register, clean and prepare rows.
 """
 
 import datetime
@@ -39,7 +39,7 @@ OF_PERSONS = (
 )
 
 
-def asked() -> Iterator[tuple[str, str, Json, Json | None]]:
+def all_questions() -> Iterator[tuple[str, str, Json, Json | None]]:
     """A name, a card, a query and a mechanism."""
     for name, query in (MEASURED | queries.DERIVED).items():
         yield name, "people", query, None
@@ -59,7 +59,7 @@ def asked() -> Iterator[tuple[str, str, Json, Json | None]]:
 
 
 class Recorder:
-    """A DuckDB connection that keeps what it is given."""
+    """A DuckDB connection that records its statements."""
 
     kept: list[reach_engines.Bound] = []  # noqa: RUF012 - of all connections of the process
 
@@ -116,7 +116,7 @@ def _all(folder: Path) -> Iterator[tuple[str, Json]]:
         (data / "later.csv").write_text(csv_of(name, epoch=2))
         datasets[name] = reach_engines.registered(engine, body, f"{name}.csv", *appended)
         yield f"sources: {name}", _source(name, body, datasets[name], folder)
-    for title, card, query, mechanism in asked():
+    for title, card, query, mechanism in all_questions():
         body = {"dataset": card, "query": query, "privacy": PRIVACY, "mechanism": mechanism}
         plan = reach.planned(body, reach.card_of(CARDS[card]))
         fixed.begin(title)
@@ -142,14 +142,14 @@ def _all(folder: Path) -> Iterator[tuple[str, Json]]:
 
 
 def _source(name: str, body: Json, dataset: Any, folder: Path) -> Json:
-    """How rows are registered and cleaned; a database cleans them within each question."""
+    """The statements that register and clean rows; a database cleans them within each question."""
     count = {"dataset": name, "query": {"kind": "count"}, "privacy": PRIVACY}
     read = [("exact", reach_engines.tally_of(reach.planned(count, reach.card_of(body))))]
     item: Json = {"duckdb": _written(Recorder.taken(), folder)}
     for dialect in reach_engines.DIALECTS:
         engine = _database(name, dialect, plain=False)
-        asked = [*engine.looked_at(reach.card_of(body)), *engine.read(dataset, read)]
-        item[dialect] = _written(asked, folder)
+        bound = [*engine.looked_at(reach.card_of(body)), *engine.read(dataset, read)]
+        item[dialect] = _written(bound, folder)
     return item
 
 
@@ -169,11 +169,11 @@ def _database(card: str, dialect: str, *, plain: bool) -> reach_engines.Database
 
 def _written(bound: list[reach_engines.Bound], folder: Path | None = None) -> list[str]:
     made = []
-    for each in bound:
-        text = " ".join(each.text.split())
+    for statement in bound:
+        text = " ".join(statement.text.split())
         made.append(_short(text if folder is None else text.replace(str(folder), "FOLDER")))
-        if each.parameters:
-            made.append(f"  with {compact(_plain(each.parameters, folder))}")
+        if statement.parameters:
+            made.append(f"  with {compact(_plain(statement.parameters, folder))}")
     return made
 
 

@@ -1,6 +1,6 @@
-"""Prices, statements, replies and the ledger's bytes are what they were: see `compare.NAMES`.
+"""Prices, statements, replies and the ledger's bytes are unchanged: see `compare.NAMES`.
 
-Where a change is wanted, `python -m tests.golden` writes the files anew, and the commit says which
+If a change is intended, `python -m tests.golden` writes the files anew. The commit then says which
 lines changed and why.
 """
 
@@ -17,7 +17,7 @@ CHECKOUT = FOLDER.parents[2]
 
 @pytest.fixture(scope="module")
 def now(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The files as the app makes them now, in a process of its own: chance and time are fixed."""
+    """The current files, made in a separate process with fixed randomness and time."""
     folder = tmp_path_factory.mktemp("golden")
     command = [sys.executable, "-m", "tests.golden", "--to", str(folder)]
     done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False)
@@ -26,6 +26,6 @@ def now(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_nothing_differs(now: Path, name: str) -> None:
+def test_the_golden_files_are_unchanged(now: Path, name: str) -> None:
     found = difference(FOLDER / name, now / name)
     assert not found, f"\n{found}"

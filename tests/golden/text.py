@@ -1,4 +1,4 @@
-"""How golden files are written: one line for each fact, so that a diff reads line by line."""
+"""The format of golden files: one line per fact, so that a diff reads line by line."""
 
 import hashlib
 import json
@@ -14,7 +14,7 @@ def compact(value: object) -> str:
 
 
 def pretty(value: Any, indent: str = "") -> str:
-    """What fits in a line is in one."""
+    """JSON in which a value that fits in a line takes one line."""
     text = compact(value)
     if len(text) + len(indent) <= WIDTH or not isinstance(value, dict | list):
         return text
@@ -28,19 +28,19 @@ def pretty(value: Any, indent: str = "") -> str:
 
 
 def lines(items: Mapping[str, Mapping[str, object]]) -> str:
-    """An object of objects, each member of the inner ones on a line of its own; sorted by name."""
+    """An object of objects, each member of the inner ones on its own line; sorted by name."""
     return "{\n" + ",\n".join(f"{compact(n)}: {_block(items[n])}" for n in sorted(items)) + "\n}\n"
 
 
 def _block(item: Mapping[str, object]) -> str:
     members = [f"{compact(name)}: {compact(value)}" for name, value in item.items()]
-    if len(members) == 1:  # a line is enough
+    if len(members) == 1:  # one line is enough
         return f"{{{members[0]}}}" if "" not in item else compact(item[""])
     return "{\n " + ",\n ".join(members) + "\n}"
 
 
 def digest(value: object) -> str:
-    """Of a value too long to be shown."""
+    """A digest of a value too long to show."""
     return hashlib.sha256(compact(value).encode()).hexdigest()[:16]
 
 

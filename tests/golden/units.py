@@ -1,6 +1,6 @@
-"""units.json: what every mechanism costs, in whole units and in each currency.
+"""units.json: the price of every mechanism, in integer units and in each currency.
 
-A refused question is recorded by the pointers of its problem, not by its words.
+A refused question is recorded by the pointers of its problem, not by its text.
 """
 
 from collections.abc import Iterator
@@ -53,7 +53,7 @@ PROPOSALS: list[Json] = [
     {"bound": 25.5, "noise": "gaussian", "test_share": 0.3},
     {},
 ]
-# Of each mechanism: its parameters, and the questions it is tried on.
+# For each mechanism its parameters and the questions to price.
 USES: dict[str, tuple[list[Json], dict[str, Json]]] = {
     "laplace": ([{}], {name: queries.SUMS[name] for name in SUMS}),
     "gaussian": ([{}], {name: queries.SUMS[name] for name in SUMS}),
@@ -81,7 +81,7 @@ USES: dict[str, tuple[list[Json], dict[str, Json]]] = {
 
 
 def units() -> str:
-    assert set(USES) == set(reach.MECHANISM_KINDS), "every mechanism is priced here"
+    assert set(USES) == set(reach.MECHANISM_KINDS), "every mechanism must be priced here"
     losses: dict[str, Json] = {}
     items = {name: item for kind in USES for name, item in _of_mechanism(kind, losses)}
     return lines({f"loss {name}": loss for name, loss in losses.items()} | items)
@@ -104,7 +104,7 @@ def _of_mechanism(kind: str, losses: dict[str, Json]) -> Iterator[tuple[str, Jso
 
 
 def _asked_of(query: Json, kind: str) -> Iterator[tuple[str, Json]]:
-    """The whole grid on one card, and a few points of it on the others."""
+    """The whole grid on one card, and a few of its points on the others."""
     first, *others = ["people", "fixed", "visits", "fixed_visits"]
     if query["kind"] == "triangles":
         first, others = "graph", []
@@ -149,7 +149,7 @@ def _shown(units: int) -> int | None:
 
 
 def _few(spend: list[int] | None) -> list[int | None] | None:
-    """Of a curve the ends: all of it is in the digest."""
+    """Both ends of a curve: the digest covers all of it."""
     if spend is None:
         return None
     return [_shown(units) for units in (spend if len(spend) < 4 else [*spend[:3], spend[-1]])]

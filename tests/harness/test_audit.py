@@ -1,4 +1,4 @@
-"""The table of `make audit` says what the tests said, no more and no less."""
+"""The table of `make audit` holds exactly the results of the tests."""
 
 import json
 import re
@@ -38,7 +38,7 @@ def test_left_out():
 NOTHING_OF_OURS = "def test_other():\n    pass\n"
 
 
-def test_the_table_is_made_of_what_the_tests_said(tmp_path: Path) -> None:
+def test_the_table_holds_the_results_of_the_tests(tmp_path: Path) -> None:
     file = tmp_path / "table" / "audit.json"
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n    invariant(n)\n    saboteur\n")
     (tmp_path / "test_some.py").write_text(TESTS)
@@ -53,11 +53,11 @@ def test_the_table_is_made_of_what_the_tests_said(tmp_path: Path) -> None:
     assert done.returncode == 1, done.stdout
     audited = "I24 a mechanism's audited lower bound stays below the charge"
     within = "I1 an account's spend stays within its limit"
-    found = json.loads(file.read_text())
-    for row in found:
+    rows = json.loads(file.read_text())
+    for row in rows:
         row["test"] = row["test"].removeprefix("test_some.py::")
     keys = ["invariant", "test", "size", "result", "saboteur_caught"]
-    assert found == [
+    assert rows == [
         dict(zip(keys, row, strict=True))
         for row in [
             (within, "test_no_setup", None, "failed", None),
@@ -71,7 +71,7 @@ def test_the_table_is_made_of_what_the_tests_said(tmp_path: Path) -> None:
     assert "5 tests of invariants" in done.stdout
 
 
-def test_a_test_that_fails_while_it_ends_has_failed() -> None:
+def test_a_test_that_fails_in_teardown_has_failed() -> None:
     called = Row("I1 a", "t", "3 charges", "passed", True)
     ended = Row("I1 a", "t", "3 charges", "failed", False)
     assert joined(called, ended) == joined(ended, called) == ended
@@ -93,7 +93,7 @@ def test_every_case_is_audited_and_some_are_in_the_suite() -> None:
         cases(["a", "b"], {"c"})
 
 
-def test_every_invariant_that_a_test_names_has_its_words() -> None:
+def test_every_invariant_named_by_a_test_has_a_description() -> None:
     """Otherwise `make audit`, which runs seldom, ends before its first test."""
     files = Path(__file__).parents[1].rglob("test_*.py")
     named = {name for file in files for name in re.findall(r'invariant\("(\w+)"', file.read_text())}

@@ -1,4 +1,4 @@
-"""Forked servers are servers like others: processes of their own, with an end that is heard."""
+"""Forked servers behave like others: separate processes whose exit status is known."""
 
 import ast
 import os
@@ -14,7 +14,7 @@ from tests.server import CHECKOUT, World, ask, count, made
 
 ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="servers are forked on Linux only")
 
-# Decided by each process while it imports, and again by `nursery._be_another`.
+# Each process decides these while it imports, and again in `nursery._be_another`.
 DECIDED_ANEW = {
     "app/__init__.py: os.environ",
     "app/engines/files/connect.py: os.getpid",
@@ -26,22 +26,25 @@ DECIDED_ANEW = {
 
 
 @ON_LINUX
-def test_a_forked_server_leads_a_session_of_its_own_and_its_end_is_heard(world: World) -> None:
+def test_a_forked_server_leads_its_own_session_and_its_exit_status_is_known(world: World) -> None:
     first, second = world.serve(), world.serve()
     for server in (first, second):
         status = Path(f"/proc/{server.process.pid}/stat").read_text()
         parent, _, session = status.rpartition(") ")[2].split()[1:4]
-        assert int(parent) != os.getpid()  # it was forked by another
+        assert int(parent) != os.getpid()  # another process forked it
         assert int(session) == server.process.pid
         assert server.process.poll() is None
     first.kill()
     assert first.process.poll() == -signal.SIGKILL
     second.stop()
-    assert second.process.poll() == -signal.SIGTERM  # uvicorn ends well, and then by the signal
+    # uvicorn shuts down, and then ends by the signal
+    assert second.process.poll() == -signal.SIGTERM
 
 
-def test_a_number_that_is_used_again_is_another_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After some ten thousand processes it is: the new one had ended before it began."""
+def test_a_reused_process_id_is_another_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Process ids repeat after about ten thousand processes: the new one then seemed to have
+    ended.
+    """
     statuses = iter([(0, 0), (7, signal.SIGKILL), (0, 0)])
     monkeypatch.setattr(os, "listdir", lambda _: ["this thread"])
     monkeypatch.setattr(os, "fork", lambda: 7)
@@ -53,7 +56,7 @@ def test_a_number_that_is_used_again_is_another_process(monkeypatch: pytest.Monk
     assert children.ended(7) is None
 
 
-def test_what_a_server_says_before_it_ends_is_heard(world: World) -> None:
+def test_the_last_output_of_a_server_is_read(world: World) -> None:
     with pytest.raises(RuntimeError, match="BURSAR_WORKERS"):
         world.serve(BURSAR_WORKERS="none")
 
@@ -68,8 +71,8 @@ def test_the_settings_of_one_server_are_not_those_of_the_next(world: World) -> N
     assert ask(world.client("ada"), count("people", 0.1)).status_code == 200
 
 
-def test_no_two_forked_servers_draw_the_same_or_name_alike(world: World) -> None:
-    """With scale 2,000 a pair of draws agrees by chance once in 8,000: six agree never."""
+def test_no_two_forked_servers_share_draws_or_names(world: World) -> None:
+    """With scale 2,000 a pair of draws agrees by chance once in 8,000: six never agree."""
     answers = []
     for _ in range(2):
         client = world.serve().client(world.people["ada"].key)
@@ -83,11 +86,11 @@ def test_no_two_forked_servers_draw_the_same_or_name_alike(world: World) -> None
     assert named[0] != named[1]
 
 
-def test_what_a_process_decides_while_it_imports_is_known_to_the_nursery() -> None:
+def test_the_nursery_knows_all_decisions_made_on_import() -> None:
     assert decided(CHECKOUT / "app") == DECIDED_ANEW
 
 
-def test_a_new_decision_of_the_process_is_noticed(tmp_path: Path) -> None:
+def test_a_new_decision_on_import_is_noticed(tmp_path: Path) -> None:
     (tmp_path / "app").mkdir()
     file = tmp_path / "app" / "new.py"
     file.write_text("import os\nclass A:\n    began = os.getpid()\ndef f(): return os.getpid()\n")
@@ -95,22 +98,22 @@ def test_a_new_decision_of_the_process_is_noticed(tmp_path: Path) -> None:
 
 
 def decided(folder: Path) -> set[str]:
-    """Where code that runs on import looks at the process: environment, number, clock, chance."""
-    found = set()
+    """Where code that runs on import reads the process: environment, id, clock, randomness."""
+    names = set()
     for path in sorted(folder.rglob("*.py")):
-        for name in told_on_import(ast.parse(path.read_text())):
-            found.add(f"{path.relative_to(folder.parent)}: {name}")
-    return found
+        for name in read_on_import(ast.parse(path.read_text())):
+            names.add(f"{path.relative_to(folder.parent)}: {name}")
+    return names
 
 
-def told_on_import(node: ast.AST) -> set[str]:
+def read_on_import(node: ast.AST) -> set[str]:
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
         return set()
-    found = set()
+    names = set()
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
         of_the_process = node.attr in {"environ", "environb", "getenv", "getpid", "urandom"}
         if node.value.id in {"secrets", "time", "socket"} or of_the_process:
-            found.add(f"{node.value.id}.{node.attr}")
+            names.add(f"{node.value.id}.{node.attr}")
     for below in ast.iter_child_nodes(node):
-        found |= told_on_import(below)
-    return found
+        names |= read_on_import(below)
+    return names

@@ -1,4 +1,4 @@
-"""The test server itself: it starts, it can be killed, and what was committed comes back."""
+"""The test server itself: it starts, it can be killed, and committed rows survive."""
 
 from collections.abc import Iterator
 
@@ -17,7 +17,7 @@ def server() -> Iterator[PostgresServer]:
     server.stop()
 
 
-def test_it_is_a_real_postgresql(server: PostgresServer) -> None:
+def test_the_server_is_a_real_postgresql(server: PostgresServer) -> None:
     server.create_database("first")
     assert str(ask(server, "first", "SELECT version()")).startswith("PostgreSQL ")
 
@@ -53,7 +53,7 @@ def test_a_committed_row_survives_sigkill_and_an_open_one_does_not(server: Postg
     assert ask(server, "ledger", "SHOW fsync") == "on"
 
 
-def test_it_stops_and_starts_in_good_order_with_clients_connected(server: PostgresServer) -> None:
+def test_the_server_stops_and_starts_cleanly_with_clients_connected(server: PostgresServer) -> None:
     if not server.ours:
         pytest.skip("the server of BURSAR_TEST_POSTGRES_URL is not ours to restart")
     engine = create_engine(server.url("postgres"), poolclass=NullPool)

@@ -1,4 +1,4 @@
-"""Accounts: admitted within the limit, refused without a change, given back never below zero."""
+"""Accounts: admission within the limit, refusal without a change, refunds never below zero."""
 
 from decimal import Decimal
 from fractions import Fraction
@@ -45,7 +45,7 @@ def within(spend: Spend, limit: Spend) -> bool:
 
 
 @given(accounts, losses)
-def test_admission_never_passes_a_limit_and_a_refusal_is_one_of_two(
+def test_admission_never_exceeds_a_limit_and_a_refusal_is_one_of_two(
     before: Account, cost: Loss
 ) -> None:
     spent, limits = before.balance.common, before.terms.limits
@@ -66,7 +66,7 @@ def test_admission_never_passes_a_limit_and_a_refusal_is_one_of_two(
 
 
 @given(st.integers(0, 100), st.lists(st.integers(0, 30), max_size=30))
-def test_no_sequence_of_charges_passes_the_limit(limit: int, costs: list[int]) -> None:
+def test_no_sequence_of_charges_exceeds_the_limit(limit: int, costs: list[int]) -> None:
     now = account(limit=limit)
     for cost in costs:
         try:
@@ -83,11 +83,11 @@ def test_the_largest_epsilon_is_admitted_and_one_unit_more_is_refused(before: Ac
         assert before.admit(Loss(largest)).largest_epsilon() == 0
     with pytest.raises((BudgetExhausted, AccountFrozen, Invalid)) as caught:
         before.admit(Loss(largest + 1))
-    assert caught.type is not Invalid or largest + 1 == UNITS_MAX, "which is no bound at all"
+    assert caught.type is not Invalid or largest + 1 == UNITS_MAX, "the unbounded value is refused"
 
 
 @given(accounts, losses)
-def test_what_was_paid_can_be_given_back_exactly(before: Account, cost: Loss) -> None:
+def test_a_charge_can_be_refunded_exactly(before: Account, cost: Loss) -> None:
     try:
         after = before.admit(cost)
     except (BudgetExhausted, AccountFrozen):
@@ -98,20 +98,20 @@ def test_what_was_paid_can_be_given_back_exactly(before: Account, cost: Loss) ->
 
 
 @given(accounts, losses)
-def test_more_than_was_spent_is_never_given_back(before: Account, cost: Loss) -> None:
+def test_a_refund_never_exceeds_the_spend(before: Account, cost: Loss) -> None:
     back = before.give_back(cost, None).balance.common
     assert within(back, before.balance.common)
     assert min(back) >= 0
 
 
 @given(accounts, losses)
-def test_what_is_booked_counts_whatever_the_limit_is(before: Account, cost: Loss) -> None:
+def test_a_booked_loss_counts_at_every_limit(before: Account, cost: Loss) -> None:
     after = before.book([cost])
     assert after.balance.common == plus(before.balance.common, read(cost))
     assert after.frozen == (not within(after.balance.common, before.terms.limits))
 
 
-def test_a_frozen_account_admits_nothing_not_even_nothing() -> None:
+def test_a_frozen_account_admits_no_charge_not_even_a_free_one() -> None:
     frozen = account(limit=5, spent=6)
     with pytest.raises(AccountFrozen):
         frozen.admit(Loss(0))
@@ -122,7 +122,7 @@ def test_a_frozen_account_admits_nothing_not_even_nothing() -> None:
     assert frozen.balances()["remaining"] == {"epsilon": 0.0, "delta": 0.0}
 
 
-def test_a_pure_account_refuses_delta_and_says_which_currencies_can_pay() -> None:
+def test_a_pure_account_refuses_delta_and_names_the_currencies_that_can_pay() -> None:
     with pytest.raises(Invalid, match=r"currencies that can: approximate$"):
         account(limit=PICO).admit(Loss(1, 1))
     with pytest.raises(Invalid, match=r"currencies that can: zcdp, renyi, gdp$"):
@@ -131,7 +131,7 @@ def test_a_pure_account_refuses_delta_and_says_which_currencies_can_pay() -> Non
     assert paid.balance.common == (1, 5)
 
 
-def test_a_refusal_says_what_was_asked_what_is_left_and_that_retrying_is_no_use() -> None:
+def test_a_refusal_shows_requested_and_remaining_budget_and_that_retrying_is_useless() -> None:
     with pytest.raises(BudgetExhausted) as caught:
         account(limit=PICO, spent=PICO // 3).admit(pure_loss(PICO))
     assert caught.value.members == {
@@ -145,7 +145,7 @@ def test_a_refusal_says_what_was_asked_what_is_left_and_that_retrying_is_no_use(
 
 
 @given(accounts, st.sampled_from(["Ann", "*", 'a "b"', "é\u2028"]))
-def test_what_is_told_is_one_text_however_it_is_written(before: Account, shown: str) -> None:
+def test_the_text_of_an_account_is_canonical(before: Account, shown: str) -> None:
     known = before._replace(shown=shown)
     assert known.balances_json() == canonical({"holder": shown, **known.balances()})
 
@@ -170,19 +170,19 @@ def test_questions_left_counts_tenths() -> None:
     assert account(limit=PICO, spent=PICO // 20).questions_left() == 9
 
 
-def test_an_account_is_known_by_book_and_holder() -> None:
+def test_an_account_is_identified_by_book_and_holder() -> None:
     assert account(limit=1).id == account_id("b", "ann") == "b/ann"
 
 
-def test_a_price_is_told_in_the_accounts_own_units_or_not_at_all() -> None:
+def test_a_price_is_in_the_accounts_own_units_or_missing() -> None:
     half = pure_loss(PICO // 2)
     assert account(limit=PICO).price(half) == {"currency": "pure", "epsilon": 0.5, "delta": 0.0}
     assert account(limit=PICO).price(gaussian_loss(Fraction(10))) is None
     rule = COMPOSITION_RULES["zcdp"]
     terms = rule.freeze(GrantTerms(epsilon=Decimal(1), delta=Decimal("1e-6")))
     concentrated = Account("b", "ann", "Ann", "zcdp", terms, Balance(rule.nothing), 1)
-    told = concentrated.price(gaussian_loss(Fraction(10)))
-    assert told is not None
-    assert (told["currency"], told["rho"]) == ("zcdp", 0.005)
+    price = concentrated.price(gaussian_loss(Fraction(10)))
+    assert price is not None
+    assert (price["currency"], price["rho"]) == ("zcdp", 0.005)
     spent = concentrated.admit(gaussian_loss(Fraction(10)), None).balances()["spent"]
-    assert {**spent, "currency": "zcdp"} == told
+    assert {**spent, "currency": "zcdp"} == price

@@ -1,4 +1,4 @@
-"""Cells: the stop rule against every value that a person could have, and every pair of them."""
+"""Cells: the stop rule compared with every value that a person could have, and every pair."""
 
 from decimal import Decimal
 from fractions import Fraction
@@ -37,24 +37,29 @@ def account(currency: str, *, pairs: bool) -> Account:
     return Account("b", "ann", "Ann", currency, terms, Balance(rule.nothing, pairs), 1)
 
 
-def borne(account: Account, asked: list[Question], values: tuple[int, ...]) -> Spend:
-    """What someone bears of all questions who has one of these values in one of two worlds."""
+def loss_of_person(account: Account, questions: list[Question], values: tuple[int, ...]) -> Spend:
+    """Total loss of a person who has one of these values in one of the neighbouring tables."""
     rule = account.rule
-    costs = [rule.read(loss) for loss, cells in asked if cells is None or set(cells) & set(values)]
+    costs = [
+        rule.read(loss) for loss, cells in questions if cells is None or set(cells) & set(values)
+    ]
     return reduce(plus, costs, rule.nothing)
 
 
-def by_definition(account: Account, asked: list[Question]) -> bool:
-    """For every person, who is there or not; under replace_one, who moves from cell to cell."""
+def by_definition(account: Account, questions: list[Question]) -> bool:
+    """True if the rule admits the loss of every possible person.
+
+    Under add_remove they are present or not; under replace_one they move between cells.
+    """
     several = 2 if account.balance.pairs else 1
     return all(
-        account.rule.admits(borne(account, asked, values), account.terms)
+        account.rule.admits(loss_of_person(account, questions, values), account.terms)
         for values in combinations(EVERY, several)
     )
 
 
 def cells_of(*, pairs: bool) -> st.SearchStrategy[Cells]:
-    """Under replace_one a question about several cells is charged as one about all."""
+    """Under replace_one a question about several cells is charged like one about all."""
     most = 1 if pairs else SIZE
     return st.none() | st.sets(st.sampled_from(EVERY), min_size=1, max_size=most).map(
         lambda chosen: tuple(sorted(chosen))
@@ -70,23 +75,24 @@ def try_to_ask(now: Account, question: Question) -> Account | None:
 
 @relations
 @given(st.data())
-def test_a_pure_account_admits_exactly_what_the_definition_does(
+def test_a_pure_account_admits_exactly_the_charges_of_the_definition(
     pairs: bool, data: st.DataObject
 ) -> None:
     now = pure_account(data.draw(st.integers(0, 12)), pairs=pairs)
     sizes = st.builds(Loss, st.integers(0, 6))
-    asked: list[Question] = []
+    paid: list[Question] = []
     for question in data.draw(st.lists(st.tuples(sizes, cells_of(pairs=pairs)), max_size=12)):
         after = try_to_ask(now, question)
-        assert (after is not None) == by_definition(now, [*asked, question])
+        assert (after is not None) == by_definition(now, [*paid, question])
         if after is not None:
-            now, asked = after, [*asked, question]
-            if data.draw(st.integers(0, 4)) == 0:  # and now and then something is given back
-                back = asked.pop(data.draw(st.integers(0, len(asked) - 1)))
+            now, paid = after, [*paid, question]
+            if data.draw(st.integers(0, 4)) == 0:  # occasionally something is refunded
+                back = paid.pop(data.draw(st.integers(0, len(paid) - 1)))
                 now = now.give_back(*back)
         assert not now.frozen
         worst = max(
-            borne(now, asked, values)[0] for values in combinations(EVERY, 2 if pairs else 1)
+            loss_of_person(now, paid, values)[0]
+            for values in combinations(EVERY, 2 if pairs else 1)
         )
         assert now.worst[0] == worst
 
@@ -102,27 +108,29 @@ POOL = [
 @pytest.mark.parametrize("currency", ["zcdp", "renyi", "gdp", "approximate"])
 @settings(max_examples=40)
 @given(st.data())
-def test_no_account_admits_more_than_the_definition_does(
+def test_no_account_admits_more_than_the_definition(
     currency: str, pairs: bool, data: st.DataObject
 ) -> None:
-    """For single values just as much; of pairs the largest numbers may be from two of them."""
+    """Single values are exact; for pairs, the largest numbers may come from two different pairs."""
     now = account(currency, pairs=pairs)
     pool = [loss for loss in POOL if now.rule.can_pay(now.rule.read(loss))]
-    asked: list[Question] = []
+    paid: list[Question] = []
     questions = st.lists(
         st.tuples(st.sampled_from(pool), cells_of(pairs=pairs)), min_size=4, max_size=14
     )
     for question in data.draw(questions):
         after = try_to_ask(now, question)
-        allowed = by_definition(now, [*asked, question])
+        allowed = by_definition(now, [*paid, question])
         if after is not None:
             assert allowed
-            now, asked = after, [*asked, question]
+            now, paid = after, [*paid, question]
         elif not pairs:
             assert not allowed
         elif allowed and currency == "approximate":
-            # epsilon of one pair beside the delta of another: the only way to refuse too much
-            totals = [borne(now, [*asked, question], values) for values in combinations(EVERY, 2)]
+            # epsilon of one pair beside the delta of another: the only reason to refuse too much
+            totals = [
+                loss_of_person(now, [*paid, question], values) for values in combinations(EVERY, 2)
+            ]
             worst = tuple(max(numbers) for numbers in zip(*totals, strict=True))
             assert not now.rule.admits(worst, now.terms)
 
@@ -130,7 +138,7 @@ def test_no_account_admits_more_than_the_definition_does(
 @relations
 @settings(max_examples=60)
 @given(st.data())
-def test_what_is_said_to_fit_fits_and_a_unit_more_does_not(
+def test_the_largest_offered_epsilon_fits_and_a_unit_more_does_not(
     pairs: bool, data: st.DataObject
 ) -> None:
     now = pure_account(data.draw(st.integers(0, 20)), pairs=pairs)
@@ -143,17 +151,17 @@ def test_what_is_said_to_fit_fits_and_a_unit_more_does_not(
         assert try_to_ask(now, (Loss(largest + 1), cells)) is None
         often = now.repeats_left(Loss(1), cells)
         if pairs and cells is not None:
-            assert often <= largest, "of pairs it may be told too few, never too many"
+            assert often <= largest, "for pairs the number may be too small, never too large"
         else:
             assert often == largest
         if cells is not None:
             assert now.for_cell(cells[0]).largest_epsilon() == largest, (
-                "as the cell's own line says"
+                "the cell's own line must show the same"
             )
 
 
 @relations
-def test_a_question_about_some_cells_costs_those_what_single_questions_do(pairs: bool) -> None:
+def test_a_question_about_some_cells_costs_each_the_same_as_single_questions(pairs: bool) -> None:
     loss = pure_loss(PICO // 4)
     for currency in ("pure", "renyi"):
         start = (
@@ -164,7 +172,7 @@ def test_a_question_about_some_cells_costs_those_what_single_questions_do(pairs:
         assert together.balance == apart.balance
 
 
-def test_parallel_cells_and_the_whole_by_hand() -> None:
+def test_parallel_cells_and_the_whole_add_up_as_computed_by_hand() -> None:
     one = pure_loss(PICO)
     now = pure_account(PICO, pairs=False)
     for cell in EVERY:
@@ -185,13 +193,13 @@ def test_parallel_cells_and_the_whole_by_hand() -> None:
 
 def test_a_booked_loss_counts_for_everybody_in_every_cell() -> None:
     now = pure_account(10, pairs=False).admit(Loss(4), (2,)).book([Loss(8)])
-    assert now.frozen, "those in cell 2 have borne 12"
+    assert now.frozen, "persons in cell 2 have a loss of 12"
     assert not now._replace(balance=Balance((8, 0))).frozen
     assert now.worst == (12, 0)
     assert now.for_cell(1).worst == (8, 0)
 
 
-def test_untouched_means_no_cell_either() -> None:
+def test_an_untouched_account_has_no_charged_cell() -> None:
     now = pure_account(10, pairs=False)
     assert now.untouched
     asked = now.admit(Loss(4), (2,))

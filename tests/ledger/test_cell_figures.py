@@ -64,7 +64,7 @@ def spent_at_random(data: st.DataObject, currency: str, *, pairs: bool) -> Accou
 
 
 def must_bound(shown: dict[str, Any], cell: dict[str, Any]) -> None:
-    """`spent` at least the cell's, `remaining` at most; null is a figure without a bound."""
+    """Check that `spent` is at least the cell's and `remaining` at most; null has no bound."""
     for name in (name for name in cell["spent"] if not name.endswith("_exact")):
         account, value = shown["spent"][name], cell["spent"][name]
         assert account is None or (value is not None and account >= value), ("spent", name)
@@ -96,7 +96,7 @@ def test_figures_of_an_account_bound_the_figures_of_every_cell(
 def test_epsilon_and_delta_are_the_largest_that_any_total_promises(
     currency: str, pairs: bool, data: st.DataObject
 ) -> None:
-    """By whichever shorter way they are found: totals of any numbers, near to one another."""
+    """Every shortcut gives the same, for close totals of any numbers."""
     now = opened(currency, pairs=pairs)
     units = st.integers(0, 6).map(
         lambda steps: steps * 10 ** data.draw(st.sampled_from([9, 10, 11]))
@@ -118,7 +118,7 @@ def test_epsilon_and_delta_are_the_largest_that_any_total_promises(
 @currencies
 @settings(max_examples=60)
 @given(st.data())
-def test_some_cell_has_each_figure_where_a_person_is_in_one_cell(
+def test_each_figure_is_attained_by_some_cell_if_a_person_is_in_one_cell(
     currency: str, pairs: bool, data: st.DataObject
 ) -> None:
     """The account claims no more loss than the cells together show."""
@@ -134,7 +134,7 @@ def test_some_cell_has_each_figure_where_a_person_is_in_one_cell(
 @relations
 @settings(max_examples=100)
 @given(st.data())
-def test_the_standings_under_replace_one_are_those_of_each_cell(
+def test_the_lines_under_replace_one_are_those_of_each_cell(
     pairs: bool, data: st.DataObject
 ) -> None:
     numbers = st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(0, 9))
@@ -148,7 +148,7 @@ def test_the_standings_under_replace_one_are_those_of_each_cell(
         least <= units for total in standings for least, units in zip(floor, total, strict=True)
     )
     if pairs:
-        assert balance.cell(6) in standings, "nobody has asked about cell 6"
+        assert balance.cell(6) in standings, "cell 6 was never charged"
     else:
         assert balance.cell(6) == balance.common
 
@@ -164,9 +164,9 @@ def curve(account: Account, points: int = 21) -> list[float]:
 
 
 def curve_of_cell(account: Account, cell: int, points: int = 21) -> list[float]:
-    """As an account whose only charged cell is this one, and has borne the same."""
-    borne = account.balance.cell(cell)
-    alone = Balance(account.rule.nothing, pairs=False, cells={0: borne})
+    """The curve of an account whose only charged cell is this one, with the same loss."""
+    loss = account.balance.cell(cell)
+    alone = Balance(account.rule.nothing, pairs=False, cells={0: loss})
     return curve(account._replace(balance=alone), points)
 
 
@@ -174,10 +174,10 @@ def curve_of_cell(account: Account, cell: int, points: int = 21) -> list[float]:
 @currencies
 @settings(max_examples=15, deadline=None)
 @given(st.data())
-def test_the_curve_of_an_account_lies_at_or_below_that_of_every_cell(
+def test_the_curve_of_an_account_is_at_or_below_that_of_every_cell(
     currency: str, pairs: bool, data: st.DataObject
 ) -> None:
-    """To the rounding of floats, a tenth of what every curve is lowered by."""
+    """Up to the rounding of floats, a tenth of the margin of every curve."""
     now = spent_at_random(data, currency, pairs=pairs)
     if not now.balance.cells:
         return
@@ -197,12 +197,12 @@ CASES: dict[str, tuple[Loss, Loss]] = {
 
 
 @currencies
-def test_the_cell_with_most_of_its_limit_used_does_not_speak_for_the_others(currency: str) -> None:
+def test_the_cell_with_the_largest_used_share_does_not_represent_the_others(currency: str) -> None:
     first, second = CASES[currency]
     now = opened(currency, pairs=False).admit(first, (0,)).admit(second, (1,))
     a, b = now.for_cell(0), now.for_cell(1)
     if currency != "pure":
-        assert a.used > b.used, "the account used to show cell 0 alone"
+        assert a.used > b.used, "the account once showed cell 0 alone"
         assert a.balances()["spent"]["delta"] == 0 < b.balances()["spent"]["delta"]
     must_bound(now.balances(), a.balances())
     must_bound(now.balances(), b.balances())
@@ -213,9 +213,12 @@ def test_the_cell_with_most_of_its_limit_used_does_not_speak_for_the_others(curr
         assert now.balances()["spent"]["delta"] == 9.99e-4
 
 
-def test_under_replace_one_delta_is_shown_where_only_the_line_of_a_cell_needs_it() -> None:
-    """The stop rule's total adds the two largest of each number. There the pure sum may be the
-    better promise, which needs no delta, while for a single cell the divergences are."""
+def test_under_replace_one_delta_is_shown_if_only_the_line_of_a_cell_needs_it() -> None:
+    """The stop rule's total adds the two largest of each number.
+
+    There the pure sum may be the better promise, without delta. For a single cell the divergences
+    may be better.
+    """
     now = opened("renyi", pairs=True, epsilon=30)
     orders = len(now.rule.nothing) - 2
     for pure in (2**power for power in range(20, 43)):
@@ -231,7 +234,7 @@ def test_under_replace_one_delta_is_shown_where_only_the_line_of_a_cell_needs_it
     raise AssertionError("in no case would the total alone show too small a delta")
 
 
-def test_more_curves_than_are_traced_become_one_that_lies_below_all() -> None:
+def test_too_many_curves_are_replaced_by_one_below_all() -> None:
     now = opened("renyi", pairs=False, epsilon=30)
     size = len(now.rule.nothing)
     cells = {}
@@ -248,7 +251,7 @@ def test_more_curves_than_are_traced_become_one_that_lies_below_all() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=8))
-def test_what_is_undominated_has_the_same_largest_numbers(spends: list[tuple[int, int]]) -> None:
+def test_undominated_totals_have_the_same_largest_numbers(spends: list[tuple[int, int]]) -> None:
     kept = undominated(spends)
     assert largest(kept) == largest(spends)
     for spend in spends:
@@ -259,7 +262,7 @@ def test_what_is_undominated_has_the_same_largest_numbers(spends: list[tuple[int
 
 
 @currencies
-def test_an_account_without_cells_shows_what_it_always_showed(currency: str) -> None:
+def test_an_account_without_cells_shows_unchanged_figures(currency: str) -> None:
     now = opened(currency, pairs=False).admit(pure_loss(PICO // 2)).admit(POOL[0])
     rule, terms, total = now.rule, now.terms, now.balance.common
     epsilon, delta = rule.promise_spent(total, terms)

@@ -1,8 +1,9 @@
 """A black-box audit: a lower bound on the loss, from answers alone, stays below the charge.
 
-5,000 answers about each of two neighbouring tables at epsilon = 1. The event is chosen on the first
-half and counted on the second; both chances are bounded by Clopper and Pearson, each wrong with
-probability 5e-7. So a sound mechanism is accused with probability at most 1e-6 in each direction.
+There are 5,000 answers about each of two neighbouring tables at epsilon = 1. The first half chooses
+the event, and the second half counts it. Clopper and Pearson bound both probabilities, each wrong
+with probability 5e-7. So a sound mechanism is accused with probability at most 1e-6 in each
+direction.
 """
 
 import math
@@ -54,7 +55,7 @@ def value(answer: dict[str, Any]) -> float:
 
 
 def tens(answer: dict[str, Any]) -> float:
-    """Rounded, so that there are not too many events; to what does not matter."""
+    """Rounded to tens, so that there are not too many events; the unit does not matter."""
     return math.floor(float(answer["value"]) / 10.0) * 10.0
 
 
@@ -135,9 +136,9 @@ def values(
 
 
 def loss_at_least(first: list[float], second: list[float]) -> float:
-    """A bound below the loss, over events {value >= t} and {value <= t}, in both directions."""
+    """A lower bound on the loss, over events {value >= t} and {value <= t}, in both directions."""
     half = RUNS // 2
-    found = 0.0
+    loss = 0.0
     for one, other in ((first, second), (second, first)):
         best, chosen = -math.inf, (0.0, 1)
         for threshold in sorted({*one[:half], *other[:half]}):
@@ -152,8 +153,8 @@ def loss_at_least(first: list[float], second: list[float]) -> float:
         b = sum(sign * v >= sign * threshold for v in other[half:])
         low = lower_chance(RUNS - half, a, ERROR)
         if low > 0.0:
-            found = max(found, math.log(low / upper_chance(RUNS - half, b, ERROR)))
-    return found
+            loss = max(loss, math.log(low / upper_chance(RUNS - half, b, ERROR)))
+    return loss
 
 
 def audited(name: str, noise: RandomSource) -> float:
@@ -175,6 +176,6 @@ def test_answers_about_neighbours_prove_no_more_loss_than_was_charged(
 @pytest.mark.saboteur
 @pytest.mark.parametrize("name", CASES)
 def test_a_scale_three_times_too_small_is_caught(name: str, counts: Counts) -> None:
-    """Missed with probability below 1e-6: the bound is 1.7 and more, give or take 0.1."""
+    """Missed with probability below 1e-6: the bound is at least 1.7, give or take 0.1."""
     assert audited(name, TooSmall()) > 1.0
     counts("answers of saboteurs", 2 * RUNS)

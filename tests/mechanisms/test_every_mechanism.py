@@ -1,4 +1,4 @@
-"""What every listed mechanism must do: cost what it was asked to, and say who it is."""
+"""Contract of every listed mechanism: it costs the requested loss and reports its name."""
 
 from typing import Any
 
@@ -46,12 +46,12 @@ MORE: dict[str, dict[str, Any]] = {
 }
 
 
-def test_every_mechanism_is_here() -> None:
+def test_every_mechanism_is_tested() -> None:
     assert set(ASKED) == set(MECHANISMS)
 
 
 @pytest.mark.parametrize("kind", ASKED)
-def test_a_release_costs_what_it_was_asked_to(kind: str) -> None:
+def test_a_release_costs_the_requested_loss(kind: str) -> None:
     relation = "replace_one" if kind == "randomized_response" else "add_remove"
     question = Question.model_validate(
         {

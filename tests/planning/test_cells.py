@@ -1,4 +1,6 @@
-"""Pinning, against every row that a small card allows: what it leaves out never counts."""
+"""Cells of a question, compared with every row that a small card allows: other cells never
+count.
+"""
 
 import datetime
 import math
@@ -59,12 +61,12 @@ def around(*values: float) -> list[float]:
 
 @dataclass(frozen=True)
 class Kind:
-    """A cell column `x`: every value it can hold, or of a double those next to every turn."""
+    """A cell column `x` with all its values, or for doubles those next to every edge."""
 
     column: dict[str, Any]
     edges: list[Any] | None
     stored: list[Any]
-    compared: list[Any]  # values a question may name, outside ones included
+    compared: list[Any]  # values a question may name, including outside ones
 
     def card(self, **changes: Any) -> Card:
         cells = {"column": "x"} | ({} if self.edges is None else {"edges": self.edges})
@@ -86,7 +88,7 @@ class Kind:
         return [{"x": x, "other": y} for x, y in product([*self.stored, None], OTHER)]
 
     def cell(self, row: Row) -> int:
-        """The cell of a row, straight from what a card says of cells."""
+        """The cell of a row, directly from the card."""
         value = row["x"]
         edges = self.edges
         if edges is None:
@@ -109,7 +111,7 @@ DOUBLES = [v for v in around(*POINTS) if -1.0 <= v <= 2.0]
 WHOLE: list[Any] = [-9, -3, -2, -1, 0, 0.0, 1, 1.5, 2, 2.6, 3, 4, 4.5, 5, 10**18]
 KINDS: dict[str, Kind] = {
     "integer": Kind(INTEGERS, [-2, 0, 1, 4], list(range(-2, 5)), WHOLE),
-    # Intervals with nothing in them, below the bounds and between two whole numbers.
+    # Empty intervals, below the bounds and between two integers.
     "integer, wide edges": Kind(INTEGERS, [-9, -5, -1, 2.5, 2.75, 9], list(range(-2, 5)), WHOLE),
     "integer, one value each": Kind(INTEGERS, [*range(-2, 4), 3.5, 4], list(range(-2, 5)), WHOLE),
     "number": Kind(NUMBERS, [-1.0, 0.0, 1.0, 2.0], DOUBLES, [*around(*POINTS), -1, 0, 2]),
@@ -195,7 +197,7 @@ def questions(draw: st.DrawFn) -> tuple[Kind, Tally]:
     return kind, Tally(where, draw(groupings(kind)), tuple(aggregates))
 
 
-# Soundness: for every row there can be
+# Soundness: for every possible row
 
 
 @settings(max_examples=200)
@@ -221,7 +223,7 @@ def questions_of_persons(draw: st.DrawFn) -> tuple[Kind, Tally]:
 
 @settings(max_examples=200)
 @given(questions_of_persons())
-def test_a_person_whose_cell_is_another_never_changes_the_tally(asked: tuple[Kind, Tally]) -> None:
+def test_a_person_in_another_cell_never_changes_the_tally(asked: tuple[Kind, Tally]) -> None:
     kind, tally = asked
     promised = {**kind.plain.model_dump()["cells"], "one_per_person": True}
     person = {"kind": "column", "column": "id", "rows_max": 2}
@@ -236,22 +238,22 @@ def test_a_person_whose_cell_is_another_never_changes_the_tally(asked: tuple[Kin
 
 @settings(max_examples=300)
 @given(kinds.flatmap(lambda kind: st.tuples(st.just(kind), conditions(kind))))
-def test_a_condition_holds_nowhere_else_than_it_can_and_everywhere_that_it_must(
+def test_a_condition_holds_only_where_it_can_and_everywhere_it_must(
     asked: tuple[Kind, Condition],
 ) -> None:
     kind, condition = asked
-    found = reach(condition, "x", partition_of(kind.plain))
+    reached = reach(condition, "x", partition_of(kind.plain))
     for row in kind.rows:
         bit = 1 << kind.cell(row)
-        assert found.possible & bit or not holds(condition, row)
-        assert not found.certain & bit or holds(condition, row)
+        assert reached.possible & bit or not holds(condition, row)
+        assert not reached.certain & bit or holds(condition, row)
 
 
 # Tightness
 
 
 def exact(kind: Kind, condition: Condition) -> tuple[int, int]:
-    """Where some row meets the condition, and where every row does."""
+    """Cells in which some row meets the condition, and cells in which every row does."""
     cells = {kind.cell(row) for row in kind.rows}
     can = {kind.cell(row) for row in kind.rows if holds(condition, row)}
     must = cells - {kind.cell(row) for row in kind.rows if not holds(condition, row)}
@@ -276,7 +278,7 @@ SINGLE = [KINDS[name] for name in ("category", "boolean", "integer, one value ea
 @given(
     st.sampled_from(SINGLE).flatmap(lambda kind: st.tuples(st.just(kind), conditions(kind, ("x",))))
 )
-def test_where_each_cell_is_one_value_every_condition_on_it_is_exact(
+def test_if_each_cell_is_one_value_every_condition_on_it_is_exact(
     asked: tuple[Kind, Condition],
 ) -> None:
     kind, condition = asked
@@ -285,7 +287,7 @@ def test_where_each_cell_is_one_value_every_condition_on_it_is_exact(
     assert (found.possible, found.certain & ~partition.empty) == exact(kind, condition)
 
 
-def test_cells_that_nobody_can_be_in_are_the_ones_without_a_value() -> None:
+def test_impossible_cells_are_those_without_a_value() -> None:
     for kind in KINDS.values():
         partition = partition_of(kind.plain)
         used = {kind.cell(row) for row in kind.rows}
@@ -322,7 +324,7 @@ PINNED: list[tuple[Kind, Condition, tuple[int, ...] | None]] = [
     (AGES, x("<=", 17.5), (0,)),
     (AGES, x("<=", 18), (0, 1)),
     (AGES, x(">", 17), (1, 2)),
-    (AGES, x(">", 64), (2,)),  # whole numbers above 64 are at least 65
+    (AGES, x(">", 64), (2,)),  # integers above 64 are at least 65
     (AGES, x(">", 63.5), (1, 2)),
     (AGES, x("==", 65), (2,)),
     (AGES, x("==", 120), (2,)),
@@ -341,7 +343,7 @@ PINNED: list[tuple[Kind, Condition, tuple[int, ...] | None]] = [
     (AGES, Negation(both(x("<", 18), OTHERS)), None),
     (AGES, Negation(either(x("<", 18), OTHERS)), (1, 2, 3)),
     (AGES, OneOf("x", (3, 70, 70.5)), (0, 2)),
-    (AGES, Negation(OneOf("x", tuple(range(18)))), (1, 2, 3)),  # all of the first cell's values
+    (AGES, Negation(OneOf("x", tuple(range(18)))), (1, 2, 3)),  # all values of the first cell
     (AGES, Negation(OneOf("x", tuple(range(17)))), None),
     (AGES, IsMissing("x"), (3,)),
     (AGES, Negation(IsMissing("x")), (0, 1, 2)),
@@ -376,7 +378,9 @@ PINNED: list[tuple[Kind, Condition, tuple[int, ...] | None]] = [
 
 
 @pytest.mark.parametrize(("kind", "where", "cells"), PINNED)
-def test_a_filter_is_pinned_to(kind: Kind, where: Condition, cells: tuple[int, ...] | None) -> None:
+def test_a_filter_is_limited_to_the_cells(
+    kind: Kind, where: Condition, cells: tuple[int, ...] | None
+) -> None:
     assert cells_to_charge(Tally(where, (), (CountRows(),)), kind.plain).cells == cells
 
 
@@ -388,7 +392,7 @@ GROUPED: list[tuple[Kind, Tally, tuple[int, ...] | None]] = [
     (AGES, Tally(None, (ByEdges("other", (0.0, 1.0)),), (CountRows(),)), None),
     (CITIES, Tally(None, (ByValues("x", ("Bern", "Chur", "Thun")),), (CountRows(),)), (0, 1, 2)),
     (CITIES, Tally(x("!=", "Bern"), (ByValues("x", ("Bern", "Chur")),), (CountRows(),)), (1,)),
-    # A missing value is counted by none of these.
+    # None of these counts a missing value.
     (AGES, Tally(None, (), (CountPresent("x"), SumSteps("x"))), (0, 1, 2)),
     (AGES, Tally(None, (), (CountRows(), SumSteps("x"))), None),
     (AGES, Tally(None, (), (CountPresent("x"), SumSteps("other"))), None),
@@ -400,24 +404,24 @@ GROUPED: list[tuple[Kind, Tally, tuple[int, ...] | None]] = [
 
 
 @pytest.mark.parametrize(("kind", "tally", "cells"), GROUPED)
-def test_groups_and_sums_leave_rows_out_too(
+def test_groups_and_sums_exclude_rows_too(
     kind: Kind, tally: Tally, cells: tuple[int, ...] | None
 ) -> None:
     assert cells_to_charge(tally, kind.plain).cells == cells
 
 
-# Rules, and what the analyst is told
+# Rules, and explanations for the analyst
 
 BERN = Tally(x("==", "Bern"), (), (CountRows(),))
 TWO = Tally(OneOf("x", ("Bern", "Chur")), (), (CountRows(),))
 
 
-def test_without_cells_every_question_is_about_all() -> None:
+def test_without_cells_every_question_is_about_all_rows() -> None:
     pinning = cells_to_charge(BERN, CITIES.card(cells=None))
     assert pinning == ChargedCells(None, "no cells are declared")
 
 
-def test_a_person_of_several_rows_may_be_in_several_cells() -> None:
+def test_a_person_with_several_rows_may_be_in_several_cells() -> None:
     several = CITIES.card(person={"kind": "column", "column": "id", "rows_max": 2})
     assert cells_to_charge(BERN, several) == ChargedCells(None, "a person may be in several cells")
     one = CITIES.card(person={"kind": "column", "column": "id", "rows_max": 1})
@@ -443,7 +447,7 @@ def test_a_question_about_nobody_is_not_free() -> None:
         assert "no cell possible" in pinning.why
 
 
-def test_a_question_about_epochs_to_come_is_charged_to_those_that_have_arrived() -> None:
+def test_a_question_about_future_epochs_is_charged_to_those_that_have_arrived() -> None:
     column = {"name": "arrival", "type": "epoch", "high": 4}
     card = CITIES.card(columns=[column], cells={"column": "arrival"})
     for where in (Compare("arrival", "==", 3), Compare("arrival", ">", 2), AnyOf(())):
@@ -457,14 +461,14 @@ def test_a_question_about_epochs_to_come_is_charged_to_those_that_have_arrived()
     ).cells == (2,)
 
 
-def test_the_analyst_is_told_why() -> None:
+def test_the_analyst_gets_the_reason() -> None:
     card = CITIES.card()
     assert cells_to_charge(TWO, card).why == "only rows in 2 of 4 cells can count"
     everything = cells_to_charge(Tally(None, (), (CountRows(),)), card)
     assert everything.why == "the filter leaves every cell possible"
 
 
-def test_labels_say_what_each_cell_holds_and_the_missing_come_last() -> None:
+def test_labels_describe_each_cell_and_missing_values_come_last() -> None:
     assert cell_labels(CITIES.card()) == ["Bern", "Chur", "Thun", None]
     assert cell_labels(MEMBERS.card()) == [False, True, None]
     assert cell_labels(AGES.card())[0] == {"from": 0.0, "to": 18.0}

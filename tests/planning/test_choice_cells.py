@@ -40,13 +40,15 @@ KINDS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("query", KINDS, ids=lambda query: query["kind"])
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace_one"])
-def test_a_choice_about_one_cell_is_charged_to_it(query: dict[str, Any], neighbours: str) -> None:
+def test_a_choice_about_one_cell_is_charged_to_that_cell(
+    query: dict[str, Any], neighbours: str
+) -> None:
     made = celled(neighbours)
     assert cells_to_charge(choice_shape(in_chur(query), made).tally, made).cells == (1,)
     assert cells_to_charge(choice_shape(query, made).tally, made).cells is None
 
 
-def test_the_most_frequent_cell_is_a_question_about_all_that_are_declared() -> None:
+def test_the_most_frequent_cell_is_a_question_about_all_declared_cells() -> None:
     query = {"kind": "mode", "column": "city"}
     made = celled()
     assert cells_to_charge(choice_shape(query, made).tally, made).cells == (0, 1, 2)
@@ -54,7 +56,7 @@ def test_the_most_frequent_cell_is_a_question_about_all_that_are_declared() -> N
     assert cells_to_charge(choice_shape(query, made).tally, made).cells is None
 
 
-def test_prices_above_some_cells_leave_these_alone() -> None:
+def test_candidate_prices_above_some_cells_exclude_them() -> None:
     made = celled(column="age", edges=[0, 20, 40, 100])
     query = {"kind": "price", "column": "age", "candidates": [20, 30, 50]}
     assert cells_to_charge(choice_shape(query, made).tally, made).cells == (1, 2)

@@ -1,4 +1,4 @@
-"""Plans: priced from public facts alone, the same for the same question, honest intervals."""
+"""Plans: priced from public facts alone, equal for equal questions, with valid intervals."""
 
 import json
 from dataclasses import replace
@@ -63,7 +63,7 @@ OTHERS: list[Question] = [
 ]
 
 
-def test_the_same_question_has_the_same_digest_however_it_is_written() -> None:
+def test_the_same_question_has_the_same_digest_in_every_notation() -> None:
     digests = {make_plan(asked, CARD).digest for asked in SAME}
     assert len(digests) == 1
     (digest,) = digests
@@ -75,15 +75,15 @@ def test_different_questions_have_different_digests() -> None:
     assert len(digests) == 1 + len(OTHERS)
 
 
-def test_a_plan_from_memory_is_the_one_that_would_be_made() -> None:
+def test_a_cached_plan_equals_a_new_one() -> None:
     planner = Planner()
     for asked in [*SAME, *OTHERS] * 2:
         assert planned(planner, asked) == make_plan(asked, CARD)
     assert planned(planner, SAME[0]) is planned(planner, SAME[0])
 
 
-def test_questions_that_python_takes_for_equal_are_planned_each_by_itself() -> None:
-    """1 == True == 1.0; what is refused must not depend on what others asked before."""
+def test_questions_that_python_considers_equal_are_planned_separately() -> None:
+    """1 == True == 1.0; a refusal must not depend on earlier questions of others."""
     planner = Planner()
     planned(planner, question({"kind": "count", "where": WHERE}))
     with pytest.raises(Invalid):
@@ -96,7 +96,7 @@ def test_questions_that_python_takes_for_equal_are_planned_each_by_itself() -> N
     assert planned(planner, fraction).digest == make_plan(fraction, CARD).digest
 
 
-def test_plans_of_one_dataset_are_not_those_of_another() -> None:
+def test_plans_of_one_dataset_are_not_used_for_another() -> None:
     planner = Planner()
     asked = question({"kind": "sum", "column": "age"})
     first = planned(planner, asked)
@@ -105,14 +105,14 @@ def test_plans_of_one_dataset_are_not_those_of_another() -> None:
     assert additive(first).parts[0].scale * 10 == additive(second).parts[0].scale
 
 
-def test_a_planner_keeps_a_bounded_number_of_plans() -> None:
+def test_a_planner_caches_a_bounded_number_of_plans() -> None:
     planner = Planner(plans_max=3)
     for asked in OTHERS:
         planned(planner, asked)
     assert len(planner._plans) == 3
 
 
-def test_plans_of_large_grids_are_not_kept() -> None:
+def test_plans_of_large_grids_are_not_cached() -> None:
     planner = Planner()
     for count, kept in ((100, True), (60_000, False)):
         grid = {"low": 0, "high": 1000, "count": count}
@@ -121,28 +121,28 @@ def test_plans_of_large_grids_are_not_kept() -> None:
 
 
 def test_a_planner_refuses_more_groups_than_its_server_allows() -> None:
-    def asked(count: int) -> Question:
+    def price_question(count: int) -> Question:
         grid = {"low": 1, "high": 1000, "count": count}
         return question({"kind": "price", "column": "income", "candidates": grid})
 
     planner = Planner(groups_max=100)
-    planned(planner, asked(100))
+    planned(planner, price_question(100))
     with pytest.raises(Invalid, match="at most 100 groups"):
-        planned(planner, asked(101))
+        planned(planner, price_question(101))
 
 
 # The price
 
 
 @pytest.mark.parametrize("epsilon", ["0.1", "1", "2.5", "0.3333333333333"])
-def test_the_price_is_the_asked_epsilon_rounded_up_whatever_is_asked(epsilon: str) -> None:
+def test_the_price_is_the_requested_epsilon_rounded_up_for_every_question(epsilon: str) -> None:
     for query in (OTHERS[0], OTHERS[6], OTHERS[8], OTHERS[10]):
-        asked = query.model_copy(
+        priced = query.model_copy(
             update={"privacy": question({"kind": "count"}, epsilon=epsilon).privacy}
         )
-        assert asked.privacy.epsilon is not None
-        units = -(-int(asked.privacy.epsilon * 10**20) // 10**8)
-        loss = make_plan(asked, CARD).loss
+        assert priced.privacy.epsilon is not None
+        units = -(-int(priced.privacy.epsilon * 10**20) // 10**8)
+        loss = make_plan(priced, CARD).loss
         assert (loss.epsilon, loss.delta, loss.pure, loss.failure) == (units, 0, units, 0)
 
 
@@ -153,7 +153,7 @@ def test_a_record_is_plain_json_with_the_kind_of_the_question() -> None:
         assert record["query"] == asked.query.kind
 
 
-def test_what_is_described_is_in_the_units_of_the_column() -> None:
+def test_a_description_is_in_the_units_of_the_column() -> None:
     plan = make_plan(question({"kind": "sum", "column": "income"}, epsilon="1"), CARD)
     (noise,) = plan.mechanism["noise"]
     assert noise["sensitivity"] == pytest.approx(1000.25, abs=1e-6)
@@ -179,7 +179,7 @@ def test_an_answer_has_a_value_and_an_interval_that_covers_noise() -> None:
     assert answer["interval"]["covers"] == "noise"
 
 
-def test_an_answer_in_groups_has_every_group_in_order_even_of_no_rows() -> None:
+def test_a_grouped_answer_has_every_group_in_order_including_empty_ones() -> None:
     plan = make_plan(question({"kind": "histogram", "column": "city"}), CARD)
     exact = tallied(CARD, plan.release.tally, [])
     answer = plan.answer(exact, SystemRandom())
@@ -211,8 +211,8 @@ INTERVALS: dict[str, tuple[dict[str, Any], list[Row], float]] = {
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("name", INTERVALS)
-def test_intervals_hold_the_exact_value_at_the_stated_rate(name: str) -> None:
-    """2,000 answers at 90 %. So few hold with probability below 1e-6 if the rate is true."""
+def test_intervals_cover_the_exact_value_at_the_stated_rate(name: str) -> None:
+    """2,000 answers at 90 %. If the rate is true, fewer hold with probability below 1e-6."""
     query, rows, exact_value = INTERVALS[name]
     plan = make_plan(question(query, epsilon="1", confidence=0.9), CARD)
     exact = tallied(CARD, plan.release.tally, rows)
@@ -227,7 +227,7 @@ def test_intervals_hold_the_exact_value_at_the_stated_rate(name: str) -> None:
 
 @pytest.mark.statistical
 def test_an_interval_a_fifth_too_narrow_is_noticed() -> None:
-    """The saboteur of the test above: at 90 %, four fifths of the width hold some 84 %."""
+    """The saboteur of the test above: at 90 %, four fifths of the width cover some 84 %."""
     plan = make_plan(question({"kind": "count"}, epsilon="0.05", confidence=0.9), CARD)
     noise = SystemRandom()
     runs = 2000
@@ -240,22 +240,24 @@ def test_an_interval_a_fifth_too_narrow_is_noticed() -> None:
     assert binomial_tail(runs, 0.1, missed) < 1e-6
 
 
-def test_an_interval_of_a_count_is_no_wider_than_the_law_asks() -> None:
+def test_an_interval_of_a_count_is_no_wider_than_necessary() -> None:
     plan = make_plan(question({"kind": "count"}, epsilon="1", confidence=0.95), CARD)
     interval = plan.answer(((30,),), SystemRandom())["interval"]
     assert interval["high"] - interval["low"] == 2 * 3
     assert plan.loss == pure_loss(PICO)
 
 
-def test_people_are_told_of_every_noise_of_a_noisy_max_and_the_planner_takes_none() -> None:
-    asked = question({"kind": "mode", "column": "city"})
-    told = options(asked, CARD, frozenset({"zcdp"}), include_named=True)
-    noises = [each.release.describe().get("noise") for each in told if each.kind == "noisy_max"]
+def test_every_noise_of_a_noisy_max_is_listed_and_the_planner_takes_none() -> None:
+    parsed = question({"kind": "mode", "column": "city"})
+    listed = options(parsed, CARD, frozenset({"zcdp"}), include_named=True)
+    noises = [
+        option.release.describe().get("noise") for option in listed if option.kind == "noisy_max"
+    ]
     assert noises == ["exponential", "gumbel", "laplace"]
-    assert {"permute_and_flip", "exponential"} < {each.kind for each in told}
-    kinds = {each.kind for each in options(asked, CARD, frozenset({"zcdp"}))}
+    assert {"permute_and_flip", "exponential"} < {option.kind for option in listed}
+    kinds = {option.kind for option in options(parsed, CARD, frozenset({"zcdp"}))}
     assert "noisy_max" not in kinds
     named = question({"kind": "mode", "column": "city"}, mechanism={"kind": "exponential"})
-    assert [each.kind for each in options(named, CARD, frozenset(), include_named=True)] == [
+    assert [option.kind for option in options(named, CARD, frozenset(), include_named=True)] == [
         "exponential"
     ]

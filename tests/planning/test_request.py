@@ -18,7 +18,7 @@ GOOD: dict[str, Any] = {
 }
 
 
-def test_what_is_left_out_has_its_default() -> None:
+def test_omitted_fields_have_their_defaults() -> None:
     asked = Question.model_validate(GOOD)
     assert asked.mechanism is None
     assert (asked.confidence, asked.fresh) == (0.95, False)
@@ -80,7 +80,9 @@ def test_a_question_cannot_be_changed() -> None:
     ],
 )
 def test_questions_that_cost_differently_are_different_bodies(one: str, other: str) -> None:
-    """Otherwise they would share a plan and a request key, and one of them a wrong price."""
+    """Otherwise they would share a plan and a request key, and one of them would get a wrong
+    price.
+    """
 
     def parsed(epsilon: str) -> tuple[str, str, int]:
         raw = f'{{"dataset":"d","query":{{"kind":"count"}},"privacy":{{"epsilon":{epsilon}}}}}'
@@ -99,7 +101,7 @@ def test_questions_that_cost_differently_are_different_bodies(one: str, other: s
     ("more", "confidence"),
     [({}, 0.99), ({"confidence": 0.9}, 0.9)],
 )
-def test_a_question_asked_by_its_accuracy_is_answered_with_the_confidence_of_that(
+def test_a_question_with_a_half_width_is_answered_at_its_confidence(
     more: dict[str, Any], confidence: float
 ) -> None:
     sent = {

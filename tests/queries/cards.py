@@ -1,4 +1,4 @@
-"""Cards and questions that the tests of the core ask about."""
+"""Cards and questions for tests of the core."""
 
 from typing import Any
 
@@ -24,7 +24,9 @@ def card(
     neighbours: str = "add_remove",
     rows_max: int | None = None,
 ) -> Card:
-    """Each row a person, or, with `rows_max`, persons of so many rows."""
+    """A card on which each row is a person or, with `rows_max`, a person has at most that many
+    rows.
+    """
     person: dict[str, Any] = {"kind": "row"}
     if rows_max is not None:
         person = {"kind": "column", "column": "person", "rows_max": rows_max}

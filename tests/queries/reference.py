@@ -1,4 +1,4 @@
-"""What a tally and its measures mean, in plain Python: slow, exact, and without SQL."""
+"""A reference for tallies and measures in plain Python: slow, exact, and without SQL."""
 
 import math
 import operator
@@ -32,7 +32,7 @@ from app.queries.tally import (
 )
 
 Row = dict[str, Any]
-Vectors = tuple[tuple[int, ...], ...]  # for each measure, one whole number for each group
+Vectors = tuple[tuple[int, ...], ...]  # for each measure, one integer per group
 SIGNS = {
     "==": operator.eq,
     "!=": operator.ne,
@@ -61,7 +61,7 @@ def holds(condition: Condition | None, row: Row) -> bool:
             return not holds(part, row)
 
 
-def place(grouping: Grouping, row: Row) -> int | None:
+def group_index(grouping: Grouping, row: Row) -> int | None:
     value = row[grouping.column]
     if value is None:
         kept = not isinstance(grouping, ByEdges) and grouping.missing
@@ -95,13 +95,13 @@ def tallied(card: Card, tally: Tally, rows: list[Row]) -> Exact:
     for row in rows:
         group: int | None = 0
         for grouping in tally.groups:
-            inside = place(grouping, row)
+            inside = group_index(grouping, row)
             if inside is None or group is None:
                 group = None
             else:
                 group = group * len(grouping.labels()) + inside
         if tally.split is not None:
-            met = sum(holds(each, row) << i for i, each in enumerate(tally.split.conditions))
+            met = sum(holds(part, row) << i for i, part in enumerate(tally.split.conditions))
             listed = tally.split.signatures
             group = listed.index(met) if met in listed else None
         if group is None or not holds(tally.where, row):
@@ -116,12 +116,12 @@ def tallied(card: Card, tally: Tally, rows: list[Row]) -> Exact:
                     if row[column] is not None:
                         result[group] += in_steps(card, column, row[column])
                 case Persons() | PersonTotal():
-                    raise TypeError("persons are told apart elsewhere")
+                    raise TypeError("persons are distinguished elsewhere")
                 case CountWhere(condition):
                     result[group] += holds(condition, row)
                 case Product(factors):
                     if all(row[factor.column] is not None for factor in factors):
-                        result[group] += math.prod(whole(card, each, row) for each in factors)
+                        result[group] += math.prod(whole(card, factor, row) for factor in factors)
     return tuple(map(tuple, results))
 
 

@@ -1,4 +1,4 @@
-"""Figures: released whole numbers as an analyst reads them."""
+"""Figures: released integers as an analyst reads them."""
 
 import json
 from fractions import Fraction
@@ -18,7 +18,7 @@ steps = st.integers(-(2**80), 2**80)
 
 
 @given(steps, st.integers(-20, 70))
-def test_a_number_is_the_nearest_float_and_whole_where_the_grid_is_whole(
+def test_a_number_is_the_nearest_float_and_an_integer_on_an_integer_grid(
     count: int, exponent: int
 ) -> None:
     value = number(count, exponent)
@@ -31,7 +31,7 @@ def test_a_number_is_the_nearest_float_and_whole_where_the_grid_is_whole(
 
 
 @given(steps, st.integers(0, 2**60), st.integers(-10, 60))
-def test_an_interval_holds_its_value(count: int, half: int, exponent: int) -> None:
+def test_an_interval_contains_its_value(count: int, half: int, exponent: int) -> None:
     shown = figure(NoisySteps(count, count - half, count + half), exponent)
     assert shown.low <= shown.value <= shown.high
 
@@ -50,7 +50,7 @@ counts = st.builds(
 
 @given(noisy, counts)
 @pytest.mark.parametrize("column", ["age", "income"])
-def test_a_mean_is_within_the_bounds_whatever_is_released(
+def test_a_mean_is_within_the_bounds_for_all_released_numbers(
     column: str, total: NoisySteps, count: NoisySteps
 ) -> None:
     made = card()
@@ -65,17 +65,17 @@ def test_a_mean_is_within_the_bounds_whatever_is_released(
 @given(
     st.lists(st.integers(0, 100), min_size=1, max_size=40), st.integers(0, 500), st.integers(0, 30)
 )
-def test_the_interval_of_a_mean_holds_the_exact_mean_if_both_its_intervals_hold(
+def test_the_interval_of_a_mean_covers_the_exact_mean_if_both_its_parts_do(
     values: list[int], half_total: int, half_count: int
 ) -> None:
     made = card()
-    asked = question({"kind": "mean", "column": "age"}).query
-    assert isinstance(asked, Mean)
+    query = question({"kind": "mean", "column": "age"}).query
+    assert isinstance(query, Mean)
     centred, size = sum(values) - 50 * len(values), len(values)
     for off_total in (-half_total, 0, half_total):
         for off_count in (-half_count, 0, half_count):
             t, n = centred + off_total, size + off_count
-            (shown,) = asked.figures(
+            (shown,) = query.figures(
                 (
                     (NoisySteps(t, t - half_total, t + half_total),),
                     (NoisySteps(n, n - half_count, n + half_count),),
@@ -85,7 +85,7 @@ def test_the_interval_of_a_mean_holds_the_exact_mean_if_both_its_intervals_hold(
             assert shown.low - 1e-9 <= sum(values) / size <= shown.high + 1e-9
 
 
-def test_a_mean_of_nothing_is_the_whole_range() -> None:
+def test_the_interval_of_an_empty_mean_is_the_whole_range() -> None:
     asked = question({"kind": "mean", "column": "age"}).query
     assert isinstance(asked, Mean)
     (shown,) = asked.figures(((NoisySteps(0, -5, 5),), (NoisySteps(0, -2, 2),)), card())

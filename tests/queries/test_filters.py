@@ -1,4 +1,4 @@
-"""Filters: data that is checked column by column; every mistake names its field and no value."""
+"""Filters: checked column by column; every error names its field and no value."""
 
 import datetime
 from typing import Any
@@ -56,11 +56,11 @@ def compare(column: str, op: str, *value: Any) -> dict[str, Any]:
         ({"not": compare("age", "is_null")}, Negation(IsMissing("age"))),
     ],
 )
-def test_a_filter_means_what_it_says(where: Any, condition: Condition | None) -> None:
+def test_a_filter_selects_the_rows_it_describes(where: Any, condition: Condition | None) -> None:
     assert resolved(where) == condition
 
 
-def test_a_comparison_with_a_missing_value_does_not_hold_and_its_not_does() -> None:
+def test_a_comparison_with_a_missing_value_is_false_and_its_negation_true() -> None:
     row = {"age": None, "income": None, "city": None, "member": None, "born": None}
     for op in ("==", "!=", "<", "<=", ">", ">="):
         assert not holds(resolved(compare("age", op, 5)), row)
@@ -163,7 +163,7 @@ def test_a_filter_is_as_deep_as_allowed_and_no_deeper() -> None:
 
 
 @pytest.mark.parametrize("depth", [100, 300, 5000])
-def test_a_filter_of_absurd_depth_is_refused_and_breaks_nothing(depth: int) -> None:
+def test_a_filter_of_excessive_depth_is_refused_and_breaks_nothing(depth: int) -> None:
     with pytest.raises((Invalid, ValidationError)):
         resolved(nested(depth))
 
@@ -177,7 +177,7 @@ def test_a_filter_has_as_many_parts_as_allowed_and_no_more() -> None:
         resolved({"any": [{"all": [part] * 100}, {"all": [part] * 100}]})
 
 
-def test_a_filter_that_is_too_deep_is_told_so() -> None:
+def test_the_error_for_a_filter_that_is_too_deep_says_so() -> None:
     with pytest.raises(Invalid, match="in at most 20 levels"):
         resolved(nested(21))
 
@@ -195,7 +195,7 @@ json_values = st.recursive(
 
 
 @given(json_values)
-def test_any_json_is_a_filter_or_is_refused(where: Any) -> None:
+def test_any_json_is_either_a_filter_or_refused(where: Any) -> None:
     try:
         resolved(where)
     except ValidationError:

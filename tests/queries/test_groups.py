@@ -1,4 +1,4 @@
-"""Groups are public: from the card and the question, never from rows."""
+"""Groups are public: they come from the card and the question, never from rows."""
 
 import datetime
 from typing import Any
@@ -10,7 +10,7 @@ from app.errors import Invalid
 from app.queries.groups import EDGES_MAX, GROUPS_MAX
 from app.queries.tally import ByEdges, ByValues, Grouping, Tally
 from tests.queries.cards import COLUMNS, card, question
-from tests.queries.reference import place, tallied
+from tests.queries.reference import group_index, tallied
 
 CARD = card()
 
@@ -48,7 +48,7 @@ def test_groups_are_the_values_of_the_card_or_the_edges_of_the_question(
     assert histogram(column, *edges).groups == (grouping,)
 
 
-def test_groups_multiply_and_the_last_turns_fastest() -> None:
+def test_groups_multiply_and_the_last_varies_fastest() -> None:
     made = tally(["member", {"column": "age", "edges": [0, 50, 100]}])
     assert made.group_count() == 4
     assert made.group_labels()[:3] == [
@@ -63,9 +63,9 @@ def test_without_groups_there_is_one_and_empty_groups_are_present() -> None:
     assert tallied(CARD, tally(["city", "member"]), []) == ((0,) * 6,)
 
 
-def test_an_edge_belongs_to_the_interval_it_begins_and_the_last_edge_to_the_last() -> None:
+def test_an_edge_belongs_to_the_interval_it_starts_and_the_last_edge_to_the_last() -> None:
     grouping = ByEdges("age", (0.0, 10.0, 20.0))
-    found = [place(grouping, {"age": age}) for age in (-1, 0, 9, 10, 19, 20, 21, None)]
+    found = [group_index(grouping, {"age": age}) for age in (-1, 0, 9, 10, 19, 20, 21, None)]
     assert found == [None, 0, 0, 1, 1, 1, None, None]
 
 
@@ -127,7 +127,7 @@ def test_groups_of_another_shape_are_refused(group_by: Any) -> None:
         tally(group_by)
 
 
-def test_as_many_groups_as_allowed_are_allowed() -> None:
+def test_the_maximum_number_of_groups_is_allowed() -> None:
     edges = list(range(GROUPS_MAX + 1))
     assert histogram("age", edges).group_count() == GROUPS_MAX
 
@@ -154,13 +154,13 @@ def test_a_histogram_of_bins_that_the_card_does_not_allow_is_refused(
 
 @pytest.mark.parametrize("kind", ["sum", "mean"])
 @pytest.mark.parametrize("column", ["city", "member", "born", "salary"])
-def test_only_declared_numbers_are_added_up(kind: str, column: str) -> None:
+def test_only_declared_numbers_can_be_summed(kind: str, column: str) -> None:
     with pytest.raises(Invalid) as caught:
         question({"kind": kind, "column": column}).query.shape(CARD)
     assert caught.value.fields[0].pointer == "/query/column"
 
 
-def test_every_column_of_the_card_can_be_asked_for_a_histogram() -> None:
+def test_every_column_of_the_card_can_have_a_histogram() -> None:
     edges = {"age": [0, 1], "income": [0, 1], "born": ["1990-01-01", "2000-01-01"]}
     for column in COLUMNS:
         name = column["name"]

@@ -1,9 +1,9 @@
-"""Private keys: what a question asks for, and by brute force how far one person moves the keys.
+"""Private keys: the shape of a question, and the influence of one person by brute force.
 
-Every person of up to three rows with a text out of three or none, in tables in which somebody else
-has each of the texts or not; neighbours by both relations. For every pair of tables: how far the
-counts of shared keys move, how many rows each table has in keys of its own, and how many keys have
-another number of persons.
+A person has up to three rows with one of three texts or none. In each table another person has each
+of the texts or not. The tests cover neighbours of both relations. For every pair they measure how
+far the counts of shared keys move. They count the rows that each table has in keys of its own. They
+also count the keys whose number of persons differs.
 """
 
 from collections import Counter
@@ -42,8 +42,8 @@ class Change:
     l1: int  # of shared keys
     squares: int
     alone: tuple[int, int]  # rows in keys that only one of the tables has
-    keys: int  # whose number of persons moves
-    apart: int  # the most that one key's number of persons moves
+    keys: int  # keys with a changed number of persons
+    apart: int  # largest change of one key's number of persons
 
 
 def choices(rows_max: int) -> list[tuple[str | None, ...]]:
@@ -74,7 +74,7 @@ def change(others: Counter[str], before: Counter[str], after: Counter[str]) -> C
 def changes(neighbours: str, rows_max: int | None) -> Iterator[Change]:
     people = choices(rows_max or 1)
     if rows_max is None:
-        people = [rows for rows in people if len(rows) == 1]  # a row is there, or another
+        people = [rows for rows in people if len(rows) == 1]  # a row is present, or another
     counted = [Counter(text for text in rows if text is not None) for rows in people]
     firsts = [Counter[str]()] if neighbours == "add_remove" else counted
     for others in product((0, 2), repeat=3):
@@ -85,22 +85,22 @@ def changes(neighbours: str, rows_max: int | None) -> Iterator[Change]:
 
 @pytest.mark.parametrize("neighbours", RELATIONS)
 @pytest.mark.parametrize("rows_max", [None, 1, 2, 3])
-def test_nobody_moves_the_keys_further_than_is_said_and_some_move_them_as_far(
+def test_nobody_moves_the_keys_by_more_than_the_sensitivity_and_some_as_far(
     neighbours: str, rows_max: int | None
 ) -> None:
     shape = shape_of(BY_NOTE, made(neighbours, rows_max))
-    found = list(changes(neighbours, rows_max))
-    assert max(each.l1 for each in found) == shape.measure.sensitivity
-    assert max(each.squares for each in found) == shape.measure.sensitivity_squared
-    assert max(max(each.alone) for each in found) == shape.rows
-    assert max(each.apart for each in found) == 1
-    # With three texts no more than three keys can move.
-    assert max(each.keys for each in found) == min(shape.keys, 3)
+    observed = list(changes(neighbours, rows_max))
+    assert max(one.l1 for one in observed) == shape.measure.sensitivity
+    assert max(one.squares for one in observed) == shape.measure.sensitivity_squared
+    assert max(max(one.alone) for one in observed) == shape.rows
+    assert max(one.apart for one in observed) == 1
+    # With three texts at most three keys can move.
+    assert max(one.keys for one in observed) == min(shape.keys, 3)
     if neighbours == "add_remove":
-        assert all(min(each.alone) == 0 for each in found)
+        assert all(min(one.alone) == 0 for one in observed)
 
 
-def test_persons_are_counted_where_someone_may_have_several_rows_of_a_text() -> None:
+def test_persons_are_counted_if_they_may_have_several_rows_of_a_text() -> None:
     which = {"kind": "keys", "column": "note"}
     assert not shape_of(which, made()).wanted.persons
     assert not shape_of(which, made(rows_max=1)).wanted.persons
@@ -118,7 +118,7 @@ def test_a_histogram_of_texts_is_a_count_by_private_keys(query: dict[str, Any]) 
     assert [each.noise for each in (shape, *shape.alternatives)] == ["laplace", "gaussian"]
 
 
-def test_public_groups_may_stand_beside_private_keys() -> None:
+def test_public_groups_combine_with_private_keys() -> None:
     where = {"column": "note", "op": "!=", "value": "flu"}
     groups = ["city", PRIVATE, {"column": "age", "edges": [0, 50, 100]}]
     shape = shape_of({"kind": "count", "group_by": groups, "where": where}, made())
@@ -213,7 +213,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_what_cannot_be_asked_names_its_field(what: str) -> None:
+def test_an_invalid_question_names_its_field(what: str) -> None:
     query, pointer, rule = REFUSED[what]
     with pytest.raises(Invalid) as refused:
         question(query).query.shape(made())
@@ -223,19 +223,19 @@ def test_what_cannot_be_asked_names_its_field(what: str) -> None:
     assert "shoes" not in field.rule
 
 
-def test_a_workload_may_ask_for_texts_it_names() -> None:
-    """Which predicates overlap is found from what they name: these two never meet."""
+def test_a_workload_may_name_texts() -> None:
+    """The named texts determine which predicates overlap: these two never do."""
     predicates = [
         {"name": text, "where": {"column": "note", "op": "==", "value": text}} for text in "ab"
     ]
-    asked = question({"kind": "workload", "predicates": predicates, "strategy": "identity"})
-    shape = asked.query.shape(made())
+    parsed = question({"kind": "workload", "predicates": predicates, "strategy": "identity"})
+    shape = parsed.query.shape(made())
     assert not isinstance(shape, PrivateKeysShape)
     (measure,) = shape.measures  # type: ignore[union-attr]
     assert measure.sensitivity == 1
     more = {"name": "not a", "where": {"column": "note", "op": "!=", "value": "a"}}
-    asked = question(
+    parsed = question(
         {"kind": "workload", "predicates": [*predicates, more], "strategy": "identity"}
     )
-    (measure,) = asked.query.shape(made()).measures  # type: ignore[union-attr]
+    (measure,) = parsed.query.shape(made()).measures  # type: ignore[union-attr]
     assert measure.sensitivity == 2  # "b" is not "a"

@@ -1,9 +1,9 @@
 """Sensitivities by brute force: every neighbouring pair of small tables, in exact arithmetic.
 
-A person has up to `rows_max` rows out of all combinations of a value (missing, both bounds and in
-between), a group (missing, a, b) and a flag that the filter asks for. Under add_remove the person
-is there or not; under replace_one any choice of rows becomes any other. Somebody else's row is in
-every second table.
+A person has up to `rows_max` rows out of all combinations of value, group and flag. The value is
+missing, one of both bounds or in between. The group is missing, a or b. The filter uses the flag.
+Under add_remove the person is present or not. Under replace_one any choice of rows becomes any
+other. Every second table has another person's row.
 """
 
 from collections.abc import Iterator
@@ -79,7 +79,7 @@ def case(
 
 @cache
 def persons(values: str, rows_max: int) -> list[list[Row]]:
-    """Every choice of at most so many rows."""
+    """Every choice of at most this many rows."""
     low, high = VALUES[values]["low"], VALUES[values]["high"]
     between = low + 1 if isinstance(low, int) else low + (high - low) / 3
     rows = [
@@ -103,7 +103,7 @@ def changes_of(
 
 
 def changes(made: Card, shape: SumShape, values: str) -> Iterator[Vectors]:
-    """How the measures differ between the tables of every neighbouring pair, each change once."""
+    """Differences of the measures between the tables of all neighbouring pairs, without repeats."""
     other = {"x": VALUES[values]["high"], "group": "a", "kept": True}
     single = made.person.kind == "row"
     seen: set[Vectors] = set()
@@ -128,7 +128,7 @@ def changes(made: Card, shape: SumShape, values: str) -> Iterator[Vectors]:
 
 
 def largest(all_changes: list[Vectors], weights: list[Fraction]) -> Fraction:
-    """The largest sum over the measures of weight times L1 change."""
+    """Largest sum over the measures of weight times L1 change."""
     return max(
         sum((w * sum(vector) for w, vector in zip(weights, change, strict=True)), Fraction(0))
         for change in all_changes
@@ -140,7 +140,9 @@ def weights_of(measures: tuple[Measure, ...]) -> list[Fraction]:
 
 
 def loose(kind: str, where: bool, grouped: bool, neighbours: str, rows_max: int | None) -> bool:
-    """The number of rows cannot change if each is replaced by one; it is charged all the same."""
+    """True if the number of rows cannot change because each is replaced; it is charged all the
+    same.
+    """
     return (
         kind in ("count", "reciprocal")
         and neighbours == "replace_one"
@@ -151,7 +153,7 @@ def loose(kind: str, where: bool, grouped: bool, neighbours: str, rows_max: int 
 
 
 @pytest.mark.parametrize(("kind", "where", "grouped", "neighbours", "rows_max"), CASES)
-def test_no_neighbour_moves_the_measures_further_than_is_charged_and_some_move_them_as_far(
+def test_no_neighbour_moves_the_measures_by_more_than_is_charged_and_some_as_far(
     kind: str, where: bool, grouped: bool, neighbours: str, rows_max: int | None
 ) -> None:
     for values in VALUES:
@@ -171,13 +173,13 @@ def test_a_sensitivity_one_step_smaller_is_caught(
     if loose(kind, where, grouped, neighbours, rows_max):
         return
     for values in VALUES:
-        shape, found = changes_of(kind, where, grouped, neighbours, rows_max, values)
+        shape, observed = changes_of(kind, where, grouped, neighbours, rows_max, values)
         for planted in range(len(shape.measures)):
             weights = weights_of(shape.measures)
             measure = shape.measures[planted]
             smaller = max(Fraction(measure.sensitivity - 1), Fraction(1, 2))
             weights[planted] = measure.share / smaller
-            assert largest(found, weights) > 1, (values, measure.name)
+            assert largest(observed, weights) > 1, (values, measure.name)
 
 
 @pytest.mark.parametrize(("neighbours", "rows_max"), [("add_remove", 2), ("replace_one", None)])
@@ -204,18 +206,20 @@ def test_two_groupings_together_move_as_far_as_one() -> None:
 def test_the_loss_of_every_release_stays_within_its_charge(
     kind: str, where: bool, grouped: bool, neighbours: str, rows_max: int | None
 ) -> None:
-    """Loss: the sum over measures of the L1 change over the scale of the noise, as it is drawn."""
+    """The loss is the sum over measures of the L1 change divided by the scale of the drawn
+    noise.
+    """
     released = 0
     for values in ("around zero", "fractions", "huge numbers"):
         made, query = case(kind, where, grouped, neighbours, rows_max, values)
-        _, found = changes_of(kind, where, grouped, neighbours, rows_max, values)
+        _, observed = changes_of(kind, where, grouped, neighbours, rows_max, values)
         for epsilon in ("1000", "1", "0.7", "0.1", "1e-3", "1e-6", "1e-12"):
             try:
                 release = additive(make_plan(question(query, epsilon=epsilon), made))
             except Invalid:
                 continue  # no release, no loss
             charge = Fraction(release.loss.epsilon, PICO)
-            loss = largest(found, [1 / Fraction(part.scale) for part in release.parts])
+            loss = largest(observed, [1 / Fraction(part.scale) for part in release.parts])
             assert loss <= charge, (values, epsilon)
             released += 1
     assert released >= 12

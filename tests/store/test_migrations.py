@@ -192,7 +192,7 @@ def test_the_schema_refuses(charged: Ledger, what: str) -> None:
 @pytest.mark.parametrize("amount", ["'much'", "1.5"])
 def test_an_amount_is_a_whole_number(charged: Ledger, amount: str) -> None:
     if not charged.database.is_sqlite and amount == "1.5":
-        pytest.skip("PostgreSQL rounds a number that is bound to a whole column")
+        pytest.skip("PostgreSQL rounds a number that is bound to an integer column")
     with pytest.raises(DBAPIError):
         execute(charged.database, f"UPDATE accounts SET epsilon_spent = {amount}")
 

@@ -103,7 +103,7 @@ class AnswerQuery(ChargedAction[Plan]):
             return await reply_when_visible(begun)
         crash_point("F4")
         if self.release_grid_seconds < patience:
-            exact = self._at_hand(begun)
+            exact = self._cached_exact(begun)
             if exact is not None:
                 return await self._answer_here(begun, exact)
         work = self.background.start(self._answer(begun), begun.order.analyst_id)
@@ -144,7 +144,7 @@ class AnswerQuery(ChargedAction[Plan]):
         exact = self._remembered(dataset, plan, principal.analyst_id)
         return None if exact is None else PreparedAnswer(SingleDraw(plan, exact, self.noise), grid)
 
-    def _at_hand(self, begun: OpenCharge[Plan]) -> Any:
+    def _cached_exact(self, begun: OpenCharge[Plan]) -> Any:
         if begun.charge.version_id != begun.dataset.version.id:
             return None
         return self._remembered(begun.dataset, begun.plan, begun.order.analyst_id)

@@ -83,7 +83,7 @@ class LeasedRun:
         return self._ended
 
     @contextmanager
-    def telling(self, listener: Callable[[], None]) -> Iterator[None]:
+    def notifying(self, listener: Callable[[], None]) -> Iterator[None]:
         self._listeners.append(listener)
         try:
             if self._ended:

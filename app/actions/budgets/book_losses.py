@@ -18,7 +18,7 @@ from app.ports.registry import Analysts, Datasets
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ReportedReleases:
     """`count` equal releases, and the text that declared them."""
 
     release: Release
@@ -38,7 +38,7 @@ class BookLosses:
         *,
         dataset: str,
         holder: str,
-        events: list[Told],
+        events: list[ReportedReleases],
         reason: str | None,
         request: str | None,
         body: str,

@@ -59,7 +59,7 @@ class Parsed(Generic[T]):
     text: str
     hash: str
     request_key: str | None
-    told: ErrorTranslator = unchanged
+    translate_error: ErrorTranslator = unchanged
 
     def at(self, request: Request, text: str | None = None) -> "Parsed[T]":
         """The same body with a hash that includes method and path.

@@ -76,7 +76,7 @@ class Even:
             indexes = indexes + np.ceil(quotient) + ((quotient == 0.0) & (values > self.first))
         return indexes
 
-    def tells(self, edges: Doubles) -> bool:
+    def matches(self, edges: Doubles) -> bool:
         starts = edges[:-1]
         below = np.nextafter(starts[1:], -np.inf)
         expected = np.arange(len(starts))
@@ -96,4 +96,4 @@ def find_even(edges: tuple[float, ...]) -> Even | None:
         Even(first, (edges[-2] - first) / (count // 2), paired=True),
     ]
     bounds = np.array(edges, dtype=np.float64)
-    return next((even for even in tried if even.width > 0.0 and even.tells(bounds)), None)
+    return next((even for even in tried if even.width > 0.0 and even.matches(bounds)), None)

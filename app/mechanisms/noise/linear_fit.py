@@ -210,7 +210,7 @@ def _norm_root(matrix: Numbers) -> float:
     return math.sqrt(max(float(np.linalg.eigvalsh((matrix + matrix.T) / 2.0)[-1]), 0.0))
 
 
-def told(fit: Fit, confidence: float) -> dict[str, Any]:
+def fit_estimates(fit: Fit, confidence: float) -> dict[str, Any]:
     """The answer's value. Null stands for errors that the noise leaves unknown."""
     model = fit.model
     values = model.units @ fit.coefficients + model.offset
@@ -231,13 +231,13 @@ def told(fit: Fit, confidence: float) -> dict[str, Any]:
     rows = fit.rows_between(1.0 - confidence)
     return {
         "coefficients": items,
-        "residual_standard_deviation": _residual_told(fit, variance, confidence),
+        "residual_standard_deviation": _residual_estimate(fit, variance, confidence),
         "rows": {"value": rows.value, "interval": rows.interval(confidence)},
         "ridge": float(np.max(model.ridge)) + fit.added,
     }
 
 
-def _residual_told(fit: Fit, variance: float | None, confidence: float) -> dict[str, Any]:
+def _residual_estimate(fit: Fit, variance: float | None, confidence: float) -> dict[str, Any]:
     """Residual standard deviation with its interval.
 
     The interval combines two others, and each of them has half of the remaining probability."""

@@ -7,7 +7,7 @@ from typing_extensions import override
 
 from app.data.card import Card
 from app.mechanisms.noise.additive import AdditiveRelease
-from app.mechanisms.noise.linear_fit import Fit, model_of, told
+from app.mechanisms.noise.linear_fit import Fit, fit_estimates, model_of
 from app.mechanisms.noise.moment_noise import MomentNoise
 from app.mechanisms.release import RandomSource
 from app.queries import Query
@@ -39,7 +39,7 @@ class MomentsRelease(AdditiveRelease):
         noisy = [number + z for number, z in zip(numbers, draws, strict=True)]
         model = model_of(moments, intercept=query.intercept, ridge=query.ridge)
         fit = Fit(model, MomentNoise(moments), noisy, self.law, part.scale, 1.0 - confidence)
-        return {"value": told(fit, confidence), "interval": None}
+        return {"value": fit_estimates(fit, confidence), "interval": None}
 
     @override
     def describe(self) -> dict[str, Any]:

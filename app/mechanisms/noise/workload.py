@@ -108,8 +108,8 @@ class WorkloadRelease(AdditiveRelease):
 
     @override
     def ledger_entry(self) -> dict[str, Any]:
-        told = super(WorkloadRelease, self).ledger_entry()
-        return {**told, **self._strategy()}
+        entry = super(WorkloadRelease, self).ledger_entry()
+        return {**entry, **self._strategy()}
 
     def _strategy(self) -> dict[str, Any]:
         levels = {"levels": list(self.linear.runs)} if self.linear.runs else {}

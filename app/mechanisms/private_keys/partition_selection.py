@@ -57,7 +57,7 @@ class PartitionRelease(KeysRelease):
             yield batch[i][0], batch[i][1], 0
 
     @override
-    def told(self, keys: KeyBatch, confidence: float) -> list[Any]:
+    def shown_keys(self, keys: KeyBatch, confidence: float) -> list[Any]:
         return [text for _, text, _ in keys]
 
     @property

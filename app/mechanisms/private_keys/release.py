@@ -60,7 +60,7 @@ class KeysRelease(SingleGroupRelease, ABC):
         """Yield the released keys of a batch, as public group, text and number."""
 
     @abstractmethod
-    def told(self, keys: KeyBatch, confidence: float) -> list[Any]:
+    def shown_keys(self, keys: KeyBatch, confidence: float) -> list[Any]:
         """The released keys in the form that an analyst reads."""
 
     def answer(
@@ -73,7 +73,7 @@ class KeysRelease(SingleGroupRelease, ABC):
         confidence: float,
     ) -> dict[str, Any]:
         every = (key for batch in exact for key in self.released(batch, noise))
-        return {"value": self.told(first_keys(every), confidence), "interval": None}
+        return {"value": self.shown_keys(first_keys(every), confidence), "interval": None}
 
 
 def first_keys(keys: Iterable[tuple[int, str, int]], most: int = KEYS_MAX) -> KeyBatch:

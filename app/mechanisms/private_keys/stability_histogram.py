@@ -89,7 +89,7 @@ class StabilityRelease(KeysRelease):
             yield batch[i][0], batch[i][1], noisy
 
     @override
-    def told(self, keys: KeyBatch, confidence: float) -> list[Any]:
+    def shown_keys(self, keys: KeyBatch, confidence: float) -> list[Any]:
         groups, column = self.tally.group_labels(), self.wanted.column
         width = width_above(self.noise, self.scale, 1.0 - confidence)
         return [
@@ -108,9 +108,9 @@ class StabilityRelease(KeysRelease):
     @property
     def standard_deviations(self) -> tuple[float, ...]:
         """The least count whose key is released with probability 0.95."""
-        return (float(self._told_from(0.95)),)
+        return (float(self._kept_from(0.95)),)
 
-    def _told_from(self, probability: float) -> int:
+    def _kept_from(self, probability: float) -> int:
         """The least count released with this probability: w above T fails only if noise is below
         -w."""
         return self.threshold + max(0, self.law.width(self.scale, 2.0 * (1.0 - probability)))
@@ -143,7 +143,7 @@ class StabilityRelease(KeysRelease):
             "confidence": confidence,
             "covers": "noise",
             "threshold": self.threshold,
-            "told_from": self._told_from(confidence),
+            "told_from": self._kept_from(confidence),
         }
 
 

@@ -55,7 +55,7 @@ from app.queries.tally import GraphCounts, Tally
 KIND = "noisy_bound"
 THEOREM = "Karwa, Raskhodnikova, Smith and Yaroslavtsev 2011 (noisy bound on local sensitivity)"
 BOUND_SHARE = Fraction(1, 2)
-DEPENDS = "the width depends on the bound, which is told with the answer"
+DEPENDS = "the width depends on the bound, which is released with the answer"
 
 
 @dataclass(frozen=True, slots=True)

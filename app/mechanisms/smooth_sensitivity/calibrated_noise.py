@@ -35,7 +35,9 @@ POINTER = "/mechanism"
 EPSILON_MAX = 100  # above there would be almost no noise
 Numbers = np.ndarray[Any, np.dtype[np.float64]]
 FINE = Context(prec=80, Emax=10**9, Emin=-(10**9))
-DEPENDS = "the noise is scaled to the smooth sensitivity, which depends on the rows and is not told"
+DEPENDS = (
+    "the noise is scaled to the smooth sensitivity, which depends on the rows and is not released"
+)
 # candidates for beta, as fractions of its limit
 _GRID = 2.0 ** (-np.arange(1, 89, dtype=np.float64) / 8.0)
 BELOW = 1 - Fraction(1, 10**20)  # a limit computed with 80 digits has a far smaller relative error

@@ -231,11 +231,11 @@ class SmoothRelease(ScaledRelease):
             # Half a step of the grid more covers rounding.
             half = self.disclosure.half_width(smooth, self.noise, confidence, noise)
             reach = Fraction(min(half, 1e300)) + Fraction(1, 2)
-            figure = Estimate(*map(self._told, (value, value - reach, value + reach)))
+            figure = Estimate(*map(self._in_units, (value, value - reach, value + reach)))
             interval = figure.interval(confidence)
-        return {"value": self._told(value), "interval": interval}
+        return {"value": self._in_units(value), "interval": interval}
 
-    def _told(self, steps: Fraction) -> float:
+    def _in_units(self, steps: Fraction) -> float:
         """Value in the column's own unit, clamped to the statistic's possible values."""
         low, high = self.shape.bounds
         if self.shape.statistic == "distance":

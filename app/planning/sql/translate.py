@@ -46,7 +46,7 @@ class Translation:
     text: SqlText
     places: dict[str, int]
 
-    def told(self, error: FieldError) -> FieldError:
+    def translated(self, error: FieldError) -> FieldError:
         """Map an error of the body to the position in the text that it came from."""
         pointer = error.pointer
         while pointer:

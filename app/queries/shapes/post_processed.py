@@ -21,7 +21,7 @@ class PostProcessedShape:
     inner: SumShape | SelectionShape
     exact: Callable[[Any], Exact]  # function of the source's data
     theorem: str
-    told: dict[str, Any]  # public facts, for people and for the ledger
+    public_facts: dict[str, Any]  # for people and for the ledger
     alternatives: tuple[
         "PostProcessedShape", ...
     ] = ()  # other shapes of the same query; there are none

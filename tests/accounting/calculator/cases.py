@@ -1,4 +1,4 @@
-"""Short ways to say a composition and to ask for it."""
+"""Short constructors for compositions, and functions to compute them."""
 
 from collections.abc import Iterable
 from decimal import Decimal
@@ -72,13 +72,13 @@ def results(
     epsilon: str | None = None,
     **more: Any,
 ) -> dict[str, Any]:
-    found: dict[str, Any] = compose(
+    composed: dict[str, Any] = compose(
         Composition.of(events, **more),
         accountants,
         delta=None if delta is None else Decimal(delta),
         epsilon=None if epsilon is None else Decimal(epsilon),
     )["results"]
-    return found
+    return composed
 
 
 def epsilon(event: Event, count: int, accountant: str, delta: str = "1e-6", **more: Any) -> float:
@@ -88,7 +88,7 @@ def epsilon(event: Event, count: int, accountant: str, delta: str = "1e-6", **mo
 
 
 def how_many_fit(event: Event, accountant: str, target: float, delta: str = "1e-6") -> int:
-    """The largest count whose epsilon is at most the target."""
+    """The largest count with an epsilon of at most the target."""
     fits, over = 0, 1
     while epsilon(event, over, accountant, delta) <= target:
         fits, over = over, 2 * over

@@ -1,4 +1,4 @@
-"""The same quantities from their definitions, in 50 digits, by code that shares nothing."""
+"""The same quantities from their definitions, in 50 digits, by independent code."""
 
 from collections.abc import Callable, Sequence
 from itertools import product
@@ -45,7 +45,7 @@ def discrete_laplace(e: Number, steps: int, order: Number) -> Number:
 
 
 def bounded_range(e: Number, order: Number) -> Number:
-    """The largest over the two-point laws whose log-ratios are t and t - e."""
+    """The largest over the two-point laws with log-ratios t and t - e."""
 
     def at(t: Number) -> Number:
         p = (mp.exp(e) - mp.exp(t)) / (mp.exp(e) - 1)
@@ -89,7 +89,7 @@ def best_delta(
 
 
 def optimal_delta(epsilons: Sequence[Number], epsilon: Number) -> Number:
-    """Every outcome of every randomised response."""
+    """Sum over every outcome of every randomised response."""
     total = Real(0)
     for signs in product((1, -1), repeat=len(epsilons)):
         loss = mp.fsum(s * e for s, e in zip(signs, epsilons, strict=True))
@@ -102,7 +102,7 @@ def optimal_delta(epsilons: Sequence[Number], epsilon: Number) -> Number:
 
 
 def optimal_delta_of_equal(e: Number, count: int, epsilon: Number) -> Number:
-    """Kairouz, Oh and Viswanath's sum over how many of `count` responses were flipped."""
+    """Kairouz, Oh and Viswanath's sum over the number of flipped responses out of `count`."""
     total = Real(0)
     for flipped in range(count + 1):
         loss = (count - 2 * flipped) * e

@@ -1,7 +1,7 @@
 """Google's dp-accounting as a second opinion, and its known hazards (accounting.md 2.2).
 
-The hazards are reproduced here, so that a version without them is noticed, and shown not to reach
-this calculator.
+The hazards are reproduced here, so that a version without them is noticed. The tests show that they
+do not reach this calculator.
 """
 
 import ast
@@ -62,7 +62,7 @@ EVENTS: list[tuple[Event, Any]] = [
 
 
 @pytest.mark.parametrize(("ours", "theirs"), EVENTS)
-def test_curves_agree_at_whole_orders(ours: Event, theirs: Any) -> None:
+def test_curves_agree_at_integer_orders(ours: Event, theirs: Any) -> None:
     for order, value in zip(ORDERS, rdp(theirs, list(ORDERS)), strict=True):
         assert float(ours.renyi(Decimal(order))) == pytest.approx(value, rel=1e-9)
 
@@ -96,7 +96,7 @@ def test_distributions_agree_in_both_directions(ours: Event, theirs: Any) -> Non
         (gaussian("5"), 50, "gdp"),
     ],
 )
-def test_a_distribution_meets_the_exact_formula_from_above(
+def test_a_distribution_approaches_the_exact_formula_from_above(
     event: Event, count: int, accountant: str
 ) -> None:
     exact = epsilon(event, count, accountant)
@@ -113,7 +113,7 @@ def test_a_distribution_is_below_every_renyi_bound() -> None:
 # Hazards
 
 
-def test_h1_the_library_forgets_the_count_of_randomised_responses_and_we_do_not() -> None:
+def test_h1_the_library_ignores_the_count_of_randomised_responses_and_we_do_not() -> None:
     accountant = PLDAccountant(REPLACE)
     accountant.compose(dp_accounting.RandomizedResponseDpEvent(0.5, 2), 10)
     assert accountant.get_epsilon(1e-9) < 1.1
@@ -124,7 +124,7 @@ def test_h1_the_library_forgets_the_count_of_randomised_responses_and_we_do_not(
         )
 
 
-def test_h2_the_library_takes_nan_for_nothing_and_we_refuse_it(
+def test_h2_the_library_treats_nan_as_zero_and_we_refuse_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     accountant = RdpAccountant([2.0, 3.0])
@@ -149,7 +149,7 @@ def test_h2_the_library_takes_nan_for_nothing_and_we_refuse_it(
 
 
 def test_h3_h4_h5_the_librarys_accountants_are_not_used() -> None:
-    """Negative costs, negative counts and half-composed events live in its accountants."""
+    """Negative costs, negative counts and half-composed events are bugs of its accountants."""
     source = Path(distribution.__file__).read_text()
     named = {
         node.value
@@ -176,14 +176,14 @@ def test_h7_fractional_orders_of_sampled_noise_are_not_inflated() -> None:
     assert float(sampled("2", "0.1").renyi(Decimal("1.5"))) < theirs / 1.2
 
 
-def test_h8_a_small_rho_is_converted_at_the_order_it_needs() -> None:
+def test_h8_a_small_rho_is_converted_at_its_best_order() -> None:
     """Grids end at 1024 or 63; the zcdp accountant takes any real order."""
     shown = results([(concentrated("1e-8"), 1)], ["zcdp", "renyi"], delta="1e-6")
     assert shown["zcdp"]["order"] > 10_000
     assert shown["zcdp"]["epsilon"] < shown["renyi"]["epsilon"] / 5
 
 
-def test_h9_what_the_library_lacks_is_here() -> None:
+def test_h9_mechanisms_missing_in_the_library_are_here() -> None:
     for event in (generic("0.1", "1e-9"), exponential("0.1"), discrete_gaussian("10")):
         assert epsilon(event, 1, "renyi") > 0
     refused = results([(discrete_gaussian("10"), 1)], ["pld"], delta="1e-6")["pld"]
@@ -193,7 +193,7 @@ def test_h9_what_the_library_lacks_is_here() -> None:
 # The extra and its limits
 
 
-def test_without_the_extra_the_reply_says_how_to_install_it(
+def test_without_the_extra_the_reply_explains_how_to_install_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "dp_accounting.pld.privacy_loss_distribution", None)
@@ -211,5 +211,7 @@ def test_without_the_extra_the_reply_says_how_to_install_it(
         (concentrated("0.1"), 1, "1e-6", "no distribution"),
     ],
 )
-def test_work_and_trust_are_bounded(event: Event, count: int, delta: str, reason: str) -> None:
+def test_the_work_of_the_library_is_bounded_and_its_results_are_checked(
+    event: Event, count: int, delta: str, reason: str
+) -> None:
     assert reason in results([(event, count)], ["pld"], delta=delta)["pld"]["unavailable"]

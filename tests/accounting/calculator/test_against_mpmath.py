@@ -1,5 +1,8 @@
-"""Every curve, conversion and accountant against its definition in 50 digits: never below it, and
-above by no more than the last place shown, unless the bound is known to be loose."""
+"""Every curve, conversion and accountant against its definition in 50 digits.
+
+Results are never below it, and above by no more than the last digit shown, unless the bound is
+known to be loose.
+"""
 
 from collections.abc import Callable
 from decimal import Decimal, localcontext
@@ -79,22 +82,23 @@ def test_the_discrete_laplace_curve_agrees_with_its_sum(steps: int, order: str) 
 
 @pytest.mark.parametrize(("rate", "multiplier"), [("0.01", "0.7"), ("0.1", "2"), ("0.9", "10")])
 @pytest.mark.parametrize("order", ["1.1", "1.5", "2", "2.5", "5", "7.25", "12"])
-def test_the_sampled_curve_bounds_the_integral_and_meets_it_at_whole_orders(
+def test_the_sampled_curve_bounds_the_integral_and_equals_it_at_integer_orders(
     rate: str, multiplier: str, order: str
 ) -> None:
     with mp.workdps(20):
         exact = reference.sampled_gaussian(Real(rate), Real(multiplier), Real(order))
     shown = real(sampled(multiplier, rate).renyi(Decimal(order)))
     assert shown >= exact * (1 - Real("1e-12"))
-    assert shown <= Decimal(order) / (2 * Decimal(multiplier) ** 2)  # never above no sampling
+    # never above the curve without sampling
+    assert shown <= Decimal(order) / (2 * Decimal(multiplier) ** 2)
     if Decimal(order) < 2 and rate != "0.9":
         assert shown <= exact * Real("1.15")
     if order == str(int(Decimal(order))):
         assert shown <= exact * (1 + Real("1e-12"))
 
 
-def test_the_sampled_curve_stays_sound_and_quick_at_orders_beyond_the_sum() -> None:
-    """Minkowski's bound meets the exact sum closely where both are known, and lies above it."""
+def test_the_sampled_curve_is_sound_and_fast_at_orders_beyond_the_sum() -> None:
+    """Minkowski's bound is above the exact sum and close to it where both are known."""
     event = sampled("1.5", "0.02")
     at_the_end = real(event.renyi(Decimal(1025)))
     beyond = real(event.renyi(Decimal(1026)))
@@ -169,7 +173,7 @@ def test_different_events_compose_optimally(at: str) -> None:
     assert exact <= real(shown) <= exact * (1 + Real("2e-11")) + Real("1e-30")
 
 
-def test_generic_deltas_enter_as_the_theorem_says() -> None:
+def test_generic_deltas_combine_by_the_theorem() -> None:
     """1 - (1 - delta)^k (1 - delta_0) (Kairouz, Oh and Viswanath 2015, Theorem 3.3)."""
     k, e, d = 30, Real("0.1"), Real("1e-3")
     shown = real(
@@ -179,8 +183,8 @@ def test_generic_deltas_enter_as_the_theorem_says() -> None:
     assert exact <= shown <= exact * (1 + Real("2e-11"))
 
 
-def test_a_million_and_more_events_are_counted_where_they_matter() -> None:
-    """At a million small events the law is nearly Gaussian, of mu = epsilon sqrt(k)."""
+def test_a_million_events_are_summed_over_their_relevant_part() -> None:
+    """At a million small events the law is nearly Gaussian, with mu = epsilon sqrt(k)."""
     shown = epsilon(pure("0.0001"), 10**6, "optimal")
     assert shown == pytest.approx(epsilon(gaussian("10"), 1, "gdp"), rel=1e-3)
     assert (
@@ -190,7 +194,7 @@ def test_a_million_and_more_events_are_counted_where_they_matter() -> None:
 
 
 @pytest.mark.parametrize(("n", "k"), [(5, 2), (399, 200), (1000, 500), (10**12, 10**11)])
-def test_binomials_of_any_size(n: int, k: int) -> None:
+def test_binomials_of_any_size_are_correct(n: int, k: int) -> None:
     with localcontext(CONTEXT) as context, mp.workdps(80):
         context.prec = 60
         exact = mp.loggamma(n + 1) - mp.loggamma(k + 1) - mp.loggamma(n - k + 1)

@@ -1,4 +1,4 @@
-"""Numbers that were published or worked out elsewhere; sources are sections of accounting.md."""
+"""Numbers that were published or computed elsewhere; sources are sections of accounting.md."""
 
 from decimal import Decimal
 
@@ -49,23 +49,25 @@ FITS: list[tuple[Event, str, float, int]] = [
 
 
 @pytest.mark.parametrize(("event", "accountant", "target", "count"), FITS)
-def test_so_many_fit(event: Event, accountant: str, target: float, count: int) -> None:
+def test_the_published_number_of_queries_fits(
+    event: Event, accountant: str, target: float, count: int
+) -> None:
     assert how_many_fit(event, accountant, target) == count
 
 
-def test_renyi_at_the_best_order_of_the_grid_for_gaussian_noise() -> None:
-    """487 with all real orders (section 6); the public grid's 22 gives the same."""
+def test_renyi_uses_the_best_order_of_the_grid_for_gaussian_noise() -> None:
+    """487 with all real orders (section 6); order 22 of the public grid gives the same."""
     assert how_many_fit(gaussian("100"), "renyi", 1) == 487
 
 
-def test_zcdp_tight_conversion() -> None:
+def test_zcdp_uses_the_tight_conversion() -> None:
     """Section 5: rho 0.024356 fits (1, 1e-6) by the tight conversion, 0.017469 by the standard."""
     assert (
         epsilon(concentrated("0.024355"), 1, "zcdp")
         < 1
         < epsilon(concentrated("0.024357"), 1, "zcdp")
     )
-    # The standard one is what the advanced filter uses.
+    # The advanced filter uses the standard conversion.
     assert (
         epsilon(concentrated("0.017468"), 1, "advanced")
         < 1
@@ -73,25 +75,25 @@ def test_zcdp_tight_conversion() -> None:
     )
 
 
-def test_sampled_gaussian_steps() -> None:
+def test_sampled_gaussian_steps_have_the_golden_count() -> None:
     """Section 4.3: q 0.01, s 1 at (3, 1e-6): 1647 steps at order 7."""
     shown = results([(sampled("1", "0.01"), 1647)], ["renyi"], delta="1e-6")["renyi"]
     assert shown["order"] == 7
     assert shown["epsilon"] <= 3 < epsilon(sampled("1", "0.01"), 1670, "renyi")
 
 
-def test_renyi_of_integer_laplace_against_continuous() -> None:
-    """Section 0, decision 6: 0.7353 against 0.6191 at epsilon 1, order 2."""
+def test_integer_laplace_costs_more_renyi_than_continuous() -> None:
+    """Section 0, decision 6: 0.7353 compared with 0.6191 at epsilon 1, order 2."""
     assert round(discrete_laplace("1").renyi(Decimal(2)), 4) == Decimal("0.7353")
     assert round(laplace("1").renyi(Decimal(2)), 4) == Decimal("0.6191")
 
 
-def test_ten_randomised_responses_are_not_one() -> None:
+def test_ten_randomised_responses_cost_ten_times_one() -> None:
     """Section 2.2, H1: ten at p = 1/2 (epsilon ln 3) cost 10.987, not 1.0987."""
     assert 10.98 < epsilon(pure("1.0986122886681098"), 10, "optimal", "1e-9") < 10.987
 
 
-def test_dwork_rothblum_vadhan_is_told_apart_from_the_filter() -> None:
+def test_dwork_rothblum_vadhan_differs_from_the_filter() -> None:
     """k = 100, epsilon 0.1, delta 1e-6: sqrt(200 ln 1e6) 0.1 + 100 0.1 (e^0.1 - 1) = 6.308..."""
     shown = results([(laplace("0.1"), 100)], ["advanced"], delta="1e-6")["advanced"]
     assert shown["epsilon"] == pytest.approx(5.2565 + 0.5, abs=1e-4)

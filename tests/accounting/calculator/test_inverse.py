@@ -1,4 +1,4 @@
-"""The calculator backwards: what it returns fits, and a thousandth more does not."""
+"""The calculator in reverse: its result fits, and a thousandth more does not."""
 
 from collections.abc import Callable
 from decimal import Decimal
@@ -34,7 +34,7 @@ CASES: list[tuple[Parameter, Callable[[Decimal], Event], int]] = [
 
 @pytest.mark.parametrize(("parameter", "make", "count"), CASES)
 @pytest.mark.parametrize("target", ["2"])
-def test_what_is_found_fits_and_a_thousandth_more_does_not(
+def test_the_result_fits_and_a_thousandth_more_does_not(
     parameter: Parameter, make: Callable[[Decimal], Event], count: int, target: str
 ) -> None:
     asked = Target(Decimal(target), Decimal("1e-6"), count, parameter, make)
@@ -50,12 +50,12 @@ def test_what_is_found_fits_and_a_thousandth_more_does_not(
         assert epsilon(make(more), count, name) > float(target)
 
 
-def test_a_readable_answer_is_preferred() -> None:
+def test_a_readable_result_is_preferred() -> None:
     asked = Target(Decimal(1), Decimal("1e-6"), 100, "epsilon", Laplace)
     assert solve(asked, ["basic"])["results"]["basic"]["per_event"] == {"epsilon": 0.01}
 
 
-def test_known_answers() -> None:
+def test_golden_results_are_found() -> None:
     """accounting.md 5 and 6: rho 0.024356, and noise 100 for 560 answers, at (1, 1e-6)."""
     rho = Target(Decimal(1), Decimal("1e-6"), 1, "rho", Concentrated)
     found = solve(rho, ["zcdp"])["results"]["zcdp"]
@@ -64,7 +64,7 @@ def test_known_answers() -> None:
     assert 99.9 < solve(noise, ["gdp"])["results"]["gdp"]["per_event"]["noise_multiplier"] <= 100
 
 
-def test_a_distribution_is_searched_for_too() -> None:
+def test_the_search_works_for_distributions_too() -> None:
     asked = Target(Decimal(1), Decimal("1e-6"), 20, "epsilon", Laplace)
     best = Decimal(repr(solve(asked, ["pld"])["results"]["pld"]["per_event"]["epsilon"]))
     assert (
@@ -74,7 +74,7 @@ def test_a_distribution_is_searched_for_too() -> None:
     )
 
 
-def test_what_cannot_be_met_is_said() -> None:
+def test_an_impossible_target_is_reported() -> None:
     spent = Target(
         Decimal(1), Decimal("1e-6"), 10, "epsilon", lambda e: Generic(e, Decimal("1e-6"))
     )

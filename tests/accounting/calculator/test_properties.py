@@ -1,4 +1,4 @@
-"""What must hold for every list of events."""
+"""Properties of every list of events."""
 
 from collections.abc import Iterator
 from decimal import Decimal, localcontext
@@ -99,13 +99,13 @@ def test_epsilon_at_a_delta_and_delta_at_that_epsilon_agree(events: list[Counted
 
 @pytest.mark.parametrize("accountant", ["optimal", "zcdp", "renyi", "gdp"])
 def test_no_accountant_is_below_the_optimum_for_pure_events(accountant: str) -> None:
-    """What is known of a pure event is its epsilon; its least bound is that of `optimal`."""
+    """Only the epsilon of a pure event is known; `optimal` gives the least bound."""
     for count in (1, 10, 200):
         shown = results([(pure("0.2"), count)], ["optimal", accountant], delta="1e-6")
         assert shown[accountant]["epsilon"] >= shown["optimal"]["epsilon"]
 
 
-def test_a_group_is_priced_as_so_many_steps() -> None:
+def test_a_group_is_priced_as_repeated_single_steps() -> None:
     """k epsilon, k^2 rho, k mu, and delta (e^(k e) - 1)/(e^e - 1)."""
     for name in ("basic", "zcdp", "renyi", "gdp"):
         assert results([(laplace("0.3"), 2)], [name], delta="1e-6") == results(
@@ -120,14 +120,14 @@ def test_a_group_is_priced_as_so_many_steps() -> None:
     grown = results([(generic("0.1", "1e-8"), 1)], ["basic"], delta="1e-6", group_size=2)["basic"]
     assert grown["epsilon"] == 0.2
     assert grown["delta"] == pytest.approx(1e-8 * (1 + 1.1051709180756477), rel=1e-9)
-    # Two persons answer twice, which costs less than one answer of twice the epsilon.
+    # Two persons who answer once each cost less than one answer with twice the epsilon.
     twice = results([(response("1", 4), 2)], delta="1e-6", neighbours="replace_one")
     assert twice == results(
         [(response("1", 4), 1)], delta="1e-6", neighbours="replace_one", group_size=2
     )
 
 
-def test_the_relation_decides_what_is_known() -> None:
+def test_the_relation_decides_which_curves_are_known() -> None:
     replaced = results([(response("1", 9), 30)], ["renyi"], delta="1e-6", neighbours="replace_one")
     added = results([(response("1", 9), 30)], ["renyi"], delta="1e-6")
     assert replaced["renyi"]["epsilon"] < added["renyi"]["epsilon"]
@@ -137,14 +137,14 @@ def test_the_relation_decides_what_is_known() -> None:
     assert "sampling" in under["zcdp"]["notes"][0]
 
 
-def test_deltas_that_are_used_up_leave_nothing_to_say() -> None:
+def test_exhausted_deltas_leave_no_result() -> None:
     shown = results([(generic("0.1", "1e-7"), 11)], delta="1e-6")
     assert all("unavailable" in result for result in shown.values())
     shown = results([(generic("0.1", "1e-7"), 9)], delta="1e-6")
     assert all("epsilon" in result for result in shown.values())
 
 
-def test_a_group_so_large_that_nothing_is_promised_has_delta_one() -> None:
+def test_a_group_too_large_for_any_promise_has_delta_one() -> None:
     hopeless: list[Counted] = [(generic("1", "0.5"), 1)]
     asked = results(hopeless, ["pld", *EXACT_ACCOUNTANTS], delta="0.9", group_size=10)
     assert all("unavailable" in result for result in asked.values())
@@ -159,7 +159,7 @@ def test_work_is_bounded_for_very_many_different_events() -> None:
     least = min(
         epsilon_of_curve(many, order) for order in (Decimal(n) for n in (152, 256, 440, 1024))
     )
-    assert whole["results"]["renyi"]["epsilon"] <= least + 1e-9  # the walk found the best order
+    assert whole["results"]["renyi"]["epsilon"] <= least + 1e-9  # the search found the best order
     few = compose(Composition.of(many, orders=[Decimal(2)]), ["basic"], delta=Decimal("1e-6"))
     assert len(few["curve"]["epsilon"]) == 1
     noisy: list[Counted] = [(gaussian(str(i)), 1) for i in range(1, 202)]
@@ -174,16 +174,16 @@ def epsilon_of_curve(events: list[Counted], order: Decimal) -> float:
         return float(converted_epsilon(divergence, order, Decimal("1e-6")))
 
 
-def test_epsilons_whose_losses_coincide_are_refused_before_long_work(
+def test_epsilons_with_coinciding_losses_are_refused_before_long_work(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Each step would stay small; all of a thousand together took minutes."""
+    """Each step would be small, but a thousand of them once took minutes."""
     steps = []
-    each = optimal._binomial
+    binomial = optimal._binomial
 
     def counting(epsilon: Decimal, count: int, first: int) -> Iterator[tuple[Decimal, Decimal]]:
         steps.append(epsilon)
-        return each(epsilon, count, first)
+        return binomial(epsilon, count, first)
 
     monkeypatch.setattr(optimal, "_binomial", counting)
     with pytest.raises(DoesNotApply):

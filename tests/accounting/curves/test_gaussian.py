@@ -1,4 +1,4 @@
-"""Gaussian differential privacy against 80 digits of mpmath, and always on the safe side."""
+"""Gaussian differential privacy against 80 digits of mpmath, always rounded to the safe side."""
 
 from decimal import Decimal
 from typing import Any
@@ -27,7 +27,7 @@ def true_delta(epsilon: object, mu: object) -> Any:
     return mp.ncdf(m / 2 - e / m) - mp.exp(e) * mp.ncdf(-m / 2 - e / m)
 
 
-def test_known_values() -> None:
+def test_golden_values_are_reproduced() -> None:
     assert str(normal_cdf(Decimal("1.96"))).startswith("0.975002104851779565863415730959")
     assert str(normal_quantile(Decimal("0.975"))).startswith("1.95996398454005423552")
     assert normal_quantile(Decimal("0.5")) == 0
@@ -39,7 +39,7 @@ def test_known_values() -> None:
 
 
 @pytest.mark.parametrize("x", ["-40", "-6", "-4.9", "-1", "-0.001", "0", "0.3", "3", "5.1", "12"])
-def test_the_normal_law_agrees(x: str) -> None:
+def test_the_normal_law_agrees_with_mpmath(x: str) -> None:
     shown, true = mp.mpf(str(normal_cdf(Decimal(x)))), mp.ncdf(mp.mpf(x))
     assert abs(shown / true - 1) < mp.mpf("1e-37")
 
@@ -78,7 +78,7 @@ def test_the_mu_of_a_pure_mechanism_is_never_too_small(e: str) -> None:
     shown = mp.mpf(str(pure_mu(Decimal(e))))
     tail = 1 / (1 + mp.exp(mp.mpf(e)))
     assert mp.ncdf(-shown / 2) <= tail < mp.ncdf(-shown * (1 - NEAR) / 2)
-    # At the kink of the pure trade-off curve both types of error are this tail.
+    # At the kink of the pure trade-off curve both types of error equal this tail.
     assert pure_mu(Decimal(41)) == INFINITY
 
 
@@ -96,7 +96,7 @@ def test_more_mu_never_costs_less(first: Decimal, second: Decimal, delta: str) -
 
 
 @pytest.mark.parametrize("nonsense", ["-1", "0", "1", "1.5", "NaN"])
-def test_nonsense_is_refused(nonsense: str) -> None:
+def test_invalid_numbers_are_refused(nonsense: str) -> None:
     with pytest.raises((ValueError, ArithmeticError)):
         epsilon_at(Decimal(nonsense), Decimal(1))
     with pytest.raises((ValueError, ArithmeticError)):

@@ -1,5 +1,7 @@
-"""Units by floats are those of the decimals: everywhere that was looked at, and where they are not
-told the decimals are asked."""
+"""Units computed by floats equal those computed by decimals, on all tested points.
+
+If floats cannot decide, the code falls back to decimals.
+"""
 
 import math
 from collections.abc import Callable, Sequence
@@ -45,16 +47,16 @@ def by_decimals(formula: renyi_curves.Formula, times: int = 1) -> renyi_curves.C
 @example(1000 * PICO, 1, Fraction(2), 2)
 @example(1000 * PICO - 1, 1, Fraction(2), 2)
 @example(2**63 - 1, 7919, Fraction(2), 100_000)
-def test_units_are_those_of_the_decimals(
+def test_units_by_floats_equal_those_by_decimals(
     epsilon: int, times: int, wide: Fraction, categories: int
 ) -> None:
-    e, each = decimal(Fraction(epsilon, PICO)), decimal(Fraction(epsilon, PICO * times))
+    e, single = decimal(Fraction(epsilon, PICO)), decimal(Fraction(epsilon, PICO * times))
     assert curve_units.pure_curve(epsilon) == renyi_curves.pure_on_grid(e)
     assert curve_units.pure_curve(epsilon, times) == by_decimals(
-        partial(renyi_curves.pure, each), times
+        partial(renyi_curves.pure, single), times
     )
     assert curve_units.bounded_range_curve(epsilon, times) == by_decimals(
-        partial(renyi_curves.bounded_range, each), times
+        partial(renyi_curves.bounded_range, single), times
     )
     assert curve_units.discrete_laplace_curve(
         epsilon, wide
@@ -64,9 +66,11 @@ def test_units_are_those_of_the_decimals(
         lambda a: renyi_curves.randomized_response(e, categories, a)
     )
     with localcontext(CONTEXT):
-        assert curve_units.pure_rho(epsilon, times) == units_up(times * renyi_curves.pure_rho(each))
+        assert curve_units.pure_rho(epsilon, times) == units_up(
+            times * renyi_curves.pure_rho(single)
+        )
         assert curve_units.laplace_rho(epsilon) == units_up(renyi_curves.laplace_rho(e))
-        ranged = units_up(times * renyi_curves.bounded_range_rho(each))
+        ranged = units_up(times * renyi_curves.bounded_range_rho(single))
     assert curve_units.bounded_range_rho(epsilon, times) == ranged
     place = epsilon % len(ORDERS)
     assert curve_units.pure_at(epsilon, place) == renyi_curves.pure_on_grid(e)[place]
@@ -74,7 +78,7 @@ def test_units_are_those_of_the_decimals(
 
 @settings(max_examples=400, deadline=None)
 @given(epsilons)
-def test_the_square_of_mu_is_that_of_the_decimals(epsilon: int) -> None:
+def test_the_square_of_mu_equals_that_of_the_decimals(epsilon: int) -> None:
     e = Decimal(epsilon) / PICO
     mu = pure_mu(e)
     with localcontext(CONTEXT):
@@ -82,7 +86,7 @@ def test_the_square_of_mu_is_that_of_the_decimals(epsilon: int) -> None:
 
 
 def spread(count: int, low: float, high: float) -> list[float]:
-    """So many numbers, evenly spread over the powers of ten, with no round ones among them."""
+    """Numbers spread evenly over the powers of ten, without round ones."""
     return [10.0 ** (low + (high - low) * (k * 0.6180339887 % 1.0)) for k in range(1, count + 1)]
 
 
@@ -107,8 +111,8 @@ FORMULAS: dict[
 
 
 @pytest.mark.parametrize("name", FORMULAS)
-def test_no_float_is_off_by_more_than_it_says(name: str) -> None:
-    """With room to spare, which the bounds have for libraries that round worse than this one."""
+def test_no_float_error_exceeds_its_stated_bound(name: str) -> None:
+    """The bounds leave room for libraries that round worse than this one."""
     worst = 0.0
     for e in spread(150, -5.5, 2.5):
         near, formula = FORMULAS[name](e)
@@ -120,9 +124,11 @@ def test_no_float_is_off_by_more_than_it_says(name: str) -> None:
     assert worst < 0.75
 
 
-def test_the_library_is_as_exact_as_is_assumed() -> None:
-    """Half of what is assumed, on as many points as take a second: exp, expm1, log, log1p, erf,
-    erfc."""
+def test_the_math_library_is_as_exact_as_assumed() -> None:
+    """The errors of exp, expm1, log, log1p, erf and erfc are at most half of the assumed ones.
+
+    The test uses as many points as take a second.
+    """
     context = Context(prec=50)
 
     def off(value: float, true: Decimal) -> float:
@@ -143,33 +149,33 @@ def test_the_library_is_as_exact_as_is_assumed() -> None:
             assert off(math.erfc(y), 2 * tail) < quick_units.U
 
 
-def test_where_floats_cannot_tell_the_decimals_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[int] = []
+def test_decimals_decide_where_floats_cannot(monkeypatch: pytest.MonkeyPatch) -> None:
+    decided_by_decimals: list[int] = []
     slowly = renyi_curves.pure_on_grid
 
     def heard(e: Decimal, places: Sequence[int]) -> renyi_curves.Curve:
-        asked.extend(places)
+        decided_by_decimals.extend(places)
         return slowly(e, places)
 
     monkeypatch.setattr(renyi_curves, "pure_on_grid", heard)
     for epsilon in range(PICO // 10, PICO // 10 + 300):
         curve_units.pure_curve(epsilon)
-    assert 0 < len(asked) < 300 * len(ORDERS) / 20  # some, and few
+    assert 0 < len(decided_by_decimals) < 300 * len(ORDERS) / 20  # some, and few
 
 
 @pytest.mark.parametrize("value", [0.25, 1 - 1e-13, 1 + 1e-13, 1e-9, 123456789.5])
-def test_a_unit_is_told_only_if_all_that_is_near_has_it(value: float) -> None:
-    def told(off: float) -> int | None:
+def test_floats_decide_a_unit_only_if_the_whole_error_interval_has_it(value: float) -> None:
+    def decided(off: float) -> int | None:
         return quick_units.units_above(0, (value / PICO, off / PICO))
 
-    assert told(0.0) in (None, max(1, math.ceil(value)))
-    assert told(0.6) is None
+    assert decided(0.0) in (None, max(1, math.ceil(value)))
+    assert decided(0.6) is None
     assert quick_units.units_above(0, (math.nan, 0.0)) is None
     assert quick_units.units_above(0, (math.inf, 0.0)) is None
 
 
 def test_a_saboteur_without_margins_is_caught() -> None:
-    """Without its margin a float tells some units wrong: the comparison above would see it."""
+    """Without its margin a float gets some units wrong, and the comparison above would notice."""
     wrong, times = 0, 7919
     for epsilon in range(PICO // 3, PICO // 3 + 5):
         each = decimal(Fraction(epsilon, PICO * times))
@@ -182,9 +188,9 @@ def test_a_saboteur_without_margins_is_caught() -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(epsilons, st.floats(0.0, 17.9).map(lambda digits: int(10.0**digits)))
-def test_the_best_order_is_the_one_that_decimals_find(epsilon: int, delta: int) -> None:
+def test_the_best_order_equals_that_of_the_decimals(epsilon: int, delta: int) -> None:
     e, d = Decimal(epsilon) / PICO, Decimal(delta) / 10**18
     found = conversion.rho_limit(e, d), conversion.epsilon_of_rho(e, d)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(conversion, "_OFF", math.inf)  # floats tell nothing
+        patch.setattr(conversion, "_OFF", math.inf)  # floats decide nothing
         assert found == (conversion.rho_limit(e, d), conversion.epsilon_of_rho(e, d))

@@ -1,13 +1,13 @@
 """An analyst who tries every strategy from a menu: the exact loss of whole interactions.
 
 A mechanism is a pair of distributions over a few outcomes, its answer to one dataset and to its
-neighbour. A strategy is a tree: what to ask next, by the answers so far, for as long as a stop rule
-accepts. Of a whole interaction the least delta at epsilon is the hockey-stick divergence
+neighbour. A strategy is a tree: the next question depends on the answers so far, while a stop rule
+accepts. The least delta of a whole interaction at epsilon is the hockey-stick divergence
 
-    sum over transcripts t of max(0, P(t) - exp(epsilon) Q(t)),
+    sum over transcripts t of max(0, P(t) - exp(epsilon) Q(t)).
 
-which a maximum at every node makes as large as any strategy can: the search is exhaustive over its
-menu. Besides fixed mechanisms the menu has, at every node, ones cut to what the rule still accepts.
+A maximum at every node gives the largest value of any strategy: the search is exhaustive over its
+menu. The menu has fixed mechanisms and, at every node, ones cut to what the rule still accepts.
 """
 
 import math
@@ -17,12 +17,14 @@ from functools import partial
 from typing import Any
 
 Costs = tuple[Any, ...]
-Accepts = Callable[[Costs, Costs], bool]  # of the totals so far and the cost of one more
+Accepts = Callable[[Costs, Costs], bool]  # arguments: the totals so far and the cost of one more
 
 
 @dataclass(frozen=True)
 class Mechanism:
-    """Answers to the first and the second dataset; with probability `leak` it just tells which."""
+    """Answers to the first and the second dataset; with probability `leak` it reveals the
+    dataset.
+    """
 
     first: tuple[float, ...]
     second: tuple[float, ...]
@@ -39,14 +41,14 @@ class Mechanism:
             yield 0.0, self.leak
 
     def loss(self) -> float:
-        """The largest log-ratio, where nothing leaks."""
+        """The largest log-ratio, if nothing leaks."""
         return max(
             (abs(math.log(p / q)) for p, q in zip(self.first, self.second, strict=True)),
             default=0.0,
         )
 
     def divergence(self, order: float) -> float:
-        """The Renyi divergence, where nothing leaks: the larger of both directions."""
+        """The Rényi divergence, if nothing leaks: the larger of both directions."""
         return max(
             _divergence(self.first, self.second, order), _divergence(self.second, self.first, order)
         )
@@ -61,7 +63,7 @@ def _divergence(first: tuple[float, ...], second: tuple[float, ...], order: floa
 
 
 def rare(chance: float, loss: float) -> Mechanism:
-    """Two answers, of which a rare one speaks for the first dataset by `loss`."""
+    """Two answers; the rare one speaks for the first dataset by `loss`."""
     other = chance * math.exp(-loss)
     return Mechanism((chance, 1.0 - chance), (other, 1.0 - other))
 
@@ -77,20 +79,21 @@ def leaky_input(chance: float) -> Mechanism:
 
 @dataclass(frozen=True)
 class Game:
-    """A stop rule to play against, and what it promises."""
+    """A stop rule to play against, and its promise."""
 
     epsilon: float
     nothing: Costs
     cost: Callable[[Mechanism], Costs]
     accepts: Accepts
     menu: tuple[Mechanism, ...] = ()
-    overshoots: tuple[float, ...] = ()  # of the loss above epsilon that cut mechanisms aim at
-    leaks_up_to: float = 0.0  # a leak cut to what is left, if above 0
-    # An epsilon read off the totals: then the gain is the chance that the loss is ever above it.
+    overshoots: tuple[float, ...] = ()  # of the loss above epsilon that cut mechanisms target
+    leaks_up_to: float = 0.0  # a leak cut to the remaining limit, if above 0
+    # An epsilon read from the totals: then the gain is the probability that the loss ever exceeds
+    # it.
     odometer: Callable[[Costs], float] | None = None
 
     def best(self, depth: int) -> float:
-        """The largest delta that any strategy of so many questions reaches."""
+        """The largest delta that any strategy with this many questions reaches."""
         return self._best(self.nothing, 1.0, 1.0, depth)
 
     def _best(self, totals: Costs, first: float, second: float, depth: int) -> float:
@@ -108,7 +111,7 @@ class Game:
     def _gain(self, totals: Costs, first: float, second: float) -> float:
         if self.odometer is None:
             return max(0.0, first - math.exp(self.epsilon) * second)
-        # By more than floats err: a pure loss is met exactly by the likeliest answers.
+        # By more than the error of floats: the likeliest answers attain a pure loss exactly.
         passed = first > math.exp(self.odometer(totals) + 1e-9) * second
         return first if passed else 0.0
 
@@ -124,7 +127,9 @@ class Game:
     def _cut(
         self, totals: Costs, made: Callable[[float], Mechanism], most: float = 0.999999
     ) -> Iterable[Mechanism]:
-        """The mechanism with the largest chance that is still accepted, by halving its log."""
+        """The mechanism with the largest probability that is still accepted, by bisecting its
+        log.
+        """
         low, high = math.log(most) - 40.0, math.log(most)
         if self.accepts(totals, self.cost(made(math.exp(high)))):
             return [made(math.exp(high))]

@@ -1,4 +1,4 @@
-"""Stop rules against an analyst who tries every strategy: tempting ones break, ours hold."""
+"""Stop rules against an analyst who tries every strategy: naive rules break, ours hold."""
 
 import math
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ from tests.accounting.rules.adversary import (
 
 EPSILON, DELTA = 1.0, 1e-6
 ROUNDING = 1e-9  # of floats, relative to delta
-# A first question with an unlikely answer: what is spent after either answer is another matter.
+# A first question with an unlikely answer: the later spend differs by the answer.
 UNLIKELY = rare(1e-4, 0.35)
 FIRST = tuple(
     each
@@ -46,14 +46,16 @@ def limit(order: float, delta: float) -> float:
 
 
 def overshoot(order: float) -> float:
-    """Where (1 - exp(-x)) is largest for its divergence at an order: exp(-x) = 1 - 1/order."""
+    """The x at which (1 - exp(-x)) is largest for its divergence at an order: exp(-x) = 1 -
+    1/order.
+    """
     return -math.log1p(-1 / order)
 
 
 def any_order(
     orders: Sequence[float], deltas: Sequence[float], menu: tuple[Mechanism, ...]
 ) -> Game:
-    """Accepts while some order is within the limit of its own delta."""
+    """Accept while some order is within the limit of its own delta."""
     limits = [limit(*each) for each in zip(orders, deltas, strict=True)]
 
     def accepts(totals: Costs, cost: Costs) -> bool:
@@ -91,14 +93,14 @@ def one_order_with_failures(*, frozen: bool) -> Game:
     )
 
 
-# The tempting rules
+# Naive rules
 
 
-def test_taking_the_best_order_afterwards_nearly_doubles_delta() -> None:
+def test_choosing_the_best_order_afterwards_nearly_doubles_delta() -> None:
     assert any_order((16, 63), (DELTA, DELTA), (UNLIKELY,)).best(2) > 1.97 * DELTA
 
 
-def test_converting_with_the_delta_that_is_left_nearly_doubles_it() -> None:
+def test_converting_with_the_remaining_delta_nearly_doubles_it() -> None:
     assert one_order_with_failures(frozen=False).best(2) > 1.98 * DELTA
 
 
@@ -118,8 +120,8 @@ def exact_divergence(mechanism: Mechanism, order: int) -> Any:
     return max(one_way(first, second), one_way(second, first))
 
 
-def test_the_broken_promise_to_forty_digits() -> None:
-    """Both courses look private at some order, and together they are not: four transcripts."""
+def test_the_broken_promise_is_exact_to_forty_digits() -> None:
+    """Both branches look private at some order, but together they are not: four transcripts."""
     game = any_order((16, 63), (DELTA, DELTA), (UNLIKELY,))
     spent = game.cost(UNLIKELY)
     # After the unlikely answer, cut for order 63; after the likely one, for order 16.
@@ -132,7 +134,7 @@ def test_the_broken_promise_to_forty_digits() -> None:
     with mpmath.workdps(40):
         reached = mpmath.mpf(0)
         for (p, q), following, order in zip(UNLIKELY.outcomes(), after, (63, 16), strict=True):
-            # The probabilities are floats, and stand for themselves; each course sums to one.
+            # The probabilities are exact values of floats; each branch sums to one.
             shown = exact_divergence(UNLIKELY, order) + exact_divergence(following, order)
             assert converted(order, shown) <= EPSILON
             for p_next, q_next in following.outcomes():
@@ -146,26 +148,26 @@ def _largest(game: Game, totals: Costs, loss: float) -> float:
     return cut.first[0]
 
 
-# The rules in their place
+# Correct rules
 
 
 @pytest.mark.parametrize("depth", [2, 3])
 @pytest.mark.parametrize("shares", [(0.5, 0.5), (0.9, 0.1), (0.1, 0.9)])
-def test_orders_that_share_delta_keep_it(shares: tuple[float, float], depth: int) -> None:
+def test_orders_that_share_delta_stay_within_it(shares: tuple[float, float], depth: int) -> None:
     menu = FIRST if depth < 3 else (UNLIKELY, rare(1e-2, 0.1), randomized_response(0.05))
     game = any_order((16, 63), [share * DELTA for share in shares], menu)
     reached = game.best(depth)
     assert reached <= DELTA * (1 + ROUNDING)
-    assert reached > 0.85 * DELTA  # or the search would prove nothing
+    assert reached > 0.85 * DELTA  # otherwise the search would prove nothing
 
 
-def test_one_order_has_all_of_delta() -> None:
+def test_a_single_order_may_use_all_of_delta() -> None:
     for order in (16, 63):
         reached = any_order((order,), (DELTA,), FIRST).best(2)
         assert 0.99 * DELTA < reached <= DELTA * (1 + ROUNDING)
 
 
-def test_a_split_that_is_frozen_keeps_delta() -> None:
+def test_a_frozen_split_stays_within_delta() -> None:
     reached = one_order_with_failures(frozen=True).best(2)
     assert 0.95 * DELTA < reached <= DELTA * (1 + ROUNDING)
 
@@ -178,7 +180,7 @@ RHO_ORDERS = [1.0 + 0.02 * 1.25**i for i in range(60)]
 
 @cache
 def loss_of(mechanism: Mechanism) -> Loss:
-    """What such a mechanism may be booked at: no more than a hair above its true loss."""
+    """The booked loss of a mechanism, at most slightly above its true loss."""
     pure = math.ceil(mechanism.loss() * PICO - 0.01)  # so that 0.25 is 0.25, not a unit more
     failure = math.ceil(mechanism.leak * ATTO * (1 - 1e-15))
     return Loss(
@@ -197,7 +199,7 @@ def units(value: float) -> int:
 
 
 def rho_of(mechanism: Mechanism) -> float:
-    """The largest D(a) / a, found on a grid and between its neighbours."""
+    """The largest D(a) / a, searched on a grid and between its neighbours."""
 
     def at(order: float) -> float:
         return mechanism.divergence(order) / order
@@ -211,14 +213,16 @@ def rho_of(mechanism: Mechanism) -> float:
 
 
 def mu_of(mechanism: Mechanism) -> float:
-    """Of two answers the trade-off curve has one corner, which a Gaussian's must pass below."""
+    """The mu of two answers: their trade-off curve has one corner, and a Gaussian's must pass below
+    it.
+    """
     if len(mechanism.first) == 1:
         return 0.0
     return abs(NORMAL.inv_cdf(mechanism.first[0]) - NORMAL.inv_cdf(mechanism.second[0]))
 
 
 def ledger_game(currency: str, wish: GrantTerms, **options: Any) -> tuple[Game, float]:
-    """The currency's own rule and terms; and the delta it promises."""
+    """The currency's own rule and terms, and the delta it promises."""
     rule = COMPOSITION_RULES[currency]
     terms: Terms = options.pop("terms", None) or rule.freeze(wish)
 
@@ -238,7 +242,7 @@ def ledger_game(currency: str, wish: GrantTerms, **options: Any) -> tuple[Game, 
 FEW = (UNLIKELY, UNLIKELY.exchanged(), rare(1e-3, 0.2), randomized_response(0.02))
 SMALL = GrantTerms(epsilon=Decimal(1), delta=Decimal("1e-6"))
 AIMED = tuple(map(overshoot, (12, 22, 66)))
-# Large enough for answers that are not rare, and for the pure way beside the currency's own.
+# Large enough for answers that are not rare, and for the pure rule beside the currency's own.
 LARGE = GrantTerms(epsilon=Decimal("1.5"), delta=Decimal("0.05"), failure_delta=Decimal("0.02"))
 SIMPLE = GrantTerms(epsilon=Decimal("1.5"), delta=Decimal("0.05"))
 ANSWERS = (
@@ -263,7 +267,7 @@ def delta_of(wish: GrantTerms) -> float:
     return float(wish.delta)
 
 
-# How near to delta the search came when this was written: it must not go blind.
+# How near to delta the search came when this was written: it must not get weaker.
 FOUND = {"renyi": 0.94, "zcdp": 0.99, "gdp": 0.99}
 FOUND_OF_ANSWERS = {"pure": 0.0, "approximate": 0.98, "renyi": 0.7, "zcdp": 0.5, "gdp": 0.49}
 FOUND_OF_ODOMETERS = {"renyi": 0.85, "zcdp": 0.6, "gdp": 0.05}
@@ -278,7 +282,7 @@ def test_no_strategy_of_plain_answers_breaks_the_promise(currency: str) -> None:
     assert reached > FOUND_OF_ANSWERS[currency] * delta or currency == "pure"
 
 
-def test_the_search_would_find_a_pure_account_that_spends_too_much() -> None:
+def test_the_search_would_find_a_pure_account_that_overspends() -> None:
     wish = replace(SIMPLE, delta=Decimal(0))
     terms = COMPOSITION_RULES["pure"].freeze(replace(wish, epsilon=Decimal("1.75")))
     game, _ = ledger_game("pure", wish, menu=ANSWERS, terms=replace(terms, epsilon=15 * PICO // 10))
@@ -297,9 +301,10 @@ def test_the_search_would_find_orders_that_do_not_share_delta() -> None:
 
 
 @pytest.mark.parametrize("currency", ["renyi", "zcdp", "gdp"])
-def test_the_epsilon_spent_holds_whenever_the_analyst_looks(currency: str) -> None:
-    """An analyst who stops by the answers finds no moment at which the loss is above it, but with
-    a chance of delta."""
+def test_the_epsilon_spent_holds_at_every_stopping_time(currency: str) -> None:
+    """An analyst who stops by the answers finds no moment with a loss above it, except with
+    probability delta.
+    """
     rule = COMPOSITION_RULES[currency]
     terms = rule.freeze(SMALL)
 

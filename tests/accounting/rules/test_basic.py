@@ -26,7 +26,7 @@ def terms(limit: Spend) -> Terms:
 
 
 @given(rules, spends, spends, limits)
-def test_a_charge_is_admitted_exactly_if_the_exact_sums_stay_within(
+def test_a_charge_is_admitted_exactly_if_the_exact_sums_stay_within_the_limit(
     rule: BasicRule, spent: Spend, cost: Spend, limit: Spend
 ) -> None:
     sums = [Fraction(have) + more for have, more in zip(spent, cost, strict=True)]
@@ -47,7 +47,7 @@ def test_the_largest_epsilon_is_admitted_and_one_unit_more_is_not(
 
 
 @given(rules, spends, spends, limits, limits)
-def test_asking_more_never_costs_less_and_a_larger_limit_never_admits_less(
+def test_a_larger_charge_never_costs_less_and_a_larger_limit_never_admits_less(
     rule: BasicRule, spent: Spend, cost: Spend, limit: Spend, more: Spend
 ) -> None:
     small = min(more[0], cost[0]), min(more[1], cost[1])
@@ -58,14 +58,14 @@ def test_asking_more_never_costs_less_and_a_larger_limit_never_admits_less(
 
 
 @given(rules, spends, spends, limits)
-def test_as_often_as_it_says_a_cost_still_fits_and_not_once_more(
+def test_exactly_the_stated_number_of_charges_fits(
     rule: BasicRule, spent: Spend, cost: Spend, limit: Spend
 ) -> None:
     often = rule.times(spent, cost, terms(limit))
     if not rule.admits(spent, terms(limit)):
         assert often == 0
     elif not any(cost):
-        assert often == UNITS_MAX, "what costs nothing fits for ever"
+        assert often == UNITS_MAX, "free questions always fit"
     else:
         assert rule.admits(plus(spent, (often * cost[0], often * cost[1])), terms(limit))
         once_more = (often + 1) * cost[0], (often + 1) * cost[1]
@@ -74,7 +74,7 @@ def test_as_often_as_it_says_a_cost_still_fits_and_not_once_more(
 
 @given(st.lists(st.integers(1, 10**6), min_size=1, max_size=20), st.data())
 def test_no_order_and_no_split_of_charges_costs_less(units: list[int], data: st.DataObject) -> None:
-    """Charges rounded one by one cost at least what they cost together."""
+    """Charges rounded one by one cost at least as much as together."""
     texts = [f"0.{unit:06d}{digit}7" for unit, digit in zip(units, range(20), strict=False)]
     costs = [cost_units(exact_epsilon(text), 10**6) for text in texts]
     exact = sum(Fraction(text) for text in texts)
@@ -108,7 +108,7 @@ def test_ten_tenths_fit_one_where_floats_would_not_add_up() -> None:
 
 
 @given(rules, spends, limits)
-def test_how_much_is_used_runs_from_0_to_1_and_is_1_when_nothing_more_fits(
+def test_the_used_share_runs_from_0_to_1_and_is_1_when_nothing_more_fits(
     rule: BasicRule, spent: Spend, limit: Spend
 ) -> None:
     used = rule.used(spent, terms(limit))
@@ -139,7 +139,7 @@ WHO_CAN_PAY: dict[str, tuple[Loss, set[str]]] = {
 
 
 @pytest.mark.parametrize("what", WHO_CAN_PAY)
-def test_who_can_pay_for(what: str) -> None:
+def test_currencies_pay_only_for_losses_they_can_count(what: str) -> None:
     """A pure account pays no delta, a gdp account nothing without a mu."""
     loss, expected = WHO_CAN_PAY[what]
     able = {name for name, rule in COMPOSITION_RULES.items() if rule.can_pay(rule.read(loss))}

@@ -1,4 +1,4 @@
-"""What every currency must keep, whatever it counts: properties of all stop rules."""
+"""Properties of the stop rules of all currencies."""
 
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -38,7 +38,7 @@ def terms_of(rule: Rule, epsilon: str = "1", delta: str = "1e-6", **more: Any) -
 
 GRANTED = {rule.currency: terms_of(rule) for rule in RULES}
 
-# From a unit to far beyond any limit; few, because each is worked out in 40 digits once.
+# From a unit to far beyond any limit; few, because each is computed in 40 digits once.
 EPSILONS = [1, 10**3, 10**6, 10**9, 10**10, PICO // 30, PICO // 10, PICO // 2, PICO, 30 * PICO]
 epsilons = st.sampled_from(EPSILONS)
 pure_losses = st.builds(pure_loss, epsilons)
@@ -73,7 +73,7 @@ def at_most(one: Spend, other: Spend) -> bool:
 
 @settings(max_examples=60)
 @given(rules, st.lists(losses, max_size=8), st.data())
-def test_the_order_of_charges_changes_neither_totals_nor_whether_all_fit(
+def test_the_order_of_charges_changes_neither_totals_nor_admission(
     rule: Rule, charges: list[Loss], data: st.DataObject
 ) -> None:
     terms = GRANTED[rule.currency]
@@ -83,18 +83,21 @@ def test_the_order_of_charges_changes_neither_totals_nor_whether_all_fit(
     for sequence in (charges, shuffled):
         steps = [total_of(rule, sequence[: n + 1]) for n in range(len(sequence))]
         each_fits = all(rule.admits(step, terms) for step in steps)
-        assert each_fits == rule.admits(total, terms), "a part is admitted if the whole is"
+        assert each_fits == rule.admits(total, terms), "a part must be admitted if the whole is"
 
 
 @given(epsilons, epsilons)
-def test_two_questions_are_as_private_together_as_one_of_both_epsilons(a: int, b: int) -> None:
-    """In epsilon a split costs exactly the same; by divergences, what composition theorems save
-    for any adaptive analyst, but never less than the larger part."""
+def test_two_questions_are_as_private_together_as_one_with_both_epsilons(a: int, b: int) -> None:
+    """In epsilon a split costs exactly the same.
+
+    In divergences it saves what composition theorems save for any adaptive analyst. It never costs
+    less than the larger part.
+    """
     apart, one = pure_loss(a) + pure_loss(b), pure_loss(min(a + b, 40 * PICO))
     if a + b <= 40 * PICO:
         assert (apart.epsilon, apart.delta, apart.pure) == (one.epsilon, 0, one.pure)
-        # Convex and 0 at 0: a split saves, up to the rounding of each part by less than 2 units.
-        # So a sum that was kept in epsilon bounds the sum of all costs (`currency_change.py`).
+        # Convex and 0 at 0: a split saves, up to the rounding of each part by less than 2 units. So
+        # a sum kept in epsilon bounds the sum of all costs (`currency_change.py`).
         assert apart.rho <= one.rho + 4
         assert apart.mu_squared <= one.mu_squared + 4
         assert at_most(apart.curve, tuple(units + 4 for units in one.curve))
@@ -119,12 +122,12 @@ def test_gaussian_noise_in_parts_never_costs_less_than_at_once(rhos: list[Fracti
 
 @settings(max_examples=30)
 @given(rules, losses)
-def test_a_rule_pays_for_a_loss_exactly_if_it_can_pay_its_cost(rule: Rule, loss: Loss) -> None:
+def test_a_rule_accepts_a_loss_exactly_if_it_can_pay_its_cost(rule: Rule, loss: Loss) -> None:
     assert rule.pays(loss) == rule.can_pay(rule.read(loss))
 
 
 @given(losses, st.integers(1, 50))
-def test_so_many_at_once_cost_what_they_cost_one_by_one(loss: Loss, count: int) -> None:
+def test_repeated_charges_cost_the_same_together_and_one_by_one(loss: Loss, count: int) -> None:
     assert loss.times(count) == reduce(Loss.__add__, [loss] * count)
 
 
@@ -145,11 +148,11 @@ def test_finer_noise_costs_between_continuous_noise_and_the_worst_pure_mechanism
     assert at_most(laplace_loss(epsilon).curve, tuple(u + 1 for u in discrete.curve))
 
 
-# Rounding: against the same mathematics in 90 digits, written another way
+# Rounding: compared with the same mathematics in 90 digits, written differently
 
 
 def exact_curve(e: Decimal, a: Decimal) -> Decimal:
-    """Randomised response: two outcomes, summed as they are."""
+    """Randomised response: two outcomes, summed directly."""
     p = 1 / (1 + (-e).exp())
     q = 1 - p if e < 100 else (-e).exp() * p
     return (p**a * q ** (1 - a) + q**a * p ** (1 - a)).ln() / (a - 1)
@@ -173,7 +176,7 @@ def test_costs_are_never_below_the_true_ones_and_hardly_above(epsilon: int) -> N
 
 
 @given(rules, st.lists(losses, max_size=6), losses)
-def test_an_accepted_charge_raises_every_number_that_it_costs(
+def test_an_accepted_charge_raises_every_number_it_costs(
     rule: Rule, earlier: list[Loss], charge: Loss
 ) -> None:
     before, cost = total_of(rule, earlier), rule.read(charge)
@@ -182,11 +185,11 @@ def test_an_accepted_charge_raises_every_number_that_it_costs(
     for was, paid, now in zip(before, cost, after, strict=True):
         assert now == min(INFINITE, was + paid)
     delta = 1
-    assert all(paid > 0 for place, paid in enumerate(cost) if place != delta), "nothing is free"
+    assert all(paid > 0 for place, paid in enumerate(cost) if place != delta), "no charge is free"
 
 
 @given(curved, st.lists(losses, max_size=5), losses)
-def test_what_is_given_back_leaves_what_was_and_never_restores_a_lost_bound(
+def test_a_refund_leaves_the_rest_and_never_restores_a_lost_bound(
     rule: Rule, earlier: list[Loss], charge: Loss
 ) -> None:
     before = total_of(rule, earlier)
@@ -196,7 +199,7 @@ def test_what_is_given_back_leaves_what_was_and_never_restores_a_lost_bound(
         assert now == (INFINITE if then == INFINITE else was)
 
 
-def test_a_charge_without_a_bound_given_back_leaves_the_pure_way_closed() -> None:
+def test_refunding_a_charge_without_a_pure_bound_keeps_the_pure_rule_closed() -> None:
     rule, terms = COMPOSITION_RULES["renyi"], GRANTED["renyi"]
     gaussian = rule.read(gaussian_loss(Fraction(100)))
     spent = plus(rule.nothing, gaussian)
@@ -204,7 +207,7 @@ def test_a_charge_without_a_bound_given_back_leaves_the_pure_way_closed() -> Non
     assert rule.admits(spent, terms)
     back = minus(spent, gaussian)
     assert back == (INFINITE, *rule.nothing[1:])
-    assert rule.admits(back, terms), "by its curve"
+    assert rule.admits(back, terms), "the curve still admits it"
     tenths = rule.read(pure_loss(PICO // 10))
     assert rule.times(back, tenths, terms) < rule.times(rule.nothing, tenths, terms) == 10
 
@@ -222,7 +225,7 @@ def test_the_largest_and_the_two_largest_bound_each_one_and_each_pair(
         assert two_largest(spends)[place] == min(INFINITE, sum(column[-2:]))
 
 
-# What can never be
+# Impossible values
 
 
 NO_LOSSES: dict[str, dict[str, Any]] = {
@@ -247,7 +250,7 @@ def test_a_loss_is_never(what: str) -> None:
 
 @pytest.mark.parametrize("bad", ["NaN", "sNaN", "-1", "Infinity", "-Infinity"])
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.currency)
-def test_terms_are_never_made_of_what_is_no_number(rule: Rule, bad: str) -> None:
+def test_terms_are_never_made_from_invalid_numbers(rule: Rule, bad: str) -> None:
     delta = Decimal(0) if rule.currency == "pure" else Decimal("1e-6")
     wishes = [
         GrantTerms(epsilon=Decimal(bad), delta=delta),
@@ -263,12 +266,12 @@ def test_terms_are_never_made_of_what_is_no_number(rule: Rule, bad: str) -> None
         assert not isinstance(caught.value, AssertionError | NotImplementedError)
 
 
-# What people are told is what the rule then does
+# Displayed figures match what the rule then does
 
 
 @settings(max_examples=60)
 @given(rules, st.lists(losses, max_size=8), losses)
-def test_as_often_as_it_says_a_cost_fits_and_not_once_more(
+def test_exactly_the_shown_number_of_charges_fits(
     rule: Rule, earlier: list[Loss], charge: Loss
 ) -> None:
     terms, total, cost = GRANTED[rule.currency], total_of(rule, earlier), rule.read(charge)
@@ -300,7 +303,7 @@ def test_the_largest_epsilon_fits_and_a_thousandth_more_does_not(
 
 
 @given(rules, st.lists(losses, max_size=8))
-def test_used_is_0_for_nothing_and_passes_1_exactly_where_the_rule_stops(
+def test_the_used_share_is_0_at_first_and_exceeds_1_exactly_where_the_rule_stops(
     rule: Rule, earlier: list[Loss]
 ) -> None:
     terms, total = GRANTED[rule.currency], total_of(rule, earlier)
@@ -312,7 +315,7 @@ def test_used_is_0_for_nothing_and_passes_1_exactly_where_the_rule_stops(
 
 
 @given(curved, st.lists(losses, max_size=8), losses)
-def test_the_odometer_never_goes_back_and_never_reads_above_the_sum(
+def test_the_odometer_never_decreases_and_never_exceeds_the_sum(
     rule: Rule, earlier: list[Loss], charge: Loss
 ) -> None:
     terms, before = GRANTED[rule.currency], total_of(rule, earlier)

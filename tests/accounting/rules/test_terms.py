@@ -1,4 +1,4 @@
-"""Terms: frozen at the grant, sound as a whole, refused by name, and reached by real charges."""
+"""Terms: frozen at the grant, sound as a whole, refused by name, and attained by real charges."""
 
 import math
 from decimal import Decimal
@@ -37,7 +37,7 @@ def account(currency: str, wish: GrantTerms = ONE, terms: Terms | None = None) -
 
 
 def admitted(now: Account, loss: Loss) -> int:
-    """How many charges are really admitted, one by one, until one is refused."""
+    """Number of charges admitted one by one until one is refused."""
     count = 0
     while True:
         try:
@@ -48,7 +48,7 @@ def admitted(now: Account, loss: Loss) -> int:
 
 
 # How many questions fit at (1, 1e-6): section 6 of the accounting notes. The first number must be
-# reached; the second is the ceiling of the exact non-adaptive composition, which no rule may pass.
+# reached. The second is the limit of the exact non-adaptive composition, which no rule may exceed.
 GAUSSIAN = gaussian_loss(Fraction(100))
 DISCRETE = discrete_laplace_loss(PICO // 100, (Fraction(1),))
 COUNTS = {
@@ -81,13 +81,13 @@ AT_THREE = {"renyi": (3671, 3701), "zcdp": (3701, 3701), "gdp": (4195, 4195)}
 
 
 @pytest.mark.parametrize("currency", AT_THREE)
-def test_as_many_fit_at_epsilon_3(currency: str) -> None:
+def test_the_published_number_fits_at_epsilon_3(currency: str) -> None:
     least, most = AT_THREE[currency]
     wish = GrantTerms(epsilon=Decimal(3), delta=DELTA)
     assert least <= account(currency, wish).repeats_left(GAUSSIAN) <= most
 
 
-# The limits are sound: worked out anew, in floats, from the theorems
+# The limits are sound: computed again, in floats, from the theorems
 
 
 grants = st.builds(
@@ -100,8 +100,10 @@ grants = st.builds(
 @settings(max_examples=40)
 @given(grants)
 def test_the_orders_of_a_renyi_account_share_one_delta(wish: GrantTerms) -> None:
-    """What each order's limit lets through, added up over all of them, is the conversion's delta:
-    with the whole of it for each, forty times as much would pass."""
+    """The deltas admitted by the limits of all orders add up to the conversion's delta.
+
+    With the whole delta for each order, forty times as much would be admitted.
+    """
     terms = COMPOSITION_RULES["renyi"].freeze(wish)
     assert wish.epsilon is not None
     deltas = []
@@ -112,13 +114,13 @@ def test_the_orders_of_a_renyi_account_share_one_delta(wish: GrantTerms) -> None
     assert sum(deltas) <= terms.conversion / ATTO * (1 + 1e-6)
     star = terms.limits[2 + PLACES[terms.order or ""]]
     if star >= 0:  # with little epsilon no order admits anything
-        assert max(deltas) >= 0.9 * terms.conversion / ATTO, "and most of it on one order"
+        assert max(deltas) >= 0.9 * terms.conversion / ATTO, "one order must get most of it"
     assert terms.conversion + terms.limits[1] == terms.delta
 
 
 @settings(max_examples=25)
 @given(grants)
-def test_the_limit_of_a_zcdp_account_is_what_the_best_order_converts(wish: GrantTerms) -> None:
+def test_the_limit_of_a_zcdp_account_is_the_conversion_at_the_best_order(wish: GrantTerms) -> None:
     terms = COMPOSITION_RULES["zcdp"].freeze(wish)
     assert wish.epsilon is not None
     rho, log_delta = terms.limits[2] / PICO, math.log(terms.conversion / ATTO)
@@ -128,7 +130,7 @@ def test_the_limit_of_a_zcdp_account_is_what_the_best_order_converts(wish: Grant
 
     best = min(epsilon(1 + 1.02**k) for k in range(-200, 700))
     assert best <= float(wish.epsilon) * (1 + 1e-4) + 1e-9
-    assert best >= float(wish.epsilon) * (1 - 1e-4) - 1e-6, "and no more is left unused"
+    assert best >= float(wish.epsilon) * (1 - 1e-4) - 1e-6, "the limit must use nearly all of it"
 
 
 def upper_tail(x: float) -> float:
@@ -137,7 +139,7 @@ def upper_tail(x: float) -> float:
 
 @settings(max_examples=25)
 @given(grants)
-def test_the_limit_of_a_gdp_account_keeps_its_delta(wish: GrantTerms) -> None:
+def test_the_limit_of_a_gdp_account_stays_within_its_delta(wish: GrantTerms) -> None:
     terms = COMPOSITION_RULES["gdp"].freeze(wish)
     assert wish.epsilon is not None
     epsilon, mu = float(wish.epsilon), math.sqrt(terms.limits[2] / PICO)
@@ -154,7 +156,7 @@ def test_the_limit_of_a_gdp_account_keeps_its_delta(wish: GrantTerms) -> None:
         ("gdp", GrantTerms(mu=Decimal("0.2"), delta=DELTA)),
     ],
 )
-def test_a_grant_in_the_currencys_own_units_promises_the_epsilon_that_gives_them_back(
+def test_a_grant_in_native_units_promises_the_epsilon_that_converts_back_to_them(
     currency: str, wish: GrantTerms
 ) -> None:
     rule = COMPOSITION_RULES[currency]
@@ -165,11 +167,11 @@ def test_a_grant_in_the_currencys_own_units_promises_the_epsilon_that_gives_them
     assert again.limits[:2] == own.limits[:2]
 
 
-def test_a_failure_delta_is_taken_from_the_conversions() -> None:
+def test_a_failure_delta_reduces_the_delta_of_the_conversion() -> None:
     for currency in CURVED:
         rule = COMPOSITION_RULES[currency]
         usual = rule.freeze(ONE)
-        assert usual.limits[1] == 10**9, "a thousandth"
+        assert usual.limits[1] == 10**9, "a thousandth is reserved for failures"
         more = rule.freeze(GrantTerms(epsilon=Decimal(1), delta=DELTA, failure_delta=DELTA / 2))
         assert (more.limits[1], more.conversion) == (5 * 10**11, 5 * 10**11)
         assert all(a <= b for a, b in zip(more.limits[2:], usual.limits[2:], strict=True))
@@ -180,7 +182,7 @@ def test_a_failure_delta_is_taken_from_the_conversions() -> None:
 
 
 @pytest.mark.parametrize("currency", COMPOSITION_RULES)
-def test_terms_are_written_and_read_as_they_were_frozen(currency: str) -> None:
+def test_terms_are_written_and_read_unchanged(currency: str) -> None:
     wish = GrantTerms(epsilon=Decimal(1)) if currency == "pure" else ONE
     terms = COMPOSITION_RULES[currency].freeze(wish)
     assert Terms.from_text(terms.text()) == terms
@@ -188,21 +190,23 @@ def test_terms_are_written_and_read_as_they_were_frozen(currency: str) -> None:
 
 
 @pytest.mark.parametrize("currency", CURVED)
-def test_what_was_granted_does_not_follow_the_program(
+def test_granted_terms_do_not_change_with_the_release(
     currency: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another version of the program may weigh orders otherwise; accounts keep what they have."""
+    """Another release may weigh orders differently; accounts keep their terms."""
     text = COMPOSITION_RULES[currency].freeze(ONE).text()
     before = admitted(account(currency, terms=Terms.from_text(text)), GAUSSIAN)
     monkeypatch.setattr(curve_rule, "STAR_WEIGHT", Decimal("0.3"))
     monkeypatch.setattr(curve_rule, "FAILURE_SHARE", 2)
-    assert COMPOSITION_RULES[currency].freeze(ONE).text() != text, "new grants would be others"
+    assert COMPOSITION_RULES[currency].freeze(ONE).text() != text, (
+        "new grants would have other terms"
+    )
     assert admitted(account(currency, terms=Terms.from_text(text)), GAUSSIAN) == before
 
 
 @settings(max_examples=30)
 @given(grants, st.integers(0, 2000))
-def test_a_raised_limit_keeps_the_order_that_has_most_of_delta(
+def test_a_raised_limit_keeps_the_order_with_most_of_delta(
     wish: GrantTerms, hundredths: int
 ) -> None:
     rule = COMPOSITION_RULES["renyi"]
@@ -217,7 +221,7 @@ def test_a_raised_limit_keeps_the_order_that_has_most_of_delta(
     assert all(a <= b for a, b in zip(lowered.limits, before.limits, strict=True))
 
 
-def test_an_order_can_be_chosen_at_first_and_not_after() -> None:
+def test_an_order_can_be_chosen_only_at_the_first_grant() -> None:
     rule = COMPOSITION_RULES["renyi"]
     chosen = GrantTerms(epsilon=Decimal(1), delta=DELTA, order=Decimal(41))
     terms = rule.freeze(chosen)
@@ -267,7 +271,7 @@ REFUSED: dict[str, tuple[str, GrantTerms, str]] = {
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_a_grant_is_refused_by_name_of_its_field(what: str) -> None:
+def test_a_grant_is_refused_by_the_name_of_its_field(what: str) -> None:
     currency, wish, pointer = REFUSED[what]
     with pytest.raises(Invalid) as caught:
         COMPOSITION_RULES[currency].freeze(wish)
@@ -275,7 +279,7 @@ def test_a_grant_is_refused_by_name_of_its_field(what: str) -> None:
 
 
 @pytest.mark.parametrize("currency", COMPOSITION_RULES)
-def test_the_largest_epsilon_of_the_wire_can_be_granted(currency: str) -> None:
+def test_the_largest_epsilon_of_the_api_can_be_granted(currency: str) -> None:
     delta = D(0) if currency == "pure" else DELTA
     terms = COMPOSITION_RULES[currency].freeze(
         GrantTerms(epsilon=D("9223372.036854775807"), delta=delta)
@@ -283,7 +287,7 @@ def test_the_largest_epsilon_of_the_wire_can_be_granted(currency: str) -> None:
     assert terms.epsilon >= 2**63 - 2
 
 
-def test_a_currency_says_by_name_who_can_pay() -> None:
+def test_a_currency_that_cannot_pay_names_those_that_can() -> None:
     for loss, able in (
         (GAUSSIAN, "zcdp, renyi, gdp"),
         (zcdp_loss(Fraction(1, 50)), "zcdp, renyi"),

@@ -1,4 +1,4 @@
-"""Trade-off curves against the lemma of Neyman and Pearson on explicit distributions."""
+"""Trade-off curves compared with the Neyman-Pearson lemma on explicit distributions."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -44,7 +44,7 @@ def _digits() -> Any:
 
 
 def neyman_pearson(first: Distribution, second: Distribution) -> Reference:
-    """Take outcomes by falling ratio until the false alarms are spent, the last in part."""
+    """Take outcomes by falling ratio until the false alarms are spent, the last one in part."""
     pairs = sorted(
         ((p, q) for p, q in zip(first, second, strict=True) if p or q),
         key=lambda pair: pair[1] / pair[0] if pair[0] else mpmath.inf,
@@ -85,14 +85,17 @@ def independent(pair: tuple[Distribution, Distribution], k: int) -> tuple[Any, A
 def leaky(
     pair: tuple[Distribution, Distribution], delta: Fraction
 ) -> tuple[Distribution, Distribution]:
-    """Two more outcomes, each of which only one of the two can have."""
+    """Two more outcomes, each possible under only one of the two."""
     d = mpmath.mpf(delta.numerator) / delta.denominator
     return [*((1 - d) * p for p in pair[0]), d, 0], [*((1 - d) * q for q in pair[1]), 0, d]
 
 
 def whole_laplace(epsilon: Fraction, steps: int) -> tuple[Distribution, Distribution]:
-    """Noise on 0 and on `steps`. From 0 down and from `steps` up the ratio is always the same, so
-    each tail is one outcome, and nothing is cut off."""
+    """Noise on 0 and on `steps`.
+
+    Below 0 and above `steps` the ratio is constant, so each tail is one outcome and nothing is cut
+    off.
+    """
     s = mpmath.mpf(epsilon.numerator) / epsilon.denominator / steps
     p = mpmath.exp(-s)
 
@@ -108,7 +111,7 @@ def whole_laplace(epsilon: Fraction, steps: int) -> tuple[Distribution, Distribu
 
 
 def laplace(epsilon: Fraction) -> Reference:
-    """Says "the second" above a threshold t, which the level of false alarms sets."""
+    """Say "the second" above a threshold t, which the level of false alarms sets."""
     e = mpmath.mpf(epsilon.numerator) / epsilon.denominator
 
     def below(x: Any) -> Any:
@@ -200,7 +203,7 @@ def test_a_single_release_has_the_curve_of_the_best_attack(
         assert found >= max(0, truth - 2 * mpmath.mpf(GUARD)), (alpha, rate(truth))
 
 
-# Properties of every curve there is
+# Properties of every curve
 
 epsilons = st.fractions(F(1, 1000), F(6), max_denominator=1000)
 deltas = st.fractions(F(0), F(1, 2), max_denominator=10**6)
@@ -245,12 +248,12 @@ def test_a_curve_falls_is_convex_and_never_better_than_guessing(curve: Tradeoff)
 @settings(max_examples=50)
 @given(singles)
 def test_a_curve_of_a_release_is_its_own_inverse(release: Single) -> None:
-    """Which of the two datasets is the first is a matter of naming."""
+    """The order of the two datasets is arbitrary."""
     grid = [i / 20 for i in range(21)]
     for alpha, beta in zip(grid, tradeoff_of(single=release, alphas=grid).betas, strict=True):
-        if beta > 1e-6:  # on a flat piece at zero there is nothing to invert
+        if beta > 1e-6:  # a flat piece at zero cannot be inverted
             [back] = tradeoff_of(single=release, alphas=[beta]).betas
-            # One guard moves alpha by as much as the curve is steep.
+            # One guard moves alpha by the slope of the curve.
             [before] = tradeoff_of(single=release, alphas=[min(1.0, beta + 3 * GUARD)]).betas
             assert before - 3 * GUARD <= alpha <= back + 3 * GUARD + (back - before)
 
@@ -295,7 +298,7 @@ def test_bounds_of_laplace_noise_are_below_its_exact_curve(epsilon: Fraction, st
         tradeoff_of(renyi=renyi_of(lambda a: renyi_curves.discrete_laplace(e, Decimal(steps), a))),
         whole,
     )
-    # And whole numbers give an attack more than real ones, up to the pure curve at one step.
+    # Integers give an attack more than real numbers, up to the pure curve at one step.
     for high, low in zip(real.betas, whole.betas, strict=True):
         assert low <= high + ROUNDING
     if steps == 1:
@@ -305,7 +308,7 @@ def test_bounds_of_laplace_noise_are_below_its_exact_curve(epsilon: Fraction, st
 
 @pytest.mark.parametrize("epsilon", [F("0.1"), F(1), F(5)])
 @pytest.mark.parametrize("moves", [(1, 1), (1, 2), (3, 2), (5, 1), (1, 1, 1), (2, 1, 2)])
-def test_a_change_spread_over_several_answers_tells_no_more_than_in_one(
+def test_a_change_spread_over_several_answers_reveals_no_more_than_in_one(
     epsilon: Fraction, moves: tuple[int, ...]
 ) -> None:
     total = sum(moves)
@@ -365,12 +368,12 @@ def test_data_processing_loses_no_more_than_the_conversion_to_epsilon_and_delta(
     for low, high in zip(profile.betas, better, strict=True):
         assert low <= high + ROUNDING
     if mu_squared == F("0.05"):
-        # Measured when this was written: a bound that forgot an order or a direction falls below.
+        # Measured when this was written: a bound that ignored an order or a direction falls below.
         assert better[50] == pytest.approx(0.3896914, abs=1e-6)
         assert better[1] == pytest.approx(0.9807816, abs=1e-6)
 
 
-def test_a_profile_made_of_one_point_is_leaky_randomised_response() -> None:
+def test_a_profile_of_one_point_is_leaky_randomised_response() -> None:
     curve = from_profile(lambda _: 0.01, [0.5])
     for alpha in ALPHAS:
         expected = max(0, 0.99 - math.exp(0.5) * alpha, math.exp(-0.5) * (0.99 - alpha))
@@ -391,7 +394,7 @@ def normed(parts: list[int]) -> list[Any]:
 def test_a_curve_within_a_distance_is_bounded_by_shifting(
     p: list[int], q: list[int], p_other: list[int], q_other: list[int], tenths: int
 ) -> None:
-    """Moved towards anything at all, and measured: the total variation is what it turns out."""
+    """The law is moved towards a random one, and its total variation is measured."""
     share = mpmath.mpf(tenths) / 20
     ideal = normed(p), normed(q)
     moved = tuple(
@@ -407,14 +410,14 @@ def test_a_curve_within_a_distance_is_bounded_by_shifting(
     mixed = exact.leaking(lambda a: rate(best_ideal(a)), rate(share))
     for alpha in ALPHAS[::10]:
         assert shifted(alpha) <= best(alpha) + ROUNDING
-        # It is a mixture, too; and the bound for mixtures is the higher one at the same number.
+        # It is a mixture too, and the bound for mixtures is the higher one at the same number.
         assert mixed(alpha) <= best(alpha) + ROUNDING
         loosely = bounds.failing(lambda a: rate(best_ideal(a)), rate(share))
         assert loosely(alpha) <= mixed(alpha) + ROUNDING
 
 
-def test_noise_that_is_only_near_its_ideal_is_no_mixture() -> None:
-    """Why totals are shifted: the bound for mixtures would claim too much here."""
+def test_noise_that_is_only_close_to_its_ideal_is_no_mixture() -> None:
+    """The reason for shifting totals: the bound for mixtures would claim too much here."""
     ideal = [mpmath.mpf("0.5"), mpmath.mpf("0.5")], [mpmath.mpf("0.5"), mpmath.mpf("0.5")]
     near = [mpmath.mpf("0.4"), mpmath.mpf("0.6")], [mpmath.mpf("0.6"), mpmath.mpf("0.4")]
     best = neyman_pearson(*near)
@@ -423,7 +426,7 @@ def test_noise_that_is_only_near_its_ideal_is_no_mixture() -> None:
     assert bounds.failing(lambda a: rate(flat(a)), 0.1)(0.4) <= best(0.4) + ROUNDING
 
 
-# The entry
+# The entry point
 
 
 def test_the_best_of_the_totals_is_shown_and_named() -> None:
@@ -436,7 +439,7 @@ def test_the_best_of_the_totals_is_shown_and_named() -> None:
     assert not together.exact
 
 
-def test_what_has_no_bound_hides_nothing() -> None:
+def test_a_total_without_a_bound_hides_nothing() -> None:
     for curve in (
         tradeoff_of(),
         tradeoff_of(failure=F(1), pure=F(1), rho=F(1), mu_squared=F(1)),
@@ -452,12 +455,12 @@ def test_an_account_that_spent_nothing_hides_everything() -> None:
     assert (len(curve.alphas), curve.alphas[0], curve.alphas[-1]) == (101, 0.0, 1.0)
 
 
-def test_a_value_that_is_no_number_is_shown_as_zero() -> None:
+def test_an_invalid_value_is_shown_as_zero() -> None:
     curve = shown(lambda alpha: math.nan, [0.0, 0.5], exact=False, theorem="")
     assert curve.betas == [0.0, 0.0]
 
 
-def test_wrong_numbers_are_refused() -> None:
+def test_invalid_numbers_are_refused() -> None:
     wrong: list[dict[str, Any]] = [
         {"pure": F(-1)},
         {"failure": F(2)},

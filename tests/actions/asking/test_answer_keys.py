@@ -1,4 +1,4 @@
-"""Private keys behind the action: read in batches under the charge; failures say nothing."""
+"""Private keys in the action: read in batches under the charge; failures reveal nothing."""
 
 import json
 from collections.abc import Generator
@@ -42,10 +42,10 @@ def notes(service: Service) -> Service:
 
 def ask(service: Service, query: dict[str, Any] = HISTOGRAM, **more: Any) -> dict[str, Any]:
     privacy = {"epsilon": "1", "delta": "1e-6"}
-    told: dict[str, Any] = json.loads(
+    shown: dict[str, Any] = json.loads(
         service.ask(query, dataset="notes", privacy=privacy, **more).text
     )
-    return told
+    return shown
 
 
 def spent(service: Service) -> tuple[int, ...]:
@@ -55,7 +55,7 @@ def spent(service: Service) -> tuple[int, ...]:
 
 
 class Failing(Spoiled):
-    """Gives one batch, and then what the fault is."""
+    """An engine that returns one batch and then raises the fault."""
 
     @override
     def keys(self, dataset: Dataset, wanted: KeyCountsRequest) -> Generator[KeyBatch]:
@@ -65,24 +65,24 @@ class Failing(Spoiled):
         raise self._fault
 
 
-def test_keys_are_read_told_and_charged(notes: Service) -> None:
-    """Further off, or another key told, with probability below 1e-6."""
-    told = ask(notes)
-    assert [each["group"] for each in told["value"]] == [{"note": "flu"}, {"note": "gout"}]
+def test_keys_are_read_released_and_charged(notes: Service) -> None:
+    """A larger error, or another released key, has a probability below 1e-6."""
+    answer = ask(notes)
+    assert [group["group"] for group in answer["value"]] == [{"note": "flu"}, {"note": "gout"}]
     epsilon, delta = spent(notes)
     assert epsilon == 10**12
     assert 0 < delta < 10**12
-    assert SECRET not in json.dumps(told)
+    assert SECRET not in json.dumps(answer)
     assert notes.sound()
 
 
 @pytest.mark.parametrize("fault", [EngineFailed("no"), ValueError(SECRET)], ids=["own", "other"])
-def test_a_failure_between_batches_forfeits_the_charge_and_says_nothing(
+def test_a_failure_between_batches_forfeits_the_charge_and_reveals_nothing(
     notes: Service, fault: Exception
 ) -> None:
     failing = Failing(notes, fault)
     notes.answer_query.engines = notes.answer_query.readiness.engines = failing
-    for _ in range(2):  # for ever
+    for _ in range(2):  # permanently
         with pytest.raises(QuestionForfeited) as failed:
             ask(notes, key="k")
         assert failed.value.detail == FORFEITED
@@ -91,14 +91,14 @@ def test_a_failure_between_batches_forfeits_the_charge_and_says_nothing(
     assert notes.sound()
 
 
-def test_nothing_of_the_keys_is_kept_so_a_fresh_question_reads_again(notes: Service) -> None:
+def test_keys_are_not_cached_so_a_fresh_question_reads_again(notes: Service) -> None:
     first = ask(notes)
     again = ask(notes, fresh=True)
     assert first["id"] != again["id"]
     assert spent(notes)[0] == 2 * 10**12
 
 
-def test_the_first_keys_in_order_are_held_a_few_at_a_time() -> None:
+def test_an_answer_holds_the_first_keys_in_order_with_little_memory() -> None:
     keys = [(place, text, 5) for place in (1, 0) for text in "zaébß"]
     assert first_keys(iter(keys), most=3) == [(0, "a", 5), (0, "b", 5), (0, "z", 5)]
     assert first_keys(iter(keys), most=100) == sorted(keys)

@@ -1,4 +1,4 @@
-"""Answering: charged first, asked under the charge, stored, and told as stored."""
+"""Answering: charge first, read under the charge, store, and return the stored answer."""
 
 import asyncio
 import json
@@ -58,7 +58,7 @@ NOTHING = (0, 0)
 
 
 class Spoiled:
-    """The real engine, but for one fault; counts how often it was asked."""
+    """The real engine with one fault; counts its reads."""
 
     has_prepared_files = True
 
@@ -95,12 +95,14 @@ class Spoiled:
         return self._real.ready(dataset)
 
     def is_missing(self, dataset: Dataset) -> bool:
-        """There before the charge; with EngineUnavailable for a fault, gone after it."""
+        """True if the data vanished: present before the charge; gone after it for
+        EngineUnavailable.
+        """
         return isinstance(self._fault, EngineUnavailable) or self._real.is_missing(dataset)
 
     def exact(self, dataset: Dataset, tally: Tally, asker: str) -> Exact:
         fault = self._fault
-        if isinstance(fault, Event):  # only the first one waits
+        if isinstance(fault, Event):  # only the first read waits
             self._fault = None
         self.asked += 1
         if isinstance(fault, BaseException):
@@ -122,11 +124,11 @@ class Spoiled:
     def epochs(self, dataset: Dataset, where: Condition | None) -> tuple[int, ...]:
         return self._real.epochs(dataset, where)
 
-    def keys(self, dataset: Dataset, wanted: KeyCountsRequest) -> Generator[KeyBatch]:
+    def keys(self, dataset: Dataset, request: KeyCountsRequest) -> Generator[KeyBatch]:
         self.asked += 1
         if isinstance(self._fault, BaseException):
             raise self._fault
-        yield from self._real.keys(dataset, wanted)
+        yield from self._real.keys(dataset, request)
 
     def close(self) -> None:
         self._real.close()
@@ -141,21 +143,21 @@ def spoil(service: Service, fault: BaseException | Event | None = None) -> Spoil
     return spoiled
 
 
-def test_an_answer_is_charged_near_the_truth_and_tells_price_and_theorem(service: Service) -> None:
+def test_an_answer_is_charged_near_the_truth_and_shows_price_and_theorem(service: Service) -> None:
     reply = service.ask(COUNT, epsilon="0.9")
-    told = json.loads(reply.text)
-    assert told["status"] == "answered"
-    assert abs(told["value"] - 40) < 60  # further off with probability below 1e-20
-    assert told["charged"]["epsilon"] == 0.9
-    assert told["mechanism"]["kind"] == "laplace"
-    assert "Proposition 1" in told["theorem"]
-    assert "filter" in told["theorem"]
+    answer = json.loads(reply.text)
+    assert answer["status"] == "answered"
+    assert abs(answer["value"] - 40) < 60  # a larger error has a probability below 1e-20
+    assert answer["charged"]["epsilon"] == 0.9
+    assert answer["mechanism"]["kind"] == "laplace"
+    assert "Proposition 1" in answer["theorem"]
+    assert "filter" in answer["theorem"]
     assert (
         service.account("ann").balance.common
         == service.account(EVERYBODY).balance.common
         == (PICO * 9 // 10, 0)
     )
-    stored = service.stores.history.one(told["id"], analyst_id=service.ann.analyst_id)
+    stored = service.stores.history.one(answer["id"], analyst_id=service.ann.analyst_id)
     assert stored.answer == reply.text
     assert service.sound()
 
@@ -169,22 +171,20 @@ def test_an_answer_is_charged_near_the_truth_and_tells_price_and_theorem(service
         {"kind": "count", "group_by": ["member", {"column": "age", "edges": list(range(20))}]},
     ],
 )
-def test_every_kind_of_question_is_answered_in_valid_json(
-    service: Service, query: dict[str, Any]
-) -> None:
-    told = json.loads(service.ask(query).text)
-    assert told["value"] is not None
-    assert set(told) >= {"id", "status", "value", "mechanism", "interval", "charged", "receipt"}
+def test_every_kind_of_question_gets_valid_json(service: Service, query: dict[str, Any]) -> None:
+    shown = json.loads(service.ask(query).text)
+    assert shown["value"] is not None
+    assert set(shown) >= {"id", "status", "value", "mechanism", "interval", "charged", "receipt"}
 
 
-def test_the_same_key_is_answered_with_the_same_bytes_and_one_charge(service: Service) -> None:
+def test_the_same_key_returns_the_same_bytes_for_one_charge(service: Service) -> None:
     replies = [service.ask(COUNT, key="k") for _ in range(5)]
     assert len({reply.text for reply in replies}) == 1
     assert [reply.replayed for reply in replies] == [False, True, True, True, True]
     assert service.account("ann").balance.common == TENTH
 
 
-def test_the_same_question_is_told_again_for_nothing_unless_it_is_to_be_fresh(
+def test_the_same_question_is_free_unless_fresh_is_set(
     service: Service,
 ) -> None:
     first = service.ask(COUNT)
@@ -203,9 +203,9 @@ def test_another_body_under_the_key_is_refused(service: Service) -> None:
     assert service.account("ann").balance.common == TENTH
 
 
-def test_many_at_once_are_charged_as_far_as_the_budget_goes(service: Service) -> None:
+def test_concurrent_questions_are_charged_as_far_as_the_budget_goes(service: Service) -> None:
     async def all_of_them() -> list[Any]:
-        asked = [service.asked(body(COUNT, fresh=True)) for _ in range(15)]
+        asked = [service.request(body(COUNT, fresh=True)) for _ in range(15)]
         return await asyncio.gather(*map(service.answer_query, asked), return_exceptions=True)
 
     results = asyncio.run(all_of_them())
@@ -218,25 +218,25 @@ def test_many_at_once_are_charged_as_far_as_the_budget_goes(service: Service) ->
 
 @pytest.mark.parametrize("role", [Role.ADMIN, Role.VIEWER])
 def test_only_analysts_ask(service: Service, role: Role) -> None:
-    asked = service.asked(body(COUNT), token=service.person("x", role))
+    asked = service.request(body(COUNT), token=service.person("x", role))
     with pytest.raises(NotPermitted):
         asyncio.run(service.answer_query(asked))
 
 
-def test_what_is_refused_never_reaches_the_engine(service: Service) -> None:
+def test_a_refused_question_never_reaches_the_engine(service: Service) -> None:
     spoiled = spoil(service)
     with pytest.raises(BudgetExhausted):
         service.ask(COUNT, epsilon="1.1")
     with pytest.raises(Invalid):
         service.ask({"kind": "sum", "column": "salary"})
     with pytest.raises(NoGrant):
-        asyncio.run(service.answer_query(service.asked({**body(COUNT), "dataset": "none"})))
+        asyncio.run(service.answer_query(service.request({**body(COUNT), "dataset": "none"})))
     stranger = service.person("Bob", Role.ANALYST)
     for query in (COUNT, {"kind": "sum", "column": "salary"}):
         with pytest.raises(NoGrant):
-            asyncio.run(service.answer_query(service.asked(body(query), token=stranger)))
+            asyncio.run(service.answer_query(service.request(body(query), token=stranger)))
     with pytest.raises(NotAuthenticated):
-        asyncio.run(service.answer_query(service.asked(body(COUNT), token="wrong")))
+        asyncio.run(service.answer_query(service.request(body(COUNT), token="wrong")))
     service.stores.datasets.alter("admin", "people", description=None, closed=True, reason=None)
     with pytest.raises(DatasetClosed):
         service.ask(COUNT)
@@ -255,10 +255,10 @@ def test_what_is_refused_never_reaches_the_engine(service: Service) -> None:
         MemoryError(),
     ],
 )
-def test_a_failure_after_data_was_asked_forfeits_and_says_always_the_same(
+def test_a_failure_after_the_engine_was_asked_forfeits_with_a_constant_reply(
     service: Service, fault: Exception
 ) -> None:
-    """A second draw would choose the answer by what the first one met, so there is none."""
+    """There is no second draw: it would depend on the outcome of the first."""
     spoiled = spoil(service, fault)
     for _ in range(2):
         with pytest.raises(QuestionForfeited) as caught:
@@ -273,7 +273,7 @@ def test_a_failure_after_data_was_asked_forfeits_and_says_always_the_same(
     assert service.sound()
 
 
-def test_noise_that_fails_forfeits(service: Service) -> None:
+def test_noise_that_fails_forfeits_the_charge(service: Service) -> None:
     class NoNoise(SystemRandom):
         @override
         def discrete_laplace(self, scale: float, size: int) -> list[int]:
@@ -287,8 +287,8 @@ def test_noise_that_fails_forfeits(service: Service) -> None:
     assert service.account("ann").balance.common == TENTH
 
 
-def test_what_is_given_back_goes_to_those_who_paid(service: Service) -> None:
-    """A group that Ann is in had no budget when she asked, and gets one before the refund."""
+def test_a_refund_goes_to_the_accounts_that_paid(service: Service) -> None:
+    """Ann's group has no budget when she asks, and gets one before the refund."""
     people = service.stores.people
     people.alter("admin", "Ann", role=None, enabled=None, groups=("clinic",), reason=None)
     spoiled = spoil(service, EngineUnavailable("gone"))
@@ -305,10 +305,10 @@ def test_what_is_given_back_goes_to_those_who_paid(service: Service) -> None:
         service.ask(COUNT, key="k")
     for holder in ("ann", "group:clinic", EVERYBODY):
         assert service.account(holder).balance.common == NOTHING
-    assert service.sound(), "nothing was given back to the group, which never paid"
+    assert service.sound(), "the group never paid and gets no refund"
 
 
-def test_data_that_vanish_after_the_charge_give_it_back(service: Service) -> None:
+def test_data_that_vanish_after_the_charge_cause_a_refund(service: Service) -> None:
     spoiled = spoil(service, EngineUnavailable("gone"))
     for _ in range(2):
         with pytest.raises(QuestionVoided):
@@ -325,15 +325,15 @@ def test_data_that_vanish_after_the_charge_give_it_back(service: Service) -> Non
     assert service.sound()
 
 
-def test_data_that_vanish_before_a_second_attempt_give_nothing_back(
+def test_data_that_vanish_before_a_second_attempt_cause_no_refund(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first attempt vanished, and nobody knows whether it had read."""
+    """The first attempt vanished, and it is unknown whether it had read data."""
     clock = LedgerClock(monkeypatch)
     spoil(service, SystemExitLike())
     with pytest.raises(SystemExitLike):
         service.ask(COUNT, key="k")
-    clock.jump(61)  # its lease is over
+    clock.jump(61)  # its lease has ended
     spoil(service, EngineUnavailable("gone"))
     with pytest.raises(QuestionForfeited):
         service.ask(COUNT, key="k")
@@ -341,10 +341,10 @@ def test_data_that_vanish_before_a_second_attempt_give_nothing_back(
 
 
 class SystemExitLike(BaseException):
-    """What a worker that vanishes leaves behind: nothing is settled."""
+    """A worker that vanishes: nothing is settled."""
 
 
-def test_a_worker_that_vanished_is_followed_by_two_more_and_no_third(
+def test_a_vanished_worker_is_followed_by_two_attempts_and_no_third(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = LedgerClock(monkeypatch)
@@ -360,7 +360,7 @@ def test_a_worker_that_vanished_is_followed_by_two_more_and_no_third(
     assert service.account("ann").balance.common == TENTH
 
 
-def test_while_an_attempt_runs_its_key_is_told_to_wait(service: Service) -> None:
+def test_while_an_attempt_runs_its_key_gets_a_request_to_wait(service: Service) -> None:
     spoil(service, SystemExitLike())
     with pytest.raises(SystemExitLike):
         service.ask(COUNT, key="k")
@@ -369,19 +369,19 @@ def test_while_an_attempt_runs_its_key_is_told_to_wait(service: Service) -> None
     assert 0 < caught.value.retry_after_seconds <= 60
 
 
-def test_a_worker_that_slept_past_its_lease_tells_what_the_next_one_stored(
+def test_a_worker_that_slept_past_its_lease_returns_the_answer_of_the_next(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock, go_on = LedgerClock(monkeypatch), Event()
     spoiled = spoil(service, go_on)
-    # While it is silent it is not kept alive.
+    # While it is silent its lease is not renewed.
     monkeypatch.setattr(ask_query, "LeasedRun", lambda steps, limit, **_: LeasedRun(steps, limit))
 
     async def ask() -> Any:
-        return await service.answer_query(service.asked(body(COUNT), key="k"))
+        return await service.answer_query(service.request(body(COUNT), key="k"))
 
     async def taken_over() -> Any:
-        for _ in range(10):  # its lease may have been renewed once just now
+        for _ in range(10):  # its lease may have just been renewed
             clock.jump(61)
             with suppress(StillRunning):
                 return await ask()
@@ -405,7 +405,7 @@ def test_a_worker_that_slept_past_its_lease_tells_what_the_next_one_stored(
     assert service.sound()
 
 
-def test_a_change_of_people_while_asking_is_planned_again(service: Service) -> None:
+def test_a_question_is_planned_again_if_people_change_meanwhile(service: Service) -> None:
     service.ask(COUNT)
     service.stores.people.create("admin", "Zoe", Role.VIEWER, None, None, "")
     assert not service.ask(COUNT, fresh=True).replayed
@@ -420,7 +420,7 @@ def test_a_revoked_key_stops_the_next_question(service: Service) -> None:
     assert service.account("ann").balance.common == TENTH
 
 
-def test_a_closed_dataset_answers_nothing_new_from_the_next_question_on(service: Service) -> None:
+def test_a_closed_dataset_answers_no_later_question(service: Service) -> None:
     first = service.ask(COUNT, key="k")
     service.stores.datasets.alter("admin", "people", description=None, closed=True, reason=None)
     with pytest.raises(DatasetClosed):

@@ -1,4 +1,4 @@
-"""Runs of many steps: kept alive while they move, ended when they may not go on."""
+"""Runs of many steps: their lease is renewed while they progress, and they can be stopped."""
 
 import asyncio
 import json
@@ -40,10 +40,10 @@ LEASE_SECONDS = 60.0
 WAIT_SECONDS = 30  # until a test has failed
 
 
-# The run by itself
+# The run alone
 
 
-def test_a_run_is_ended_where_it_next_says_how_far_it_is() -> None:
+def test_a_stopped_run_ends_at_its_next_checkpoint() -> None:
     run = LeasedRun(10, limit_seconds=60)
     assert run.is_alive(run.moves)
     run.checkpoint(0)
@@ -55,7 +55,7 @@ def test_a_run_is_ended_where_it_next_says_how_far_it_is() -> None:
     assert run.step == 3
 
 
-def test_a_run_that_lasts_too_long_is_ended() -> None:
+def test_a_run_past_its_time_limit_is_ended() -> None:
     run = LeasedRun(10, limit_seconds=0.05)
     time.sleep(0.1)
     run.checkpoint(0)  # waiting does not count
@@ -65,7 +65,7 @@ def test_a_run_that_lasts_too_long_is_ended() -> None:
 
 
 class Listening:
-    """A ledger that hears of progress."""
+    """A ledger that records progress."""
 
     def __init__(self, outcome: Callable[[int], LeaseRenewed]) -> None:
         self.heard: list[ProgressOrder] = []
@@ -90,7 +90,7 @@ CHARGE = Charged("q_1", 2, "v_1", "{}")
 
 
 class Watched(LeasedRun):
-    """Counts how often somebody looked whether it is alive."""
+    """A thread that counts checks of whether it is alive."""
 
     looks = 0
 
@@ -112,12 +112,12 @@ def run_with(ledger: Listening, work: Callable[[Watched], Coroutine[Any, Any, No
 
 
 async def until(true: Callable[[], bool]) -> None:
-    """The time limit of the caller ends it."""
+    """Wait for a condition; the caller's time limit ends it."""
     while not true():
         await asyncio.sleep(0.005)
 
 
-def test_a_run_that_moves_is_renewed_and_one_that_hangs_is_not() -> None:
+def test_a_run_that_progresses_is_renewed_and_one_that_hangs_is_not() -> None:
     ledger = Listening(lambda _: LeaseRenewed(held=True))
 
     async def moves_and_hangs(run: Watched) -> None:
@@ -139,7 +139,7 @@ def test_a_run_that_moves_is_renewed_and_one_that_hangs_is_not() -> None:
         run.checkpoint(5)  # nobody awaits it any more
 
 
-def test_a_run_that_is_done_is_renewed_until_the_end_of_its_slot() -> None:
+def test_a_finished_run_is_renewed_until_the_end_of_its_slot() -> None:
     """Otherwise its lease ends before its answer is stored, and another attempt draws again."""
     run = LeasedRun(10, limit_seconds=60)
     run.checkpoint(9)
@@ -161,7 +161,7 @@ def test_a_run_that_was_taken_over_is_ended() -> None:
     assert len(ledger.heard) == 2
 
 
-def test_a_ledger_that_is_away_for_a_while_ends_nothing() -> None:
+def test_a_temporary_failure_of_the_ledger_ends_no_run() -> None:
     def away(number: int) -> LeaseRenewed:
         if number < 4:
             raise StoreUnavailable("away")
@@ -181,7 +181,7 @@ def test_a_ledger_that_is_away_for_a_while_ends_nothing() -> None:
 
 
 class Slow(DuckDBEngine):
-    """Counts its batches; each takes a while, or waits until it may go on."""
+    """An engine that counts its batches; each takes a while, or waits for permission."""
 
     batches = 0
     seconds = 0.0
@@ -216,7 +216,7 @@ class _Slowly:
 
 @pytest.fixture
 def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
-    """Its leases last far longer than any step, on a clock that jumps."""
+    """A service with leases far longer than any step, on a clock that jumps."""
     monkeypatch.setattr(leased_run, "LOOK_SECONDS", 0.02)
     with service_in(tmp_path, lease_seconds=LEASE_SECONDS) as made:
         for holder in (EVERYBODY, "ann"):
@@ -237,7 +237,7 @@ def slow_engine(service: Service) -> Slow:
     return engine
 
 
-def asked(service: Service) -> list[QuestionRecord]:
+def history_of(service: Service) -> list[QuestionRecord]:
     return service.stores.history.asked(analyst_id=None, after=None, limit=10)
 
 
@@ -247,7 +247,7 @@ def question(steps: int) -> dict[str, Any]:
 
 @contextmanager
 def serving() -> Iterator[asyncio.AbstractEventLoop]:
-    """An event loop of its own, as a server has."""
+    """A separate event loop, as a server has."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
@@ -265,14 +265,14 @@ def submit(
     return asyncio.run_coroutine_threadsafe(service.reply(body, key=key), loop)
 
 
-def test_a_run_longer_than_its_lease_is_not_taken_over_and_tells_its_steps(
+def test_a_run_longer_than_its_lease_is_not_taken_over_and_shows_its_steps(
     service: Service, clock: LedgerClock
 ) -> None:
     engine = slow_engine(service)
     engine.close_gate()
 
     def shown() -> tuple[int, int]:
-        return next((each.progress for each in asked(service) if each.progress), (0, 30))
+        return next((record.progress for record in history_of(service) if record.progress), (0, 30))
 
     with serving() as loop:
         running = submit(service, loop, question(30), "k")
@@ -281,7 +281,7 @@ def test_a_run_longer_than_its_lease_is_not_taken_over_and_tells_its_steps(
             for _ in range(5):
                 clock.jump(LEASE_SECONDS / 2)
                 engine.let_go(4)  # further than the next tenth of all steps
-                wait_until(lambda: shown() > seen[-1], WAIT_SECONDS, "it does not move")
+                wait_until(lambda: shown() > seen[-1], WAIT_SECONDS, "the run made no progress")
                 seen.append(shown())
                 again = submit(service, loop, question(30), "k")
                 assert isinstance(again.exception(WAIT_SECONDS), StillRunning)
@@ -295,36 +295,38 @@ def test_a_run_longer_than_its_lease_is_not_taken_over_and_tells_its_steps(
     assert {of for _, of in seen} == {30}
     assert steps == sorted(steps)
     assert steps[-1] < 30
-    (only,) = asked(service)
+    (only,) = history_of(service)
     assert only.answer == reply.text
     assert service.sound()
 
 
-def test_a_run_whose_attempt_was_taken_over_stops_and_tells_what_the_other_stored(
+def test_a_run_whose_attempt_was_taken_over_stops_and_returns_the_stored_answer(
     service: Service, clock: LedgerClock
 ) -> None:
-    """The first one hangs for longer than its lease, in the middle of a step."""
+    """The first attempt hangs for longer than its lease, in the middle of a step."""
     engine = slow_engine(service)
     engine.close_gate()
     gate = engine.gate
     assert gate is not None
     with serving() as loop:
         first = submit(service, loop, question(2), "k")
-        wait_until(lambda: engine.batches == 1, WAIT_SECONDS, "the first does not read")
-        engine.gate = None  # for others
+        wait_until(lambda: engine.batches == 1, WAIT_SECONDS, "the first attempt does not read")
+        engine.gate = None  # for other attempts
         try:
             second = taken_over(service, loop, clock)
         finally:
             gate.release(1000)
         assert first.result(WAIT_SECONDS).text == second.text
-    (only,) = asked(service)
+    (only,) = history_of(service)
     assert only.answer == second.text
     assert service.sound()
 
 
 def taken_over(service: Service, loop: asyncio.AbstractEventLoop, clock: LedgerClock) -> Reply:
-    """By another attempt. The last move of the first may have been renewed just now, and then its
-    lease has to end once more."""
+    """Wait until another attempt has taken over.
+
+    The last progress of the first may have just renewed its lease, which then has to end once more.
+    """
     for _ in range(10):
         clock.jump(LEASE_SECONDS + 1)
         again = submit(service, loop, question(2), "k")
@@ -333,25 +335,25 @@ def taken_over(service: Service, loop: asyncio.AbstractEventLoop, clock: LedgerC
     raise AssertionError("what hangs is kept alive")
 
 
-def test_a_run_that_lasts_too_long_is_forfeited_and_stays_charged(service: Service) -> None:
+def test_a_run_past_its_time_limit_is_forfeited_and_stays_charged(service: Service) -> None:
     slow_engine(service).seconds = 0.05
     service.answer_query.limits = replace(service.answer_query.limits, learning_seconds=0.1)
     with pytest.raises(QuestionForfeited):
-        asyncio.run(service.answer_query(service.asked(question(100), key="k")))
-    (only,) = asked(service)
+        asyncio.run(service.answer_query(service.request(question(100), key="k")))
+    (only,) = history_of(service)
     assert only.state == "forfeited"
     assert service.account("ann").balance.common[2] > 0
 
 
-def test_a_server_that_is_told_to_stop_ends_its_runs_and_leaves_the_charges_to_be_taken_over(
+def test_a_stopping_server_ends_its_runs_and_leaves_the_charges_to_be_taken_over(
     service: Service,
 ) -> None:
-    """A request that is cancelled alone ends nothing: its caller may come back for the answer."""
+    """Cancelling a single request ends nothing: its caller may poll for the answer."""
     engine = slow_engine(service)
     engine.close_gate()
 
     async def stopped() -> None:
-        task = asyncio.create_task(service.answer_query(service.asked(question(500), key="k")))
+        task = asyncio.create_task(service.answer_query(service.request(question(500), key="k")))
         async with asyncio.timeout(WAIT_SECONDS):
             await until(lambda: engine.batches == 1)
             task.cancel()
@@ -366,15 +368,15 @@ def test_a_server_that_is_told_to_stop_ends_its_runs_and_leaves_the_charges_to_b
     finally:
         engine.let_go(1000)
     for pool in service.slots.pools:
-        pool.shutdown(wait=True)  # it would go on for 500 steps
+        pool.shutdown(wait=True)  # it would continue for 500 steps
     assert engine.batches == 2
-    (only,) = asked(service)
+    (only,) = history_of(service)
     assert only.state == "charged"
 
 
-def test_rows_that_are_few_are_learned_from_all_the_same(service: Service) -> None:
+def test_a_run_works_on_few_rows_too(service: Service) -> None:
     engine = slow_engine(service)
-    reply = asyncio.run(service.answer_query(service.asked(question(5), key="k")))
+    reply = asyncio.run(service.answer_query(service.request(question(5), key="k")))
     values = [item["value"] for item in json.loads(reply.text)["value"]["coefficients"]]
     assert np.all(np.isfinite(values))
     assert engine.batches == 5

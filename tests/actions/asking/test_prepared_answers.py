@@ -1,4 +1,4 @@
-"""What an analyst has paid to have read is answered by one commit; everything else by two."""
+"""Statistics an analyst already paid for are answered with one commit; others with two."""
 
 import asyncio
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ GROUPS = {"kind": "count", "group_by": ["city"]}
 
 
 class Watched:
-    """The real ledger; keeps the orders."""
+    """The real ledger, which records the orders."""
 
     def __init__(self, service: Service) -> None:
         self._real = service.writer
@@ -34,7 +34,7 @@ class Watched:
         return getattr(self._real, name)
 
     def commits(self) -> list[str]:
-        """What was ordered since the last look."""
+        """Names of the orders since the last call."""
         seen, self.orders = self.orders, []
         return [
             "at once" if isinstance(o, ChargeOrder) and o.at_once else type(o).__name__
@@ -60,7 +60,7 @@ TWO = ["ChargeOrder", "RecordOrder"]
 
 
 @pytest.mark.parametrize("query", [COUNT, GROUPS, {"kind": "mean", "column": "age"}])
-def test_the_first_asking_is_two_commits_and_the_next_is_one(
+def test_the_first_question_takes_two_commits_and_the_next_takes_one(
     service: Service, ledger: Watched, query: dict[str, Any]
 ) -> None:
     first = service.ask(query)
@@ -72,39 +72,39 @@ def test_the_first_asking_is_two_commits_and_the_next_is_one(
     assert service.sound()
 
 
-def test_a_choice_looks_at_the_data_and_so_takes_two_commits(
-    service: Service, ledger: Watched
-) -> None:
+def test_a_choice_reads_data_and_so_takes_two_commits(service: Service, ledger: Watched) -> None:
     for _ in range(2):
         service.ask(MODE, fresh=True)
         assert ledger.commits() == TWO
 
 
-def test_what_one_analyst_had_read_is_not_at_hand_for_another(
+def test_statistics_cached_for_one_analyst_are_not_used_for_another(
     service: Service, ledger: Watched
 ) -> None:
     service.ask(COUNT)
     other = service.person("Bob", service.ann.role)
     service.grant("bob", "1")
     ledger.commits()
-    asked = service.asked(body(COUNT, fresh=True), token=other)
-    asyncio.run(service.answer_query(asked))
+    request = service.request(body(COUNT, fresh=True), token=other)
+    asyncio.run(service.answer_query(request))
     assert ledger.commits() == TWO
 
 
-def test_who_does_not_wait_is_told_of_the_charge_first(service: Service, ledger: Watched) -> None:
+def test_a_caller_who_does_not_wait_gets_the_charge_first(
+    service: Service, ledger: Watched
+) -> None:
     service.ask(COUNT)
     ledger.commits()
 
     async def impatient() -> None:
-        await service.answer_query(service.asked(body(COUNT, fresh=True)), 0.0)
+        await service.answer_query(service.request(body(COUNT, fresh=True)), 0.0)
         await service.answer_query.background.stop()
 
     asyncio.run(impatient())
     assert ledger.commits()[0] == "ChargeOrder"
 
 
-def test_noise_that_fails_forfeits_and_the_same_key_says_so_again(
+def test_noise_that_fails_forfeits_and_the_same_key_repeats_the_failure(
     service: Service, ledger: Watched
 ) -> None:
     service.ask(COUNT)
@@ -124,7 +124,7 @@ def test_noise_that_fails_forfeits_and_the_same_key_says_so_again(
     assert service.sound()
 
 
-def test_however_often_a_batch_is_tried_the_noise_is_drawn_once() -> None:
+def test_the_noise_is_drawn_once_for_all_tries_of_a_batch() -> None:
     class Counted:
         mechanism_text = "{}"
 

@@ -1,4 +1,4 @@
-"""Previews: free, from public facts, and what would really happen."""
+"""Previews: free, computed from public facts, and equal to the later charge."""
 
 import json
 
@@ -13,20 +13,22 @@ from tests.actions.service import Service, body
 COUNT = {"kind": "count"}
 
 
-def test_a_preview_charges_nothing_and_tells_the_price_that_is_then_paid(service: Service) -> None:
+def test_a_preview_charges_nothing_and_shows_the_later_price(service: Service) -> None:
     (preview,) = service.preview(body(COUNT, epsilon="0.3"))
     assert service.account("ann").balance.common == (0, 0)
     assert preview["price"] == {"epsilon": 0.3, "delta": 0.0}
     assert preview["fits"]
     assert preview["refusal"] is None
-    told = json.loads(service.ask(COUNT, epsilon="0.3").text)
-    assert told["charged"]["epsilon"] == 0.3
-    assert told["mechanism"] == preview["mechanism"]
-    assert told["charged"]["accounts"][0]["remaining"] == preview["remaining_after"]
-    assert told["theorem"] == preview["theorem"]
+    answer = json.loads(service.ask(COUNT, epsilon="0.3").text)
+    assert answer["charged"]["epsilon"] == 0.3
+    assert answer["mechanism"] == preview["mechanism"]
+    assert answer["charged"]["accounts"][0]["remaining"] == preview["remaining_after"]
+    assert answer["theorem"] == preview["theorem"]
 
 
-def test_a_list_is_previewed_as_if_each_were_paid_before_the_next(service: Service) -> None:
+def test_a_list_is_previewed_as_if_each_question_were_paid_before_the_next(
+    service: Service,
+) -> None:
     previews = service.preview(*[body(COUNT, epsilon=e) for e in ("0.6", "0.5", "0.4", "0.1")])
     assert [preview["fits"] for preview in previews] == [True, False, True, False]
     assert previews[1]["refusal"]["largest_epsilon"] == 0.4
@@ -38,7 +40,7 @@ def test_a_list_is_previewed_as_if_each_were_paid_before_the_next(service: Servi
 
 
 def test_the_largest_epsilon_of_a_preview_fits_and_a_unit_more_does_not(service: Service) -> None:
-    """In every account that would pay, everybody's too: a refusal by that says as much."""
+    """This includes everybody's account: a refusal by it shows the same epsilon."""
     (preview,) = service.preview(body(COUNT))
     assert preview["largest_epsilon"] == 1.0
     service.grant(EVERYBODY, "0.7")
@@ -67,7 +69,7 @@ def test_a_closed_dataset_does_not_fit(service: Service) -> None:
     assert preview["refusal"] is not None
 
 
-def test_a_mistake_in_a_list_is_told_with_its_place(service: Service) -> None:
+def test_an_error_in_a_list_is_reported_with_its_index(service: Service) -> None:
     wrong = body({"kind": "sum", "column": "salary"})
     with pytest.raises(Invalid) as caught:
         service.preview(body(COUNT), wrong)
@@ -77,7 +79,7 @@ def test_a_mistake_in_a_list_is_told_with_its_place(service: Service) -> None:
     assert caught.value.fields[0].pointer == "/query/column"
 
 
-def test_previews_are_for_analysts_with_a_budget(service: Service) -> None:
+def test_previews_need_an_analyst_with_a_budget(service: Service) -> None:
     import asyncio
 
     question = Question.model_validate(body(COUNT))

@@ -1,4 +1,4 @@
-"""Who waits for data to be prepared, and where."""
+"""Waiting for data to be prepared: who waits, and in which thread."""
 
 import asyncio
 import threading
@@ -13,7 +13,7 @@ from tests.actions.service import Service, service_in
 
 
 def slow(service: Service, monkeypatch: pytest.MonkeyPatch) -> tuple[threading.Event, list[str]]:
-    """The real engine, whose `prepare` waits for a sign; who has come to it."""
+    """The real engine, whose `prepare` waits for a signal; with a list of its callers."""
     engine: Any = service.stores.engines.engine("duckdb")
     sign, came, real = threading.Event(), [], engine.prepare
 
@@ -26,10 +26,10 @@ def slow(service: Service, monkeypatch: pytest.MonkeyPatch) -> tuple[threading.E
     return sign, came
 
 
-def test_one_thread_is_enough_for_all_who_wait_for_the_same_data(
+def test_one_thread_serves_all_who_wait_for_the_same_data(
     tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else questions about other data would wait for a thread."""
+    """Otherwise questions about other data would wait for a thread."""
     with service_in(tmp_path) as service:
         sign, came = slow(service, monkeypatch)
 
@@ -46,13 +46,13 @@ def test_one_thread_is_enough_for_all_who_wait_for_the_same_data(
                     assert await asyncio.wait_for(free, 20) == "free"
                     assert came == ["people"]
                 finally:
-                    sign.set()  # else the threads would be waited for
+                    sign.set()  # otherwise the threads would never end
                 assert await asyncio.gather(*waiting) == [None] * 20
 
         asyncio.run(run())
 
 
-def test_each_who_waited_is_told_of_a_change(
+def test_every_waiting_caller_learns_of_a_change(
     tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with service_in(tmp_path) as service:
@@ -70,9 +70,7 @@ def test_each_who_waited_is_told_of_a_change(
         asyncio.run(run())
 
 
-def test_of_a_closed_dataset_nothing_is_looked_at(
-    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_closed_dataset_is_not_read(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     with service_in(tmp_path) as service:
         _, came = slow(service, monkeypatch)
         closed = service.stores.datasets.alter(

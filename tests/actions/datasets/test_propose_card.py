@@ -23,7 +23,7 @@ from app.actions.datasets.propose_card import missing, propose_card, proposed_ty
         ("BLOB", None),
     ],
 )
-def test_a_stored_type_says_what_a_column_may_be(stored: str, expected: str | None) -> None:
+def test_a_stored_type_determines_the_type_of_a_column(stored: str, expected: str | None) -> None:
     assert proposed_type("is_date", stored, typed=True) == expected
 
 
@@ -41,7 +41,7 @@ def test_a_stored_type_says_what_a_column_may_be(stored: str, expected: str | No
         ("update", None),
     ],
 )
-def test_in_a_csv_only_the_name_says_something(name: str, expected: str | None) -> None:
+def test_in_a_csv_only_the_name_gives_a_hint(name: str, expected: str | None) -> None:
     assert proposed_type(name, "VARCHAR", typed=False) == expected
 
 

@@ -1,4 +1,4 @@
-"""A refresh decides by the look that questions take, also while the source is being written."""
+"""A refresh uses the same check as questions, also while the source is being written."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -27,7 +27,7 @@ CARD = card_of({"name": "age", "type": "integer", "low": 0, "high": 100})
 
 
 class WrittenWhileRead:
-    """The real engine; after each inspection somebody writes to the table, so many times."""
+    """The real engine; after each inspection the table is written to, a limited number of times."""
 
     def __init__(self, engine: Any, write: Callable[[], None], times: int) -> None:
         self._engine, self._write, self._times = engine, write, times
@@ -83,7 +83,7 @@ def refresh(
     return RefreshDataset(datasets, engines, clear)(ADMIN, name=dataset.name, reason=None)
 
 
-def test_a_write_after_the_inspection_is_declared_and_not_called_nothing(
+def test_a_write_after_the_inspection_is_declared_as_a_change(
     datasets: SqlDatasets, clinic: PostgresWarehouse
 ) -> None:
     dataset = registered(datasets, clinic)
@@ -94,7 +94,7 @@ def test_a_write_after_the_inspection_is_declared_and_not_called_nothing(
     assert datasets.find("visits").version == after.version
 
 
-def test_a_table_that_is_written_all_the_time_is_not_declared(
+def test_a_table_that_is_written_constantly_is_not_declared(
     datasets: SqlDatasets, clinic: PostgresWarehouse
 ) -> None:
     dataset = registered(datasets, clinic)
@@ -103,7 +103,7 @@ def test_a_table_that_is_written_all_the_time_is_not_declared(
     assert datasets.find("visits").version == dataset.version
 
 
-def test_nothing_is_said_only_where_questions_are_answered(
+def test_a_refresh_reports_no_change_only_if_questions_are_answered(
     datasets: SqlDatasets, clinic: PostgresWarehouse
 ) -> None:
     dataset = registered(datasets, clinic)
@@ -112,10 +112,12 @@ def test_nothing_is_said_only_where_questions_are_answered(
     clinic.engine.prepare(dataset)
 
 
-def test_a_write_amid_the_inspection_is_seen(
+def test_a_write_during_the_inspection_is_noticed(
     datasets: SqlDatasets, clinic: PostgresWarehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The second look at the counts is a real one, though the transaction saw them before."""
+    """The second read of the counts is a real one, although the transaction had read them
+    before.
+    """
     dataset = registered(datasets, clinic)
     read = clinic.engine._content
 

@@ -15,7 +15,7 @@ from tests.queries.cards import card
 NOISE = SystemRandom()
 
 
-def test_every_value_is_one_that_the_card_allows() -> None:
+def test_the_card_allows_every_sample_value() -> None:
     made = card()
     for row in sample_rows(made, 500, NOISE):
         assert list(row) == [column.name for column in made.columns]
@@ -46,7 +46,7 @@ def test_narrow_and_wide_bounds_hold_too(low: float, high: float) -> None:
 
 
 @pytest.mark.statistical
-def test_both_ends_of_every_range_come_up() -> None:
+def test_both_ends_of_every_range_occur() -> None:
     """Missed with probability below 1e-20."""
     made = card(
         [
@@ -61,7 +61,7 @@ def test_both_ends_of_every_range_come_up() -> None:
     assert {row["b"] for row in rows} == {True, False}
 
 
-def test_made_up_texts_are_words_of_a_public_list_no_longer_than_declared() -> None:
+def test_sample_texts_are_words_of_a_public_list_within_the_declared_length() -> None:
     made = card(
         [
             {"name": "t", "type": "text"},
@@ -77,7 +77,7 @@ def test_made_up_texts_are_words_of_a_public_list_no_longer_than_declared() -> N
 
 
 @pytest.mark.parametrize("count", [0, 1, 7, 100])
-def test_there_are_as_many_rows_as_asked_for(count: int) -> None:
+def test_the_requested_number_of_rows_is_returned(count: int) -> None:
     for made in (card(), card(rows_max=5), card(rows_max=100_000)):
         assert len(sample_rows(made, count, NOISE)) == count
 
@@ -90,7 +90,7 @@ def test_persons_have_at_most_as_many_rows_as_declared() -> None:
     assert len(most) >= 100
 
 
-def test_nothing_but_a_card_a_number_and_a_choice_goes_in() -> None:
-    """So no value can come from the data: there is none."""
+def test_the_only_inputs_are_a_card_a_number_and_a_source_of_randomness() -> None:
+    """No value can come from the data, since no data go in."""
     parameters: Any = inspect.signature(sample_rows).parameters
     assert list(parameters) == ["card", "count", "choice"]

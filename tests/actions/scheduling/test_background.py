@@ -1,4 +1,4 @@
-"""Work that outlives its request ends by itself or with the server, and tells nothing of data."""
+"""Background work ends by itself or with the server, and its log messages reveal no data."""
 
 import asyncio
 import logging
@@ -13,7 +13,7 @@ async def fails(error: Exception) -> None:
     raise error
 
 
-def test_work_goes_on_when_whoever_waits_for_it_is_cancelled() -> None:
+def test_work_continues_when_its_caller_is_cancelled() -> None:
     async def main() -> None:
         background = Background()
         go_on = asyncio.Event()
@@ -32,7 +32,7 @@ def test_work_goes_on_when_whoever_waits_for_it_is_cancelled() -> None:
     asyncio.run(main())
 
 
-def test_a_server_that_stops_cancels_what_is_not_done() -> None:
+def test_a_stopping_server_cancels_unfinished_work() -> None:
     async def main() -> None:
         background = Background()
         work = background.start(asyncio.sleep(60), "a_1")
@@ -43,7 +43,7 @@ def test_a_server_that_stops_cancels_what_is_not_done() -> None:
     asyncio.run(main())
 
 
-def test_of_a_failure_that_nobody_awaits_only_the_kind_is_logged(
+def test_only_the_kind_of_an_unawaited_failure_is_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def main() -> None:

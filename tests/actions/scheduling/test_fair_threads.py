@@ -1,4 +1,4 @@
-"""Threads that analysts share by turns."""
+"""Threads that analysts share in turns."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -18,7 +18,7 @@ def noting(order: list[str], name: str) -> Callable[[], None]:
     return lambda: order.append(name)
 
 
-def test_results_and_errors_reach_the_one_who_waits() -> None:
+def test_results_and_errors_reach_their_caller() -> None:
     async def body() -> None:
         threads = FairThreads("test", 2, 2)
         assert await threads.submit("ada", lambda: 7) == 7
@@ -31,7 +31,7 @@ def test_results_and_errors_reach_the_one_who_waits() -> None:
     run(body)
 
 
-def test_analysts_take_turns_however_much_one_has_waiting() -> None:
+def test_analysts_take_turns_for_queues_of_any_length() -> None:
     async def body() -> None:
         threads, free = FairThreads("test", 1, 1), Event()
         order: list[str] = []
@@ -59,7 +59,7 @@ def test_one_analyst_never_takes_the_last_thread_from_another() -> None:
     run(body)
 
 
-def test_work_that_waits_can_be_withdrawn_and_work_that_runs_cannot() -> None:
+def test_waiting_work_can_be_withdrawn_and_running_work_cannot() -> None:
     async def body() -> None:
         threads, running, free = FairThreads("test", 1, 1), Event(), Event()
         order: list[str] = []
@@ -83,7 +83,7 @@ def test_work_that_waits_can_be_withdrawn_and_work_that_runs_cannot() -> None:
     run(body)
 
 
-def test_a_result_that_nobody_waits_for_harms_nobody() -> None:
+def test_an_unawaited_result_does_no_harm() -> None:
     async def body() -> None:
         threads, free = FairThreads("test", 1, 1), Event()
         first, second = (threads.submit("ada", free.wait) for _ in range(2))

@@ -1,4 +1,4 @@
-"""The public clock: slots follow from arrivals, durations and analysts, and from nothing else."""
+"""The public clock: slots depend only on arrivals, durations and analysts."""
 
 import heapq
 from itertools import pairwise
@@ -14,7 +14,7 @@ Arrival = tuple[float, str, float]
 
 
 def slots(arrivals: list[Arrival], lanes: int, *, late: float = 0.0) -> list[Ticket]:
-    """The ticket of each arrival, once all have begun; the clock is looked at so much too late."""
+    """The ticket of each arrival, once all have begun; the clock is read late by `late` seconds."""
     clock = SlotClock(lanes)
     tickets = []
     for now, analyst, seconds in arrivals:
@@ -59,8 +59,8 @@ def test_every_slot_begins_after_its_arrival_and_lanes_never_overlap(
 
 
 @given(arrivals, st.integers(1, 4))
-def test_one_analyst_is_served_as_by_a_plain_queue(found: list[Arrival], lanes: int) -> None:
-    """Against a reference of a few lines: first come, first served by the lane that is free."""
+def test_one_analyst_is_served_like_a_plain_queue(found: list[Arrival], lanes: int) -> None:
+    """Compared with a short reference: first come, first served by the next free lane."""
     alone = [(arrived, "a", seconds) for arrived, _, seconds in found]
     free = [0.0] * lanes
     expected = []
@@ -72,23 +72,23 @@ def test_one_analyst_is_served_as_by_a_plain_queue(found: list[Arrival], lanes: 
 
 
 @given(arrivals, st.integers(1, 4), st.floats(0.0, 0.9))
-def test_a_clock_that_is_looked_at_late_gives_the_same_slots(
-    found: list[Arrival], lanes: int, late: float
+def test_a_clock_that_is_read_late_gives_the_same_slots(
+    arrived: list[Arrival], lanes: int, late: float
 ) -> None:
-    """An event loop that is busy with private work must not move anybody's slot."""
-    plain = [ticket.begins for ticket in slots(found, lanes)]
-    assert [ticket.begins for ticket in slots(found, lanes, late=late)] == plain
+    """An event loop that is busy with private work must not move any slot."""
+    plain = [ticket.begins for ticket in slots(arrived, lanes)]
+    assert [ticket.begins for ticket in slots(arrived, lanes, late=late)] == plain
 
 
-def test_analysts_take_turns_however_many_questions_one_has() -> None:
-    found = [(0.0, "busy", 1.0) for _ in range(60)] + [(0.5, "other", 1.0)]
-    *_, other = slots(found, lanes=2)
+def test_analysts_take_turns_with_any_number_of_questions() -> None:
+    arrived = [(0.0, "busy", 1.0) for _ in range(60)] + [(0.5, "other", 1.0)]
+    *_, other = slots(arrived, lanes=2)
     assert other.begins == 1.0
     alternating = [(0.0, "busy", 1.0)] * 3 + [(0.0, "other", 1.0)] * 3
     assert [ticket.begins for ticket in slots(alternating, lanes=1)] == [0, 1, 3, 2, 4, 5]
 
 
-def test_a_question_that_is_withdrawn_takes_no_slot() -> None:
+def test_a_withdrawn_question_takes_no_slot() -> None:
     clock = SlotClock(1)
     first, second, third = (clock.arrive(0.0, "a", 5.0) for _ in range(3))
     clock.advance(0.0)
@@ -106,8 +106,8 @@ def test_each_rung_of_the_ladder_is_twice_the_one_below(seconds: float, rung: fl
     assert Leaving(0.1, 0.3).rung(seconds) == pytest.approx(rung)
 
 
-def test_a_queue_by_real_time_would_be_seen() -> None:
-    """What the clock must not do: a lane that is busy as long as the work moves all behind it."""
+def test_a_queue_in_real_time_would_be_detected() -> None:
+    """The clock must not do this: a lane that is busy as long as its work moves all later slots."""
     burst = [(0.0, "a", 0.1)] * 40
     public = [ticket.begins for ticket in slots(burst, lanes=2)]
     with_row, without_row = ([(0.0, "a", real)] * 40 for real in (0.051, 0.05))

@@ -1,4 +1,4 @@
-"""Conditions on the version of a budget, as headers say them."""
+"""Conditions on the version of a budget, given as headers."""
 
 import pytest
 from hypothesis import given
@@ -35,11 +35,11 @@ MATCH: dict[str, Versions] = {
 
 
 @pytest.mark.parametrize("text", MATCH)
-def test_if_match(text: str) -> None:
+def test_if_match_is_read(text: str) -> None:
     assert precondition([text], []) == Precondition(match=MATCH[text])
 
 
-def test_lines_of_one_header_are_one_list() -> None:
+def test_lines_of_one_header_form_one_list() -> None:
     assert precondition(['"3"', '"7"'], []) == Precondition(match=SOME)
 
 
@@ -50,7 +50,7 @@ def test_a_weak_tag_counts_for_if_none_match() -> None:
 @pytest.mark.parametrize(
     "text", ["", " ", ",", "3", '"3', '3"', '*,"3"', '"3" "7"', 'w/"3"', '"a b"']
 )
-def test_what_is_no_list_of_tags_is_refused(text: str) -> None:
+def test_an_invalid_list_of_tags_is_refused(text: str) -> None:
     with pytest.raises(Invalid):
         precondition([text], [])
     with pytest.raises(Invalid):
@@ -69,7 +69,7 @@ def test_what_is_no_list_of_tags_is_refused(text: str) -> None:
         (SOME, Versions(frozenset([3])), []),
     ],
 )
-def test_what_holds(
+def test_a_precondition_holds_for_the_matching_state(
     match: Versions | None, none_match: Versions | None, holding: list[int | None]
 ) -> None:
     condition = Precondition(match, none_match)
@@ -82,13 +82,13 @@ SEEN = {
     '"x", "3"': True,
     "*": True,
     '"4"': False,
-    "3": False,  # cannot be read: nothing is known, and it is sent again
+    "3": False,  # unreadable, so the reply is sent in full
     '"3" "4"': False,
 }
 
 
 @pytest.mark.parametrize("text", SEEN)
-def test_whether_a_state_was_seen(text: str) -> None:
+def test_if_none_match_recognizes_a_known_state(text: str) -> None:
     account = Account("b", "ann", "Ann", "pure", Terms(1, 0, (1, 0)), Balance((0, 0)), 3)
     assert etag(account) == '"3"'
     assert has_seen(account, [text]) is SEEN[text]
@@ -99,9 +99,9 @@ def test_whether_a_state_was_seen(text: str) -> None:
 @given(st.text(alphabet='"W/*, \t37a', max_size=30))
 def test_any_text_is_a_condition_or_refused(text: str) -> None:
     try:
-        found = precondition([text], []).match
+        condition = precondition([text], []).match
     except Invalid:
         return
-    assert found is not None
-    assert found.whichever == (text.strip(" \t") == "*")
-    assert found.numbers <= {int(part) for part in text.split('"') if part.isdecimal()}
+    assert condition is not None
+    assert condition.whichever == (text.strip(" \t") == "*")
+    assert condition.numbers <= {int(part) for part in text.split('"') if part.isdecimal()}

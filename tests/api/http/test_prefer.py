@@ -1,4 +1,4 @@
-"""The header `Prefer`: what of it is understood, and that the rest is ignored."""
+"""The header `Prefer`: understood parts, and ignored ones."""
 
 import signal
 
@@ -32,7 +32,7 @@ ASYNCHRONOUS = Preference(0, "respond-async")
         ("respond-async, wait", ASYNCHRONOUS),
     ],
 )
-def test_what_is_meant(text: str, meant: Preference) -> None:
+def test_a_preference_is_understood(text: str, meant: Preference) -> None:
     assert parse_preference(text) == meant
 
 
@@ -51,10 +51,10 @@ def test_anything_else_is_no_preference(text: str) -> None:
 
 @pytest.mark.parametrize("piece", ["; ", ";\t;", " , ", 'a=" ', "a;b=", "\t", "\\", "wait=1 "])
 def test_no_header_takes_long_to_read(piece: str) -> None:
-    """One that tried anything a second way would take days, and not a tenth of a second."""
+    """A parser with backtracking would take days instead of a tenth of a second."""
 
     def give_up(*_: object) -> None:
-        raise TimeoutError("it takes long to read")
+        raise TimeoutError("parsing takes too long")
 
     before = signal.signal(signal.SIGALRM, give_up)
     signal.alarm(60)

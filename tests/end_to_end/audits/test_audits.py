@@ -84,9 +84,9 @@ def moments(answer: Json) -> float:
     With such a large ridge, the slope is the sum of products over the ridge. The intercept is the
     sum of outcomes over the number of rows.
     """
-    told = answer["value"]
-    intercept, slope = (item["value"] for item in told["coefficients"])
-    rows = told["rows"]["value"]
+    fit = answer["value"]
+    intercept, slope = (item["value"] for item in fit["coefficients"])
+    rows = fit["rows"]["value"]
     outcomes = (intercept - 60.0) / 60.0 * max(rows, 1)
     products = slope * RIDGE
     return float(rows + min(max(outcomes, -50.0), 50.0) + min(max(products, -50.0), 50.0))

@@ -26,8 +26,8 @@ def row(who: str, age: int = 30, region: str = "north") -> tuple[object, ...]:
 def together(answer: Json) -> float:
     """Sum over all groups with a person, so that a contribution to any group shows."""
     regions = {row[3] for row in COMES}
-    told = {group["group"]["region"]: group["value"] for group in answer["value"]}
-    return float(sum(told[region] for region in sorted(map(str, regions))))
+    by_region = {group["group"]["region"]: group["value"] for group in answer["value"]}
+    return float(sum(by_region[region] for region in sorted(map(str, regions))))
 
 
 BEFORE: Rows = (row("a"), row("a", 90), row("b", 20, "south"))

@@ -206,9 +206,9 @@ def test_a_preview_of_a_list_separates_the_cells(live: World) -> None:
     asks = [(0.7, "north"), (0.7, "south"), (0.4, "north"), (0.3, "north"), (0.2, None)]
     questions = [counted(dataset, e, None if name is None else region(name)) for e, name in asks]
     preview = made(live.client(person).post("/v1/queries/preview", json=questions))
-    told = [item["fits"] for item in preview["items"]]
+    previewed = [item["fits"] for item in preview["items"]]
     done = [ask_as(live, person, question).status_code == 200 for question in questions]
-    assert told == done == [True, True, False, True, False]
+    assert previewed == done == [True, True, False, True, False]
     assert preview["stops_at"] == 2
 
 

@@ -93,7 +93,7 @@ def test_a_batch_whose_server_dies_is_carried_out_once(
     request_key = new_key()
     with held(world, table) as lock, ThreadPoolExecutor(1) as pool:
         unheard = pool.submit(ask, server.client(world.people["ada"].key), question, request_key)
-        wait_until(lambda: waiting(world), 60, "the batch is not held up")
+        wait_until(lambda: waiting(world), 60, "the batch is not waiting")
         os.killpg(server.process.pid, signal.SIGKILL)
         lock.rollback()
         wait_until(lambda: len(charges(world)) == 2, 60, GONE_ON)
@@ -105,12 +105,12 @@ def test_a_batch_whose_server_dies_is_carried_out_once(
 
     world.serve(lease_seconds=LEASE_SECONDS)
     must_have_paid(world, 2)
-    told = ask_until_settled(world.client("ada"), question, request_key)
-    assert told.status_code == 200, told.text
-    assert answer in (None, told.text)
-    assert charges(world) == [("answered", first.text), ("answered", told.text)]
+    reply = ask_until_settled(world.client("ada"), question, request_key)
+    assert reply.status_code == 200, reply.text
+    assert answer in (None, reply.text)
+    assert charges(world) == [("answered", first.text), ("answered", reply.text)]
     must_have_paid(world, 2)
-    counts("batches held up, their server killed", 1)
+    counts("delayed batches whose server was killed", 1)
 
 
 @pytest.mark.parametrize("table", ROWS)
@@ -125,7 +125,7 @@ def test_a_server_that_paused_within_its_batch_returns_the_answer_of_another(
     request_key = new_key()
     with held(world, table) as lock, ThreadPoolExecutor(1) as pool:
         late = pool.submit(ask, client, REMEMBERED, request_key)
-        wait_until(lambda: waiting(world), 60, "the batch is not held up")
+        wait_until(lambda: waiting(world), 60, "the batch is not waiting")
         os.killpg(asleep.process.pid, signal.SIGSTOP)
         try:
             lock.rollback()
@@ -142,4 +142,4 @@ def test_a_server_that_paused_within_its_batch_returns_the_answer_of_another(
     assert ask(client, REMEMBERED, new_key()).status_code == 200
     assert ask(client, REMEMBERED, new_key()).status_code == 402
     must_have_paid(world, 4)
-    counts("batches held up, their server asleep", 1)
+    counts("delayed batches whose server was paused", 1)

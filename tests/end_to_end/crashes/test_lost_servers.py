@@ -156,7 +156,7 @@ def test_w1_a_server_that_resumes_after_its_lease_neither_stores_nor_sends_anoth
     attempts = 1 if point == "F8" else 2  # in RECORD it holds the lock and finishes first
     assert world.ledger.rows("SELECT attempt FROM charges") == [(attempts,)]
     must_have_one_charge(world)
-    counts("servers that woke after their lease", 1)
+    counts("servers that resumed after their lease", 1)
 
 
 SENDS_WHAT_IT_DREW = """
@@ -303,14 +303,14 @@ def test_d1_a_killed_postgresql_keeps_every_charge_that_was_answered(
         (tmp_path / "data").mkdir()
         ledger = new_ledger("postgresql", tmp_path / "ledger", tmp_path / "data", postgres)
         try:
-            _kill_postgres_amid_questions(World(ledger), postgres, counts)
+            _kill_postgres_during_questions(World(ledger), postgres, counts)
         finally:
             ledger.stop()
     finally:
         postgres.stop()
 
 
-def _kill_postgres_amid_questions(world: World, postgres: PostgresServer, counts: Counts) -> None:
+def _kill_postgres_during_questions(world: World, postgres: PostgresServer, counts: Counts) -> None:
     price = Decimal("0.001")
     server = world.serve(lease_seconds=1)
     ada = world.person("ada")
@@ -339,7 +339,7 @@ def _kill_postgres_amid_questions(world: World, postgres: PostgresServer, counts
 
     def some_more_are_answered() -> None:
         enough = len(answers) + 20
-        wait_until(lambda: len(answers) >= enough, 60, "nobody is answered")
+        wait_until(lambda: len(answers) >= enough, 60, "no question was answered")
 
     deadline = time.monotonic() + 300
     with ThreadPoolExecutor(4) as pool:
@@ -373,7 +373,7 @@ def _kill_postgres_amid_questions(world: World, postgres: PostgresServer, counts
     world.must_be_sound()
     counts("answers around two deaths of PostgreSQL", len(answers))
     counts("answers around two deaths of PostgreSQL, found in the ledger", len(paid))
-    counts("answers around two deaths of PostgreSQL, first said to be unknown", len(unknown))
+    counts("answers around two deaths of PostgreSQL, first reported as unknown", len(unknown))
 
 
 @pytest.mark.invariant("I34")

@@ -206,7 +206,7 @@ def test_every_answer_sent_before_a_stop_has_its_charge(
             return
 
     crowd = [threads.submit(keep_asking) for _ in range(4)]
-    wait_until(lambda: len(answers) >= 40, PATIENCE_SECONDS, "nobody is answered")
+    wait_until(lambda: len(answers) >= 40, PATIENCE_SECONDS, "no question was answered")
     must_end(server)
     registering.result(PATIENCE_SECONDS)
     for asking in crowd:

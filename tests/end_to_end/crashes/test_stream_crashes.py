@@ -106,8 +106,8 @@ def test_a_server_killed_while_it_opens_a_stream_leaves_one_charge_and_one_thres
     assert rig.stored(person) == [("answered", opened.text)]
     assert rig.paid(person) == (1, PRICE_UNITS)
     assert world.spent("people", person.name) == PRICE
-    told = made(ask_stream(client, opened.json()["id"]))
-    assert told["asks_left"] == 9
+    answer = made(ask_stream(client, opened.json()["id"]))
+    assert answer["asks_left"] == 9
     world.must_be_sound()
     counts("crash points of openings", 1)
 
@@ -145,9 +145,9 @@ def test_a_server_killed_during_an_ask_leaves_one_answer_and_uses_one_ask(
     if point in STORED:
         assert stored == [("answered", first.text)]
     assert asks(world, stream) == [("answered", first.text)]
-    told = first.json()
-    assert (told["crossings_left"], told["asks_left"]) == (5 - told["above"], 9)
-    assert streams(world, person) == [(secret, told["crossings_left"], 9)]
+    answer = first.json()
+    assert (answer["crossings_left"], answer["asks_left"]) == (5 - answer["above"], 9)
+    assert streams(world, person) == [(secret, answer["crossings_left"], 9)]
     assert rig.paid(person) == (1, PRICE_UNITS), "asking costs nothing"
     world.must_be_sound()
     counts("crash points of asks", 1)

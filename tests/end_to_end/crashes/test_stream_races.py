@@ -162,7 +162,7 @@ def test_saboteur_asks_that_neither_lock_their_stream_nor_check_its_fence_are_ca
     try:
         running = [world.serve(sabotage=UNFENCED) for _ in range(2)]
         stream, clients = opened(world, running, crossings=50, asks_max=1000)
-        told = in_order(all_at_once(clients, stream, 6))
-        assert not are_ordered(told, 50, 1000)
+        in_sequence = in_order(all_at_once(clients, stream, 6))
+        assert not are_ordered(in_sequence, 50, 1000)
     finally:
         world.ledger.stop()

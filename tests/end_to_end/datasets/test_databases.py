@@ -275,8 +275,8 @@ def test_cells_of_a_derived_column_follow_its_source_column(databases: Databases
     other = [age | {"low": 60}, decade]  # nobody is in its first cell
     source = databases.table(rows)
     assert databases.register("old", source, columns=other, cells=cells).status_code == 409
-    told = [age | {"description": "in years"}, decade, COLUMNS[2]]
-    made(databases.register("old", source, columns=told, cells=cells))
+    described = [age | {"description": "in years"}, decade, COLUMNS[2]]
+    made(databases.register("old", source, columns=described, cells=cells))
 
 
 def test_every_name_keeps_the_same_rows_of_a_person(databases: Databases) -> None:

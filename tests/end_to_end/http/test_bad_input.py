@@ -89,7 +89,7 @@ def test_a_body_that_is_not_strict_json_is_malformed(
 
 
 @pytest.mark.parametrize(
-    ("raw", "told"),
+    ("raw", "detail"),
     [
         (b'{"dataset": "target",\n "query"', "The body is not valid JSON: line 2, column 9."),
         (b'{"dataset": "target"} {}', "The body is not valid JSON: line 1, column 23."),
@@ -99,9 +99,9 @@ def test_a_body_that_is_not_strict_json_is_malformed(
     ],
 )
 def test_the_reply_names_the_position_where_json_ends(
-    live: World, asker: Person, raw: bytes, told: str
+    live: World, asker: Person, raw: bytes, detail: str
 ) -> None:
-    assert send(live.client(asker), "/v1/queries", raw).json()["detail"] == told
+    assert send(live.client(asker), "/v1/queries", raw).json()["detail"] == detail
 
 
 @pytest.mark.usefixtures("unchanged")

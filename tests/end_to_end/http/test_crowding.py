@@ -176,7 +176,7 @@ def test_an_incomplete_request_is_closed(world: World, sent: bytes) -> None:
         while half.recv(4096):
             pass
     # A slow client is closed too, and tries again.
-    wait_until(world.server._is_ready, 60, "the server is not there any more")
+    wait_until(world.server._is_ready, 60, "the server is gone")
 
 
 def test_connections_per_address_are_limited(world: World) -> None:
@@ -193,4 +193,4 @@ def test_connections_per_address_are_limited(world: World) -> None:
         threads = [threading.Thread(target=read, args=(one,), daemon=True) for one in ours]
         for thread in threads:
             thread.start()
-        wait_until(lambda: len(closed) >= 4, 30, "nothing was closed")
+        wait_until(lambda: len(closed) >= 4, 30, "no connection was closed")

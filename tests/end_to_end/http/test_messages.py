@@ -94,8 +94,8 @@ def test_a_misspelt_kind_gets_the_nearest_as_suggestion(live: World) -> None:
     noise = rules(ask(client, question(COUNT, mechanism={"kind": "laplase"}), new_key()))
     assert noise["/mechanism/kind"].endswith("; did you mean 'laplace'?")
     where = {"column": "age", "op": "betwen", "value": [1, 2]}
-    told = rules(ask(client, question({"kind": "count", "where": where}), new_key()))
-    assert told["/query/where/op"].endswith("; did you mean 'between'?")
+    errors = rules(ask(client, question({"kind": "count", "where": where}), new_key()))
+    assert errors["/query/where/op"].endswith("; did you mean 'between'?")
 
 
 def test_sql_suggests_the_nearest_column_too(live: World) -> None:
@@ -112,14 +112,14 @@ def test_only_a_grant_reveals_declared_names(live: World) -> None:
 
 def test_a_misspelt_field_or_currency_of_a_budget_gets_a_suggestion(live: World) -> None:
     path = "/v1/datasets/target/budgets/bob"
-    told = rules(live.admin.put(path, json={"currency": "zcpd", "epsilno": 1}))
-    assert told["/currency"].endswith("; did you mean 'zcdp'?")
-    assert told["/epsilno"] == "there is no such field; did you mean 'epsilon'?"
+    errors = rules(live.admin.put(path, json={"currency": "zcpd", "epsilno": 1}))
+    assert errors["/currency"].endswith("; did you mean 'zcdp'?")
+    assert errors["/epsilno"] == "there is no such field; did you mean 'epsilon'?"
 
 
 def test_a_misspelt_role_gets_the_nearest_as_suggestion(live: World) -> None:
-    told = rules(live.admin.post("/v1/analysts", json={"name": "x", "role": "analist"}))
-    assert told["/role"].endswith("; did you mean 'analyst'?")
+    errors = rules(live.admin.post("/v1/analysts", json={"name": "x", "role": "analist"}))
+    assert errors["/role"].endswith("; did you mean 'analyst'?")
 
 
 # Query parameters
@@ -145,10 +145,10 @@ def test_an_unknown_query_parameter_is_refused_everywhere(live: World) -> None:
 
 
 def test_a_misspelt_query_parameter_gets_the_nearest_as_suggestion(live: World) -> None:
-    told = rules(live.admin.get("/v1/ledger", params={"limt": 5}))
-    assert told == {"/limt": "there is no such query parameter; did you mean 'limit'?"}
-    told = rules(live.client("ada").get("/v1/budgets", params={"xyz": 5}))
-    assert told["/xyz"].startswith("there is no such query parameter; this path takes ")
+    errors = rules(live.admin.get("/v1/ledger", params={"limt": 5}))
+    assert errors == {"/limt": "there is no such query parameter; did you mean 'limit'?"}
+    errors = rules(live.client("ada").get("/v1/budgets", params={"xyz": 5}))
+    assert errors["/xyz"].startswith("there is no such query parameter; this path takes ")
 
 
 def test_without_a_key_no_reply_mentions_parameters(live: World) -> None:
@@ -210,8 +210,8 @@ def test_an_invalid_column_is_the_only_error(live: World) -> None:
 
 def test_cells_of_a_misspelt_column_get_the_nearest_as_suggestion(live: World) -> None:
     body = card("x.csv", cells={"column": "regoin"})
-    told = rules(live.admin.post("/v1/datasets", json=body))
-    assert "cells must name a declared column; did you mean 'region'?" in told.values()
+    errors = rules(live.admin.post("/v1/datasets", json=body))
+    assert "cells must name a declared column; did you mean 'region'?" in errors.values()
 
 
 # Half widths

@@ -176,7 +176,7 @@ def test_an_expired_key_stops_working(live: World) -> None:
             break
         seconds *= 4
     assert used.status_code == 200
-    wait_until(lambda: now() > soon, 2 * seconds, "time stands still")
+    wait_until(lambda: now() > soon, 2 * seconds, "the clock does not advance")
     time.sleep(0.05)
     assert ask(client, count(dataset, 0.1), new_key()).status_code == 401
     assert client.get("/v1/datasets").status_code == 401

@@ -178,8 +178,8 @@ def test_accounts_with_a_curve_count_gaussian_noise(live: World, currency: str) 
     person, dataset = live.person(), live.dataset()
     for holder in ("*", person.name):
         live.grant(dataset, holder, 1, currency=currency, delta="1e-6")
-    told = book(live, dataset, GAUSSIAN, holder=person.name)
-    assert told["holders"] == ["*", person.name]
+    shown = book(live, dataset, GAUSSIAN, holder=person.name)
+    assert shown["holders"] == ["*", person.name]
     unit = {"zcdp": ("rho", 0.005), "renyi": ("renyi", 0.11), "gdp": ("mu", 0.1)}[currency]
     for holder in ("*", person.name):
         assert live.budget(dataset, holder)["spent"][unit[0]] == pytest.approx(unit[1])

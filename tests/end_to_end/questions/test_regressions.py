@@ -64,9 +64,9 @@ def test_an_answer_is_charged_stored_and_replayed_byte_for_byte(live_on_each: Wo
         assert item["standard_error"] is item["interval"] is None
     assert answer["interval"] is None
     assert answer["value"]["rows"] >= 1
-    told = answer["mechanism"]
-    assert (told["kind"], told["steps"], told["sampling_rate"]) == (KIND, 100, None)
-    assert told["clipping_norm"] == pytest.approx(math.sqrt(3))
+    mechanism = answer["mechanism"]
+    assert (mechanism["kind"], mechanism["steps"], mechanism["sampling_rate"]) == (KIND, 100, None)
+    assert mechanism["clipping_norm"] == pytest.approx(math.sqrt(3))
     assert answer["charged"]["rho"] > 0
     assert "Canonne" in answer["theorem"]
     again = ask(client, question(dataset), key)

@@ -116,9 +116,9 @@ def test_every_noise_is_charged_by_its_own_theorem(live: World, noise: str) -> N
     question = smooth(dataset, KINDS["median"], privacy=NOISES[noise], mechanism=mechanism)
     answer = made(ask(live.client(person), question, new_key()))
     assert 0 <= answer["value"] <= 120
-    told = answer["mechanism"]
-    assert told["noise"] == noise
-    assert told["beta"] > 0
+    shown_mechanism = answer["mechanism"]
+    assert shown_mechanism["noise"] == noise
+    assert shown_mechanism["beta"] > 0
     spent = live.budget(dataset, person.name)["spent"]
     for name, amount in NOISES[noise].items():
         if name in spent:

@@ -68,10 +68,10 @@ def test_triangles_cost_their_preview_and_report_their_bound(live_on_each: World
     assert ask(client, question, key).json() == answer
 
     smooth = triangle_question(dataset, {"epsilon": 50}, mechanism={"kind": "smooth_sensitivity"})
-    told = made(ask(client, smooth, new_key()))
-    assert told["interval"] is None
-    assert "bound" not in told
-    assert abs(told["value"] - 9880) < 2000
+    shown = made(ask(client, smooth, new_key()))
+    assert shown["interval"] is None
+    assert "bound" not in shown
+    assert abs(shown["value"] - 9880) < 2000
     count = {"dataset": dataset, "query": {"kind": "count"}, "privacy": {"epsilon": 100}}
     assert abs(made(ask(client, count, new_key()))["value"] - 780) <= 2  # each edge counts once
     world.must_be_sound()

@@ -1,6 +1,7 @@
 """Answers that may be withheld, over HTTP: charged, stored, replayed and listed like others.
 
-They have as many bytes. Which currencies can pay, and which proposals are invalid.
+A withheld answer has as many bytes as a released one. The tests also cover currencies that can pay
+and invalid proposals.
 """
 
 from decimal import Decimal

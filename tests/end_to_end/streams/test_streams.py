@@ -203,8 +203,8 @@ def test_a_restart_keeps_the_remaining_asks_and_the_secret_of_a_stream(world: Wo
     world.serve()
     client = world.client("ada")
     assert world.ledger.rows("SELECT secret FROM streams") == secrets
-    told = made(ask_stream(client, stream["id"]))
-    assert (told["above"], told["crossings_left"], told["asks_left"]) == (True, 0, 3)
+    answer = made(ask_stream(client, stream["id"]))
+    assert (answer["above"], answer["crossings_left"], answer["asks_left"]) == (True, 0, 3)
     assert ask_stream(client, stream["id"]).json()["type"] == "/problems/stream-ended"
 
 

@@ -80,7 +80,7 @@ def test_a_cancelled_run_ends_and_stays_charged(world: World, elsewhere: bool) -
     dataset, person = learning(world)
     client = world.client(person)
     url, key = begun(client, dataset)
-    wait_until(lambda: has_moved(client, url), 60, "the run did not move")
+    wait_until(lambda: has_moved(client, url), 60, "the run made no progress")
     other = client if not elsewhere else world.ledger.serve(elsewhere=True).client(person.key)
     reply = other.delete(url)
     assert reply.status_code == 200, reply.text
@@ -100,7 +100,7 @@ def test_a_cancelled_run_ends_and_stays_charged(world: World, elsewhere: bool) -
     wanted = ask(client, run(dataset, 20), new_key())
     assert wanted.status_code == 200, wanted.text
     for url in [begun(client, dataset, STEPS + 1 + i)[0] for i in range(LEARNERS)]:
-        wait_until(lambda url=url: has_moved(client, url), 60, "it waits")  # type: ignore[misc]
+        wait_until(lambda url=url: has_moved(client, url), 60, "the run still waits")  # type: ignore[misc]
     world.must_be_sound()
 
 
@@ -113,7 +113,9 @@ def test_a_caller_who_waits_for_a_cancelled_question_gets_the_constant_failure(
         asking = pool.submit(ask, world.client(person), run(dataset), new_key())
         wait_until(lambda: bool(made(client.get("/v1/queries"))["items"]), 20, "not begun")
         (item,) = made(client.get("/v1/queries"))["items"]
-        wait_until(lambda: has_moved(client, f"/v1/queries/{item['id']}"), 60, "it did not move")
+        wait_until(
+            lambda: has_moved(client, f"/v1/queries/{item['id']}"), 60, "the run made no progress"
+        )
         assert made(client.delete(f"/v1/queries/{item['id']}"))["status"] == "forfeited"
         reply = asking.result()
     assert (reply.status_code, reply.json()["type"]) == (503, "/problems/question-forfeited")
@@ -124,9 +126,9 @@ def test_a_running_statement_is_interrupted(world: World) -> None:
     world.serve(lease_seconds=HOUR, sabotage=statements.sabotage)
     client = world.client("ada")
     place = ask(client, QUESTION, new_key(), LATER).headers["Location"]
-    wait_until(lambda: statements.begun, 60, "the statement did not begin")
+    wait_until(lambda: statements.begun, 60, "the statement did not start")
     assert made(client.delete(place))["status"] == "forfeited"
-    wait_until(lambda: statements.interrupted, 60, "the statement runs on")
+    wait_until(lambda: statements.interrupted, 60, "the statement was not interrupted")
     statements.let_go()
     assert world.spent("people", "ada") == PRICE
     assert made(ask(client, count("people", 0.1), new_key()))["status"] == "answered"
@@ -146,7 +148,7 @@ def test_saboteur_a_server_that_refunds_a_query_that_was_read_is_caught(world: W
     dataset, person = learning(world, GIVES_BACK_WHAT_HAS_BEGUN)
     client = world.client(person)
     place, _ = begun(client, dataset)
-    wait_until(lambda: has_moved(client, place), 60, "the run did not move")
+    wait_until(lambda: has_moved(client, place), 60, "the run made no progress")
     assert made(client.delete(place))["status"] == "voided"
     assert rho(world, dataset, person.name) == 0
 
@@ -160,7 +162,7 @@ def test_a_question_that_waits_for_a_thread_is_refunded(world: World, elsewhere:
     client = world.client(person)
     busy = [begun(client, dataset, STEPS + 1 + i)[0] for i in range(LEARNERS)]
     for url in busy:
-        wait_until(lambda url=url: has_moved(client, url), 60, "it did not move")  # type: ignore[misc]
+        wait_until(lambda url=url: has_moved(client, url), 60, "the run made no progress")  # type: ignore[misc]
     url, key = begun(client, dataset)
     assert rho(world, dataset, person.name) == 3 * Decimal(RHO)
     other = client if not elsewhere else world.ledger.serve(elsewhere=True).client(person.key)
@@ -231,10 +233,10 @@ def test_a_stored_answer_before_its_grid_point_is_cancelled_like_a_running_quest
         ((found,),) = world.ledger.rows(f"SELECT {column} FROM charges")
         return found
 
-    wait_until(lambda: charge("state") == "answered", 50, "it is not stored")
+    wait_until(lambda: charge("state") == "answered", 50, "the answer is not stored")
     with ThreadPoolExecutor(1) as pool:
         cancelling = pool.submit(client.delete, url)
-        wait_until(lambda: charge("cancel_asked_at") is not None, 50, "nobody wants to cancel")
+        wait_until(lambda: charge("cancel_asked_at") is not None, 50, "no cancellation has arrived")
         assert not cancelling.done()
         # Move its grid point from a minute away to now.
         world.ledger.change("UPDATE charges SET settled_at = created_at")

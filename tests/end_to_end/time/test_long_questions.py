@@ -215,7 +215,9 @@ def test_nothing_reveals_an_answer_before_its_grid_point(world: World) -> None:
     assert reply.status_code == 202
     place = reply.headers["Location"]
     answered = "SELECT state FROM charges"
-    wait_until(lambda: world.ledger.rows(answered) == [("answered",)], 50, "it is not stored")
+    wait_until(
+        lambda: world.ledger.rows(answered) == [("answered",)], 50, "the answer is not stored"
+    )
     item = made(client.get(place))
     later = ask(client, QUESTION, key, LATER)
     refused = ask(client, QUESTION, key)

@@ -121,7 +121,7 @@ def test_a_killed_run_is_taken_over_and_answered_once(world: World) -> None:
             progress = progress_shown(client)
             return progress is not None and progress[0] > 0
 
-        wait_until(has_begun, 30, "the run did not begin")
+        wait_until(has_begun, 30, "the run did not start")
         server.process.send_signal(signal.SIGKILL)
         assert server.wait_dead() == -signal.SIGKILL
         with pytest.raises(httpx.TransportError):
@@ -155,7 +155,7 @@ def test_a_stopping_server_does_not_wait_for_a_run(world: World) -> None:
     with ThreadPoolExecutor(1) as pool:
         asking = pool.submit(ask, world.client(person), question(dataset), key)
         client = world.client(person)
-        wait_until(lambda: progress_shown(client) is not None, 30, "the run did not begin")
+        wait_until(lambda: progress_shown(client) is not None, 30, "the run did not start")
         server.process.send_signal(signal.SIGTERM)
         server.process.wait(60)
         reply = asking.exception() or asking.result()
@@ -178,7 +178,7 @@ def test_other_questions_do_not_wait_for_runs(world: World) -> None:
             for i in range(4)
         ]
         client = world.client(person)
-        wait_until(lambda: len(running(client)) == 4, 60, "the runs were not begun")
+        wait_until(lambda: len(running(client)) == 4, 60, "the runs did not start")
         for i in range(10):
             query = {"kind": "count", "where": {"column": "age", "op": "<", "value": i}}
             assert ask(client, count | {"query": query}, new_key()).status_code == 200

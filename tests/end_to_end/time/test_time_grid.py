@@ -32,7 +32,9 @@ def test_a_stored_answer_is_hidden_before_its_grid_point(world: World) -> None:
     with ThreadPoolExecutor(1) as pool:
         first = pool.submit(ask, world.client("ada"), QUESTION, key)
         stored = "SELECT state FROM charges"
-        wait_until(lambda: world.ledger.rows(stored) == [("answered",)], 50, "it is not stored")
+        wait_until(
+            lambda: world.ledger.rows(stored) == [("answered",)], 50, "the answer is not stored"
+        )
         again = ask(client, QUESTION, key)
         assert again.status_code == 409, "a stored answer was returned before its grid point"
         (shown,) = made(client.get("/v1/queries"))["items"]

@@ -105,7 +105,7 @@ def test_a_conversion_can_be_stopped_and_reports_its_progress(
     thread = Thread(target=run)
     thread.start()
     try:
-        wait_until(lambda: work.fraction() > 0, 60, "it does not tell how far it is")
+        wait_until(lambda: work.fraction() > 0, 60, "it does not report its progress")
         assert work.fraction() < 1
     finally:
         while thread.is_alive():

@@ -94,7 +94,8 @@ def test_connections_have_the_configured_settings(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "told"), [("1GB", "762.9 MiB"), ("500.5 MiB", "400.3 MiB"), ("2gib", "1.5 GiB")]
+    ("configured", "effective"),
+    [("1GB", "762.9 MiB"), ("500.5 MiB", "400.3 MiB"), ("2gib", "1.5 GiB")],
 )
 def test_ingestion_reserves_memory_that_duckdb_does_not_count(
     tmp_path: Path, configured: str, effective: str

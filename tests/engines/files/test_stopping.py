@@ -30,7 +30,7 @@ def are_reading(room: Room, number: int) -> None:
             sum(version.users for version in list(room.engine._versions._open.values())) == number
         ),
         WAIT_SECONDS,
-        f"{number} do not read",
+        f"{number} questions are not reading yet",
     )
 
 
@@ -74,9 +74,9 @@ def test_a_finished_run_does_not_wake_the_watchdog() -> None:
     """Every question ends its run, and the watchdog ignores finished ones."""
     heard = threading.Event()
     run = LeasedRun(None, 60)
-    with run.telling(heard.set):
+    with run.notifying(heard.set):
         assert not heard.is_set()
     run.end()
     assert not heard.is_set()
-    with run.telling(heard.set):
+    with run.notifying(heard.set):
         assert heard.is_set()

@@ -324,7 +324,7 @@ def paired(candidates: list[float]) -> tuple[float, ...]:
 # Even edges that a quotient resolves, and candidates with the doubles after them. Both also with a
 # first edge that rounds a value's distance, so that no quotient would be right.
 @pytest.mark.parametrize(
-    ("edges", "told"),
+    ("edges", "is_even"),
     [
         (tuple(i * 2.5 for i in range(401)), True),
         (tuple(i * 10.0 for i in range(101)), True),
@@ -338,9 +338,9 @@ def paired(candidates: list[float]) -> tuple[float, ...]:
     ],
 )
 def test_a_quotient_finds_the_same_intervals_as_comparison(
-    room: Room, edges: tuple[float, ...], told: bool
+    room: Room, edges: tuple[float, ...], is_even: bool
 ) -> None:
-    assert (find_even(edges) is not None) is told
+    assert (find_even(edges) is not None) is is_even
     near = [math.nextafter(edge, way) for edge in edges for way in (-math.inf, edge, math.inf)]
     near += [(low + high) / 2 for low, high in pairwise(edges)]
     near += [5e-324, 1e-310, 1e-300, -5e-324, -1e-300, 0.0, 999.75, 2e3]

@@ -16,7 +16,7 @@ from tests.golden.wording import without_words
 
 Json = dict[str, Any]
 LONG = 1200
-# Said of every reply, or of its length.
+# Headers of every reply, or of its length.
 COMMON_HEADERS = {
     *("cache-control", "x-content-type-options", "content-security-policy", "x-frame-options"),
     *("referrer-policy", "content-length"),
@@ -25,7 +25,7 @@ ADMIN_KEY = "golden-administrator-key-of-the-history"
 
 
 class History:
-    """Sends requests and keeps replies, by the name of their step."""
+    """Sends requests and keeps replies by the name of their step."""
 
     def __init__(self, client: httpx.AsyncClient, folder: Path) -> None:
         self._client = client
@@ -56,7 +56,11 @@ class History:
             method, path, content=content, headers={**sent, **(headers or {})}
         )
         asked = {} if content is None else {"asked": _short(content)}
-        self.replies[name] = {"request": f"{request} by {who}", **asked, **self._told(name, reply)}
+        self.replies[name] = {
+            "request": f"{request} by {who}",
+            **asked,
+            **self._recorded(name, reply),
+        }
         return reply
 
     async def json(self, name: str, request: str, body: Any = None, **more: Any) -> Any:
@@ -72,23 +76,23 @@ class History:
         body = {"dataset": dataset, "query": query, "privacy": privacy, **more}
         return await self.step(name, "POST /v1/queries", body, who=who, **options)
 
-    def _told(self, name: str, reply: httpx.Response) -> Json:
+    def _recorded(self, name: str, reply: httpx.Response) -> Json:
         headers = {k: v for k, v in reply.headers.items() if k not in COMMON_HEADERS}
-        told: Json = {"status": reply.status_code, "headers": headers}
+        recorded: Json = {"status": reply.status_code, "headers": headers}
         if "json" not in headers.get("content-type", "") or "ndjson" in headers["content-type"]:
-            return told | {"text": _short(reply.text)}
+            return recorded | {"text": _short(reply.text)}
         body = json.loads(reply.text)
-        # Members are shown one by one; this says that they are all there is to the bytes.
+        # Fields are shown one by one; `bytes` shows that they make up the whole body.
         shown, words = without_words(body)
         spelled = _spelling(body, reply.text, words)
         if words:
             self.words[name] = words
         members = shown.items() if isinstance(shown, dict) else [("list", shown)]
-        return told | {"bytes": spelled} | {f"body.{k}": _shown(v) for k, v in members}
+        return recorded | {"bytes": spelled} | {f"body.{k}": _shown(v) for k, v in members}
 
 
 def _spelling(body: Any, text: str, words: dict[str, str]) -> str:
-    """How the bytes are made of the members; where ways mix, a digest without sentences."""
+    """The way the bytes are made from the fields; for mixed ways, a digest without sentences."""
     ways = {"compact": compact(body), "spaced": json.dumps(body, ensure_ascii=False)}
     found = next((way for way, made in ways.items() if made == text), None)
     if found is not None:
@@ -103,7 +107,7 @@ def _short(text: str) -> str:
 
 
 def _shown(value: Any) -> Any:
-    """Long lists are shortened from within; what is still long is shown by its beginning."""
+    """Long lists are shortened inside; other long values are cut after their beginning."""
     if isinstance(value, list) and len(compact(value)) > LONG:
         value = shortened(value)
     text = compact(value)

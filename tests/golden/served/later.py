@@ -1,4 +1,4 @@
-"""The rest of the history: repeated, refused, troubled and long questions, streams, and changes."""
+"""The rest of the history: repeats, refusals, failures, long questions, streams and changes."""
 
 import asyncio
 from typing import Any
@@ -15,7 +15,7 @@ ADULTS: Json = {"kind": "count", "where": queries.ADULT}
 
 
 async def repeat(history: History) -> None:
-    """The same again, under the same key and under others; and another body under the same key."""
+    """Repeat with the same key and with others, and send another body with the same key."""
     for name in ("first", "again"):
         await history.ask(f"same key, {name}", DATA, ADULTS, ONE, key="one")
     await history.ask("another key", DATA, ADULTS, ONE)
@@ -27,7 +27,7 @@ async def repeat(history: History) -> None:
 
 
 async def refuse(history: History) -> None:
-    """Every problem that a caller can bring about."""
+    """Every problem that a caller can cause."""
     await history.ask("too dear", "people_pure", COUNT, ONE, who="bob")
     await history.ask("no grant", "people_gdp", COUNT, ONE, who="eve")
     await history.ask("a viewer asks", DATA, COUNT, ONE, who="vera")
@@ -64,7 +64,7 @@ async def refuse(history: History) -> None:
 
 
 async def trouble(history: History) -> None:
-    """Data that are gone, an engine that fails, and one that is cancelled while it reads."""
+    """Missing data, an engine that fails, and a question cancelled while it reads."""
     for kind in ("gone", "failed"):
         query = {"kind": "count", "where": {"column": "age", "op": ">", "value": len(kind)}}
         with Trouble.of(kind):
@@ -113,7 +113,7 @@ async def streams(history: History) -> None:
 
 
 async def change(history: History) -> None:
-    """What administrators do, and what can be seen in the end."""
+    """Changes by administrators, and the final state."""
     events = [
         {"mechanism": "gaussian", "noise_multiplier": 20, "count": 4, "delta": "1e-7"},
         {"mechanism": "laplace", "epsilon": "0.1"},

@@ -1,4 +1,4 @@
-"""Starts and ends an ASGI application in this event loop, as a server would."""
+"""Start and stop of an ASGI application in this event loop, as a server does it."""
 
 import asyncio
 from collections.abc import AsyncIterator

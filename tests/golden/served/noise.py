@@ -1,4 +1,4 @@
-"""Exact discrete noise from `secrets` alone: stands in for OpenDP's, which cannot be seeded.
+"""Exact discrete noise from `secrets` alone: replaces OpenDP's, which cannot be seeded.
 
 Algorithms: Canonne, Kamath and Steinke 2020, with fractions.
 """
@@ -16,7 +16,7 @@ def discrete_gaussian(scale: float, size: int) -> list[int]:
 
 
 def _laplace(scale: Fraction) -> int:
-    """P(z) in proportion to exp(-|z| / scale)."""
+    """P(z) proportional to exp(-|z| / scale)."""
     while True:
         rest = secrets.randbelow(scale.numerator)
         if not _exp(Fraction(rest, scale.numerator)):
@@ -31,7 +31,7 @@ def _laplace(scale: Fraction) -> int:
 
 
 def _gaussian(scale: Fraction) -> int:
-    """P(z) in proportion to exp(-z^2 / (2 scale^2))."""
+    """P(z) proportional to exp(-z^2 / (2 scale^2))."""
     square = scale * scale
     proposed = Fraction(int(scale) + 1)
     while True:

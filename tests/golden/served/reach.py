@@ -1,4 +1,4 @@
-"""All that the golden files take from the app: a rename there is repaired in this file alone."""
+"""Everything the golden files use from the app: a rename there needs a change only here."""
 
 import threading
 from collections.abc import AsyncIterator, Iterator
@@ -30,12 +30,12 @@ Json = dict[str, Any]
 CURRENCIES = list(COMPOSITION_RULES)
 MECHANISM_KINDS = list(MECHANISMS)
 RENYI_ORDERS = list(PLACES)
-FEW_DRAWS = 256  # that the app takes from OpenDP
-NO_BOUND = INFINITE  # units that stand for none
+FEW_DRAWS = 256  # the most that the app takes from OpenDP
+NO_BOUND = INFINITE  # units that stand for no bound
 
 
 class Refused(Exception):
-    """A question that the planner refuses; the pointers of the fields that it names."""
+    """A question that the planner refuses, with the pointers of the fields it names."""
 
     def __init__(self, pointers: list[str]) -> None:
         super().__init__(*pointers)
@@ -69,7 +69,7 @@ def ledger_record(plan: Plan) -> Json:
 
 
 def units_of(plan: Plan) -> Json:
-    """The loss in whole units, under names of our own."""
+    """The loss in integer units, under names of our own."""
     loss = plan.loss
     return {
         "epsilon_pico": loss.epsilon,
@@ -83,7 +83,7 @@ def units_of(plan: Plan) -> Json:
 
 
 def charged(plan: Plan) -> dict[str, list[int] | None]:
-    """What an account of each currency adds to its spend; None if it cannot pay."""
+    """The amount an account of each currency adds to its spend; None if it cannot pay."""
     rules = COMPOSITION_RULES.items()
     spends = {currency: (rule, rule.read(plan.loss)) for currency, rule in rules}
     return {
@@ -96,8 +96,10 @@ def charged(plan: Plan) -> dict[str, list[int] | None]:
 
 
 class SeededNoise(SystemRandom):
-    """The app's own samplers on `secrets`, which the golden files seed. Few draws come from OpenDP,
-    which cannot be seeded: they are drawn here instead."""
+    """The app's own samplers on `secrets`, which the golden files seed.
+
+    OpenDP cannot be seeded, so small numbers of draws are made here instead.
+    """
 
     @override
     def discrete_laplace(self, scale: float, size: int) -> list[int]:
@@ -116,7 +118,7 @@ class SeededNoise(SystemRandom):
 
 
 class Trouble:
-    """What befalls the next readings of files; nothing unless a step of the history says so."""
+    """Failures of the next reads of files; none unless a step of the history plants one."""
 
     kind: str | None = None
     released = threading.Event()
@@ -143,8 +145,10 @@ class Trouble:
 
 
 class TroubledEngine(DuckDBEngine):
-    """Files, wherever this run has them, as if they were always in the same folder: the ledger
-    holds a hash of the place."""
+    """An engine that shows files in a constant folder, independent of their real location.
+
+    The ledger holds a hash of the path.
+    """
 
     @override
     def inspect(self, source: Source, card: Card) -> Inspection:

@@ -1,4 +1,4 @@
-"""What the golden files take from the app's engines: beside `reach.py`, and for the same reason."""
+"""Everything the golden files use from the app's engines, for the same reason as `reach.py`."""
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
@@ -33,11 +33,11 @@ class Bound(NamedTuple):
     parameters: list[Any] | dict[str, Any]
 
 
-Wanted = tuple[str, Any]  # how the data were read, and what was read
+Wanted = tuple[str, Any]  # the method of the read, and its request
 
 
 class Reading:
-    """The data of a question, which keeps what was asked of it."""
+    """The data of a question, which records every read."""
 
     METHODS = ("exact", "steps", "graph", "blocks", "records", "keys")
 
@@ -55,17 +55,17 @@ class Reading:
 
 
 def answered(plan: Plan, engine: Engine, dataset: Dataset, asker: str) -> tuple[Json, list[Wanted]]:
-    """The answer with seeded noise, and what was read for it."""
+    """The answer with seeded noise, and the reads for it."""
     data = Reading(EngineData(engine, dataset, asker))
     return plan.answer(plan.release.read(data), SeededNoise()), data.asked
 
 
-def read_as(engine: Any, dataset: Dataset, name: str, wanted: Any) -> None:
-    """Read once more what a question, or a running count, has read."""
+def read_as(engine: Any, dataset: Dataset, name: str, request: Any) -> None:
+    """Repeat a read of a question or of a running count."""
     if name == "epochs":
-        engine.epochs(dataset, wanted)
+        engine.epochs(dataset, request)
     else:
-        for _ in getattr(EngineData(engine, dataset, "a_1"), name)(wanted):
+        for _ in getattr(EngineData(engine, dataset, "a_1"), name)(request):
             pass
 
 
@@ -82,7 +82,7 @@ def files_engine(home: Path, data: Path) -> Engine:
 
 
 def registered(engine: Engine, body: Json, path: str, *appended: str) -> Dataset:
-    """A file, and those appended to it, ready to be asked."""
+    """A prepared dataset of a file and the files appended to it."""
     card, source = card_of(body), Source("duckdb", path)
     version = Version(path.replace(".", "_"), 1, engine.inspect(source, card).digest, "seed")
     dataset = Dataset("d", "name", "", "book", card, source, version, False, 0)
@@ -96,7 +96,7 @@ def registered(engine: Engine, body: Json, path: str, *appended: str) -> Dataset
 
 
 class _Session:
-    """A database that keeps statements and answers nothing."""
+    """A database that records statements and returns nothing."""
 
     def __init__(self, found: Table, kept: list[Bound]) -> None:
         self._found, self._kept = found, kept
@@ -122,7 +122,7 @@ class _Session:
 
 
 class DatabaseEngine(RemoteEngine):
-    """Tables of a database that is not there. With `plain`, rows need no cleaning."""
+    """Tables of a database that does not exist. With `plain`, rows need no cleaning."""
 
     def __init__(self, dialect: Dialect, types: Mapping[str, str], *, plain: bool) -> None:
         super().__init__(0)
@@ -143,19 +143,19 @@ class DatabaseEngine(RemoteEngine):
             return Layout(dataset.card, self.dialect)
         return super()._layout(dataset, session)
 
-    def read(self, dataset: Dataset, asked: list[Wanted]) -> list[Bound]:
-        """The statements for what was read of a dataset elsewhere."""
+    def read(self, dataset: Dataset, reads: list[Wanted]) -> list[Bound]:
+        """The statements for reads that were recorded on another engine."""
         digest = hashlib.sha256(b"").hexdigest()
         appended = tuple(replace(each, digest=digest) for each in dataset.version.appended)
         version = replace(dataset.version, digest=digest, appended=appended)
         dataset = replace(dataset, version=version)
-        for name, wanted in asked:
+        for name, request in reads:
             with suppress(EngineError):
-                read_as(self, dataset, name, wanted)
+                read_as(self, dataset, name, request)
         return self._taken()
 
     def looked_at(self, card: Card, path: str = "visits") -> list[Bound]:
-        """The statements with which a table is registered."""
+        """The statements that register a table."""
         self.inspect(Source(self.dialect.name, path), card)
         return self._taken()
 

@@ -1,4 +1,4 @@
-"""What happens in the history: people, data, budgets, and what goes wrong."""
+"""The script of the history: people, data, budgets, and failures."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from tests.golden import queries
 from tests.golden.cards import CARDS, csv_of
 from tests.golden.served import reach
 from tests.golden.served.history import History
-from tests.golden.statements import asked
+from tests.golden.statements import all_questions
 
 Json = dict[str, Any]
 LIMITS: dict[str, Json] = {
@@ -16,7 +16,7 @@ LIMITS: dict[str, Json] = {
     "renyi": {"epsilon": 200, "delta": "0.01", "failure_delta": "0.004", "order": 6},
     "gdp": {"mu": "9", "delta": "0.01", "failure_delta": "0.004"},
 }
-# Of each dataset its card and the currency of the accounts on it.
+# For each dataset its card and the currency of its accounts.
 DATASETS = {f"people_{currency}": ("people", currency) for currency in LIMITS} | {
     "fixed": ("fixed", "approximate"),
     "visits": ("visits", "approximate"),
@@ -30,7 +30,7 @@ DATASETS = {f"people_{currency}": ("people", currency) for currency in LIMITS} |
 ONE, BOTH = {"epsilon": "1"}, {"epsilon": "1", "delta": "1e-6"}
 COUNT: Json = {"kind": "count"}
 MEAN = queries.SUMS["mean"]
-# Asked in every currency; what an account cannot count is refused.
+# Asked in every currency; an account refuses what it cannot count.
 IN_EACH: dict[str, tuple[Json, Json, Json | None]] = {
     "count": (COUNT, {"epsilon": "0.1"}, None),
     "accurate count": (COUNT, {"half_width": 8, "confidence": 0.9}, None),
@@ -86,7 +86,7 @@ async def set_up(history: History) -> None:
 
 async def ask_everything(history: History) -> None:
     """Every kind of question, and every mechanism, once; some in every currency."""
-    for title, card, query, mechanism in asked():
+    for title, card, query, mechanism in all_questions():
         dataset = "people_approximate" if card == "people" else card
         more: Json = {} if mechanism is None else {"mechanism": mechanism}
         await history.ask(f"ask {title}", dataset, query, BOTH, **more)

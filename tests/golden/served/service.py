@@ -11,7 +11,7 @@ from tests.golden.served import later, script
 from tests.golden.served.history import History, history_in
 from tests.golden.text import digest, lines, pretty
 
-ELSEWHERE = ("openapi", "export", "entries")  # steps whose replies have files of their own
+ELSEWHERE = ("openapi", "export", "entries")  # steps whose replies have separate files
 
 
 def files_of_history() -> dict[str, str]:
@@ -49,18 +49,18 @@ async def _run(folder: Path) -> dict[str, str]:
 
 async def _entries(history: History) -> str:
     """Every entry's canonical text, with the hash of its chain."""
-    found: list[Any] = []
+    entries: list[Any] = []
     page = await history.json("entries", "GET /v1/ledger?limit=200")
     while True:
-        found += page["entries"] if "entries" in page else page["items"]
+        entries += page["entries"] if "entries" in page else page["items"]
         if page["next_cursor"] is None:
-            return "".join(f"{each['hash']} {each['text']}\n" for each in found)
+            return "".join(f"{each['hash']} {each['text']}\n" for each in entries)
         path = f"GET /v1/ledger?limit=200&cursor={page['next_cursor']}"
-        page = await history.json(f"entries {len(found)}", path)
+        page = await history.json(f"entries {len(entries)}", path)
 
 
 def _without_entries(exported: str) -> str:
-    """Lines of an export; of entries, which are in a file of their own, only a digest."""
+    """Lines of an export; entries have a separate file, so only their digest is here."""
     return "".join(
         f"entry, digest {digest(line)}\n" if '"type":"entry"' in line else f"{line}\n"
         for line in exported.splitlines()
@@ -68,9 +68,11 @@ def _without_entries(exported: str) -> str:
 
 
 def _messages(words: dict[str, dict[str, str]]) -> str:
-    """Every sentence once, with the first step that shows it and how many do."""
-    found: dict[str, list[str]] = {}
+    """Every sentence once, with the first step that shows it and the number of steps."""
+    places: dict[str, list[str]] = {}
     for step, said in words.items():
         for pointer, text in said.items():
-            found.setdefault(text, []).append(f"{step} {pointer}")
-    return pretty({f"{where[0]}, {len(where)} times": text for text, where in found.items()}) + "\n"
+            places.setdefault(text, []).append(f"{step} {pointer}")
+    return (
+        pretty({f"{where[0]}, {len(where)} times": text for text, where in places.items()}) + "\n"
+    )

@@ -19,7 +19,7 @@ Grants = Mapping[str, tuple[str, GrantTerms]]
 
 
 def account(book: str, holder: str, limit: int, delta: int = 0, spent: int = 0) -> Account:
-    """A pure one, with its limit in units."""
+    """A pure account, with its limit in units."""
     terms = Terms(limit, delta, (limit, delta))
     return Account(book, holder, holder, "pure", terms, Balance((spent, 0)), 1)
 
@@ -37,7 +37,7 @@ def with_spent(account: Account, units: int) -> Account:
 
 
 def said(account: Account) -> dict[str, object]:
-    """What a grant says of an account."""
+    """The description of an account in a grant."""
     return {"currency": account.currency, "terms": json.loads(account.terms.text())}
 
 
@@ -48,7 +48,7 @@ def grant(holder: str, limit: int) -> dict[str, object]:
 
 
 class Made:
-    """A ledger of one book, kept in memory as the store keeps it; all pure unless it is told."""
+    """A ledger of one book, kept in memory like the store does; accounts are pure by default."""
 
     def __init__(
         self,
@@ -121,7 +121,7 @@ def _all(holder: str | list[str]) -> list[str]:
     return [*([holder] if isinstance(holder, str) else holder), EVERYBODY]
 
 
-# Looking and tampering
+# Reading and tampering
 
 
 def problems(lines: list[Line]) -> set[str]:
@@ -138,7 +138,7 @@ def edited(entry: Entry, old: str, new: str) -> Entry:
 
 
 def rehashed(lines: list[Line]) -> list[Line]:
-    """As by someone who can recompute every hash from where the edit was, and the book's end."""
+    """Recompute every hash from the edit on, and the book's end, like a capable attacker."""
     head = FIRST_PREVIOUS
     result: list[Line] = []
     for line in lines:

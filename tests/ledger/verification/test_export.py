@@ -1,4 +1,4 @@
-"""Exports: what comes back is what went, and a line that was tampered with is an alarm."""
+"""Exports: a round trip is exact, and a line that was tampered with raises an alarm."""
 
 import pytest
 from hypothesis import given
@@ -33,11 +33,11 @@ NO_ACCOUNTS = [
 ]
 
 
-def test_a_line_of_an_account_is_one() -> None:
+def test_a_line_of_an_account_is_a_single_line() -> None:
     assert exported(list(from_lines([ACCOUNT])))
 
 
-def test_an_export_comes_back_as_it_went_and_verifies(made: Made) -> None:
+def test_an_export_is_read_back_unchanged_and_verifies(made: Made) -> None:
     texts = exported([*made.lines()])
     back = list(from_lines(texts))
     assert exported(back) == texts
@@ -75,7 +75,7 @@ def test_every_saboteur_is_found_in_an_export_too(made: Made) -> None:
         *(ACCOUNT.replace(old, new) for old, new in NO_ACCOUNTS),
     ],
 )
-def test_a_line_that_is_none_is_said_to_be_none(text: str) -> None:
+def test_an_invalid_line_is_named(text: str) -> None:
     with pytest.raises(ValueError, match="line 1 is not a line of an export"):
         list(from_lines([text]))
 
@@ -92,7 +92,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("what", HOSTILE)
-def test_a_hostile_export_is_refused_or_found_out_but_never_breaks_the_verifier(
+def test_a_hostile_export_is_refused_or_reported_but_never_breaks_the_verifier(
     made: Made, what: str
 ) -> None:
     texts = exported(made.lines())
@@ -108,16 +108,16 @@ def test_a_hostile_export_is_refused_or_found_out_but_never_breaks_the_verifier(
 
 
 @given(st.data())
-def test_any_flipped_character_of_an_export_is_an_alarm(data: st.DataObject) -> None:
+def test_any_changed_character_of_an_export_is_an_alarm(data: st.DataObject) -> None:
     made = Made()
     made.charge("ann", 7)
     texts = exported(made.lines())
     index = data.draw(st.integers(0, len(texts) - 1))
-    place = data.draw(st.integers(0, len(texts[index]) - 1))
+    position = data.draw(st.integers(0, len(texts[index]) - 1))
     letter = data.draw(st.sampled_from('0123456789abcdef"{}[]:,xyz'))
-    if texts[index][place] == letter:
+    if texts[index][position] == letter:
         return
-    texts[index] = texts[index][:place] + letter + texts[index][place + 1 :]
+    texts[index] = texts[index][:position] + letter + texts[index][position + 1 :]
     try:
         report = verify(from_lines(texts))
     except ValueError as error:

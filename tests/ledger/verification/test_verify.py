@@ -1,4 +1,4 @@
-"""Verification: a sound ledger passes, and every way to tamper with one is named."""
+"""Verification: a sound ledger passes, and every kind of tampering is named."""
 
 import json
 from collections.abc import Callable
@@ -24,7 +24,7 @@ from tests.ledger.verification.books import (
 )
 
 
-def test_a_sound_ledger_is_sound(made: Made) -> None:
+def test_an_untouched_ledger_is_sound(made: Made) -> None:
     report = verify(made.lines())
     assert report.sound
     assert (report.entries, report.books, report.accounts) == (8, 1, 3)
@@ -34,13 +34,13 @@ def test_a_ledger_without_entries_is_sound() -> None:
     assert verify([Book("system", 0, FIRST_PREVIOUS, 0)]).sound
 
 
-def test_the_first_link_and_the_text_are_what_anyone_can_recompute(made: Made) -> None:
+def test_anyone_can_recompute_the_first_link_and_the_text(made: Made) -> None:
     first = made.entries[0]
     assert first.hash == link(FIRST_PREVIOUS, first.text)
     assert canonical(json.loads(first.text)) == first.text
 
 
-def test_time_never_goes_back_within_a_book() -> None:
+def test_time_never_decreases_within_a_book() -> None:
     made = Made()
     made.append("note", {}, at=10**9)
     made.append("note", {}, at=5)
@@ -159,12 +159,12 @@ def test_the_saboteur_is_named(made: Made, saboteur: str) -> None:
 
 
 @pytest.mark.parametrize("saboteur", ["lower a total", "raise a limit", "leave out an account"])
-def test_a_finding_says_whose_account_it_is(made: Made, saboteur: str) -> None:
+def test_a_finding_names_the_account(made: Made, saboteur: str) -> None:
     (finding,) = verify(SABOTEURS[saboteur][0](made.lines())).findings
     assert (finding.book, finding.account) == ("b_1", "ann")
 
 
-def test_a_finding_says_which_entry_it_is(made: Made) -> None:
+def test_a_finding_names_the_entry(made: Made) -> None:
     (finding,) = verify(SABOTEURS["edit an actor"][0](made.lines())).findings
     assert (finding.book, finding.seq) == ("b_1", 4)
 
@@ -203,7 +203,7 @@ def test_findings_are_bounded() -> None:
     assert len(verify(entries).findings) == 1000
 
 
-def test_a_charge_past_the_limit_of_its_time_is_found_though_the_chain_is_whole() -> None:
+def test_a_charge_beyond_the_limit_of_its_time_is_found_although_the_chain_is_whole() -> None:
     made = Made(limit=100)
     made.charge("ann", 60)
     made.last = "q_beyond"
@@ -213,7 +213,7 @@ def test_a_charge_past_the_limit_of_its_time_is_found_though_the_chain_is_whole(
     assert "it exceeds the limit" in problems(made.lines())
 
 
-def test_a_charge_is_given_back_once_and_only_if_it_was_paid() -> None:
+def test_a_charge_is_refunded_once_and_only_if_it_was_paid() -> None:
     made = Made()
     made.charge("ann", 5)
     made.void("ann", 5)
@@ -222,7 +222,7 @@ def test_a_charge_is_given_back_once_and_only_if_it_was_paid() -> None:
     assert "it refunds a charge that was never paid" in problems(made.lines())
 
 
-def test_a_charge_is_charged_once_never_below_zero_and_to_everybody() -> None:
+def test_a_charge_is_made_once_never_negative_and_always_to_the_shared_account() -> None:
     forged: dict[str, dict[str, object]] = {
         "the charge has an earlier entry": {},
         "it does not charge everybody": {"charge": "q_new", "accounts": ["ann"]},
@@ -235,30 +235,30 @@ def test_a_charge_is_charged_once_never_below_zero_and_to_everybody() -> None:
         assert problem in problems(made.lines())
 
 
-def test_a_grant_says_what_was_granted_before() -> None:
+def test_a_grant_names_the_previous_terms() -> None:
     made = Made()
     made.append("grant", {**grant("ann", 100), "before": None})
     assert problems(made.lines()) == {"it changes a limit that the account did not have"}
 
 
-def test_a_book_that_was_opened_cannot_vanish_from_the_whole_ledger() -> None:
+def test_an_opened_book_cannot_vanish_from_the_whole_ledger() -> None:
     system = Book("system", 0, FIRST_PREVIOUS, 0)
-    told = system.append(kind="book_opened", actor="x", at=1, body={"book": "b_1"})
+    opening = system.append(kind="book_opened", actor="x", at=1, body={"book": "b_1"})
     made = Made()
-    whole: list[Line] = [Scope(None), told, *made.lines(), system]
+    whole: list[Line] = [Scope(None), opening, *made.lines(), system]
     assert verify(with_end(whole)).sound
-    assert problems(list(with_end([Scope(None), told, system]))) == {
+    assert problems(list(with_end([Scope(None), opening, system]))) == {
         "the book's own end is missing"
     }
-    alone: list[Line] = [Scope("system"), told, system]
-    assert verify(with_end(alone)).sound, "one book alone speaks for itself"
+    alone: list[Line] = [Scope("system"), opening, system]
+    assert verify(with_end(alone)).sound, "a single book needs no other"
 
 
-def test_a_snapshot_that_was_cut_off_is_not_sound() -> None:
+def test_a_truncated_snapshot_is_not_sound() -> None:
     system = Book("system", 0, FIRST_PREVIOUS, 0)
-    told = system.append(kind="book_opened", actor="x", at=1, body={"book": "b_1"})
+    opening = system.append(kind="book_opened", actor="x", at=1, body={"book": "b_1"})
     free = Made()
-    whole = list(with_end([Scope(None), told, *free.lines(), system]))
+    whole = list(with_end([Scope(None), opening, *free.lines(), system]))
     assert verify(whole).sound
     for length in range(1, len(whole)):
         assert not verify(whole[:length]).sound, length

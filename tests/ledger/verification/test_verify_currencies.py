@@ -41,7 +41,7 @@ BOOKED = gaussian_loss(Fraction(4), (3 * PICO, 10**12))
 LISTED = generic_loss(PICO // 50, 10**8)
 
 
-def told(neighbours: str = "add_remove") -> Made:
+def varied_ledger(neighbours: str = "add_remove") -> Made:
     made = Made(grants=GRANTS, neighbours=neighbours)
     assert made.charge(["ann", GROUP], pure_loss(PICO // 10), (1,))
     assert made.charge("bob", LISTED)
@@ -56,7 +56,7 @@ def told(neighbours: str = "add_remove") -> Made:
 
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace_one"])
 def test_a_ledger_of_every_currency_is_sound_and_so_is_its_export(neighbours: str) -> None:
-    made = told(neighbours)
+    made = varied_ledger(neighbours)
     report = verify(made.lines())
     assert report.sound, report.findings
     assert report.accounts == len(GRANTS)
@@ -68,9 +68,9 @@ def test_a_ledger_of_every_currency_is_sound_and_so_is_its_export(neighbours: st
     assert cells[1][0] == 3 * PICO // 20
 
 
-def test_an_entry_tells_only_what_its_accounts_count() -> None:
+def test_an_entry_holds_only_the_numbers_its_accounts_count() -> None:
     kinds: dict[str, list[set[str]]] = {}
-    for entry in told().entries:
+    for entry in varied_ledger().entries:
         text = json.loads(entry.text)
         members = {"pure", "failure", "rho", "mu_squared", "curve"} & set(text["body"])
         kinds.setdefault(text["kind"], []).append(members)
@@ -86,7 +86,7 @@ def test_an_entry_tells_only_what_its_accounts_count() -> None:
     assert kinds["booked"] == [set()]
 
 
-# Saboteurs, who can recompute every hash
+# Saboteurs who can recompute every hash
 
 Body = dict[str, Any]
 SPENT = "the spend is not the sum of the entries"
@@ -95,7 +95,7 @@ UNREADABLE = "the text cannot be read"
 EVERYONE = "it does not charge everybody"
 NEVER_PAID = "it refunds a charge that was never paid"
 UNCOUNTED = "it cannot be counted in the account's currency"
-FIRST, SECOND, VOID, BOOK = 6, 7, 11, 12  # where the entries are
+FIRST, SECOND, VOID, BOOK = 6, 7, 11, 12  # positions of the entries
 
 
 def in_entry(index: int, how: Callable[[Body], object]) -> Callable[[list[Line]], list[Line]]:
@@ -213,24 +213,24 @@ SABOTEURS: dict[str, tuple[Callable[[list[Line]], list[Line]], str]] = {
 @pytest.mark.parametrize("saboteur", SABOTEURS)
 def test_the_saboteur_is_named_here_and_in_an_export(saboteur: str) -> None:
     sabotage, expected = SABOTEURS[saboteur]
-    lines = sabotage(told().lines())
+    lines = sabotage(varied_ledger().lines())
     found = problems(lines)
     assert expected in found, found
     assert not verify(from_lines(exported(lines))).sound
 
 
-def test_a_charge_past_the_limit_of_one_cell_is_found() -> None:
+def test_a_charge_beyond_the_limit_of_one_cell_is_found() -> None:
     made = Made(limit=100)
     made.charge("ann", 60, (1,))
     made.charge("ann", 60, (2,))
-    assert verify(made.lines()).sound, "two cells are apart"
+    assert verify(made.lines()).sound, "two cells are charged separately"
     made.last = "q_beyond"
     made.append("charge", made.moved("ann", 41, (2,)))
     assert "it exceeds the limit" in problems(made.lines())
 
 
-def test_a_booked_loss_may_pass_the_limit_and_then_nothing_more_is_charged() -> None:
-    made = told()
+def test_a_booked_loss_may_exceed_the_limit_and_then_nothing_more_is_charged() -> None:
+    made = varied_ledger()
     made.booked(BOOKED)
     assert made.accounts[EVERYBODY].frozen
     assert verify(made.lines()).sound
@@ -239,8 +239,8 @@ def test_a_booked_loss_may_pass_the_limit_and_then_nothing_more_is_charged() -> 
     assert "it exceeds the limit" in problems(made.lines())
 
 
-def test_a_grant_never_forgets_what_was_spent_on_cells() -> None:
-    """What an account has paid is carried into its new currency, even if only for some cells."""
+def test_a_grant_keeps_the_spend_of_cells() -> None:
+    """The spend of an account converts to its new currency, even if only some cells have paid."""
     for cells in (None, (1,)):
         made = Made(
             grants={"ann": ("pure", GrantTerms(epsilon=Decimal(1))), EVERYBODY: GRANTS[EVERYBODY]}
@@ -258,7 +258,7 @@ def test_a_grant_never_forgets_what_was_spent_on_cells() -> None:
         assert not carried.untouched
 
 
-def test_a_currency_may_change_once_all_was_given_back() -> None:
+def test_a_currency_may_change_once_everything_was_refunded() -> None:
     for cells in (None, (1,)):
         made = Made(
             grants={"ann": ("pure", GrantTerms(epsilon=Decimal(1))), EVERYBODY: GRANTS[EVERYBODY]}

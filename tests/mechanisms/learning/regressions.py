@@ -1,4 +1,4 @@
-"""A small made-up survey, and regressions on it without noise to compare with."""
+"""A small made-up survey, and regressions on it without noise for comparison."""
 
 import hashlib
 from typing import Any
@@ -26,7 +26,7 @@ FEATURES = ["age", "sex", "city"]
 
 
 def draw(person: int, what: str) -> float:
-    """Uniform on [0, 1): the same on every machine."""
+    """Uniform on [0, 1), equal on every machine."""
     digest = hashlib.sha256(f"{what}:{person}".encode()).digest()
     return int.from_bytes(digest[:6], "big") / 2**48
 
@@ -46,7 +46,7 @@ def survey(persons: int) -> list[Row]:
     return rows
 
 
-def asked(features: list[str], privacy: dict[str, Any], **more: Any) -> Question:
+def regression_question(features: list[str], privacy: dict[str, Any], **more: Any) -> Question:
     confidence = more.pop("confidence", 0.95)
     query = {"kind": "linear_regression", "outcome": "pay", "features": features, **more}
     body = {"dataset": "d", "query": query, "privacy": privacy, "confidence": confidence}
@@ -57,7 +57,7 @@ def planned(
     features: list[str], privacy: dict[str, Any], *, made: Card = CARD, **more: Any
 ) -> Plan:
     currencies = frozenset({"zcdp"} if "rho" in privacy else {"pure"})
-    return make_plan(asked(features, privacy, **more), made, currencies)
+    return make_plan(regression_question(features, privacy, **more), made, currencies)
 
 
 def exact_of(plan: Plan, rows: list[Row]) -> Exact:
@@ -65,7 +65,7 @@ def exact_of(plan: Plan, rows: list[Row]) -> Exact:
 
 
 def design(rows: list[Row], features: list[str], *, intercept: bool = True) -> Numbers:
-    """The features as a textbook has them: numbers, and 0 or 1 for values but the first."""
+    """The textbook design matrix: numbers, and 0 or 1 for all values except the first."""
     columns = [np.ones(len(rows))] if intercept else []
     for name in features:
         column = CARD.column(name)
@@ -78,7 +78,7 @@ def design(rows: list[Row], features: list[str], *, intercept: bool = True) -> N
 
 
 def outcomes(rows: list[Row]) -> Numbers:
-    """Pay on the grid that a regression takes it on."""
+    """Pay, rounded to the grid of a regression."""
     column = CARD.column("pay")
     assert column is not None
     assert column.type == "number"

@@ -21,7 +21,7 @@ from tests.queries.reference import Row, holds, in_steps, tallied
 
 
 class RowsData:
-    """Implements what releases about ranks need of `mechanisms.release.Data`."""
+    """The parts of `mechanisms.release.Data` that releases about ranks need."""
 
     def __init__(self, card: Card, rows: list[Row]) -> None:
         self.card, self.rows = card, rows
@@ -29,11 +29,11 @@ class RowsData:
     def exact(self, tally: Tally) -> Exact:
         return tallied(self.card, tally, self.rows)
 
-    def steps(self, wanted: StepHistogram) -> StepCounts:
-        kept = [row[wanted.column] for row in self.rows if holds(wanted.where, row)]
-        steps = [in_steps(self.card, wanted.column, each) for each in kept if each is not None]
-        inside = [s for s in steps if any(low <= s <= high for low, high in wanted.ranges)]
-        return sorted(Counter((s - wanted.low) >> wanted.shift for s in inside).items())
+    def steps(self, request: StepHistogram) -> StepCounts:
+        kept = [row[request.column] for row in self.rows if holds(request.where, row)]
+        steps = [in_steps(self.card, request.column, each) for each in kept if each is not None]
+        inside = [s for s in steps if any(low <= s <= high for low, high in request.ranges)]
+        return sorted(Counter((s - request.low) >> request.shift for s in inside).items())
 
     def records(self, wanted: Records) -> Iterable[Matrix]:
         raise NotImplementedError

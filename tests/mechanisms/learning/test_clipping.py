@@ -1,7 +1,8 @@
-"""Sums of clipped gradients: exact whole numbers that no neighbour moves too far.
+"""Sums of clipped gradients: exact integers with a bounded influence of one person.
 
-By brute force over all neighbours of small tables, in whole numbers: a person's rows are any choice
-of up to `rows_max` out of all combinations of a value, a group and an outcome, missing ones too.
+The tests use brute force over all neighbours of small tables, in integers. A person's rows are any
+choice of up to `rows_max` out of all combinations of a value, a group and an outcome, including
+missing ones.
 """
 
 import math
@@ -50,7 +51,7 @@ def weights_for(shape: LearningShape) -> list[np.ndarray]:
 
 
 def persons(made: Card) -> list[tuple[Row, ...]]:
-    """Every choice of rows that a person can have; one row each is as many before as after."""
+    """Every choice of rows that a person can have; a single row is only replaced."""
     if made.person.kind == "row" and made.neighbours == "replace_one":
         return [(row,) for row in ROWS]
     counts = range(made.person.rows_max + 1)
@@ -58,7 +59,7 @@ def persons(made: Card) -> list[tuple[Row, ...]]:
 
 
 def moved(shape: LearningShape, made: Card, weights: np.ndarray, norm: float) -> int:
-    """The largest square of how far two neighbours' sums are apart."""
+    """Largest squared distance between the sums of two neighbours."""
     choices = persons(made)
     sums = []
     for chosen in choices:
@@ -75,23 +76,25 @@ def moved(shape: LearningShape, made: Card, weights: np.ndarray, norm: float) ->
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize(("neighbours", "rows_max"), RELATIONS)
-def test_no_neighbour_moves_a_sum_further_than_is_charged_and_some_move_it_nearly_as_far(
+def test_no_neighbour_moves_a_sum_by_more_than_is_charged_and_some_nearly_as_far(
     model: str, neighbours: str, rows_max: int | None
 ) -> None:
     made = card(COLUMNS, neighbours=neighbours, rows_max=rows_max)
     shape = shape_of(model, made)
     charged = (shape.moves * NORM) ** 2
-    found = [moved(shape, made, weights, norm) for weights in weights_for(shape) for norm in NORMS]
-    assert max(found) <= charged
-    # A sensitivity a ten-thousandth smaller is caught, and so is one row less.
+    squares = [
+        moved(shape, made, weights, norm) for weights in weights_for(shape) for norm in NORMS
+    ]
+    assert max(squares) <= charged
+    # A sensitivity smaller by a ten-thousandth is caught, and so is one row less.
     smaller = Fraction(9999, 10_000) ** 2
-    assert max(found) > smaller * charged > ((shape.moves - 1) * NORM) ** 2
+    assert max(squares) > smaller * charged > ((shape.moves - 1) * NORM) ** 2
 
 
-def test_saboteur_a_norm_that_is_not_checked_in_whole_numbers_is_caught(
+def test_saboteur_a_norm_that_is_not_checked_in_integers_is_caught(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Rounded to the nearest, and believed: some row is longer than the bound."""
+    """Without the check, rounding to nearest makes some row longer than the bound."""
     monkeypatch.setattr(clipping, "bounded", lambda vectors: vectors)
     monkeypatch.setattr(np, "trunc", np.rint)
     made = card(COLUMNS)
@@ -105,7 +108,7 @@ def test_saboteur_a_norm_that_is_not_checked_in_whole_numbers_is_caught(
     st.floats(1e-9, 1e9),
 )
 @pytest.mark.filterwarnings("ignore:.*encountered.*:RuntimeWarning")
-def test_whatever_floats_do_no_row_is_longer_than_the_bound(
+def test_no_row_exceeds_the_bound_for_any_rounding_of_floats(
     weights: list[float], norm: float
 ) -> None:
     made = card(COLUMNS)
@@ -118,7 +121,9 @@ def test_whatever_floats_do_no_row_is_longer_than_the_bound(
 
 
 @given(st.lists(st.floats(-(2.0**60), 2.0**60) | st.sampled_from([NORM, -NORM, 0.0]), min_size=1))
-def test_what_is_too_long_counts_nothing_and_what_fits_counts_whole(numbers: list[float]) -> None:
+def test_a_gradient_that_is_too_long_counts_nothing_and_a_short_one_counts_in_full(
+    numbers: list[float],
+) -> None:
     vector = np.trunc(np.array(numbers)).reshape(-1, 1)
     fits = sum(int(number) ** 2 for number in vector[:, 0]) <= NORM**2
     expected = vector if fits else np.zeros_like(vector)
@@ -134,8 +139,10 @@ def many(count: int) -> list[Row]:
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_a_row_adds_the_same_wherever_it_stands(model: str) -> None:
-    """Alone, in any batch and in any order: otherwise one row's absence could move the others."""
+def test_a_row_adds_the_same_at_every_position(model: str) -> None:
+    """This holds alone, in any batch and in any order. Otherwise removing one row could move the
+    others.
+    """
     made = card(COLUMNS)
     features = ("z", "group", "kept", "x") if model == "logistic" else ("yes", "group", "kept", "x")
     outcome = "yes" if model == "logistic" else "z"
@@ -153,7 +160,7 @@ def test_a_row_adds_the_same_wherever_it_stands(model: str) -> None:
     assert whole == [int(number) for number in together.sum(axis=1)]
 
 
-def test_more_rows_than_a_chunk_are_added_up_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_rows_than_a_chunk_are_summed_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
     made = card(COLUMNS)
     shape = regression_shape(made, ("x", "group"), "yes")
     rows = recorded(made, shape.records, many(1000))
@@ -166,7 +173,7 @@ def test_more_rows_than_a_chunk_are_added_up_exactly(monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("norm", [0.2, 100.0])
 def test_gradients_are_those_of_the_model_clipped(model: str, norm: float) -> None:
-    """Against plain Python: off by less than one step and what the table leaves."""
+    """Compared with plain Python: off by less than one step plus the error of the table."""
     made = card(COLUMNS)
     shape = shape_of(model, made)
     rows = [row for row in ROWS if None not in row.values()]
@@ -174,7 +181,7 @@ def test_gradients_are_those_of_the_model_clipped(model: str, norm: float) -> No
     weights = np.array([0.4, -0.7, 0.2, 0.9])
     found = clipped(shape, weights, batch, norm).T * norm / NORM
     for row, vector in zip(rows, found, strict=True):
-        x = {0: -1 / 2, 1: 0.0, 3: 1.0}[row["x"]]  # the middle of 0 to 3 is place 1, reach is 2
+        x = {0: -1 / 2, 1: 0.0, 3: 1.0}[row["x"]]  # the middle of 0 to 3 is bucket 1, reach is 2
         dummies = [float(row["group"] == "b"), float(row["group"] == "c")]
         terms = [1.0, x, *dummies]
         outcome = float(row["yes"])
@@ -189,7 +196,7 @@ def test_gradients_are_those_of_the_model_clipped(model: str, norm: float) -> No
             assert abs(have - scale * want) <= norm / NORM + 4e-7
 
 
-def test_the_table_of_chances_is_within_what_is_said_of_it() -> None:
+def test_the_table_of_probabilities_is_within_its_error_bound() -> None:
     points = np.array([i / 997 for i in range(-45_000, 45_001)])
     exact = np.array([1.0 / (1.0 + math.exp(-z)) for z in points])
     assert np.max(np.abs(clipping._chance(points) - exact)) < 2e-7

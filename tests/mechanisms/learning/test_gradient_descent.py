@@ -1,4 +1,4 @@
-"""Learning step by step: the noise of every step, the coins, and how near the fit it gets."""
+"""Gradient descent: the noise of every step, the sampling coins, and the distance to the fit."""
 
 import math
 from collections import Counter
@@ -28,8 +28,8 @@ from tests.queries.regression.regressions import (
     BY_RHO,
     COLUMNS,
     LOGISTIC,
-    asked,
     recorded,
+    regression_question,
     regression_shape,
     release_of,
 )
@@ -38,7 +38,7 @@ SAMPLED: dict[str, Any] = {"sampling_rate": 0.1, "steps": 200}
 
 
 class Silent(SystemRandom):
-    """No noise at all; coins are coins."""
+    """A sampler without noise, whose coins are real."""
 
     @override
     def discrete_gaussian(self, scale: float, size: int) -> list[int]:
@@ -54,16 +54,18 @@ class Louder(SystemRandom):
 
 
 def nothing(step: int) -> None:
-    """Nobody listens."""
+    """A checkpoint without effect."""
 
 
 def fraction(i: int, root: int) -> float:
-    """Evenly spread over [0, 1), and for each root in another way."""
+    """Evenly spread numbers in [0, 1), a different sequence for each root."""
     return i * math.sqrt(root) % 1.0
 
 
 def table(count: int) -> list[Row]:
-    """Log odds of yes: -1 + 0.8 x - 0.6 z, + 0.9 if b, - 0.3 if c. A tenth lack something."""
+    """Log odds of yes: -1 + 0.8 x - 0.6 z, + 0.9 if b, - 0.3 if c. A tenth of the rows lack
+    something.
+    """
     rows = []
     for i in range(count):
         x, z, group = int(4 * fraction(i, 2)), 2.5 * fraction(i, 3) - 0.5, "abc"[i * 7 % 3]
@@ -82,7 +84,7 @@ LABELS = ["(intercept)", "x", "z", "group=b", "group=c"]
 
 
 def design(shape: LearningShape, rows: Matrix) -> tuple[np.ndarray, np.ndarray]:
-    """Terms and outcomes as floats, made anew."""
+    """Terms and outcomes as floats, computed independently."""
 
     def values(term: Any) -> np.ndarray:
         if term.column is None:
@@ -110,7 +112,7 @@ def fitted(shape: LearningShape, rows: Matrix) -> np.ndarray:
 def learned(
     release: GradientRelease, made: Card, rows: list[Row], noise: SystemRandom
 ) -> list[float]:
-    """The coefficients of an answer, which must have its form."""
+    """Coefficients of an answer, after a check of its form."""
     batches = np.array_split(recorded(made, release.records, rows), 3)
     exact = tallied(made, release.tally, rows) if release.rows is None else None
     answer = release.learn(exact, batches, noise, nothing)
@@ -127,11 +129,11 @@ def learned(
     return [item["value"] for item in answer["value"]["coefficients"]]
 
 
-# How near
+# Distance to the fit
 
 
 def off(release: GradientRelease, made: Card, rows: list[Row], noise: SystemRandom) -> float:
-    """How far the log odds are off the fit's, at most, anywhere in the bounds."""
+    """Largest error of the log odds compared with the fit, anywhere in the bounds."""
     best = fitted(release.shape, recorded(made, release.records, rows))
     want = release.shape.in_own_units(best)
     have = learned(release, made, rows, noise)
@@ -145,7 +147,7 @@ def off(release: GradientRelease, made: Card, rows: list[Row], noise: SystemRand
     return float(np.max(np.abs(corners)))
 
 
-def test_without_noise_the_defaults_arrive_at_the_fit() -> None:
+def test_without_noise_the_defaults_reach_the_fit() -> None:
     made = card(COLUMNS)
     release = release_of(made, BY_DELTA, QUERY)
     assert off(release, made, ROWS, Silent()) < 0.02
@@ -156,10 +158,13 @@ def test_without_noise_the_defaults_arrive_at_the_fit() -> None:
     ("mechanism", "near"), [({}, 0.2), (SAMPLED, 0.25)], ids=["all rows", "samples"]
 )
 def test_a_moderate_budget_comes_near_the_fit(mechanism: dict[str, Any], near: float) -> None:
-    """At (1, 1e-6) on 18,000 rows, where log odds range over 5. In 300 runs the largest error had
-    mean 0.039, deviation 0.015 and was 0.11 at most; on samples 0.046, 0.018 and 0.11. Errors are
-    nearly linear in the noise, which is normal, so each bound is six deviations of every corner
-    off: wrong with probability below 1e-7. Far more noise is found out, but for 1e-7 too."""
+    """At (1, 1e-6) on 18,000 rows, log odds range over 5.
+
+    In 300 runs the largest error had mean 0.039, deviation 0.015 and maximum 0.11; on samples
+    0.046, 0.018 and 0.11. Errors are nearly linear in the noise, which is normal. So each bound is
+    six deviations of every corner away: wrong with probability below 1e-7. Far more noise is
+    caught, except with 1e-7 too.
+    """
     made = card(COLUMNS)
     release = release_of(made, BY_DELTA, QUERY, **mechanism)
     assert off(release, made, ROWS, SystemRandom()) < near
@@ -167,7 +172,7 @@ def test_a_moderate_budget_comes_near_the_fit(mechanism: dict[str, Any], near: f
 
 
 @pytest.mark.parametrize("intercept", [True, False])
-def test_least_squares_are_learned_by_the_same_steps(intercept: bool) -> None:
+def test_the_same_steps_learn_least_squares(intercept: bool) -> None:
     made = card(COLUMNS)
     shape = regression_shape(made, ("x", "group", "yes"), "z", model="squares", intercept=intercept)
     rows = [
@@ -179,7 +184,7 @@ def test_least_squares_are_learned_by_the_same_steps(intercept: bool) -> None:
     assert found == pytest.approx(best, abs=0.02)
 
 
-def test_how_far_a_descent_is_off_is_unknown_beforehand() -> None:
+def test_a_descent_has_no_expected_error() -> None:
     release = release_of(card(COLUMNS), BY_RHO)
     assert release.standard_deviations == (math.inf,)
     assert release.expected_error(0.9) == {
@@ -189,21 +194,21 @@ def test_how_far_a_descent_is_off_is_unknown_beforehand() -> None:
     }
 
 
-def test_left_to_the_planner_a_logistic_regression_descends_with_the_defaults() -> None:
+def test_the_planner_uses_gradient_descent_for_a_logistic_regression() -> None:
     made = card(COLUMNS)
-    (only,) = options(asked(LOGISTIC, BY_DELTA), made, frozenset())
+    (only,) = options(regression_question(LOGISTIC, BY_DELTA), made, frozenset())
     assert only.kind == "noisy_gradient_descent"
-    told = only.release.describe()
-    assert (told["steps"], told["sampling_rate"]) == (100, None)
-    assert told["clipping_norm"] == pytest.approx(math.sqrt(3))
-    assert told["learning_rate"] == pytest.approx(4 / 3)
+    described = only.release.describe()
+    assert (described["steps"], described["sampling_rate"]) == (100, None)
+    assert described["clipping_norm"] == pytest.approx(math.sqrt(3))
+    assert described["learning_rate"] == pytest.approx(4 / 3)
 
 
 # Randomness
 
 
 @pytest.mark.statistical
-def test_every_step_has_the_noise_it_is_charged_for_and_a_tenth_more_or_less_is_rejected() -> None:
+def test_every_step_has_the_charged_noise_and_a_tenth_more_or_less_is_rejected() -> None:
     """False alarm 1e-6."""
     made = card(COLUMNS)
     release = release_of(made, BY_RHO, QUERY, expected_rows=100)
@@ -222,7 +227,9 @@ def test_every_step_has_the_noise_it_is_charged_for_and_a_tenth_more_or_less_is_
 
 
 def fit(draws: list[int], scale: float) -> float:
-    """Chi-square over 21 bins of equal chance; so many steps wide, noise is as good as normal."""
+    """P value of chi-square over 21 equally likely bins; at this scale the noise is nearly
+    normal.
+    """
     law = NormalDist(0.0, scale)
     counts = Counter(int(21 * law.cdf(draw)) for draw in draws)
     expected = len(draws) / 21
@@ -231,7 +238,7 @@ def fit(draws: list[int], scale: float) -> float:
 
 
 class Remembering(SystemRandom):
-    """What was drawn, by scale."""
+    """A sampler that records its draws, by scale."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -244,7 +251,7 @@ class Remembering(SystemRandom):
 
 
 @pytest.mark.parametrize("mechanism", [{}, SAMPLED, {"expected_rows": 50}])
-def test_noise_is_drawn_once_for_the_rows_and_once_for_every_coordinate_of_every_step(
+def test_noise_is_drawn_once_for_the_row_count_and_once_per_coordinate_of_every_step(
     mechanism: dict[str, Any],
 ) -> None:
     made = card(COLUMNS)
@@ -258,10 +265,12 @@ def test_noise_is_drawn_once_for_the_rows_and_once_for_every_coordinate_of_every
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("rate", [0.5, 0.1, 0.001])
-def test_a_row_is_in_a_sample_as_often_as_is_priced_and_a_tenth_more_or_less_is_rejected(
+def test_the_sampling_rate_is_the_charged_one_and_a_tenth_more_or_less_is_rejected(
     rate: float,
 ) -> None:
-    """False alarm 1e-6 on each side. Coins of neighbours agree as often as independent ones do."""
+    """False alarm 1e-6 on each side. Coins of neighbouring rows agree as often as independent
+    ones.
+    """
     release = release_of(card(COLUMNS), BY_DELTA, sampling_rate=rate)
     noise, size = SystemRandom(), 999_999
     coins = release._coins(size, noise)
@@ -281,7 +290,7 @@ def test_a_row_is_in_a_sample_as_often_as_is_priced_and_a_tenth_more_or_less_is_
 
 
 @pytest.mark.parametrize("rate", [0.25, 1.0])
-def test_a_sample_is_of_whole_rows_and_drawn_anew_in_every_step(rate: float) -> None:
+def test_a_sample_has_whole_rows_and_is_drawn_anew_in_every_step(rate: float) -> None:
     made = card(COLUMNS)
     release = release_of(made, BY_DELTA, QUERY, sampling_rate=rate)
     rows = recorded(made, release.records, ROWS[:1] * 1000)
@@ -292,7 +301,7 @@ def test_a_sample_is_of_whole_rows_and_drawn_anew_in_every_step(rate: float) -> 
     for each, count in zip(sums, counts, strict=True):
         assert count == round(count)
         assert np.array_equal(each, count * one)
-    # Five samples of 1000 at one quarter are alike with probability below 1e-6.
+    # Five samples of 1000 at one quarter are equal with probability below 1e-6.
     assert counts == [1000.0] * 5 if rate == 1.0 else len(set(counts)) > 1
 
 
@@ -304,26 +313,27 @@ class Everybody(Silent):
         return [0] * size
 
 
-# The public number to divide by
+# The public divisor
 
 
-def test_the_number_of_rows_is_noisy_told_and_no_less_than_the_noise() -> None:
+def test_the_number_of_rows_is_noisy_released_and_at_least_the_noise() -> None:
     made = card(COLUMNS)
     release = release_of(made, BY_RHO, QUERY)
     noise = Remembering()
     for rows, exact in ((recorded(made, release.records, ROWS), 18_000), (ROWS[:0], 0)):
         tallied_rows = ((exact,),)
         matrix = rows if isinstance(rows, np.ndarray) else recorded(made, release.records, [])
-        told = release.learn(tallied_rows, [matrix], noise, nothing)["value"]["rows"]
-        assert told >= math.ceil(release.noise_multiplier)
+        released_rows = release.learn(tallied_rows, [matrix], noise, nothing)["value"]["rows"]
+        assert released_rows >= math.ceil(release.noise_multiplier)
         assert release.price.count_scale is not None
-        assert exact == 0 or abs(told - exact) < 10 * release.price.count_scale  # 1e-22
+        # except with probability 1e-22
+        assert exact == 0 or abs(released_rows - exact) < 10 * release.price.count_scale
     with pytest.raises(ValueError, match="number of rows"):
         release.learn(None, [], noise, nothing)
 
 
-def test_samples_are_divided_by_the_rate_and_never_by_how_many_took_part() -> None:
-    """With a coin for everybody a step goes 1 / rate times as far."""
+def test_sums_of_samples_are_divided_by_the_rate_and_never_by_the_sample_size() -> None:
+    """With every row in the sample, a step is 1 / rate times as large."""
     made = card(COLUMNS)
     whole = release_of(made, BY_DELTA, QUERY, steps=1, expected_rows=100)
     sample = release_of(made, BY_DELTA, QUERY, steps=1, expected_rows=100, sampling_rate=0.25)
@@ -332,7 +342,7 @@ def test_samples_are_divided_by_the_rate_and_never_by_how_many_took_part() -> No
     assert second == pytest.approx([4 * each for each in first])
 
 
-# Data that break a formula
+# Degenerate data
 
 
 STRANGE: dict[str, list[Row]] = {
@@ -341,7 +351,7 @@ STRANGE: dict[str, list[Row]] = {
     "one row": ROWS[:1],
     "a constant column": [row | {"x": 3, "group": "b"} for row in ROWS[:200]],
     "the same outcome": [row | {"yes": True} for row in ROWS[:200]],
-    "a feature that tells the outcome": [
+    "a feature that determines the outcome": [
         row | {"yes": row["x"] is not None and row["x"] > 1} for row in ROWS[:200]
     ],
 }
@@ -350,19 +360,17 @@ STRANGE: dict[str, list[Row]] = {
 @pytest.mark.parametrize("what", STRANGE)
 @pytest.mark.parametrize("mechanism", [{}, SAMPLED, {"learning_rate": 1e9, "clipping_norm": 1e9}])
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace_one"])
-def test_whatever_the_data_are_there_is_an_answer(
-    what: str, mechanism: dict[str, Any], neighbours: str
-) -> None:
+def test_all_data_get_an_answer(what: str, mechanism: dict[str, Any], neighbours: str) -> None:
     made = card(COLUMNS, neighbours=neighbours)
     release = release_of(made, BY_DELTA, QUERY, **mechanism)
     found = learned(release, made, STRANGE[what], SystemRandom())
     assert all(map(math.isfinite, found))
 
 
-# Being listened to
+# Progress and cancellation
 
 
-def test_a_run_says_how_far_it_is_and_can_be_ended() -> None:
+def test_a_run_reports_its_progress_and_can_be_stopped() -> None:
     made = card(COLUMNS)
     release = release_of(made, BY_RHO, QUERY, steps=7, expected_rows=100)
     rows = np.array_split(recorded(made, release.records, ROWS[:30]), 3)

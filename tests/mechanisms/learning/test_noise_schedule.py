@@ -1,4 +1,4 @@
-"""What the steps of a descent cost, and how much noise a price buys: from public numbers alone."""
+"""The price of the steps of a descent, and the noise for a price: from public numbers alone."""
 
 import math
 from decimal import Decimal
@@ -25,7 +25,7 @@ from tests.queries.regression.regressions import (
     BY_RHO,
     COLUMNS,
     LOGISTIC,
-    asked,
+    regression_question,
     release_of,
 )
 
@@ -38,7 +38,7 @@ def made(neighbours: str = "add_remove", rows_max: int | None = None) -> Card:
 
 
 def spent(release: GradientRelease) -> Fraction:
-    """The rho of a full batch, from the numbers that the ledger's entry has."""
+    """The rho of a full batch, from the numbers in the ledger's entry."""
     record = release.ledger_entry()
     moved = Fraction(record["moves"] * int(record["norm"]))
     scale = Fraction(float.fromhex(record["scale"]))
@@ -49,19 +49,19 @@ def spent(release: GradientRelease) -> Fraction:
     return rho
 
 
-def test_a_hundred_steps_of_ten_times_the_noise_cost_a_half() -> None:
+def test_a_hundred_steps_with_ten_times_the_noise_cost_a_half() -> None:
     """The mechanism sheet's full batch: T = 100, sigma = 10, rho = 0.5."""
     release = release_of(made(), BY_RHO, steps=100, expected_rows=1000)
     assert release.noise_multiplier == pytest.approx(10.0, rel=1e-12)
     assert release.loss.rho == PICO // 2
-    told = release.describe()
-    assert told["noise_per_coordinate"] == pytest.approx(10.0 * release.clipping_norm / 1000)
+    described = release.describe()
+    assert described["noise_per_coordinate"] == pytest.approx(10.0 * release.clipping_norm / 1000)
 
 
 @pytest.mark.parametrize(("neighbours", "rows_max"), RELATIONS)
 @pytest.mark.parametrize("expected_rows", [None, 500])
 @pytest.mark.parametrize("privacy", [BY_RHO, BY_DELTA, {"rho": "0.01", "delta": "1e-9"}])
-def test_all_rows_cost_what_every_step_and_the_number_of_rows_cost_together(
+def test_a_full_batch_costs_the_sum_of_its_steps_and_the_row_count(
     neighbours: str, rows_max: int | None, expected_rows: int | None, privacy: dict[str, str]
 ) -> None:
     release = release_of(made(neighbours, rows_max), privacy, expected_rows=expected_rows)
@@ -85,7 +85,7 @@ def test_all_rows_cost_what_every_step_and_the_number_of_rows_cost_together(
         assert release.loss.epsilon == INFINITE
 
 
-def test_the_number_of_rows_takes_its_share_and_no_more() -> None:
+def test_the_row_count_takes_its_share_and_no_more() -> None:
     release = release_of(made(rows_max=3), BY_RHO)
     assert release.price.count_scale is not None
     rho = 9 / (2 * Fraction(release.price.count_scale) ** 2)
@@ -94,7 +94,7 @@ def test_the_number_of_rows_takes_its_share_and_no_more() -> None:
 
 
 def steps_of(release: GradientRelease, factor: float = 1.0) -> SampledSteps:
-    """The price again, with the noise changed by a factor."""
+    """The price computed again, with the noise changed by a factor."""
     scale = Fraction(release.price.scale) * Fraction(factor)
     beside = Fraction(0)
     if release.price.count_scale is not None:
@@ -133,14 +133,14 @@ def test_samples_have_the_least_noise_that_fits_and_are_charged_its_curve(
     assert release.loss.rho == INFINITE
 
 
-def test_a_sample_needs_less_noise_than_all_rows() -> None:
+def test_a_sample_needs_less_noise_than_a_full_batch() -> None:
     whole = release_of(made(), BY_DELTA, steps=50)
     sample = release_of(made(), BY_DELTA, **SAMPLED)
     assert sample.noise_multiplier < whole.noise_multiplier / 3
 
 
 @pytest.mark.parametrize(
-    ("asked_for", "threshold"),
+    ("requested", "threshold"),
     [
         (1.0, COINS),
         (1, COINS),
@@ -150,17 +150,17 @@ def test_a_sample_needs_less_noise_than_all_rows() -> None:
         (1.0 - 2.0**-40, COINS),
     ],
 )
-def test_the_rate_is_rounded_up_to_what_a_coin_can_have_and_told(
-    asked_for: float, threshold: int
+def test_the_rate_is_rounded_up_to_a_possible_coin_and_reported(
+    requested: float, threshold: int
 ) -> None:
-    release = release_of(made(), BY_DELTA, sampling_rate=asked_for)
+    release = release_of(made(), BY_DELTA, sampling_rate=requested)
     assert release.threshold == threshold
-    told = release.describe()["sampling_rate"]
-    assert told == (None if threshold == COINS else threshold / COINS)
-    assert release.sampling_rate >= asked_for
+    described = release.describe()["sampling_rate"]
+    assert described == (None if threshold == COINS else threshold / COINS)
+    assert release.sampling_rate >= requested
 
 
-def test_which_accounts_can_pay() -> None:
+def test_accounts_that_can_count_the_curve_can_pay() -> None:
     whole, sample = release_of(made(), BY_DELTA), release_of(made(), BY_DELTA, **SAMPLED)
     by_rho = release_of(made(), BY_RHO)
 
@@ -189,15 +189,15 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("why", REFUSED)
-def test_what_cannot_be_served_names_the_field(why: str) -> None:
+def test_an_unsupported_question_names_the_field(why: str) -> None:
     privacy, mechanism, pointer = REFUSED[why]
-    for question in (asked(LOGISTIC, privacy, **mechanism),):
+    for question in (regression_question(LOGISTIC, privacy, **mechanism),):
         with pytest.raises(Invalid) as refused:
             make_plan(question, made())
         assert [field.pointer for field in refused.value.fields] == [pointer]
 
 
-def test_persons_of_several_rows_cannot_be_sampled() -> None:
+def test_persons_with_several_rows_cannot_be_sampled() -> None:
     with pytest.raises(Invalid) as refused:
         release_of(made(rows_max=2), BY_DELTA, **SAMPLED)
     assert refused.value.fields[0].pointer == "/mechanism/sampling_rate"
@@ -206,7 +206,7 @@ def test_persons_of_several_rows_cannot_be_sampled() -> None:
     )
 
 
-def test_work_is_bounded_where_rows_are_public() -> None:
+def test_work_is_bounded_if_the_number_of_rows_is_public() -> None:
     public = Card.model_validate(made("replace_one").model_dump() | {"rows": 10**8})
     release_of(public, BY_RHO, steps=250)
     with pytest.raises(Invalid) as refused:
@@ -215,9 +215,9 @@ def test_work_is_bounded_where_rows_are_public() -> None:
     assert release_of(made(), BY_RHO, steps=10_000).steps == 10_000
 
 
-def test_the_same_question_has_the_same_plan_and_every_parameter_makes_another() -> None:
+def test_the_same_question_has_the_same_plan_and_every_parameter_changes_it() -> None:
     def digest(**mechanism: Any) -> str:
-        return make_plan(asked(LOGISTIC, BY_DELTA, **mechanism), made()).digest
+        return make_plan(regression_question(LOGISTIC, BY_DELTA, **mechanism), made()).digest
 
     changes: list[dict[str, Any]] = [
         {},
@@ -237,7 +237,7 @@ def test_the_same_question_has_the_same_plan_and_every_parameter_makes_another()
     ("query", "rows"),
     [(LOGISTIC, 100), (LOGISTIC | {"where": {"column": "kept", "op": "==", "value": True}}, None)],
 )
-def test_a_public_number_of_rows_is_divided_by_unless_a_filter_makes_it_private(
+def test_a_public_number_of_rows_is_the_divisor_unless_a_filter_makes_it_private(
     query: dict[str, Any], rows: int | None
 ) -> None:
     release = release_of(made("replace_one"), BY_RHO, query)

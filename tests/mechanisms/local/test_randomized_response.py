@@ -1,4 +1,4 @@
-"""Randomised response: tables within their loss, exact draws, right estimates and intervals."""
+"""Randomised response: tables within their loss, exact draws, correct estimates and intervals."""
 
 import math
 from decimal import Decimal, localcontext
@@ -84,7 +84,7 @@ def test_a_uniform_table_is_within_its_loss_and_one_unit_less_noise_is_not(
 
 @pytest.mark.parametrize("grid", GRIDS)
 @pytest.mark.parametrize("epsilon", [PICO // 10, ONE, 5 * PICO, 20 * PICO])
-def test_a_grid_table_is_within_its_loss_for_every_pair_of_values_and_uses_it(
+def test_a_grid_table_is_within_its_loss_for_every_pair_of_values_and_attains_it(
     grid: tuple[int, int], epsilon: int
 ) -> None:
     table = grid_table(grid, epsilon)
@@ -96,7 +96,7 @@ def test_a_grid_table_is_within_its_loss_for_every_pair_of_values_and_uses_it(
 
 
 def law_of(counts: list[int], table: UniformTable | GridTable) -> dict[tuple[int, ...], Fraction]:
-    """The law of the counted reports, row after row, in exact fractions."""
+    """The law of the counted reports, row by row, in exact fractions."""
     outcomes = len(counts)
 
     def chance(value: int, report: int) -> Fraction:
@@ -117,7 +117,7 @@ def law_of(counts: list[int], table: UniformTable | GridTable) -> dict[tuple[int
 
 @pytest.mark.parametrize("epsilon", [PICO // 2, 2 * PICO])
 def test_no_replaced_row_makes_any_reports_more_likely_than_is_charged(epsilon: int) -> None:
-    """All tables of three rows and three outcomes, and all their neighbours."""
+    """Checked for all tables of three rows and three outcomes, and all their neighbours."""
     tables: list[UniformTable | GridTable] = [uniform(3, epsilon), grid_table((1, 3), epsilon)]
     for table in tables:
         worst = Fraction(0)
@@ -160,8 +160,11 @@ def test_uniform_tables_are_those_of_the_mechanism_sheet() -> None:
 
 
 def test_a_tuned_grid_is_that_of_the_mechanism_sheet() -> None:
-    """3 x 3 at epsilon 1: by the generic rate 1/8 P(true | corner) is 0.1411930 and that of the
-    opposite corner 0.0856379, a loss of only 1/2; tuned, the rate is 1/4 and P(true) 0.1757529."""
+    """3 x 3 at epsilon 1: with the generic rate 1/8, P(true | corner) is 0.1411930 and that of the
+    opposite corner 0.0856379.
+
+    This is a loss of only 1/2. Tuned, the rate is 1/4 and P(true) is 0.1757529.
+    """
     generic = chances_at(distances_on((3, 3)), 1 / 8)
     assert generic[0][0] == pytest.approx(0.1411930)
     assert generic[0][8] == pytest.approx(0.0856379)
@@ -183,7 +186,7 @@ def test_estimates_are_those_of_the_mechanism_sheet() -> None:
 
 
 def test_variances_are_those_of_the_law_of_the_reports() -> None:
-    """Exactly, over all reports of a small table; for the grid too."""
+    """Exact, over all reports of a small table, for the grid too."""
     counts = [2, 1, 1]
     for estimate in (
         UniformEstimate(uniform(3, ONE)),
@@ -198,10 +201,10 @@ def test_variances_are_those_of_the_law_of_the_reports() -> None:
         assert means == pytest.approx(counts, abs=1e-5)
         variances = squares - means**2
         if isinstance(estimate, UniformEstimate):
-            told = [estimate.variance(count, 4) for count in counts]
+            claimed = [estimate.variance(count, 4) for count in counts]
         else:
-            told = list(estimate._variances() @ np.array(counts))
-        assert variances == pytest.approx(told, rel=1e-4)
+            claimed = list(estimate._variances() @ np.array(counts))
+        assert variances == pytest.approx(claimed, rel=1e-4)
 
 
 # Intervals
@@ -209,7 +212,9 @@ def test_variances_are_those_of_the_law_of_the_reports() -> None:
 
 @pytest.mark.parametrize("rows", [1, 2, 5, 12])
 @pytest.mark.parametrize("alpha", [0.3, 0.05])
-def test_intervals_cover_every_table_added_up_over_all_reports(rows: int, alpha: float) -> None:
+def test_intervals_cover_every_table_by_the_exact_law_of_the_reports(
+    rows: int, alpha: float
+) -> None:
     for epsilon in (PICO // 5, ONE, 3 * PICO):
         estimate = UniformEstimate(uniform(3, epsilon))
         figures = [estimate.figures([y, rows - y, 0], alpha)[0] for y in range(rows + 1)]
@@ -231,15 +236,15 @@ def _reports_of(count: int, rows: int, estimate: UniformEstimate) -> list[float]
     return [float(chance) for chance in law]
 
 
-def test_the_interval_of_a_chance_is_that_of_clopper_and_pearson_one_report_wider() -> None:
+def test_the_interval_of_a_probability_is_clopper_and_pearson_one_report_wider() -> None:
     low, high = chance_interval(np.array([0, 4, 10], dtype=np.int64), 10, 0.1)
     assert (low[0], high[2]) == (0.0, 1.0)
     assert binomial_tail(10, float(low[1]), 3) == pytest.approx(0.05)
     assert 1 - binomial_tail(10, float(high[1]), 6) == pytest.approx(0.05)
 
 
-def test_grid_intervals_cover() -> None:
-    """By Hoeffding or Bernstein; of a small table over all reports."""
+def test_grid_intervals_have_their_coverage() -> None:
+    """By Hoeffding or Bernstein; for a small table over all reports."""
     estimate = GridEstimate(grid_table((1, 3), ONE))
     for counts in ([3, 0, 0], [1, 1, 1], [0, 3, 0]):
         covered = np.zeros(3)
@@ -250,9 +255,12 @@ def test_grid_intervals_cover() -> None:
 
 
 @pytest.mark.statistical
-def test_large_tables_are_covered_as_often_as_is_said() -> None:
-    """2000 answers of 5000 rows at 80 %: more than 500 misses have probability below 1e-6 if each
-    has at most 0.2 (400 expected, deviation 17.9)."""
+def test_large_tables_are_covered_as_often_as_stated() -> None:
+    """2000 answers of 5000 rows at 80 %.
+
+    If each misses with at most 0.2 (400 expected, deviation 17.9), more than 500 misses have
+    probability below 1e-6.
+    """
     plan = make_plan(
         question({"kind": "randomized_column", "column": "member"}, confidence=0.8),
         rows_card(5000),
@@ -269,19 +277,19 @@ def test_large_tables_are_covered_as_often_as_is_said() -> None:
 
 
 class Words(SystemRandom):
-    """Words that are told beforehand."""
+    """A sampler with planned words."""
 
-    def __init__(self, *told: int) -> None:
+    def __init__(self, *planned: int) -> None:
         super().__init__()
-        self.told = list(told)
+        self.planned = list(planned)
 
     @override
     def words(self, size: int) -> list[int]:
-        taken, self.told = self.told[:size], self.told[size:]
+        taken, self.planned = self.planned[:size], self.planned[size:]
         return taken
 
 
-def test_every_word_of_a_small_table_reports_what_the_table_says() -> None:
+def test_every_word_gives_the_report_of_the_table() -> None:
     table = UniformTable(3, WHOLE // 4)
     quarter = WHOLE // 4
     words = [0, quarter - 1, quarter, 2 * quarter - 1, 2 * quarter, WHOLE - 1]
@@ -317,7 +325,7 @@ def test_draws_fit_the_table_and_one_whose_loss_is_a_tenth_off_does_not(kind: st
     assert p_value(ONE * 11 // 10) < FALSE_ALARM
 
 
-def test_missing_values_are_an_outcome_or_stand_for_one() -> None:
+def test_missing_values_are_an_outcome_or_count_as_one() -> None:
     rows = [
         {"age": 1, "income": 1.0, "city": city, "member": member, "born": None}
         for city, member in (("Bern", True), ("Chur", False), (None, None), (None, True))
@@ -337,12 +345,12 @@ def test_missing_values_are_an_outcome_or_stand_for_one() -> None:
 
 
 @pytest.mark.parametrize("counts", [(0, 0, 0, 100), (100, 0, 0, 0), (0, 0, 0, 0)])
-def test_all_missing_constant_and_empty_data_give_an_ordinary_answer(
+def test_all_missing_constant_and_empty_data_get_an_ordinary_answer(
     counts: tuple[int, ...],
 ) -> None:
     plan = make_plan(question({"kind": "randomized_column", "column": "city"}), rows_card())
     if sum(counts) == 0:
-        return  # a card says how many rows there are, at least one
+        return  # a card declares at least one row
     answer = plan.answer((counts,), SystemRandom())
     assert sum(item["reported"] for item in answer["value"]) == 100
     assert sum(item["value"] for item in answer["value"]) == pytest.approx(100)
@@ -350,7 +358,7 @@ def test_all_missing_constant_and_empty_data_give_an_ordinary_answer(
         assert item["interval"]["low"] <= item["value"] <= item["interval"]["high"]
 
 
-# Accuracy first
+# Half-widths
 
 
 def by_width(half_width: float, rows: int, column: str = "member") -> Question:
@@ -359,7 +367,7 @@ def by_width(half_width: float, rows: int, column: str = "member") -> Question:
     return asked.model_copy(update={"privacy": privacy})
 
 
-def test_the_least_loss_is_charged_whose_intervals_are_within_the_half_width() -> None:
+def test_a_half_width_is_charged_at_the_least_loss() -> None:
     losses = []
     for half_width in (600.0, 1000.0, 5000.0):
         plan = make_plan(by_width(half_width, 10**5), rows_card(10**5))
@@ -376,10 +384,10 @@ def test_the_least_loss_is_charged_whose_intervals_are_within_the_half_width() -
         make_plan(by_width(100.0, 10**5), rows_card(10**5))
 
 
-def test_on_a_grid_too_the_least_loss_within_the_half_width_is_charged() -> None:
+def test_a_half_width_on_a_grid_is_charged_at_the_least_loss() -> None:
     losses = []
     for half_width in (1_500.0, 3_000.0, 9_000.0):
-        asked = question(
+        parsed = question(
             {
                 "kind": "randomized_column",
                 "column": "city",
@@ -388,7 +396,7 @@ def test_on_a_grid_too_the_least_loss_within_the_half_width_is_charged() -> None
             }
         )
         privacy = Privacy.model_validate({"half_width": half_width})
-        plan = make_plan(asked.model_copy(update={"privacy": privacy}), rows_card(10**5))
+        plan = make_plan(parsed.model_copy(update={"privacy": privacy}), rows_card(10**5))
         promised = plan.release.expected_error(0.95)["half_width"]
         assert half_width * 0.99 <= promised <= half_width
         losses.append(plan.loss.epsilon)
@@ -396,8 +404,11 @@ def test_on_a_grid_too_the_least_loss_within_the_half_width_is_charged() -> None
 
 
 def test_the_width_is_near_the_normal_one_of_the_mechanism_sheet() -> None:
-    """z / (2 sqrt(N) sinh(e/2)) of the share, for two outcomes; ours covers every table, and the
-    tails of a binomial of the mean chance: z sqrt(N/4) / (2p - 1)."""
+    """The normal width of the share is z / (2 sqrt(N) sinh(e/2)) for two outcomes.
+
+    Ours covers every table and the tails of a binomial of the mean probability: z sqrt(N/4) / (2p -
+    1).
+    """
     release = prepare(
         RandomizedShape(
             make_plan(by_width(5000, 10**6), rows_card(10**6)).release.tally,
@@ -414,7 +425,7 @@ def test_the_width_is_near_the_normal_one_of_the_mechanism_sheet() -> None:
     assert reports_apart(10**6, 0.05) == pytest.approx(1.959964 * 500, rel=0.01)
 
 
-# Bad questions
+# Invalid questions
 
 TWO: list[Json] = [{"name": "one", "type": "category", "values": ["a"]}]
 WRONG: dict[str, tuple[Card, Json, str]] = {
@@ -456,15 +467,15 @@ WRONG: dict[str, tuple[Card, Json, str]] = {
 
 
 @pytest.mark.parametrize("wrong", WRONG)
-def test_a_wrong_randomised_column_is_refused_by_its_field(wrong: str) -> None:
+def test_an_invalid_randomised_column_is_refused_by_its_field(wrong: str) -> None:
     made, members, pointer = WRONG[wrong]
     with pytest.raises(Invalid) as caught:
         make_plan(question({"kind": "randomized_column", **members}), made)
     assert [field.pointer for field in caught.value.fields] == [pointer]
 
 
-def test_a_filter_is_no_member() -> None:
-    """How many rows meet one would be shown."""
+def test_a_filter_is_refused() -> None:
+    """It would reveal how many rows it selects."""
     with pytest.raises(ValueError, match="where"):
         question({"kind": "randomized_column", "column": "city", "where": {"all": []}})
 
@@ -476,9 +487,7 @@ def test_a_filter_is_no_member() -> None:
         ("1e-9", {"missing": "Bern", "grid": {"rows": 1, "columns": 3}}),
     ],
 )
-def test_a_loss_too_large_or_an_estimate_that_cannot_be_solved_for_is_refused(
-    epsilon: str, members: Json
-) -> None:
+def test_a_loss_too_large_or_an_unsolvable_estimate_is_refused(epsilon: str, members: Json) -> None:
     with pytest.raises(Invalid, match="/privacy"):
         make_plan(
             question({"kind": "randomized_column", "column": "city", **members}, epsilon=epsilon),
@@ -486,7 +495,7 @@ def test_a_loss_too_large_or_an_estimate_that_cannot_be_solved_for_is_refused(
         )
 
 
-def test_only_randomised_response_serves_it_and_it_serves_nothing_else() -> None:
+def test_randomised_columns_and_randomised_response_serve_only_each_other() -> None:
     for query, kind in (
         ({"kind": "randomized_column", "column": "city"}, "laplace"),
         ({"kind": "count"}, "randomized_response"),

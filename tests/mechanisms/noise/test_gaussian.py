@@ -114,9 +114,9 @@ def test_a_rho_is_charged_as_requested_and_has_a_promise_only_with_a_delta() -> 
     assert plain.rho == PICO // 50
     assert plain.epsilon == INFINITE
     assert "epsilon" in plain.to_json()
-    told = make_plan(gaussian({"kind": "count"}, {"rho": 0.02, "delta": 1e-6}), card()).loss
-    assert told.epsilon == pytest.approx(0.8995 * PICO, rel=1e-2)
-    assert told.delta == ATTO // 10**6
+    promised = make_plan(gaussian({"kind": "count"}, {"rho": 0.02, "delta": 1e-6}), card()).loss
+    assert promised.epsilon == pytest.approx(0.8995 * PICO, rel=1e-2)
+    assert promised.delta == ATTO // 10**6
 
 
 def test_epsilon_without_a_delta_is_refused_by_its_field() -> None:

@@ -127,8 +127,8 @@ def test_almost_without_noise_standard_errors_are_those_of_the_textbook() -> Non
     rest = y - x @ least_squares(ROWS, FEATURES)
     variance = float(rest @ rest) / (len(ROWS) - x.shape[1])
     errors = np.sqrt(variance * np.diag(np.linalg.inv(x.T @ x)))
-    told = [item["standard_error"] for item in answer["value"]["coefficients"]]
-    assert told == pytest.approx(errors, rel=1e-3)
+    standard_errors = [item["standard_error"] for item in answer["value"]["coefficients"]]
+    assert standard_errors == pytest.approx(errors, rel=1e-3)
     residual = answer["value"]["residual_standard_deviation"]
     assert residual["value"] == pytest.approx(math.sqrt(variance), rel=1e-3)
     assert residual["interval"]["low"] <= residual["value"] <= residual["interval"]["high"]
@@ -136,9 +136,9 @@ def test_almost_without_noise_standard_errors_are_those_of_the_textbook() -> Non
 
 def test_terms_are_named_and_in_order() -> None:
     answer = planned(ALL, {"epsilon": 10})
-    told = answer.answer(exact_of(answer, ROWS[:50]), NOISE)["value"]["coefficients"]
+    coefficients = answer.answer(exact_of(answer, ROWS[:50]), NOISE)["value"]["coefficients"]
     terms = ["(intercept)", "age", "hours", "sex=m", "city=Chur", "city=Zug", "member"]
-    assert [item["term"] for item in told] == terms
+    assert [item["term"] for item in coefficients] == terms
 
 
 def test_a_ridge_applies_to_scaled_features_and_not_to_the_intercept() -> None:
@@ -222,9 +222,13 @@ def test_intervals_cover_the_coefficients_without_noise_as_often_as_stated(
     spread = math.sqrt(float(rest @ rest) / (len(ROWS) - len(exact_coefficients)))
     missed, there = np.zeros(len(exact_coefficients) + 2, dtype=int), 0
     for _ in range(500):
-        told = plan.answer(exact, NOISE)["value"]
-        there += told["coefficients"][0]["interval"] is not None
-        figures = [*told["coefficients"], told["residual_standard_deviation"], told["rows"]]
+        fit = plan.answer(exact, NOISE)["value"]
+        there += fit["coefficients"][0]["interval"] is not None
+        figures = [
+            *fit["coefficients"],
+            fit["residual_standard_deviation"],
+            fit["rows"],
+        ]
         for index, (item, value) in enumerate(
             zip(figures, [*exact_coefficients, spread, len(ROWS)], strict=True)
         ):

@@ -119,16 +119,19 @@ def chances_of(law: str, scale: float, short: int, outcomes: int) -> list[float]
             return float(true(scale, k)) if k >= 1 else 1.0 - float(true(scale, 1 - k))
 
         tails = [reaches(short + j) for j in range(outcomes - 1)]
-    told = [a - b for a, b in zip(tails, [*tails[1:], 0.0], strict=True)]
-    return [1.0 - tails[0], *told]
+    by_excess = [a - b for a, b in zip(tails, [*tails[1:], 0.0], strict=True)]
+    return [1.0 - tails[0], *by_excess]
 
 
 def excesses(law: str, scale: float, short: int, outcomes: int, size: int) -> list[int]:
     made, _, noise = LAWS[law]
     counts = np.full(size, 1000 - short, dtype=np.int64)
-    told = dict(sample_counts_above(counts, 1000, law=noise, tail=made(scale), noise=NOISE))
-    assert all(noisy >= 1000 for noisy in told.values())
-    return [min(told[place] - 999, outcomes - 1) if place in told else 0 for place in range(size)]
+    released = dict(sample_counts_above(counts, 1000, law=noise, tail=made(scale), noise=NOISE))
+    assert all(noisy >= 1000 for noisy in released.values())
+    return [
+        min(released[place] - 999, outcomes - 1) if place in released else 0
+        for place in range(size)
+    ]
 
 
 CASES = [

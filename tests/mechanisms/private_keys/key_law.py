@@ -53,9 +53,9 @@ def hockey_stick(
         total = Decimal(0)
         for outcome in product(*(first.keys() for first, _ in laws)):
             p = q = Decimal(1)
-            for told, (first, second) in zip(outcome, laws, strict=True):
-                p *= first[told]
-                q *= second.get(told, Decimal(0))
+            for value, (first, second) in zip(outcome, laws, strict=True):
+                p *= first[value]
+                q *= second.get(value, Decimal(0))
             total += max(Decimal(0), p - grown * q)
         return total
 

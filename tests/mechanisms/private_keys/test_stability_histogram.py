@@ -43,8 +43,8 @@ def gaussian_key_law(count: int, threshold: int, weights: np.ndarray[Any, Any]) 
         law[0] = 1.0
         return law
     for z, weight in zip(range(-reach, reach + 1), weights, strict=True):
-        told = count + z
-        law[min(told - threshold + 1, size) if told >= threshold else 0] += weight
+        noisy = count + z
+        law[min(noisy - threshold + 1, size) if noisy >= threshold else 0] += weight
     return law
 
 
@@ -149,10 +149,10 @@ def test_every_currency_except_pure_can_pay(privacy: dict[str, Any], noise: str,
 
 
 def test_a_release_without_a_promise_reports_its_failure_beside_its_rho() -> None:
-    told = release_of({"rho": "0.1", "delta": "1e-6"}, noise="gaussian").loss.to_json()
-    assert told["epsilon"] is None
-    assert 0 < float(told["delta"] or 0) <= 1e-6
-    assert float(told["rho"] or 0) == pytest.approx(0.1, rel=1e-9)
+    shown = release_of({"rho": "0.1", "delta": "1e-6"}, noise="gaussian").loss.to_json()
+    assert shown["epsilon"] is None
+    assert 0 < float(shown["delta"] or 0) <= 1e-6
+    assert float(shown["rho"] or 0) == pytest.approx(0.1, rel=1e-9)
 
 
 def test_the_default_noise_is_the_one_that_releases_smaller_counts() -> None:
@@ -228,7 +228,7 @@ def test_released_counts_are_in_their_intervals_for_every_key(
     for count in (1, max(1, bar - width), bar - 1, bar, bar + width // 2, bar + 2 * width):
         counts = batch([count] * size)
         keys = sorted(release.released(counts, NOISE))
-        released = release.told(keys, confidence)
+        released = release.shown_keys(keys, confidence)
         held = sum(
             each["interval"]["low"] <= count <= each["interval"]["high"] for each in released
         )
@@ -241,10 +241,10 @@ def test_an_interval_near_the_threshold_extends_down_to_one() -> None:
     release = release_of({"epsilon": "1", "delta": "1e-6"})
     width = width_above("laplace", release.scale, 0.05)
     assert width == math.ceil(math.log(40))
-    told = release.told([(0, "a", 15), (0, "b", 15 + width), (0, "c", 500)], 0.95)
-    ends = [(each["interval"]["low"], each["interval"]["high"]) for each in told]
+    items = release.shown_keys([(0, "a", 15), (0, "b", 15 + width), (0, "c", 500)], 0.95)
+    ends = [(each["interval"]["low"], each["interval"]["high"]) for each in items]
     assert ends == [(1, 15 + width), (15, 15 + 2 * width), (500 - width, 500 + width)]
-    assert [each["group"] for each in told] == [{"note": "a"}, {"note": "b"}, {"note": "c"}]
+    assert [each["group"] for each in items] == [{"note": "a"}, {"note": "b"}, {"note": "c"}]
 
 
 @pytest.mark.parametrize("scale", [0.3, 1.0, 4.0, 50.0])
@@ -263,8 +263,8 @@ def test_the_preview_shows_the_count_from_which_keys_are_released(noise: str) ->
     error = release.expected_error(0.95)
     assert error["threshold"] == release.threshold < error["told_from"]
     size = 20_000
-    told = list(release.released(batch([error["told_from"]] * size), NOISE))
-    assert len(told) >= 0.95 * size - math.sqrt(size * math.log(1e6) / 2)
+    kept = list(release.released(batch([error["told_from"]] * size), NOISE))
+    assert len(kept) >= 0.95 * size - math.sqrt(size * math.log(1e6) / 2)
     fewer = list(release.released(batch([release.threshold - 2] * size), NOISE))
     assert len(fewer) < 0.5 * size
 

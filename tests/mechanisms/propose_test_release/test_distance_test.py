@@ -110,5 +110,5 @@ def test_the_loss_adds_both_parts_and_has_one_delta() -> None:
 
 @pytest.mark.parametrize("wish", [{"epsilon": Decimal("1e6")}, {"rho": Decimal("1e-13")}])
 def test_a_loss_that_allows_no_noise_or_no_test_is_refused(wish: Any) -> None:
-    with pytest.raises(Exception, match=r"so (large|small)"):
+    with pytest.raises(Exception, match=r"too (large|small)"):
         distance_test.prepare(PrivacyTarget(**wish), ATTO // 100)

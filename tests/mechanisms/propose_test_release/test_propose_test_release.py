@@ -65,9 +65,9 @@ def prepared(name: str, noise: str = "laplace") -> ProposedRelease:
 def worst(name: str, release: ProposedRelease, **sabotage: Any) -> Decimal:
     """Largest delta that any neighbours need."""
     case = CASES[name][0]
-    told = cache(lambda table: law(release, case.card, table, **sabotage))
+    law_of = cache(lambda table: law(release, case.card, table, **sabotage))
     promised = Decimal(release.loss.epsilon) / PICO
-    return max(hockey_stick(told(x), told(y), promised) for x, y in pairs(name))
+    return max(hockey_stick(law_of(x), law_of(y), promised) for x, y in pairs(name))
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -153,7 +153,7 @@ def test_noise_for_a_quarter_of_the_bound_is_caught(name: str) -> None:
 
 
 def test_a_test_of_the_local_sensitivity_alone_is_caught() -> None:
-    """It takes d = 1 for every safe table, however near an unsafe one is, and adds no noise.
+    """It takes d = 1 for every safe table, even next to an unsafe one, and adds no noise.
 
     The same law results from a threshold that every safe table passes and no other.
     """
@@ -197,8 +197,8 @@ def _logs(part: Part, span: range) -> list[float]:
     """Logarithms of the probabilities of "withheld" and of each number, as far as floats reach."""
     p = math.exp(-1 / part.scale)
     each = math.log((1 - p) / (1 + p)) + float(part.passed.ln())
-    told = [each - abs(v - part.centre) / part.scale for v in span]
-    return [float((1 - part.passed).ln()), *told]
+    logarithms = [each - abs(v - part.centre) / part.scale for v in span]
+    return [float((1 - part.passed).ln()), *logarithms]
 
 
 @pytest.mark.parametrize("name", ["median", "iqr", "median of the whole table"])

@@ -261,7 +261,7 @@ GOLDEN: list[tuple[Table, int, tuple[RankRule, ...], bool, int, int]] = [
 ]
 
 
-@pytest.mark.parametrize(("table", "top", "ranks", "fixed", "bound", "found"), GOLDEN)
+@pytest.mark.parametrize(("table", "top", "ranks", "fixed", "bound", "expected"), GOLDEN)
 def test_distances_are_those_of_the_sheet(
     table: Table, top: int, ranks: tuple[RankRule, ...], fixed: bool, bound: int, expected: int
 ) -> None:

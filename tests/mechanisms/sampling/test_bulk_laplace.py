@@ -1,4 +1,4 @@
-"""Many Laplace draws at once: the coins' bits, ties, what lies beyond, and the law itself."""
+"""Bulk Laplace draws: the bits of the coins, ties, the part beyond the digits, and the law."""
 
 import math
 from array import array
@@ -17,8 +17,8 @@ from tests.mechanisms.noise.noise_law import DRAWS, FALSE_ALARM, chi_square
 SCALES = [0.3, 1.0, 2.5, 10.0, 777.7, 2.0**34 + 0.5, 2.0**55]
 
 
-class Given(SystemRandom):
-    """Words as they are given, then the system's."""
+class PlannedWords(SystemRandom):
+    """The planned words, then the system's."""
 
     def __init__(self, *words: int) -> None:
         super().__init__()
@@ -35,7 +35,7 @@ class Given(SystemRandom):
 
 
 def half_and_a_bit() -> Coin:
-    """Heads with probability 1/2 + 2^-70 + 2^-200 / 3: no finite number of bits is all of it."""
+    """Heads with probability 1/2 + 2^-70 + 2^-200 / 3, which has no finite binary expansion."""
     return Coin(lambda: Decimal(1) / 2 + Decimal(1) / 2**70 + Decimal(1) / (3 * 2**200))
 
 
@@ -55,28 +55,28 @@ def test_the_bits_of_every_coin_are_those_of_its_probability(scale: float) -> No
     assert (1 << len(draws._digits)) / Fraction(scale) >= DEEP
 
 
-def test_a_word_that_is_equal_so_far_is_decided_by_the_bits_that_follow() -> None:
+def test_a_word_equal_so_far_is_decided_by_the_following_bits() -> None:
     coin = half_and_a_bit()
     first = 1 << (WORD - 1)
     second = 1 << (2 * WORD - 70)
     assert coin.leading_bits(WORD) == first
-    assert coin.heads(3, Given(first - 1, first + 1, 0)).tolist() == [True, False, True]
-    assert coin.heads(1, Given(first, second - 1)).tolist() == [True]
-    assert coin.heads(1, Given(first, second + 1)).tolist() == [False]
+    assert coin.heads(3, PlannedWords(first - 1, first + 1, 0)).tolist() == [True, False, True]
+    assert coin.heads(1, PlannedWords(first, second - 1)).tolist() == [True]
+    assert coin.heads(1, PlannedWords(first, second + 1)).tolist() == [False]
     third = coin.leading_bits(3 * WORD) - ((first << WORD | second) << WORD)
-    assert coin.heads(1, Given(first, second, third + 1)).tolist() == [False]
+    assert coin.heads(1, PlannedWords(first, second, third + 1)).tolist() == [False]
     fourth = coin.leading_bits(4 * WORD) & ((1 << WORD) - 1)
-    assert coin.heads(1, Given(first, second, third, fourth - 1)).tolist() == [True]
+    assert coin.heads(1, PlannedWords(first, second, third, fourth - 1)).tolist() == [True]
 
 
-def test_what_lies_beyond_the_digits_is_added_and_keeps_its_sign() -> None:
+def test_the_part_beyond_the_digits_is_added_and_keeps_its_sign() -> None:
     draws = LaplaceDraws(1.0)
     digits = len(draws._digits)
     nothing = [2**64 - 1] * digits
     for sign_bits, sign in ((0, 1), (2**64 - 1, -1)):
-        # Not zero; no digit set; the sign; beyond: a word of zero and then one more of zero.
+        # Not zero; no digit set; the sign; beyond: a word of zero and then another zero.
         words = [0, *nothing, sign_bits, 0, 0, 2**64 - 1]
-        assert draws.draw(1, Given(*words)) == [sign * (1 + (1 << digits))]
+        assert draws.draw(1, PlannedWords(*words)) == [sign * (1 + (1 << digits))]
 
 
 @pytest.mark.statistical
@@ -93,9 +93,11 @@ def test_a_scale_that_is_off_by_a_tenth_is_rejected(scale: float, factor: float)
 
 
 @pytest.mark.statistical
-def test_single_values_come_as_often_as_they_should() -> None:
-    """Counts of -4 to 4 at scale 1.3 over 200,000 draws, each within six standard deviations: a
-    false alarm has probability below 9 * 2e-9."""
+def test_single_values_have_their_frequencies() -> None:
+    """Counts of -4 to 4 at scale 1.3 over 200,000 draws are each within six standard deviations.
+
+    A false alarm has probability below 9 * 2e-9.
+    """
     size, scale = 200_000, 1.3
     draws = LaplaceDraws(scale).draw(size, SystemRandom())
     p = math.exp(-1 / scale)

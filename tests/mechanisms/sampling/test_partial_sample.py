@@ -1,7 +1,7 @@
-"""Noise drawn bit by bit: its law, and that rounding is decided as for the real number.
+"""Noise drawn bit by bit: its law, and rounding equal to that of the real number.
 
-The Kolmogorov-Smirnov tests raise a false alarm with probability 1e-6 at most each (Massart 1990:
-P(distance > t) <= 2 exp(-2 n t^2)), and reject scales that are 10 % off.
+Each Kolmogorov-Smirnov test raises a false alarm with probability at most 1e-6 (Massart 1990:
+P(distance > t) <= 2 exp(-2 n t^2)). Scales that are 10 % off are rejected.
 """
 
 import math
@@ -21,7 +21,7 @@ from app.mechanisms.sampling.system import SystemRandom
 from app.mechanisms.smooth_sensitivity.calibrated_noise import CalibratedNoise, NoiseBudget
 from app.mechanisms.smooth_sensitivity.pure_noise import draw_student
 from app.mechanisms.smooth_sensitivity.rank_statistics import NOISES
-from tests.mechanisms.sampling.test_bulk_laplace import Given
+from tests.mechanisms.sampling.test_bulk_laplace import PlannedWords
 
 DRAWS = 16_000
 REACH = math.sqrt(math.log(2 / 1e-6) / 2 / DRAWS)  # 0.0213
@@ -43,7 +43,7 @@ def made(name: str, wish: dict[str, Any]) -> CalibratedNoise:
 
 
 def cdf_of_size(name: str, wish: dict[str, Any]) -> Callable[[float], float]:
-    """P(|Z| <= w), by formulas other than those that are drawn from."""
+    """P(|Z| <= w), by formulas other than those of the sampler."""
     match name:
         case "student_t":
             return lambda w: 2 * float(special.stdtr(wish["degrees"], w)) - 1
@@ -86,26 +86,26 @@ def test_draws_have_the_law_of_the_noise_and_of_no_other_scale(
     assert distance(1 / 1.1) > REACH
 
 
-def test_student_noise_of_two_degrees_is_rounded_as_the_real_number_is() -> None:
-    """The bits are given, so the noise is a known number, here to 80 digits."""
+def test_student_noise_of_two_degrees_is_rounded_like_the_real_number() -> None:
+    """The bits are fixed, so the noise is a known number, here to 80 digits."""
     for seed in range(1, 200):
         word = seed * 0x9E3779B97F4A7C15 % 2**64
-        given = Given(0, word, *[seed] * 40)
-        drawn = draw_student(2, given)
+        words = PlannedWords(0, word, *[seed] * 40)
+        drawn = draw_student(2, words)
         centre, scale = Fraction(seed, 7), Fraction(10**seed, 10**80)
-        found = rounded(centre, scale, 3, drawn.negative, drawn.size, drawn.numbers)
+        steps = rounded(centre, scale, 3, drawn.negative, drawn.size, drawn.numbers)
         with mpmath.workdps(120):
             bits = 64 * 41
             v = mpmath.mpf(word) / 2**64
             v += sum(mpmath.mpf(seed) / mpmath.mpf(2) ** (64 * k) for k in range(2, bits // 64))
             z = v * mpmath.sqrt(2) / mpmath.sqrt(1 - v * v)
             ideal = (mpmath.mpf(seed) / 7 + z * mpmath.mpf(10) ** (seed - 80)) * 8
-            assert found == int(mpmath.floor(ideal + mpmath.mpf(1) / 2))
+            assert steps == int(mpmath.floor(ideal + mpmath.mpf(1) / 2))
 
 
-def test_ends_come_together_around_the_number() -> None:
-    given = Given(2**63, 1, 0, 5)
-    number = PartialSample(given, whole=3)
+def test_the_bounds_converge_to_the_number() -> None:
+    words = PlannedWords(2**63, 1, 0, 5)
+    number = PartialSample(words, whole=3)
     ends = [number.ends()]
     for _ in range(3):
         number.more()

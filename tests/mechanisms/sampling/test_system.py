@@ -1,7 +1,7 @@
 """Draws fit the discrete Laplace law, and draws of a scale that is 10 % or 30 % off do not.
 
-Each chi-square test raises a false alarm with probability 1e-6 and misses a planted scale with
-less than 1e-6 (5.5 standard deviations and more). Noise is never seeded.
+Each chi-square test raises a false alarm with probability 1e-6. It misses a planted scale with less
+than 1e-6 (at least 5.5 standard deviations). Noise is never seeded.
 """
 
 import os
@@ -27,14 +27,14 @@ def draws_of(scale: float, at_once: int = DRAWS) -> list[int]:
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("scale", SCALES)
-def test_draws_made_all_at_once_fit_the_law(scale: float) -> None:
+def test_bulk_draws_fit_the_law(scale: float) -> None:
     assert chi_square(draws_of(scale), scale) > FALSE_ALARM
 
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("scale", [0.3, 3.7, 2.0**55])
 @pytest.mark.parametrize("at_once", [1, 15])
-def test_draws_made_one_by_one_fit_the_law(scale: float, at_once: int) -> None:
+def test_single_draws_fit_the_law(scale: float, at_once: int) -> None:
     assert chi_square(draws_of(scale, at_once), scale) > FALSE_ALARM
 
 
@@ -53,7 +53,7 @@ def test_noise_that_is_shifted_rounded_or_one_sided_is_rejected() -> None:
     assert chi_square([abs(z) for z in right], 30.0) < FALSE_ALARM
 
 
-def test_the_bins_and_the_tail_are_what_they_should_be() -> None:
+def test_the_bins_and_the_tail_are_correct() -> None:
     assert all(len(edges(scale)) >= 1 for scale in SCALES)
     assert len(edges(1e6)) >= 10
     assert chi_square_tail(0.0, 2) == 1.0
@@ -61,7 +61,7 @@ def test_the_bins_and_the_tail_are_what_they_should_be() -> None:
     assert chi_square_tail(37.566, 20) == pytest.approx(0.01, rel=1e-3)
 
 
-def test_draws_are_whole_numbers_and_as_many_as_asked_for() -> None:
+def test_draws_are_integers_of_the_requested_number() -> None:
     for size in (0, 1, 16, 17, 1000):
         draws = noise.discrete_laplace(5.0, size)
         assert len(draws) == size
@@ -114,14 +114,15 @@ def test_no_two_samplers_threads_or_processes_draw_the_same_even_after_a_fork() 
     assert len(set(draws)) == len(draws)
 
 
-def test_drawing_one_by_one_keeps_no_memory() -> None:
+def test_single_draws_leak_no_memory() -> None:
     process = psutil.Process(os.getpid())
     for _ in range(2_000):
         noise.discrete_laplace(10.0, 1)
     before = process.memory_info().rss
     for _ in range(60_000):
         noise.discrete_laplace(10.0, 1)
-    assert process.memory_info().rss - before < 2_000_000  # 32 bytes a draw would be seen
+    # a leak of 32 bytes per draw would be noticed
+    assert process.memory_info().rss - before < 2_000_000
 
 
 def test_many_scales_keep_a_bounded_number_of_samplers() -> None:
@@ -131,12 +132,12 @@ def test_many_scales_keep_a_bounded_number_of_samplers() -> None:
     assert len(sampler._samplers) <= 1024
 
 
-def test_every_number_below_a_bound_comes_up_and_no_other() -> None:
+def test_every_number_below_a_bound_occurs_and_no_other() -> None:
     """One of seven is missing in 2,000 draws with probability below 1e-130."""
     assert {noise.below(7) for _ in range(2000)} == set(range(7))
 
 
-def test_secret_texts_are_long_and_never_the_same() -> None:
+def test_secret_texts_are_long_and_never_repeat() -> None:
     texts = {secret_text(32) for _ in range(1000)}
     assert len(texts) == 1000
     assert min(map(len, texts)) >= 43

@@ -27,7 +27,7 @@ def permute_and_flip_law(scores: Sequence[int], rate: float) -> Law:
 
 
 def continuous_laplace_law(scores: Sequence[int], rate: float) -> Law:
-    """The largest after continuous Laplace noise, by quadrature."""
+    """Law of the largest after continuous Laplace noise, by quadrature."""
 
     def below(x: Any) -> Any:
         return mpmath.exp(x * rate) / 2 if x < 0 else 1 - mpmath.exp(-x * rate) / 2
@@ -45,8 +45,11 @@ def continuous_laplace_law(scores: Sequence[int], rate: float) -> Law:
 
 
 def discrete_laplace_law(scores: Sequence[int], rate: float) -> Law:
-    """The largest after discrete Laplace noise: for each value the product over the others of
-    P(below) + t P(equal), and of k that are equal this one wins in one of k + 1 cases."""
+    """Law of the largest after discrete Laplace noise.
+
+    For each value it is the product over the others of P(below) + t P(equal). Among k other equal
+    ones this one wins with probability 1 / (k + 1).
+    """
     p = math.exp(-rate)
 
     def equal(z: int) -> float:
@@ -69,7 +72,7 @@ def discrete_laplace_law(scores: Sequence[int], rate: float) -> Law:
 
 
 def first_two_law(law_of: Any, scores: Sequence[int], rate: float) -> dict[tuple[int, int], float]:
-    """One choice, and another among those left."""
+    """One choice, and another among the rest."""
     first = law_of(scores, rate)
     joint: dict[tuple[int, int], float] = {}
     for i, chance in enumerate(first):
@@ -80,9 +83,9 @@ def first_two_law(law_of: Any, scores: Sequence[int], rate: float) -> dict[tuple
 
 
 def chi_square(counts: Sequence[int], law: Sequence[float]) -> float:
-    """The P value of so many draws of each outcome under the law."""
+    """P value of these counts of each outcome under the law."""
     size = sum(counts)
-    assert min(law) * size >= 40, "too few are expected for the law of the statistic"
+    assert min(law) * size >= 40, "expected counts are too small for the law of the statistic"
     statistic = math.fsum(
         (have - size * want) ** 2 / (size * want) for have, want in zip(counts, law, strict=True)
     )

@@ -1,7 +1,7 @@
 """Draws of outcomes fit their laws, and those of an epsilon that is 10 % off do not.
 
-Each chi-square test raises a false alarm with probability 1e-6, and misses a rate that is a tenth
-off with less than 1e-5 (4.7 standard deviations and more). Nothing is seeded.
+Each chi-square test raises a false alarm with probability 1e-6. It misses a rate that is a tenth
+off with less than 1e-5 (at least 4.7 standard deviations). Nothing is seeded.
 """
 
 import math
@@ -58,7 +58,7 @@ FITS: dict[str, tuple[list[int], Fraction]] = {
     "counts": (SCORES, Fraction(1, 2)),
     "equal scores": ([5, 5, 5], Fraction(7)),
     "an odd rate": ([0, -1, -2, -3, -4, -5], Fraction(617_283_945_061, 10**12)),
-    # The best is 10^20; the law depends on differences times the rate alone.
+    # The best is 10^20; the law depends only on differences times the rate.
     "large scores": ([10**20, 10**20 - 3 * 10**9, 10**20 - 10**10], Fraction(1, 10**10)),
 }
 
@@ -69,7 +69,7 @@ FITS: dict[str, tuple[list[int], Fraction]] = {
 def test_draws_fit_their_law(name: str, what: str) -> None:
     pick, law_of = PICKS[name]
     scores, rate = FITS[what]
-    coarse = 10**8 if what == "large scores" else 1  # the noise of so small a rate is smooth
+    coarse = 10**8 if what == "large scores" else 1  # the noise of such a small rate is smooth
     law = law_of([(score - scores[0]) // coarse for score in scores], float(rate * coarse))
     assert chi_square(drawn(pick, scores, rate, 5_000), law) > FALSE_ALARM
 
@@ -86,7 +86,7 @@ def test_an_epsilon_that_is_a_tenth_off_is_rejected(name: str, factor: Fraction)
 
 
 @pytest.mark.statistical
-def test_permute_and_flip_is_not_taken_for_the_exponential_mechanism_or_the_other_way() -> None:
+def test_permute_and_flip_and_the_exponential_mechanism_are_distinguished() -> None:
     flipped = drawn(samplers.permute_and_flip, SCORES, Fraction(1, 2), 5_000)
     assert chi_square(flipped, exponential_law(SCORES, 0.5)) < FALSE_ALARM
     chosen = drawn(samplers.exponential, SCORES, Fraction(1, 2), 5_000)
@@ -110,7 +110,7 @@ def test_many_outcomes_of_every_depth_fit_the_law() -> None:
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("ahead", [1, 2])
-def test_outcomes_that_must_reach_the_bar_win_as_often_as_if_all_had_drawn(
+def test_outcomes_that_must_reach_the_bar_win_as_often_as_if_all_were_drawn(
     ahead: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(samplers, "AHEAD", ahead)
@@ -120,7 +120,7 @@ def test_outcomes_that_must_reach_the_bar_win_as_often_as_if_all_had_drawn(
 
 
 @pytest.mark.parametrize("name", PICKS)
-def test_one_outcome_is_always_chosen_and_a_hopeless_one_never(name: str) -> None:
+def test_a_single_outcome_is_always_chosen_and_a_hopeless_one_never(name: str) -> None:
     pick, _ = PICKS[name]
     assert {pick([7], Fraction(1, 3), noise) for _ in range(20)} == {0}
     far = [0, -(10**9), -(10**30)]
@@ -128,7 +128,7 @@ def test_one_outcome_is_always_chosen_and_a_hopeless_one_never(name: str) -> Non
 
 
 @pytest.mark.parametrize("name", PICKS)
-def test_equal_scores_of_many_outcomes_are_spread_over_all(name: str) -> None:
+def test_equal_scores_of_many_outcomes_are_chosen_evenly(name: str) -> None:
     """60 draws out of 20,000: fewer than 50 different ones have probability below 1e-12."""
     pick, _ = PICKS[name]
     places = {
@@ -152,18 +152,18 @@ def test_the_leading_bits_are_those_of_the_exponential_function() -> None:
 
 
 class Bits(SystemRandom):
-    """Words that are told beforehand."""
+    """A sampler with planned words."""
 
-    def __init__(self, *told: int) -> None:
+    def __init__(self, *planned: int) -> None:
         super().__init__()
-        self.told = list(told)
+        self.planned = list(planned)
 
     @override
     def below(self, bound: int) -> int:
-        return self.told.pop(0)
+        return self.planned.pop(0)
 
 
-def test_a_word_that_is_equal_so_far_is_decided_by_the_bits_that_follow() -> None:
+def test_a_word_equal_so_far_is_decided_by_the_following_bits() -> None:
     for whole in (0, 1, 30, DEEP):
         first = leading_bits(whole, 64)
         second = leading_bits(whole, 128) - (first << 64)
@@ -185,7 +185,7 @@ def flips(coin: Callable[[], bool], size: int = 10_000) -> list[int]:
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("exponent", ["1/3", "1", "7/2", "0.001", "5"])
-def test_heads_come_up_as_often_as_they_should(exponent: str) -> None:
+def test_heads_have_their_probability(exponent: str) -> None:
     x = Fraction(exponent)
     size = 50_000 if x < 1 / 10 else 10_000
     chance = math.exp(-x)
@@ -216,8 +216,8 @@ def test_the_other_coins_and_numbers_fit_their_laws() -> None:
 
 
 @pytest.mark.statistical
-def test_words_are_even_in_every_bit_and_as_many_as_asked_for() -> None:
-    """Each of 64 counts of 10,000 fair bits is within 350 of 5,000 but for 64 * 2.6e-12."""
+def test_words_are_fair_in_every_bit_and_of_the_requested_number() -> None:
+    """Each of 64 counts of 10,000 fair bits is within 350 of 5,000 except with 64 * 2.6e-12."""
     words: Any = noise.words(10_000)
     assert len(words) == 10_000
     assert len(noise.words(0)) == 0

@@ -1,4 +1,4 @@
-"""Choices as they are prepared: golden laws, their cost, how far they are off, who draws them."""
+"""Prepared choices: golden laws, costs, error bounds, and the mechanisms that draw them."""
 
 import math
 from collections import Counter
@@ -48,7 +48,7 @@ def shape(score_range: int, outcomes: int = 4, picks: int | None = None) -> Sele
     return SelectionShape(tally, range(outcomes), lambda e, _: list(e[0]), score_range, picks=picks)
 
 
-def asked(query: dict[str, Any], privacy: dict[str, Any], **more: Any) -> Question:
+def choice_question(query: dict[str, Any], privacy: dict[str, Any], **more: Any) -> Question:
     body = {"dataset": "people", "query": query, "privacy": privacy, **more}
     return Question.model_validate(body)
 
@@ -112,7 +112,7 @@ def test_permute_and_flip_and_the_noisy_max_have_the_golden_laws(
     rate = rate_of(FLIP, score_range, epsilon)
     assert permute_and_flip_law(scores, rate) == pytest.approx(flip, rel=1e-5)
     assert continuous_laplace_law(scores, rate) == pytest.approx(laplace, rel=1e-5)
-    # Ours is discrete, and becomes the golden one on ever finer steps.
+    # Ours is discrete, and converges to the golden one on ever finer steps.
     assert rate_of(NOISY["laplace"], score_range, epsilon) == rate
     finer = discrete_laplace_law([100 * score for score in scores], rate / 100)
     assert finer == pytest.approx(laplace, rel=2e-4)
@@ -131,10 +131,13 @@ def test_expected_regrets_are_the_golden_ones_in_their_order() -> None:
 
 def test_valuations_and_prices_have_the_golden_scores() -> None:
     made = card([{"name": "x", "type": "integer", "low": 0, "high": 10}], neighbours="replace_one")
-    found = choice_shape({"kind": "price", "column": "x", "candidates": [1, 2, 3, 5, 8]}, made)
-    # Of 1, 1, 2, 3, 3, 5, 8, 8: two from 1, one from 2, two from 3, one from 5, two from 8.
-    assert found.scores(((2, 1, 2, 1, 2),), 0) == [8, 12, 15, 15, 16]
-    assert found.score_range == 8
+    shape_of_prices = choice_shape(
+        {"kind": "price", "column": "x", "candidates": [1, 2, 3, 5, 8]}, made
+    )
+    # The values are 1, 1, 2, 3, 3, 5, 8, 8: two from 1, one from 2, two from 3, one from 5, two
+    # from 8.
+    assert shape_of_prices.scores(((2, 1, 2, 1, 2),), 0) == [8, 12, 15, 15, 16]
+    assert shape_of_prices.score_range == 8
 
 
 @pytest.mark.parametrize(
@@ -145,8 +148,9 @@ def test_valuations_and_prices_have_the_golden_scores() -> None:
     ],
 )
 def test_a_quantile_has_the_golden_law_of_intervals(q: str, golden: tuple[float, ...]) -> None:
-    """Of 1, 2, 3, 4, 5 in [0, 10]: an interval is as likely as the candidates inside it, one for
-    each unit of its length."""
+    """For 1, 2, 3, 4, 5 in [0, 10], an interval is as likely as its candidates, one per unit of
+    length.
+    """
     made = card([{"name": "x", "type": "number", "low": 0, "high": 10}])
     candidates = [place + 0.5 for place in range(10)]
     query = {"kind": "quantile", "column": "x", "q": q, "candidates": candidates}
@@ -165,11 +169,11 @@ def test_four_nationalities_have_the_golden_bound() -> None:
     for neighbours, golden in (("add_remove", 4.3863), ("replace_one", 8.7726)):
         made = card(nations, neighbours=neighbours)
         one = question({"kind": "mode", "column": "nation"}, confidence=1 - math.exp(-3))
-        told = chosen(make_plan(one, made)).expected_error(one.confidence)
-        assert told == {"regret": pytest.approx(golden, abs=1e-4), "probability": one.confidence}
+        error = chosen(make_plan(one, made)).expected_error(one.confidence)
+        assert error == {"regret": pytest.approx(golden, abs=1e-4), "probability": one.confidence}
 
 
-# What it costs
+# Costs
 
 
 def test_the_exponential_mechanism_is_charged_the_curve_of_bounded_range() -> None:
@@ -207,7 +211,7 @@ def test_rounds_add_up() -> None:
 
 @pytest.mark.parametrize("kind", ["permute_and_flip", "exponential", "noisy_max"])
 @pytest.mark.parametrize("rho", ["0.125", "1e-6", "0.5", "30"])
-def test_a_rho_is_never_exceeded_and_used_up(kind: str, rho: str) -> None:
+def test_a_rho_is_never_exceeded_and_nearly_used_up(kind: str, rho: str) -> None:
     made = choice_shape(CITY, card())
     release = MECHANISMS[kind](made, PrivacyTarget(rho=Decimal(rho), noise="gumbel"))
     assert isinstance(release, SelectionRelease)
@@ -218,11 +222,11 @@ def test_a_rho_is_never_exceeded_and_used_up(kind: str, rho: str) -> None:
     if kind != "permute_and_flip" and float(rho) < 1:
         classical = math.sqrt(
             8 * float(rho)
-        )  # of epsilon^2 / 8; the tight rho leaves a little more
+        )  # of epsilon^2 / 8; the tight rho leaves slightly more
         assert classical * (1 - 1e-5) <= release.loss.epsilon / PICO <= classical * 1.05
 
 
-def test_a_rho_that_is_less_than_any_choice_costs_is_refused() -> None:
+def test_a_rho_below_the_cost_of_any_choice_is_refused() -> None:
     tiny = prepare_by(EXPONENTIAL, shape(1), PrivacyTarget(rho=Decimal("1e-12")))
     assert tiny.loss.rho <= 1
     with pytest.raises(CannotServe):
@@ -238,18 +242,18 @@ def test_extreme_epsilons_are_answered(epsilon: str) -> None:
         assert plan.loss.delta == 0
 
 
-def test_an_epsilon_that_leaves_no_noise_is_refused() -> None:
+def test_an_epsilon_too_large_for_any_noise_is_refused() -> None:
     with pytest.raises(Invalid, match="/privacy/epsilon"):
         make_plan(question(CITY, epsilon="1001"), card())
 
 
 def test_a_delta_beside_epsilon_is_not_spent() -> None:
-    plan = make_plan(asked(CITY, {"epsilon": 1, "delta": 1e-6}), card())
+    plan = make_plan(choice_question(CITY, {"epsilon": 1, "delta": 1e-6}), card())
     assert (plan.loss.epsilon, plan.loss.delta) == (PICO, 0)
     assert ATTO > plan.loss.failure == 0
 
 
-# How far it is off
+# Error bounds
 
 
 SCORES = [[9, 9, 0, 0], [9, 8, 7, 0], [9, 5, 5, 5], [9, 0, 0, 0], [40, 39, 10, 20]]
@@ -275,7 +279,7 @@ def test_the_bound_holds_by_the_exact_laws(epsilon: str, confidence: float) -> N
             assert math.fsum(off) <= 1 - confidence
 
 
-def test_the_bound_of_laplace_noise_is_by_both_tails() -> None:
+def test_the_bound_of_laplace_noise_uses_both_tails() -> None:
     p = math.exp(-0.5)
     for outcomes in (2, 100):
         for alpha in (0.05, 1e-6):
@@ -285,15 +289,15 @@ def test_the_bound_of_laplace_noise_is_by_both_tails() -> None:
 
 @pytest.mark.parametrize("query", [CITY, AGE, {"kind": "top_k", "column": "city", "k": 2}])
 @pytest.mark.parametrize("kind", ["permute_and_flip", "exponential", "noisy_max"])
-def test_accuracy_first_finds_the_least_epsilon(query: dict[str, Any], kind: str) -> None:
+def test_a_half_width_gets_the_least_epsilon(query: dict[str, Any], kind: str) -> None:
     made = choice_shape(query, card())
     earlier = math.inf
     for distance in (1.5, 7.0, 40.0, 1e4):
         wish = PrivacyTarget(half_width=distance, confidence=0.9, noise="laplace")
         release = MECHANISMS[kind](made, wish)
         assert isinstance(release, SelectionRelease)
-        (told,) = (v for k, v in release.expected_error(0.9).items() if k != "probability")
-        assert told <= distance
+        (error,) = (v for k, v in release.expected_error(0.9).items() if k != "probability")
+        assert error <= distance
         less = Decimal(release.loss.epsilon - 1 - release.loss.epsilon // 10**9) / PICO
         worse = MECHANISMS[kind](made, PrivacyTarget(epsilon=less, noise="laplace"))
         (then,) = (v for k, v in worse.expected_error(0.9).items() if k != "probability")
@@ -302,7 +306,7 @@ def test_accuracy_first_finds_the_least_epsilon(query: dict[str, Any], kind: str
         earlier = release.loss.epsilon
 
 
-def test_a_distance_that_no_noise_is_within_is_refused() -> None:
+def test_an_impossible_distance_is_refused() -> None:
     for distance in (1e-3, 1e-9):
         with pytest.raises(CannotServe):
             prepare_by(FLIP, shape(1), PrivacyTarget(half_width=distance, confidence=0.9))
@@ -310,8 +314,8 @@ def test_a_distance_that_no_noise_is_within_is_refused() -> None:
 
 def test_the_preview_of_a_quantile_is_a_rank_error_in_rows() -> None:
     plan = make_plan(question(AGE, epsilon="0.5"), card())
-    told = chosen(plan).expected_error(0.95)
-    assert told == {
+    error = chosen(plan).expected_error(0.95)
+    assert error == {
         "rank_error": pytest.approx(1 / 0.5 * math.log(101 / 0.05)),
         "probability": 0.95,
     }
@@ -320,7 +324,7 @@ def test_the_preview_of_a_quantile_is_a_rank_error_in_rows() -> None:
     assert plan.mechanism["outcomes"] == 101
 
 
-def test_extremes_aim_at_a_rank_just_above_their_error() -> None:
+def test_extremes_target_a_rank_just_above_their_error() -> None:
     for kind in ("min", "max"):
         plan = make_plan(question({"kind": kind, "column": "age"}), card())
         error = chosen(plan).expected_error(0.95)["rank_error"]
@@ -328,15 +332,20 @@ def test_extremes_aim_at_a_rank_just_above_their_error() -> None:
         named = make_plan(question({"kind": kind, "column": "age", "rank": 7}), card())
         assert named.mechanism["rank"] == 7
         assert named.digest != plan.digest
-        first = make_plan(asked({"kind": kind, "column": "age"}, {"half_width": 12.5}), card())
+        first = make_plan(
+            choice_question({"kind": kind, "column": "age"}, {"half_width": 12.5}), card()
+        )
         assert first.mechanism["rank"] == 13
 
 
 @pytest.mark.statistical
 @pytest.mark.parametrize(("kind", "low", "high"), [("min", 30, 50), ("max", 50, 70)])
 def test_an_extreme_is_not_beyond_the_last_row(kind: str, low: int, high: int) -> None:
-    """1,000 rows, ten of each age from 30 to 70 and the rest at 50. At 0.95 no more than 5 % of
-    the answers are beyond; more than 45 of 300 are with probability below 1e-9."""
+    """1,000 rows: ten of each age from 30 to 70 and the rest at 50.
+
+    At 0.95 no more than 5 % of the answers are beyond; more than 45 of 300 are with probability
+    below 1e-9.
+    """
     plan = make_plan(question({"kind": kind, "column": "age"}, epsilon="1"), card())
     tally = chosen(plan).tally
     assert tally.group_count() == 101  # every age from 0 to 100
@@ -352,7 +361,7 @@ def test_an_extreme_is_not_beyond_the_last_row(kind: str, low: int, high: int) -
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("kind", ["permute_and_flip", "exponential"])
-def test_the_first_two_are_chosen_one_after_the_other_at_half_the_rate(kind: str) -> None:
+def test_two_choices_are_made_one_after_the_other_at_half_the_rate(kind: str) -> None:
     query = {"kind": "top_k", "column": "city", "k": 2}
     plan = make_plan(question(query, epsilon="2", mechanism={"kind": kind}), card())
     release = chosen(plan)
@@ -369,7 +378,7 @@ def test_the_first_two_are_chosen_one_after_the_other_at_half_the_rate(kind: str
     assert chi_square(counts, list(joint.values())) > FALSE_ALARM
 
 
-def test_all_categories_can_be_asked_for_and_none_comes_twice() -> None:
+def test_all_categories_can_be_requested_and_none_comes_twice() -> None:
     query = {"kind": "top_k", "column": "city", "k": 3}
     plan = make_plan(question(query), card())
     for _ in range(20):
@@ -379,10 +388,10 @@ def test_all_categories_can_be_asked_for_and_none_comes_twice() -> None:
     assert one.answer(((0, 9, 0),), SystemRandom())["value"] == ["Chur"]
 
 
-# Who draws
+# Mechanisms
 
 
-def test_pure_accounts_get_permute_and_flip_and_those_that_follow_curves_gumbel() -> None:
+def test_pure_accounts_use_permute_and_flip_and_those_with_curves_gumbel() -> None:
     for currencies, kind in [
         ({"pure"}, "permute_and_flip"),
         ({"approximate"}, "permute_and_flip"),
@@ -395,18 +404,18 @@ def test_pure_accounts_get_permute_and_flip_and_those_that_follow_curves_gumbel(
     ]:
         for privacy in ({"epsilon": 1}, {"half_width": 5.0}):
             for query in (CITY, AGE):
-                plan = make_plan(asked(query, privacy), card(), frozenset(currencies))
+                plan = make_plan(choice_question(query, privacy), card(), frozenset(currencies))
                 assert plan.mechanism["kind"] == kind, (currencies, privacy)
 
 
-def test_a_rho_is_best_spent_by_the_exponential_mechanism() -> None:
+def test_the_exponential_mechanism_spends_a_rho_best() -> None:
     for currencies in ({"zcdp"}, {"renyi"}, {"pure"}):
-        plan = make_plan(asked(CITY, {"rho": "0.125"}), card(), frozenset(currencies))
+        plan = make_plan(choice_question(CITY, {"rho": "0.125"}), card(), frozenset(currencies))
         assert plan.mechanism["kind"] == "exponential"
         assert PICO - 1 <= plan.loss.epsilon <= 1.01 * PICO
 
 
-def test_additive_mechanisms_refuse_choices_and_the_other_way() -> None:
+def test_additive_mechanisms_refuse_choices_and_vice_versa() -> None:
     numbers, outcomes = measured_shape({"kind": "count"}, card()), choice_shape(CITY, card())
     one = PrivacyTarget(epsilon=Decimal(1), delta=Decimal("1e-6"), noise="laplace")
     for kind, prepare in MECHANISMS.items():
@@ -421,7 +430,7 @@ def test_additive_mechanisms_refuse_choices_and_the_other_way() -> None:
 
 
 @pytest.mark.parametrize("noise", ["exponential", "laplace", "gumbel"])
-def test_a_noisy_max_is_drawn_where_its_noise_is_named(noise: str) -> None:
+def test_a_noisy_max_is_drawn_if_its_noise_is_named(noise: str) -> None:
     mechanism = {"kind": "noisy_max", "noise": noise}
     plan = make_plan(question(CITY, epsilon="9", mechanism=mechanism), card())
     assert plan.mechanism["noise"] == plan.record["noise"] == noise
@@ -435,12 +444,12 @@ def test_a_noisy_max_is_drawn_where_its_noise_is_named(noise: str) -> None:
 @pytest.mark.parametrize(
     "mechanism", [{"kind": "noisy_max"}, {"kind": "exponential", "noise": "gumbel"}]
 )
-def test_noise_is_named_of_a_noisy_max_and_of_nothing_else(mechanism: dict[str, Any]) -> None:
+def test_only_a_noisy_max_takes_a_noise(mechanism: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="noise"):
         question(CITY, mechanism=mechanism)
 
 
-def test_a_record_says_what_was_drawn_with() -> None:
+def test_a_record_holds_the_drawn_parameters() -> None:
     query = {"kind": "top_k", "column": "city", "k": 2}
     plan = make_plan(question(query), card(rows_max=3, neighbours="replace_one"))
     assert plan.record == {

@@ -1,4 +1,4 @@
-"""A black-box audit of choices: as in `test_audit.py`, from answers alone, at epsilon = 1."""
+"""A black-box audit of choices, as in `test_audit.py`: from answers alone, at epsilon = 1."""
 
 from dataclasses import replace
 from typing import Any
@@ -67,7 +67,7 @@ def audited(name: str, mechanism: dict[str, Any], times: int) -> float:
 
 
 def _sharper(plan: Plan, times: int) -> Plan:
-    """The planted bug: so many times the rate, for the same charge."""
+    """The planted bug: this many times the rate, for the same charge."""
     release = plan.release
     assert isinstance(release, SelectionRelease)
     loss = release.loss.replace(epsilon=times * release.loss.epsilon)

@@ -415,8 +415,8 @@ def test_an_unsupported_question_is_refused_by_name(
 
 def test_smooth_answers_are_integers_within_the_possible_range() -> None:
     made = plan(20, {"epsilon": "0.5"}, {"kind": "smooth_sensitivity", "noise": "student_t"})
-    told = [made.answer(GraphCounts(3, 2), SystemRandom())["value"] for _ in range(300)]
-    assert all(type(value) is int and 0 <= value <= math.comb(20, 3) for value in told)
+    values = [made.answer(GraphCounts(3, 2), SystemRandom())["value"] for _ in range(300)]
+    assert all(type(value) is int and 0 <= value <= math.comb(20, 3) for value in values)
     paid = plan(20, {"epsilon": "1"}, {"kind": "smooth_sensitivity", "interval_epsilon": "0.5"})
     assert paid.loss.epsilon == PICO
     answers = [made.answer(GraphCounts(30, 2), SystemRandom()) for made in [paid] * 300]

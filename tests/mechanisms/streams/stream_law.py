@@ -1,6 +1,6 @@
-"""The exact law of a sparse vector stream, by adding up over the noise on its threshold.
+"""The exact law of a sparse vector stream, by summing over the noise of its threshold.
 
-Of an adaptive analyst: what is asked next may depend on every answer before. Nothing here draws.
+The analyst is adaptive: the next ask may depend on every earlier answer. Nothing here draws.
 """
 
 import math
@@ -30,7 +30,7 @@ def at_least(scale: float, k: Whole) -> Real:
 
 @dataclass(frozen=True)
 class Law:
-    """A stream whose noise has these scales, on a threshold; it stops after so many crossings."""
+    """A stream with these noise scales on a threshold, which stops after this many crossings."""
 
     threshold: int
     crossings: int
@@ -38,27 +38,29 @@ class Law:
     count_scale: float
 
     def of(self, ask: Callable[[Answers], int | None]) -> dict[Answers, float]:
-        """The chance of each sequence of answers; `ask` is the next exact count after the answers
-        so far, or None where the analyst stops."""
+        """Probability of each sequence of answers.
+
+        `ask` gives the next exact count after the answers so far, or None if the analyst stops.
+        """
         reach = math.ceil(40 * self.threshold_scale) + 1
         noise = np.arange(-reach, reach + 1)
         bars = self.threshold + noise
-        found: dict[Answers, float] = {}
+        by_answers: dict[Answers, float] = {}
 
         def follow(answers: Answers, weights: Real) -> None:
             count = ask(answers) if sum(answers) < self.crossings else None
             if count is None:
-                found[answers] = math.fsum(weights)
+                by_answers[answers] = math.fsum(weights)
                 return
             follow((*answers, True), weights * at_least(self.count_scale, bars - count))
-            below = at_least(self.count_scale, count - bars + 1)  # of the other side, by symmetry
+            below = at_least(self.count_scale, count - bars + 1)  # the other side, by symmetry
             follow((*answers, False), weights * below)
 
         follow((), chances(self.threshold_scale, noise))
-        return found
+        return by_answers
 
 
 def loss(one: dict[Answers, float], other: dict[Answers, float]) -> float:
-    """The largest ratio of the chances, in either direction, as a logarithm."""
+    """Largest ratio of the probabilities, in either direction, as a logarithm."""
     assert one.keys() == other.keys()
     return max(abs(math.log(one[answers] / other[answers])) for answers in one)

@@ -1,5 +1,6 @@
-"""The sparse vector: its scales and law against golden numbers, its loss by brute force, and the
-draws against the law."""
+"""The sparse vector: scales and law against golden numbers, loss by brute force, draws by the
+law.
+"""
 
 from collections import Counter
 from collections.abc import Callable
@@ -55,7 +56,7 @@ def test_the_scales_are_those_of_the_sheet() -> None:
 @pytest.mark.parametrize("crossings", [1, 3, 40])
 @pytest.mark.parametrize("one_way", [True, False])
 @pytest.mark.parametrize("units", [1, 333_333_333_333, 10**18])
-def test_both_parts_sum_up_to_the_charge(crossings: int, one_way: bool, units: int) -> None:
+def test_both_parts_add_up_to_the_charge(crossings: int, one_way: bool, units: int) -> None:
     whole = Fraction(units, PICO)
     for_threshold, for_counts = split(whole, crossings, one_way=one_way)
     assert for_threshold + for_counts == whole
@@ -64,8 +65,8 @@ def test_both_parts_sum_up_to_the_charge(crossings: int, one_way: bool, units: i
 
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("crossings", [1, 2, 7])
-def test_the_scales_promise_no_more_than_was_charged(neighbours: str, crossings: int) -> None:
-    """D / b + c (moved) D / s <= epsilon, in exact fractions of the floats that are used."""
+def test_the_scales_lose_no_more_than_was_charged(neighbours: str, crossings: int) -> None:
+    """D / b + c (moved) D / s <= epsilon, in exact fractions of the floats in use."""
     made = stream(neighbours=neighbours, crossings=crossings, epsilon="0.3")
     moved = crossings if neighbours == "add_remove" else 2 * crossings
     parts = 1 / Fraction(made.threshold_scale) + moved / Fraction(made.count_scale)
@@ -83,10 +84,10 @@ def one_after_another(values: list[int]) -> Callable[[Answers], int | None]:
 
 
 @pytest.mark.parametrize(("values", "bar", "b", "s", "golden"), GOLDEN)
-def test_the_chance_that_each_is_the_first_above_is_that_of_the_sheet(
+def test_the_probability_of_each_first_crossing_is_that_of_the_sheet(
     values: list[int], bar: int, b: float, s: float, golden: list[float]
 ) -> None:
-    """Of whole-number noise, ties above: to all digits that the sheet has."""
+    """Integer noise, with ties above: to all digits of the sheet."""
     found = Law(bar, 1, b, s).of(one_after_another(values))
     firsts = [found[(False,) * i + (True,)] for i in range(len(values))]
     assert [*firsts, found[(False,) * len(values)]] == pytest.approx(golden, rel=5e-6)
@@ -102,8 +103,8 @@ def test_draws_follow_the_law_of_the_sheet(
     assert p_value(drawn(values, bar, b, s), expected) > FALSE_ALARM
 
 
-# Rising counts whose own noise is small tell where the threshold's noise is; a count that stays
-# far below tells by its tail how large its own is.
+# Rising counts with little noise of their own reveal the threshold's noise. A count that stays far
+# below reveals its own scale by its tail.
 SHARP = {
     "threshold_scale": (list(range(-20, 21, 5)), 8.0, 1.0, 20_000),
     "count_scale": ([-16] * 10, 1.0, 8.0, 12_000),
@@ -113,22 +114,25 @@ SHARP = {
 @pytest.mark.parametrize("which", SHARP)
 @pytest.mark.statistical
 def test_draws_reject_either_scale_a_tenth_off(which: str) -> None:
-    """False alarms: 1e-6 for each. Of a scale 10 % off the statistic is expected 160 above what the
-    law itself gives, and 47 is enough: none escapes with a probability above 1e-5."""
+    """False alarms: 1e-6 for each.
+
+    With a scale 10 % off, the statistic is expected 160 above that of the law, and 47 is enough.
+    None escapes with a probability above 1e-5.
+    """
     values, b, s, runs = SHARP[which]
-    found = drawn(values, 0, b, s, runs)
+    counts = drawn(values, 0, b, s, runs)
     right = Law(0, 1, b, s)
-    assert p_value(found, right.of(one_after_another(values))) > FALSE_ALARM
+    assert p_value(counts, right.of(one_after_another(values))) > FALSE_ALARM
     for factor in (0.9, 1.1):
         wrong = replace(right, **{which: factor * getattr(right, which)})
-        assert p_value(found, wrong.of(one_after_another(values))) < FALSE_ALARM, factor
+        assert p_value(counts, wrong.of(one_after_another(values))) < FALSE_ALARM, factor
     both = replace(right, threshold_scale=1.1 * b, count_scale=1.1 * s)
-    assert p_value(found, both.of(one_after_another(values))) < FALSE_ALARM
+    assert p_value(counts, both.of(one_after_another(values))) < FALSE_ALARM
 
 
 def drawn(values: list[int], bar: int, b: float, s: float, runs: int = 20_000) -> Counter[Answers]:
     made, noise = AboveThreshold(bar, 1, len(values), 1, b, s), SystemRandom()
-    found: Counter[Answers] = Counter()
+    counts: Counter[Answers] = Counter()
     for _ in range(runs):
         secret = made.draw_threshold(noise)
         answers: Answers = ()
@@ -136,16 +140,18 @@ def drawn(values: list[int], bar: int, b: float, s: float, runs: int = 20_000) -
             answers = (*answers, made.is_above(value, secret, noise))
             if answers[-1]:
                 break
-        found[answers] += 1
-    return found
+        counts[answers] += 1
+    return counts
 
 
-def p_value(found: Counter[Answers], expected: dict[Answers, float]) -> float:
-    """Chi-square; of an odd number of degrees of freedom one more, which errs towards no alarm."""
-    size = found.total()
-    assert set(found) <= set(expected)
+def p_value(counts: Counter[Answers], expected: dict[Answers, float]) -> float:
+    """P value of chi-square; an odd number of degrees is rounded up, which errs towards no
+    alarm.
+    """
+    size = counts.total()
+    assert set(counts) <= set(expected)
     statistic = sum(
-        (found[answers] - size * want) ** 2 / (size * want) for answers, want in expected.items()
+        (counts[answers] - size * want) ** 2 / (size * want) for answers, want in expected.items()
     )
     return chi_square_tail(statistic, len(expected) - 1 + (len(expected) - 1) % 2)
 
@@ -160,8 +166,11 @@ def strategies(depth: int) -> list[dict[Answers, int]]:
 
 
 def worst_loss(law: Law, moves: list[tuple[int, int]], depth: int) -> float:
-    """Over adaptive analysts who ask one of two queries at each step, and over neighbours that move
-    the two by these amounts, around a threshold of 0."""
+    """Largest loss over adaptive analysts and neighbours.
+
+    The analysts ask one of two queries at each step, around a threshold of 0. The neighbours move
+    the two by these amounts.
+    """
     worst = 0.0
     for starts in ((0, 0), (0, 2), (-1, 0), (2, -1)):
         for move in moves:
@@ -190,12 +199,12 @@ def test_no_adaptive_analyst_sees_a_loss_above_the_charge(crossings: int) -> Non
 
 
 @pytest.mark.parametrize("crossings", [1, 2])
-def test_counts_that_all_move_one_way_need_half_the_noise(crossings: int) -> None:
+def test_counts_that_all_move_in_one_direction_need_half_the_noise(crossings: int) -> None:
     made = law_of(stream(neighbours="add_remove", crossings=crossings))
     assert worst_loss(made, ONE_WAY, depth=3) <= 1 + ROUNDING
 
 
-# Over small tables: what neighbours do to the counts of every filter
+# Small tables: the effect of neighbours on the counts of every filter
 
 FILTERS = [{0}, {1}, {0, 1}]
 Person = tuple[int, ...]  # the values of their rows
@@ -206,19 +215,21 @@ def counts_of(table: list[Person]) -> list[int]:
 
 
 def neighbours_of(relation: str, rows_max: int) -> list[tuple[list[int], list[int]]]:
-    """The counts of both, for every pair of neighbours of up to two persons."""
+    """Counts of both tables, for every pair of neighbours of up to two persons."""
     persons: list[Person] = [
         rows for n in range(1, rows_max + 1) for rows in product((0, 1), repeat=n)
     ]
     others: list[list[Person]] = [[], *([each] for each in persons)]
-    found = []
+    count_pairs = []
     for rest in others:
         for person in persons:
             if relation == "add_remove":
-                found.append((counts_of(rest), counts_of([*rest, person])))
+                count_pairs.append((counts_of(rest), counts_of([*rest, person])))
             else:
-                found += [(counts_of([*rest, person]), counts_of([*rest, p])) for p in persons]
-    return found
+                count_pairs += [
+                    (counts_of([*rest, person]), counts_of([*rest, p])) for p in persons
+                ]
+    return count_pairs
 
 
 @pytest.mark.parametrize("rows_max", [1, 2])
@@ -237,7 +248,9 @@ def test_over_small_tables_no_stream_of_filters_loses_more_than_the_charge(
     moves = [[a - b for a, b in zip(one, other, strict=True)] for one, other in pairs]
     assert max(abs(each) for move in moves for each in move) == made.sensitivity == rows_max
     both_ways = any(min(move) < 0 < max(move) for move in moves)
-    assert both_ways == (relation == "replace_one"), "half of the noise is for add_remove alone"
+    assert both_ways == (relation == "replace_one"), (
+        "half of the noise suffices only under add_remove"
+    )
     assert made.count_scale == pytest.approx(count_scale(relation, made), rel=1e-9)
     law, worst = law_of(made), 0.0
     for one, other in {(tuple(one), tuple(other)) for one, other in pairs}:
@@ -251,14 +264,14 @@ def test_over_small_tables_no_stream_of_filters_loses_more_than_the_charge(
 
 
 def count_scale(relation: str, made: AboveThreshold) -> float:
-    """From what is left of epsilon = 1 beside the threshold's part."""
+    """The scale for the rest of epsilon = 1 beside the threshold's part."""
     moved = made.crossings if relation == "add_remove" else 2 * made.crossings
     left = 1 - made.sensitivity / made.threshold_scale
     return moved * made.sensitivity / left
 
 
 def long_stream(law: Law, moved: int, asks: int) -> float:
-    """The loss seen by a fixed list: first all that stay below, then all that cross."""
+    """The loss of a fixed list: first all that stay below, then all that cross."""
     counts = [0] * asks + [3] * law.crossings
 
     def ask(answers: Answers, shift: int = 0) -> int | None:
@@ -279,13 +292,13 @@ def test_long_streams_come_near_the_charge_and_never_above_it(crossings: int) ->
     assert 0.6 < seen <= 1 + ROUNDING
 
 
-def test_saboteur_query_noise_that_is_not_scaled_by_the_crossings_is_caught() -> None:
+def test_saboteur_query_noise_without_the_factor_of_crossings_is_caught() -> None:
     made = stream(crossings=6, threshold=2)
     unscaled = Law(2, 6, made.threshold_scale, made.count_scale / 6)
     assert max(long_stream(unscaled, moved, 60) for moved in (1, -1)) > 1.5
 
 
-def test_saboteur_the_noise_of_one_way_counts_is_too_little_for_others() -> None:
+def test_saboteur_the_noise_of_monotone_counts_is_too_small_for_others() -> None:
     one_way = stream(neighbours="add_remove", crossings=6, threshold=2)
     seen = max(long_stream(law_of(one_way), moved, 60) for moved in (1, -1))
     assert seen > 1.05
@@ -300,14 +313,14 @@ def test_saboteur_a_threshold_without_noise_is_caught() -> None:
 # Edges
 
 
-def test_the_error_bound_is_that_of_the_sheet_but_for_whole_numbers() -> None:
+def test_the_error_bound_is_that_of_the_sheet_for_integers() -> None:
     """c = 1, epsilon = 1 split in half (b = 2, s = 4), 100 asks, 0.95: 40.55."""
     made = AboveThreshold(0, 1, 100, 1, 2.0, 4.0)
     assert 38 <= made.within(0.95) <= 40.55
 
 
 @pytest.mark.parametrize("epsilon", ["1e-12", "3e6"])
-def test_a_loss_without_sensible_noise_is_refused(epsilon: str) -> None:
+def test_a_loss_without_feasible_noise_is_refused(epsilon: str) -> None:
     with pytest.raises(Invalid, match="/privacy/epsilon"):
         prepare(
             card(rows_max=100_000) if epsilon == "1e-12" else card(),

@@ -1,4 +1,4 @@
-"""SQL as the body that asks the same, and refusals that name the place and repeat nothing."""
+"""SQL as the equivalent JSON body, and refusals that give the position and quote nothing."""
 
 import datetime
 import subprocess
@@ -71,7 +71,7 @@ def where_of(condition: str) -> Any:
         ),
     ],
 )
-def test_a_select_is_the_query_that_asks_the_same(sql: str, query: dict[str, Any]) -> None:
+def test_a_select_becomes_the_equivalent_query(sql: str, query: dict[str, Any]) -> None:
     done = translate({"sql": sql, "privacy": PRIVACY})
     assert done.body == {"dataset": "people", "query": query, "privacy": PRIVACY}
     Question.model_validate(done.body)
@@ -139,12 +139,14 @@ def test_a_select_is_the_query_that_asks_the_same(sql: str, query: dict[str, Any
         ),
     ],
 )
-def test_a_condition_is_the_filter_that_holds_where_it_is_true(condition: str, where: Any) -> None:
+def test_a_condition_becomes_the_filter_that_holds_where_it_is_true(
+    condition: str, where: Any
+) -> None:
     assert where_of(condition) == where
     assert repr(where_of(condition)) == repr(where)  # 1 is not 1.0, nor true
 
 
-# Conditions against another reader of SQL: DuckDB, with missing values and all
+# Conditions compared with DuckDB, including missing values
 
 COMPARISONS = [
     *(f"age {sign} {value}" for sign in ("=", "<>", "<", "<=", ">", ">=") for value in (0, 30)),
@@ -189,7 +191,7 @@ def table() -> Iterator[duckdb.DuckDBPyConnection]:
     made.close()
 
 
-def test_a_filter_keeps_the_rows_that_sql_keeps(table: duckdb.DuckDBPyConnection) -> None:
+def test_a_filter_keeps_the_same_rows_as_sql(table: duckdb.DuckDBPyConnection) -> None:
     @settings(max_examples=400, deadline=None, database=None)
     @given(CONDITIONS)
     def same(condition: str) -> None:
@@ -198,14 +200,14 @@ def test_a_filter_keeps_the_rows_that_sql_keeps(table: duckdb.DuckDBPyConnection
         asked: Any = Question.model_validate(body).query
         resolved = resolve(asked.where, card(), "/query/where")
         kept = [i for i, row in enumerate(ROWS) if holds(resolved, row)]
-        # The text goes to a table of this test alone.
+        # The text runs on a table that only this test uses.
         found = table.execute(f"SELECT i FROM people WHERE {condition} ORDER BY i").fetchall()
         assert kept == [i for (i,) in found]
 
     same()
 
 
-def test_a_not_that_is_not_carried_inwards_is_caught() -> None:
+def test_a_negation_that_is_not_pushed_inwards_is_caught() -> None:
     """The planted bug: a filter's own `not`, which holds for missing values."""
     turned, plain = ({"column": "age", "op": sign, "value": 30} for sign in ("<=", ">"))
     assert where_of("NOT age > 30") == turned
@@ -221,7 +223,7 @@ def test_a_not_that_is_not_carried_inwards_is_caught() -> None:
     assert None in kept
 
 
-def test_the_parser_is_loaded_by_sql_alone() -> None:
+def test_only_sql_questions_load_the_parser() -> None:
     look = "import sys, app.main; sys.exit('sqlglot' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", look], check=False).returncode == 0
 
@@ -293,15 +295,17 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("sql", "place", "rule"), REFUSED, ids=[each[0][:50] for each in REFUSED])
-def test_what_is_outside_is_refused_with_its_place_and_without_its_text(
-    sql: str, place: str, rule: str
+@pytest.mark.parametrize(
+    ("sql", "position", "rule"), REFUSED, ids=[each[0][:50] for each in REFUSED]
+)
+def test_unsupported_sql_is_refused_with_its_position_and_without_its_text(
+    sql: str, position: str, rule: str
 ) -> None:
     with pytest.raises(Invalid) as refused:
         translate({"sql": sql, "privacy": PRIVACY})
     (field,) = refused.value.fields
     assert field.pointer == "/sql"
-    assert field.rule.startswith(f"line {place}: ")
+    assert field.rule.startswith(f"line {position}: ")
     assert rule in field.rule
     assert SECRET not in repr((refused.value.detail, field, refused.value.members))
 
@@ -318,27 +322,27 @@ def test_what_is_outside_is_refused_with_its_place_and_without_its_text(
         ({"sql": "SELECT COUNT(*) FROM t" + " " * SQL_CHARACTERS_MAX}, "/sql"),
     ],
 )
-def test_a_body_has_one_way_to_ask(sent: dict[str, Any], pointer: str) -> None:
+def test_a_body_has_either_sql_or_a_query(sent: dict[str, Any], pointer: str) -> None:
     with pytest.raises(Invalid) as refused:
         translate({**sent, "privacy": PRIVACY})
     assert refused.value.fields[0].pointer == pointer
 
 
-def test_in_a_list_each_sql_is_translated_and_refused_at_its_own_place() -> None:
+def test_each_sql_of_a_list_is_translated_and_refused_at_its_own_position() -> None:
     sql = {"sql": "SELECT COUNT(*) FROM t", "privacy": PRIVACY}
     plain = {"dataset": "t", "query": {"kind": "count"}, "privacy": PRIVACY}
-    bodies, told = translated([plain, sql])
+    bodies, mapped_back = translated([plain, sql])
     assert bodies == [plain, plain]
-    (field,) = told(Invalid.field("/1/query/where", "a rule")).fields
+    (field,) = mapped_back(Invalid.field("/1/query/where", "a rule")).fields
     assert (field.pointer, field.rule) == ("/1/sql", "line 1, column 8: a rule")
-    (field,) = told(Invalid.field("/0/query/where", "a rule")).fields
+    (field,) = mapped_back(Invalid.field("/0/query/where", "a rule")).fields
     assert field.pointer == "/0/query/where"
     with pytest.raises(Invalid) as refused:
         translated([plain, {"sql": "SELECT"}])
     assert refused.value.fields[0].pointer == "/1/sql"
 
 
-def test_what_was_sent_is_hashed_and_what_is_asked_is_planned() -> None:
+def test_the_sent_body_is_hashed_and_the_translated_one_is_planned() -> None:
     json = b'{"dataset":"t","privacy":{"epsilon":1},"query":{"kind":"count"}}'
     sql = b'{"sql":"SELECT COUNT(*) FROM t","privacy":{"epsilon":1}}'
     spaced = b'{"sql":"SELECT  COUNT(*) FROM t","privacy":{"epsilon":1}}'
@@ -348,7 +352,7 @@ def test_what_was_sent_is_hashed_and_what_is_asked_is_planned() -> None:
     assert len({plain.hash, one.hash, two.hash}) == 3
 
 
-# Whatever is sent: a body, or a refusal
+# Any text: a body, or a refusal
 
 WORDS = """
     SELECT FROM WHERE GROUP BY AND OR NOT IN BETWEEN IS NULL TRUE DATE COUNT ( ) * , ; . = <> <=
@@ -369,9 +373,9 @@ TEXTS = st.one_of(
 
 @settings(max_examples=1500, deadline=None, database=None)
 @given(TEXTS)
-def test_any_text_is_a_question_or_is_refused(sql: str) -> None:
+def test_any_text_is_a_question_or_refused(sql: str) -> None:
     try:
         body = translate({"sql": sql, "privacy": PRIVACY}).body
     except Invalid:
-        return  # anything else would be a fault of the server
+        return  # any other exception would be a server error
     assert set(body) == {"dataset", "query", "privacy"}

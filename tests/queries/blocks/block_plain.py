@@ -1,4 +1,4 @@
-"""The statistics of a block in plain words and fractions, and the rows that they are tried on."""
+"""The statistics of a block in plain Python and fractions, and rows to test them on."""
 
 import datetime
 import math
@@ -71,7 +71,7 @@ def over(rows: list[Row]) -> Fraction | None:
 
 
 def solved(matrix: list[list[Fraction]], right: list[Fraction]) -> list[Fraction] | None:
-    """By exchanging rows and fractions, which the one that is tested does without."""
+    """Solve by row exchanges and fractions, which the tested code avoids."""
     rows = [[*line, last] for line, last in zip(matrix, right, strict=True)]
     for k in range(len(rows)):
         pivot = next((i for i in range(k, len(rows)) if rows[i][k]), None)
@@ -87,14 +87,14 @@ def solved(matrix: list[list[Fraction]], right: list[Fraction]) -> list[Fraction
 
 def coarse(row: Row) -> Fraction:
     """y on the grid of a regression, which has at most 2^16 steps between the bounds."""
-    exponent = 30  # of y: 8 is near 2^34 steps
+    exponent = 30  # for y: 8 is near 2^34 steps
     steps, low = math.floor(Fraction(row["y"]) * 2**exponent), 2**exponent // 2
     grain = 1 << ((8 * 2**exponent - low).bit_length() - 16)
     return Fraction(low + (steps - low) // grain * grain, 2**exponent)
 
 
-def fitted(features: list[str], wanted: int, intercept: bool) -> Plain:
-    """The coefficients of x on y and the like; those of a category are of Chur and Zürich."""
+def fitted(features: list[str], index: int, intercept: bool) -> Plain:
+    """A coefficient of x on y and other features; the categories are Chur and Zürich."""
 
     def value(rows: list[Row]) -> Fraction | None:
         lines = []
@@ -109,7 +109,7 @@ def fitted(features: list[str], wanted: int, intercept: bool) -> Plain:
         size = range(len(lines[0][0])) if lines else range(0)
         matrix = [[sum((f[i] * f[j] for f, _ in lines), Fraction(0)) for j in size] for i in size]
         found = solved(matrix, [sum((f[i] * y for f, y in lines), Fraction(0)) for i in size])
-        return found[wanted] if found else None
+        return found[index] if found else None
 
     return value
 
@@ -125,7 +125,7 @@ def regression(features: list[str], coefficient: str, **more: Any) -> dict[str, 
 
 
 MEMBERS = {"column": "member", "op": "==", "value": True}
-# The statistic, its bounds, and the same in plain words.
+# The statistic, its bounds, and the plain version.
 ALL: dict[str, tuple[dict[str, Any], float, float, Plain]] = {
     "mean": ({"kind": "mean", "column": "y"}, 0, 9, lambda rows: mean(numbers(rows, "y"))),
     "sum": ({"kind": "sum", "column": "x"}, -1, 40, lambda rows: Fraction(sum(numbers(rows, "x")))),

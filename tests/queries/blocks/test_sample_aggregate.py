@@ -1,4 +1,4 @@
-"""Sample and aggregate: places of blocks, what one changed block does, and what is refused."""
+"""Sample and aggregate: levels of blocks, the effect of one changed block, and refusals."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -57,10 +57,12 @@ def shaped(made: Any = None, **changes: Any) -> tuple[SampleAggregate, PostProce
 
 @pytest.mark.parametrize("rows", [None, 1, 3, 100])
 @pytest.mark.parametrize(("relation", "changed"), [("add_remove", 1), ("replace_one", 2)])
-def test_a_person_changes_one_block_or_two_however_many_rows_they_have(
+def test_a_person_changes_one_block_or_two_with_any_number_of_rows(
     relation: str, rows: int | None, changed: int
 ) -> None:
-    """Two if replaced. Blocks are of persons where these may have several rows."""
+    """Two blocks change if the person is replaced. Blocks hold whole persons if these may have
+    several rows.
+    """
     declared = card(neighbours=relation, rows_max=rows)
     query, shape = shaped(declared, aggregate="mean")
     assert isinstance(shape.inner, SumShape)
@@ -72,8 +74,8 @@ def test_a_person_changes_one_block_or_two_however_many_rows_they_have(
     assert shape.source.persons == (rows in (3, 100))
 
 
-def test_one_place_moves_scores_apart_by_four_steps_at_most() -> None:
-    """Over all places of three and four blocks; the bound is attained."""
+def test_one_changed_block_moves_scores_apart_by_at_most_four_steps() -> None:
+    """Checked for all results of three and four blocks; the bound is attained."""
     for blocks in (3, 4):
         query, shape = shaped(blocks=blocks)
         assert isinstance(shape.inner, SelectionShape)
@@ -93,32 +95,34 @@ def test_one_place_moves_scores_apart_by_four_steps_at_most() -> None:
         assert largest >= (4 if blocks == 4 else 2)
 
 
-# The law of what is told, by what one person can do to the places
+# The law of the answers, given the effect of one person on the blocks
 
 
 def apart(law: Callable[[Sequence[int], float], Law], score_range: int, blocks: int) -> float:
-    """The largest log-ratio of choices at epsilon 1 over all places of so many blocks, of which one
-    is another, for noise that is scaled for this range."""
+    """Largest log-ratio of choices at epsilon 1 over all results of this many blocks.
+
+    One block differs, and the noise is scaled for this range.
+    """
     query, shape = shaped(blocks=blocks)
     assert isinstance(shape.inner, SelectionShape)
     levels = [query.top * i // 4 for i in range(5)]
-    told = {
+    laws = {
         places: law(shape.inner.scores((places,), 0), 1 / score_range)
         for places in combinations_with_replacement(levels, blocks)
     }
     return max(
         abs(math.log(p / q))
-        for places, one in told.items()
+        for places, one in laws.items()
         for level in levels
-        for p, q in zip(one, told[tuple(sorted((level, *places[1:])))], strict=True)
+        for p, q in zip(one, laws[tuple(sorted((level, *places[1:])))], strict=True)
     )
 
 
 @pytest.mark.parametrize("law", [permute_and_flip_law, exponential_law])
-def test_choices_lose_no_more_than_is_charged_and_half_the_range_is_found_out(
+def test_choices_lose_no_more_than_is_charged_and_half_the_range_is_caught(
     law: Callable[[Sequence[int], float], Law], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The saboteur scales for a block that moves scores one way only."""
+    """The saboteur scales for a block that moves scores in one direction only."""
     monkeypatch.setattr(sample_aggregate, "CANDIDATES", 5)
     assert apart(law, 4, blocks=4) <= 1 + 1e-9
     assert apart(law, 2, blocks=4) > 1.2
@@ -126,11 +130,14 @@ def test_choices_lose_no_more_than_is_charged_and_half_the_range_is_found_out(
 
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("rows", [None, 3])
-def test_gaussian_noise_is_for_all_blocks_that_a_person_changes(
+def test_gaussian_noise_covers_all_blocks_that_a_person_changes(
     relation: str, rows: int | None
 ) -> None:
-    """t blocks from one bound to the other: rho is (t W)^2 / (2 scale^2), and no less is charged.
-    The saboteur takes a replaced person for one who goes."""
+    """If t blocks move from one bound to the other, rho is (t W)^2 / (2 scale^2), and no less is
+    charged.
+
+    The saboteur treats a replaced person as one who leaves.
+    """
     declared = card(neighbours=relation, rows_max=rows)
     changes = {"aggregate": "mean", "blocks": 8}
     _, shape = shaped(declared, **changes)
@@ -163,8 +170,8 @@ def test_the_best_candidate_is_the_median_of_the_blocks() -> None:
 
 
 @pytest.mark.parametrize("value", [0, 1, 33, 50, 99, 100])
-def test_blocks_that_agree_have_one_best_candidate(value: int) -> None:
-    """Wherever it is between the candidates, which are 0.12 apart: the nearest."""
+def test_blocks_that_agree_have_the_nearest_candidate_as_the_best(value: int) -> None:
+    """The candidates are 0.12 apart."""
     _, shape = shaped(blocks=5, high=120)
     assert isinstance(shape.inner, SelectionShape)
     scores = shape.inner.scores(shape.exact([(block, value) for block in range(5)]), 0)
@@ -183,7 +190,7 @@ def test_blocks_that_agree_have_one_best_candidate(value: int) -> None:
         ({"kind": "mean", "column": "age"}, (1, 100), 50.0),
     ],
 )
-def test_a_block_gives_its_statistic_within_the_bounds(
+def test_a_block_returns_its_statistic_within_the_bounds(
     statistic: dict[str, Any], numbers: tuple[int, ...], value: float
 ) -> None:
     query, shape = shaped(statistic=statistic, aggregate="mean", low=0, high=50)
@@ -197,19 +204,21 @@ def plan(mechanism: str, **changes: Any) -> Plan:
     return make_plan(asked, card())
 
 
-def test_the_width_of_the_sheet() -> None:
-    """M9: bounds 100 apart, 50 blocks, epsilon 0.5: scale 4, 95 % within 11.98293."""
+def test_the_width_is_that_of_the_sheet() -> None:
+    """M9: with bounds 100 apart, 50 blocks and epsilon 0.5, the scale is 4 and 95 % are within
+    11.98293.
+    """
     asked = question({**ASKED, "aggregate": "mean", "blocks": 50}, epsilon="0.5")
     made = make_plan(asked, card())
     assert isinstance(made.release, PostProcessedRelease)
     half = made.release.expected_error(0.95)["half_width"]
     assert math.isclose(half, 11.98293, abs_tol=1e-4)
-    wanted = question(
+    parsed = question(
         {**ASKED, "aggregate": "mean", "blocks": 50},
         privacy={"half_width": 11.983},
         mechanism={"kind": "laplace"},
     )
-    assert math.isclose(make_plan(wanted, card()).loss.epsilon / 1e12, 0.5, rel_tol=1e-3)
+    assert math.isclose(make_plan(parsed, card()).loss.epsilon / 1e12, 0.5, rel_tol=1e-3)
 
 
 def test_answers_are_within_the_bounds_and_near_the_blocks() -> None:
@@ -222,9 +231,9 @@ def test_answers_are_within_the_bounds_and_near_the_blocks() -> None:
         made = plan(mechanism, blocks=200, **changes)
         assert isinstance(made.release, PostProcessedRelease)
         exact = made.release.shape.exact(counts)
-        told = [made.answer(exact, SystemRandom())["value"] for _ in range(50)]
-        assert all(0 <= value <= 100 for value in told)
-        assert abs(median(told) - 41) < 3
+        values = [made.answer(exact, SystemRandom())["value"] for _ in range(50)]
+        assert all(0 <= value <= 100 for value in values)
+        assert abs(median(values) - 41) < 3
 
 
 # Votes of modes
@@ -242,7 +251,7 @@ def voted(declared: Card) -> tuple[PostProcessedShape, SelectionShape]:
 
 
 def test_a_changed_block_moves_one_vote() -> None:
-    """R is 2 for each block that a person changes; over all votes of four blocks it is attained."""
+    """R is 2 for each block that a person changes; some votes of four blocks attain it."""
     for relation, changed in (("add_remove", 1), ("replace_one", 2)):
         assert voted(card(neighbours=relation))[1].score_range == 2 * changed
     shape, choice = voted(card())
@@ -260,21 +269,23 @@ def test_a_changed_block_moves_one_vote() -> None:
 
 
 @pytest.mark.parametrize("law", [permute_and_flip_law, exponential_law])
-def test_votes_lose_no_more_than_is_charged_and_half_the_range_is_found_out(
+def test_votes_lose_no_more_than_is_charged_and_half_the_range_is_caught(
     law: Callable[[Sequence[int], float], Law],
 ) -> None:
-    """Over all votes of four blocks for three categories, and the same with one block changed. The
-    saboteur takes a changed block for one that appears."""
+    """Compare all votes of four blocks for three categories with those after one changed block.
+
+    The saboteur treats a changed block as one that appears.
+    """
 
     def apart(score_range: int) -> float:
-        def told(votes: tuple[int | None, ...]) -> Law:
+        def law_of_votes(votes: tuple[int | None, ...]) -> Law:
             return law([votes.count(category) for category in range(3)], 1 / score_range)
 
         return max(
             abs(math.log(p / q))
             for votes in product((None, 0, 1, 2), repeat=4)
             for other in (None, 0, 1, 2)
-            for p, q in zip(told(votes), told((other, *votes[1:])), strict=True)
+            for p, q in zip(law_of_votes(votes), law_of_votes((other, *votes[1:])), strict=True)
         )
 
     assert apart(2) <= 1 + 1e-9
@@ -282,8 +293,11 @@ def test_votes_lose_no_more_than_is_charged_and_half_the_range_is_found_out(
 
 
 def test_the_most_frequent_mode_is_drawn_by_its_law() -> None:
-    """4,000 draws at epsilon 1 of votes 3, 1 and 0; a chi-square test that gives false alarm once
-    in a million runs, and the law of half the range is rejected by it."""
+    """4,000 draws at epsilon 1 of votes 3, 1 and 0, in a chi-square test with a false alarm once in
+    a million runs.
+
+    The test rejects the law of half the range.
+    """
     query = {"kind": "sample_aggregate", "statistic": MODE, "blocks": 4}
     made = make_plan(question(query, mechanism={"kind": "exponential"}), card())
     assert isinstance(made.release, PostProcessedRelease)
@@ -295,8 +309,8 @@ def test_the_most_frequent_mode_is_drawn_by_its_law() -> None:
     assert chi_square(counts, exponential_law([3, 1, 0], 1.0)) < 1e-6
 
 
-def test_votes_that_one_person_could_not_change_are_told_exactly() -> None:
-    """A lead of R = 2 votes or less is told with probability below delta; of 200 votes always."""
+def test_votes_that_one_person_could_not_change_are_released_exactly() -> None:
+    """A lead of at most R = 2 votes is released with probability below delta; one of 200 always."""
     query = {"kind": "sample_aggregate", "statistic": MODE, "blocks": 200}
     privacy = {"epsilon": "1", "delta": "1e-6"}
     asked = question(query, privacy=privacy, mechanism={"kind": "stable_value"})
@@ -305,9 +319,9 @@ def test_votes_that_one_person_could_not_change_are_told_exactly() -> None:
     noise = SystemRandom()
     for ahead, status in ((200, "answered"), (101, "withheld")):
         counts = [(block, 2 if block < ahead else 0) for block in range(200)]
-        told = made.answer(made.release.shape.exact(counts), noise)
-        assert told.get("status", "answered") == status
-        assert told["value"] == ("Zürich" if status == "answered" else None)
+        answer = made.answer(made.release.shape.exact(counts), noise)
+        assert answer.get("status", "answered") == status
+        assert answer["value"] == ("Zürich" if status == "answered" else None)
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
@@ -407,30 +421,30 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("name", list(REFUSED))
-def test_what_cannot_be_asked_is_refused(name: str) -> None:
+def test_an_invalid_question_is_refused(name: str) -> None:
     changes, at = REFUSED[name]
-    asked = {**ASKED, **changes}
+    query = {**ASKED, **changes}
     for bound in ("low", "high"):
-        if asked[bound] is None:
-            del asked[bound]
-    found: list[str] = []
+        if query[bound] is None:
+            del query[bound]
+    pointers: list[str] = []
     try:
-        question(asked).query.shape(card())
+        question(query).query.shape(card())
     except ValidationError as error:
-        body = {"query": asked, "dataset": "people", "privacy": {"epsilon": "1"}}
-        found = [each.pointer for each in invalid(error.errors(), body).fields]
+        body = {"query": query, "dataset": "people", "privacy": {"epsilon": "1"}}
+        pointers = [each.pointer for each in invalid(error.errors(), body).fields]
     except Invalid as error:
-        found = [each.pointer for each in error.fields]
-    assert found == [at]
+        pointers = [each.pointer for each in error.fields]
+    assert pointers == [at]
 
 
-def test_bounds_are_as_fine_as_there_are_numbers_and_no_finer() -> None:
+def test_candidates_are_as_fine_as_the_floats_and_no_finer() -> None:
     _, shape = shaped(low=1.0, high=math.nextafter(1.0, 2.0))
     assert isinstance(shape, PostProcessedShape)
 
 
-def test_fits_of_many_terms_are_for_fewer_blocks() -> None:
-    """What they take is public: terms cubed, of each block."""
+def test_fits_of_many_terms_are_allowed_for_fewer_blocks() -> None:
+    """Their work is public: terms cubed, per block."""
     columns = [{"name": f"c{i}", "type": "integer", "low": 0, "high": 9} for i in range(18)]
     names = [each["name"] for each in columns]
 

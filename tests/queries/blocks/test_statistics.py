@@ -1,4 +1,4 @@
-"""Statistics of blocks: each is the plain one, and of all neighbours few blocks give another."""
+"""Statistics of blocks: each equals the plain version, and one person changes few blocks."""
 
 import math
 from collections import Counter
@@ -30,7 +30,7 @@ from tests.queries.cards import card, question
 BLOCKS = 2
 
 
-def asked(
+def query_and_shape(
     name: str, declared: Card | None = None, blocks: int = BLOCKS
 ) -> tuple[SampleAggregate, PostProcessedShape]:
     query: dict[str, Any] = {"kind": "sample_aggregate", "blocks": blocks}
@@ -52,9 +52,9 @@ def in_one(rows: Counted) -> list[int]:
 
 
 @pytest.mark.parametrize("name", list(ALL))
-def test_a_block_gives_the_plain_statistic_of_its_rows(name: str) -> None:
-    """Over all tables of at most four rows; what is not decided is the middle."""
-    query, shape = asked(name)
+def test_a_block_returns_the_plain_statistic_of_its_rows(name: str) -> None:
+    """Checked for all tables of at most four rows; an undefined statistic is the middle."""
+    query, shape = query_and_shape(name)
     plain = ALL[name][3]
     assert isinstance(shape.source, BlockTally)
     scale, low, high = Fraction(2) ** query.exponent, Fraction(query.low or 0), query.high or 0
@@ -75,9 +75,9 @@ def test_a_block_gives_the_plain_statistic_of_its_rows(name: str) -> None:
 
 
 def test_votes_are_the_modes_of_blocks() -> None:
-    """Of ties the first on the card wins, and a block without values gives no vote."""
+    """The first category on the card wins ties, and a block without values has no vote."""
     for name, values in (("mode", ["Bern", "Chur", "Zürich"]), ("of two", [False, True])):
-        _, shape = asked(name)
+        _, shape = query_and_shape(name)
         column = "city" if name == "mode" else "member"
         assert isinstance(shape.source, BlockTally)
         for rows in combinations_with_replacement(ROWS, 3):
@@ -87,13 +87,13 @@ def test_votes_are_the_modes_of_blocks() -> None:
             assert votes == tuple(int(bool(counts) and each == best) for each in values)
 
 
-# What one person can do
+# Influence of one person
 
 
-def gives(
+def block_values(
     shape: PostProcessedShape, rows: Sequence[Row], placing: Placing, query: Any
 ) -> list[Any]:
-    """What each block gives, as it is aggregated."""
+    """The value of each block that is then aggregated."""
     assert isinstance(shape.source, BlockTally)
     counts = block_reference(card(COLUMNS), rows, shape.source, placing)
     if isinstance(query.statistic, BlockMode):
@@ -103,28 +103,30 @@ def gives(
 
 
 def by_place(rows: Counted) -> list[int]:
-    """A saboteur: stretches of the table."""
+    """A saboteur: contiguous parts of the table."""
     return [place % BLOCKS for place in range(len(rows))]
 
 
 def by_first(rows: Counted) -> list[int]:
-    """Another: the k-th row that has the same first reading, whatever else is read of it."""
-    placed = by_readings(BLOCKS, "a")  # of some seeds so few rows show nothing
+    """A saboteur: the k-th row with the same first reading, ignoring its other readings."""
+    placed = by_readings(BLOCKS, "a")  # with some seeds, this few rows show nothing
     return placed([(each[:1], row) for each, row in rows])
 
 
 def most_changed(
     name: str, placing: Placing, relation: str = "add_remove", blocks: int = BLOCKS
 ) -> int:
-    """The most blocks that give something else, over all neighbours of tables of a few rows and two
-    places at which a row may come."""
-    query, shape = asked(name, blocks=blocks)
-    most, size = 0, 5 if name in ("category", "two") else 4  # three terms take three rows
+    """Largest number of changed blocks, over all neighbours of small tables.
+
+    A row may be added at two positions.
+    """
+    query, shape = query_and_shape(name, blocks=blocks)
+    most, size = 0, 5 if name in ("category", "two") else 4  # three terms need three rows
     known: dict[tuple[int, ...], list[Any]] = {}
 
-    def given(table: tuple[int, ...]) -> list[Any]:
+    def values_of(table: tuple[int, ...]) -> list[Any]:
         if table not in known:
-            known[table] = gives(shape, [ROWS[i] for i in table], placing, query)
+            known[table] = block_values(shape, [ROWS[i] for i in table], placing, query)
         return known[table]
 
     for table in combinations_with_replacement(range(len(ROWS)), size):
@@ -134,34 +136,36 @@ def most_changed(
             else:
                 others = [(*table[:i], row, *table[i + 1 :]) for i in range(size)]
             for other in others:
-                pairs = zip(given(table), given(other), strict=True)
+                pairs = zip(values_of(table), values_of(other), strict=True)
                 most = max(most, sum(a != b for a, b in pairs))
     return most
 
 
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("name", [*ALL, *MODES])
-def test_no_more_blocks_change_than_are_paid_for(name: str, relation: str) -> None:
-    _, shape = asked(name, card(COLUMNS, neighbours=relation))
-    paid = shape.told["blocks_changed"]
+def test_no_more_blocks_change_than_are_charged(name: str, relation: str) -> None:
+    _, shape = query_and_shape(name, card(COLUMNS, neighbours=relation))
+    paid = shape.public_facts["blocks_changed"]
     assert paid == (1 if relation == "add_remove" else 2)
-    blocks = paid + 1  # so that more of them could change
-    found = [most_changed(name, by_readings(blocks, seed), relation, blocks) for seed in ("a", "b")]
-    assert max(found) <= paid
-    # Of so few rows in three blocks a fit of three terms is never decided; a count stays.
+    blocks = paid + 1  # so that more blocks could change
+    changed = [
+        most_changed(name, by_readings(blocks, seed), relation, blocks) for seed in ("a", "b")
+    ]
+    assert max(changed) <= paid
+    # With this few rows in three blocks, a fit of three terms is never defined, and a count stays.
     still = relation == "replace_one" and name in ("count", "category", "two")
-    assert max(found) >= (not still)
+    assert max(changed) >= (not still)
 
 
 @pytest.mark.parametrize("name", [*ALL, *MODES])
-def test_blocks_by_place_are_found_out(name: str) -> None:
-    """A row before all others moves every block; how many of a kind there are it does not move."""
+def test_blocks_by_position_are_caught(name: str) -> None:
+    """A row before all others moves every block, but not the number of rows of a kind."""
     assert most_changed(name, by_place) > (name != "count")
 
 
 @pytest.mark.parametrize("name", ["ratio", "slope", "intercept", "through 0", "two"])
-def test_blocks_by_the_first_reading_alone_are_found_out(name: str) -> None:
-    """Rows of one first reading are told apart by the others, and their order is no public one."""
+def test_blocks_by_the_first_reading_alone_are_caught(name: str) -> None:
+    """Other readings distinguish rows with one first reading, and their order is not public."""
     assert most_changed(name, by_first) > 1
 
 
@@ -174,7 +178,7 @@ def of_persons(who: str) -> list[Row]:
 
 
 def by_first_row(rows: Counted) -> list[int]:
-    """A saboteur: by the number of the person's first row, which tells persons apart too."""
+    """A saboteur: by the number of the person's first row, which identifies persons too."""
     first: dict[str, int] = {}
     for number, (_, row) in enumerate(rows):
         first.setdefault(row["who"], number)
@@ -182,18 +186,22 @@ def by_first_row(rows: Counted) -> list[int]:
 
 
 def most_changed_by_a_person(name: str, placing: Placing, relation: str) -> int:
-    """Over all tables of the five persons, each there or not, and all who may come, or come in
-    place of another."""
-    query, shape = asked(name, card(COLUMNS, rows_max=3), THREE)
+    """Largest number of changed blocks over all subsets of five persons.
+
+    Any person may be added, or replace another.
+    """
+    query, shape = query_and_shape(name, card(COLUMNS, rows_max=3), THREE)
     most = 0
     for size in range(5):
         for table in combinations("abcde", size):
-            before = gives(shape, of_persons("".join(table)), placing, query)
+            before = block_values(shape, of_persons("".join(table)), placing, query)
             for person in set("abcde") - set(table):
                 gone = table if relation == "replace_one" else ("",)
                 for one in gone:
                     stay = "".join(each for each in table if each != one)
-                    after = gives(shape, of_persons("".join(sorted(stay + person))), placing, query)
+                    after = block_values(
+                        shape, of_persons("".join(sorted(stay + person))), placing, query
+                    )
                     pairs = zip(before, after, strict=True)
                     most = max(most, sum(a != b for a, b in pairs))
     return most
@@ -201,49 +209,49 @@ def most_changed_by_a_person(name: str, placing: Placing, relation: str) -> int:
 
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("name", [*ALL, *MODES])
-def test_a_person_of_many_rows_changes_as_many_blocks_as_one_of_one_row(
+def test_a_person_with_many_rows_changes_as_many_blocks_as_one_with_one_row(
     name: str, relation: str
 ) -> None:
-    _, shape = asked(name, card(COLUMNS, neighbours=relation, rows_max=3))
+    _, shape = query_and_shape(name, card(COLUMNS, neighbours=relation, rows_max=3))
     assert isinstance(shape.source, BlockTally)
     assert shape.source.persons
-    paid = shape.told["blocks_changed"]
+    paid = shape.public_facts["blocks_changed"]
     assert paid == (1 if relation == "add_remove" else 2)
     placings = [by_person(THREE, seed, "who") for seed in ("a", "b", "c")]
     found = [most_changed_by_a_person(name, each, relation) for each in placings]
     assert 1 <= max(found) <= paid
 
 
-# Of the others five persons are too few: a block of one of them gives the same, or nothing.
+# Five persons are too few for the others: a block of one person gives the same value, or none.
 SEEN = sorted({*ALL, *MODES} - {"quantile", "category", "two"})
 
 
 @pytest.mark.parametrize("name", SEEN)
-def test_persons_by_their_first_row_are_found_out(name: str) -> None:
-    """Whoever comes moves the blocks of all who stand behind them."""
+def test_persons_by_their_first_row_are_caught(name: str) -> None:
+    """A new person moves the blocks of all later ones."""
     assert most_changed_by_a_person(name, by_first_row, "add_remove") > 1
 
 
 @pytest.mark.parametrize("name", ["mean", "sum", "max", "ratio", "slope", "mode"])
-def test_blocks_of_rows_are_found_out_where_persons_have_several(name: str) -> None:
+def test_blocks_of_rows_are_caught_if_persons_have_several(name: str) -> None:
     placing = by_readings(THREE, "seed")
     assert most_changed_by_a_person(name, placing, "add_remove") > 1
 
 
 @pytest.mark.parametrize("name", [*ALL, *MODES])
-def test_the_order_of_rows_is_of_no_matter(name: str) -> None:
-    query, shape = asked(name)
+def test_the_order_of_rows_does_not_matter(name: str) -> None:
+    query, shape = query_and_shape(name)
     placing = by_readings(BLOCKS, "seed")
     for rows in (ROWS[:4], [ROWS[0], ROWS[1], ROWS[0], ROWS[4]]):
-        found = {tuple(gives(shape, each, placing, query)) for each in permutations(rows)}
+        found = {tuple(block_values(shape, each, placing, query)) for each in permutations(rows)}
         assert len(found) == 1
 
 
 # Elimination
 
 
-def test_elimination_gives_determinants_and_finds_what_is_singular() -> None:
-    """Of so many points as there are dimensions, and of one less."""
+def test_elimination_gives_determinants_and_detects_singular_matrices() -> None:
+    """With as many points as dimensions, and with one less."""
     for size, spare in product((1, 2, 4), (0, 1)):
         points = np.array(
             [[(7 * i + 3) ** (j + 1) % 11 - 4 for j in range(size)] for i in range(size - spare)],

@@ -1,4 +1,4 @@
-"""Choices: scores against a slow reference, candidates, and what is refused by its field."""
+"""Choices: scores compared with a slow reference, candidates, and refusals by field."""
 
 import datetime
 import math
@@ -50,9 +50,7 @@ CANDIDATES: dict[str, Any] = {
 
 
 @given(rows, st.sampled_from(["age", "income", "born"]), st.sampled_from(["0.5", "0.1", "0.75"]))
-def test_a_quantile_is_scored_by_its_distance_in_rank(
-    table: list[Row], column: str, q: str
-) -> None:
+def test_a_quantile_is_scored_by_its_rank_distance(table: list[Row], column: str, q: str) -> None:
     query = {"kind": "quantile", "column": column, "q": q, "candidates": CANDIDATES[column]}
     share = Fraction(q)
     values = [row[column] for row in table if row[column] is not None]
@@ -70,7 +68,7 @@ def test_a_quantile_is_scored_by_its_distance_in_rank(
     st.sampled_from(["0.5", "0.1", "0.75"]),
     st.booleans(),
 )
-def test_an_interval_stands_at_the_ranks_of_what_is_in_it(
+def test_an_interval_is_scored_by_the_ranks_of_its_values(
     table: list[Row], column: str, q: str, inner: bool
 ) -> None:
     edges = CANDIDATES[column][1:-1] if inner else CANDIDATES[column]
@@ -79,15 +77,15 @@ def test_an_interval_stands_at_the_ranks_of_what_is_in_it(
     scores = shape.scores(tallied(CARD, shape.tally, table), 0)
     values = [row[column] for row in table if row[column] is not None]
     typed = [datetime.date.fromisoformat(e) if column == "born" else e for e in edges]
-    wanted = Fraction(q) * len(values)
+    target_rank = Fraction(q) * len(values)
     assert list(shape.outcomes) == [{"from": low, "to": high} for low, high in pairwise(edges)]
-    for place, score in enumerate(scores):
-        low, high = typed[place], typed[place + 1]
+    for index, score in enumerate(scores):
+        low, high = typed[index], typed[index + 1]
         below = sum(value < low for value in values)
         inside = sum(
-            low <= value < high or (place == len(scores) - 1 and value == high) for value in values
+            low <= value < high or (index == len(scores) - 1 and value == high) for value in values
         )
-        distance = max(Fraction(0), below - wanted, wanted - below - inside)
+        distance = max(Fraction(0), below - target_rank, target_rank - below - inside)
         assert Fraction(-score, Fraction(q).denominator) == distance
 
 
@@ -106,7 +104,7 @@ def test_an_extreme_is_scored_by_its_distance_to_the_rank(table: list[Row], rank
 
 
 @given(rows)
-def test_a_price_is_scored_by_what_it_earns(table: list[Row]) -> None:
+def test_a_price_is_scored_by_its_revenue(table: list[Row]) -> None:
     values = [row["age"] for row in table if row["age"] is not None]
     query = {"kind": "price", "column": "age", "candidates": CANDIDATES["age"]}
     for price, score in scored(query, table).items():
@@ -122,7 +120,7 @@ def test_a_price_is_scored_by_what_it_earns(table: list[Row]) -> None:
 
 
 @given(rows)
-def test_a_mode_is_scored_by_how_often_it_comes(table: list[Row]) -> None:
+def test_a_mode_is_scored_by_its_frequency(table: list[Row]) -> None:
     kept = {"column": "age", "op": ">=", "value": 50}
     for query, column in (
         ({"kind": "mode", "column": "city"}, "city"),
@@ -153,7 +151,7 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 
 
-def test_every_kind_of_choice_is_here() -> None:
+def test_every_kind_of_choice_is_tested() -> None:
     measured = {
         "count",
         "count_distinct",
@@ -181,9 +179,7 @@ def row(**values: Any) -> Row:
     [[], [row()] * 5, [row(age=3, income=7.0, city="Chur", member=True, born=DAYS[1])]],
     ids=["an empty selection", "all missing", "one row"],
 )
-def test_whatever_the_rows_are_one_of_the_outcomes_is_told(
-    name: str, neighbours: str, table: list[Row]
-) -> None:
+def test_every_table_gets_one_of_the_outcomes(name: str, neighbours: str, table: list[Row]) -> None:
     made = card(neighbours=neighbours)
     plan = make_plan(question(KINDS[name]), made)
     shape = choice_shape(KINDS[name], made)
@@ -198,10 +194,10 @@ def test_whatever_the_rows_are_one_of_the_outcomes_is_told(
     assert plan.loss.epsilon == 10**12
     if not any(each["city"] for each in table):
         scores = shape.scores(exact, 3)
-        assert len(set(scores)) == 1  # nothing counts, so every outcome is as good
+        assert len(set(scores)) == 1  # nothing counts, so every outcome is equally good
 
 
-def test_candidates_that_are_left_out_are_what_the_bounds_suggest() -> None:
+def test_default_candidates_follow_the_bounds() -> None:
     def outcomes(column: dict[str, Any], kind: str = "median") -> Any:
         made = card([{"name": "x", **column}])
         return choice_shape({"kind": kind, "column": "x"}, made).outcomes
@@ -248,7 +244,7 @@ def test_100_000_candidates_are_allowed_and_no_more() -> None:
         question({**query, "candidates": {**grid, "count": CANDIDATES_MAX + 1}})
 
 
-def test_edges_tell_apart_what_is_next_to_a_candidate() -> None:
+def test_edges_separate_neighbouring_values_of_a_candidate() -> None:
     near = [-10.5, 0.0, 0.5]
     query = {"kind": "median", "column": "income", "candidates": near}
     shape = choice_shape(query, CARD)
@@ -326,7 +322,7 @@ def test_a_choice_is_refused_by_its_field(query: dict[str, Any], pointer: str) -
     assert refused(query) == [pointer]
 
 
-def test_prices_below_zero_only_and_days_without_a_next_are_refused() -> None:
+def test_only_negative_prices_and_days_without_a_next_are_refused() -> None:
     made = card([{"name": "x", "type": "number", "low": -9, "high": -1}])
     assert refused({"kind": "price", "column": "x"}, made) == ["/query/candidates"]
     last = card([{"name": "x", "type": "date", "low": "9999-01-01", "high": "9999-12-31"}])
@@ -374,7 +370,7 @@ WRONG: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("query", WRONG, ids=str)
-def test_what_is_no_choice_at_all_is_refused(query: dict[str, Any]) -> None:
+def test_a_query_that_is_not_a_choice_is_refused(query: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         question(query)
 

@@ -1,4 +1,4 @@
-"""Small regressions, and their rows as whole numbers in plain Python."""
+"""Small regressions, and their rows as integers in plain Python."""
 
 from typing import Any
 
@@ -41,16 +41,18 @@ def regression_shape(
     terms = feature_terms(features, made, "/query/features", intercept=intercept)
     column = made.column(outcome)
     assert column is not None
-    wanted: BucketTerm | Indicator
+    outcome_term: BucketTerm | Indicator
     if isinstance(column, BooleanColumn):
-        wanted = Indicator(outcome, True)
+        outcome_term = Indicator(outcome, True)
     else:
         assert isinstance(column, IntegerColumn | NumberColumn)
-        wanted = place(column)
-    return gradient_shape(terms, wanted, None, made, model=model)
+        outcome_term = place(column)
+    return gradient_shape(terms, outcome_term, None, made, model=model)
 
 
-def asked(query: dict[str, Any], privacy: dict[str, Any], **mechanism: Any) -> Question:
+def regression_question(
+    query: dict[str, Any], privacy: dict[str, Any], **mechanism: Any
+) -> Question:
     body: dict[str, Any] = {"dataset": "people", "query": query, "privacy": privacy}
     if mechanism:
         body["mechanism"] = {"kind": "noisy_gradient_descent", **mechanism}
@@ -60,28 +62,28 @@ def asked(query: dict[str, Any], privacy: dict[str, Any], **mechanism: Any) -> Q
 def release_of(
     made: Card, privacy: dict[str, Any], query: dict[str, Any] = LOGISTIC, **mechanism: Any
 ) -> GradientRelease:
-    release = make_plan(asked(query, privacy, **mechanism), made).release
+    release = make_plan(regression_question(query, privacy, **mechanism), made).release
     assert isinstance(release, GradientRelease)
     return release
 
 
-def recorded(made: Card, wanted: Records, rows: list[Row]) -> Matrix:
-    """The whole numbers of the rows that count."""
+def recorded(made: Card, request: Records, rows: list[Row]) -> Matrix:
+    """Integers of the rows that count."""
     lines = []
     for row in rows:
-        if not holds(wanted.where, row) or any(row[c.column] is None for c in wanted.columns):
+        if not holds(request.where, row) or any(row[c.column] is None for c in request.columns):
             continue
         line = []
-        for each in wanted.columns:
-            value = row[each.column]
-            if isinstance(each, CentredBucket):
-                line.append((in_steps(made, each.column, value) - each.low) // each.grain)
-                line[-1] -= each.centre
+        for source in request.columns:
+            value = row[source.column]
+            if isinstance(source, CentredBucket):
+                line.append((in_steps(made, source.column, value) - source.low) // source.grain)
+                line[-1] -= source.centre
             else:
-                column = made.column(each.column)
+                column = made.column(source.column)
                 values: tuple[Any, ...] = (False, True)
                 if isinstance(column, CategoryColumn):
                     values = column.values
                 line.append(values.index(value))
         lines.append(line)
-    return np.array(lines, dtype=np.int64).reshape(len(lines), len(wanted.columns))
+    return np.array(lines, dtype=np.int64).reshape(len(lines), len(request.columns))

@@ -1,5 +1,6 @@
-"""The variance of a prediction: exact, moved by one person no further than is said, and refused
-without a ridge."""
+"""The variance of a prediction: exact, with a bounded influence of one person, refused without a
+ridge.
+"""
 
 import math
 from collections.abc import Iterator
@@ -69,7 +70,7 @@ def tables(size: int) -> Iterator[list[Row]]:
             yield list(chosen)
 
 
-def test_it_is_the_quadratic_form_of_the_inverse() -> None:
+def test_the_variance_is_the_quadratic_form_of_the_inverse() -> None:
     declared = made()
     query, shape = shaped(declared)
     exponent = query.exponent(declared)
@@ -77,14 +78,16 @@ def test_it_is_the_quadratic_form_of_the_inverse() -> None:
         x = np.array([vector(row) for row in rows]).reshape(-1, 3)
         point = np.array([1.0, 1.0, 1.0])
         variance = point @ np.linalg.solve(x.T @ x + 0.5 * np.eye(3), point)
-        told = steps(shape, declared, rows)
-        assert abs(told + 0.5 - math.log(variance) * 2.0**exponent) <= 0.5001
+        logarithm = steps(shape, declared, rows)
+        assert abs(logarithm + 0.5 - math.log(variance) * 2.0**exponent) <= 0.5001
 
 
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("ridge", [0.01, 0.5, 10.0])
-def test_no_neighbour_moves_it_further_than_is_said(relation: str, ridge: float) -> None:
-    """Over all tables of up to three rows; a half of the sensitivity would be caught."""
+def test_no_neighbour_moves_the_variance_by_more_than_its_sensitivity(
+    relation: str, ridge: float
+) -> None:
+    """Checked for all tables of up to three rows; half of the sensitivity would be caught."""
     declared = made(relation)
     _, shape = shaped(declared, ridge=ridge)
     assert isinstance(shape.inner, SumShape)
@@ -103,7 +106,7 @@ def test_no_neighbour_moves_it_further_than_is_said(relation: str, ridge: float)
     assert largest >= (0.99 if relation == "add_remove" else 0.5) * said
 
 
-def test_a_person_of_several_rows_moves_it_by_all_of_them() -> None:
+def test_a_person_with_several_rows_moves_the_variance_by_all_of_them() -> None:
     declared = made(rows_max=3)
     _, shape = shaped(declared)
     assert isinstance(shape.inner, SumShape)
@@ -114,7 +117,7 @@ def test_a_person_of_several_rows_moves_it_by_all_of_them() -> None:
 
 
 @pytest.mark.parametrize(("ridge", "moves"), [(1.0, 0.6931472), (0.1, 2.397895)])
-def test_the_numbers_of_the_sheet(ridge: float, moves: float) -> None:
+def test_the_sensitivities_are_those_of_the_sheet(ridge: float, moves: float) -> None:
     """M16, with B = 1: one feature, no intercept."""
     declared = made()
     changes = {"features": ["x"], "point": {"x": 4}, "intercept": False, "ridge": ridge}
@@ -126,7 +129,7 @@ def test_the_numbers_of_the_sheet(ridge: float, moves: float) -> None:
 
 
 def test_the_elimination_is_exact() -> None:
-    """Against fractions of a 2 by 2 inverse, and with numbers of many digits."""
+    """Compared with fractions of a 2 by 2 inverse, and with numbers of many digits."""
     sums = [[3 * 10**12, 10**6 + 1], [10**6 + 1, 7 * 10**11]]
     ridge, point, reaches = Fraction(1, 3), (5, -7), (9, 11)
     a, b, d = (Fraction(sums[0][0]) + ridge * 81, Fraction(sums[0][1]), sums[1][1] + ridge * 121)
@@ -134,7 +137,7 @@ def test_the_elimination_is_exact() -> None:
     assert quadratic_form(sums, reaches, point, ridge) == whole
 
 
-def test_categories_missing_values_and_filters() -> None:
+def test_categories_missing_values_and_filters_are_respected() -> None:
     declared = made()
     changes = {
         "features": ["city", "x"],
@@ -154,7 +157,7 @@ def test_categories_missing_values_and_filters() -> None:
     assert steps(shape, declared, [{"x": 0, "member": True, "city": "Zug"}]) < empty
 
 
-def test_the_interval_is_a_factor_and_holds_the_truth() -> None:
+def test_the_interval_is_a_factor_and_covers_the_truth() -> None:
     declared = made()
     made_plan = make_plan(question(ASKED), declared)
     assert isinstance(made_plan.release, PostProcessedRelease)
@@ -164,31 +167,31 @@ def test_the_interval_is_a_factor_and_holds_the_truth() -> None:
     exact = made_plan.release.shape.exact(tallied(declared, shape.source, rows))
     x = np.array([vector(row) for row in rows])
     truth = np.ones(3) @ np.linalg.solve(x.T @ x + 0.5 * np.eye(3), np.ones(3))
-    told = [made_plan.answer(exact, SystemRandom()) for _ in range(400)]
-    held = sum(a["interval"]["low"] <= truth <= a["interval"]["high"] for a in told)
-    assert held >= 355  # of 95 %: less has probability below 1e-5
-    assert all(0 < answer["value"] <= 6 for answer in told)
+    answers = [made_plan.answer(exact, SystemRandom()) for _ in range(400)]
+    held = sum(a["interval"]["low"] <= truth <= a["interval"]["high"] for a in answers)
+    assert held >= 355  # at 95 %, fewer have a probability below 1e-5
+    assert all(0 < answer["value"] <= 6 for answer in answers)
     query = made_plan.question.query
     assert isinstance(query, PredictionVariance)
     (figure,) = query.figures(((NoisySteps(10**9, 10**9 - 1, 10**9 + 1),),), declared)
-    assert figure.value == 6.0  # no more than that of an empty table
+    assert figure.value == 6.0  # at most that of an empty table
 
 
 @pytest.mark.parametrize("kind", ["laplace", "gaussian"])
-def test_the_factor_is_told_beforehand(kind: str) -> None:
-    """It depends on no row, and the interval of an answer is one of just that factor."""
+def test_the_expected_error_is_the_factor_of_the_interval(kind: str) -> None:
+    """It depends on no row, and the interval of an answer has exactly that factor."""
     declared = made()
-    asked = question(ASKED, privacy={"epsilon": "8", "delta": "1e-6"}, mechanism={"kind": kind})
-    told = make_plan(asked, declared).release.expected_error(0.95)
-    assert told["half_width"] is None
-    release = make_plan(asked, declared).release
-    # Far below the variance of an empty table, which no interval passes.
+    parsed = question(ASKED, privacy={"epsilon": "8", "delta": "1e-6"}, mechanism={"kind": kind})
+    error = make_plan(parsed, declared).release.expected_error(0.95)
+    assert error["half_width"] is None
+    release = make_plan(parsed, declared).release
+    # Far below the variance of an empty table, which no interval exceeds.
     answer = release.answer(
-        ((-(10**6),),), SystemRandom(), query=asked.query, card=declared, confidence=0.95
+        ((-(10**6),),), SystemRandom(), query=parsed.query, card=declared, confidence=0.95
     )
     up = answer["interval"]["high"] / answer["value"]
     down = answer["value"] / answer["interval"]["low"]
-    assert max(up, down) <= told["factor"] <= 1.001 * min(up, down)
+    assert max(up, down) <= error["factor"] <= 1.001 * min(up, down)
 
 
 @pytest.mark.parametrize(
@@ -209,13 +212,13 @@ def test_the_factor_is_told_beforehand(kind: str) -> None:
         ({"features": ["x"], "point": {"x": 2}, "intercept": False}, "/query/point"),
     ],
 )
-def test_what_cannot_be_asked_names_its_field(changes: dict[str, Any], at: str) -> None:
+def test_an_invalid_question_names_its_field(changes: dict[str, Any], at: str) -> None:
     with pytest.raises(Invalid) as refused:
         shaped(made(), **changes)
     assert refused.value.fields[0].pointer == at
 
 
-def test_no_half_width_is_promised() -> None:
+def test_a_half_width_is_refused() -> None:
     with pytest.raises(Invalid) as refused:
         make_plan(question(ASKED, privacy={"half_width": 0.1}), made())
     assert refused.value.fields[0].pointer == "/privacy/half_width"

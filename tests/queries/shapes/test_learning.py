@@ -1,4 +1,6 @@
-"""What a descent is told of a regression: terms within bounds, and coefficients in own units."""
+"""Input of a gradient descent for a regression: bounded terms, and coefficients in original
+units.
+"""
 
 import math
 from itertools import product
@@ -25,20 +27,20 @@ ROWS: list[Row] = [
 
 def terms_of(shape: LearningShape, made: Card, rows: list[Row]) -> np.ndarray:
     matrix = recorded(made, shape.records, rows)
-    found: list[Any] = []
+    terms: list[Any] = []
     for term in shape.inputs:
         if term.column is None:
-            found.append(np.ones(len(matrix)))
+            terms.append(np.ones(len(matrix)))
         elif term.code is not None:
-            found.append((matrix[:, term.column] == term.code) * 1.0)
+            terms.append((matrix[:, term.column] == term.code) * 1.0)
         else:
-            found.append(matrix[:, term.column] * term.slope + term.shift)
-    return np.column_stack(found)
+            terms.append(matrix[:, term.column] * term.slope + term.shift)
+    return np.column_stack(terms)
 
 
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("features", [("x",), ("z", "group"), ("x", "z", "group", "kept")])
-def test_terms_are_between_minus_one_and_one_and_no_row_is_longer_than_is_said(
+def test_terms_are_between_minus_one_and_one_and_no_row_exceeds_the_norm_bound(
     intercept: bool, features: tuple[str, ...]
 ) -> None:
     made = card(COLUMNS)
@@ -53,7 +55,9 @@ def test_terms_are_between_minus_one_and_one_and_no_row_is_longer_than_is_said(
 
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("model", ["logistic", "squares"])
-def test_own_units_predict_what_the_terms_do(intercept: bool, model: str) -> None:
+def test_coefficients_in_original_units_predict_the_same_as_the_terms(
+    intercept: bool, model: str
+) -> None:
     made = card(COLUMNS)
     features, outcome = ("x", "z", "group"), "yes"
     if model == "squares":
@@ -64,17 +68,17 @@ def test_own_units_predict_what_the_terms_do(intercept: bool, model: str) -> Non
     predicted = shape.outcome.middle + shape.outcome.unit * scaled
     own = dict(zip((t.label for t in shape.inputs), shape.in_own_units(weights), strict=True))
     for row, expected in zip(ROWS, predicted, strict=True):
-        found = own.get("(intercept)", 0.0)
+        prediction = own.get("(intercept)", 0.0)
         for name in features:
             if name == "group":
-                found += own.get(f"group={row['group']}", 0.0)
+                prediction += own.get(f"group={row['group']}", 0.0)
             else:
-                found += own[name] * float(row[name])
-        # A number is known up to its place on a grid of up to 2^16.
-        assert found == pytest.approx(expected, abs=1e-4)
+                prediction += own[name] * float(row[name])
+        # A number is known up to its bucket on a grid of up to 2^16.
+        assert prediction == pytest.approx(expected, abs=1e-4)
 
 
-def test_bounds_so_near_that_all_values_are_in_one_place_break_nothing() -> None:
+def test_bounds_so_close_that_all_values_share_a_bucket_break_nothing() -> None:
     columns = [{"name": "x", "type": "number", "low": 1.0, "high": 1.0 + 1e-15}, COLUMNS[4]]
     for intercept in (True, False):
         made = card(columns)
@@ -93,20 +97,20 @@ def test_bounds_so_near_that_all_values_are_in_one_place_break_nothing() -> None
         ("replace_one", 4, 8),
     ],
 )
-def test_how_many_gradients_a_person_moves(
+def test_a_person_moves_at_most_the_stated_number_of_gradients(
     neighbours: str, rows_max: int | None, moves: int
 ) -> None:
     made = card(COLUMNS, neighbours=neighbours, rows_max=rows_max)
     assert regression_shape(made, ("x",), "yes").moves == moves
 
 
-def test_a_column_is_read_once_however_many_terms_it_has() -> None:
+def test_a_column_with_several_terms_is_read_once() -> None:
     shape = regression_shape(card(COLUMNS), ("group", "x"), "yes")
     assert [each.column for each in shape.records.columns] == ["group", "x", "yes"]
     assert [term.label for term in shape.inputs] == ["(intercept)", "group=b", "group=c", "x"]
 
 
-def test_a_filter_that_pins_to_cells_is_charged_to_these() -> None:
+def test_a_filter_on_cells_is_charged_to_those_cells() -> None:
     celled = Card.model_validate(card(COLUMNS).model_dump() | {"cells": {"column": "group"}})
     where = {"column": "group", "op": "==", "value": "b"}
 
@@ -116,7 +120,7 @@ def test_a_filter_that_pins_to_cells_is_charged_to_these() -> None:
     alone = LOGISTIC | {"features": ["x"]}
     assert cells(alone) is None
     assert cells(alone | {"where": where}) == (1,)
-    # Rows in which the group is missing count nowhere if it is a feature.
+    # Rows without a group do not count if the group is a feature.
     assert cells(LOGISTIC) == (0, 1, 2)
 
 
@@ -134,7 +138,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("wrong", WRONG)
-def test_a_wrong_regression_names_its_field(wrong: str) -> None:
+def test_an_invalid_regression_names_its_field(wrong: str) -> None:
     changes, pointer = WRONG[wrong]
     with pytest.raises(Invalid) as refused:
         question(LOGISTIC | changes).query.shape(card(COLUMNS))

@@ -1,7 +1,7 @@
-"""Moments of a regression: sensitivities by brute force, and the matrix that they make up.
+"""Moments of a regression: sensitivities by brute force, and their matrix.
 
-Every neighbouring pair of small tables, in whole numbers: a person has up to `rows_max` rows out of
-all combinations of values (missing, the bounds, in between) that the filter keeps or does not.
+The tests compare every neighbouring pair of small tables in integers. A person has up to `rows_max`
+rows out of all combinations of values (missing, the bounds, in between), kept by the filter or not.
 """
 
 from fractions import Fraction
@@ -58,7 +58,7 @@ FEATURES: dict[str, list[str]] = {
     "a mark and a category": ["flag", "city"],
     "two categories": ["city", "job"],
 }
-# The L1 change that the formulas promise for one row, as worked out by hand from the docstring.
+# The L1 change that the formulas give for one row, computed by hand from the docstring.
 GOLDEN: dict[str, tuple[Fraction, Fraction]] = {
     "a number": (Fraction(5), Fraction(16, 3)),
     "two numbers": (Fraction(17, 2), Fraction(75, 8)),
@@ -79,7 +79,9 @@ def regression(features: list[str], **more: Any) -> dict[str, Any]:
 
 
 def rows_of(names: list[str], *, few: bool) -> list[Row]:
-    """Every combination of values, and rows that count nowhere. Few: of numbers the ends and 0."""
+    """Every combination of values, and rows that do not count. Numbers take only their ends and
+    0.
+    """
     empty = dict.fromkeys(column["name"] for column in COLUMNS)
     choices = [FEW.get(name, VALUES[name]) if few else VALUES[name] for name in names]
     rows: list[Row] = [
@@ -121,11 +123,14 @@ def changes(
 
 
 @pytest.mark.parametrize(("name", "neighbours", "rows"), CASES)
-def test_no_neighbour_moves_the_moments_further_than_is_charged_and_some_nearly_as_far(
+def test_no_neighbour_moves_the_moments_by_more_than_is_charged_and_some_nearly_as_far(
     name: str, neighbours: str, rows: int
 ) -> None:
-    """Nearly: steps are within a 64th, few values of numbers are looked at, and where N is odd no
-    row comes up to the bound. What is a little smaller than these would be caught."""
+    """Nearly: steps are within a 64th, the test uses few values, and for odd N no row attains the
+    bound.
+
+    Slightly smaller sensitivities would be caught.
+    """
     measure, far, square = changes(tuple(FEATURES[name]), neighbours, rows)
     assert measure.share == 1
     assert not measure.single_cell
@@ -137,7 +142,7 @@ def test_no_neighbour_moves_the_moments_further_than_is_charged_and_some_nearly_
     assert square > near * measure.sensitivity_squared
 
 
-# Of -1, 0 and 1 alone, so that steps are exact, and with N even.
+# Only -1, 0 and 1, so that steps are exact, with N even.
 EXACT = [
     pytest.param(features, neighbours, rows, id=f"{'-'.join(features)}-{neighbours}-{rows}")
     for features in (("w", "flag"), ("w", "flag", "city"))
@@ -183,7 +188,7 @@ EVERYTHING = ["x", "w", "rate", "flag", "sex", "city", "job"]
 
 
 def value(made: Card, term: Term, row: Row) -> Fraction:
-    """The coordinate as the docstring has it."""
+    """The coordinate as defined in the docstring."""
     match term:
         case Intercept():
             return Fraction(1)
@@ -221,11 +226,11 @@ def test_without_noise_the_matrix_is_the_sum_over_complete_rows(
     assert matrix == pytest.approx(expected, abs=1e-9)
 
 
-def test_nothing_is_measured_twice_and_nothing_that_is_known() -> None:
+def test_nothing_known_and_nothing_measured_is_measured_again() -> None:
     shape = measured_shape(regression(EVERYTHING), card(COLUMNS))
     assert shape.moments is not None
     # 11 coordinates beside the 1: x, w, rate, flag, sex, 2 cities, 3 jobs, y.
-    pairs = 12 * 11 // 2 - 1 - 3  # of one category none
+    pairs = 12 * 11 // 2 - 1 - 3  # no pairs within one category
     squares = 4
     assert len(shape.measures[0].vectors) == 1 + pairs + squares
     assert len(set(shape.measures[0].vectors)) == 1 + pairs + squares
@@ -234,7 +239,7 @@ def test_nothing_is_measured_twice_and_nothing_that_is_known() -> None:
     assert len(products) == pairs + squares
 
 
-def test_a_column_whose_bounds_are_one_step_has_one_place() -> None:
+def test_a_column_with_bounds_one_step_apart_has_one_bucket() -> None:
     narrow = {"name": "x", "type": "number", "low": 1.0, "high": 1.0 + 2**-50}
     made = card([narrow, COLUMNS[3]])
     shape = measured_shape(regression(["x"]), made)

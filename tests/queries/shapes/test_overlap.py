@@ -1,4 +1,4 @@
-"""Which sets of conditions a row can meet: against every row that a small card allows."""
+"""The sets of conditions that a row can meet, compared with every row that a small card allows."""
 
 import datetime
 import math
@@ -99,7 +99,7 @@ pairs = st.lists(st.sampled_from(list(COMPARED)), min_size=1, max_size=2, unique
         )
     )
 )
-def test_the_sets_found_are_those_that_rows_meet_no_more_and_no_fewer(
+def test_the_sets_are_exactly_those_that_rows_meet(
     asked: tuple[list[str], list[Condition], Condition | None],
 ) -> None:
     names, conditions, where = asked
@@ -107,11 +107,11 @@ def test_the_sets_found_are_those_that_rows_meet_no_more_and_no_fewer(
     pieces = pieces_of(looked_at, CARD)
     met = met_by(tuple(conditions), pieces, where)
     assert met.shape == (len(conditions), product_size(pieces))
-    found = {tuple(map(bool, column)) for column in distinct(met).T}
+    sets = {tuple(map(bool, column)) for column in distinct(met).T}
     expected = set()
     for values in product(*(STORED[name] for name in names)):
         row = dict(zip(names, values, strict=True))
         kept = where is None or holds(where, row)
         expected.add(tuple(kept and holds(condition, row) for condition in conditions))
     expected.discard((False,) * len(conditions))
-    assert found == expected
+    assert sets == expected

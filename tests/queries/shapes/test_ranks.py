@@ -1,4 +1,4 @@
-"""Ranks move by one at most with a row more, and n is fixed only where nobody can change it."""
+"""An added row moves ranks by at most one, and n is fixed only if no person can change it."""
 
 from fractions import Fraction
 from itertools import pairwise
@@ -25,7 +25,7 @@ RULES: list[RankRule] = [
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_a_row_more_moves_the_rank_by_one_or_not_at_all(rule: RankRule) -> None:
+def test_an_added_row_moves_the_rank_by_at_most_one(rule: RankRule) -> None:
     ranks = [rule(n) for n in range(300)]
     assert ranks[0] == 0
     assert all(1 <= rank <= n for n, rank in enumerate(ranks) if n)
@@ -40,7 +40,7 @@ def test_shares_are_the_quantiles_of_the_sheet() -> None:
 
 
 @pytest.mark.parametrize(
-    ("neighbours", "rows_max", "filtered", "missing", "told"),
+    ("neighbours", "rows_max", "filtered", "missing", "expected"),
     [
         ("add_remove", None, False, 0, (False, 1)),
         ("add_remove", 3, False, None, (False, 3)),
@@ -56,16 +56,16 @@ def test_n_is_fixed_only_for_the_whole_table_under_replace_one(
     rows_max: int | None,
     filtered: bool,
     missing: int | None,
-    told: tuple[bool, int],
+    expected: tuple[bool, int],
 ) -> None:
     where = IsMissing("city") if filtered else None
     made = card(neighbours=neighbours, rows_max=rows_max)
     shape = order_shape(made, "age", where, "rank", (RankFromBelow(1),), missing)
-    assert (shape.fixed, shape.moves) == told
+    assert (shape.fixed, shape.moves) == expected
     assert shape.tally.where == where
 
 
-def test_missing_values_count_as_the_value_that_was_named() -> None:
+def test_missing_values_count_as_the_declared_value() -> None:
     shape = order_shape(card(), "age", None, "rank", (ShareRank(Fraction(1, 2)),), 40)
     rows = [3, 5, 90]
 
@@ -84,13 +84,13 @@ def test_missing_values_count_as_the_value_that_was_named() -> None:
     assert window[8] == 100
 
 
-def test_a_column_narrower_than_its_grid_is_refused_rather_than_answered_without_noise() -> None:
+def test_a_column_narrower_than_its_grid_is_refused() -> None:
     narrow = card([{"name": "x", "type": "number", "low": 1.0, "high": 1.0 + 1e-14}])
     with pytest.raises(Invalid) as refused:
         order_shape(narrow, "x", None, "rank", (RankFromBelow(1),), None)
     assert refused.value.fields[0].pointer == "/query/column"
     chosen = question({"kind": "median", "column": "x", "candidates": [1.0]}).query
-    assert chosen.shape(narrow).alternatives == ()  # a choice there still is
+    assert chosen.shape(narrow).alternatives == ()  # a choice still works there
 
 
 @pytest.mark.parametrize(
@@ -103,9 +103,7 @@ def test_a_column_narrower_than_its_grid_is_refused_rather_than_answered_without
         ("born", None, "/query/column"),
     ],
 )
-def test_what_does_not_fit_the_column_is_named(
-    column: str, missing: float | None, pointer: str
-) -> None:
+def test_an_unsuitable_column_is_named(column: str, missing: float | None, pointer: str) -> None:
     with pytest.raises(Invalid) as refused:
         order_shape(card(), column, None, "rank", (RankFromBelow(1),), missing)
     assert refused.value.fields[0].pointer == pointer

@@ -1,8 +1,8 @@
 """Score ranges by brute force: every neighbouring pair of small tables, in exact arithmetic.
 
-A person has up to `rows_max` rows whose value is missing or one of four, and which the filter keeps
-or not; under add_remove the person is there or not, under replace_one any choice of rows becomes
-any other. The others' rows are every table of up to eight rows.
+A person has up to `rows_max` rows with a missing value or one of four, kept by the filter or not.
+Under add_remove the person is present or not. Under replace_one any choice of rows becomes any
+other. The others' rows are every table of up to eight rows.
 """
 
 import math
@@ -41,7 +41,7 @@ VALUES: dict[str, list[Any]] = {
     "flag": [False, True],
 }
 WHERE = {"column": "kept", "op": "==", "value": True}
-KINDS: dict[str, tuple[dict[str, Any], int]] = {  # with the rank aimed at
+KINDS: dict[str, tuple[dict[str, Any], int]] = {  # with the target rank
     "mode": ({"kind": "mode", "column": "group"}, 0),
     "mode of a boolean": ({"kind": "mode", "column": "flag"}, 0),
     "top_k": ({"kind": "top_k", "column": "group", "k": 2}, 0),
@@ -82,7 +82,7 @@ def shape_of(kind: str, neighbours: str, rows_max: int | None) -> tuple[Card, Se
 
 
 def counted(made: Card, shape: SelectionShape, column: str, value: Any, kept: bool) -> Vector:
-    """What one row adds to the tally."""
+    """The contribution of one row to the tally."""
     row: Row = dict.fromkeys([each["name"] for each in COLUMNS]) | {column: value, "kept": kept}
     return tallied(made, shape.tally, [row])[0]
 
@@ -106,15 +106,15 @@ def pairs(
     if rows_max is not None:
         choices = {added(*chosen) for chosen in combinations_with_replacement(rows | nothing, 2)}
     before = nothing if neighbours == "add_remove" else choices
-    found: set[tuple[Vector, Vector]] = set()
+    score_pairs: set[tuple[Vector, Vector]] = set()
     for count in range(others_max + 1):
         for chosen in combinations_with_replacement(sorted(rows), count):
             others = added(*chosen, *nothing)
             scores = {
                 choice: tuple(shape.scores((added(others, choice),), rank)) for choice in choices
             }
-            found |= {(scores[one], scores[two]) for one in before for two in choices}
-    return sorted(found)
+            score_pairs |= {(scores[one], scores[two]) for one in before for two in choices}
+    return sorted(score_pairs)
 
 
 def moved_apart(one: Vector, two: Vector) -> int:
@@ -123,7 +123,7 @@ def moved_apart(one: Vector, two: Vector) -> int:
 
 
 @pytest.mark.parametrize(("kind", "neighbours", "rows_max"), CASES)
-def test_no_neighbour_moves_two_scores_further_apart_than_the_range_and_some_as_far(
+def test_no_neighbour_moves_two_scores_apart_by_more_than_the_range_and_some_as_far(
     kind: str, neighbours: str, rows_max: int | None
 ) -> None:
     _, shape = shape_of(kind, neighbours, rows_max)
@@ -159,8 +159,11 @@ LAWS: dict[str, Callable[[Vector, float], Law]] = {
 def test_no_outcome_is_more_than_exp_epsilon_times_as_likely_for_a_neighbour(
     law: str, kind: str, neighbours: str
 ) -> None:
-    """By the exact laws at epsilon = 1; and the log-ratio of the exponential mechanism, alone, has
-    a range of at most epsilon, which is what its curve is charged for."""
+    """By the exact laws at epsilon = 1.
+
+    The log-ratio of the exponential mechanism alone has a range of at most epsilon, which its curve
+    charges.
+    """
     _, shape = shape_of(kind, neighbours, None)
     law_of = cache(LAWS[law])
     widest = 0.0
@@ -176,4 +179,4 @@ def test_no_outcome_is_more_than_exp_epsilon_times_as_likely_for_a_neighbour(
     if law == "exponential":
         assert widest <= 1 + 1e-9
     elif law == "permute and flip" and (kind, neighbours) == ("mode", "replace_one"):
-        assert widest > 1.2  # so it must not be charged by the curve of bounded range
+        assert widest > 1.2  # so its curve must not be that of bounded range

@@ -1,4 +1,4 @@
-"""L2 sensitivities by brute force over all neighbours, in the tables of the L1 ones."""
+"""L2 sensitivities by brute force over all neighbours, on the tables of the L1 tests."""
 
 from fractions import Fraction
 
@@ -14,7 +14,7 @@ from tests.queries.test_sensitivity import CASES, VALUES, case, changes_of, loos
 
 
 def largest_square(all_changes: list[Vectors], weights: list[Fraction]) -> Fraction:
-    """The largest sum over the measures of weight times squared L2 change."""
+    """Largest sum over the measures of weight times squared L2 change."""
     return max(
         sum(
             (w * sum(d * d for d in vector) for w, vector in zip(weights, change, strict=True)),
@@ -29,7 +29,7 @@ def squares_of(measures: tuple[Measure, ...], less: int = 0) -> list[Fraction]:
 
 
 @pytest.mark.parametrize(("kind", "where", "grouped", "neighbours", "rows_max"), CASES)
-def test_no_neighbour_moves_the_squares_further_than_is_charged_and_some_move_them_as_far(
+def test_no_neighbour_moves_the_squares_by_more_than_is_charged_and_some_as_far(
     kind: str, where: bool, grouped: bool, neighbours: str, rows_max: int | None
 ) -> None:
     for values in VALUES:
@@ -37,31 +37,32 @@ def test_no_neighbour_moves_the_squares_further_than_is_charged_and_some_move_th
         moved = largest_square(found, squares_of(shape.measures))
         if loose(kind, where, grouped, neighbours, rows_max):
             assert moved == 0
-        elif kind == "mean":  # its centre is a whole number of steps: of few it wastes some
+        # its centre is a whole number of steps: with few steps the bound is loose
+        elif kind == "mean":
             assert Fraction(3, 4) <= moved <= 1, values
-        elif kind == "variance":  # two squares are doubled for a change that comes up to 0.84
+        elif kind == "variance":  # two squares are doubled for a change that attains at most 0.84
             assert Fraction(2, 3) <= moved <= 1, values
         else:
             assert moved == 1, values
 
 
 @pytest.mark.parametrize(("kind", "where", "grouped", "neighbours", "rows_max"), CASES)
-def test_a_square_a_little_smaller_is_caught(
+def test_a_slightly_smaller_square_is_caught(
     kind: str, where: bool, grouped: bool, neighbours: str, rows_max: int | None
 ) -> None:
     if loose(kind, where, grouped, neighbours, rows_max):
         return
-    shape, found = changes_of(kind, where, grouped, neighbours, rows_max, "huge numbers")
+    shape, changes = changes_of(kind, where, grouped, neighbours, rows_max, "huge numbers")
     staying = kind == "variance" and neighbours == "replace_one" and not grouped
     part = Fraction(3, 4) if staying else Fraction(99, 100)
     planted = [
         measure.share / (Fraction(measure.sensitivity_squared) * part) for measure in shape.measures
     ]
-    assert largest_square(found, planted) > 1
+    assert largest_square(changes, planted) > 1
 
 
 @pytest.mark.parametrize(("kind", "where", "grouped", "neighbours", "rows_max"), CASES)
-def test_a_measure_said_to_move_in_one_group_moves_in_one(
+def test_a_measure_declared_for_one_group_moves_only_one(
     kind: str, where: bool, grouped: bool, neighbours: str, rows_max: int | None
 ) -> None:
     shape, found = changes_of(kind, where, grouped, neighbours, rows_max, "around zero")
@@ -69,7 +70,7 @@ def test_a_measure_said_to_move_in_one_group_moves_in_one(
         groups = max(sum(d > 0 for d in change[place]) for change in found)
         assert groups <= 1 or not measure.single_cell
     if len(shape.measures) == 1 and not grouped and kind not in ("histogram", "ratio"):
-        assert shape.measures[0].single_cell  # then it is calibrated by its exact profile
+        assert shape.measures[0].single_cell  # so its exact profile calibrates it
 
 
 @pytest.mark.parametrize(("kind", "where", "grouped", "neighbours", "rows_max"), CASES)
@@ -85,19 +86,19 @@ def test_gaussian_noise_as_drawn_stays_within_the_charged_rho(
     released = 0
     for values in ("around zero", "fractions", "huge numbers"):
         made, query = case(kind, where, grouped, neighbours, rows_max, values)
-        _, found = changes_of(kind, where, grouped, neighbours, rows_max, values)
-        asked = question(query).model_copy(
+        _, changes = changes_of(kind, where, grouped, neighbours, rows_max, values)
+        parsed = question(query).model_copy(
             update={
                 "privacy": question(query).privacy.model_validate(privacy),
                 "mechanism": question(query, mechanism={"kind": "gaussian"}).mechanism,
             }
         )
         try:
-            release = additive(make_plan(asked, made))
+            release = additive(make_plan(parsed, made))
         except Invalid:
             continue
         weights = [1 / (2 * Fraction(part.scale) ** 2) for part in release.parts]
-        assert largest_square(found, weights) <= Fraction(release.loss.rho, PICO), values
+        assert largest_square(changes, weights) <= Fraction(release.loss.rho, PICO), values
         if "rho" in privacy:
             assert release.loss.rho <= PICO // 100
         released += 1

@@ -1,7 +1,7 @@
-"""Tables of persons, and what a tally of persons means of them, in plain Python.
+"""Tables of persons, and a reference for tallies of persons in plain Python.
 
-A table is a list of persons, each of them the rows that are theirs. Which groups of a person are
-kept goes by an order of the person's own rows, which may be any: here it is by a hash.
+A table is a list of persons, each given by their rows. A person's own order of rows decides which
+of their groups are kept. Any order works: here it is by a hash.
 """
 
 import hashlib
@@ -10,7 +10,7 @@ from typing import Any
 from app.data.card import Card
 from app.queries.shapes.sums import SumShape
 from app.queries.tally import Exact, Persons, PersonTotal, Tally
-from tests.queries.reference import Row, Vectors, holds, in_steps, place
+from tests.queries.reference import Row, Vectors, group_index, holds, in_steps
 
 Person = list[Row]
 
@@ -22,7 +22,7 @@ def own_order(rows: Person) -> Person:
 def group_of(tally: Tally, row: Row) -> int | None:
     group = 0
     for grouping in tally.groups:
-        inside = place(grouping, row)
+        inside = group_index(grouping, row)
         if inside is None:
             return None
         group = group * len(grouping.labels()) + inside
@@ -30,20 +30,20 @@ def group_of(tally: Tally, row: Row) -> int | None:
 
 
 def entries(tally: Tally, rows: Person) -> dict[int, list[Row]]:
-    """The rows of a person that count, in each group that is kept; in the order of the rows."""
+    """Rows of a person that count, by kept group, in the order of the rows."""
     (column,) = {each.column for each in tally.aggregates}  # type: ignore[union-attr]
-    found: dict[int, list[Row]] = {}
+    rows_by_group: dict[int, list[Row]] = {}
     for row in rows:
         group = group_of(tally, row)
         if group is None or not holds(tally.where, row):
             continue
         if column is None or row[column] is not None:
-            found.setdefault(group, []).append(row)
-    return dict(list(found.items())[: tally.groups_max])
+            rows_by_group.setdefault(group, []).append(row)
+    return dict(list(rows_by_group.items())[: tally.groups_max])
 
 
 def tallied_persons(card: Card, tally: Tally, table: list[Person]) -> Exact:
-    """Each person's rows are in the person's own order."""
+    """Tally persons whose rows are in their own order."""
     results = [[0] * tally.group_count() for _ in tally.aggregates]
     for person in table:
         for group, rows in entries(tally, person).items():

@@ -1,4 +1,4 @@
-"""Several aggregates of one question, by brute force over all neighbours of small tables."""
+"""Several aggregates in one question, by brute force over all neighbours of small tables."""
 
 from fractions import Fraction
 from itertools import product
@@ -49,32 +49,32 @@ def case(
 
 
 @pytest.mark.parametrize(("names", "where", "grouped", "neighbours", "rows_max"), CASES)
-def test_no_neighbour_moves_all_aggregates_further_than_is_charged(
+def test_no_neighbour_moves_all_aggregates_by_more_than_is_charged(
     names: str, where: bool, grouped: bool, neighbours: str, rows_max: int | None
 ) -> None:
     for values in ("around zero", "fractions above zero"):
-        made, query, shape, found = case(names, where, grouped, neighbours, rows_max, values)
+        made, query, shape, changes = case(names, where, grouped, neighbours, rows_max, values)
         assert sum(measure.share for measure in shape.measures) == 1
-        assert largest(found, weights_of(shape.measures)) <= 1
-        assert largest_square(found, squares_of(shape.measures)) <= 1
+        assert largest(changes, weights_of(shape.measures)) <= 1
+        assert largest_square(changes, squares_of(shape.measures)) <= 1
         release = additive(make_plan(question(query, epsilon="0.7"), made))
-        loss = largest(found, [1 / Fraction(part.scale) for part in release.parts])
+        loss = largest(changes, [1 / Fraction(part.scale) for part in release.parts])
         assert loss <= Fraction(release.loss.epsilon, PICO)
 
 
 @pytest.mark.parametrize(("names", "where", "grouped", "neighbours", "rows_max"), CASES)
-def test_the_whole_loss_for_each_of_them_is_caught(
+def test_the_whole_loss_for_each_aggregate_is_caught(
     names: str, where: bool, grouped: bool, neighbours: str, rows_max: int | None
 ) -> None:
     """The planted bug: shares that were not divided."""
     if (neighbours, rows_max, where, grouped) == ("replace_one", None, False, False):
-        return  # rows that all count: their number stays, and is charged all the same
-    _, _, shape, found = case(names, where, grouped, neighbours, rows_max, "around zero")
+        return  # all rows count: their number stays, and is charged all the same
+    _, _, shape, changes = case(names, where, grouped, neighbours, rows_max, "around zero")
     count = len(SETS[names])
     whole = [weight * count for weight in weights_of(shape.measures)]
-    assert largest(found, whole) > 1
+    assert largest(changes, whole) > 1
     squares = [square * count for square in squares_of(shape.measures)]
-    assert largest_square(found, squares) > 1
+    assert largest_square(changes, squares) > 1
 
 
 @pytest.mark.parametrize("grouped", [False, True])
@@ -84,7 +84,7 @@ def test_some_neighbour_moves_a_count_and_a_sum_as_far_as_is_charged(grouped: bo
         assert largest(found, weights_of(shape.measures)) == 1
 
 
-def test_each_has_the_noise_of_its_part_and_a_shared_total_is_read_once() -> None:
+def test_each_aggregate_has_its_own_noise_and_a_shared_total_is_read_once() -> None:
     made = card()
     columns = [{"kind": "sum", "column": "age"}, {"kind": "mean", "column": "age"}, COUNT]
     plan = make_plan(question({"kind": "aggregates", "of": columns}, epsilon="3"), made)
@@ -98,7 +98,7 @@ def test_each_has_the_noise_of_its_part_and_a_shared_total_is_read_once() -> Non
     assert len(plan.release.tally.aggregates) == 3  # total, values, rows
 
 
-def test_an_answer_tells_each_aggregate_for_each_group_with_its_own_interval() -> None:
+def test_an_answer_shows_each_aggregate_of_each_group_with_its_own_interval() -> None:
     made = card()
     of = [COUNT, {"kind": "mean", "column": "age"}, {"kind": "variance", "column": "age"}]
     query = {"kind": "aggregates", "of": of, "group_by": ["member"]}
@@ -108,17 +108,17 @@ def test_an_answer_tells_each_aggregate_for_each_group_with_its_own_interval() -
         for age, member in [(10, True), (30, True), (50, False), (None, False)] * 50
     ]
     answer = plan.answer(tallied(made, plan.release.tally, rows), SystemRandom())
-    assert [each["group"] for each in answer["value"]] == [{"member": False}, {"member": True}]
-    others, members = ([each["value"] for each in row["values"]] for row in answer["value"])
+    assert [item["group"] for item in answer["value"]] == [{"member": False}, {"member": True}]
+    others, members = ([item["value"] for item in row["values"]] for row in answer["value"])
     assert members == pytest.approx([100, 20, 100], rel=0.02)
     assert others[:2] == pytest.approx([100, 50], rel=0.02)
     for row in answer["value"]:
         assert [
-            {k: each[k] for k in each if k in ("kind", "column")} for each in row["values"]
+            {k: item[k] for k in item if k in ("kind", "column")} for item in row["values"]
         ] == of
-        for each in row["values"]:
-            assert each["interval"]["low"] <= each["value"] <= each["interval"]["high"]
-            assert each["interval"]["confidence"] == 0.95
+        for item in row["values"]:
+            assert item["interval"]["low"] <= item["value"] <= item["interval"]["high"]
+            assert item["interval"]["confidence"] == 0.95
 
 
 @pytest.mark.parametrize(
@@ -147,13 +147,13 @@ def test_an_answer_tells_each_aggregate_for_each_group_with_its_own_interval() -
         ),
     ],
 )
-def test_what_cannot_be_asked_is_named(query: dict[str, Any], pointer: str) -> None:
+def test_an_invalid_question_is_named(query: dict[str, Any], pointer: str) -> None:
     with pytest.raises(Invalid) as refused:
         make_plan(question({"kind": "aggregates", **query}), card())
     assert refused.value.fields[0].pointer == pointer
 
 
-def test_no_half_width_is_promised_for_several() -> None:
+def test_a_half_width_of_several_aggregates_is_refused() -> None:
     asked = question({"kind": "aggregates", "of": [COUNT, {"kind": "sum", "column": "age"}]})
     asked = asked.model_copy(update={"privacy": asked.privacy.model_validate({"half_width": 3})})
     with pytest.raises(Invalid) as refused:

@@ -1,8 +1,8 @@
-"""Sensitivities of questions about persons by brute force: every neighbouring pair of small tables.
+"""Sensitivities of questions about persons by brute force over neighbouring pairs of small tables.
 
-A person has up to three rows out of all combinations of a value (missing, both bounds), a group
-(missing, a, b, c) and a flag that the filter asks for. Under add_remove the person is there or not;
-under replace_one any choice of rows becomes any other.
+A person has up to three rows out of all combinations of value, group and flag. The value is missing
+or one of both bounds. The group is missing, a, b or c. The filter uses the flag. Under add_remove
+the person is present or not. Under replace_one any choice of rows becomes any other.
 """
 
 from collections.abc import Iterable
@@ -55,7 +55,7 @@ CASES = [
 ]
 
 
-def asked(kind: str, where: bool, groups_max: Any) -> dict[str, Any]:
+def persons_query(kind: str, where: bool, groups_max: Any) -> dict[str, Any]:
     query = dict(KINDS[kind])
     if where:
         query["where"] = WHERE
@@ -68,7 +68,7 @@ def asked(kind: str, where: bool, groups_max: Any) -> dict[str, Any]:
 
 @cache
 def persons() -> list[Person]:
-    """Every choice of at most so many rows."""
+    """Every choice of at most this many rows."""
     rows: list[Row] = [
         {"x": x, "group": group, "kept": kept}
         for x, group, kept in product((None, LOW, HIGH), (None, "a", "b", "c"), (True, False))
@@ -85,19 +85,19 @@ def changes_of(
     kind: str, where: bool, groups_max: Any, neighbours: str
 ) -> tuple[SumShape, list[Vectors]]:
     made = card(COLUMNS, neighbours=neighbours, rows_max=ROWS_MAX)
-    shape = measured_shape(asked(kind, where, groups_max), made)
+    shape = measured_shape(persons_query(kind, where, groups_max), made)
     return shape, changes(made, shape, [[]])
 
 
 def changes(made: Card, shape: SumShape, others: list[list[Person]]) -> list[Vectors]:
-    found: set[Vectors] = set()
+    differences: set[Vectors] = set()
     for other in others:
         results = {measured_persons(made, shape, [*other, person]) for person in persons()}
         before = results
         if made.neighbours == "add_remove":
             before = {measured_persons(made, shape, other)}
-        found |= {difference(a, b) for a in before for b in results}
-    return sorted(found)
+        differences |= {difference(a, b) for a in before for b in results}
+    return sorted(differences)
 
 
 def difference(before: Vectors, after: Vectors) -> Vectors:
@@ -107,35 +107,37 @@ def difference(before: Vectors, after: Vectors) -> Vectors:
     )
 
 
-def largest(found: Iterable[Vectors], measures: tuple[Measure, ...], power: int = 1) -> Fraction:
-    """The largest share of what is charged for: of L1 changes, or of squares of L2 changes."""
+def largest(changes: Iterable[Vectors], measures: tuple[Measure, ...], power: int = 1) -> Fraction:
+    """Largest share of the charged sensitivity: of L1 changes, or of squared L2 changes."""
     by = [
         measure.share / (measure.sensitivity if power == 1 else measure.sensitivity_squared)
         for measure in measures
     ]
     return max(
         sum(
-            (w * sum(part**power for part in vector) for w, vector in zip(by, each, strict=True)),
+            (w * sum(part**power for part in vector) for w, vector in zip(by, change, strict=True)),
             Fraction(0),
         )
-        for each in found
+        for change in changes
     )
 
 
 @pytest.mark.parametrize(("kind", "where", "groups_max", "neighbours"), CASES)
-def test_no_person_moves_the_measures_further_than_is_charged_and_some_move_them_as_far(
+def test_no_person_moves_the_measures_by_more_than_is_charged_and_some_as_far(
     kind: str, where: bool, groups_max: Any, neighbours: str
 ) -> None:
-    shape, found = changes_of(kind, where, groups_max, neighbours)
+    shape, changes = changes_of(kind, where, groups_max, neighbours)
     assert sum(measure.share for measure in shape.measures) == 1
-    assert largest(found, shape.measures) <= 1
-    assert largest(found, shape.measures, power=2) <= 1
+    assert largest(changes, shape.measures) <= 1
+    assert largest(changes, shape.measures, power=2) <= 1
     if not crowded(groups_max, neighbours):
-        assert largest(found, shape.measures) == 1
+        assert largest(changes, shape.measures) == 1
 
 
 def crowded(groups_max: Any, neighbours: str) -> bool:
-    """Of three groups a person cannot leave two or three and enter as many others."""
+    """True if three groups are too few: a person cannot leave two or three and enter as many
+    others.
+    """
     return neighbours == "replace_one" and groups_max in (None, 2)
 
 
@@ -149,13 +151,13 @@ def test_a_sensitivity_one_step_smaller_is_caught(
 ) -> None:
     if crowded(groups_max, neighbours):
         return
-    shape, found = changes_of(kind, where, groups_max, neighbours)
+    shape, changes = changes_of(kind, where, groups_max, neighbours)
     for planted, measure in enumerate(shape.measures):
         if measure.sensitivity == 1:
             continue
         smaller = list(shape.measures)
         smaller[planted] = only(measure, 1)
-        assert largest(found, tuple(smaller)) > 1, measure.name
+        assert largest(changes, tuple(smaller)) > 1, measure.name
 
 
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace_one"])
@@ -169,20 +171,20 @@ def test_a_square_one_smaller_is_caught(kind: str, groups_max: Any, neighbours: 
     assert moved == measure.sensitivity_squared
 
 
-def test_groups_that_are_not_left_out_move_further_than_is_charged() -> None:
-    """A saboteur: the engine that forgets `groups_max`."""
+def test_groups_beyond_the_maximum_move_further_than_is_charged() -> None:
+    """A saboteur: an engine that ignores `groups_max`."""
     for kind in ("count_distinct", "sum around zero"):
         made = card(COLUMNS, rows_max=ROWS_MAX)
-        shape = measured_shape(asked(kind, False, 1), made)
-        forgot = measured_shape(asked(kind, False, None), made)
+        shape = measured_shape(persons_query(kind, False, 1), made)
+        forgot = measured_shape(persons_query(kind, False, None), made)
         assert largest(changes(made, forgot, [[]]), shape.measures) > 1
 
 
-def test_two_persons_who_are_held_for_one_would_move_further_than_is_charged() -> None:
-    """A saboteur: a hash that is the same of two persons. Each then changes what the other is."""
+def test_two_persons_counted_as_one_would_move_further_than_is_charged() -> None:
+    """A saboteur: two persons with the same hash. Each then changes the other's contribution."""
     made = card(COLUMNS, rows_max=ROWS_MAX)
     for kind, groups_max in (("count_distinct", 1), ("sum around zero", "no groups")):
-        shape = measured_shape(asked(kind, False, groups_max), made)
+        shape = measured_shape(persons_query(kind, False, groups_max), made)
         others = [[{"x": LOW, "group": group, "kept": True}] for group in "abc"]
         held_for_one = [
             difference(
@@ -197,7 +199,7 @@ def test_two_persons_who_are_held_for_one_would_move_further_than_is_charged() -
         assert largest(held_for_one, shape.measures) > 1, kind
 
 
-def test_where_each_row_is_a_person_persons_are_rows() -> None:
+def test_persons_with_one_row_each_are_counted_as_rows() -> None:
     for neighbours in ("add_remove", "replace_one"):
         made = card(COLUMNS, neighbours=neighbours)
         for more in ({}, {"group_by": ["group"]}):
@@ -218,9 +220,9 @@ def test_the_loss_of_every_release_stays_within_its_charge(neighbours: str, mech
     released = 0
     made = card(COLUMNS, neighbours=neighbours, rows_max=ROWS_MAX)
     for kind, groups_max in product(KINDS, ("no groups", None, 1)):
-        _, found = changes_of(kind, False, groups_max, neighbours)
+        _, changes = changes_of(kind, False, groups_max, neighbours)
         for rho in ("0.001", "0.5", "3"):
-            asking = question(asked(kind, False, groups_max), mechanism={"kind": mechanism})
+            asking = question(persons_query(kind, False, groups_max), mechanism={"kind": mechanism})
             privacy = {"rho": rho} if mechanism == "gaussian" else {"epsilon": rho}
             asking = asking.model_validate({**asking.model_dump(by_alias=True), "privacy": privacy})
             release = additive(make_plan(asking, made))
@@ -228,17 +230,17 @@ def test_the_loss_of_every_release_stays_within_its_charge(neighbours: str, mech
             if mechanism == "laplace":
                 charge = Fraction(release.loss.epsilon, PICO)
                 moved = max(
-                    sum(sum(vector) / scale for vector, scale in zip(each, scales, strict=True))
-                    for each in found
+                    sum(sum(vector) / scale for vector, scale in zip(change, scales, strict=True))
+                    for change in changes
                 )
             else:
                 charge = Fraction(release.loss.rho, PICO)
                 moved = max(
                     sum(
                         sum(part**2 for part in vector) / (2 * scale**2)
-                        for vector, scale in zip(each, scales, strict=True)
+                        for vector, scale in zip(change, scales, strict=True)
                     )
-                    for each in found
+                    for change in changes
                 )
             assert moved <= charge, (kind, groups_max)
             released += 1
@@ -284,14 +286,14 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_is_no_question_about_persons_is_refused_by_its_field(case: str) -> None:
+def test_an_invalid_question_about_persons_is_refused_by_its_field(case: str) -> None:
     query, pointer = REFUSED[case]
     with pytest.raises(Invalid) as refused:
         make_plan(question(query), card(COLUMNS, rows_max=2))
     assert [error.pointer for error in refused.value.fields] == [pointer]
 
 
-def test_the_person_column_may_be_named_where_there_is_one() -> None:
+def test_the_person_column_may_be_named_if_there_is_one() -> None:
     query = {"kind": "count_distinct", "column": "person"}
     made = card(COLUMNS, rows_max=2)
     assert (

@@ -1,4 +1,4 @@
-"""Ratios and reciprocals: what their noise moves, and intervals that hold for every box."""
+"""Ratios and reciprocals: the effect of their noise, and intervals that hold for every box."""
 
 from fractions import Fraction
 from itertools import product
@@ -35,7 +35,7 @@ def around(steps: int, half: int) -> NoisySteps:
     return NoisySteps(steps, steps - half, steps + half)
 
 
-def asked(query: dict[str, Any]) -> Ratio:
+def ratio_query(query: dict[str, Any]) -> Ratio:
     found = question(query).query
     assert isinstance(found, Ratio)
     return found
@@ -47,15 +47,15 @@ def asked(query: dict[str, Any]) -> Ratio:
 @pytest.mark.parametrize("grouped", [False, True])
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("rows_max", [None, 2])
-def test_two_sums_never_move_further_than_their_shares(
+def test_two_sums_never_move_by_more_than_their_shares(
     grouped: bool, neighbours: str, rows_max: int | None
 ) -> None:
     made = card(COLUMNS, neighbours=neighbours, rows_max=rows_max)
     query = SUMS | ({"group_by": ["kept"]} if grouped else {})
-    shape = asked(query).shape(made)
+    shape = ratio_query(query).shape(made)
     assert sum(measure.share for measure in shape.measures) == 1
-    found = changes(made, shape, rows_max or 1)
-    moved = largest(found, weights_of(shape.measures))
+    moves = changes(made, shape, rows_max or 1)
+    moved = largest(moves, weights_of(shape.measures))
     assert Fraction(3, 4) <= moved <= 1
     if neighbours == "add_remove" or grouped:
         assert moved == 1
@@ -63,8 +63,8 @@ def test_two_sums_never_move_further_than_their_shares(
             weights = weights_of(shape.measures)
             weights[planted] *= Fraction(shape.measures[planted].sensitivity)
             weights[planted] /= shape.measures[planted].sensitivity - 1
-            assert largest(found, weights) > 1
-    assert largest_square(found, squares_of(shape.measures)) <= 1
+            assert largest(moves, weights) > 1
+    assert largest_square(moves, squares_of(shape.measures)) <= 1
 
 
 def changes(made: Card, shape: Any, rows_max: int) -> list[Any]:
@@ -99,7 +99,7 @@ def changes(made: Card, shape: Any, rows_max: int) -> list[Any]:
 def test_a_share_is_within_its_interval_for_every_count_in_the_box(
     a: NoisySteps, b: NoisySteps
 ) -> None:
-    query = asked({"kind": "ratio", "numerator": {"where": OLD}})
+    query = ratio_query({"kind": "ratio", "numerator": {"where": OLD}})
     (shown,) = query.figures(((a,), (b,)), card())
     assert 0 <= shown.low <= shown.value <= shown.high <= 1
     for met in range(max(a.low, 0), a.high + 1):
@@ -112,18 +112,18 @@ def test_a_share_is_within_its_interval_for_every_count_in_the_box(
 def test_a_quotient_is_within_its_interval_for_every_sum_in_the_box(
     a: NoisySteps, b: NoisySteps
 ) -> None:
-    (shown,) = asked(SUMS).figures(((a,), (b,)), card(COLUMNS))
+    (shown,) = ratio_query(SUMS).figures(((a,), (b,)), card(COLUMNS))
     assert -1 <= shown.low <= shown.value <= shown.high <= 3
     for above in range(a.low, a.high + 1):
         for below in range(max(b.low, 1), b.high + 1):
-            if -below <= above <= 3 * below:  # only these can be
+            if -below <= above <= 3 * below:  # only these are possible
                 assert shown.low <= above / below <= shown.high
     if b.low < 1:
         assert (shown.low, shown.high) == (-1, 3)
 
 
 @given(noisies)
-def test_a_reciprocal_turns_the_interval_of_the_count_round(noisy: NoisySteps) -> None:
+def test_a_reciprocal_inverts_the_interval_of_the_count(noisy: NoisySteps) -> None:
     query = question({"kind": "reciprocal"}).query
     assert isinstance(query, Reciprocal)
     (shown,) = query.figures(((noisy,),), card())
@@ -133,7 +133,7 @@ def test_a_reciprocal_turns_the_interval_of_the_count_round(noisy: NoisySteps) -
 
 
 def test_a_reciprocal_is_that_of_the_mechanism_sheet() -> None:
-    """The interval [1/(c + w), 1/max(c - w, 1)] with w = 3 at epsilon 1 and 95 %."""
+    """The interval is [1/(c + w), 1/max(c - w, 1)] with w = 3 at epsilon 1 and 95 %."""
     query = question({"kind": "reciprocal"}).query
     assert isinstance(query, Reciprocal)
     (shown,) = query.figures(((around(10, 3),),), card())
@@ -142,7 +142,7 @@ def test_a_reciprocal_is_that_of_the_mechanism_sheet() -> None:
     assert (few.low, few.high) == (1 / 5, 1.0)
 
 
-# Bad questions
+# Invalid questions
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "neither": ({"numerator": {}}, "/query/numerator"),
@@ -176,7 +176,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("wrong", WRONG)
-def test_a_ratio_without_a_meaning_is_refused_by_its_field(wrong: str) -> None:
+def test_a_meaningless_ratio_is_refused_by_its_field(wrong: str) -> None:
     query, pointer = WRONG[wrong]
     with pytest.raises(Invalid) as caught:
         make_plan(question({"kind": "ratio", **query}), card())
@@ -186,19 +186,19 @@ def test_a_ratio_without_a_meaning_is_refused_by_its_field(wrong: str) -> None:
 @pytest.mark.parametrize(
     "query", [{"kind": "ratio", "numerator": {"where": OLD}}, {"kind": "reciprocal"}]
 )
-def test_a_width_that_depends_on_what_is_released_cannot_be_promised(query: dict[str, Any]) -> None:
-    wanted = question(query).model_copy(
+def test_a_width_that_depends_on_the_answer_is_refused(query: dict[str, Any]) -> None:
+    parsed = question(query).model_copy(
         update={"privacy": question(query).privacy.model_validate({"half_width": 0.1})}
     )
     with pytest.raises(Invalid, match="/privacy/half_width: none: the width depends"):
-        make_plan(wanted, card())
+        make_plan(parsed, card())
     assert make_plan(question(query), card()).release.expected_error(0.95)["half_width"] is None
 
 
-# Of all rows, whose number is public
+# Shares of all rows, with a public number of rows
 
 
-PUBLIC = card(neighbours="replace_one")  # of 100 rows
+PUBLIC = card(neighbours="replace_one")  # with 100 rows
 SHARE: dict[str, Any] = {"kind": "ratio", "numerator": {"where": OLD}}
 
 
@@ -209,9 +209,9 @@ def promised(query: dict[str, Any], half_width: float, made: Card = PUBLIC) -> P
 
 @given(noisies)
 def test_a_share_of_all_rows_is_a_count_over_their_number(met: NoisySteps) -> None:
-    shape = asked(SHARE).shape(PUBLIC)
+    shape = ratio_query(SHARE).shape(PUBLIC)
     assert (shape.divisor, shape.measures[0].sensitivity) == (100, 1)
-    (shown,) = asked(SHARE).figures(((met,),), PUBLIC)
+    (shown,) = ratio_query(SHARE).figures(((met,),), PUBLIC)
     assert 0 <= shown.low <= shown.value <= shown.high <= 1
     for count in range(max(met.low, 0), min(met.high, 100) + 1):
         assert shown.low <= count / 100 <= shown.high
@@ -226,31 +226,31 @@ def test_a_share_of_all_rows_is_a_count_over_their_number(met: NoisySteps) -> No
         pytest.param(SHARE, card(neighbours="replace_one", rows_max=2), id="persons"),
     ],
 )
-def test_where_the_number_of_rows_is_private_nothing_is_promised(
-    query: dict[str, Any], made: Card
-) -> None:
-    shape = asked(query).shape(made)
+def test_a_private_number_of_rows_has_no_half_width(query: dict[str, Any], made: Card) -> None:
+    shape = ratio_query(query).shape(made)
     assert shape.divisor == 1
     assert shape.no_half_width_reason is not None
     with pytest.raises(Invalid, match="/privacy/half_width: none: the width depends"):
         promised(query, 0.2, made)
 
 
-def test_a_wider_promise_costs_less_and_is_what_the_preview_says() -> None:
+def test_a_wider_half_width_costs_less_and_matches_the_preview() -> None:
     plans = [promised(SHARE, half) for half in (0.02, 0.05, 0.1, 0.3)]
     prices = [plan.loss.epsilon for plan in plans]
     assert prices == sorted(prices, reverse=True)
     assert len(set(prices)) == len(prices)
     for plan, half in zip(plans, (0.02, 0.05, 0.1, 0.3), strict=True):
-        told = plan.release.expected_error(0.95)["half_width"]
-        assert half - 0.011 < told <= half  # in whole rows; 0.3 is a double a little below it
+        shown = plan.release.expected_error(0.95)["half_width"]
+        assert half - 0.011 < shown <= half  # in whole rows; 0.3 is a double slightly below it
 
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("met", [0, 3, 50, 100])
-def test_a_promise_holds_whatever_the_share_is(met: int) -> None:
-    """2000 answers at 95 %: off by more than was promised in more than 151 of them with probability
-    below 1e-6; and the promise is not kept by far too much noise, or too little."""
+def test_a_half_width_holds_for_every_share(met: int) -> None:
+    """Of 2000 answers at 95 %, more than 151 miss the half-width with probability below 1e-6.
+
+    The half-width is not kept by far too much or too little noise.
+    """
     plan, noise = promised(SHARE, 0.05), SystemRandom()
     answers = [plan.answer(((met,),), noise) for _ in range(2000)]
     off = sum(abs(answer["value"] - met / 100) > 0.05 + 1e-12 for answer in answers)

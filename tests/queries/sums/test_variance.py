@@ -42,7 +42,7 @@ def without_noise(made: Card, rows: list[Any]) -> Any:
 
 
 @given(st.lists(st.integers(0, 100) | st.none(), max_size=20))
-def test_without_noise_it_is_the_variance_of_the_values_that_are_there(rows: list[Any]) -> None:
+def test_without_noise_the_answer_is_the_variance_of_the_present_values(rows: list[Any]) -> None:
     present = [x for x in rows if x is not None]
     shown = without_noise(AGES, rows)
     if not present:
@@ -53,13 +53,13 @@ def test_without_noise_it_is_the_variance_of_the_values_that_are_there(rows: lis
 
 
 @given(st.lists(st.floats(-0.3, 0.7), min_size=1, max_size=20))
-def test_on_a_coarser_grid_it_is_off_by_little(rows: list[float]) -> None:
-    """Values move by less than one step of a grid of 2^20 steps at least."""
+def test_on_a_coarser_grid_the_variance_is_slightly_off(rows: list[float]) -> None:
+    """Values move by less than one step of a grid of at least 2^20 steps."""
     assert without_noise(RATES, rows).value == pytest.approx(pvariance(rows), abs=4 * 2.0**-20)
 
 
 @pytest.mark.parametrize("made", CARDS)
-def test_the_grid_is_as_fine_as_it_may_be_and_its_sums_fit(made: Card) -> None:
+def test_the_grid_is_as_fine_as_possible_and_its_sums_fit(made: Card) -> None:
     column = made.columns[0]
     assert column.type in ("integer", "number")
     grid = CentredGrid(column)
@@ -112,7 +112,7 @@ def test_the_interval_is_that_of_all_points_of_the_box(
 
 
 @pytest.mark.parametrize("rows", [[], [None, None], [50], [50] * 100], ids=str)
-def test_data_that_break_the_formula_give_an_ordinary_answer(rows: list[Any]) -> None:
+def test_degenerate_data_get_an_ordinary_answer(rows: list[Any]) -> None:
     plan = make_plan(question(VARIANCE), AGES)
     exact = tallied(AGES, plan.release.tally, [{"x": x} for x in rows])
     answer = plan.answer(exact, SystemRandom())
@@ -122,11 +122,13 @@ def test_data_that_break_the_formula_give_an_ordinary_answer(rows: list[Any]) ->
 
 
 def test_many_rows_and_a_large_epsilon_give_the_variance() -> None:
-    """Noise of scale 2500 / (0.35 * 100) and less on squares of 1000 rows: off by 1 or more with
-    probability below 1e-5."""
+    """Noise has a scale of at most 2500 / (0.35 * 100) on squares of 1000 rows.
+
+    The answer is off by 1 or more with probability below 1e-5.
+    """
     rows = [{"x": x % 101} for x in range(1010)]
     for mechanism in ("laplace", "gaussian"):
-        asked = question(
+        parsed = question(
             VARIANCE, epsilon="100", mechanism={"kind": mechanism}, confidence=0.9999
         ).model_copy(
             update={
@@ -135,7 +137,7 @@ def test_many_rows_and_a_large_epsilon_give_the_variance() -> None:
                 )
             }
         )
-        plan = make_plan(asked, AGES)
+        plan = make_plan(parsed, AGES)
         answer = plan.answer(tallied(AGES, plan.release.tally, rows), SystemRandom())
         assert abs(answer["value"] - 850) < 20
         assert answer["interval"]["high"] - answer["interval"]["low"] < 100

@@ -38,7 +38,7 @@ def shapes(query: Json, **kind: Any) -> list[SumShape]:
 @pytest.mark.parametrize("where", [None, {"column": "kept", "op": "==", "value": True}])
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("rows_max", [None, 2])
-def test_what_is_measured_moves_as_far_as_is_charged_and_no_further(
+def test_the_measures_move_as_far_as_is_charged_and_no_further(
     where: Json | None, neighbours: str, rows_max: int | None
 ) -> None:
     made = card(COLUMNS, neighbours=neighbours, rows_max=rows_max)
@@ -77,7 +77,7 @@ class Silent(SystemRandom):
          ["2020-01-01", "2020-01-21", "2020-01-22", "2020-03-01", "2020-04-30"]),
     ],
 )  # fmt: skip
-def test_a_total_counts_what_is_at_most_its_edge(column: Json, edges: list[Any]) -> None:
+def test_a_total_counts_values_up_to_and_including_its_edge(column: Json, edges: list[Any]) -> None:
     made = card([{"name": "x", **column}])
     values: list[Any] = [0, 0, 20, 20, 20, 40, 41, 100, 100, None]
     typed = edges
@@ -109,7 +109,7 @@ def test_without_noise_the_totals_are_exact(strategy: str) -> None:
 
 @pytest.mark.parametrize("strategy", ["cells", "hierarchical"])
 @pytest.mark.parametrize("rows", [[], ROWS[:1], ROWS], ids=["none", "missing", "some"])
-def test_totals_never_fall_and_stay_between_nothing_and_the_last(
+def test_totals_never_fall_and_stay_between_zero_and_the_last(
     strategy: str, rows: list[Row]
 ) -> None:
     made = card(COLUMNS)
@@ -120,16 +120,16 @@ def test_totals_never_fall_and_stay_between_nothing_and_the_last(
         assert values == sorted(values)
         assert values[0] >= 0
         for item in items:
-            for told in (item, item["share"]):
-                interval = told["interval"]
-                assert 0 <= interval["low"] <= told["value"] <= interval["high"]
+            for figure in (item, item["share"]):
+                interval = figure["interval"]
+                assert 0 <= interval["low"] <= figure["value"] <= interval["high"]
             assert item["share"]["interval"]["high"] <= 1
 
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("strategy", ["cells", "hierarchical"])
-def test_intervals_of_totals_and_shares_hold_as_often_as_they_say(strategy: str) -> None:
-    """300 answers at 80 %: more than 110 misses of one figure with probability below 1e-6."""
+def test_intervals_of_totals_and_shares_hold_as_often_as_stated(strategy: str) -> None:
+    """300 answers at 80 %: one figure has more than 110 misses with probability below 1e-6."""
     made = card(COLUMNS)
     plan = make_plan(question(CDF | {"strategy": strategy}, confidence=0.8), made)
     rows = ROWS * 4
@@ -138,16 +138,16 @@ def test_intervals_of_totals_and_shares_hold_as_often_as_they_say(strategy: str)
     misses = [[0] * 5, [0] * 5]
     for _ in range(300):
         for i, item in enumerate(plan.answer(tally, SystemRandom())["value"]):
-            for kind, (told, truth) in enumerate(
+            for kind, (figure, truth) in enumerate(
                 ((item, exact[i]), (item["share"], exact[i] / exact[-1]))
             ):
-                interval = told["interval"]
+                interval = figure["interval"]
                 misses[kind][i] += not (interval["low"] - 1e-9 <= truth <= interval["high"] + 1e-9)
     assert max(map(max, misses)) <= 110
 
 
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=12), st.data())
-def test_order_never_moves_totals_away_from_the_truth(
+def test_the_order_correction_never_moves_totals_away_from_the_truth(
     steps: list[int], data: st.DataObject
 ) -> None:
     truth = np.cumsum(steps).astype(float)
@@ -191,7 +191,7 @@ WRONG: dict[str, tuple[Json, str]] = {
 
 
 @pytest.mark.parametrize("wrong", WRONG)
-def test_a_wrong_cdf_is_refused_by_its_field(wrong: str) -> None:
+def test_an_invalid_cdf_is_refused_by_its_field(wrong: str) -> None:
     members, pointer = WRONG[wrong]
     with pytest.raises(Invalid) as caught:
         make_plan(question({"kind": "cdf", **members}), card(COLUMNS))

@@ -1,4 +1,4 @@
-"""Workloads: sensitivity by brute force, the lecture's numbers, strategies, bad questions."""
+"""Workloads: sensitivity by brute force, the lecture's numbers, strategies, invalid questions."""
 
 import math
 from itertools import product
@@ -88,14 +88,14 @@ SETS: dict[str, list[Json]] = {
 @pytest.mark.parametrize("where", [None, {"column": "kept", "op": "==", "value": True}])
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("rows_max", [None, 2])
-def test_no_neighbour_moves_what_is_measured_further_than_is_charged_and_some_move_it_as_far(
+def test_no_neighbour_moves_the_measures_by_more_than_is_charged_and_some_as_far(
     name: str, where: Json | None, neighbours: str, rows_max: int | None
 ) -> None:
     made = card(COLUMNS, neighbours=neighbours, rows_max=rows_max)
     for shape in shapes(workload(SETS[name], where=where), made):
         vectors = np.unique([_measured(made, shape, [row]) for row in ROWS], axis=0)
         m = 1
-        if rows_max == 2:  # what two rows of a person add up to
+        if rows_max == 2:  # the total of a person's two rows
             m = 2
             both = (vectors[:, None, :] + vectors[None, :, :]).reshape(-1, vectors.shape[1])
             vectors = np.unique(np.vstack([vectors, both, 0 * vectors[:1]]), axis=0)
@@ -108,7 +108,7 @@ def test_no_neighbour_moves_what_is_measured_further_than_is_charged_and_some_mo
         assert moved <= measure.sensitivity
         assert squared <= measure.sensitivity_squared
         always = name == "all" and neighbours == "replace_one" and where is None and m == 1
-        assert (moved == measure.sensitivity) or always  # a row replaced by one stays counted
+        assert (moved == measure.sensitivity) or always  # a replaced row stays counted
         assert (squared == measure.sensitivity_squared) or always
         if measure.single_cell:
             assert (apart > 0).sum(axis=1).max() <= 1
@@ -118,8 +118,10 @@ def _measured(made: Card, shape: SumShape, rows: list[Row]) -> list[int]:
     return linear_of(shape).measurements(tallied(made, shape.tally, rows))
 
 
-def test_without_looking_at_the_overlap_all_predicates_count() -> None:
-    """The saboteur's other side: with too many combinations of values nothing is assumed."""
+def test_without_an_overlap_check_all_predicates_count() -> None:
+    """The opposite of the saboteur: with too many combinations of values, no overlap is
+    excluded.
+    """
     many = [
         {"name": name, "type": "category", "values": [str(i) for i in range(60)]}
         for name in ("a", "b", "c", "d")
@@ -145,31 +147,34 @@ def test_without_looking_at_the_overlap_all_predicates_count() -> None:
 def test_the_four_counts_of_the_lecture_have_the_errors_of_the_mechanism_sheet(
     neighbours: str, identity: float, cells: float
 ) -> None:
-    """Total squared error times epsilon^2, for an epsilon at which whole-number noise is nearly
-    continuous; asked one by one at epsilon / 4 each, it is 4 * 2 * 4^2 = 128."""
+    """Total squared error times epsilon^2, for an epsilon at which integer noise is nearly
+    continuous.
+
+    Asked one by one at epsilon / 4 each, it is 4 * 2 * 4^2 = 128.
+    """
     made = card(COLUMNS, neighbours=neighbours)
-    asked = question(workload(BMI), epsilon="0.01")
-    found = {
+    parsed = question(workload(BMI), epsilon="0.01")
+    errors = {
         option.release.describe()["strategy"]: option.release.expected_error(0.95)
-        for option in options(asked, made, frozenset())
+        for option in options(parsed, made, frozenset())
     }
-    assert found["identity"]["total_squared_error"] / 1e4 == pytest.approx(identity, rel=1e-4)
-    assert found["cells"]["total_squared_error"] / 1e4 == pytest.approx(cells, rel=1e-4)
+    assert errors["identity"]["total_squared_error"] / 1e4 == pytest.approx(identity, rel=1e-4)
+    assert errors["cells"]["total_squared_error"] / 1e4 == pytest.approx(cells, rel=1e-4)
     alone = question({"kind": "count", "where": MALE}, epsilon="0.0025")
     (separate,) = make_plan(alone, made).release.standard_deviations
     assert 4 * separate**2 / 1e4 == pytest.approx(128, rel=1e-4)
-    chosen = make_plan(asked, made).mechanism
+    chosen = make_plan(parsed, made).mechanism
     assert chosen["strategy"] == "cells"
 
 
-def test_disjoint_predicates_cost_what_one_does() -> None:
+def test_disjoint_predicates_cost_as_much_as_one() -> None:
     disjoint = [{"column": "bmi", "op": "==", "value": i} for i in range(10, 40)]
     for shape in shapes(workload(disjoint), card(COLUMNS)):
         if linear_of(shape).strategy != "hierarchical":
             assert shape.measures[0].sensitivity == 1
 
 
-def test_many_ranges_are_best_answered_by_a_hierarchy() -> None:
+def test_a_hierarchy_answers_many_ranges_best() -> None:
     made = card([{"name": "x", "type": "integer", "low": 0, "high": 255}])
     ranges = [
         {"column": "x", "op": "between", "value": [low, high]}
@@ -215,7 +220,7 @@ def test_without_noise_every_strategy_answers_the_exact_counts(
 
 
 def test_answers_are_consistent_with_each_other() -> None:
-    """All = light + not light, whatever the noise; unless consistency is not asked for."""
+    """All = light + not light, for every noise, unless consistency is switched off."""
     predicates = [LIGHT, {"not": LIGHT}, {"all": []}]
     made = card(COLUMNS)
     for strategy in ("identity", "cells"):
@@ -255,7 +260,7 @@ def test_isotonic_regression_is_that_of_the_mechanism_sheet() -> None:
     assert running(np.array([3.0, 1, 2, 5, 4])) == pytest.approx([2, 2, 2, 4.5, 4.5])
 
 
-def test_nonnegative_answers_are_not_negative_and_say_that_they_were_moved() -> None:
+def test_nonnegative_answers_are_not_negative_and_report_the_correction() -> None:
     made = card(COLUMNS)
     for strategy in ("identity", "cells", "hierarchical"):
         query = workload(RANGES, strategy=strategy, nonnegative=True)
@@ -268,9 +273,12 @@ def test_nonnegative_answers_are_not_negative_and_say_that_they_were_moved() -> 
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("strategy", ["identity", "cells", "hierarchical"])
-def test_intervals_hold_the_exact_counts_as_often_as_they_say(strategy: str) -> None:
-    """300 answers to each of 6 predicates at 80 %: the misses of one predicate are more than 110
-    with probability below 1e-6 if each has at most 0.2 (60 expected, deviation 6.9)."""
+def test_intervals_cover_the_exact_counts_as_often_as_stated(strategy: str) -> None:
+    """300 answers to each of 6 predicates at 80 %.
+
+    If each misses with at most 0.2 (60 expected, deviation 6.9), more than 110 misses have
+    probability below 1e-6.
+    """
     made = card(COLUMNS)
     plan, _ = linear_plan(workload(RANGES, strategy=strategy), made, confidence=0.8)
     asked = plan.question.query
@@ -285,22 +293,22 @@ def test_intervals_hold_the_exact_counts_as_often_as_they_say(strategy: str) -> 
     assert max(misses) <= 110
 
 
-# Accuracy first
+# Half-widths
 
 
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
 @pytest.mark.parametrize("predicates", [BMI, RANGES], ids=["bmi", "ranges"])
-def test_the_least_loss_is_charged_that_keeps_every_interval_within_the_half_width(
+def test_a_half_width_is_charged_at_the_least_loss_that_keeps_every_interval_within_it(
     mechanism: str, predicates: list[Json]
 ) -> None:
     made = card(COLUMNS)
     losses = []
     for half_width in (5.0, 20.0, 300.5):
-        asked = question(workload(predicates), mechanism={"kind": mechanism}).model_copy(
+        parsed = question(workload(predicates), mechanism={"kind": mechanism}).model_copy(
             update={"privacy": question({"kind": "count"}).privacy.model_validate(
                 {"half_width": half_width, "delta": 1e-6})}
         )  # fmt: skip
-        plan = make_plan(asked, made)
+        plan = make_plan(parsed, made)
         promised = plan.release.expected_error(0.95)["half_width"]
         assert half_width * 0.9 - 1 <= promised <= half_width
         answer = plan.answer(tallied(made, plan.release.tally, ROWS), SystemRandom())
@@ -311,7 +319,7 @@ def test_the_least_loss_is_charged_that_keeps_every_interval_within_the_half_wid
     assert losses == sorted(losses, reverse=True)
 
 
-# Bad questions
+# Invalid questions
 
 WRONG: dict[str, tuple[Json, str]] = {
     "an undeclared column": (
@@ -356,21 +364,21 @@ WRONG: dict[str, tuple[Json, str]] = {
 
 
 @pytest.mark.parametrize("wrong", WRONG)
-def test_a_wrong_workload_is_refused_by_its_field(wrong: str) -> None:
+def test_an_invalid_workload_is_refused_by_its_field(wrong: str) -> None:
     query, pointer = WRONG[wrong]
     with pytest.raises(Invalid) as caught:
         make_plan(question(query), card(COLUMNS))
     assert [field.pointer for field in caught.value.fields] == [pointer]
 
 
-def test_from_one_to_a_thousand_predicates() -> None:
+def test_a_workload_has_one_to_a_thousand_predicates() -> None:
     with pytest.raises(ValueError, match="predicates"):
         question(workload([MALE] * 1001))
     with pytest.raises(Invalid, match="/query/predicates"):
         make_plan(question(workload([])), card(COLUMNS))
 
 
-def test_true_and_one_are_not_the_same_question() -> None:
+def test_true_and_one_are_different_questions() -> None:
     made = card(COLUMNS)
     make_plan(question(workload([{"column": "kept", "op": "==", "value": True}])), made)
     with pytest.raises(Invalid, match="true or false"):
@@ -378,7 +386,7 @@ def test_true_and_one_are_not_the_same_question() -> None:
 
 
 @pytest.mark.parametrize("rows", [[], ROWS[:1], [{"sex": None, "bmi": None, "kept": None}] * 5])
-def test_empty_and_missing_data_give_an_ordinary_answer(rows: list[Row]) -> None:
+def test_empty_and_missing_data_get_an_ordinary_answer(rows: list[Row]) -> None:
     made = card(COLUMNS)
     for strategy in ("identity", "cells", "hierarchical"):
         plan, _ = linear_plan(workload(RANGES, strategy=strategy), made)

@@ -278,7 +278,7 @@ def held(ledger: Ledger) -> Iterator[Callable[[int], None]]:
     Yields a function that waits until n requests queue for the lock.
     """
     if ledger.database.is_sqlite:
-        pytest.skip("SQLite has one writer at a time, and nobody waits for a row")
+        pytest.skip("SQLite has one writer at a time, so no request waits for a row")
     ledger.database.engine.dispose()
     with (
         unlimited(),
@@ -299,7 +299,7 @@ def held(ledger: Ledger) -> Iterator[Callable[[int], None]]:
             wait_until(
                 lambda: looker.execute(waiting, {"me": me}).scalar_one() >= number,
                 WAIT_SECONDS,
-                f"{number} do not wait for the book",
+                f"{number} requests do not wait for the book yet",
             )
 
         yield wait_for
