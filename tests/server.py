@@ -82,9 +82,7 @@ class Server:
     @classmethod
     def start(cls, environment: Mapping[str, str], log: Path, sabotage: str = "") -> Self:
         """Start a server and wait until it is ready; RuntimeError with its last output if it ends.
-
-        `sabotage` is Python code that plants a bug first.
-        """
+        `sabotage` is Python code that plants a bug first."""
         server = cls(_start(["serve"], environment, log, sabotage), log)
         try:
             wait_until(server._is_ready, START_SECONDS, "the server is not ready")
@@ -148,10 +146,8 @@ class Server:
 def _start(
     words: Sequence[str], environment: Mapping[str, str], log: Path, sabotage: str = ""
 ) -> Process:
-    """Start a `bursard` that writes to `log`, in its own session.
-
-    Its workers die with it, and Ctrl-C is for the tests.
-    """
+    """Start a `bursard` that writes to `log`, in its own session. Its workers die with it, and
+    Ctrl-C is for the tests."""
     log.write_bytes(b"")
     ours = all(name.startswith("BURSAR_") for name in environment)
     if ours and not sabotage and sys.platform == "linux":
@@ -232,12 +228,9 @@ class Ledger:
         sabotage: str = "",
         **settings: str,
     ) -> Server:
-        """Start a server.
-
-        `elsewhere` gives it a separate home if the ledger is in PostgreSQL. `fault` arms a fault
-        point, which fires `once` for all servers of this ledger. `sabotage` is Python code that
-        plants a bug.
-        """
+        """Start a server. `elsewhere` gives it a separate home if the ledger is in PostgreSQL.
+        `fault` arms a fault point, which fires `once` for all servers of this ledger. `sabotage` is
+        Python code that plants a bug."""
         self.folder.mkdir(parents=True, exist_ok=True)
         alone = self.database is None or not elsewhere
         home = self.home if alone else self.folder / f"home-{len(self.servers)}"
@@ -265,9 +258,7 @@ class Ledger:
         )
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
-        """Read the database itself; for SQLite a copy, so that only the server recovers the
-        original.
-        """
+        """Read the database itself; for SQLite a copy, so that only the server recovers it."""
         if self.database is not None:
             url = make_url(self.database).set(drivername="postgresql")
             with psycopg.connect(url.render_as_string(hide_password=False)) as connection:

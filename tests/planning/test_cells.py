@@ -238,9 +238,7 @@ def test_a_person_in_another_cell_never_changes_the_tally(asked: tuple[Kind, Tal
 
 @settings(max_examples=300)
 @given(kinds.flatmap(lambda kind: st.tuples(st.just(kind), conditions(kind))))
-def test_a_condition_holds_only_where_it_can_and_everywhere_it_must(
-    asked: tuple[Kind, Condition],
-) -> None:
+def test_reach_bounds_where_a_condition_can_and_must_hold(asked: tuple[Kind, Condition]) -> None:
     kind, condition = asked
     reached = reach(condition, "x", partition_of(kind.plain))
     for row in kind.rows:
@@ -278,9 +276,7 @@ SINGLE = [KINDS[name] for name in ("category", "boolean", "integer, one value ea
 @given(
     st.sampled_from(SINGLE).flatmap(lambda kind: st.tuples(st.just(kind), conditions(kind, ("x",))))
 )
-def test_if_each_cell_is_one_value_every_condition_on_it_is_exact(
-    asked: tuple[Kind, Condition],
-) -> None:
+def test_conditions_on_single_value_cells_are_exact(asked: tuple[Kind, Condition]) -> None:
     kind, condition = asked
     partition = partition_of(kind.plain)
     found = reach(condition, "x", partition)

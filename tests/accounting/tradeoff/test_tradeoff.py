@@ -91,11 +91,8 @@ def leaky(
 
 
 def whole_laplace(epsilon: Fraction, steps: int) -> tuple[Distribution, Distribution]:
-    """Noise on 0 and on `steps`.
-
-    Below 0 and above `steps` the ratio is constant, so each tail is one outcome and nothing is cut
-    off.
-    """
+    """Noise on 0 and on `steps`. Below 0 and above `steps` the ratio is constant, so each tail is
+    one outcome and nothing is cut off."""
     s = mpmath.mpf(epsilon.numerator) / epsilon.denominator / steps
     p = mpmath.exp(-s)
 

@@ -323,10 +323,8 @@ def test_a_run_whose_attempt_was_taken_over_stops_and_returns_the_stored_answer(
 
 
 def taken_over(service: Service, loop: asyncio.AbstractEventLoop, clock: LedgerClock) -> Reply:
-    """Wait until another attempt has taken over.
-
-    The last progress of the first may have just renewed its lease, which then has to end once more.
-    """
+    """Wait until another attempt has taken over. The last progress of the first may have just
+    renewed its lease, which then has to end once more."""
     for _ in range(10):
         clock.jump(LEASE_SECONDS + 1)
         again = submit(service, loop, question(2), "k")

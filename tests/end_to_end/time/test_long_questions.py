@@ -149,9 +149,7 @@ def test_a_caller_who_waits_for_a_second_is_then_redirected_to_poll(world: World
     world.must_be_sound()
 
 
-def test_after_the_longest_wait_every_caller_is_redirected_to_poll(
-    world: World,
-) -> None:
+def test_after_the_longest_wait_every_caller_is_redirected_to_poll(world: World) -> None:
     world.serve(fault=world.ledger.hold(HELD), BURSAR_ANSWER_SECONDS="0.5")
     client, key = world.client("ada"), new_key()
     started = time.monotonic()
@@ -213,12 +211,12 @@ def test_nothing_reveals_an_answer_before_its_grid_point(world: World) -> None:
     client, key = world.client("ada"), new_key()
     reply = ask(client, QUESTION, key, LATER)
     assert reply.status_code == 202
-    place = reply.headers["Location"]
+    url = reply.headers["Location"]
     answered = "SELECT state FROM charges"
     wait_until(
         lambda: world.ledger.rows(answered) == [("answered",)], 50, "the answer is not stored"
     )
-    item = made(client.get(place))
+    item = made(client.get(url))
     later = ask(client, QUESTION, key, LATER)
     refused = ask(client, QUESTION, key)
     assert (item["status"], item["settled_at"], item["answer"]) == ("running", None, None)
@@ -285,9 +283,7 @@ def test_a_caller_can_poll_for_a_take_over_too(world: World) -> None:
 
 @pytest.mark.invariant("I17")
 @pytest.mark.crash
-def test_a_stopping_server_leaves_its_background_questions_to_the_next(
-    world: World,
-) -> None:
+def test_a_stopping_server_leaves_its_background_questions_to_the_next(world: World) -> None:
     server = world.serve(fault=world.ledger.hold(HELD), lease_seconds=1)
     key = new_key()
     reply = ask(world.client("ada"), QUESTION, key, LATER)

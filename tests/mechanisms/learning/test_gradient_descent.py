@@ -64,8 +64,7 @@ def fraction(i: int, root: int) -> float:
 
 def table(count: int) -> list[Row]:
     """Log odds of yes: -1 + 0.8 x - 0.6 z, + 0.9 if b, - 0.3 if c. A tenth of the rows lack
-    something.
-    """
+    something."""
     rows = []
     for i in range(count):
         x, z, group = int(4 * fraction(i, 2)), 2.5 * fraction(i, 3) - 0.5, "abc"[i * 7 % 3]
@@ -158,13 +157,10 @@ def test_without_noise_the_defaults_reach_the_fit() -> None:
     ("mechanism", "near"), [({}, 0.2), (SAMPLED, 0.25)], ids=["all rows", "samples"]
 )
 def test_a_moderate_budget_comes_near_the_fit(mechanism: dict[str, Any], near: float) -> None:
-    """At (1, 1e-6) on 18,000 rows, log odds range over 5.
-
-    In 300 runs the largest error had mean 0.039, deviation 0.015 and maximum 0.11; on samples
-    0.046, 0.018 and 0.11. Errors are nearly linear in the noise, which is normal. So each bound is
-    six deviations of every corner away: wrong with probability below 1e-7. Far more noise is
-    caught, except with 1e-7 too.
-    """
+    """At (1, 1e-6) on 18,000 rows, log odds range over 5. In 300 runs the largest error had mean
+    0.039, deviation 0.015 and maximum 0.11; on samples 0.046, 0.018 and 0.11. Errors are nearly
+    linear in the noise, which is normal. So each bound is six deviations of every corner away:
+    wrong with probability below 1e-7. Far more noise is caught, except with 1e-7 too."""
     made = card(COLUMNS)
     release = release_of(made, BY_DELTA, QUERY, **mechanism)
     assert off(release, made, ROWS, SystemRandom()) < near
@@ -228,8 +224,7 @@ def test_every_step_has_the_charged_noise_and_a_tenth_more_or_less_is_rejected()
 
 def fit(draws: list[int], scale: float) -> float:
     """P value of chi-square over 21 equally likely bins; at this scale the noise is nearly
-    normal.
-    """
+    normal."""
     law = NormalDist(0.0, scale)
     counts = Counter(int(21 * law.cdf(draw)) for draw in draws)
     expected = len(draws) / 21
@@ -251,9 +246,7 @@ class Remembering(SystemRandom):
 
 
 @pytest.mark.parametrize("mechanism", [{}, SAMPLED, {"expected_rows": 50}])
-def test_noise_is_drawn_once_for_the_row_count_and_once_per_coordinate_of_every_step(
-    mechanism: dict[str, Any],
-) -> None:
+def test_noise_is_drawn_once_for_rows_and_per_step_coordinate(mechanism: dict[str, Any]) -> None:
     made = card(COLUMNS)
     release = release_of(made, BY_DELTA, QUERY, **mechanism)
     noise = Remembering()
@@ -269,8 +262,7 @@ def test_the_sampling_rate_is_the_charged_one_and_a_tenth_more_or_less_is_reject
     rate: float,
 ) -> None:
     """False alarm 1e-6 on each side. Coins of neighbouring rows agree as often as independent
-    ones.
-    """
+    ones."""
     release = release_of(card(COLUMNS), BY_DELTA, sampling_rate=rate)
     noise, size = SystemRandom(), 999_999
     coins = release._coins(size, noise)

@@ -161,10 +161,8 @@ def test_uniform_tables_are_those_of_the_mechanism_sheet() -> None:
 
 def test_a_tuned_grid_is_that_of_the_mechanism_sheet() -> None:
     """3 x 3 at epsilon 1: with the generic rate 1/8, P(true | corner) is 0.1411930 and that of the
-    opposite corner 0.0856379.
-
-    This is a loss of only 1/2. Tuned, the rate is 1/4 and P(true) is 0.1757529.
-    """
+    opposite corner 0.0856379. This is a loss of only 1/2. Tuned, the rate is 1/4 and P(true) is
+    0.1757529."""
     generic = chances_at(distances_on((3, 3)), 1 / 8)
     assert generic[0][0] == pytest.approx(0.1411930)
     assert generic[0][8] == pytest.approx(0.0856379)
@@ -212,9 +210,7 @@ def test_variances_are_those_of_the_law_of_the_reports() -> None:
 
 @pytest.mark.parametrize("rows", [1, 2, 5, 12])
 @pytest.mark.parametrize("alpha", [0.3, 0.05])
-def test_intervals_cover_every_table_by_the_exact_law_of_the_reports(
-    rows: int, alpha: float
-) -> None:
+def test_intervals_cover_every_table_by_the_exact_law_of_reports(rows: int, alpha: float) -> None:
     for epsilon in (PICO // 5, ONE, 3 * PICO):
         estimate = UniformEstimate(uniform(3, epsilon))
         figures = [estimate.figures([y, rows - y, 0], alpha)[0] for y in range(rows + 1)]
@@ -256,11 +252,8 @@ def test_grid_intervals_have_their_coverage() -> None:
 
 @pytest.mark.statistical
 def test_large_tables_are_covered_as_often_as_stated() -> None:
-    """2000 answers of 5000 rows at 80 %.
-
-    If each misses with at most 0.2 (400 expected, deviation 17.9), more than 500 misses have
-    probability below 1e-6.
-    """
+    """2000 answers of 5000 rows at 80 %. If each misses with at most 0.2 (400 expected, deviation
+    17.9), more than 500 misses have probability below 1e-6."""
     plan = make_plan(
         question({"kind": "randomized_column", "column": "member"}, confidence=0.8),
         rows_card(5000),
@@ -404,11 +397,8 @@ def test_a_half_width_on_a_grid_is_charged_at_the_least_loss() -> None:
 
 
 def test_the_width_is_near_the_normal_one_of_the_mechanism_sheet() -> None:
-    """The normal width of the share is z / (2 sqrt(N) sinh(e/2)) for two outcomes.
-
-    Ours covers every table and the tails of a binomial of the mean probability: z sqrt(N/4) / (2p -
-    1).
-    """
+    """The normal width of the share is z / (2 sqrt(N) sinh(e/2)) for two outcomes. Ours covers
+    every table and the tails of a binomial of the mean probability: z sqrt(N/4) / (2p - 1)."""
     release = prepare(
         RandomizedShape(
             make_plan(by_width(5000, 10**6), rows_card(10**6)).release.tally,

@@ -131,13 +131,10 @@ def test_expected_regrets_are_the_golden_ones_in_their_order() -> None:
 
 def test_valuations_and_prices_have_the_golden_scores() -> None:
     made = card([{"name": "x", "type": "integer", "low": 0, "high": 10}], neighbours="replace_one")
-    shape_of_prices = choice_shape(
-        {"kind": "price", "column": "x", "candidates": [1, 2, 3, 5, 8]}, made
-    )
-    # The values are 1, 1, 2, 3, 3, 5, 8, 8: two from 1, one from 2, two from 3, one from 5, two
-    # from 8.
-    assert shape_of_prices.scores(((2, 1, 2, 1, 2),), 0) == [8, 12, 15, 15, 16]
-    assert shape_of_prices.score_range == 8
+    prices = choice_shape({"kind": "price", "column": "x", "candidates": [1, 2, 3, 5, 8]}, made)
+    # Values 1, 1, 2, 3, 3, 5, 8, 8: two from 1, one from 2, two from 3, one from 5, two from 8.
+    assert prices.scores(((2, 1, 2, 1, 2),), 0) == [8, 12, 15, 15, 16]
+    assert prices.score_range == 8
 
 
 @pytest.mark.parametrize(
@@ -149,8 +146,7 @@ def test_valuations_and_prices_have_the_golden_scores() -> None:
 )
 def test_a_quantile_has_the_golden_law_of_intervals(q: str, golden: tuple[float, ...]) -> None:
     """For 1, 2, 3, 4, 5 in [0, 10], an interval is as likely as its candidates, one per unit of
-    length.
-    """
+    length."""
     made = card([{"name": "x", "type": "number", "low": 0, "high": 10}])
     candidates = [place + 0.5 for place in range(10)]
     query = {"kind": "quantile", "column": "x", "q": q, "candidates": candidates}
@@ -190,9 +186,7 @@ def test_the_exponential_mechanism_is_charged_the_curve_of_bounded_range() -> No
 
 
 @given(st.integers(1, 50 * PICO), st.integers(1, 50))
-def test_rounds_never_cost_more_than_one_choice_and_their_rho_falls(
-    epsilon: int, rounds: int
-) -> None:
+def test_rounds_never_cost_more_than_one_and_their_rho_falls(epsilon: int, rounds: int) -> None:
     for loss_of in (bounded_range_loss, repeated_loss):
         one, many = loss_of(epsilon, 1), loss_of(epsilon, rounds)
         assert (many.epsilon, many.pure, many.delta) == (epsilon, epsilon, 0)
@@ -341,11 +335,8 @@ def test_extremes_target_a_rank_just_above_their_error() -> None:
 @pytest.mark.statistical
 @pytest.mark.parametrize(("kind", "low", "high"), [("min", 30, 50), ("max", 50, 70)])
 def test_an_extreme_is_not_beyond_the_last_row(kind: str, low: int, high: int) -> None:
-    """1,000 rows: ten of each age from 30 to 70 and the rest at 50.
-
-    At 0.95 no more than 5 % of the answers are beyond; more than 45 of 300 are with probability
-    below 1e-9.
-    """
+    """1,000 rows: ten of each age from 30 to 70 and the rest at 50. At 0.95 no more than 5 % of the
+    answers are beyond; more than 45 of 300 are with probability below 1e-9."""
     plan = make_plan(question({"kind": kind, "column": "age"}, epsilon="1"), card())
     tally = chosen(plan).tally
     assert tally.group_count() == 101  # every age from 0 to 100

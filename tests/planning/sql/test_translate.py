@@ -139,9 +139,7 @@ def test_a_select_becomes_the_equivalent_query(sql: str, query: dict[str, Any]) 
         ),
     ],
 )
-def test_a_condition_becomes_the_filter_that_holds_where_it_is_true(
-    condition: str, where: Any
-) -> None:
+def test_a_condition_becomes_the_filter_that_holds_where_true(condition: str, where: Any) -> None:
     assert where_of(condition) == where
     assert repr(where_of(condition)) == repr(where)  # 1 is not 1.0, nor true
 
@@ -298,9 +296,7 @@ REFUSED = [
 @pytest.mark.parametrize(
     ("sql", "position", "rule"), REFUSED, ids=[each[0][:50] for each in REFUSED]
 )
-def test_unsupported_sql_is_refused_with_its_position_and_without_its_text(
-    sql: str, position: str, rule: str
-) -> None:
+def test_unsupported_sql_is_refused_by_position_alone(sql: str, position: str, rule: str) -> None:
     with pytest.raises(Invalid) as refused:
         translate({"sql": sql, "privacy": PRIVACY})
     (field,) = refused.value.fields

@@ -61,8 +61,7 @@ def test_a_person_changes_one_block_or_two_with_any_number_of_rows(
     relation: str, rows: int | None, changed: int
 ) -> None:
     """Two blocks change if the person is replaced. Blocks hold whole persons if these may have
-    several rows.
-    """
+    several rows."""
     declared = card(neighbours=relation, rows_max=rows)
     query, shape = shaped(declared, aggregate="mean")
     assert isinstance(shape.inner, SumShape)
@@ -99,10 +98,8 @@ def test_one_changed_block_moves_scores_apart_by_at_most_four_steps() -> None:
 
 
 def apart(law: Callable[[Sequence[int], float], Law], score_range: int, blocks: int) -> float:
-    """Largest log-ratio of choices at epsilon 1 over all results of this many blocks.
-
-    One block differs, and the noise is scaled for this range.
-    """
+    """Largest log-ratio of choices at epsilon 1 over all results of this many blocks. One block
+    differs, and the noise is scaled for this range."""
     query, shape = shaped(blocks=blocks)
     assert isinstance(shape.inner, SelectionShape)
     levels = [query.top * i // 4 for i in range(5)]
@@ -130,14 +127,9 @@ def test_choices_lose_no_more_than_is_charged_and_half_the_range_is_caught(
 
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("rows", [None, 3])
-def test_gaussian_noise_covers_all_blocks_that_a_person_changes(
-    relation: str, rows: int | None
-) -> None:
+def test_gaussian_noise_covers_all_blocks_a_person_changes(relation: str, rows: int | None) -> None:
     """If t blocks move from one bound to the other, rho is (t W)^2 / (2 scale^2), and no less is
-    charged.
-
-    The saboteur treats a replaced person as one who leaves.
-    """
+    charged. The saboteur treats a replaced person as one who leaves."""
     declared = card(neighbours=relation, rows_max=rows)
     changes = {"aggregate": "mean", "blocks": 8}
     _, shape = shaped(declared, **changes)
@@ -206,8 +198,7 @@ def plan(mechanism: str, **changes: Any) -> Plan:
 
 def test_the_width_is_that_of_the_sheet() -> None:
     """M9: with bounds 100 apart, 50 blocks and epsilon 0.5, the scale is 4 and 95 % are within
-    11.98293.
-    """
+    11.98293."""
     asked = question({**ASKED, "aggregate": "mean", "blocks": 50}, epsilon="0.5")
     made = make_plan(asked, card())
     assert isinstance(made.release, PostProcessedRelease)
@@ -272,10 +263,8 @@ def test_a_changed_block_moves_one_vote() -> None:
 def test_votes_lose_no_more_than_is_charged_and_half_the_range_is_caught(
     law: Callable[[Sequence[int], float], Law],
 ) -> None:
-    """Compare all votes of four blocks for three categories with those after one changed block.
-
-    The saboteur treats a changed block as one that appears.
-    """
+    """Compare all votes of four blocks for three categories with those after one changed block. The
+    saboteur treats a changed block as one that appears."""
 
     def apart(score_range: int) -> float:
         def law_of_votes(votes: tuple[int | None, ...]) -> Law:
@@ -294,10 +283,7 @@ def test_votes_lose_no_more_than_is_charged_and_half_the_range_is_caught(
 
 def test_the_most_frequent_mode_is_drawn_by_its_law() -> None:
     """4,000 draws at epsilon 1 of votes 3, 1 and 0, in a chi-square test with a false alarm once in
-    a million runs.
-
-    The test rejects the law of half the range.
-    """
+    a million runs. The test rejects the law of half the range."""
     query = {"kind": "sample_aggregate", "statistic": MODE, "blocks": 4}
     made = make_plan(question(query, mechanism={"kind": "exponential"}), card())
     assert isinstance(made.release, PostProcessedRelease)

@@ -120,8 +120,7 @@ def _measured(made: Card, shape: SumShape, rows: list[Row]) -> list[int]:
 
 def test_without_an_overlap_check_all_predicates_count() -> None:
     """The opposite of the saboteur: with too many combinations of values, no overlap is
-    excluded.
-    """
+    excluded."""
     many = [
         {"name": name, "type": "category", "values": [str(i) for i in range(60)]}
         for name in ("a", "b", "c", "d")
@@ -148,10 +147,7 @@ def test_the_four_counts_of_the_lecture_have_the_errors_of_the_mechanism_sheet(
     neighbours: str, identity: float, cells: float
 ) -> None:
     """Total squared error times epsilon^2, for an epsilon at which integer noise is nearly
-    continuous.
-
-    Asked one by one at epsilon / 4 each, it is 4 * 2 * 4^2 = 128.
-    """
+    continuous. Asked one by one at epsilon / 4 each, it is 4 * 2 * 4^2 = 128."""
     made = card(COLUMNS, neighbours=neighbours)
     parsed = question(workload(BMI), epsilon="0.01")
     errors = {
@@ -197,9 +193,7 @@ def test_a_hierarchy_answers_many_ranges_best() -> None:
 
 @pytest.mark.parametrize("strategy", ["identity", "cells", "hierarchical"])
 @pytest.mark.parametrize("nonnegative", [False, True])
-def test_without_noise_every_strategy_answers_the_exact_counts(
-    strategy: str, nonnegative: bool
-) -> None:
+def test_without_noise_every_strategy_gives_exact_counts(strategy: str, nonnegative: bool) -> None:
     made = card(COLUMNS)
     query = workload(RANGES, strategy=strategy, nonnegative=nonnegative)
     plan, _ = linear_plan(query, made)
@@ -274,11 +268,8 @@ def test_nonnegative_answers_are_not_negative_and_report_the_correction() -> Non
 @pytest.mark.statistical
 @pytest.mark.parametrize("strategy", ["identity", "cells", "hierarchical"])
 def test_intervals_cover_the_exact_counts_as_often_as_stated(strategy: str) -> None:
-    """300 answers to each of 6 predicates at 80 %.
-
-    If each misses with at most 0.2 (60 expected, deviation 6.9), more than 110 misses have
-    probability below 1e-6.
-    """
+    """300 answers to each of 6 predicates at 80 %. If each misses with at most 0.2 (60 expected,
+    deviation 6.9), more than 110 misses have probability below 1e-6."""
     made = card(COLUMNS)
     plan, _ = linear_plan(workload(RANGES, strategy=strategy), made, confidence=0.8)
     asked = plan.question.query
