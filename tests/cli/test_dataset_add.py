@@ -212,10 +212,14 @@ def test_without_a_terminal_the_command_writes_a_draft_to_fill_in(
         (["ragged.csv", "--card", "{card}"], 1, "/source/path: a file that is what its name says"),
         (["ragged.csv", "--card", "{card}", "--to-parquet"], 1, "cannot be read as the CSV"),
         (["people.parquet", "--card", "{card}", "--to-parquet"], 1, "is for .csv files"),
-        (["other.csv", "--card", "{card}", "--to-parquet"], 1, "/columns/0/name: a column that"),
+        (
+            ["other.csv", "--card", "{card}", "--to-parquet"],
+            1,
+            "/columns/0/name: the name of exactly one",
+        ),
         (["people.csv", "--card", "{none}"], 1, "No such file"),
         (["people.csv", "--card", "{csv}"], 1, "not valid JSON"),
-        (["people.csv", "--card", "{card}", "--name", "a/b"], 1, "/name: a name has none"),
+        (["people.csv", "--card", "{card}", "--name", "a/b"], 1, "/name: a name must not"),
     ],
 )
 def test_an_error_is_reported_and_nothing_is_left(

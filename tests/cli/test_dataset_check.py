@@ -91,7 +91,7 @@ def test_missing_unlisted_clamped_values_and_a_wrong_number_of_rows_are_shown(
 def test_an_unreadable_column_is_pointed_out(ledger: Ledger) -> None:
     wrong = [COLUMNS[0], {"name": "region", "type": "boolean"}]
     add(ledger, columns=wrong, rows=944)
-    shown = checked(ledger, "no value")
+    shown = checked(ledger, "none of its values")
     assert "region: 940 values cannot be read as boolean" in shown
     assert "region: WRONG: none of its values can be used." in shown
     assert "the card declares" not in shown

@@ -249,7 +249,7 @@ app.caches._OWNER = type("Shared", (), {"get": lambda self: "", "set": lambda se
                                         "reset": lambda self, token: None})()
 """
     live_target = sabotaged(sabotage)
-    with pytest.raises(AssertionError, match="the time shows it"):
+    with pytest.raises(AssertionError, match="the time reveals"):
         test_a_preview_does_not_reveal_that_another_analyst_asked_the_same(live_target)
 
 

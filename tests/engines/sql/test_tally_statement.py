@@ -187,7 +187,7 @@ def splits(draw: st.DrawFn) -> Tally:
 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
-@given(rows=tables, asked=st.lists(tallies() | splits(), min_size=1, max_size=6), data=st.data())
+@given(tables, st.lists(tallies() | splits(), min_size=1, max_size=6), st.data())
 def test_every_tally_equals_the_reference_on_csv_and_parquet(
     rows: list[Row], tallies_asked: list[Tally], data: st.DataObject
 ) -> None:
