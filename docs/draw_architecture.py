@@ -17,7 +17,7 @@ DOCS = Path(__file__).resolve().parent
 FONT = 'font-family="sans-serif" font-size="13"'
 BOX, TEXT, LINE, FILL = "#3b5b7a", "#1c2733", "#8aa0b5", "#eef3f8"
 
-# What each room is for, in a few words.
+# The purpose of each room, in a few words.
 ROOMS = {
     "cli": "commands of the operator",
     "demo": "demo data",

@@ -87,7 +87,7 @@ class AnchorsResponse(BaseModel):
 
 
 class VerifyResponse(BaseModel):
-    """`not_covered` counts, by kind, what was stored before a chain recorded it. `anchors` states
+    """`not_covered` counts, by kind, what could not be compared. `anchors` states
     how many anchor points were compared with the ledger. It also states whether charging is stopped
     because the ledger lacks entries that the anchors have seen."""
 

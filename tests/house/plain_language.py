@@ -17,7 +17,7 @@ from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
 ALLOWED = Path(__file__).with_name("allowed.json")
-CODE = ("app", "benchmarks", "migrations", "tests")
+CODE = ("app", "benchmarks", "docs", "migrations", "tests")
 PROSE = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs")
 
 FILES_MAX = 15  # in a folder

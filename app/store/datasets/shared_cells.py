@@ -106,7 +106,7 @@ def cells_mark(dataset_id: str, whole_rows: str) -> str:
 
 
 def _same_rows(change: Change, dataset: Dataset, other: CelledName, whole_rows: str | None) -> bool:
-    """True if the file bytes or the row hashes are equal; an earlier release stored no row hash."""
+    """True if the file bytes or the hashes of whole rows are equal."""
     if dataset.source.engine == other.engine == FILES and dataset.version.digest == other.digest:
         return True
     return has_whole_rows(change, other.dataset_id, whole_rows)
