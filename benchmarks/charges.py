@@ -34,8 +34,8 @@ from app.store.connect import Database
 from app.store.migrate import migrate
 from app.store.writer.batch import settle
 from app.store.writer.connection import WriterConnection
-from app.store.writer.open_connection import open_hot
 from app.store.writer.statements import statements
+from app.store.writer.writer import open_connection
 from benchmarks.harness.table import Row
 
 HISTORIES = {"0 entries": 0, "10^4 entries": 10_000, "10^6 entries": 1_000_000}
@@ -70,7 +70,7 @@ def measure(store: str, folder: Path, url: str | None) -> Iterator[Row]:
         with database.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as one:
             one.exec_driver_sql("VACUUM ANALYZE")
     loop = asyncio.Runner()
-    hot = loop.run(open_hot(database))
+    hot = loop.run(open_connection(database))
     # One release without a pure bound: from then on the curve decides the renyi account.
     loop.run(_charge(database, hot, books[-1].dataset, gaussian_loss(Fraction(10**6))))
     seconds: dict[str, list[float]] = {book.name: [] for book in books}

@@ -255,7 +255,8 @@ def _read_card(
 
     from app.actions.datasets.public_tables import with_tables
     from app.api.http.json_body import StrictAdapter, parse, unchanged
-    from app.data.card import Card, PrivateFiles
+    from app.data.card import Card
+    from app.data.inspection import PrivateFiles
     from app.main import Stores, public_tables
 
     def private() -> PrivateFiles:

@@ -17,9 +17,9 @@ from pydantic import (
 )
 from typing_extensions import override
 
+from app.data.expression_bounds import Bounds
 from app.data.expressions import (
     LOOKUP_MAX,
-    Bounds,
     Expression,
     key_text,
     parse_expression,

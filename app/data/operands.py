@@ -7,19 +7,8 @@ keys. Everything here is known from the card alone.
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
-from app.data.expressions import (
-    LOOKUP_MAX,
-    Arithmetic,
-    Bounds,
-    Cases,
-    Expression,
-    Fixed,
-    Lookup,
-    Of,
-    Test,
-    bounds,
-    leaves,
-)
+from app.data.expression_bounds import Bounds, bounds, leaves
+from app.data.expressions import LOOKUP_MAX, Arithmetic, Cases, Expression, Fixed, Lookup, Of, Test
 from app.nearest import did_you_mean
 
 

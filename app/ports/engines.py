@@ -4,7 +4,8 @@ from collections.abc import Callable, Generator, Iterable
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
-from app.data.card import Card, Dataset, EpochInspection, Inspection, PrivateFiles, Source
+from app.data.card import Card, Dataset, Source
+from app.data.inspection import EpochInspection, Inspection, PrivateFiles
 from app.queries.block_tally import BlockCounts, BlockTally
 from app.queries.tally import (
     Condition,

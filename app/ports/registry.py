@@ -4,7 +4,8 @@ from collections.abc import Collection
 from typing import Protocol
 
 from app.access import Analyst, Key, Principal, Role
-from app.data.card import Dataset, EpochInspection, Inspection, PrivateFiles
+from app.data.card import Dataset
+from app.data.inspection import EpochInspection, Inspection, PrivateFiles
 
 
 class Analysts(Protocol):

@@ -13,11 +13,13 @@ from app.access import Analyst, Role, holders_of
 from app.accounting.losses import pure_loss
 from app.accounting.rules.terms import GrantTerms
 from app.accounting.units import PICO
-from app.data.card import Dataset, Inspection, Source, Version
+from app.data.card import Dataset, Source, Version
+from app.data.inspection import Inspection
 from app.ledger.account import EVERYBODY, Account
 from app.ledger.orders import Charged, ChargeOrder, Order, State, VoidOrder
 from app.ledger.precondition import Precondition
-from app.ledger.verification.verify import Report, verify
+from app.ledger.verification.report import Report
+from app.ledger.verification.verify import verify
 from app.names import folded, new_id
 from app.store import tables
 from app.store.administration import Administration, install
@@ -28,9 +30,8 @@ from app.store.datasets.datasets import SqlDatasets
 from app.store.history.history import SqlHistory
 from app.store.writer.batch import Result, settle
 from app.store.writer.connection import WriterConnection
-from app.store.writer.open_connection import open_hot
 from app.store.writer.statements import statements
-from app.store.writer.writer import Writer
+from app.store.writer.writer import Writer, open_connection
 from tests.queries.cards import card
 
 TENTH = PICO // 10
@@ -102,7 +103,7 @@ class Ledger:
 
     async def _settle(self, orders: Sequence[Order]) -> list[Result]:
         if self._hot is None:
-            self._hot = await open_hot(self.database)
+            self._hot = await open_connection(self.database)
         return await settle(orders, self._hot, statements(sqlite=self.database.is_sqlite))
 
     def charge(self, order: ChargeOrder) -> Charged:

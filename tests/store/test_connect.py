@@ -16,8 +16,8 @@ from app.ledger.orders import State
 from app.store import connect, tables
 from app.store.connect import Database, FileLock
 from app.store.writer.connection import ConnectionLost, Read
-from app.store.writer.open_connection import open_hot
 from app.store.writer.statements import statements
+from app.store.writer.writer import open_connection
 from tests.postgres import PostgresServer
 from tests.store.ledgers import Ledger, execute
 
@@ -92,7 +92,7 @@ def test_foreign_keys_and_full_syncs_hold_on_every_connection(tmp_path: Path) ->
             assert connection.exec_driver_sql("PRAGMA foreign_keys").scalar() == 1
             assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2
         database.engine.dispose()
-    hot = asyncio.run(open_hot(database))
+    hot = asyncio.run(open_connection(database))
     wanted: list[Read] = [("PRAGMA synchronous", ()), ("PRAGMA foreign_keys", ())]
     assert asyncio.run(hot.read(wanted)) == [[(2,)], [(1,)]]
     hot.close()
@@ -169,7 +169,7 @@ def test_administration_and_charges_wait_for_each_other(ledger: Ledger) -> None:
 
 def test_a_hot_connection_that_breaks_raises_its_own_error(ledger: Ledger) -> None:
     async def ask_without_a_value() -> None:
-        hot = await open_hot(ledger.database)
+        hot = await open_connection(ledger.database)
         try:
             with pytest.raises(ConnectionLost) as caught:
                 await hot.read([(statements(sqlite=ledger.database.is_sqlite).principal, ())])
@@ -202,7 +202,7 @@ def test_a_cancelled_read_leaves_no_reply_for_the_next_caller(ledger: Ledger) ->
         return  # SQLite replies without waiting
 
     async def leave() -> None:
-        hot = await open_hot(ledger.database)
+        hot = await open_connection(ledger.database)
         sql = statements(sqlite=False)
         waiting = asyncio.ensure_future(hot.read([(sql.clock, ())]))
         await asyncio.sleep(0)

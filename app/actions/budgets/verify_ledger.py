@@ -5,7 +5,8 @@ from typing import Protocol
 
 from app.ledger.chain import SYSTEM_BOOK
 from app.ledger.standing import BEHIND, LACKS, Compared
-from app.ledger.verification.verify import Finding, Report, verify
+from app.ledger.verification.report import Finding, Report
+from app.ledger.verification.verify import verify
 from app.ports.ledger import History
 
 

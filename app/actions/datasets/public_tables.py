@@ -17,9 +17,9 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from app.data.card import PrivateFiles
 from app.data.columns import BooleanColumn, Column, IntegerColumn, lookup_keys
 from app.data.expressions import DEPTH_MAX, LOOKUP_MAX
+from app.data.inspection import PrivateFiles
 from app.errors import Invalid
 from app.ports.engines import PublicTables, TableReader
 

@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 
 from app.access import Principal, Role
 from app.actions.datasets.clear_versions import ClearVersions, dropped_if_refused
-from app.data.card import Dataset, Inspection, Version
+from app.data.card import Dataset, Version
+from app.data.inspection import Inspection
 from app.errors import Conflict, EngineUnavailable, FieldError, Invalid, SourceChanged
 from app.names import new_id
 from app.ports.engines import Engine, Engines

@@ -14,7 +14,8 @@ import duckdb
 from sqlalchemy import Select
 from typing_extensions import override
 
-from app.data.card import Card, Dataset, EpochInspection, Inspection, Source
+from app.data.card import Card, Dataset, Source
+from app.data.inspection import EpochInspection, Inspection
 from app.engines.card_check import Figures, figures
 from app.engines.card_fit import check_fit
 from app.engines.epochs import POINTER, check_epoch, is_empty

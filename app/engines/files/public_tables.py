@@ -12,8 +12,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from app.data.card import PrivateFiles
 from app.data.expressions import LOOKUP_MAX
+from app.data.inspection import PrivateFiles
 from app.engines.files.connect import Limits, connect_to_ingest
 from app.engines.files.paths import SourceFiles, resolve_source
 from app.engines.files.read_errors import hide_driver_errors

@@ -18,7 +18,8 @@ import numpy as np
 from sqlalchemy import FromClause, Select, func, select
 from typing_extensions import override
 
-from app.data.card import Card, ColumnPerson, Dataset, EpochInspection, Inspection, Source
+from app.data.card import Card, ColumnPerson, Dataset, Source
+from app.data.inspection import EpochInspection, Inspection
 from app.engines.card_check import Figures, figures
 from app.engines.card_fit import check_fit
 from app.engines.content_hash import content_of, content_statement

@@ -7,7 +7,7 @@ of stored answers.
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from app.accounting import COMPOSITION_RULES
@@ -21,34 +21,8 @@ from app.ledger.chain import FIRST_PREVIOUS, Book, Entry, link
 from app.ledger.currency_change import carried_over
 from app.ledger.loss_record import loss_from_record
 from app.ledger.verification.lines import Counted, End, Line, Scope, terms_of, whole_number
+from app.ledger.verification.report import FINDINGS_MAX, Finding, Report
 from app.ledger.verification.rows import RowChecker
-
-FINDINGS_MAX = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """A disagreement, and where it was found."""
-
-    book: str
-    seq: int | None
-    account: str | None
-    problem: str
-    charge: str | None = None
-
-
-@dataclass(slots=True)
-class Report:
-    entries: int = 0
-    books: int = 0
-    accounts: int = 0
-    charges: int = 0
-    findings: list[Finding] = field(default_factory=list)
-    not_covered: dict[str, int] = field(default_factory=dict)
-
-    @property
-    def sound(self) -> bool:
-        return not self.findings
 
 
 def verify(lines: Iterable[Line]) -> Report:

@@ -5,12 +5,8 @@ from dataclasses import asdict, replace
 
 from sqlalchemy import insert, select, update
 
-from app.data.card import (
-    Dataset,
-    EpochInspection,
-    Inspection,
-    PrivateFiles,
-)
+from app.data.card import Dataset
+from app.data.inspection import EpochInspection, Inspection, PrivateFiles
 from app.errors import Conflict
 from app.ledger.chain import canonical
 from app.names import folded

@@ -4,7 +4,8 @@ import json
 
 from sqlalchemy import Connection, insert, select
 
-from app.data.card import Card, Dataset, Inspection
+from app.data.card import Card, Dataset
+from app.data.inspection import Inspection
 from app.errors import Conflict
 from app.names import new_id
 from app.store import tables

@@ -5,7 +5,6 @@ asks, each by id.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from app.errors import (
@@ -33,48 +32,12 @@ from app.ledger.stream_orders import (
 from app.store.writer.charge_decisions import LEDGER_BEHIND
 from app.store.writer.connection import Read, Write
 from app.store.writer.statements import Statements
+from app.store.writer.stream_rows import AskInBatch, StreamInBatch
 from app.store.writer.time_grid import leaves_at
 
 UNKNOWN_STREAM = "There is no stream of this id."
 STILL_ASKING = "The first attempt at this ask is still running."
 Result = StreamOutcome | Settled | StaleCatalogue | AppError
-
-
-@dataclass(slots=True)
-class _Stream:
-    """A stream's row while a batch changes it."""
-
-    id: str
-    analyst_id: str
-    version: int
-    held_until: int
-    crossings_left: int | None
-    asks_left: int | None
-    crossed_at: int | None
-    closed_at: int | None
-
-    @property
-    def over(self) -> bool:
-        """True if the stream gives no more answers, not even to an ask that was claimed before."""
-        return self.closed_at is not None or self.crossings_left == 0
-
-
-@dataclass(slots=True)
-class _Ask:
-    """An ask's row while a batch changes it."""
-
-    request: str
-    id: str
-    stream_id: str
-    body_hash: str
-    state: str
-    attempt: int
-    lease_until: int
-    fence: int
-    version_id: str
-    answer: str | None
-    created_at: int
-    settled_at: int | None
 
 
 def _many(values: Sequence[str]) -> tuple[str]:
@@ -91,9 +54,9 @@ class StreamDecisions:
         self._orders = orders
         self._now = 0
         self._catalogue = 0
-        self._streams: dict[str, _Stream] = {}
-        self._by_request: dict[str, _Ask] = {}
-        self._by_id: dict[str, _Ask] = {}
+        self._streams: dict[str, StreamInBatch] = {}
+        self._by_request: dict[str, AskInBatch] = {}
+        self._by_id: dict[str, AskInBatch] = {}
         self._nodes: dict[str, dict[tuple[int, int], int]] = {}
         self._changed: set[str] = set()
         self._new_asks: list[tuple[Any, ...]] = []
@@ -130,9 +93,9 @@ class StreamDecisions:
         if not rows:
             return
         streams, by_request, by_id, nodes = rows
-        self._streams = {row[0]: _Stream(*row) for row in streams}
+        self._streams = {row[0]: StreamInBatch(*row) for row in streams}
         for row in [*by_request, *by_id]:
-            ask = self._by_id.setdefault(row[1], _Ask(*row))
+            ask = self._by_id.setdefault(row[1], AskInBatch(*row))
             self._by_request[ask.request] = ask
         for stream_id, first, last, noisy in nodes:
             self._nodes.setdefault(stream_id, {})[first, last] = noisy
@@ -157,7 +120,7 @@ class StreamDecisions:
         except AppError as refusal:
             return refusal
 
-    def _owned(self, order: ClaimOrder | CloseOrder) -> _Stream:
+    def _owned(self, order: ClaimOrder | CloseOrder) -> StreamInBatch:
         stream = self._streams.get(order.stream_id)
         if stream is None or stream.analyst_id != order.analyst_id:
             raise NotFound(UNKNOWN_STREAM)
@@ -185,7 +148,7 @@ class StreamDecisions:
             raise LedgerBehind(LEDGER_BEHIND)
         if stream.asks_left is not None:
             stream.asks_left -= 1
-        ask = _Ask(
+        ask = AskInBatch(
             request=order.request,
             id=order.ask_id,
             stream_id=stream.id,
@@ -210,12 +173,12 @@ class StreamDecisions:
         )
         return self._holds(ask, stream)
 
-    def _held(self, stream: _Stream) -> StreamBusy | None:
+    def _held(self, stream: StreamInBatch) -> StreamBusy | None:
         """Busy if an ask holds the stream, by its lease or until its answer may be shown."""
         wait = stream.held_until - self._now
         return StreamBusy(wait / 1_000_000) if wait > 0 else None
 
-    def _again(self, order: ClaimOrder, ask: _Ask, stream: _Stream) -> Result:
+    def _again(self, order: ClaimOrder, ask: AskInBatch, stream: StreamInBatch) -> Result:
         if ask.state != State.CHARGED.value:
             assert ask.settled_at is not None
             if ask.settled_at > self._now:
@@ -238,14 +201,14 @@ class StreamDecisions:
         self._take_overs[ask.id] = (ask.attempt, ask.lease_until, ask.fence, ask.id)
         return self._holds(ask, stream)
 
-    def _hold(self, order: ClaimOrder, ask: _Ask, stream: _Stream) -> None:
+    def _hold(self, order: ClaimOrder, ask: AskInBatch, stream: StreamInBatch) -> None:
         stream.version += 1
         ask.fence = stream.version
         ask.lease_until = stream.held_until = self._now + int(order.lease_seconds * 1_000_000)
         self._changed.add(stream.id)
         self.claimed = True
 
-    def _holds(self, ask: _Ask, stream: _Stream) -> Claimed:
+    def _holds(self, ask: AskInBatch, stream: StreamInBatch) -> Claimed:
         return Claimed(
             ask_id=ask.id,
             attempt=ask.attempt,
@@ -272,7 +235,7 @@ class StreamDecisions:
         state: State,
         answer: str | None,
         *stored: str,
-    ) -> _Stream | None:
+    ) -> StreamInBatch | None:
         """Settle the ask, and return its stream if this attempt may still do so.
 
         The ask must be neither taken over nor settled, and nobody may have held the stream since.

@@ -27,7 +27,8 @@ from app.store.connect import Database
 from app.store.writer.accounts import find_accounts
 from app.store.writer.batch import Result, settle
 from app.store.writer.connection import ConnectionLost, WriteConflict, WriterConnection
-from app.store.writer.open_connection import open_hot
+from app.store.writer.postgresql import PostgresWriterConnection
+from app.store.writer.sqlite import SQLiteWriterConnection
 from app.store.writer.statements import Statements, statements
 
 BATCH_MAX = 256
@@ -42,6 +43,14 @@ _log = logging.getLogger("bursar.writer")
 _STORES = (
     RecordOrder | ForfeitOrder | ProgressOrder | CancelOrder | AnswerAskOrder | ForfeitAskOrder
 )
+
+
+async def open_connection(database: Database) -> WriterConnection:
+    """Open the writer's connection to a ledger."""
+    if database.is_sqlite:
+        return SQLiteWriterConnection(database)
+    # Connecting may wait for seconds.
+    return await asyncio.to_thread(PostgresWriterConnection, database)
 
 
 class _Job(NamedTuple):
@@ -149,7 +158,7 @@ class _Lane:
 
     async def _connected(self) -> WriterConnection:
         if self._hot is None:
-            self._hot = await open_hot(self._database)
+            self._hot = await open_connection(self._database)
         return self._hot
 
     def _disconnect(self) -> None:

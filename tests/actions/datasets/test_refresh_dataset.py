@@ -9,7 +9,8 @@ import pytest
 from app.access import Principal, Role
 from app.actions.datasets.clear_versions import ClearVersions
 from app.actions.datasets.refresh_dataset import RefreshDataset
-from app.data.card import Dataset, Inspection, Source, Version
+from app.data.card import Dataset, Source, Version
+from app.data.inspection import Inspection
 from app.errors import Conflict, EngineUnavailable, SourceChanged
 from app.mechanisms.sampling.system import secret_text
 from app.names import new_id

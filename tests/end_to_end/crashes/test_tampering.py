@@ -9,7 +9,8 @@ import psycopg
 import pytest
 from sqlalchemy import URL, make_url
 
-from app.ledger.verification.verify import Report, verify
+from app.ledger.verification.report import Report
+from app.ledger.verification.verify import verify
 from app.store.connect import Database
 from app.store.history.history import SqlHistory
 from tests.conftest import STORES, Template

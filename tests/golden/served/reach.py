@@ -14,7 +14,8 @@ from app import main
 from app.accounting import COMPOSITION_RULES
 from app.accounting.curves.orders import PLACES
 from app.accounting.precise import INFINITE
-from app.data.card import Card, Dataset, EpochInspection, Inspection, Source
+from app.data.card import Card, Dataset, Source
+from app.data.inspection import EpochInspection, Inspection
 from app.engines import ENGINES
 from app.engines.files.duckdb import DuckDBEngine
 from app.errors import EngineUnavailable, Invalid

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from app.data.card import Card, Inspection
+from app.data.card import Card
+from app.data.inspection import Inspection
 from app.errors import Conflict
 from tests.store.ledgers import CELLED, Ledger, register
 

@@ -31,8 +31,8 @@ from app.ledger.orders import (
     State,
 )
 from app.store.writer.batch import settle
-from app.store.writer.open_connection import open_hot
 from app.store.writer.statements import statements
+from app.store.writer.writer import open_connection
 from tests.store.ledgers import TENTH, Ledger
 
 
@@ -459,7 +459,7 @@ def test_alternating_connections_see_each_others_charges(ledger: Ledger) -> None
     sql = statements(sqlite=ledger.database.is_sqlite)
 
     async def alternate() -> list[object]:
-        hots = [await open_hot(ledger.database) for _ in range(3)]
+        hots = [await open_connection(ledger.database) for _ in range(3)]
         try:
             return [
                 (await settle([ledger.order(who=who)], hot, sql))[0]

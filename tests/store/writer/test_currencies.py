@@ -21,8 +21,8 @@ from app.ledger.orders import Charged
 from app.store.connect import Database
 from app.store.writer.accounts import find_accounts
 from app.store.writer.batch import settle
-from app.store.writer.open_connection import open_hot
 from app.store.writer.statements import statements
+from app.store.writer.writer import open_connection
 from tests.store.ledgers import CELLED, TENTH, Ledger, make_ledger
 
 D = Decimal
@@ -45,7 +45,7 @@ def seen(ledger: Ledger, *holders: str) -> list[Account]:
     """Read accounts on the hot path, and check that administration reads the same."""
 
     async def look() -> dict[str, Account]:
-        hot = await open_hot(ledger.database)
+        hot = await open_connection(ledger.database)
         try:
             sql = statements(sqlite=ledger.database.is_sqlite)
             book = ledger.dataset.book_id
@@ -285,7 +285,7 @@ def test_concurrent_charges_on_different_cells_lose_no_update(
     start = threading.Barrier(2)
 
     async def charge(own_cell: int) -> None:
-        hot = await open_hot(celled.database)
+        hot = await open_connection(celled.database)
         try:
             orders = [
                 celled.order(loss=loss, cells=((own_cell,), (2,), None)[i % 3])

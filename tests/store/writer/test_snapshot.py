@@ -28,10 +28,9 @@ from app.store.connect import Database
 from app.store.writer import snapshot as known_module
 from app.store.writer.batch import Result, settle
 from app.store.writer.connection import Read, Rows, WriterConnection, now_microseconds
-from app.store.writer.open_connection import open_hot
 from app.store.writer.snapshot import MARGIN_MICROSECONDS
 from app.store.writer.statements import CLOCK_LATE_MAX, statements
-from app.store.writer.writer import Writer
+from app.store.writer.writer import Writer, open_connection
 from tests.store.ledgers import CELLED, Ledger, make_ledger, register
 from tests.store.writer.test_prepared_answers import Draws
 from tests.store.writer.test_random_histories import Charge, Grant, History, Settle, batches, plain
@@ -47,7 +46,7 @@ class Server:
     """One server's connection, which counts its reads before writes."""
 
     def __init__(self, ledger: Ledger) -> None:
-        self._hot: WriterConnection = asyncio.run(open_hot(ledger.database))
+        self._hot: WriterConnection = asyncio.run(open_connection(ledger.database))
         self._sql = statements(sqlite=ledger.database.is_sqlite)
         self.asked = 0
         ask = self._hot.begin_and_read

@@ -9,14 +9,14 @@ from sqlalchemy import select
 from app.ledger.orders import Charged, ForfeitOrder, PreparedAnswer, RecordOrder
 from app.ledger.stamp import SettledRow, StampChain, stamp_from
 from app.ledger.verification.lines import ChargeRow
+from app.ledger.verification.report import Report
 from app.ledger.verification.stamps import StampChecker
-from app.ledger.verification.verify import Report, verify
+from app.ledger.verification.verify import verify
 from app.store import tables
 from app.store.connect import Database
 from app.store.writer import writer as writer_module
 from app.store.writer.connection import ConnectionLost
-from app.store.writer.open_connection import open_hot
-from app.store.writer.writer import Writer
+from app.store.writer.writer import Writer, open_connection
 from tests.store.ledgers import Ledger, execute, together
 
 
@@ -108,9 +108,9 @@ def test_after_an_unknown_commit_a_new_chain_begins_and_no_chain_has_a_gap(
     lost = [False, False, True, False, True, False, False, True]
 
     async def open_losing(database: Database) -> Any:
-        return LosesReplies(await open_hot(database), lost)
+        return LosesReplies(await open_connection(database), lost)
 
-    monkeypatch.setattr(writer_module, "open_hot", open_losing)
+    monkeypatch.setattr(writer_module, "open_connection", open_losing)
     monkeypatch.setattr(writer_module, "RETRY_SECONDS", 0.001)
 
     async def ask() -> None:

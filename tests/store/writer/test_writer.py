@@ -26,8 +26,7 @@ from app.store.writer.connection import (
     WriteConflict,
     WriterConnection,
 )
-from app.store.writer.open_connection import open_hot
-from app.store.writer.writer import Writer
+from app.store.writer.writer import Writer, open_connection
 from tests.store.ledgers import TENTH, Ledger, together
 
 
@@ -266,9 +265,9 @@ def faults(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(writer_module, "RETRY_SECONDS", 0.001)
 
     async def open_failing(database: Database) -> Failing:
-        return Failing(await open_hot(database), coming)
+        return Failing(await open_connection(database), coming)
 
-    monkeypatch.setattr(writer_module, "open_hot", open_failing)
+    monkeypatch.setattr(writer_module, "open_connection", open_failing)
     return coming
 
 
