@@ -70,3 +70,12 @@ def test_a_reply_that_differs_from_the_page_is_noticed(shown: Any, got: Any) -> 
 def test_random_and_rounded_values_may_differ_from_the_page() -> None:
     shown = {"value": 5463, "scale": 1.2992}
     check_shown(shown, {"value": 5470.5, "scale": 1.29921602, "id": "q_1"}, {"value"})
+
+
+def test_every_file_that_a_page_names_exists() -> None:
+    named = re.compile(r"\b(?:app|tests|benchmarks|migrations|docs)(?:/\w+)+\.(?:py|md|json|svg)\b")
+    for path in [*pages(), DOCS.parent / "README.md", DOCS.parent / "CONTRIBUTING.md"]:
+        missing = [
+            name for name in named.findall(path.read_text()) if not (DOCS.parent / name).exists()
+        ]
+        assert not missing, f"{path.name}: {missing}"
