@@ -171,8 +171,8 @@ class RandomizedRelease(OneTally):
         return {"kind": KIND, "outcomes": len(self.shape.outcomes), **self.estimate.describe()}
 
     def ledger_entry(self) -> dict[str, Any]:
-        told = self.estimate.ledger_entry()
-        return {"mechanism": KIND, "outcomes": len(self.shape.outcomes), **told}
+        entry = self.estimate.ledger_entry()
+        return {"mechanism": KIND, "outcomes": len(self.shape.outcomes), **entry}
 
     def expected_error(self, confidence: float) -> dict[str, Any]:
         half = self.estimate.half_width(self.shape.rows, 1.0 - confidence)
