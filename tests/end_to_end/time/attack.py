@@ -19,11 +19,22 @@ from typing import Any, TypeVar
 
 import httpx
 
-from tests.end_to_end.time.questions import COLUMNS, HEADER, Json, large_workload, people, questions
+from tests.end_to_end.time.questions import (
+    COLUMNS,
+    FIXED_ROWS,
+    HEADER,
+    Json,
+    Row,
+    large_workload,
+    people,
+    questions,
+)
 from tests.server import Person, World, card, made, new_key
 
 T = TypeVar("T")
 ONE = 77_777
+THE_ROW: Row = (ONE, 30, 12_345.5, "north", True, "w1")
+ANOTHER_ROW: Row = (ONE + 1, 90, 199_999.5, "south", False, "w2")
 ROWS = 1000
 AUC_MAX = 0.6
 FALSE_ALARM = 1e-4
@@ -84,30 +95,49 @@ def only_one_row() -> Json:
 
 @dataclass(frozen=True)
 class Target:
-    """A server with both tables, and an analyst with an unlimited budget for them."""
+    """A server with two pairs of tables, and an analyst with an unlimited budget for them.
+
+    The tables of a pair differ by one row: in the first pair it is there or not, in the second
+    (`replace_one`, where the number of rows is public) another row stands in its place.
+    """
 
     world: World
     analyst: Person
-    with_row: str
-    without_row: str
+    added: tuple[str, str]
+    replaced: tuple[str, str]
 
     @property
-    def tables(self) -> tuple[str, str]:
-        return self.with_row, self.without_row
+    def with_row(self) -> str:
+        return self.added[0]
+
+    def tables(self, kind: str) -> tuple[str, str]:
+        """The table with the row and the one without it that this kind of question can be asked."""
+        return self.replaced if kind in FIXED_ROWS else self.added
 
 
 def target(world: World) -> Target:
     analyst = world.person()
-    names = []
-    for one in (ONE, None):
-        path = world.write_csv(people(ROWS, one=one), HEADER)
-        body = {**card(path), "columns": COLUMNS, "size": ROWS}
+
+    def register(contents: list[Row], **public: Any) -> str:
+        path = world.write_csv(contents, HEADER)
+        body = {**card(path), "columns": COLUMNS, "size": ROWS, **public}
         made(world.admin.post("/v1/datasets", json=body))
-        names.append(body["name"])
         for holder in ("*", analyst.name):
             budget = {"currency": "renyi", "epsilon": 1_000_000, "delta": 0.01}
             made(world.admin.put(f"/v1/datasets/{body['name']}/budgets/{holder}", json=budget))
-    return Target(world, analyst, *names)
+        return str(body["name"])
+
+    # One row less: the same rows under another neighbouring relation would be refused.
+    fixed = {"neighbours": "replace_one", "rows": ROWS}
+    return Target(
+        world,
+        analyst,
+        added=(register([*people(ROWS), THE_ROW]), register(people(ROWS))),
+        replaced=(
+            register([*people(ROWS - 1), THE_ROW], **fixed),
+            register([*people(ROWS - 1), ANOTHER_ROW], **fixed),
+        ),
+    )
 
 
 def nobody() -> Json:
@@ -125,28 +155,30 @@ def fresh_question(kind: str, dataset: str, where: Json | None = None) -> Json:
 def alone(attacked: Target, kind: str, samples: int) -> float:
     """AUC of single questions that alternate between the tables."""
     client = attacked.world.client(attacked.analyst)
-    times: dict[str, list[float]] = {name: [] for name in attacked.tables}
+    tables = attacked.tables(kind)
+    times: dict[str, list[float]] = {name: [] for name in tables}
     for number in range(samples + 2):
-        for name in shuffled(attacked.tables):
+        for name in shuffled(tables):
             question = fresh_question(kind, name)
             begin = time.perf_counter()
             made(client.post("/v1/queries", json=question, headers={"Idempotency-Key": new_key()}))
             if number >= 2:  # the first ones open files and load modules
                 times[name].append(time.perf_counter() - begin)
-    return auc(times[attacked.with_row], times[attacked.without_row])
+    return auc(*(times[name] for name in tables))
 
 
 def bursts(attacked: Target, kind: str, samples: int, size: int) -> tuple[float, float]:
     """AUC of the mean and of the last finishing time of bursts."""
-    times: dict[str, list[tuple[float, float]]] = {name: [] for name in attacked.tables}
+    tables = attacked.tables(kind)
+    times: dict[str, list[tuple[float, float]]] = {name: [] for name in tables}
     for number in range(samples + 1):
-        for name in shuffled(attacked.tables):
+        for name in shuffled(tables):
             measured = asyncio.run(
                 _burst(attacked, [fresh_question(kind, name) for _ in range(size)])
             )
             if number >= 1:
                 times[name].append((sum(measured) / size, max(measured)))
-    return _mean_and_last(attacked, times)
+    return _mean_and_last(*(times[name] for name in tables))
 
 
 def behind(attacked: Target, kind: str, samples: int, size: int) -> tuple[float, float]:
@@ -154,23 +186,25 @@ def behind(attacked: Target, kind: str, samples: int, size: int) -> tuple[float,
 
     It shows whether the work on the row delays the questions behind it.
     """
-    times: dict[str, list[tuple[float, float]]] = {name: [] for name in attacked.tables}
+    tables = attacked.tables(kind)
+    times: dict[str, list[tuple[float, float]]] = {name: [] for name in tables}
     lanes = os.cpu_count() or 1
     for number in range(samples + 1):
-        for name in shuffled(attacked.tables):
+        for name in shuffled(tables):
             about_the_row = [fresh_question(kind, name) for _ in range(lanes)]
             others = [fresh_question(kind, name, nobody()) for _ in range(size)]
             measured = asyncio.run(_burst(attacked, about_the_row + others))[lanes:]
             if number >= 1:
                 times[name].append((sum(measured) / size, max(measured)))
-    return _mean_and_last(attacked, times)
+    return _mean_and_last(*(times[name] for name in tables))
 
 
 def _mean_and_last(
-    found: Target, times: dict[str, list[tuple[float, float]]]
+    with_row: list[tuple[float, float]], without_row: list[tuple[float, float]]
 ) -> tuple[float, float]:
     mean, last = (
-        auc(*([time[figure] for time in times[name]] for name in found.tables)) for figure in (0, 1)
+        auc([time[figure] for time in with_row], [time[figure] for time in without_row])
+        for figure in (0, 1)
     )
     return mean, last
 
