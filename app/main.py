@@ -192,121 +192,154 @@ def application(settings: Settings | None = None) -> ASGIApp:
     GuardedProtocol.limits = SocketLimits(
         config.header_seconds, config.body_seconds, config.connections_each
     )
+    return make_application(lambda: open_services(config), body_bytes_max=config.body_bytes_max)
 
-    @asynccontextmanager
-    async def open_services() -> AsyncIterator[Services]:
-        stopping = Stopping(config.stop_seconds)
-        stopping.listen()
-        stores = Stores(config)
-        stores.open_anchors(config)
-        stores.standing.join()
-        writer = Writer(stores.database)
-        catalogue = CachedCatalogue(writer)
-        noise = SystemRandom()
-        planner = Planner(groups_max=config.groups_max)
+
+@asynccontextmanager
+async def open_services(config: Settings) -> AsyncIterator[Services]:
+    stopping = Stopping(config.stop_seconds)
+    stopping.listen()
+    stores = Stores(config)
+    stores.open_anchors(config)
+    stores.standing.join()
+    worker = Worker(config, stores)
+    worker.preparing.submit(stores.clear_versions)
+    tune_interpreter()
+    try:
+        yield worker.services()
+    finally:
+        await worker.background.stop()
+        for pool in worker.pools:
+            pool.shutdown(wait=False, cancel_futures=True)
+        await worker.writer.stop()
+        stopping.settled()
+        anchors = stores.database.anchors
+        stopping.release(
+            *(pool.shutdown for pool in worker.pools),  # engines close when no thread queries them
+            stores.engines.close,
+            stores.database.engine.dispose,
+            *(() if anchors is None else (anchors.close,)),
+        )
+        stopping.hurry()
+
+
+def tune_interpreter() -> None:
+    # Objects loaded by now stay for good. Without this the collector would scan all of them again
+    # every few requests.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*COLLECTION)
+    # A computing thread yields to the event loop ten times as soon as by default: each request
+    # needs the interpreter lock about twenty times.
+    sys.setswitchinterval(SWITCH_SECONDS)
+
+
+class Worker:
+    """Threads, queues and actions of one worker process, in front of the stores."""
+
+    def __init__(self, config: Settings, stores: Stores) -> None:
+        self._config = config
+        self._stores = stores
+        self.writer = Writer(stores.database)
+        self.background = Background()
+        self.preparing = ThreadPoolExecutor(PREPARING_THREADS, thread_name_prefix="prepare")
+        self._catalogue = CachedCatalogue(self.writer)
+        self._noise = SystemRandom()
+        self._planner = Planner(groups_max=config.groups_max)
         # If other servers may share the ledger, a key file in our own home would not reach them.
-        seal = AesSecretBox(config.secret_key, config.home if config.embedded else None)
+        self._seal = AesSecretBox(config.secret_key, config.home if config.embedded else None)
+        self._grid_seconds = config.release_grid_ms / 1000
         public = config.release_grid_ms > 0
         lanes = lanes_for(os.cpu_count() or 1, config.workers, public=public)
-        slots = Slots(lanes, public=public)
-        planning = PlanningThreads(waiting_each=config.running_each)
-        threads = ThreadPoolExecutor(PREPARING_THREADS, thread_name_prefix="prepare")
-        pools = [threads, *slots.pools, planning.pool]
-        readiness = DatasetReadiness(stores.engines, threads)
-        background = Background()
-        threads.submit(stores.clear_versions)
-        # Objects loaded by now stay for good. Without this the collector would scan all of them
-        # again every few requests.
-        gc.collect()
-        gc.freeze()
-        gc.set_threshold(*COLLECTION)
-        # A computing thread yields to the event loop ten times as soon as by default: each request
-        # needs the interpreter lock about twenty times.
-        sys.setswitchinterval(SWITCH_SECONDS)
-        try:
-            yield Services(
-                answer_query=AnswerQuery(
-                    writer,
-                    catalogue,
-                    stores.engines,
-                    readiness,
-                    noise,
-                    planner,
-                    planning,
-                    slots,
-                    background,
-                    config.lease_seconds,
-                    AnswerLimits(
-                        answer_seconds=config.answer_seconds,
-                        engine_seconds=config.engine_timeout_seconds,
-                        learning_seconds=config.learning_timeout_seconds,
-                        running_max=config.running_max,
-                        running_each=config.running_each,
-                        slot_factor=config.slot_factor,
-                    ),
-                    config.release_grid_ms / 1000,
-                ),
-                cancel_query=CancelQuery(writer, stores.history, config.answer_seconds),
-                preview_queries=PreviewQueries(writer, catalogue, planner, planning),
-                preview_stream=PreviewStream(writer, catalogue, StreamPlanner(), planning),
-                open_stream=OpenStream(
-                    writer,
-                    catalogue,
-                    readiness,
-                    noise,
-                    seal,
-                    StreamPlanner(),
-                    planning,
-                    config.lease_seconds,
-                    config.release_grid_ms / 1000,
-                ),
-                ask_stream=AskStream(
-                    writer,
-                    catalogue,
-                    stores.engines,
-                    readiness,
-                    stores.streams,
-                    noise,
-                    seal,
-                    slots,
-                    config.lease_seconds,
-                    config.release_grid_ms / 1000,
-                    config.slot_factor,
-                ),
-                register_dataset=stores.register_dataset,
-                append_epoch=stores.append_epoch,
-                refresh_dataset=stores.refresh_dataset,
-                withdraw_dataset=stores.withdraw_dataset,
-                grant_budget=stores.grant_budget,
-                book_losses=stores.book_losses,
-                trace_tradeoff=TraceTradeoff(stores.history),
-                verify_ledger=stores.verify_ledger,
-                reconcile_ledger=stores.reconcile_ledger,
-                planner=planner,
-                ledger=writer,
-                catalogue=catalogue,
-                people=stores.people,
-                datasets=stores.datasets,
-                budgets=stores.budgets,
-                history=stores.history,
-                streams=stores.streams,
-                choice=noise,
-                tables=stores.tables,
-                readiness=Ready(stores.database),
-            )
-        finally:
-            await background.stop()
-            for pool in pools:
-                pool.shutdown(wait=False, cancel_futures=True)
-            await writer.stop()
-            stopping.settled()
-            anchors = stores.database.anchors
-            stopping.release(
-                *(pool.shutdown for pool in pools),  # engines close when no thread queries them
-                stores.engines.close,
-                stores.database.engine.dispose,
-                *(() if anchors is None else (anchors.close,)),
-            )
-            stopping.hurry()
+        self._slots = Slots(lanes, public=public)
+        self._planning = PlanningThreads(waiting_each=config.running_each)
+        self._readiness = DatasetReadiness(stores.engines, self.preparing)
+        self.pools = [self.preparing, *self._slots.pools, self._planning.pool]
 
-    return make_application(open_services, body_bytes_max=config.body_bytes_max)
+    def services(self) -> Services:
+        stores = self._stores
+        return Services(
+            answer_query=self._answer_query(),
+            cancel_query=CancelQuery(self.writer, stores.history, self._config.answer_seconds),
+            preview_queries=PreviewQueries(
+                self.writer, self._catalogue, self._planner, self._planning
+            ),
+            preview_stream=PreviewStream(
+                self.writer, self._catalogue, StreamPlanner(), self._planning
+            ),
+            open_stream=self._open_stream(),
+            ask_stream=self._ask_stream(),
+            register_dataset=stores.register_dataset,
+            append_epoch=stores.append_epoch,
+            refresh_dataset=stores.refresh_dataset,
+            withdraw_dataset=stores.withdraw_dataset,
+            grant_budget=stores.grant_budget,
+            book_losses=stores.book_losses,
+            trace_tradeoff=TraceTradeoff(stores.history),
+            verify_ledger=stores.verify_ledger,
+            reconcile_ledger=stores.reconcile_ledger,
+            planner=self._planner,
+            ledger=self.writer,
+            catalogue=self._catalogue,
+            people=stores.people,
+            datasets=stores.datasets,
+            budgets=stores.budgets,
+            history=stores.history,
+            streams=stores.streams,
+            choice=self._noise,
+            tables=stores.tables,
+            readiness=Ready(stores.database),
+        )
+
+    def _answer_query(self) -> AnswerQuery:
+        config = self._config
+        limits = AnswerLimits(
+            answer_seconds=config.answer_seconds,
+            engine_seconds=config.engine_timeout_seconds,
+            learning_seconds=config.learning_timeout_seconds,
+            running_max=config.running_max,
+            running_each=config.running_each,
+            slot_factor=config.slot_factor,
+        )
+        return AnswerQuery(
+            self.writer,
+            self._catalogue,
+            self._stores.engines,
+            self._readiness,
+            self._noise,
+            self._planner,
+            self._planning,
+            self._slots,
+            self.background,
+            config.lease_seconds,
+            limits,
+            self._grid_seconds,
+        )
+
+    def _open_stream(self) -> OpenStream:
+        return OpenStream(
+            self.writer,
+            self._catalogue,
+            self._readiness,
+            self._noise,
+            self._seal,
+            StreamPlanner(),
+            self._planning,
+            self._config.lease_seconds,
+            self._grid_seconds,
+        )
+
+    def _ask_stream(self) -> AskStream:
+        return AskStream(
+            self.writer,
+            self._catalogue,
+            self._stores.engines,
+            self._readiness,
+            self._stores.streams,
+            self._noise,
+            self._seal,
+            self._slots,
+            self._config.lease_seconds,
+            self._grid_seconds,
+            self._config.slot_factor,
+        )

@@ -57,14 +57,7 @@ class PreviewQueries:
         grant = await self.catalogue.grant(question.dataset, principal.holders)
         dataset = grant.dataset
         book = dataset.book_id
-        if book not in sequence.accounts:
-            holders = [*principal.holders, EVERYBODY]
-            by_holder = await self.ledger.accounts(book, holders)
-            # In the order of a charge: the refusal names the first account that refuses.
-            sequence.accounts[book] = {
-                each: by_holder[each] for each in holders if each in by_holder
-            }
-        accounts = sequence.accounts[book]
+        accounts = await self._accounts(principal, book, sequence)
         text = question.model_dump_json(by_alias=True)
         make = partial(
             self._planned, principal.analyst_id, question, dataset, text, grant.currencies
@@ -97,15 +90,7 @@ class PreviewQueries:
             "account_price": own[0].price(plan.loss),
             "mechanism": plan.mechanism,
             "alternatives": [
-                {
-                    "kind": option.kind,
-                    "price": option.release.loss.to_json(),
-                    "account_price": own[0].price(option.release.loss),
-                    "mechanism": option.release.describe(),
-                    "expected_error": option.release.expected_error(question.confidence),
-                    "payable": option.payable,
-                }
-                for option in alternatives
+                _alternative(option, own[0], question.confidence) for option in alternatives
             ],
             "theorem": "; ".join([plan.release.theorem, *theorems]),
             "expected_error": plan.release.expected_error(question.confidence),
@@ -119,6 +104,19 @@ class PreviewQueries:
             **wire("largest_epsilon", largest, PICO),
         }
 
+    async def _accounts(
+        self, principal: Principal, book: str, sequence: _Sequence
+    ) -> dict[str, Account]:
+        """The accounts that a charge would touch, as the earlier previews of the list left them."""
+        if book not in sequence.accounts:
+            holders = [*principal.holders, EVERYBODY]
+            by_holder = await self.ledger.accounts(book, holders)
+            # In the order of a charge: the refusal names the first account that refuses.
+            sequence.accounts[book] = {
+                holder: by_holder[holder] for holder in holders if holder in by_holder
+            }
+        return sequence.accounts[book]
+
     def _planned(
         self,
         analyst_id: str,
@@ -130,6 +128,18 @@ class PreviewQueries:
         """Plan in a thread, because a large workload takes a while."""
         plan = self.planner.plan(analyst_id, question, dataset, text, currencies)
         return plan, options(question, dataset.card, currencies, include_named=True)
+
+
+def _alternative(option: Option, account: Account, confidence: float) -> dict[str, Any]:
+    release = option.release
+    return {
+        "kind": option.kind,
+        "price": release.loss.to_json(),
+        "account_price": account.price(release.loss),
+        "mechanism": release.describe(),
+        "expected_error": release.expected_error(confidence),
+        "payable": option.payable,
+    }
 
 
 def refusal_of(error: AppError | None, *, closed: bool) -> dict[str, Any] | None:

@@ -34,23 +34,8 @@ class RegisterDataset:
         if (earlier := self.datasets.remembered(request, body)) is not None:
             return earlier
         shown = check_name(name, "/name", forbidden="/")
-        if folded(shown) == SYSTEM_BOOK:
-            raise Invalid.field(
-                "/name", "another name: this one is reserved for the ledger of people"
-            )
-        for index, column in enumerate(card.columns):
-            check_name(column.name, f"/columns/{index}/name")
-        if isinstance(card.person, ColumnPerson):
-            check_name(card.person.column, "/person/column")
-        if card.cells is not None and not (
-            isinstance(card.person, RowPerson) or card.cells.one_per_person
-        ):
-            # Even if one row of a person is kept, another name of the data may keep another row.
-            rule = (
-                "cells need a row for each person, or the promise one_per_person: a person with "
-                "several rows may be in two"
-            )
-            raise Invalid.field("/cells", rule)
+        _check_names(shown, card)
+        _check_cells(card)
         engine = self.engines.engine(source.engine)
         inspection = engine.inspect(source, card)
         # All names of a book keep the same rows of a person with more rows than are kept.
@@ -74,3 +59,26 @@ class RegisterDataset:
         if stored.version.id != dataset.version.id:  # the same request was stored meanwhile
             engine.drop(dataset.version.id)
         return stored
+
+
+def _check_names(shown: str, card: Card) -> None:
+    if folded(shown) == SYSTEM_BOOK:
+        raise Invalid.field("/name", "another name: this one is reserved for the ledger of people")
+    for index, column in enumerate(card.columns):
+        check_name(column.name, f"/columns/{index}/name")
+    if isinstance(card.person, ColumnPerson):
+        check_name(card.person.column, "/person/column")
+
+
+def _check_cells(card: Card) -> None:
+    """A person must be in one cell only.
+
+    Even if one row of a person is kept, another name of the data may keep another row.
+    """
+    if card.cells is None or isinstance(card.person, RowPerson) or card.cells.one_per_person:
+        return
+    rule = (
+        "cells need a row for each person, or the promise one_per_person: a person with "
+        "several rows may be in two"
+    )
+    raise Invalid.field("/cells", rule)

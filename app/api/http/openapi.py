@@ -49,6 +49,33 @@ def problems(*statuses: int) -> tuple[int, ...]:
     return statuses
 
 
+def _problem(code: int) -> dict[str, Any]:
+    schema = {"$ref": REF.format(model="Problem")}
+    return {"description": TITLES[code], "content": {MEDIA_TYPE: {"schema": schema}}}
+
+
+def _header(name: str, description: str, **rules: Any) -> dict[str, Any]:
+    schema = {"type": "string", **rules}
+    return {
+        "name": name,
+        "in": "header",
+        "required": False,
+        "description": description,
+        "schema": schema,
+    }
+
+
+REQUEST_KEY = _header(
+    "Idempotency-Key", "The same key and body give the same reply.", minLength=1, maxLength=255
+)
+PREFER = _header("Prefer", "`respond-async`, `wait=N` seconds, or both (RFC 7240).")
+KNOWN_TAG = _header("If-None-Match", "The ETag you have.")
+CONDITIONS = [
+    _header("If-Match", "The ETag that you saw, several ETags, or `*`."),
+    _header("If-None-Match", "`*`: only if there is none yet. Or ETags it must not have."),
+]
+
+
 def documented(
     operation_id: str,
     summary: str,
@@ -77,13 +104,7 @@ def documented(
     expected = set(extra_problems) | (set() if public else {401, 403, 422, 503})
     if request is not None:
         expected |= {400, 413}
-    responses: dict[int | str, dict[str, Any]] = {
-        code: {
-            "description": TITLES[code],
-            "content": {MEDIA_TYPE: {"schema": {"$ref": REF.format(model="Problem")}}},
-        }
-        for code in sorted(expected)
-    }
+    responses: dict[int | str, dict[str, Any]] = {code: _problem(code) for code in sorted(expected)}
     if also is not None:
         responses[also] = {"model": response}
     extra: dict[str, Any] = {} if public else {"security": [{"key": []}]}
@@ -91,30 +112,18 @@ def documented(
         shown = {"example": example} if examples is None else {"examples": examples}
         REQUESTS[operation_id] = (TypeAdapter(request), shown, body_needed)
     if idempotent:
-        extra["parameters"] = [
-            _header(
-                "Idempotency-Key",
-                "The same key and body give the same reply.",
-                minLength=1,
-                maxLength=255,
-            )
-        ]
+        extra["parameters"] = [REQUEST_KEY]
     if accepted is not None:
-        extra["parameters"].append(
-            _header("Prefer", "`respond-async`, `wait=N` seconds, or both (RFC 7240).")
-        )
+        extra["parameters"].append(PREFER)
         responses[202] = {
             "model": accepted,
             "description": "Charged, and still being answered",
             "headers": ACCEPTED_HEADERS,
         }
     if conditional:
-        extra["parameters"] = [
-            _header("If-Match", "The ETag that you saw, several ETags, or `*`."),
-            _header("If-None-Match", "`*`: only if there is none yet. Or ETags it must not have."),
-        ]
+        extra["parameters"] = CONDITIONS
     if tagged:
-        extra["parameters"] = [_header("If-None-Match", "The ETag you have.")]
+        extra["parameters"] = [KNOWN_TAG]
         responses[304] = {"description": "Not modified", "content": {}}
     return {
         "operation_id": operation_id,
@@ -123,17 +132,6 @@ def documented(
         "status_code": status,
         "responses": responses,
         "openapi_extra": extra,
-    }
-
-
-def _header(name: str, description: str, **rules: Any) -> dict[str, Any]:
-    schema = {"type": "string", **rules}
-    return {
-        "name": name,
-        "in": "header",
-        "required": False,
-        "description": description,
-        "schema": schema,
     }
 
 

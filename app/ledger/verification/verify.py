@@ -125,54 +125,14 @@ class _Checker:
 
     def _add_up(self, entry: Entry, body: dict[str, object]) -> None:
         match entry.kind, body:
-            case "charge" | "void", {
-                "charge": str(charge),
-                "accounts": list(holders),
-            }:
-                listed = body["cells"]
-                if not isinstance(listed, list | None):
-                    raise ValueError
-                loss = loss_from_record(body)
-                cells = None if listed is None else tuple(map(whole_number, listed))
-                promise = hash((tuple(holders), loss.epsilon, loss.delta, cells))
-                cost = promise, hash(loss)
-                if entry.kind == "void":
-                    if not _gives_back(self._paid.get(charge), cost, loss):
-                        problem = "it refunds a charge that was never paid"
-                        self._find(entry.book_id, problem, seq=entry.seq)
-                    self._paid[charge] = None
-                    self._move(entry, holders, loss, cells)
-                    return
-                if charge in self._paid:
-                    self._find(entry.book_id, "the charge has an earlier entry", seq=entry.seq)
-                if EVERYBODY not in holders or len(set(holders)) < 2:
-                    self._find(entry.book_id, "it does not charge everybody", seq=entry.seq)
-                self._paid[charge] = cost
-                self._move(entry, holders, loss, cells)
+            case "charge" | "void", {"charge": str(charge), "accounts": list(holders)}:
+                self._add_charge(entry, body, charge, holders)
             case "booked", {"accounts": list(holders)}:
                 if EVERYBODY not in holders:
                     self._find(entry.book_id, "it does not charge everybody", seq=entry.seq)
                 self._move(entry, holders, loss_from_record(body), None)
             case "grant", {"holder": str(holder), "before": before, "after": after}:
-                account = account_id(entry.book_id, holder)
-                known = self._accounts.get(account)
-                if (known and (known.currency, known.terms)) != (before and terms_of(before)):
-                    self._find(
-                        entry.book_id,
-                        "it changes a limit that the account did not have",
-                        seq=entry.seq,
-                    )
-                currency, terms = terms_of(after)
-                pairs = self._pairs.get(entry.book_id, False)
-                balance: Balance | None = Balance(COMPOSITION_RULES[currency].nothing, pairs)
-                if known is not None and known.currency == currency:
-                    balance = known.balance
-                elif known is not None:
-                    balance = carried_over(known.balance, known.currency, currency)
-                if balance is None:
-                    self._find(entry.book_id, "it drops a part of the spend", seq=entry.seq)
-                    balance = Balance(COMPOSITION_RULES[currency].nothing, pairs)
-                self._accounts[account] = _Recomputed(currency, terms, balance)
+                self._add_grant(entry, holder, before, after)
             case "reconciled", {"accounts": list(changes)}:
                 for change in changes:
                     self._reconcile(entry, change)
@@ -197,6 +157,48 @@ class _Checker:
                 _,
             ):
                 raise ValueError
+
+    def _add_charge(
+        self, entry: Entry, body: dict[str, object], charge: str, holders: list[str]
+    ) -> None:
+        listed = body["cells"]
+        if not isinstance(listed, list | None):
+            raise ValueError
+        loss = loss_from_record(body)
+        cells = None if listed is None else tuple(map(whole_number, listed))
+        promise = hash((tuple(holders), loss.epsilon, loss.delta, cells))
+        cost = promise, hash(loss)
+        if entry.kind == "void":
+            if not _gives_back(self._paid.get(charge), cost, loss):
+                problem = "it refunds a charge that was never paid"
+                self._find(entry.book_id, problem, seq=entry.seq)
+            self._paid[charge] = None
+            self._move(entry, holders, loss, cells)
+            return
+        if charge in self._paid:
+            self._find(entry.book_id, "the charge has an earlier entry", seq=entry.seq)
+        if EVERYBODY not in holders or len(set(holders)) < 2:
+            self._find(entry.book_id, "it does not charge everybody", seq=entry.seq)
+        self._paid[charge] = cost
+        self._move(entry, holders, loss, cells)
+
+    def _add_grant(self, entry: Entry, holder: str, before: Any, after: Any) -> None:
+        account = account_id(entry.book_id, holder)
+        known = self._accounts.get(account)
+        if (known and (known.currency, known.terms)) != (before and terms_of(before)):
+            problem = "it changes a limit that the account did not have"
+            self._find(entry.book_id, problem, seq=entry.seq)
+        currency, terms = terms_of(after)
+        pairs = self._pairs.get(entry.book_id, False)
+        balance: Balance | None = Balance(COMPOSITION_RULES[currency].nothing, pairs)
+        if known is not None and known.currency == currency:
+            balance = known.balance
+        elif known is not None:
+            balance = carried_over(known.balance, known.currency, currency)
+        if balance is None:
+            self._find(entry.book_id, "it drops a part of the spend", seq=entry.seq)
+            balance = Balance(COMPOSITION_RULES[currency].nothing, pairs)
+        self._accounts[account] = _Recomputed(currency, terms, balance)
 
     def _reconcile(self, entry: Entry, change: dict[str, Any]) -> None:
         """Add losses that were booked from the anchors after the ledger had lost them."""

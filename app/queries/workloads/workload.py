@@ -9,14 +9,17 @@ that pays for it. The answers are consistent with each other as far as the predi
 (`shapes/workload.py`), by least squares over the cells.
 """
 
+import datetime
+import math
 from dataclasses import replace
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from app.caches import owned_cache
 from app.data.card import Card
+from app.data.columns import Column, DateColumn, IntegerColumn, NumberColumn
 from app.errors import Invalid
 from app.queries.filters import POINTER, Filter, resolve
 from app.queries.shapes.overlap import (
@@ -40,9 +43,8 @@ from app.queries.shapes.workload import (
     linear_measure,
     projector,
 )
-from app.queries.tally import Condition, CountRows, CountWhere, Split, Tally
+from app.queries.tally import ByEdges, Condition, CountRows, CountWhere, Split, Tally
 from app.queries.weighted_noise import Numbers
-from app.queries.workloads.ordered_bins import bins_of
 
 PREDICATES_MAX = 1000
 VALUES_MAX = 20_000  # limit on values compared in all predicates together
@@ -181,7 +183,7 @@ class _Designer:
         starts = [0, *(int(i) + 1 for i in np.nonzero(turns)[0])]
         if not LEAVES_MIN <= len(starts) <= LEAVES_MAX:
             return f"hierarchical needs ranges that make {LEAVES_MIN} to {LEAVES_MAX} pieces"
-        bins = bins_of(column.column, [column.values[start] for start in starts])
+        bins = _bins_of(column.column, [column.values[start] for start in starts])
         if bins is None:
             return "hierarchical needs a column that ends before the last possible day"
         requested = present[:, starts]
@@ -209,3 +211,16 @@ class _Designer:
         counted = len(tally.aggregates) * tally.group_count()
         measure = linear_measure(self.card, d, alone=counted == 1 and not linear.runs)
         return SumShape(tally, (measure,), linear=linear)
+
+
+def _bins_of(column: Column, starts: list[Any]) -> ByEdges | None:
+    """Bins of an ordered column, each from its start to below the next, the last to the bound.
+
+    They hold every present value. None if the last edge would be past the last possible day.
+    """
+    if isinstance(column, DateColumn):
+        if column.high < datetime.date.max:
+            return ByEdges(column.name, (*starts, column.high + datetime.timedelta(days=1)))
+        return ByEdges(column.name, (*starts, column.high)) if starts[-1] < column.high else None
+    assert isinstance(column, IntegerColumn | NumberColumn)
+    return ByEdges(column.name, (*map(float, starts), math.nextafter(float(column.high), math.inf)))

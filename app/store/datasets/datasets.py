@@ -20,8 +20,7 @@ from app.store.datasets.dataset_rows import (
     repeated_registration,
     select_datasets,
 )
-from app.store.datasets.fingerprints import book_of, held_marks, known_seed, marks_of
-from app.store.datasets.keyed_hashes import marked
+from app.store.datasets.fingerprints import book_of, known_seed, marks_of, marks_of_epoch
 from app.store.datasets.shared_cells import has_whole_rows, must_be_the_only_name_with_cells
 
 # Prefix of a stored reply that holds a dataset's id. The name alone would not do: another dataset
@@ -162,35 +161,11 @@ class SqlDatasets:
                 raise Conflict("Another epoch was appended meanwhile; read the dataset again.")
             must_be_the_only_name_with_cells(change.connection, before)
             change.must_be_open()
-            known = tables.fingerprints
-            together, content = marked(
-                change, f"content {inspection.together}", f"content {inspection.content}"
-            )
-            places = marked(
-                change, *(f"place {each}" for each in (inspection.place, *inspection.parts))
-            )
-            # All empty files have the same content, so it identifies no dataset.
-            marks = [together, *places] if inspection.empty else [together, content, *places]
-            known_books: dict[str, str] = {
-                row.fingerprint: row.book_id
-                for row in change.connection.execute(
-                    select(known).where(known.c.fingerprint.in_(marks))
-                )
-            }
-            if set(places) & set(known_books):
-                raise Conflict("This file is registered already, as a dataset's source or epoch.")
-            if set(known_books.values()) - {before.book_id}:
-                raise Conflict("The loss of these rows is recorded in another dataset's book.")
-            again = {content} & set(marks) & set(known_books)
-            if again & held_marks(change.connection, before):
-                raise Conflict(
-                    "These rows are in the dataset already: its source, an epoch, or several of "
-                    "them together have the same rows. Each person in them would count twice."
-                )
+            together, content, new_marks = marks_of_epoch(change, before, inspection)
             *earlier, newest = after.version.appended
             epochs = (*earlier, replace(newest, mark="" if inspection.empty else content))
             after = replace(after, version=replace(after.version, appended=epochs))
-            self._put_version(change, after, [*(set(marks) - set(known_books))], together)
+            self._put_version(change, after, new_marks, together)
             version = after.version
             change.append(
                 before.book_id,

@@ -5,7 +5,7 @@ import json
 from sqlalchemy import Connection, insert, select
 
 from app.data.card import Card, Dataset
-from app.data.inspection import Inspection
+from app.data.inspection import EpochInspection, Inspection
 from app.errors import Conflict
 from app.names import new_id
 from app.store import tables
@@ -107,3 +107,34 @@ def held_marks(connection: Connection, dataset: Dataset) -> set[str]:
         select(versions.c.appended).where(versions.c.id == dataset.version.id)
     ).scalar_one()
     return marks | {epoch["mark"] for epoch in json.loads(known)}
+
+
+def marks_of_epoch(
+    change: Change, before: Dataset, inspection: EpochInspection
+) -> tuple[str, str, list[str]]:
+    """Marks of all rows together and of an epoch's content, and the marks that are new.
+
+    Refuse an epoch whose file or rows the ledger knows already.
+    """
+    known = tables.fingerprints
+    together, content = marked(
+        change, f"content {inspection.together}", f"content {inspection.content}"
+    )
+    places = marked(change, *(f"place {path}" for path in (inspection.place, *inspection.parts)))
+    # All empty files have the same content, so it identifies no dataset.
+    marks = [together, *places] if inspection.empty else [together, content, *places]
+    known_books: dict[str, str] = {
+        row.fingerprint: row.book_id
+        for row in change.connection.execute(select(known).where(known.c.fingerprint.in_(marks)))
+    }
+    if set(places) & set(known_books):
+        raise Conflict("This file is registered already, as a dataset's source or epoch.")
+    if set(known_books.values()) - {before.book_id}:
+        raise Conflict("The loss of these rows is recorded in another dataset's book.")
+    again = {content} & set(marks) & set(known_books)
+    if again & held_marks(change.connection, before):
+        raise Conflict(
+            "These rows are in the dataset already: its source, an epoch, or several of "
+            "them together have the same rows. Each person in them would count twice."
+        )
+    return together, content, [*(set(marks) - set(known_books))]
