@@ -1,7 +1,9 @@
-"""How many examples a property is tried with: all in `make test`, a few in `make check`."""
+"""How hard the tests try: at full strength in `make test`, with a few cases in `make check`."""
 
+from collections.abc import Iterable
 from typing import Any
 
+import pytest
 from hypothesis import settings
 
 
@@ -19,3 +21,23 @@ def examples(full: int, **more: Any) -> settings:
         return settings(max_examples=full, **more)
     quick = settings.get_profile("quick").max_examples
     return settings(max_examples=min(full, quick), **more)
+
+
+def thorough_after(count: int, cases: Iterable[Any]) -> list[Any]:
+    """Cases for `parametrize`; `make check` leaves out those after the first few.
+
+    A tuple holds the values of several parameters.
+    """
+    listed = list(cases)
+    return [*listed[:count], *(_thorough(case) for case in listed[count:])]
+
+
+def thorough_except(kept: Iterable[Any], cases: Iterable[Any]) -> list[Any]:
+    """Cases for `parametrize`; `make check` leaves out all but these."""
+    chosen = list(kept)
+    return [case if case in chosen else _thorough(case) for case in cases]
+
+
+def _thorough(case: Any) -> Any:
+    values = case if isinstance(case, tuple) else (case,)
+    return pytest.param(*values, marks=pytest.mark.thorough)
