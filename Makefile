@@ -31,7 +31,7 @@ check: .venv/development ## in two minutes: style, types, imports, and all tests
 	@$(MAKE) --no-print-directory --jobs 2 lint unit
 
 unit: .venv/development
-	@$(BIN)/python -m pytest -q -m 'not audit and not served' \
+	@$(BIN)/python -m pytest -q -m 'not audit and not served and not thorough' \
 	  --hypothesis-profile quick -n 2 --dist worksteal
 
 audit: .venv/development ## long statistical and crash runs: a table, and build/audit.json (takes long)

@@ -1,12 +1,8 @@
-"""Hypothesis settings: no deadline on slow machines, and failing examples that can be rerun."""
+"""A small ledger that the tests share."""
 
 import pytest
-from hypothesis import settings
 
 from tests.ledger.verification.books import Made
-
-settings.register_profile("house", deadline=None, print_blob=True)
-settings.load_profile("house")
 
 
 @pytest.fixture

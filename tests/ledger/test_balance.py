@@ -6,7 +6,7 @@ from functools import reduce
 from itertools import combinations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.accounting import COMPOSITION_RULES
@@ -18,6 +18,7 @@ from app.accounting.units import PICO
 from app.errors import BudgetExhausted
 from app.ledger.account import Account
 from app.ledger.balance import Balance, Cells
+from tests.effort import examples
 
 SIZE = 4
 EVERY = range(SIZE)
@@ -106,7 +107,7 @@ POOL = [
 
 @relations
 @pytest.mark.parametrize("currency", ["zcdp", "renyi", "gdp", "approximate"])
-@settings(max_examples=40)
+@examples(40)
 @given(st.data())
 def test_no_account_admits_more_than_the_definition(
     currency: str, pairs: bool, data: st.DataObject
@@ -136,7 +137,7 @@ def test_no_account_admits_more_than_the_definition(
 
 
 @relations
-@settings(max_examples=60)
+@examples(60)
 @given(st.data())
 def test_the_largest_offered_epsilon_fits_and_a_unit_more_does_not(
     pairs: bool, data: st.DataObject

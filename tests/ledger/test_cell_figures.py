@@ -7,7 +7,7 @@ from itertools import permutations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.accounting import COMPOSITION_RULES
@@ -21,6 +21,7 @@ from app.actions.budgets.trace_tradeoff import CURVES_MAX, TraceTradeoff
 from app.errors import BudgetExhausted
 from app.ledger.account import Account
 from app.ledger.balance import Balance, Cells
+from tests.effort import examples
 
 SIZE = 5  # the last one is never charged
 CHARGED = range(SIZE - 1)
@@ -73,7 +74,7 @@ def must_bound(shown: dict[str, Any], cell: dict[str, Any]) -> None:
 
 @relations
 @currencies
-@settings(max_examples=60)
+@examples(60)
 @given(st.data())
 def test_figures_of_an_account_bound_the_figures_of_every_cell(
     currency: str, pairs: bool, data: st.DataObject
@@ -91,7 +92,7 @@ def test_figures_of_an_account_bound_the_figures_of_every_cell(
 
 @relations
 @currencies
-@settings(max_examples=200)
+@examples(200)
 @given(st.data())
 def test_epsilon_and_delta_are_the_largest_that_any_total_promises(
     currency: str, pairs: bool, data: st.DataObject
@@ -116,7 +117,7 @@ def test_epsilon_and_delta_are_the_largest_that_any_total_promises(
 
 @relations
 @currencies
-@settings(max_examples=60)
+@examples(60)
 @given(st.data())
 def test_each_figure_is_attained_by_some_cell_if_a_person_is_in_one_cell(
     currency: str, pairs: bool, data: st.DataObject
@@ -132,7 +133,7 @@ def test_each_figure_is_attained_by_some_cell_if_a_person_is_in_one_cell(
 
 
 @relations
-@settings(max_examples=100)
+@examples(100)
 @given(st.data())
 def test_the_lines_under_replace_one_are_those_of_each_cell(
     pairs: bool, data: st.DataObject
@@ -172,7 +173,7 @@ def curve_of_cell(account: Account, cell: int, points: int = 21) -> list[float]:
 
 @relations
 @currencies
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(st.data())
 def test_the_curve_of_an_account_is_at_or_below_that_of_every_cell(
     currency: str, pairs: bool, data: st.DataObject

@@ -10,7 +10,7 @@ from itertools import product
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.data.card import Card
@@ -42,6 +42,7 @@ from app.queries.tally import (
     SumSteps,
     Tally,
 )
+from tests.effort import examples
 from tests.queries.reference import Row, holds, tallied
 from tests.queries.sums.persons import tallied_persons
 
@@ -200,7 +201,7 @@ def questions(draw: st.DrawFn) -> tuple[Kind, Tally]:
 # Soundness: for every possible row
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(questions())
 def test_a_row_outside_the_cells_never_changes_the_tally(asked: tuple[Kind, Tally]) -> None:
     kind, tally = asked
@@ -221,7 +222,7 @@ def questions_of_persons(draw: st.DrawFn) -> tuple[Kind, Tally]:
     return kind, Tally(where, draw(groupings(kind)), draw(st.sampled_from(made)), groups_max=few)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(questions_of_persons())
 def test_a_person_in_another_cell_never_changes_the_tally(asked: tuple[Kind, Tally]) -> None:
     kind, tally = asked
@@ -236,7 +237,7 @@ def test_a_person_in_another_cell_never_changes_the_tally(asked: tuple[Kind, Tal
             assert tallied_persons(card, tally, [[row, other]]) == nothing
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(kinds.flatmap(lambda kind: st.tuples(st.just(kind), conditions(kind))))
 def test_reach_bounds_where_a_condition_can_and_must_hold(asked: tuple[Kind, Condition]) -> None:
     kind, condition = asked
@@ -258,7 +259,7 @@ def exact(kind: Kind, condition: Condition) -> tuple[int, int]:
     return sum(1 << i for i in can), sum(1 << i for i in must)
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(kinds.flatmap(lambda kind: st.tuples(st.just(kind), comparisons(kind, ("x",)))))
 def test_one_comparison_with_the_cell_column_is_exact_and_so_is_its_negation(
     asked: tuple[Kind, Condition],

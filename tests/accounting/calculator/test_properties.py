@@ -5,7 +5,7 @@ from decimal import Decimal, localcontext
 from itertools import chain
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.accounting.calculator import optimal
@@ -30,6 +30,7 @@ from tests.accounting.calculator.cases import (
     results,
     sampled,
 )
+from tests.effort import examples
 
 SOME: list[Event] = [
     *(laplace("0.1"), laplace("2"), pure("0.3"), exponential("0.5"), response("1", 4)),
@@ -41,7 +42,7 @@ LISTS = st.lists(COUNTED, min_size=1, max_size=5)
 SHORT = st.lists(st.tuples(st.sampled_from(SOME), st.integers(1, 12)), min_size=1, max_size=4)
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(LISTS, st.data())
 def test_merging_splitting_and_reordering_change_nothing(
     events: list[Counted], data: st.DataObject
@@ -58,7 +59,7 @@ def test_merging_splitting_and_reordering_change_nothing(
         assert results(events, fast, **question) == results(shuffled, fast, **question)
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(SHORT, st.tuples(st.sampled_from(SOME), st.integers(1, 12)))
 def test_more_events_never_cost_less(events: list[Counted], more: Counted) -> None:
     before = results(events, delta="1e-5")
@@ -68,7 +69,7 @@ def test_more_events_never_cost_less(events: list[Counted], more: Counted) -> No
             assert after[name]["epsilon"] >= before[name]["epsilon"], name
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(SHORT)
 def test_a_larger_group_a_smaller_delta_or_epsilon_never_costs_less(events: list[Counted]) -> None:
     one = results(events, delta="1e-4")
@@ -85,7 +86,7 @@ def test_a_larger_group_a_smaller_delta_or_epsilon_never_costs_less(events: list
             assert tight[name]["delta"] >= loose[name]["delta"], name
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(SHORT)
 def test_epsilon_at_a_delta_and_delta_at_that_epsilon_agree(events: list[Counted]) -> None:
     there = results(events, delta="1e-5")

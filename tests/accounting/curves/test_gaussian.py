@@ -5,7 +5,7 @@ from typing import Any
 
 import mpmath as mp
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.accounting.curves.gaussian import (
@@ -17,6 +17,7 @@ from app.accounting.curves.gaussian import (
     normal_quantile,
     pure_mu,
 )
+from tests.effort import examples
 
 mp.mp.dps = 80
 NEAR = mp.mpf("1e-18")
@@ -82,7 +83,7 @@ def test_the_mu_of_a_pure_mechanism_is_never_too_small(e: str) -> None:
     assert pure_mu(Decimal(41)) == INFINITY
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(
     st.decimals("0.000001", "20", places=6),
     st.decimals("0.000001", "20", places=6),

@@ -10,7 +10,7 @@ from fractions import Fraction
 from functools import partial
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from app.accounting.curves import conversion, curve_units, quick_units, renyi_curves
@@ -19,6 +19,7 @@ from app.accounting.curves.orders import ORDERS
 from app.accounting.precise import CONTEXT, decimal, units_up
 from app.accounting.rules.gdp import pure_mu_squared
 from app.accounting.units import PICO
+from tests.effort import examples
 
 # From one unit to the largest loss that fits, with as many small as large ones.
 epsilons = st.one_of(
@@ -39,7 +40,7 @@ def by_decimals(formula: renyi_curves.Formula, times: int = 1) -> renyi_curves.C
         return renyi_curves.on_grid(lambda order: times * formula(order))
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(epsilons, rounds, steps, st.sampled_from([2, 3, 10, 100_000]))
 @example(1, 1, Fraction(2), 2)
 @example(10**6, 1, Fraction(2**70), 2)  # at the end of the closed form
@@ -76,7 +77,7 @@ def test_units_by_floats_equal_those_by_decimals(
     assert curve_units.pure_at(epsilon, place) == renyi_curves.pure_on_grid(e)[place]
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(epsilons)
 def test_the_square_of_mu_equals_that_of_the_decimals(epsilon: int) -> None:
     e = Decimal(epsilon) / PICO
@@ -186,7 +187,7 @@ def test_a_saboteur_without_margins_is_caught() -> None:
     assert wrong > 0
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(epsilons, st.floats(0.0, 17.9).map(lambda digits: int(10.0**digits)))
 def test_the_best_order_equals_that_of_the_decimals(epsilon: int, delta: int) -> None:
     e, d = Decimal(epsilon) / PICO, Decimal(delta) / 10**18

@@ -6,7 +6,7 @@ from functools import reduce
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.accounting import COMPOSITION_RULES
@@ -26,6 +26,7 @@ from app.accounting.rules.rule import Rule
 from app.accounting.rules.spending import Spend, largest, minus, plus, two_largest
 from app.accounting.rules.terms import GrantTerms, Terms
 from app.accounting.units import ATTO, PICO
+from tests.effort import examples
 
 RULES = list(COMPOSITION_RULES.values())
 CURVED = [rule for rule in RULES if isinstance(rule, CurveRule)]
@@ -71,7 +72,7 @@ def at_most(one: Spend, other: Spend) -> bool:
 # Order and splitting
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(rules, st.lists(losses, max_size=8), st.data())
 def test_the_order_of_charges_changes_neither_totals_nor_admission(
     rule: Rule, charges: list[Loss], data: st.DataObject
@@ -109,7 +110,7 @@ def test_two_questions_are_as_private_together_as_one_with_both_epsilons(a: int,
 parts = st.fractions(Fraction(1, 10**9), 1, max_denominator=10**9)
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(st.lists(parts, min_size=1, max_size=9))
 def test_gaussian_noise_in_parts_never_costs_less_than_at_once(rhos: list[Fraction]) -> None:
     apart = reduce(Loss.__add__, map(zcdp_loss, rhos))
@@ -120,7 +121,7 @@ def test_gaussian_noise_in_parts_never_costs_less_than_at_once(rhos: list[Fracti
         assert 0 <= curve - sum(rhos) * order * PICO < 1
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(rules, losses)
 def test_a_rule_accepts_a_loss_exactly_if_it_can_pay_its_cost(rule: Rule, loss: Loss) -> None:
     assert rule.pays(loss) == rule.can_pay(rule.read(loss))
@@ -138,7 +139,7 @@ def test_a_larger_question_never_costs_less(a: int, b: int) -> None:
         assert at_most(numbers(price(small)), numbers(price(large)))
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(epsilons, st.fractions(1, 10**6, max_denominator=1000))
 def test_finer_noise_costs_between_continuous_noise_and_the_worst_pure_mechanism(
     epsilon: int, steps: Fraction
@@ -158,7 +159,7 @@ def exact_curve(e: Decimal, a: Decimal) -> Decimal:
     return (p**a * q ** (1 - a) + q**a * p ** (1 - a)).ln() / (a - 1)
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(st.integers(10**3, 20 * PICO))
 def test_costs_are_never_below_the_true_ones_and_hardly_above(epsilon: int) -> None:
     loss = pure_loss(epsilon)
@@ -269,7 +270,7 @@ def test_terms_are_never_made_from_invalid_numbers(rule: Rule, bad: str) -> None
 # Displayed figures match what the rule then does
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(rules, st.lists(losses, max_size=8), losses)
 def test_exactly_the_shown_number_of_charges_fits(
     rule: Rule, earlier: list[Loss], charge: Loss
@@ -287,7 +288,7 @@ def test_exactly_the_shown_number_of_charges_fits(
     assert not fits(often + 1)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(rules, st.lists(losses, max_size=8))
 def test_the_largest_epsilon_fits_and_a_thousandth_more_does_not(
     rule: Rule, earlier: list[Loss]

@@ -5,7 +5,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.accounting import COMPOSITION_RULES
@@ -24,6 +24,7 @@ from app.accounting.units import ATTO, PICO
 from app.errors import BudgetExhausted, Invalid
 from app.ledger.account import Account
 from app.ledger.balance import Balance
+from tests.effort import examples
 
 DELTA = Decimal("1e-6")
 ONE = GrantTerms(epsilon=Decimal(1), delta=DELTA)
@@ -97,7 +98,7 @@ grants = st.builds(
 )
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(grants)
 def test_the_orders_of_a_renyi_account_share_one_delta(wish: GrantTerms) -> None:
     """The deltas admitted by the limits of all orders add up to the conversion's delta.
@@ -118,7 +119,7 @@ def test_the_orders_of_a_renyi_account_share_one_delta(wish: GrantTerms) -> None
     assert terms.conversion + terms.limits[1] == terms.delta
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(grants)
 def test_the_limit_of_a_zcdp_account_is_the_conversion_at_the_best_order(wish: GrantTerms) -> None:
     terms = COMPOSITION_RULES["zcdp"].freeze(wish)
@@ -137,7 +138,7 @@ def upper_tail(x: float) -> float:
     return math.erfc(x / math.sqrt(2)) / 2
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(grants)
 def test_the_limit_of_a_gdp_account_stays_within_its_delta(wish: GrantTerms) -> None:
     terms = COMPOSITION_RULES["gdp"].freeze(wish)
@@ -204,7 +205,7 @@ def test_granted_terms_do_not_change_with_the_release(
     assert admitted(account(currency, terms=Terms.from_text(text)), GAUSSIAN) == before
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(grants, st.integers(0, 2000))
 def test_a_raised_limit_keeps_the_order_with_most_of_delta(
     wish: GrantTerms, hundredths: int

@@ -10,7 +10,7 @@ from typing import Any
 
 import mpmath
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.accounting.curves import renyi_curves
@@ -29,6 +29,7 @@ from app.accounting.tradeoff.curve import (
     shown,
     tradeoff_of,
 )
+from tests.effort import examples
 
 Distribution = Sequence[Any]  # the probability of each outcome
 Reference = Callable[[float], Any]
@@ -236,13 +237,13 @@ def must_be_a_tradeoff(curve: Tradeoff) -> None:
         assert middle <= left + (right - left) * (b - a) / (c - a) + ROUNDING
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(singles.map(lambda s: tradeoff_of(single=s)) | totals().map(lambda t: tradeoff_of(**t)))
 def test_a_curve_falls_is_convex_and_never_better_than_guessing(curve: Tradeoff) -> None:
     must_be_a_tradeoff(curve)
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(singles)
 def test_a_curve_of_a_release_is_its_own_inverse(release: Single) -> None:
     """The order of the two datasets is arbitrary."""
@@ -265,7 +266,7 @@ def below(bound: Tradeoff, curve: Tradeoff) -> None:
         assert low <= high + ROUNDING + GUARD, alpha
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(epsilons, st.integers(1, 30), deltas)
 def test_bounds_of_repeated_answers_are_below_their_exact_curve(
     epsilon: Fraction, repeats: int, delta: Fraction
@@ -282,7 +283,7 @@ def test_bounds_of_repeated_answers_are_below_their_exact_curve(
         below(tradeoff_of(failure=failure, **each), true)
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(epsilons, st.sampled_from([1, 2, 5, 1000]))
 def test_bounds_of_laplace_noise_are_below_its_exact_curve(epsilon: Fraction, steps: int) -> None:
     e = decimal(epsilon)
@@ -321,7 +322,7 @@ def test_a_change_spread_over_several_answers_reveals_no_more_than_in_one(
         assert beta <= spread(alpha)
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(epsilons)
 def test_bounds_of_gaussian_noise_are_below_its_exact_curve(mu_squared: Fraction) -> None:
     true = tradeoff_of(single=GaussianTradeoff(mu_squared))
@@ -386,7 +387,7 @@ def normed(parts: list[int]) -> list[Any]:
     return [mpmath.mpf(part) / sum(parts) for part in parts]
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(weights, weights, weights, weights, st.integers(0, 10))
 def test_a_curve_within_a_distance_is_bounded_by_shifting(
     p: list[int], q: list[int], p_other: list[int], q_other: list[int], tenths: int

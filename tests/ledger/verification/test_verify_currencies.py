@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.accounting.losses import gaussian_loss, generic_loss, pure_loss
@@ -19,6 +19,7 @@ from app.ledger.chain import Entry, canonical
 from app.ledger.currency_change import carried_over
 from app.ledger.verification.lines import Line, from_lines
 from app.ledger.verification.verify import verify
+from tests.effort import examples
 from tests.ledger.verification.books import (
     Made,
     exported,
@@ -281,7 +282,7 @@ charges = st.tuples(
 )
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.lists(charges, max_size=25), st.sampled_from(["add_remove", "replace_one"]))
 def test_a_long_history_of_every_currency_adds_up(
     history: list[tuple[list[str], int, tuple[int, ...] | None, bool]], neighbours: str

@@ -8,7 +8,7 @@ from typing import Any
 
 import duckdb
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.api.queries import parse_question
@@ -17,6 +17,7 @@ from app.errors import Invalid
 from app.planning.request import SQL_CHARACTERS_MAX, Question
 from app.planning.sql.translate import translate
 from app.queries.filters import resolve
+from tests.effort import examples
 from tests.queries.cards import card
 from tests.queries.reference import Row, holds
 
@@ -190,7 +191,7 @@ def table() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def test_a_filter_keeps_the_same_rows_as_sql(table: duckdb.DuckDBPyConnection) -> None:
-    @settings(max_examples=400, deadline=None, database=None)
+    @examples(400, database=None)
     @given(CONDITIONS)
     def same(condition: str) -> None:
         sql = f"SELECT COUNT(*) FROM people WHERE {condition}"
@@ -367,7 +368,7 @@ TEXTS = st.one_of(
 )
 
 
-@settings(max_examples=1500, deadline=None, database=None)
+@examples(1500, database=None)
 @given(TEXTS)
 def test_any_text_is_a_question_or_refused(sql: str) -> None:
     try:

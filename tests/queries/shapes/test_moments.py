@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.data.card import Card
@@ -19,6 +19,7 @@ from app.mechanisms.noise.moment_noise import MomentNoise
 from app.queries.shapes.features import BucketTerm, Indicator, Intercept, Term
 from app.queries.shapes.measures import Measure
 from app.queries.tally import Product
+from tests.effort import examples
 from tests.queries.cards import card, measured_shape
 from tests.queries.reference import Row, measured
 
@@ -202,7 +203,7 @@ def value(made: Card, term: Term, row: Row) -> Fraction:
             return Fraction(row[column] == wanted)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(tables, st.booleans())
 def test_without_noise_the_matrix_is_the_sum_over_complete_rows(
     rows: list[Row], filtered: bool

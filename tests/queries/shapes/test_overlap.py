@@ -5,7 +5,7 @@ import math
 from itertools import product
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.data.card import Card
@@ -19,6 +19,7 @@ from app.queries.tally import (
     Negation,
     OneOf,
 )
+from tests.effort import examples
 from tests.queries.cards import card
 from tests.queries.reference import holds
 
@@ -89,7 +90,7 @@ def trees(names: list[str]) -> st.SearchStrategy[Condition]:
 pairs = st.lists(st.sampled_from(list(COMPARED)), min_size=1, max_size=2, unique=True)
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(
     pairs.flatmap(
         lambda names: st.tuples(

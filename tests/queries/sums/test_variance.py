@@ -5,7 +5,7 @@ from statistics import pvariance
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.data.card import Card
@@ -13,6 +13,7 @@ from app.mechanisms.sampling.system import SystemRandom
 from app.planning.plan import make_plan
 from app.queries.estimates import NoisySteps
 from app.queries.sums.variance import STEPS_MAX, CentredGrid, Variance
+from tests.effort import examples
 from tests.queries.cards import card, question
 from tests.queries.reference import measured, tallied
 
@@ -71,7 +72,7 @@ def test_the_grid_is_as_fine_as_possible_and_its_sums_fit(made: Card) -> None:
 boxes = st.tuples(st.integers(-3, 6), st.integers(0, 4))
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(boxes, st.tuples(st.integers(-6, 6), st.integers(0, 3)), st.data())
 def test_every_table_whose_measures_are_in_the_box_has_its_variance_in_the_interval(
     counts: tuple[int, int], totals: tuple[int, int], data: st.DataObject
