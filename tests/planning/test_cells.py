@@ -1,6 +1,4 @@
-"""Cells of a question, compared with every row that a small card allows: other cells never
-count.
-"""
+"""Cells of a question, compared with every row of a small card: other cells never count."""
 
 import datetime
 import math

@@ -272,8 +272,7 @@ def test_bounds_of_repeated_answers_are_below_their_exact_curve(
     epsilon: Fraction, repeats: int, delta: Fraction
 ) -> None:
     true = tradeoff_of(single=RandomizedResponseTradeoff(epsilon, repeats=repeats, delta=delta))
-    failure = min(F(1), repeats * delta)
-    e = decimal(epsilon)
+    failure, e = min(F(1), repeats * delta), decimal(epsilon)
     spent: list[dict[str, Any]] = [
         {"pure": epsilon * repeats},
         {"rho": Fraction(renyi_curves.pure_rho(e)) * repeats},

@@ -40,10 +40,7 @@ def where_of(condition: str) -> Any:
         ("SELECT COUNT(*) FROM people", {"kind": "count"}),
         ("select count(*) from people;;", {"kind": "count"}),
         ("SELECT SUM(age) FROM people", {"kind": "sum", "column": "age"}),
-        (
-            "SELECT COUNT(DISTINCT who) FROM people",
-            {"kind": "count_distinct", "column": "who"},
-        ),
+        ("SELECT COUNT(DISTINCT who) FROM people", {"kind": "count_distinct", "column": "who"}),
         (
             'SELECT city, COUNT(DISTINCT "who") AS n FROM people WHERE age >= 18 GROUP BY city',
             {"kind": "count_distinct", "column": "who", "where": ADULT, "group_by": ["city"]},
