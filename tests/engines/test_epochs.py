@@ -104,10 +104,7 @@ def spread(places: tuple[int, ...], who: str) -> list[list[dict[str, Any]]]:
 
 def counts_of(room: Room, card: Card, epochs: list[list[dict[str, Any]]], tag: str) -> list[int]:
     files = [write(room.data / f"{tag}-{i}.csv", rows) for i, rows in enumerate(epochs)]
-    dataset = room.prepared(files[0], card)
-    for file in files[1:]:
-        dataset = appended(room, dataset, file)
-    return list(room.engine.epochs(dataset, None))
+    return list(room.engine.epochs(room.prepared(files[0], card, appended=files[1:]), None))
 
 
 def test_one_person_moves_each_level_of_the_tree_by_at_most_their_rows(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Graphs in the engine: each edge is stored once, for all ways to write it, and counted exactly."""
 
+from collections.abc import Iterator
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 from zlib import crc32
 
@@ -79,25 +79,38 @@ def test_one_row_of_each_edge_is_kept_in_either_direction(room: Room) -> None:
     assert kept == sorted(stored(room, room.prepared("again.csv", edge_card(3, weight))))
 
 
-@pytest.mark.parametrize("first", [1, 3, 512])
-@pytest.mark.parametrize("chance", [0.0, 0.15, 0.5, 1.0])
-def test_counts_are_those_of_brute_force(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chance: float, first: int
-) -> None:
-    """This holds for every size of the first part of nodes."""
-    monkeypatch.setattr(neighbours, "CORE", first)
+@pytest.fixture(scope="module", params=[0.0, 0.15, 0.5, 1.0])
+def random_graphs(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Room, list[tuple[Dataset, GraphCounts]]]]:
+    """Six graphs of 14 nodes, each pair joined with this chance, and their counts."""
     nodes = 14
-    with room_in(tmp_path) as room:
+    with room_in(tmp_path_factory.mktemp("graphs"), memo_size=0) as room:
+        graphs = []
         for number in range(6):
             words = (
                 (pair, crc32(f"{pair}{number}".encode())) for pair in combinations(range(nodes), 2)
             )
-            edges = {pair for pair, word in words if word < chance * 2**32}
+            edges = {pair for pair, word in words if word < request.param * 2**32}
             write_parquet(
                 room.data / f"{number}.parquet", rows_of(edges), {"a": "BIGINT", "b": "BIGINT"}
             )
             dataset = room.prepared(f"{number}.parquet", edge_card(nodes))
-            assert graph_of(room, dataset) == counted(edges, nodes)
+            graphs.append((dataset, counted(edges, nodes)))
+        yield room, graphs
+
+
+@pytest.mark.parametrize("first", [1, 3, 512])
+def test_counts_are_those_of_brute_force(
+    random_graphs: tuple[Room, list[tuple[Dataset, GraphCounts]]],
+    monkeypatch: pytest.MonkeyPatch,
+    first: int,
+) -> None:
+    """This holds for every size of the first part of nodes."""
+    monkeypatch.setattr(neighbours, "CORE", first)
+    room, graphs = random_graphs
+    for dataset, counts in graphs:
+        assert graph_of(room, dataset) == counts
 
 
 def test_unjoined_nodes_count_as_pairs_and_stars_have_no_triangle(room: Room) -> None:

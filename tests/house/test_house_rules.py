@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -31,9 +32,11 @@ def tree(kind: type[AppError] = AppError) -> Iterator[type[AppError]]:
         yield from tree(below)
 
 
-def sources() -> Iterator[tuple[Path, ast.Module]]:
-    for path in sorted(APP.rglob("*.py")):
-        yield path.relative_to(TOP), ast.parse(path.read_text())
+@cache
+def sources() -> list[tuple[Path, ast.Module]]:
+    """All files of the app; parsing them takes half a second."""
+    paths = sorted(APP.rglob("*.py"))
+    return [(path.relative_to(TOP), ast.parse(path.read_text())) for path in paths]
 
 
 # The reference
@@ -129,14 +132,17 @@ def test_every_kind_of_entry_is_a_search_filter() -> None:
 # Randomness
 
 
-def imports() -> Iterator[tuple[str, str]]:
+@cache
+def imports() -> list[tuple[str, str]]:
     """Pairs of a file and the full name of an import."""
+    pairs = []
     for path, module in sources():
         for node in ast.walk(module):
             if isinstance(node, ast.Import):
-                yield from ((str(path), alias.name) for alias in node.names)
+                pairs += [(str(path), alias.name) for alias in node.names]
             elif isinstance(node, ast.ImportFrom) and node.module:
-                yield from ((str(path), f"{node.module}.{alias.name}") for alias in node.names)
+                pairs += [(str(path), f"{node.module}.{alias.name}") for alias in node.names]
+    return pairs
 
 
 def importers(*roots: str) -> set[str]:

@@ -27,7 +27,7 @@ def write(path: Path, select: str, rows_per_group: int) -> Path:
 
 def refusal(room: Room, name: str, card: Any) -> str:
     with pytest.raises((EngineUnavailable, Invalid)) as refused:
-        room.prepared(name, card)
+        room.engine.prepare(room.register(name, card))
     assert refused.value.__context__ is None
     assert not [each for each in room.home.rglob("*") if each.is_file()]
     return refused.value.detail
@@ -40,6 +40,7 @@ def many_rows(tmp_path: Path) -> Path:
     return write(tmp_path / "data" / "rows.parquet", text, 10_000_000)
 
 
+@pytest.mark.thorough
 def test_endless_rows_are_read_for_the_allowed_time_only(tmp_path: Path, many_rows: Path) -> None:
     """Reading all of them would take a thousand times the allowed time."""
     folder = tmp_path / "data" / "folder"

@@ -186,7 +186,7 @@ def test_a_file_in_an_earlier_root_is_another_file(tmp_path: Path, digests: list
     with room_in(tmp_path) as room:
         room.engine = type(room.engine)(home=room.home, data_roots=(first, second))
         write_csv(second / "t.csv", [{"x": 1}])
-        dataset = room.prepared("t.csv", CARD)
+        dataset = room.register("t.csv", CARD)
         assert not refused(room, dataset)
         write_csv(first / "t.csv", [{"x": 2}])
         assert refused(room, dataset)

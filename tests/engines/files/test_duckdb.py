@@ -14,6 +14,7 @@ from app.engines.files.prepare import version_path
 from app.engines.files.versions import OpenVersions
 from app.errors import EngineFailed
 from app.queries.tally import ByEdges, Compare, CountRows, Exact, SumSteps, Tally
+from tests.effort import is_quick
 from tests.engines.endless import ENDLESS, LIGHT, X_CARD, no_time
 from tests.engines.remote.tables import ASKER, Room, room_in, write_csv
 
@@ -87,6 +88,7 @@ def test_one_watchdog_serves_the_whole_process(endless: tuple[Room, Dataset]) ->
     assert names.count("engine-watchdog") == 1
 
 
+@pytest.mark.thorough
 def test_too_little_memory_fails_the_question_but_not_the_engine(
     big: tuple[Room, Dataset],
 ) -> None:
@@ -201,7 +203,7 @@ def test_many_threads_get_their_own_answers(tmp_path: Path) -> None:
             return rows == (bound,)
 
         with ThreadPoolExecutor(8) as pool:
-            assert all(pool.map(ask, range(400)))
+            assert all(pool.map(ask, range(40 if is_quick() else 400)))
 
 
 def test_results_are_python_integers_beyond_64_bits(room: Room) -> None:

@@ -2,17 +2,19 @@
 
 import csv
 import datetime
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import duckdb
 
-from app.data.card import Card, Dataset, Source, Version
+from app.data.card import Card, Dataset, Epoch, Source, Version
 from app.engines.files.connect import Limits, connect_to_ask
 from app.engines.files.duckdb import DuckDBEngine
+from app.engines.files.paths import resolve_source
 from app.engines.files.prepare import version_path
+from app.engines.files.sources import source_digest
 from app.queries.tally import Exact, Tally
 
 CARD = Card.model_validate(
@@ -66,9 +68,9 @@ def write_parquet(path: Path, rows: list[Row], types: dict[str, str] | None = No
     with duckdb.connect() as connection:
         connection.execute(f"CREATE TABLE t ({fields})")
         if rows:
-            marks = ", ".join("?" for _ in types)
-            connection.executemany(
-                f"INSERT INTO t VALUES ({marks})", [[row[name] for name in types] for row in rows]
+            columns = ", ".join(f"unnest(CAST(? AS {kind}[]))" for kind in types.values())
+            connection.execute(
+                f"INSERT INTO t SELECT {columns}", [[row[name] for row in rows] for name in types]
             )
         connection.execute(f"COPY t TO '{path}' (FORMAT parquet)")
 
@@ -82,21 +84,38 @@ class Room:
         self.data.mkdir(parents=True, exist_ok=True)
         self.engine = DuckDBEngine(home=self.home, data_roots=(self.data,), **options)
 
-    def register(
-        self, name: str, card: Card = CARD, *, version_id: str = "", seed: str = "seed"
-    ) -> Dataset:
-        source = Source("duckdb", name)
-        digest = self.engine.inspect(source, card).digest
-        version = Version(version_id or name.replace(".", "_"), 1, digest, seed)
-        return Dataset("ds", "name", "", "book", card, source, version, False, 0)
+    def register(self, name: str, card: Card = CARD, **options: str) -> Dataset:
+        digest = self.engine.inspect(Source("duckdb", name), card).digest
+        return _dataset(name, card, digest, (), **options)
 
-    def prepared(self, name: str, card: Card = CARD, **options: str) -> Dataset:
-        dataset = self.register(name, card, **options)
+    def prepared(
+        self, name: str, card: Card = CARD, *, appended: Sequence[str] = (), **options: str
+    ) -> Dataset:
+        """Prepare files that were not inspected: hashing rows takes longer than preparing them."""
+        epochs = tuple(Epoch(other, self._digest(other)) for other in appended)
+        dataset = _dataset(name, card, self._digest(name), epochs, **options)
         self.engine.prepare(dataset)
         return dataset
 
+    def _digest(self, name: str) -> str:
+        return source_digest(resolve_source(name, (self.data,)))
+
     def ask(self, dataset: Dataset, tally: Tally) -> Exact:
         return self.engine.exact(dataset, tally, ASKER)
+
+
+def _dataset(
+    name: str,
+    card: Card,
+    digest: str,
+    epochs: tuple[Epoch, ...],
+    *,
+    version_id: str = "",
+    seed: str = "seed",
+) -> Dataset:
+    number, made_id = 1 + len(epochs), version_id or name.replace(".", "_")
+    version = Version(made_id, number, digest, seed, epochs)
+    return Dataset("ds", "name", "", "book", card, Source("duckdb", name), version, False, 0)
 
 
 @contextmanager

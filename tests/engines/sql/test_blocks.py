@@ -1,14 +1,16 @@
 """Blocks of rows: each row is in one block, results of blocks, and one row changes one block."""
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 import pytest
 
-from app.data.card import Dataset
+from app.data.card import Card, Dataset
 from app.queries.block_tally import (
     Added,
     AtRanks,
@@ -22,7 +24,7 @@ from app.queries.block_tally import (
     Trimmed,
 )
 from app.queries.tally import CategoryIndex, CentredBucket, Compare, Condition, EqualsValue
-from tests.engines.remote.tables import Room, card_of, room_in, stored, write_csv
+from tests.engines.remote.tables import Room, card_of, stored, write_csv
 from tests.engines.sql.block_reference import block_reference, by_lot, by_readings
 
 COLUMNS: list[dict[str, Any]] = [
@@ -51,10 +53,27 @@ def rows_of(values: list[Any]) -> list[Row]:
     return rows
 
 
-def made(room: Room, rows: list[Row], name: str) -> Dataset:
-    shown = [{**row, "kept": "true" if row["kept"] else "false"} for row in rows]
-    write_csv(room.data / f"{name}.csv", shown, ["x", "kept", "kind"])
-    return room.prepared(f"{name}.csv", CARD)
+class Prepared(Room):
+    """A room for all tests of this file, which ask about the same tables: each is prepared once."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory, open_versions_max=64)
+        self.tables: dict[str, Dataset] = {}
+
+    def table(self, rows: list[Row], card: Card, seed: str = "seed") -> Dataset:
+        key = f"t{sha256(repr((rows, seed)).encode()).hexdigest()}"
+        if key not in self.tables:
+            shown = [{**row, "kept": str(row["kept"]).lower()} for row in rows]
+            write_csv(self.data / f"{key}.csv", shown)
+            self.tables[key] = self.prepared(f"{key}.csv", card, version_id=key, seed=seed)
+        return self.tables[key]
+
+
+@pytest.fixture(scope="module")
+def room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prepared]:
+    room = Prepared(tmp_path_factory.mktemp("blocks"))
+    yield room
+    room.engine.close()
 
 
 def tally_of(
@@ -94,32 +113,31 @@ def by_block(counts: BlockCounts) -> Blocks:
 @pytest.mark.parametrize("name", list(ALL))
 @pytest.mark.parametrize("blocks", [1, BLOCKS, 1000])
 def test_blocks_are_those_of_the_reference_in_every_order_of_rows(
-    room: Room, name: str, blocks: int
+    room: Prepared, name: str, blocks: int
 ) -> None:
     tally = ALL[name]
     tally = BlockTally(tally.where, blocks, tally.readings, tally.given)
     rows = rows_of([*TABLE, None, None])
     expected = block_reference(CARD, rows, tally, by_readings(blocks, "seed"))
     assert (expected == []) == (name == "nobody")
-    assert sorted(room.engine.blocks(made(room, rows, "a"), tally)) == expected
-    assert sorted(room.engine.blocks(made(room, rows[::-1], "b"), tally)) == expected
+    assert sorted(room.engine.blocks(room.table(rows, CARD), tally)) == expected
+    assert sorted(room.engine.blocks(room.table(rows[::-1], CARD), tally)) == expected
 
 
 @pytest.mark.parametrize("name", list(ALL))
-def test_an_added_row_changes_one_block(tmp_path: Path, name: str) -> None:
+def test_an_added_row_changes_one_block(room: Prepared, name: str) -> None:
     """Brute force over possible rows, including rows that are present many times."""
     tally, rows = ALL[name], rows_of(TABLE)
-    with room_in(tmp_path) as room:
-        before = by_block(room.engine.blocks(made(room, rows, "base"), tally))
-        changed = Counter[int]()
-        for number, value in enumerate([-5, 3, 7, 12, 30, 50, None]):
-            table = [{**row_of(value), "kind": "cab"[number % 3]}, *rows]
-            after = by_block(room.engine.blocks(made(room, table, f"t{number}"), tally))
-            moved = [b for b in range(BLOCKS) if before.get(b) != after.get(b)]
-            assert len(moved) <= 1
-            changed.update(moved)
-        if name == "sums":
-            assert len(changed) > 1  # the seed spreads them
+    before = by_block(room.engine.blocks(room.table(rows, CARD), tally))
+    changed = Counter[int]()
+    for number, value in enumerate([-5, 3, 7, 12, 30, 50, None]):
+        table = [{**row_of(value), "kind": "cab"[number % 3]}, *rows]
+        after = by_block(room.engine.blocks(room.table(table, CARD), tally))
+        moved = [b for b in range(BLOCKS) if before.get(b) != after.get(b)]
+        assert len(moved) <= 1
+        changed.update(moved)
+    if name == "sums":
+        assert len(changed) > 1  # the seed spreads them
 
 
 # Persons with several rows
@@ -137,38 +155,33 @@ def persons_rows(persons: list[str]) -> list[Row]:
     ]
 
 
-def of_persons(room: Room, persons: list[str], name: str, seed: str = "seed") -> Dataset:
-    shown = [{**row, "kept": str(row["kept"]).lower()} for row in persons_rows(persons)]
-    write_csv(room.data / f"{name}.csv", shown, ["x", "kept", "kind", "who"])
-    return room.prepared(f"{name}.csv", BY_PERSON, version_id=f"{name}-{seed}", seed=seed)
+def of_persons(room: Prepared, persons: list[str], seed: str = "seed") -> Dataset:
+    return room.table(persons_rows(persons), BY_PERSON, seed)
 
 
 @pytest.mark.parametrize("name", list(ALL))
-def test_all_rows_of_a_person_are_in_one_block(room: Room, name: str) -> None:
+def test_all_rows_of_a_person_are_in_one_block(room: Prepared, name: str) -> None:
     """This holds for all other persons and every order. Removing a person changes one block."""
     tally = replace(ALL[name], persons=True)
     table = persons_rows(PERSONS)
     placing = by_lot(BY_PERSON, table, BLOCKS, "seed", "who")
     expected = block_reference(BY_PERSON, table, tally, placing)
-    assert sorted(room.engine.blocks(of_persons(room, PERSONS, "a"), tally)) == expected
-    assert sorted(room.engine.blocks(of_persons(room, PERSONS[::-1], "b"), tally)) == expected
+    assert sorted(room.engine.blocks(of_persons(room, PERSONS), tally)) == expected
+    assert sorted(room.engine.blocks(of_persons(room, PERSONS[::-1]), tally)) == expected
     for gone in ("p0", "p7"):
-        left = of_persons(room, [who for who in PERSONS if who != gone], gone)
+        left = of_persons(room, [who for who in PERSONS if who != gone])
         after = by_block(room.engine.blocks(left, tally))
         before = by_block(expected)
         assert sum(before.get(b) != after.get(b) for b in range(BLOCKS)) <= 1
 
 
-def blocks_of(room: Room, table: list[Row], name: str, tally: BlockTally) -> Blocks:
-    shown = [{**row, "kept": str(row["kept"]).lower()} for row in table]
-    write_csv(room.data / f"{name}.csv", shown, ["x", "kept", "kind", "who"])
-    dataset = room.prepared(f"{name}.csv", BY_PERSON, version_id=name, seed="seed")
-    return by_block(room.engine.blocks(dataset, tally))
+def blocks_of(room: Prepared, table: list[Row], tally: BlockTally) -> Blocks:
+    return by_block(room.engine.blocks(room.table(table, BY_PERSON), tally))
 
 
 @pytest.mark.parametrize("name", ["sums", "middle", "commonest"])
 def test_adding_removing_or_replacing_a_person_changes_no_other_block(
-    tmp_path: Path, name: str
+    room: Prepared, name: str
 ) -> None:
     """Brute force over all twelve: each removed, each with other rows, each another person.
 
@@ -176,61 +189,63 @@ def test_adding_removing_or_replacing_a_person_changes_no_other_block(
     two blocks change.
     """
     tally, whole = replace(ALL[name], persons=True), persons_rows(PERSONS)
-    with room_in(tmp_path) as room:
-        before = blocks_of(room, whole, "whole", tally)
-        moves = Counter[int]()
-        for who in PERSONS:
-            others = [row for row in whole if row["who"] != who]
-            own = [row for row in whole if row["who"] == who]
-            neighbours = {
-                "gone": (others, 1),
-                "otherwise": ([*others, *({**row, "x": 50 - i} for i, row in enumerate(own))], 2),
-                "replaced": ([*({**row, "who": f"new {who}"} for row in own), *others], 2),
-            }
-            for kind, (table, most) in neighbours.items():
-                after = blocks_of(room, table, f"{kind}-{who}", tally)
-                moved = sum(before.get(b) != after.get(b) for b in range(BLOCKS))
-                assert moved <= most, (kind, who)
-                moves[moved] += 1
-        if name == "sums":  # a vote or a median may stay the same
-            assert moves[2] > 0
+    before = blocks_of(room, whole, tally)
+    moves = Counter[int]()
+    for who in PERSONS:
+        others = [row for row in whole if row["who"] != who]
+        own = [row for row in whole if row["who"] == who]
+        neighbours = {
+            "gone": (others, 1),
+            "otherwise": ([*others, *({**row, "x": 50 - i} for i, row in enumerate(own))], 2),
+            "replaced": ([*({**row, "who": f"new {who}"} for row in own), *others], 2),
+        }
+        for kind, (table, most) in neighbours.items():
+            after = blocks_of(room, table, tally)
+            moved = sum(before.get(b) != after.get(b) for b in range(BLOCKS))
+            assert moved <= most, (kind, who)
+            moves[moved] += 1
+    if name == "sums":  # a vote or a median may stay the same
+        assert moves[2] > 0
 
 
-def test_persons_are_spread_evenly_over_blocks(room: Room) -> None:
+def test_persons_are_spread_evenly_over_blocks(room: Prepared) -> None:
     """3,000 persons of two rows are in 10 blocks. Each count is binomial with deviation 16.4.
 
     One is off by 90 with probability below 1e-6.
     """
     table = [{**row_of(i % 7), "who": f"p{i % 3000}"} for i in range(6000)]
     wanted = replace(tally_of(Added(), blocks=10), persons=True)
-    counts = [numbers[0] for numbers in blocks_of(room, table, "even", wanted).values()]
+    counts = [numbers[0] for numbers in blocks_of(room, table, wanted).values()]
     assert len(counts) == 10
     assert all(count % 2 == 0 for count in counts)
     assert max(abs(count // 2 - 300) for count in counts) < 90
 
 
-def test_the_person_number_would_be_no_block_hash(room: Room) -> None:
+def test_the_person_number_would_be_no_block_hash(room: Prepared) -> None:
     """It changes with earlier persons: most of the others would move to another block."""
 
-    def numbers(persons: list[str], name: str, seed: str = "seed") -> dict[int, int]:
+    def numbers(persons: list[str], seed: str = "seed") -> dict[int, int]:
         """Person number by block hash; the last stored column is the row's position."""
-        rows = stored(room, of_persons(room, persons, name, seed))
+        dataset = of_persons(room, persons, seed)
+        room.engine.close()
+        rows = stored(room, dataset)
         return {row[-3]: row[-2] for row in rows}
 
-    before, after = numbers(PERSONS, "all"), numbers(PERSONS[1:], "fewer")
+    before, after = numbers(PERSONS), numbers(PERSONS[1:])
     assert len(before) == 12
     assert set(after) < set(before)
     assert sum(before[lot] != after[lot] for lot in after) > 5
-    assert not set(before) & set(numbers(PERSONS, "all", seed="another"))
+    assert not set(before) & set(numbers(PERSONS, seed="another"))
 
 
-def test_blocks_are_even_and_another_seed_changes_them(room: Room) -> None:
+def test_blocks_are_even_and_another_seed_changes_them(room: Prepared) -> None:
     """2,000 equal values are in 10 blocks: a block is off by 60 with probability below 1e-4."""
     tally = tally_of(Added(), X, blocks=10)
-    dataset = made(room, [row_of(7)] * 2000, "a")
+    table = [row_of(7)] * 2000
+    dataset = room.table(table, CARD)
     counts = [numbers[0] for numbers in by_block(room.engine.blocks(dataset, tally)).values()]
     assert len(counts) == 10
     assert fmean(counts) == 200
     assert max(abs(count - 200) for count in counts) < 75
-    again = room.prepared("a.csv", CARD, version_id="again", seed="another")
+    again = room.table(table, CARD, seed="another")
     assert room.engine.blocks(again, tally) != room.engine.blocks(dataset, tally)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from app.data.card import Card, Source
@@ -30,6 +30,7 @@ from app.queries.tally import (
     OneOf,
     Tally,
 )
+from tests.effort import examples
 from tests.engines.clock import WatchdogClock
 from tests.engines.reference import holds
 from tests.engines.remote.tables import Room, card_of, room_in, stored, write_csv, write_parquet
@@ -104,7 +105,7 @@ def test_every_text_is_stored_normalized_from_csv_and_parquet(room: Room) -> Non
         assert keys_of(room, dataset) == expected(rows)
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@examples(15, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     texts=st.lists(
         st.none()
@@ -148,7 +149,7 @@ def test_characters_outside_text_reach_no_answer(room: Room) -> None:
 def test_a_text_that_is_not_utf8_is_refused_at_registration_without_a_quote(room: Room) -> None:
     (room.data / "t.csv").write_bytes(b"note,age,city\nsecret\xff,5,Bern\n")
     with pytest.raises(Exception) as refused:  # noqa: PT011 - any error is fine if it quotes nothing
-        room.prepared("t.csv", CARD)
+        room.register("t.csv", CARD)
     assert "secret" not in str(refused.value)
 
 
@@ -183,7 +184,7 @@ def test_numbers_and_other_types_are_stored_as_their_text(
 def test_other_stored_types_are_refused_as_text(room: Room, kind: str) -> None:
     write_parquet(room.data / "t.parquet", [], TYPES | {"note": kind})
     with pytest.raises(Invalid) as refused:
-        room.prepared("t.parquet", CARD)
+        room.register("t.parquet", CARD)
     assert refused.value.fields[0].pointer == "/columns/0/type"
 
 

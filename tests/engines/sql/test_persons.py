@@ -86,7 +86,13 @@ TALLIES = [
 ]
 
 
-@pytest.mark.parametrize("seed", range(3))
+def a_few_seeds(full: int, *, quick: int) -> list[Any]:
+    """All seeds in `make test`, the first ones in `make check`."""
+    more = [pytest.param(seed, marks=pytest.mark.thorough) for seed in range(quick, full)]
+    return [*range(quick), *more]
+
+
+@pytest.mark.parametrize("seed", a_few_seeds(3, quick=1))
 def test_tallies_of_persons_are_those_of_the_reference(room: Room, seed: int) -> None:
     write_csv(room.data / "t.csv", made_rows(seed, 60))
     dataset = room.prepared("t.csv", CARD)
@@ -123,7 +129,7 @@ def apart(before: Exact, after: Exact) -> int:
     return sum(abs(a - b) for a, b in zip(before[0], after[0], strict=True))
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", a_few_seeds(8, quick=2))
 def test_removing_a_person_changes_no_more_than_is_charged(room: Room, seed: int) -> None:
     """Groups, totals and rows of the others stay the same.
 

@@ -1,20 +1,17 @@
 """The engine's integers equal those of the reference."""
 
 import datetime
-import math
 import tempfile
 from bisect import bisect_right
-from itertools import pairwise, product
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from app.data.columns import NumberColumn
-from app.engines.sql import bins
-from app.engines.sql.even_bins import find_even
 from app.engines.sql.layout import Layout
 from app.engines.sql.tally_statement import render
 from app.queries.tally import (
@@ -38,6 +35,7 @@ from app.queries.tally import (
     SumSteps,
     Tally,
 )
+from tests.effort import examples
 from tests.engines.reference import reference
 from tests.engines.remote.tables import CARD, Room, Row, room_in, write_csv, write_parquet
 
@@ -186,7 +184,7 @@ def splits(draw: st.DrawFn) -> Tally:
     return Tally(draw(st.none() | conditions), (), (CountRows(),), Split(together, tuple(listed)))
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@examples(30, deadline=None, suppress_health_check=list(HealthCheck))
 @given(tables, st.lists(tallies() | splits(), min_size=1, max_size=6), st.data())
 def test_every_tally_equals_the_reference_on_csv_and_parquet(
     rows: list[Row], tallies_asked: list[Tally], data: st.DataObject
@@ -297,66 +295,3 @@ def test_rendering_is_cached_for_the_same_layout_and_tally() -> None:
     layout, tally = Layout(CARD), Tally(None, (), (CountRows(),))
     assert render(layout, tally) is render(layout, Tally(None, (), (CountRows(),)))
     assert render(Layout(CARD), tally) is not render(layout, tally)
-
-
-# In the second, third and fourth, rounding guesses the upper edge one interval too low.
-@pytest.mark.parametrize(("count", "width"), [(100, 0.1), (50, 7.7), (107, 0.1), (107, 3.3)])
-def test_values_at_and_beside_even_edges_fall_in_the_interval_that_comparison_finds(
-    room: Room, count: int, width: float
-) -> None:
-    edges = tuple(i * width for i in range(count + 1))
-    assert bins._evenly_spaced(edges)
-    near = [math.nextafter(edge, way) for edge in edges for way in (-math.inf, edge, math.inf)]
-    write_parquet(room.data / "t.parquet", [row(income=value) for value in near])
-    dataset = room.prepared("t.parquet")
-    tally = Tally(None, (ByEdges("income", edges),), (CountRows(),))
-    expected = [0] * count
-    for value in near:
-        if edges[0] <= value <= edges[-1]:
-            expected[min(bisect_right(edges, value) - 1, count - 1)] += 1
-    assert room.ask(dataset, tally) == (tuple(expected),)
-
-
-def paired(candidates: list[float]) -> tuple[float, ...]:
-    return tuple(edge for c in candidates for edge in (c, math.nextafter(c, math.inf)))
-
-
-# Even edges that a quotient resolves, and candidates with the doubles after them. Both also with a
-# first edge that rounds a value's distance, so that no quotient would be right.
-@pytest.mark.parametrize(
-    ("edges", "is_even"),
-    [
-        (tuple(i * 2.5 for i in range(401)), True),
-        (tuple(i * 10.0 for i in range(101)), True),
-        ((*(float(i) for i in range(50)), 1000.25), True),
-        (paired([i * 10.0 for i in range(101)]), True),
-        (paired([i * 7.0 for i in range(140)]), True),
-        (paired([100.0 + i * 0.25 for i in range(30)]), True),
-        (paired([i * 0.1 for i in range(200)]), False),
-        (paired([i * 0.5 - 10.5 for i in range(100)]), False),
-        (tuple(i * 0.5 - 10.0 for i in range(100)), False),
-    ],
-)
-def test_a_quotient_finds_the_same_intervals_as_comparison(
-    room: Room, edges: tuple[float, ...], is_even: bool
-) -> None:
-    assert (find_even(edges) is not None) is is_even
-    near = [math.nextafter(edge, way) for edge in edges for way in (-math.inf, edge, math.inf)]
-    near += [(low + high) / 2 for low, high in pairwise(edges)]
-    near += [5e-324, 1e-310, 1e-300, -5e-324, -1e-300, 0.0, 999.75, 2e3]
-    write_parquet(room.data / "t.parquet", [row(income=value) for value in near])
-    dataset = room.prepared("t.parquet")
-    tally = Tally(None, (ByEdges("income", edges),), (CountRows(),))
-    expected = [0] * (len(edges) - 1)
-    for value in near:
-        stored = min(max(value, -10.5), 1000.25)  # as clamped by the card
-        if edges[0] <= stored <= edges[-1]:
-            expected[min(bisect_right(edges, stored) - 1, len(edges) - 2)] += 1
-    assert room.ask(dataset, tally) == (tuple(expected),)
-
-
-def test_uneven_edges_are_not_guessed() -> None:
-    assert find_even(tuple(i * i / 40 for i in range(100))) is None
-    assert find_even((-1e18, *(float(i) for i in range(100)), 1e18)) is None
-    assert not bins._evenly_spaced(tuple(i * i / 40 for i in range(100)))
-    assert not bins._evenly_spaced((-1e18, *(float(i) for i in range(100)), 1e18))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from app.errors import AppError
@@ -23,10 +23,11 @@ from app.ledger.orders import (
     State,
 )
 from app.store.connect import Database
+from tests.effort import examples
 from tests.store.ledgers import TENTH, Ledger, make_ledger
 
-PER_EXAMPLE = settings(
-    max_examples=25,
+PER_EXAMPLE = examples(
+    25,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

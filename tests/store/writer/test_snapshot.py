@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from sqlalchemy import text
 
@@ -31,6 +31,7 @@ from app.store.writer.connection import Read, Rows, WriterConnection, now_micros
 from app.store.writer.snapshot import MARGIN_MICROSECONDS
 from app.store.writer.statements import CLOCK_LATE_MAX, statements
 from app.store.writer.writer import Writer, open_connection
+from tests.effort import examples
 from tests.store.ledgers import CELLED, Ledger, make_ledger, register
 from tests.store.writer.test_prepared_answers import Draws
 from tests.store.writer.test_random_histories import Charge, Grant, History, Settle, batches, plain
@@ -363,8 +364,8 @@ def test_entries_of_one_sqlite_file_are_dated_at_their_commit(
     assert ledger.history.one(order.charge_id, analyst_id=None).created_at >= until
 
 
-@settings(
-    max_examples=40,
+@examples(
+    40,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
@@ -412,9 +413,7 @@ def test_servers_with_snapshots_decide_like_a_server_that_always_reads(
         max_size=12,
     )
 )
-@settings(
-    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@examples(15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_spends_of_cells_are_part_of_the_snapshot(
     database: Database, history: list[tuple[int, int, int, tuple[int, ...] | None]]
 ) -> None:
