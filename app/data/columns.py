@@ -3,6 +3,7 @@
 import datetime
 import math
 import re
+from functools import cached_property
 from typing import Annotated, Literal, Self
 
 from pydantic import (
@@ -166,6 +167,11 @@ class CategoryColumn(_Column):
         if any(len(value) > 200 for value in values):
             raise ValueError("a category may have at most 200 characters")
         return values
+
+    @cached_property
+    def known(self) -> frozenset[str]:
+        """The values for tests of membership: a search through 100,000 would take milliseconds."""
+        return frozenset(self.values)
 
     def texts(self) -> tuple[str, ...]:
         """The texts that are read as a value; text i means value i modulo the number of values.

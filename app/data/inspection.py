@@ -1,4 +1,4 @@
-"""What registration learns about a source; no question could be answered from it."""
+"""Facts about a source that registration reads; no question could be answered from them."""
 
 from dataclasses import dataclass
 

@@ -208,7 +208,7 @@ def typed(column: Column, value: WireScalar, at: str) -> Scalar:
                 raise Invalid.field(at, "must be a number between -1e18 and 1e18")
             return value
         case CategoryColumn():
-            if not isinstance(value, str) or value not in column.values:
+            if not isinstance(value, str) or value not in column.known:
                 near = did_you_mean(value, column.values)
                 raise Invalid.field(
                     at, f"must be one of the categories on the dataset's card{near}"

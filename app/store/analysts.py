@@ -15,6 +15,7 @@ from app.names import folded, new_id
 from app.store import tables
 from app.store.administration import Administration, Change, key_hash, store_errors
 from app.store.connect import Database
+from app.store.row_hashes import ledger_key, token_hash
 from app.store.writer.connection import now_microseconds
 
 FIRST_ADMIN = "admin"
@@ -244,12 +245,13 @@ class SqlAnalysts:
         token, key_id = (operator_token, new_id("k")) if operator_token is not None else new_token()
         prefix = "given by the operator" if operator_token is not None else token[:39]
         key = Key(key_id, prefix, change.now, expires_at, None)
+        stored_hash = key_hash(token)
         change.connection.execute(
             insert(tables.keys).values(
                 id=key.id,
                 analyst_id=analyst.id,
                 prefix=prefix,
-                hash=key_hash(token),
+                hash=stored_hash,
                 created_at=change.now,
                 expires_at=expires_at,
                 revoked_at=None,
@@ -262,7 +264,11 @@ class SqlAnalysts:
             body={
                 "analyst": analyst.name,
                 "before": None,
-                "after": {"key": key.id, "expires_at": expires_at},
+                "after": {
+                    "key": key.id,
+                    "expires_at": expires_at,
+                    "token_hash": token_hash(ledger_key(change.connection), stored_hash),
+                },
                 "reason": reason,
             },
         )

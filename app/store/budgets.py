@@ -194,8 +194,6 @@ def write_account(change: Change, account: Account, *, new: bool) -> None:
     epsilon, delta, curve = spend_columns(account.balance.common)
     values: dict[str, Any] = {
         "currency": account.currency,
-        "epsilon_limit": account.terms.epsilon,
-        "delta_limit": account.terms.delta,
         "terms": account.terms.text(),
         "epsilon_spent": epsilon,
         "delta_spent": delta,

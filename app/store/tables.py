@@ -132,8 +132,6 @@ accounts = Table(
     Column("holder", Text, nullable=False, index=True),
     Column("shown", Text, nullable=False),
     Column("currency", Text, nullable=False),
-    Column("epsilon_limit", BIG, nullable=False),
-    Column("delta_limit", BIG, nullable=False),
     Column("epsilon_spent", BIG, nullable=False),
     Column("delta_spent", BIG, nullable=False),
     Column("version", BIG, nullable=False),
@@ -141,7 +139,6 @@ accounts = Table(
     Column("terms", Text, nullable=False),  # JSON: the promise and the limits frozen from it
     Column("pairs", Integer, nullable=False),  # 1 if a person may move from one cell to another
     Column("curve_spent", Text, nullable=False),  # JSON list: further totals of the currency
-    CheckConstraint("epsilon_limit >= 0 AND delta_limit >= 0", name="limits"),
     CheckConstraint("epsilon_spent >= 0 AND delta_spent >= 0", name="spends"),
     sqlite_strict=True,
 )

@@ -209,8 +209,6 @@ def upgrade() -> None:
         sa.Column("holder", sa.Text(), nullable=False),
         sa.Column("shown", sa.Text(), nullable=False),
         sa.Column("currency", sa.Text(), nullable=False),
-        sa.Column("epsilon_limit", BIG, nullable=False),
-        sa.Column("delta_limit", BIG, nullable=False),
         sa.Column("epsilon_spent", BIG, nullable=False),
         sa.Column("delta_spent", BIG, nullable=False),
         sa.Column("version", BIG, nullable=False),
@@ -218,9 +216,6 @@ def upgrade() -> None:
         sa.Column("terms", sa.Text(), nullable=False),
         sa.Column("pairs", sa.Integer(), nullable=False),
         sa.Column("curve_spent", sa.Text(), nullable=False),
-        sa.CheckConstraint(
-            "epsilon_limit >= 0 AND delta_limit >= 0", name=op.f("ck_accounts_limits")
-        ),
         sa.CheckConstraint(
             "epsilon_spent >= 0 AND delta_spent >= 0", name=op.f("ck_accounts_spends")
         ),

@@ -32,7 +32,7 @@ depends_on = None
 
 def upgrade() -> None:
     op.create_table("half", sa.Column("id", sa.Integer(), primary_key=True))
-    op.execute("UPDATE accounts SET epsilon_limit = 0")
+    op.execute("UPDATE accounts SET epsilon_spent = 0")
     op.execute("DROP TABLE requests")
     raise RuntimeError("half way")
 
@@ -165,8 +165,6 @@ def test_entries_cannot_be_truncated(charged: Ledger) -> None:
 IMPOSSIBLE = {
     "a spend below zero": "UPDATE accounts SET epsilon_spent = -1",
     "a spent delta below zero": "UPDATE accounts SET delta_spent = -1",
-    "a limit below zero": "UPDATE accounts SET epsilon_limit = -1",
-    "a delta limit below zero": "UPDATE accounts SET delta_limit = -1",
     "a loss below zero": "UPDATE charges SET epsilon = -1",
     "a state nobody knows": "UPDATE charges SET state = 'refunded'",
     "an answer without its state": "UPDATE charges SET answer = 'x'",

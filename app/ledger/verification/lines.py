@@ -73,6 +73,7 @@ class StreamRow(NamedTuple):
     charge: str
     left: tuple[int | None, int | None]  # crossings and asks
     began: tuple[int | None, int | None] | None
+    fits: bool = True  # its analyst and dataset are those of its charge
 
 
 class FingerprintRow(NamedTuple):
@@ -85,17 +86,26 @@ class DatasetRow(NamedTuple):
 
     name: str
     book: str
-    facts: dict[str, Any]  # card, source, version, description, closed
+    facts: dict[str, Any]  # card, source, version, description, closed, folded name
+    celled: bool = False  # whether the book's row says that one of its names declares cells
+
+
+class VersionRow(NamedTuple):
+    """A version as its row states it."""
+
+    id: str
+    book: str
+    facts: dict[str, Any]  # content: a keyed digest of the row
 
 
 class PersonRow(NamedTuple):
     name: str
-    facts: dict[str, Any]  # role, enabled, groups
+    facts: dict[str, Any]  # role, enabled, groups, folded name
 
 
 class KeyRow(NamedTuple):
     id: str
-    facts: dict[str, Any]  # analyst, expires_at, revoked
+    facts: dict[str, Any]  # analyst, expires_at, revoked, token_hash
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +129,7 @@ Line = (
     | StreamRow
     | FingerprintRow
     | DatasetRow
+    | VersionRow
     | PersonRow
     | KeyRow
     | End

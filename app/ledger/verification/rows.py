@@ -19,8 +19,10 @@ from app.ledger.verification.lines import (
     Line,
     PersonRow,
     StreamRow,
+    VersionRow,
 )
 from app.ledger.verification.stamps import StampChecker
+from app.names import folded
 
 Find = Callable[..., None]
 
@@ -44,6 +46,9 @@ class RowChecker:
         self._crossed: Counter[str] = Counter()
         self._marks: dict[str, str] = {}  # book by fingerprint, as entries state it
         self._datasets: dict[tuple[str, str], dict[str, Any]] = {}
+        self._versions: dict[str, tuple[tuple[str, str], dict[str, Any]]] = {}
+        self._celled: dict[str, bool] = {}  # by book: whether a card declares cells
+        self._celled_rows: dict[str, bool] = {}  # by book, as its row states it
         self._people: dict[str, dict[str, Any]] = {}
         self._keys: dict[str, dict[str, Any]] = {}
 
@@ -65,7 +70,7 @@ class RowChecker:
             case "dataset_registered" | "dataset_changed" | "epoch_appended" | "version_declared":
                 self._dataset_entry(entry, body)
             case "dataset_withdrawn":
-                self._datasets.pop((entry.book_id, str(body.get("dataset"))), None)
+                self._withdrawn((entry.book_id, str(body.get("dataset"))))
                 if body.get("data_released"):
                     self._release(entry.book_id)
             case "reconciled":
@@ -76,22 +81,33 @@ class RowChecker:
     def _people_entry(self, kind: str, body: dict[str, Any]) -> None:
         match kind, body:
             case "analyst_created" | "analyst_changed", {"analyst": str(name), "after": after}:
-                state = {"enabled": True, "groups": []} | self._people.get(name, {})
+                state = {"enabled": True, "groups": [], "folded": folded(name)}
+                state |= self._people.get(name, {})
                 self._people[name] = state | dict(after)
             case "key_issued", {"analyst": str(name), "after": {"key": str(key), **more}}:
-                expiry = {"expires_at": more["expires_at"]} if "expires_at" in more else {}
-                self._keys[key] = {"analyst": name, "revoked": False, **expiry}
+                names = ("expires_at", "token_hash")
+                stated: dict[str, Any] = {fact: more[fact] for fact in names if fact in more}
+                self._keys[key] = {"analyst": name, "revoked": False, **stated}
             case "key_revoked", {"before": {"key": str(key)}}:
                 self._keys.setdefault(key, {})["revoked"] = True
 
     def _dataset_entry(self, entry: Entry, body: dict[str, Any]) -> None:
         after = body.get("after") or {}
         key = entry.book_id, str(body.get("dataset"))
-        known = self._datasets.setdefault(key, {"closed": False})
+        known = self._datasets.setdefault(key, {"closed": False, "folded": folded(key[1])})
         names = ("card", "source", "version", "description", "closed")
         known |= {name: after[name] for name in names if name in after}
+        if "version" in after:
+            content = {"content": after["version_hash"]} if "version_hash" in after else {}
+            self._versions[after["version"]] = key, content
         if "fingerprints" in after:
             self._marks.update(dict.fromkeys(after["fingerprints"], entry.book_id))
+
+    def _withdrawn(self, dataset: tuple[str, str]) -> None:
+        self._datasets.pop(dataset, None)
+        self._versions = {
+            version: stated for version, stated in self._versions.items() if stated[0] != dataset
+        }
 
     def _release(self, book: str) -> None:
         """Drop the fingerprints of a book that lost its last name without a charge."""
@@ -110,8 +126,11 @@ class RowChecker:
             case FingerprintRow():
                 self._fingerprint(line)
             case DatasetRow():
-                known = self._datasets.pop((line.book, line.name), None)
-                self._compare(line.book, f"dataset {line.name}", known, line.facts)
+                self._dataset(line)
+            case VersionRow():
+                (book, _), stated = self._versions.pop(line.id, (("", ""), None))
+                known = None if book != line.book else stated
+                self._compare(line.book, f"version {line.id}", known, line.facts)
             case PersonRow():
                 self._compare("system", line.name, self._people.pop(line.name, None), line.facts)
             case KeyRow():
@@ -167,6 +186,13 @@ class RowChecker:
         elif book != row.book:
             self._find(book, "one of its fingerprints leads to another book")
 
+    def _dataset(self, row: DatasetRow) -> None:
+        known = self._datasets.pop((row.book, row.name), None)
+        self._compare(row.book, f"dataset {row.name}", known, row.facts)
+        cells = row.facts["card"].get("cells") if isinstance(row.facts["card"], dict) else None
+        self._celled[row.book] = self._celled.get(row.book, False) or cells is not None
+        self._celled_rows[row.book] = row.celled
+
     def _compare(
         self, book: str, what: str, known: dict[str, Any] | None, facts: dict[str, Any]
     ) -> None:
@@ -191,6 +217,11 @@ class RowChecker:
             self._find(book, "one of its fingerprints is not there")
         for book, name in sorted(self._datasets):
             self._find(book, f"dataset {name}: it is not there")
+        for version, ((book, _), _) in sorted(self._versions.items()):
+            self._find(book, f"version {version}: it is not there")
+        for book, celled in self._celled.items():
+            if celled != self._celled_rows[book]:
+                self._find(book, "the book and its cards disagree on cells")
         for stream in self._streams.values():
             self._stream(stream)
         if whole:
@@ -205,6 +236,9 @@ class RowChecker:
         if row.began is None:
             self._find(row.id, "the stream's opening is not there", charge=row.charge)
             return
+        if not row.fits:
+            problem = "the stream has another analyst or dataset than its charge"
+            self._find(row.id, problem, charge=row.charge)
         crossings, asks = row.began
         expected = (
             None if crossings is None else crossings - self._crossed[row.id],

@@ -179,7 +179,7 @@ def _must_be_of(card: Card, name: str, value: Any, at: str) -> None:
             if not isinstance(value, bool):
                 raise Invalid.field(at, "must be true or false")
         case CategoryColumn():
-            if value not in column.values:
+            if value not in column.known:
                 raise Invalid.field(at, "must be one of the column's values")
         case _:  # features of other types are refused before
             raise Invalid.field(at, "must be an integer, number, boolean or category column")

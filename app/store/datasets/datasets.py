@@ -22,6 +22,7 @@ from app.store.datasets.dataset_rows import (
 )
 from app.store.datasets.fingerprints import book_of, known_seed, marks_of, marks_of_epoch
 from app.store.datasets.shared_cells import has_whole_rows, must_be_the_only_name_with_cells
+from app.store.row_hashes import ledger_key, version_hash
 
 # Prefix of a stored reply that holds a dataset's id. The name alone would not do: another dataset
 # may have it by the time the request is repeated. Names contain no slash.
@@ -122,7 +123,7 @@ class SqlDatasets:
                 )
             celled = dataset.card.cells is not None
             stored = replace(dataset, book_id=book_id, created_at=change.now, celled=celled)
-            self._insert(change, stored, marks[0])
+            hashed = self._insert(change, stored, marks[0])
             change.append(
                 stored.book_id,
                 kind="dataset_registered",
@@ -133,7 +134,9 @@ class SqlDatasets:
                     "after": {
                         "card": json.loads(stored.card.model_dump_json()),
                         "source": asdict(stored.source),
+                        "description": stored.description,
                         "version": stored.version.id,
+                        "version_hash": hashed,
                         "fingerprint": marks[0],
                         "fingerprints": change.written.new_marks(stored.book_id),
                     },
@@ -165,7 +168,7 @@ class SqlDatasets:
             *earlier, newest = after.version.appended
             epochs = (*earlier, replace(newest, mark="" if inspection.empty else content))
             after = replace(after, version=replace(after.version, appended=epochs))
-            self._put_version(change, after, new_marks, together)
+            hashed = self._put_version(change, after, new_marks, together)
             version = after.version
             change.append(
                 before.book_id,
@@ -176,6 +179,7 @@ class SqlDatasets:
                     "before": {"version": before.version.id, "epoch": before.version.number},
                     "after": {
                         "version": version.id,
+                        "version_hash": hashed,
                         "epoch": version.number,
                         "path": version.appended[-1].path,
                         "fingerprint": together,
@@ -206,7 +210,8 @@ class SqlDatasets:
             known_books = {row.fingerprint: row.book_id for row in rows}
             if set(known_books.values()) - {before.book_id}:
                 raise Conflict("The loss of these rows is recorded in another dataset's book.")
-            self._put_version(change, after, [*(set(marks) - set(known_books))], marks[0])
+            new_marks = [*(set(marks) - set(known_books))]
+            hashed = self._put_version(change, after, new_marks, marks[0])
             change.append(
                 before.book_id,
                 kind="version_declared",
@@ -216,6 +221,7 @@ class SqlDatasets:
                     "before": {"version": before.version.id},
                     "after": {
                         "version": after.version.id,
+                        "version_hash": hashed,
                         "fingerprint": marks[0],
                         "fingerprints": change.written.new_marks(before.book_id),
                     },
@@ -226,19 +232,19 @@ class SqlDatasets:
 
     def _put_version(
         self, change: Change, after: Dataset, new_marks: list[str], fingerprint: str
-    ) -> None:
-        """Make this version the current one, and store its fingerprints."""
+    ) -> str:
+        """Make this version the current one, and store its fingerprints; returns its hash."""
         for mark in sorted(new_marks):
             row = {"fingerprint": mark, "book_id": after.book_id}
             change.written.marks.setdefault(after.book_id, set()).add(mark)
             change.connection.execute(insert(tables.fingerprints).values(row))
-        self._insert_version(change, after, fingerprint)
         table = tables.datasets
         change.connection.execute(
             update(table).where(table.c.id == after.id).values(version_id=after.version.id)
         )
+        return self._insert_version(change, after, fingerprint)
 
-    def _insert(self, change: Change, dataset: Dataset, fingerprint: str) -> None:
+    def _insert(self, change: Change, dataset: Dataset, fingerprint: str) -> str:
         change.connection.execute(
             insert(tables.datasets).values(
                 id=dataset.id,
@@ -253,22 +259,22 @@ class SqlDatasets:
                 created_at=change.now,
             )
         )
-        self._insert_version(change, dataset, fingerprint)
+        return self._insert_version(change, dataset, fingerprint)
 
-    def _insert_version(self, change: Change, dataset: Dataset, fingerprint: str) -> None:
+    def _insert_version(self, change: Change, dataset: Dataset, fingerprint: str) -> str:
         version = dataset.version
-        change.connection.execute(
-            insert(tables.versions).values(
-                id=version.id,
-                dataset_id=dataset.id,
-                number=version.number,
-                digest=version.digest,
-                fingerprint=fingerprint,
-                seed=version.seed,
-                created_at=change.now,
-                appended=canonical([asdict(epoch) for epoch in version.appended]),
-            )
-        )
+        row = {
+            "id": version.id,
+            "dataset_id": dataset.id,
+            "number": version.number,
+            "digest": version.digest,
+            "fingerprint": fingerprint,
+            "seed": version.seed,
+            "created_at": change.now,
+            "appended": canonical([asdict(epoch) for epoch in version.appended]),
+        }
+        change.connection.execute(insert(tables.versions).values(row))
+        return version_hash(ledger_key(change.connection), row)
 
     def alter(
         self,

@@ -11,7 +11,6 @@ from app.ledger.stamp import (
     NOTHING_STORED,
     asked_digest,
     reused_content,
-    stamp_key,
     stored_digest,
 )
 from app.ledger.verification.lines import (
@@ -22,6 +21,7 @@ from app.ledger.verification.lines import (
     Line,
     PersonRow,
     Scope,
+    VersionRow,
     with_end,
 )
 from app.store import tables
@@ -29,6 +29,7 @@ from app.store.account_rows import account_from, read_cells
 from app.store.administration import store_errors
 from app.store.connect import Database
 from app.store.history.export_streams import ask_rows, stream_rows
+from app.store.row_hashes import ledger_key, token_hash, version_hash
 from app.store.writer.connection import now_microseconds
 
 CHUNK = 1000
@@ -47,17 +48,12 @@ def _lines(
     yield from _books_and_accounts(connection, book_id)
     yield from _charges(connection, book_id, now=_now(database, connection), stored=stored)
     if stored:
-        key = _key(connection)
+        key = ledger_key(connection)
         yield from stream_rows(connection, book_id)
         yield from ask_rows(connection, book_id, key)
-        yield from _datasets(connection, book_id)
+        yield from _datasets(connection, book_id, key)
         if book_id is None:
-            yield from _people(connection)
-
-
-def _key(connection: Connection) -> bytes:
-    secret = connection.execute(select(tables.installation.c.secret)).scalar()
-    return stamp_key(str(secret))
+            yield from _people(connection, key)
 
 
 def _now(database: Database, connection: Connection) -> int:
@@ -110,7 +106,7 @@ def _books_and_accounts(connection: Connection, book_id: str | None) -> Iterator
 def _charges(
     connection: Connection, book_id: str | None, *, now: int, stored: bool
 ) -> Iterator[ChargeRow]:
-    key = _key(connection)
+    key = ledger_key(connection)
     after = ""
     while True:
         statement = _select_charges().where(tables.charges.c.id > after)
@@ -161,7 +157,7 @@ def _shown_charge(row: Any, now: int) -> ChargeRow:
 def _stored_charge(row: Any, key: bytes) -> ChargeRow:
     content = NOTHING_STORED
     if row.reused_from is not None:
-        reused = reused_content(row.reused_from, row.request, row.body_hash)
+        reused = reused_content(row.reused_from, _request(row), row.body_hash)
         content = stored_digest(key, *reused)
     elif row.answer is not None:
         stream = (row.stream_kind, row.parameters, row.secret)
@@ -171,7 +167,7 @@ def _stored_charge(row: Any, key: bytes) -> ChargeRow:
 
 def _charge(row: Any) -> ChargeRow:
     asked_hash = asked_digest(
-        row.request, row.body_hash, row.reuse_key, row.dataset_id, row.question
+        _request(row), row.body_hash, row.reuse_key, row.dataset_id, row.question
     )
     return ChargeRow(
         id=row.id,
@@ -185,6 +181,12 @@ def _charge(row: Any) -> ChargeRow:
         reused=row.reused_from is not None,
         reuse_holds=row.reused_from is None or bool(row.reuse_holds),
     )
+
+
+def _request(row: Any) -> str:
+    """The analyst and the request key, or nothing if the row names another analyst."""
+    request: str = row.request
+    return request if request.startswith(f"{row.analyst_id}/") else ""
 
 
 def _receipt(charged: str, answer: str | None) -> tuple[int, str] | None:
@@ -205,12 +207,23 @@ def _receipt(charged: str, answer: str | None) -> tuple[int, str] | None:
 # Datasets and people
 
 
-def _datasets(connection: Connection, book_id: str | None) -> Iterator[Line]:
+def _datasets(connection: Connection, book_id: str | None, key: bytes) -> Iterator[Line]:
     datasets, fingerprints = tables.datasets, tables.fingerprints
-    all_datasets = select(datasets).order_by(datasets.c.id)
+    books, versions = tables.books, tables.versions
+    all_datasets = (
+        select(datasets, books.c.celled)
+        .join(books, books.c.id == datasets.c.book_id)
+        .order_by(datasets.c.id)
+    )
+    all_versions = (
+        select(versions, datasets.c.book_id)
+        .join(datasets, datasets.c.id == versions.c.dataset_id, isouter=True)
+        .order_by(versions.c.id)
+    )
     all_marks = select(fingerprints).order_by(fingerprints.c.fingerprint)
     if book_id is not None:
         all_datasets = all_datasets.where(datasets.c.book_id == book_id)
+        all_versions = all_versions.where(datasets.c.book_id == book_id)
         all_marks = all_marks.where(fingerprints.c.book_id == book_id)
     for row in connection.execute(all_datasets).all():
         facts = {
@@ -219,16 +232,24 @@ def _datasets(connection: Connection, book_id: str | None) -> Iterator[Line]:
             "version": row.version_id,
             "description": row.description,
             "closed": bool(row.closed),
+            "folded": row.folded,
         }
-        yield DatasetRow(row.name, row.book_id, facts)
+        yield DatasetRow(row.name, row.book_id, facts, bool(row.celled))
+    for row in connection.execute(all_versions).all():
+        yield VersionRow(row.id, row.book_id or "", {"content": version_hash(key, row._asdict())})
     for row in connection.execute(all_marks).all():
         yield FingerprintRow(row.fingerprint, row.book_id)
 
 
-def _people(connection: Connection) -> Iterator[Line]:
+def _people(connection: Connection, key: bytes) -> Iterator[Line]:
     analysts, keys = tables.analysts, tables.keys
     for row in connection.execute(select(analysts).order_by(analysts.c.id)).all():
-        facts = {"role": row.role, "enabled": bool(row.enabled), "groups": _json(row.groups)}
+        facts = {
+            "role": row.role,
+            "enabled": bool(row.enabled),
+            "groups": _json(row.groups),
+            "folded": row.folded,
+        }
         yield PersonRow(row.name, facts)
     statement = select(keys, analysts.c.name).join(analysts, analysts.c.id == keys.c.analyst_id)
     for row in connection.execute(statement.order_by(keys.c.id)).all():
@@ -236,6 +257,7 @@ def _people(connection: Connection) -> Iterator[Line]:
             "analyst": row.name,
             "expires_at": row.expires_at,
             "revoked": row.revoked_at is not None,
+            "token_hash": token_hash(key, row.hash),
         }
         yield KeyRow(row.id, facts)
 

@@ -17,7 +17,11 @@ Nodes = dict[tuple[int, int], int]
 def stream_rows(connection: Connection, book_id: str | None) -> Iterator[StreamRow]:
     streams, charges, datasets = tables.streams, tables.charges, tables.datasets
     statement = (
-        select(streams, charges.c.answer)
+        select(
+            streams,
+            charges.c.answer,
+            *(charges.c.analyst_id.label("payer"), charges.c.dataset_id.label("paid_for")),
+        )
         .join(charges, charges.c.id == streams.c.charge_id, isouter=True)
         .join(datasets, datasets.c.id == streams.c.dataset_id, isouter=True)
         .order_by(streams.c.id)
@@ -27,7 +31,9 @@ def stream_rows(connection: Connection, book_id: str | None) -> Iterator[StreamR
     for row in connection.execute(statement).all():
         opening = _object(row.answer)
         began = opening and (opening.get("crossings_left"), opening.get("asks_left"))
-        yield StreamRow(row.id, row.charge_id, (row.crossings_left, row.asks_left), began or None)
+        left = row.crossings_left, row.asks_left
+        fits = (row.analyst_id, row.dataset_id) == (row.payer, row.paid_for)
+        yield StreamRow(row.id, row.charge_id, left, began or None, fits)
 
 
 def ask_rows(connection: Connection, book_id: str | None, key: bytes) -> Iterator[AskRow]:

@@ -22,7 +22,7 @@ from app.ledger.balance import Balance
 from app.ledger.chain import SYSTEM_BOOK, canonical
 from app.ledger.currency_change import carried_over
 from app.ledger.orders import State
-from app.ledger.stamp import StampChain, new_chain, stamp_key
+from app.ledger.stamp import StampChain, new_chain
 from app.ledger.standing import Booked
 from app.store import tables
 from app.store.administration import Administration, Change
@@ -30,6 +30,7 @@ from app.store.budgets import locked_account, write_account, write_cells
 from app.store.connect import Database
 from app.store.rollback.anchor_check import RECONCILED, RESUMED, stops
 from app.store.rollback.standing import SqlStanding, read_standing, set_standing
+from app.store.row_hashes import ledger_key
 from app.store.writer.statements import is_stopped
 
 
@@ -69,7 +70,7 @@ class SqlReconciling:
                 )  # accounts before books: the lock order of charges
             for book in sorted({*targets.values()}):
                 _book_lost(change, actor, reason, book, waiting, targets, lost.get(book, {}))
-            chain = new_chain(_key(change))
+            chain = new_chain(ledger_key(change.connection))
             forfeited = _forfeit_open(change, chain, tables.charges)
             closed = _close_streams(change)
             forfeited += _forfeit_open(change, chain, tables.asks)
@@ -92,12 +93,6 @@ class SqlReconciling:
             self._database.anchors.append([], chain)
         self._standing.begin()
         return booked
-
-
-def _key(change: Change) -> bytes:
-    return stamp_key(
-        str(change.connection.execute(select(tables.installation.c.secret)).scalar_one())
-    )
 
 
 def _targets(change: Change, stops_waiting: list[dict[str, Any]]) -> dict[str, str]:
