@@ -18,8 +18,8 @@ from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
 ALLOWED = Path(__file__).with_name("allowed.json")
-CODE = ("app", "benchmarks", "docs", "migrations", "tests")
-PROSE = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs")
+CODE = ("app", "benchmarks", "client", "docs", "migrations", "tests")
+PROSE = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "client", "docs")
 
 FILES_MAX = 15  # in a folder
 LINES_MAX = 350  # in a file of code
