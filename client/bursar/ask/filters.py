@@ -21,8 +21,9 @@ WireScalar: TypeAlias = bool | int | float | str
 
 def wire_value(value: object) -> WireScalar:
     """A value as JSON has it. Dates become texts, and numpy's numbers become Python's."""
-    if isinstance(value, (bool, int, float, str)):
-        return value
+    for plain_type in (bool, int, float, str):
+        if isinstance(value, plain_type):
+            return plain_type(value)  # a subclass, such as numpy's float, becomes a plain number
     if isinstance(value, datetime.datetime):
         raise BadQuestion("A filter compares days, not moments.", hint="Use value.date().")
     if isinstance(value, datetime.date):
