@@ -66,7 +66,7 @@ def test_values_are_sent_as_json_has_them(value: Any, sent: object) -> None:
         (lambda: not (col.age >= 18), "& | ~"),
         (lambda: 18 <= col.age < 65, "& | ~"),
         (lambda: col.age > 18 & col.age, "parentheses"),
-        (lambda: (col.age > 18) & True, "parentheses"),
+        (lambda: (col.age > 18) & True, "parentheses"),  # type: ignore[operator]
         (lambda: ~col.smoker, "parentheses"),
         (lambda: bool(col.smoker), "== True"),
         (lambda: col.age == None, "is_null"),  # noqa: E711

@@ -12,7 +12,7 @@ from bursar.results.answers import Answer, read_answer
 from bursar.results.tables import columns_of, rows_of
 
 Json = dict[str, Any]
-CHARGED = {"epsilon": 0.5, "delta": 0.0, "cells": None, "accounts": []}
+CHARGED: Json = {"epsilon": 0.5, "delta": 0.0, "cells": None, "accounts": []}
 
 
 def answer_of(value: Any, interval: Json | None, question: str = "a question") -> Answer:
