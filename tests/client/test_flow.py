@@ -142,7 +142,11 @@ def test_a_long_question_is_followed_with_progress() -> None:
 
 
 def test_an_interruption_cancels_the_question_on_the_server() -> None:
-    replies = [reply(202, {"id": "q_1"}), KeyboardInterrupt(), reply(200, {"status": "forfeited"})]
+    replies: list[Reply | BaseException] = [
+        reply(202, {"id": "q_1"}),
+        KeyboardInterrupt(),
+        reply(200, {"status": "forfeited"}),
+    ]
     sent: list[Step] = []
     with pytest.raises(KeyboardInterrupt):
         perform(ask(memory(), BODY, "count", None), replies, sent)
