@@ -1,11 +1,11 @@
 """The asynchronous client: `bursar.connect_async()`. It has the names of the synchronous one."""
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from bursar import calculator
-from bursar.ask import streams
+from bursar.ask import asking, streams
 from bursar.ask.amounts import Amount
 from bursar.ask.datasets import DatasetParts
 from bursar.ask.filters import Condition
@@ -241,6 +241,16 @@ class AsyncClient:
     def sql(self, text: str) -> AsyncQuestion:
         """A question in SQL; the text names its dataset."""
         return AsyncQuestion(None, None, text, seen=self._seen, transport=self._transport)
+
+    async def ask_body(self, body: Mapping[str, Any], *, key: str | None = None) -> Answer:
+        """Ask a question that is JSON already, as `POST /v1/queries` takes it."""
+        text = str(body.get("sql") or (body.get("query") or {}).get("kind"))
+        return await self._transport.run(asking.ask(self._seen, body, text, key))
+
+    async def preview_bodies(self, bodies: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+        """Preview a list of questions that are JSON already."""
+        members: Mapping[str, Any] = (await self._transport.run(asking.preview(bodies))).json()
+        return members
 
     def plan(self, *questions: AsyncQuestion) -> AsyncPlan:
         """Questions in order, to see how far a budget reaches."""

@@ -1,11 +1,11 @@
 """The synchronous client: `bursar.connect()`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from bursar import calculator
-from bursar.ask import streams
+from bursar.ask import asking, streams
 from bursar.ask.amounts import Amount
 from bursar.ask.datasets import DatasetParts
 from bursar.ask.filters import Condition
@@ -234,6 +234,16 @@ class Client:
     def sql(self, text: str) -> Question:
         """A question in SQL; the text names its dataset."""
         return Question(None, None, text, seen=self._seen, transport=self._transport)
+
+    def ask_body(self, body: Mapping[str, Any], *, key: str | None = None) -> Answer:
+        """Ask a question that is JSON already, as `POST /v1/queries` takes it."""
+        text = str(body.get("sql") or (body.get("query") or {}).get("kind"))
+        return self._transport.run(asking.ask(self._seen, body, text, key))
+
+    def preview_bodies(self, bodies: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+        """Preview a list of questions that are JSON already."""
+        members: Mapping[str, Any] = (self._transport.run(asking.preview(bodies))).json()
+        return members
 
     def plan(self, *questions: Question) -> Plan:
         """Questions in order, to see how far a budget reaches."""
