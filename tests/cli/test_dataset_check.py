@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from app.cli import cli
-from tests.cli.test_dataset_add import Terminal
+from tests.cli.terminal import Terminal
 from tests.server import BURSARD, CHECKOUT, Ledger, _environment
 
 COLUMNS = [

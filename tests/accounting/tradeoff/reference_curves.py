@@ -9,9 +9,7 @@ from typing import Any
 import mpmath
 from hypothesis import strategies as st
 
-from app.accounting.tradeoff.curve import (
-    ALPHAS,
-)
+from app.accounting.tradeoff.curve import ALPHAS
 
 Distribution = Sequence[Any]  # the probability of each outcome
 Reference = Callable[[float], Any]

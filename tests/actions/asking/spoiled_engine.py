@@ -1,18 +1,13 @@
 """The real engine with one fault, and prices of the tests."""
 
-from collections.abc import (
-    Generator,
-    Iterable,
-)
+from collections.abc import Generator, Iterable
 from contextlib import AbstractContextManager
 from threading import Event
 from typing import Any
 
 from app.accounting.units import PICO
 from app.data.card import Dataset
-from app.errors import (
-    EngineUnavailable,
-)
+from app.errors import EngineUnavailable
 from app.ports.engines import Engine, Stop
 from app.queries.block_tally import BlockCounts, BlockTally
 from app.queries.tally import (
