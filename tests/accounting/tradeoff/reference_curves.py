@@ -121,7 +121,5 @@ def rate(value: Any) -> float:
     return float(mpmath.mpf(value))
 
 
-# Properties of every curve
-
 epsilons = st.fractions(F(1, 1000), F(6), max_denominator=1000)
 deltas = st.fractions(F(0), F(1, 2), max_denominator=10**6)

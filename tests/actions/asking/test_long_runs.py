@@ -37,9 +37,6 @@ LEASE_SECONDS = 60.0
 WAIT_SECONDS = 30  # until a test has failed
 
 
-# With a real ledger and engine
-
-
 class Slow(DuckDBEngine):
     """An engine that counts its batches; each takes a while, or waits for permission."""
 
