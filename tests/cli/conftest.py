@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.server import Ledger
+from tests.bursard import Ledger
 
 
 @pytest.fixture

@@ -9,7 +9,8 @@ from typer.testing import CliRunner
 
 from app.cli import cli
 from app.errors import AppError
-from tests.server import HEADER, Ledger, card, some_rows
+from tests.bursard import Ledger
+from tests.server import HEADER, card, some_rows
 
 CARD = {key: value for key, value in card("").items() if key not in ("name", "source")}
 

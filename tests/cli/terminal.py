@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.server import BURSARD, CHECKOUT, Ledger, _environment, wait_until
+from tests.bursard import BURSARD, CHECKOUT, Ledger, environment_with, wait_until
 
 
 class Terminal:
@@ -22,7 +22,7 @@ class Terminal:
         self.process = subprocess.Popen(
             [*BURSARD, *words],
             cwd=CHECKOUT,
-            env=_environment(ledger.environment()) | {"TERM": "dumb", "COLUMNS": "200"},
+            env=environment_with(ledger.environment()) | {"TERM": "dumb", "COLUMNS": "200"},
             stdin=theirs,
             stdout=theirs,
             stderr=theirs,

@@ -9,8 +9,9 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from tests.bursard import CHECKOUT, MAIN, Ledger, environment_with, wait_until
 from tests.cli.dataset_commands import Done, add, entries, write_card, write_csv
-from tests.server import CHECKOUT, COLUMNS, MAIN, Ledger, _environment, wait_until
+from tests.server import COLUMNS
 
 
 def test_a_card_is_registered_in_the_name_of_the_operator(store: Ledger, tmp_path: Path) -> None:
@@ -194,7 +195,7 @@ def test_ctrl_c_in_a_conversion_leaves_nothing(ledger: Ledger, tmp_path: Path) -
     process = subprocess.Popen(
         [sys.executable, "-c", f"{ENDLESS}\n{MAIN}", *words],
         cwd=CHECKOUT,
-        env=_environment(ledger.environment()),
+        env=environment_with(ledger.environment()),
         stderr=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
+from tests.bursard import Ledger
 from tests.cli.dataset_commands import CARD, entries, write_csv
 from tests.cli.terminal import Terminal
-from tests.server import Ledger, some_rows
+from tests.server import some_rows
 
 
 def test_on_a_terminal_the_command_asks_for_missing_parts_and_shows_a_bar(

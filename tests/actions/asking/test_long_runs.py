@@ -26,7 +26,7 @@ from app.ledger.records import QuestionRecord
 from app.queries.tally import Matrix, Records
 from tests.actions.clock import LedgerClock, until
 from tests.actions.service import Service, service_in
-from tests.server import wait_until
+from tests.bursard import wait_until
 
 QUESTION: dict[str, Any] = {
     "dataset": "people",

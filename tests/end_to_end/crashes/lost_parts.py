@@ -6,7 +6,8 @@ from decimal import Decimal
 import httpx
 import pytest
 
-from tests.server import Ledger, World, ask_until_settled, count
+from tests.bursard import Ledger
+from tests.server import World, ask_until_settled, count
 
 PRICE = Decimal("0.25")
 LEASE_SECONDS = 0.3  # short, so that a restarted server finds it expired

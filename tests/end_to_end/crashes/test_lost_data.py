@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.bursard import wait_until
 from tests.conftest import Counts
 from tests.end_to_end.crashes.lost_parts import (
     LEASE_SECONDS,
@@ -26,7 +27,7 @@ from tests.end_to_end.crashes.lost_parts import (
 )
 from tests.holding import EndlessStatements
 from tests.postgres import PostgresServer
-from tests.server import World, ask, ask_until_settled, count, new_key, new_ledger, wait_until
+from tests.server import World, ask, ask_until_settled, count, new_key, new_ledger
 
 pytestmark = [pytest.mark.crash, pytest.mark.invariant("I17")]
 

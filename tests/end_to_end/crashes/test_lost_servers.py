@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 import httpx
 import pytest
 
+from tests.bursard import wait_until
 from tests.conftest import Counts
 from tests.end_to_end.crashes.lost_parts import (
     LEASE_SECONDS,
@@ -20,16 +21,7 @@ from tests.end_to_end.crashes.lost_parts import (
     must_have_one_charge,
     stored,
 )
-from tests.server import (
-    Json,
-    World,
-    ask,
-    ask_and_hang_up,
-    ask_until_settled,
-    count,
-    new_key,
-    wait_until,
-)
+from tests.server import Json, World, ask, ask_and_hang_up, ask_until_settled, count, new_key
 
 pytestmark = [pytest.mark.crash, pytest.mark.invariant("I17")]
 LOCKED_SECONDS = 1  # PostgreSQL ends a transaction that is idle for ten

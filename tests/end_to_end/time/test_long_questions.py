@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from tests.bursard import wait_until
 from tests.end_to_end.time.long_question import HELD, HOUR, LATER, PRICE, QUESTION
 from tests.server import (
     Json,
@@ -15,7 +16,6 @@ from tests.server import (
     lease_until,
     made,
     new_key,
-    wait_until,
     when_settled,
 )
 

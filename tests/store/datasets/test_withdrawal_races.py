@@ -17,7 +17,7 @@ from app.ledger.verification.verify import verify
 from app.store import connect, tables
 from app.store.connect import Database
 from app.store.writer import postgresql
-from tests.server import wait_until
+from tests.bursard import wait_until
 from tests.store.datasets.withdrawing import book, marks, withdraw
 from tests.store.ledgers import Ledger, make_ledger
 

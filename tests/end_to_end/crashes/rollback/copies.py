@@ -8,9 +8,10 @@ import httpx
 import psycopg
 from sqlalchemy import make_url
 
+from tests.bursard import Ledger
 from tests.conftest import Template
 from tests.postgres import PostgresServer
-from tests.server import Ledger, World, ask, count, made, new_key
+from tests.server import World, ask, count, made, new_key
 
 
 class Copies:
