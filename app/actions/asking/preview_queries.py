@@ -26,6 +26,18 @@ class _Sequence:
     accounts: dict[str, dict[str, Account]] = field(default_factory=dict)
     answered: set[str] = field(default_factory=set)
 
+    def pay(self, book: str, plan: Plan, key: str) -> LedgerError | None:
+        """Charge the accounts of a book, and expect the answer; or return the refusal."""
+        try:
+            self.accounts[book] = {
+                holder: account.admit(plan.loss, plan.pinning.cells)
+                for holder, account in self.accounts[book].items()
+            }
+        except LedgerError as error:
+            return error
+        self.answered.add(key)
+        return None
+
 
 @dataclass(slots=True)
 class PreviewQueries:
@@ -70,15 +82,7 @@ class PreviewQueries:
         reused = not question.fresh and (
             key in sequence.answered or await self.ledger.answered(key)
         )
-        refusal: AppError | None = None
-        if not reused:
-            try:
-                sequence.accounts[book] = {
-                    holder: account.admit(plan.loss, cells) for holder, account in accounts.items()
-                }
-                sequence.answered.add(key)
-            except LedgerError as error:
-                refusal = error
+        refusal = None if reused else sequence.pay(book, plan, key)
         after = sequence.accounts[book][own[0].holder]
         theorems = dict.fromkeys(account.rule.theorem for account in accounts.values())
         if cells is not None:
