@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from pydantic import BaseModel
+
 from app.access import Principal, Role
 from app.accounting.units import PICO, wire
 from app.actions.scheduling.planning_threads import PlanningThreads
@@ -15,8 +17,10 @@ from app.ledger.orders import reuse_key
 from app.planning.mechanism_choice import Option, options
 from app.planning.plan import Plan, Planner
 from app.planning.request import Question
-from app.planning.size import LISTED_MAX, listed_values
 from app.ports.ledger import Catalogue, Ledger
+from app.queries.candidates import Grid
+
+LISTED_MAX = 1_000_000  # values in one request, over all of its queries
 
 
 @dataclass(slots=True)
@@ -25,6 +29,18 @@ class _Sequence:
 
     accounts: dict[str, dict[str, Account]] = field(default_factory=dict)
     answered: set[str] = field(default_factory=set)
+
+    def pay(self, book: str, plan: Plan, key: str) -> LedgerError | None:
+        """Charge the accounts of a book, and expect the answer; or return the refusal."""
+        try:
+            self.accounts[book] = {
+                holder: account.admit(plan.loss, plan.pinning.cells)
+                for holder, account in self.accounts[book].items()
+            }
+        except LedgerError as error:
+            return error
+        self.answered.add(key)
+        return None
 
 
 @dataclass(slots=True)
@@ -39,7 +55,7 @@ class PreviewQueries:
     ) -> list[dict[str, Any]]:
         """Each query as it would be decided after the ones before it were paid."""
         principal.must_be(Role.ANALYST)
-        if sum(map(listed_values, questions)) > LISTED_MAX + 1:
+        if sum(map(_listed_values, questions)) > LISTED_MAX + 1:
             rule = f"at most {LISTED_MAX} candidates, edges and other values in one request"
             raise Invalid.field("", rule)
         sequence = _Sequence()
@@ -70,15 +86,7 @@ class PreviewQueries:
         reused = not question.fresh and (
             key in sequence.answered or await self.ledger.answered(key)
         )
-        refusal: AppError | None = None
-        if not reused:
-            try:
-                sequence.accounts[book] = {
-                    holder: account.admit(plan.loss, cells) for holder, account in accounts.items()
-                }
-                sequence.answered.add(key)
-            except LedgerError as error:
-                refusal = error
+        refusal = None if reused else sequence.pay(book, plan, key)
         after = sequence.accounts[book][own[0].holder]
         theorems = dict.fromkeys(account.rule.theorem for account in accounts.values())
         if cells is not None:
@@ -151,3 +159,17 @@ def refusal_of(error: AppError | None, *, closed: bool) -> dict[str, Any] | None
 def _at_index(error: Invalid, index: int) -> Invalid:
     moved = [type(each)(f"/{index}{each.pointer}", each.rule) for each in error.fields]
     return type(error)(f"Question {index}: {error.detail}", *moved)
+
+
+def _listed_values(part: object) -> int:
+    """Number of candidates, edges, predicates and compared values, over all levels.
+
+    It is the cost of planning a query, known in advance.
+    """
+    if isinstance(part, Grid):
+        return part.count
+    if isinstance(part, BaseModel):
+        return sum(map(_listed_values, vars(part).values()))
+    if isinstance(part, list | tuple):
+        return len(part) + sum(map(_listed_values, part))
+    return 0
