@@ -87,7 +87,12 @@ class Catalogue(Protocol):
 
 class Budgets(Protocol):
     def all(
-        self, *, holders: tuple[str, ...] | None, after: str, limit: int
+        self,
+        *,
+        holders: tuple[str, ...] | None,
+        after: str,
+        limit: int,
+        dataset: str | None = None,
     ) -> list[tuple[str, Budget]]: ...
 
     def book(
