@@ -1,11 +1,12 @@
 """Write requirements.lock from pyproject.toml; for maintainers, who have `uv` on their path.
 
 The file has three parts: packages to run and build the service and the client, those that
-development adds, and Apache Spark, which tests start as a server. The first two come from one resolution, so a package
-has the same version in both. Spark is installed in its own folder, because its package has the name
-of the thin client's. The file holds versions and hashes for every system and no address: the
-installer decides where packages come from. Versions of the present file are kept where they can
-be; delete it first to renew all of them.
+development adds, and Apache Spark, which tests start as a server. The first two come from one
+resolution, so a package has the same version in both. Spark is installed in its own folder, because
+its package has the name of the thin client's. `client/oldest.lock` and `newest.lock` have the
+packages for the client's own suite. The files hold versions and hashes for every system and no
+address: the installer decides where packages come from. Versions of the present file are kept where
+they can be; delete it first to renew all of them.
 """
 
 import subprocess
@@ -50,6 +51,17 @@ def main() -> None:
     spark = [f"{SPARK_MARKER}\n", "".join(resolve(SPARK))]
     lines = ["".join(runtime), f"{MARKER}\n", "".join(development), *spark]
     LOCK.write_text("".join(lines))
+    write_client_lock(TOP / "client" / "oldest.lock", "lowest-direct")
+    write_client_lock(TOP / "client" / "newest.lock", "highest")
+
+
+def write_client_lock(path: Path, resolution: str) -> None:
+    """Packages of the client with all its extras, for its own suite."""
+    extras = ("--extra", "command", "--extra", "frames")
+    path.unlink(missing_ok=True)
+    command = [part for part in COMPILE if part != "-"]
+    options = ("--resolution", resolution, "--output-file", str(path), "client/pyproject.toml")
+    subprocess.run([*command, *options, *extras], cwd=TOP, check=True)  # noqa: S603
 
 
 def name(pin: str) -> str:

@@ -59,10 +59,12 @@ class Server:
         self._clients: list[httpx.Client] = []
 
     @classmethod
-    def start(cls, environment: Mapping[str, str], log: Path, sabotage: str = "") -> Self:
+    def start(
+        cls, environment: Mapping[str, str], log: Path, sabotage: str = "", command: str = "serve"
+    ) -> Self:
         """Start a server and wait until it is ready; RuntimeError with its last output if it ends.
-        `sabotage` is Python code that plants a bug first."""
-        server = cls(start_bursard(["serve"], environment, log, sabotage), log)
+        `sabotage` is Python code that plants a bug first. `command` may be `demo`."""
+        server = cls(start_bursard([command], environment, log, sabotage), log)
         try:
             wait_until(server._is_ready, START_SECONDS, "the server is not ready")
         except BaseException:

@@ -7,6 +7,7 @@ import pytest
 
 FOLDERS = ("end_to_end/", "cli/", "harness/", "engines/remote/")
 FILES = (
+    "client/test_own_suite.py",
     "engines/files/test_stopping.py",
     "engines/test_every_engine.py",
     "house/test_operations.py",

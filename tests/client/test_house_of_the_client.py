@@ -6,11 +6,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import bursar
 import pytest
-from bursar import asynchronous, errors, sync
 
+import bursar
 from app.api.http.problems import STATUSES, slug
+from bursar import asynchronous, errors, sync
 from tests.client.make_bodies import TARGET, text
 
 FROM_THE_FRAMEWORK = {"method-not-allowed", "internal-error"}

@@ -6,6 +6,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+
 from bursar import BadQuestion, Dataset, Question, col, grid, intervals, mechanisms
 from bursar.ask.kinds import Kinds
 from bursar.ask.question import GROUPED

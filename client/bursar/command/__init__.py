@@ -4,7 +4,7 @@ import sys
 
 
 def main() -> None:
-    """Run the program. Errors are one or two lines, and the exit code says of which sort."""
+    """Run the program. Errors are one or two lines, and the exit code names their sort."""
     try:
         from bursar.command.program import run
     except ModuleNotFoundError as error:

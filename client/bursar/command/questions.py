@@ -31,7 +31,7 @@ Epsilon = Annotated[str | None, typer.Option("-e", "--epsilon", help="The price 
 Delta = Annotated[str | None, typer.Option(help="The price in delta, beside epsilon or rho.")]
 Rho = Annotated[str | None, typer.Option(help="The price in rho.")]
 Within = Annotated[str | None, typer.Option(help="The error to promise instead of a price.")]
-Confidence = Annotated[float | None, typer.Option(help="Of intervals and of --within; 0.95.")]
+Confidence = Annotated[float | None, typer.Option(help="For intervals and --within; 0.95.")]
 MechanismName = Annotated[str | None, typer.Option("-m", "--mechanism", help="By name.")]
 Rows = Annotated[int | None, typer.Option(help="Your guess of how many rows there are.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]

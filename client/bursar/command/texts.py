@@ -57,7 +57,7 @@ def _value(card: Card, name: str, text: str) -> Any:
             case "boolean":
                 return {"true": True, "false": False}[plain.lower()]
     except (ValueError, KeyError):
-        raise BadQuestion(f"{name} is a {column.type}; '{plain}' is none.") from None
+        raise BadQuestion(f"{name} is of type {column.type}; '{plain}' does not fit.") from None
     return plain
 
 

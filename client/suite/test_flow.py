@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from bursar import BudgetExhausted, EngineUnavailable, QuestionForfeited, RolledBack, Unreachable
 from bursar.ask.asking import ask
 from bursar.http.flow import ATTEMPTS_MAX, Call, Flow, Pause, Progress, Reply, Step, send

@@ -8,6 +8,7 @@ from typing import Any
 import polars
 import pyarrow
 import pytest
+
 from bursar.results.answers import Answer, read_answer
 from bursar.results.tables import columns_of, rows_of
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from bursar import BadQuestion, Dataset, col
 
 ADULT = {"column": "age", "op": ">=", "value": 18}
