@@ -14,6 +14,7 @@ from app.actions.asking.preview_stream import PreviewStream
 from app.actions.budgets.book_losses import BookLosses
 from app.actions.budgets.grant_budget import GrantBudget
 from app.actions.budgets.reconcile_ledger import ReconcileLedger
+from app.actions.budgets.replay_account import ReplayAccount
 from app.actions.budgets.trace_tradeoff import TraceTradeoff
 from app.actions.budgets.verify_ledger import VerifyLedger
 from app.actions.datasets.append_epoch import AppendEpoch
@@ -23,7 +24,7 @@ from app.actions.datasets.sample_rows import ColumnValues
 from app.actions.datasets.withdraw_dataset import WithdrawDataset
 from app.planning.plan import Planner
 from app.ports.engines import PublicTables
-from app.ports.ledger import Budgets, Catalogue, History, Ledger, Streams
+from app.ports.ledger import Budgets, Catalogue, EntriesOfAccounts, History, Ledger, Streams
 from app.ports.registry import Analysts, Datasets
 
 
@@ -48,6 +49,7 @@ class Services:
     grant_budget: GrantBudget
     book_losses: BookLosses
     trace_tradeoff: TraceTradeoff
+    replay_account: ReplayAccount
     verify_ledger: VerifyLedger
     reconcile_ledger: ReconcileLedger
     planner: Planner
@@ -57,6 +59,7 @@ class Services:
     datasets: Datasets
     budgets: Budgets
     history: History
+    account_entries: EntriesOfAccounts
     streams: Streams
     choice: ColumnValues
     tables: PublicTables
