@@ -266,7 +266,7 @@ STRANGE: dict[str, list[Row]] = {
 
 @pytest.mark.parametrize("what", STRANGE)
 @pytest.mark.parametrize("mechanism", [{}, SAMPLED, {"learning_rate": 1e9, "clipping_norm": 1e9}])
-@pytest.mark.parametrize("neighbours", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("neighbours", thorough_after(1, ["add_remove", "replace_one"]))
 def test_all_data_get_an_answer(what: str, mechanism: dict[str, Any], neighbours: str) -> None:
     made = card(COLUMNS, neighbours=neighbours)
     release = release_of(made, BY_DELTA, QUERY, **mechanism)

@@ -280,7 +280,7 @@ SINGULAR: dict[str, list[Row]] = {
 
 @pytest.mark.statistical
 @pytest.mark.parametrize(
-    "privacy", [{"epsilon": 0.01}, {"epsilon": 1}, {"epsilon": 100}, {"rho": 1}]
+    "privacy", thorough_after(1, [{"epsilon": 0.01}, {"epsilon": 1}, {"epsilon": 100}, {"rho": 1}])
 )
 @pytest.mark.parametrize("what", SINGULAR)
 def test_degenerate_data_get_an_ordinary_answer_without_intervals(
