@@ -163,7 +163,7 @@ class DuckDBEngine(SqlEngine):
         ):
             table = open_table(connection, source)
             check_fit(card, table)
-            content = _content_hash(connection, table)
+            content = content_hash(connection, table)
             celled = _whole_rows(connection, card, table)
         if source_state(source) != state:
             raise EngineUnavailable("The source changed while it was read.")
@@ -205,9 +205,9 @@ class DuckDBEngine(SqlEngine):
         ):
             tables = [_one_table(connection, source) for source in sources]
             check_epoch(dataset.card, tables[0], tables[-1])
-            content = _content_hash(connection, tables[-1])
+            content = content_hash(connection, tables[-1])
             empty = is_empty(connection, tables[-1])
-            together = _content_hash(connection, *tables)
+            together = content_hash(connection, *tables)
         if source_state(added) != state:
             raise EngineUnavailable("The file changed while it was read.")
         location, parts = str(added.place), _parts(added)
@@ -241,7 +241,7 @@ def _one_table(connection: duckdb.DuckDBPyConnection, source: SourceFiles) -> So
         raise Invalid.field(POINTER, refused.fields[0].rule) from None
 
 
-def _content_hash(connection: duckdb.DuckDBPyConnection, *tables: SourceTable) -> str:
+def content_hash(connection: duckdb.DuckDBPyConnection, *tables: SourceTable) -> str:
     """Hash the rows of all files together; their columns have the same names. Reads each file once.
 
     The hash is independent of the order of rows, the format and the column names. It finds the same

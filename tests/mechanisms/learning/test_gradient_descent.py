@@ -18,6 +18,7 @@ from app.mechanisms.learning.gradient_descent import COINS, GradientRelease, pre
 from app.mechanisms.privacy_target import PrivacyTarget
 from app.mechanisms.sampling.system import SystemRandom
 from app.planning.mechanism_choice import options
+from tests.effort import thorough_after
 from tests.mechanisms.learning.descents import (
     LABELS,
     QUERY,
@@ -172,7 +173,7 @@ def test_noise_is_drawn_once_for_rows_and_per_step_coordinate(mechanism: dict[st
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("rate", [0.5, 0.1, 0.001])
+@pytest.mark.parametrize("rate", thorough_after(1, [0.5, 0.1, 0.001]))
 def test_the_sampling_rate_is_the_charged_one_and_a_tenth_more_or_less_is_rejected(
     rate: float,
 ) -> None:
@@ -265,7 +266,7 @@ STRANGE: dict[str, list[Row]] = {
 
 @pytest.mark.parametrize("what", STRANGE)
 @pytest.mark.parametrize("mechanism", [{}, SAMPLED, {"learning_rate": 1e9, "clipping_norm": 1e9}])
-@pytest.mark.parametrize("neighbours", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("neighbours", thorough_after(1, ["add_remove", "replace_one"]))
 def test_all_data_get_an_answer(what: str, mechanism: dict[str, Any], neighbours: str) -> None:
     made = card(COLUMNS, neighbours=neighbours)
     release = release_of(made, BY_DELTA, QUERY, **mechanism)

@@ -18,6 +18,7 @@ from app.mechanisms.sampling.system import SystemRandom
 from app.mechanisms.smooth_sensitivity.rank_bound import smooth_bound
 from app.mechanisms.smooth_sensitivity.rank_statistics import NOISES, SmoothRelease, centre_of
 from app.planning.plan import Plan, make_plan
+from tests.effort import thorough_after
 from tests.mechanisms.learning.rows_data import RowsData
 from tests.queries.cards import card, question
 from tests.queries.reference import Row
@@ -109,7 +110,7 @@ PERSONS = {
 
 @pytest.mark.parametrize("persons", PERSONS)
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("more", [{}, {"where": WHERE}, {"missing": 1}])
+@pytest.mark.parametrize("more", thorough_after(1, [{}, {"where": WHERE}, {"missing": 1}]))
 def test_no_person_changes_more_than_the_bound(
     persons: str, kind: str, more: dict[str, Any]
 ) -> None:
