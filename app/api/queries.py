@@ -4,7 +4,7 @@ import asyncio
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Request, Response
-from pydantic import BaseModel, Discriminator, Field, Tag
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 from starlette.types import Message, Receive, Scope, Send
 from typing_extensions import override
 
@@ -137,6 +137,36 @@ class AcceptedResponse(BaseModel):
     receipt: Receipt
 
 
+class ExpectedErrorResponse(BaseModel):
+    """How far noise moves the answer, with this confidence. `half_width` is null if nothing can be
+    said. `promise`: it holds for all data; otherwise it is an estimate. `unit` is one of rows,
+    persons, triangles, column, column_squared (of `column`), share, ranks, score, factor, answer,
+    mixed. `parts` has the errors of several aggregates. Some mechanisms add figures of their
+    own."""
+
+    model_config = ConfigDict(extra="allow")
+
+    half_width: float | None
+    unit: Literal[
+        "rows",
+        "persons",
+        "triangles",
+        "column",
+        "column_squared",
+        "share",
+        "ranks",
+        "score",
+        "factor",
+        "answer",
+        "mixed",
+    ]
+    column: str | None = None
+    confidence: float
+    promise: bool
+    text: str
+    parts: list[dict[str, Any]] | None = None
+
+
 class PreviewResponse(BaseModel):
     dataset: str
     kind: str
@@ -145,7 +175,7 @@ class PreviewResponse(BaseModel):
     mechanism: dict[str, Any]
     alternatives: list[dict[str, Any]]
     theorem: str
-    expected_error: dict[str, Any]
+    expected_error: ExpectedErrorResponse
     groups: int | None
     cells: list[Any] | None
     composition: str

@@ -12,6 +12,7 @@ from app.errors import AppError, Invalid, LedgerError
 from app.ledger.account import EVERYBODY, Account
 from app.ledger.balance import PARALLEL
 from app.ledger.orders import reuse_key
+from app.planning.error_in_words import shown_error
 from app.planning.mechanism_choice import Option, options
 from app.planning.plan import Plan, Planner
 from app.planning.request import Question
@@ -89,11 +90,9 @@ class PreviewQueries:
             "price": plan.loss.to_json(),
             "account_price": own[0].price(plan.loss),
             "mechanism": plan.mechanism,
-            "alternatives": [
-                _alternative(option, own[0], question.confidence) for option in alternatives
-            ],
+            "alternatives": [_alternative(option, own[0], question) for option in alternatives],
             "theorem": "; ".join([plan.release.theorem, *theorems]),
-            "expected_error": plan.release.expected_error(question.confidence),
+            "expected_error": shown_error(plan.release, question),
             "groups": plan.release.groups,
             "cells": plan.cells_shown,
             "composition": plan.pinning.why,
@@ -130,14 +129,14 @@ class PreviewQueries:
         return plan, options(question, dataset.card, currencies, include_named=True)
 
 
-def _alternative(option: Option, account: Account, confidence: float) -> dict[str, Any]:
+def _alternative(option: Option, account: Account, question: Question) -> dict[str, Any]:
     release = option.release
     return {
         "kind": option.kind,
         "price": release.loss.to_json(),
         "account_price": account.price(release.loss),
         "mechanism": release.describe(),
-        "expected_error": release.expected_error(confidence),
+        "expected_error": shown_error(release, question),
         "payable": option.payable,
     }
 

@@ -10,6 +10,7 @@ from typing_extensions import override
 
 from app.accounting.loss import Loss
 from app.data.card import Card
+from app.mechanisms.expected_error import ExpectedError, unknown
 from app.mechanisms.release import OneTally, RandomSource
 from app.queries import Measured, Query
 from app.queries.estimates import NoisySteps, number
@@ -149,12 +150,11 @@ class AdditiveRelease(OneTally):
             ],
         }
 
-    def expected_error(self, confidence: float) -> dict[str, Any]:
-        half = self.half_width(confidence)
-        error = {"half_width": half, "confidence": confidence, "covers": "noise"}
+    def expected_error(self, confidence: float, rows: int | None = None) -> ExpectedError:
         if self.shape.factor:
-            error["factor"] = self.factor(confidence)
-        return error if half is not None else {**error, "reason": self.shape.no_half_width_reason}
+            return ExpectedError(self.factor(confidence), "factor")
+        half, reason = self.half_width(confidence), self.shape.no_half_width_reason
+        return ExpectedError(half) if reason is None else unknown(reason)
 
     def half_width(self, confidence: float) -> float | None:
         """Half of the interval's width, where one measure is the figure.
@@ -162,9 +162,11 @@ class AdditiveRelease(OneTally):
         None for a mean: its interval depends on released values."""
         if self.shape.no_half_width_reason is not None:
             return None
-        part = self.parts[0]
+        return self.width_of(self.parts[0], confidence) / self.shape.divisor
+
+    def width_of(self, part: NoisyMeasure, confidence: float) -> float:
         steps = self.law.width(part.scale, 1.0 - confidence)
-        return float(number(steps, part.measure.grid_exponent)) / self.shape.divisor
+        return float(number(steps, part.measure.grid_exponent))
 
     def factor(self, confidence: float) -> float:
         """Largest factor by which noise changes the figure either way; two extra steps cover

@@ -6,6 +6,7 @@ from typing import Any
 from typing_extensions import override
 
 from app.data.card import Card
+from app.mechanisms.expected_error import ExpectedError, unknown
 from app.mechanisms.noise.additive import AdditiveRelease
 from app.mechanisms.release import RandomSource
 from app.queries import Query
@@ -17,6 +18,21 @@ from app.queries.tally import Exact
 @dataclass(frozen=True, slots=True)
 class AggregatesRelease(AdditiveRelease):
     """Release of several aggregates. The measures of one aggregate are adjacent, in query order."""
+
+    @override
+    def expected_error(self, confidence: float, rows: int | None = None) -> ExpectedError:
+        """One error per aggregate: they have units of their own."""
+        errors: list[ExpectedError] = []
+        rest = self.parts
+        for size, reason in zip(self.shape.several, self.shape.reasons, strict=True):
+            parts, rest = rest[:size], rest[size:]
+            errors.append(
+                ExpectedError(self.width_of(parts[0], confidence))
+                if reason is None
+                else unknown(reason)
+            )
+        promise = all(error.promise for error in errors)
+        return ExpectedError(None, promise=promise, parts=tuple(errors))
 
     @override
     def answer(

@@ -39,6 +39,7 @@ class SumShape:
     # moments of a regression, from which its coefficients are computed
     moments: Moments | None = None
     several: tuple[int, ...] = ()  # number of measures of each of several figures
+    reasons: tuple[str | None, ...] = ()  # `no_half_width_reason` of each of several figures
 
 
 class Selection(BaseModel):
