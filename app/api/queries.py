@@ -30,6 +30,7 @@ from app.caches import owned_by, owned_cache
 from app.errors import AccessError, Invalid
 from app.fault_points import ARMED, crash_point
 from app.names import new_id
+from app.planning.preview_request import AssumedQuestion, AssumedSqlQuestion
 from app.planning.request import Question, SqlQuestion
 
 router = APIRouter(tags=["queries"])
@@ -38,9 +39,10 @@ PREVIEWS_MAX = 100
 KEPT_BYTES_MAX = 4096
 RETRY_SECONDS = 1
 Many = Field(min_length=1, max_length=PREVIEWS_MAX)
-Questions = Annotated[list[Question], Many]
+Questions = Annotated[list[AssumedQuestion], Many]
 OneOrMany = Annotated[
-    Annotated[Question, Tag("one question")] | Annotated[Questions, Tag("a list of questions")],
+    Annotated[AssumedQuestion, Tag("one question")]
+    | Annotated[Questions, Tag("a list of questions")],
     Discriminator(lambda body: "a list of questions" if isinstance(body, list) else "one question"),
 ]
 QUESTION: StrictAdapter[Question] = StrictAdapter(Question)
@@ -319,7 +321,9 @@ def reply_headers(reply: Reply, key: str) -> dict[str, str]:
         "preview",
         "Price one question or a list, for free",
         PreviewResponse | PreviewListResponse,
-        request=Question | SqlQuestion | Annotated[list[Question | SqlQuestion], Many],
+        request=AssumedQuestion
+        | AssumedSqlQuestion
+        | Annotated[list[AssumedQuestion | AssumedSqlQuestion], Many],
         examples=EXAMPLES,
         extra_problems=problems(403, 503),
     ),
@@ -328,7 +332,8 @@ async def preview(
     deps: ServicesDep,
     principal: AnyoneHot,
     parsed: Annotated[
-        Parsed[Question | list[Question]], Depends(body(OneOrMany, translate=translated))
+        Parsed[AssumedQuestion | list[AssumedQuestion]],
+        Depends(body(OneOrMany, translate=translated)),
     ],
 ) -> Response:
     """The price of a question and its expected error; reads no data, charges nothing. A list

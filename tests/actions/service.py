@@ -26,6 +26,7 @@ from app.main import Stores
 from app.mechanisms.sampling.system import SystemRandom
 from app.names import folded, new_id
 from app.planning.plan import Planner
+from app.planning.preview_request import AssumedQuestion
 from app.planning.request import Question
 from app.settings import Settings
 from app.store.catalogue import CachedCatalogue
@@ -130,7 +131,7 @@ class Service:
         return reply
 
     def preview(self, *bodies: dict[str, Any], listed: bool = True) -> list[dict[str, Any]]:
-        questions = [Question.model_validate(each) for each in bodies]
+        questions = [AssumedQuestion.model_validate(each) for each in bodies]
         return asyncio.run(self.preview_queries(self.ann, questions, listed=listed))
 
     def account(self, holder: str) -> Account:

@@ -15,7 +15,7 @@ from app.ledger.orders import reuse_key
 from app.planning.error_in_words import shown_error
 from app.planning.mechanism_choice import Option, options
 from app.planning.plan import Plan, Planner
-from app.planning.request import Question
+from app.planning.preview_request import AssumedQuestion
 from app.planning.size import LISTED_MAX, listed_values
 from app.ports.ledger import Catalogue, Ledger
 
@@ -36,7 +36,7 @@ class PreviewQueries:
     planning: PlanningThreads
 
     async def __call__(
-        self, principal: Principal, questions: list[Question], *, listed: bool
+        self, principal: Principal, questions: list[AssumedQuestion], *, listed: bool
     ) -> list[dict[str, Any]]:
         """Each query as it would be decided after the ones before it were paid."""
         principal.must_be(Role.ANALYST)
@@ -53,13 +53,13 @@ class PreviewQueries:
         return previews
 
     async def _preview(
-        self, principal: Principal, question: Question, sequence: _Sequence
+        self, principal: Principal, question: AssumedQuestion, sequence: _Sequence
     ) -> dict[str, Any]:
         grant = await self.catalogue.grant(question.dataset, principal.holders)
         dataset = grant.dataset
         book = dataset.book_id
         accounts = await self._accounts(principal, book, sequence)
-        text = question.model_dump_json(by_alias=True)
+        text = question.model_dump_json(by_alias=True, exclude={"assume"})
         make = partial(
             self._planned, principal.analyst_id, question, dataset, text, grant.currencies
         )
@@ -92,7 +92,7 @@ class PreviewQueries:
             "mechanism": plan.mechanism,
             "alternatives": [_alternative(option, own[0], question) for option in alternatives],
             "theorem": "; ".join([plan.release.theorem, *theorems]),
-            "expected_error": shown_error(plan.release, question),
+            "expected_error": shown_error(plan.release, question, question.assumed_rows),
             "groups": plan.release.groups,
             "cells": plan.cells_shown,
             "composition": plan.pinning.why,
@@ -119,7 +119,7 @@ class PreviewQueries:
     def _planned(
         self,
         analyst_id: str,
-        question: Question,
+        question: AssumedQuestion,
         dataset: Dataset,
         text: str,
         currencies: frozenset[str],
@@ -129,14 +129,14 @@ class PreviewQueries:
         return plan, options(question, dataset.card, currencies, include_named=True)
 
 
-def _alternative(option: Option, account: Account, question: Question) -> dict[str, Any]:
+def _alternative(option: Option, account: Account, question: AssumedQuestion) -> dict[str, Any]:
     release = option.release
     return {
         "kind": option.kind,
         "price": release.loss.to_json(),
         "account_price": account.price(release.loss),
         "mechanism": release.describe(),
-        "expected_error": shown_error(release, question),
+        "expected_error": shown_error(release, question, question.assumed_rows),
         "payable": option.payable,
     }
 

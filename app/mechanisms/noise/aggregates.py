@@ -6,8 +6,8 @@ from typing import Any
 from typing_extensions import override
 
 from app.data.card import Card
-from app.mechanisms.expected_error import ExpectedError, unknown
-from app.mechanisms.noise.additive import AdditiveRelease
+from app.mechanisms.expected_error import ExpectedError
+from app.mechanisms.noise.additive import AdditiveRelease, error_of
 from app.mechanisms.release import RandomSource
 from app.queries import Query
 from app.queries.estimates import Estimate
@@ -24,13 +24,9 @@ class AggregatesRelease(AdditiveRelease):
         """One error per aggregate: they have units of their own."""
         errors: list[ExpectedError] = []
         rest = self.parts
-        for size, reason in zip(self.shape.several, self.shape.reasons, strict=True):
-            parts, rest = rest[:size], rest[size:]
-            errors.append(
-                ExpectedError(self.width_of(parts[0], confidence))
-                if reason is None
-                else unknown(reason)
-            )
+        for shape in self.shape.several:
+            parts, rest = rest[: len(shape.measures)], rest[len(shape.measures) :]
+            errors.append(error_of(self.law, shape, parts, confidence, rows))
         promise = all(error.promise for error in errors)
         return ExpectedError(None, promise=promise, parts=tuple(errors))
 
@@ -43,8 +39,8 @@ class AggregatesRelease(AdditiveRelease):
         assert isinstance(query, Aggregates)
         columns: list[list[Estimate]] = []
         rest = self.parts
-        for question, size in zip(query.alone(), self.shape.several, strict=True):
-            parts, rest = rest[:size], rest[size:]
+        for question, shape in zip(query.alone(), self.shape.several, strict=True):
+            parts, rest = rest[: len(shape.measures)], rest[len(shape.measures) :]
             noisy = self.draw(exact, noise, confidence=confidence, parts=parts)
             columns.append(question.figures(noisy, card))
         names = [aggregate.model_dump() for aggregate in query.of]

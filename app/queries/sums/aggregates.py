@@ -86,8 +86,7 @@ class Aggregates(Selection):
         self._must_fit(card)
         indices: dict[Aggregate, int] = {}
         measures: list[Measure] = []
-        sizes = []
-        reasons = []
+        shapes = []
         for i, question in enumerate(self.alone()):
             shape = question.shape(card)
             assert isinstance(shape, SumShape)  # groups by private keys were refused
@@ -102,16 +101,11 @@ class Aggregates(Selection):
                 )
                 for measure in shape.measures
             )
-            sizes.append(len(shape.measures))
-            reasons.append(shape.no_half_width_reason)
+            shapes.append(shape)
         rows = self.tally(card, self.resolved_groups(card))
         tally = Tally(rows.where, rows.groups, tuple(indices))
         return SumShape(
-            tally,
-            tuple(measures),
-            no_half_width_reason=UNPROMISED,
-            several=tuple(sizes),
-            reasons=tuple(reasons),
+            tally, tuple(measures), no_half_width_reason=UNPROMISED, several=tuple(shapes)
         )
 
     def _must_fit(self, card: Card) -> None:

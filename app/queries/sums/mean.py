@@ -24,6 +24,7 @@ over the persons who have a value (`persons.py`).
 """
 
 from fractions import Fraction
+from math import ldexp
 from typing import Literal
 
 from app.data.card import Card
@@ -32,6 +33,7 @@ from app.errors import Invalid
 from app.queries.estimates import Estimate, NoisySteps
 from app.queries.filters import POINTER
 from app.queries.shapes.measures import Measure
+from app.queries.shapes.row_estimates import RowEstimate, mean_estimate
 from app.queries.shapes.single_mean import mean_shape
 from app.queries.shapes.sums import DEPENDS, SumShape, numeric
 from app.queries.sums.persons import NEEDS_PERSONS, PerPerson, PersonSelection, person_mean_measures
@@ -65,7 +67,10 @@ class Mean(PersonSelection):
                 grid_exponent=column.grid_exponent,
             )
             return SumShape(
-                self.person_tally(card, groups, *parts), measures, no_half_width_reason=UNPROMISED
+                self.person_tally(card, groups, *parts),
+                measures,
+                no_half_width_reason=UNPROMISED,
+                estimate=_estimate(low, high, column.grid_exponent),
             )
         if self.groups_max is not None:
             raise Invalid.field(f"{POINTER}/groups_max", NEEDS_PERSONS)
@@ -95,6 +100,7 @@ class Mean(PersonSelection):
                 ),
             ),
             no_half_width_reason=UNPROMISED,
+            estimate=_estimate(low, high, column.grid_exponent),
             alternatives=() if groups else (mean_shape(card, column, tally.where),),
         )
 
@@ -123,3 +129,10 @@ class Mean(PersonSelection):
         for total, count in zip(*noisy, strict=True):
             figures.append(Estimate(mean(total.steps, count.steps), *interval(total, count)))
         return figures
+
+
+def _estimate(low: int, high: int, grid_exponent: int) -> RowEstimate:
+    """Error of T / N for an assumed N: the mean is at most `reach` from the middle."""
+    centre = (low + high) // 2
+    reach = ldexp(max(high - centre, centre - low), -grid_exponent)
+    return mean_estimate(0, 1, reach=reach, spread=ldexp(high - low, -grid_exponent))

@@ -7,7 +7,7 @@ import pytest
 from app.access import Principal, Role, holders_of
 from app.errors import BudgetExhausted, Invalid, NoGrant, NotPermitted
 from app.ledger.account import EVERYBODY
-from app.planning.request import Question
+from app.planning.preview_request import AssumedQuestion
 from tests.actions.service import Service, body
 
 COUNT = {"kind": "count"}
@@ -82,7 +82,7 @@ def test_an_error_in_a_list_is_reported_with_its_index(service: Service) -> None
 def test_previews_need_an_analyst_with_a_budget(service: Service) -> None:
     import asyncio
 
-    question = Question.model_validate(body(COUNT))
+    question = AssumedQuestion.model_validate(body(COUNT))
     for role, name, error in (
         (Role.ADMIN, "admin", NotPermitted),
         (Role.VIEWER, "v", NotPermitted),
@@ -93,3 +93,17 @@ def test_previews_need_an_analyst_with_a_budget(service: Service) -> None:
             asyncio.run(service.preview_queries(principal, [question], listed=False))
     with pytest.raises(NoGrant):
         service.preview({**body(COUNT), "dataset": "none"})
+
+
+def test_an_assumed_number_of_rows_gives_an_estimate_and_changes_no_price(service: Service) -> None:
+    mean = body({"kind": "mean", "column": "age"})
+    plain, guessed = service.preview(mean, {**mean, "assume": {"rows": 5_000}})
+    assert plain["expected_error"]["half_width"] is None
+    error = guessed["expected_error"]
+    assert 0 < error["half_width"] < 1
+    assert error["promise"] is False
+    assert error["text"].startswith("Estimate for 5,000 rows: with 95 % confidence")
+    assert guessed["price"] == plain["price"]
+    assert guessed["mechanism"] == plain["mechanism"]
+    others = [other["expected_error"] for other in guessed["alternatives"]]
+    assert error in others
