@@ -15,6 +15,7 @@ from app.actions.asking.ask_query import AnswerLimits, AnswerQuery
 from app.actions.asking.ask_stream import AskStream
 from app.actions.asking.cancel_query import CancelQuery
 from app.actions.asking.open_stream import OpenStream
+from app.actions.asking.paying_accounts import PayingAccounts
 from app.actions.asking.preview_queries import PreviewQueries
 from app.actions.asking.preview_stream import PreviewStream
 from app.actions.asking.readiness import DatasetReadiness
@@ -262,7 +263,10 @@ class Worker:
             answer_query=self._answer_query(),
             cancel_query=CancelQuery(self.writer, stores.history, self._config.answer_seconds),
             preview_queries=PreviewQueries(
-                self.writer, self._catalogue, self._planner, self._planning
+                self.writer,
+                self._planner,
+                self._planning,
+                PayingAccounts(self.writer, self._catalogue, stores.people),
             ),
             preview_stream=PreviewStream(
                 self.writer, self._catalogue, StreamPlanner(), self._planning

@@ -46,7 +46,7 @@ Rate = Annotated[
 ]
 
 
-class BudgetRequest(WireRequest):
+class Promise(WireRequest):
     """A promise. `pure` promises epsilon; every other currency promises (epsilon, delta).
     `approximate` uses basic composition; `zcdp`, `renyi` and `gdp` use their own filters. A zcdp
     account may be granted as {rho, delta}, a gdp account as {mu, delta}. `failure_delta` is the
@@ -60,7 +60,6 @@ class BudgetRequest(WireRequest):
     mu: Rate | None = None
     failure_delta: DeltaOrZero | None = None
     order: Rate | None = None
-    reason: Reason = None
 
     def wish(self) -> GrantTerms:
         return GrantTerms(
@@ -71,6 +70,12 @@ class BudgetRequest(WireRequest):
             failure_delta=self.failure_delta,
             order=self.order,
         )
+
+
+class BudgetRequest(Promise):
+    """A promise to one holder, and the reason for it."""
+
+    reason: Reason = None
 
 
 class CellResponse(BaseModel):

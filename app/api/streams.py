@@ -31,9 +31,9 @@ from app.api.http.wire import (
     iso,
     json_response,
 )
+from app.api.previews.models import ExpectedErrorResponse
 from app.api.queries import (
     ChargedResponse,
-    ExpectedErrorResponse,
     Receipt,
     StoredResponse,
     reply_headers,

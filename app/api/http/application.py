@@ -24,6 +24,7 @@ from app.api.http.openapi import install_openapi
 from app.api.http.parameters import check_parameters
 from app.api.http.problems import install_problems, problem, unexpected
 from app.api.http.services import Services
+from app.api.previews import routes as previews
 from app.errors import AppError, Invalid, NotFound
 
 DESCRIPTION = (
@@ -117,7 +118,18 @@ def make_application(
         **options,
     )
     app.state.body_bytes_max = body_bytes_max
-    resources = (queries, history, streams, datasets, analysts, budgets, tradeoff, losses, ledger)
+    resources = (
+        queries,
+        previews,
+        history,
+        streams,
+        datasets,
+        analysts,
+        budgets,
+        tradeoff,
+        losses,
+        ledger,
+    )
     for resource in (*resources, calculator):  # these authenticate before they check parameters
         app.include_router(resource.router)
     app.include_router(health.router, dependencies=[Depends(check_parameters)])

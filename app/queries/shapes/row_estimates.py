@@ -48,7 +48,7 @@ def quotient_error(width: Callable[[float], float], *, below: float, spread: flo
 
 
 def mean_estimate(total: int, count: int, *, reach: float, spread: float) -> RowEstimate:
-    """Of a centred sum over its count: |r| <= reach, and Y is the number of rows."""
+    """Error of a centred sum over its count: |r| <= reach, and Y is the number of rows."""
 
     def estimate(noise: NoiseWidths, rows: int, alpha: float) -> float:
         def width(w: float) -> float:
@@ -60,7 +60,7 @@ def mean_estimate(total: int, count: int, *, reach: float, spread: float) -> Row
 
 
 def share_estimate(counted: int) -> RowEstimate:
-    """Of A / (A + B), two draws of one measure: a - r (a + b) with r between 0 and 1.
+    """Error of A / (A + B), two draws of one measure: a - r (a + b) with r between 0 and 1.
 
     The weights of the two draws are at most 1 - r + w and r + w, and worst at r = 0 or 1."""
 
@@ -74,7 +74,7 @@ def share_estimate(counted: int) -> RowEstimate:
 
 
 def ratio_estimate(*, least_below: float, largest: float, spread: float) -> RowEstimate:
-    """Of a sum over a sum: Y is at least `least_below` for each row, and |r| <= largest."""
+    """Error of a sum over a sum: Y is at least `least_below` for each row, and |r| <= largest."""
 
     def estimate(noise: NoiseWidths, rows: int, alpha: float) -> float:
         def width(w: float) -> float:
@@ -86,13 +86,13 @@ def ratio_estimate(*, least_below: float, largest: float, spread: float) -> RowE
 
 
 def reciprocal_estimate(noise: NoiseWidths, rows: int, alpha: float) -> float:
-    """Of 1 / max(n, 1): the reciprocal is farthest from 1 / n if the count is too low."""
+    """Error of 1 / max(n, 1): the reciprocal is farthest from 1 / n if the count is too low."""
     fewest = max(rows - noise([(0, 1.0)], alpha), 1.0)
     return max(1.0 / fewest - 1.0 / rows, 0.0)
 
 
 def variance_estimate(*, reach: float, middle: float, spread: float) -> RowEstimate:
-    """Of Q / N + k - (T / N)^2, with measures N, T and Q; k is `middle`.
+    """Error of Q / N + k - (T / N)^2, with measures N, T and Q; k is `middle`.
 
     Let m = T / N, s = Q / N, and let the mean be off by e. With noise n, t and q the error is
     (q - 2 m t + (2 m^2 - s) n) / (N + n) - e^2. As m^2 <= s + k <= reach^2, the last weight is at

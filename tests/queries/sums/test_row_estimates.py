@@ -88,11 +88,11 @@ def errors(
     release = make_plan(question, CARD).release
     exact, figure = exact_tally(query, rows, at)
     noise = Seeded(rows)
-    found = []
+    sizes = []
     for _ in range(RUNS):
         answer = release.answer(exact, noise, query=question.query, card=CARD, confidence=0.9)
-        found.append(abs(answer["value"] - figure))
-    return release, question, found
+        sizes.append(abs(answer["value"] - figure))
+    return release, question, sizes
 
 
 @pytest.mark.statistical
@@ -101,11 +101,11 @@ def errors(
 @pytest.mark.parametrize("at", [0.0, 0.3, 0.5, 1.0])
 @pytest.mark.parametrize("query", [MEAN, VARIANCE, SHARE, QUOTIENT, RECIPROCAL])
 def test_errors_stay_within_the_estimate(query: Json, at: float, rows: int, privacy: Json) -> None:
-    release, question, found = errors(query, privacy, rows, at)
+    release, question, sizes = errors(query, privacy, rows, at)
     error = shown_error(release, question, rows)
     assert error["promise"] is False
     assert f"Estimate for {rows:,} rows" in error["text"]
-    beyond = sum(size > error["half_width"] * (1 + 1e-9) for size in found) / RUNS
+    beyond = sum(size > error["half_width"] * (1 + 1e-9) for size in sizes) / RUNS
     assert beyond <= 0.1 + MARGIN
 
 
@@ -119,8 +119,8 @@ def test_an_estimate_is_not_far_too_wide(
     query: Json, at: float, least: float, privacy: Json
 ) -> None:
     """At the bounds figures are clamped, so half of the errors there are 0."""
-    release, question, found = errors(query, privacy, 2_000, at)
-    ninety = float(np.quantile(found, 0.9))
+    release, question, sizes = errors(query, privacy, 2_000, at)
+    ninety = float(np.quantile(sizes, 0.9))
     assert ninety >= least * shown_error(release, question, 2_000)["half_width"]
 
 
