@@ -88,6 +88,33 @@ DOCUMENTED = (
 )
 
 
+class RehearsalCharge(LossResponse):
+    """Nothing was charged: epsilon and delta are 0. `price` is what an answer would cost."""
+
+    cells: list[Any] | None
+    accounts: list[Any]
+    price: LossResponse
+
+
+class RehearsalResponse(BaseModel):
+    """An answer about made-up rows. It has no id and no receipt, and nothing was charged.
+    `outcome` is the status that an answer would have."""
+
+    id: None
+    status: Literal["rehearsed"]
+    made_up: Literal[True]
+    rows: int
+    outcome: Literal["answered", "withheld"]
+    value: Any
+    mechanism: dict[str, Any]
+    interval: dict[str, Any] | None
+    bound: float | None = None
+    padding: str | None = None
+    charged: RehearsalCharge
+    theorem: str
+    receipt: None
+
+
 class ExpectedErrorResponse(BaseModel):
     """How far noise moves the answer, with this confidence. `half_width` is null if nothing can be
     said. `promise`: it holds for all data; otherwise it is an estimate. `unit` is one of rows,

@@ -1,4 +1,4 @@
-"""Previews: price one question or a list, for free."""
+"""Previews and rehearsals: price a question, or see a made-up answer, for free."""
 
 from typing import Annotated, Any
 
@@ -16,10 +16,12 @@ from app.api.previews.models import (
     PreviewListResponse,
     PreviewQuestion,
     PreviewResponse,
+    RehearsalResponse,
 )
 from app.api.queries import EXAMPLE, EXAMPLES
 from app.api.sql_questions import translated
 from app.errors import Invalid
+from app.planning.preview_request import AssumedQuestion, AssumedSqlQuestion
 
 router = APIRouter(tags=["queries"])
 PREVIEW_EXAMPLES: dict[str, Any] = {
@@ -32,6 +34,11 @@ PREVIEW_EXAMPLES: dict[str, Any] = {
             "account": {"currency": "pure", "epsilon": 3},
         },
     },
+}
+
+REHEARSAL_EXAMPLES: dict[str, Any] = {
+    **EXAMPLES,
+    "rows": {"summary": "On 5000 rows", "value": {**EXAMPLE, "assume": {"rows": 5000}}},
 }
 
 
@@ -71,3 +78,30 @@ async def preview(
         raise parsed.translate_error(error) from None
     stops_at = next((i for i, item in enumerate(previews) if not item["fits"]), None)
     return json_response({"items": previews, "fits": stops_at is None, "stops_at": stops_at})
+
+
+@router.post(
+    "/v1/queries/rehearse",
+    **documented(
+        "rehearse",
+        "The whole way of a question, on made-up rows, for free",
+        RehearsalResponse,
+        request=AssumedQuestion | AssumedSqlQuestion,
+        examples=REHEARSAL_EXAMPLES,
+        extra_problems=problems(403, 404, 429, 503),
+    ),
+)
+async def rehearse(
+    deps: ServicesDep,
+    principal: AnyoneHot,
+    parsed: Annotated[
+        Parsed[AssumedQuestion], Depends(body(AssumedQuestion, translate=translated))
+    ],
+) -> Response:
+    """The reply that the question would get: real mechanism, real noise, made-up rows. The rows are
+    drawn from the public card alone, `assume.rows` of them (1000 by default). No private row is
+    read, nothing is charged or stored, and no budget needs to be left."""
+    try:
+        return json_response(await deps.rehearse_query(principal, parsed.value))
+    except Invalid as error:
+        raise parsed.translate_error(error) from None
