@@ -16,7 +16,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' Makefile
 
-setup: .venv/runtime ## build .venv with the packages that the service needs
+setup: .venv/runtime ## build .venv with the programs bursard and bursar
 
 demo: setup ## serve demo data on this machine and print a question to paste
 	@$(BIN)/bursard demo
@@ -74,10 +74,10 @@ $(BIN)/python:
 # They are deleted when the Python that .venv points to is gone.
 $(shell test -x $(BIN)/python || rm -f .venv/runtime .venv/development)
 
-.venv/runtime: requirements.lock pyproject.toml setup.py | $(BIN)/python
+.venv/runtime: requirements.lock pyproject.toml setup.py client/pyproject.toml | $(BIN)/python
 	@sed '/^# --- development ---$$/,$$d' requirements.lock > .venv/runtime.lock
 	@$(PIP) --require-hashes --requirement .venv/runtime.lock
-	@$(PIP) --no-deps --no-index --no-build-isolation --editable .
+	@$(PIP) --no-deps --no-index --no-build-isolation --editable . --editable client
 	@touch $@
 
 .venv/development: .venv/runtime

@@ -22,6 +22,7 @@ from app.actions.asking.rehearse_query import RehearseQuery
 from app.actions.budgets.book_losses import BookLosses
 from app.actions.budgets.grant_budget import GrantBudget
 from app.actions.budgets.reconcile_ledger import ReconcileLedger
+from app.actions.budgets.replay_account import ReplayAccount
 from app.actions.budgets.trace_tradeoff import TraceTradeoff
 from app.actions.budgets.verify_ledger import VerifyLedger
 from app.actions.datasets.append_epoch import AppendEpoch
@@ -56,6 +57,7 @@ from app.store.datasets.datasets import SqlDatasets
 from app.store.datasets.old_versions import SqlOldVersions
 from app.store.datasets.withdrawals import SqlWithdrawals
 from app.store.encryption import AesSecretBox
+from app.store.history.account_entries import SqlAccountEntries
 from app.store.history.history import SqlHistory
 from app.store.history.streams import SqlStreams
 from app.store.migrate import Ready, check_current, migrate
@@ -124,6 +126,7 @@ class Stores:
         self.datasets = SqlDatasets(self.database, administration)
         self.budgets = SqlBudgets(self.database, administration)
         self.history = SqlHistory(self.database)
+        self.account_entries = SqlAccountEntries(self.database)
         self.streams = SqlStreams(self.database)
         self.engines = LoadedEngines(settings)
         self.tables = public_tables(settings)
@@ -276,6 +279,7 @@ class Worker:
             grant_budget=stores.grant_budget,
             book_losses=stores.book_losses,
             trace_tradeoff=TraceTradeoff(stores.history),
+            replay_account=ReplayAccount(stores.account_entries),
             verify_ledger=stores.verify_ledger,
             reconcile_ledger=stores.reconcile_ledger,
             planner=self._planner,
@@ -285,6 +289,7 @@ class Worker:
             datasets=stores.datasets,
             budgets=stores.budgets,
             history=stores.history,
+            account_entries=stores.account_entries,
             streams=stores.streams,
             choice=self._noise,
             tables=stores.tables,

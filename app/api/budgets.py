@@ -17,17 +17,13 @@ from app.accounting.units import ATTO, PICO, wire
 from app.api.http.entity_tags import etag, has_seen, precondition
 from app.api.http.json_body import Parsed, body
 from app.api.http.openapi import documented, problems
-from app.api.http.principal import Admin, Anyone, AnyoneHot, ServicesDep
+from app.api.http.principal import Admin, AnyoneHot, ServicesDep
 from app.api.http.services import Services
 from app.api.http.wire import (
     AmountResponse,
-    CursorIn,
     DeltaOrZero,
-    Limit,
     Reason,
     WireRequest,
-    cursor_place,
-    cursor_text,
     json_response,
 )
 from app.caches import owned_by
@@ -141,11 +137,6 @@ class BudgetResponse(BaseModel):
     cells: list[CellResponse]
 
 
-class BudgetsResponse(BaseModel):
-    items: list[BudgetResponse]
-    next_cursor: str | None
-
-
 @router.put(
     "/v1/datasets/{dataset}/budgets/{holder}",
     **documented(
@@ -183,7 +174,7 @@ def grant(
         reason=requested.reason,
     )
     return json_response(
-        _shown(budget),
+        shown_budget(budget),
         status=201 if new else 200,
         headers={"ETag": etag(budget.account)},
     )
@@ -207,20 +198,7 @@ async def get_budget(
     if principal.role is Role.ANALYST:
         last = await run_in_threadpool(_last, deps, principal, found_dataset, account)
     budget = Budget(found_dataset.name, account, found_dataset.card)
-    return json_response(_shown(budget, last), headers={"ETag": etag(account)})
-
-
-@router.get("/v1/budgets", **documented("list_budgets", "Budgets", BudgetsResponse))
-def list_budgets(
-    deps: ServicesDep, principal: Anyone, limit: Limit = 50, cursor: CursorIn = None
-) -> Response:
-    """Your own budgets and your groups'; viewers and administrators see all."""
-    holders = principal.holders if principal.role is Role.ANALYST else None
-    (after,) = cursor_place(cursor, str) or ("",)
-    found = deps.budgets.all(holders=holders, after=after, limit=limit)
-    following = cursor_text(found[-1][0]) if len(found) == limit else None
-    items = [_shown(budget) for _, budget in found]
-    return json_response({"items": items, "next_cursor": following})
+    return json_response(shown_budget(budget, last), headers={"ETag": etag(account)})
 
 
 async def visible_account(
@@ -242,7 +220,7 @@ async def visible_account(
     return found_dataset, account
 
 
-def _shown(budget: Budget, last: dict[str, Any] | None = None) -> dict[str, Any]:
+def shown_budget(budget: Budget, last: dict[str, Any] | None = None) -> dict[str, Any]:
     account = budget.account
     return {
         "dataset": budget.dataset,

@@ -22,6 +22,7 @@ from app.api.http.wire import (
     iso,
     json_response,
     known_kind,
+    price_of,
     since_microseconds,
 )
 from app.api.queries import RETRY_SECONDS, Receipt
@@ -185,9 +186,7 @@ def _item(record: QuestionRecord, text_max: int | None = None) -> str:
         "status": _status(record),
         "progress": None if progress is None else {"step": progress[0], "steps": progress[1]},
         "question": None if left_out else json.loads(record.question),
-        "price": {
-            k: v for k, v in charged["charged"].items() if k.startswith(("epsilon", "delta", "rho"))
-        }
+        "price": price_of(charged["charged"])
         if record.reused_from is None
         else {"epsilon": 0.0, "delta": 0.0},
         "reused_from": record.reused_from,

@@ -1,9 +1,11 @@
 """Records that the ledger shows: budgets under a dataset's name, and past queries."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from app.data.card import Card
 from app.ledger.account import Account
+from app.ledger.chain import Entry
 from app.ledger.orders import State
 
 
@@ -47,3 +49,25 @@ class Search:
 
 
 EVERYTHING = Search()
+
+
+@dataclass(frozen=True, slots=True)
+class AccountEntries:
+    """Entries of a book that may have touched an account, in the order of the chain."""
+
+    entries: list[Entry]
+    reached: int  # no later entry was looked at
+    at: int  # time of the entry `reached`
+    head: str  # hash of the chain there
+    at_end: bool  # the book has no later entry
+
+
+@dataclass(frozen=True, slots=True)
+class ChargeFacts:
+    """Who was charged for what, and at which price."""
+
+    analyst_id: str
+    analyst: str
+    kind: str
+    is_stream: bool
+    charged: dict[str, Any]  # as the answer states it

@@ -1,6 +1,6 @@
 """Ports to the ledger: charges, accounts, history, streams and their secrets."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -12,7 +12,14 @@ from app.ledger.account import Account
 from app.ledger.chain import Entry
 from app.ledger.orders import Order, Outcome
 from app.ledger.precondition import Precondition
-from app.ledger.records import EVERYTHING, Budget, QuestionRecord, Search
+from app.ledger.records import (
+    EVERYTHING,
+    AccountEntries,
+    Budget,
+    ChargeFacts,
+    QuestionRecord,
+    Search,
+)
 from app.ledger.stream_orders import Stream
 from app.ledger.verification.lines import Line
 
@@ -80,7 +87,12 @@ class Catalogue(Protocol):
 
 class Budgets(Protocol):
     def all(
-        self, *, holders: tuple[str, ...] | None, after: str, limit: int
+        self,
+        *,
+        holders: tuple[str, ...] | None,
+        after: str,
+        limit: int,
+        dataset: str | None = None,
     ) -> list[tuple[str, Budget]]: ...
 
     def book(
@@ -129,6 +141,18 @@ class History(Protocol):
     def last(self, analyst_id: str, dataset_id: str) -> QuestionRecord | None: ...
 
     def one(self, charge_id: str, *, analyst_id: str | None) -> QuestionRecord: ...
+
+
+class EntriesOfAccounts(Protocol):
+    def after(self, account: Account, seq: int, *, limit: int) -> AccountEntries:
+        """The next entries that may have touched the account; looks at a limited number."""
+        ...
+
+    def has(self, book_id: str, seq: int, head: str) -> bool:
+        """True if the chain of the book has this hash at this entry."""
+        ...
+
+    def charges(self, ids: Collection[str]) -> dict[str, ChargeFacts]: ...
 
 
 class Streams(Protocol):

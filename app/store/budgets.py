@@ -36,9 +36,17 @@ class SqlBudgets:
         self._administration = administration
 
     def all(
-        self, *, holders: tuple[str, ...] | None, after: str, limit: int
+        self,
+        *,
+        holders: tuple[str, ...] | None,
+        after: str,
+        limit: int,
+        dataset: str | None = None,
     ) -> list[tuple[str, Budget]]:
-        """Budgets with their cursors, of these holders, or of everybody if None."""
+        """Budgets with their cursors, of these holders, or of everybody if None.
+
+        `dataset`: folded name; only budgets under this name.
+        """
         accounts, datasets = tables.accounts, tables.datasets
         cursor = accounts.c.id + "/" + datasets.c.id
         statement = (
@@ -48,6 +56,8 @@ class SqlBudgets:
         )
         if holders is not None:
             statement = statement.where(accounts.c.holder.in_(holders))
+        if dataset is not None:
+            statement = statement.where(datasets.c.folded == dataset)
         with store_errors(), self._database.reading() as connection:
             rows = connection.execute(statement.order_by(cursor).limit(limit)).all()
             cells = read_cells(connection, {row.id for row in rows})

@@ -31,6 +31,18 @@ class _Sequence:
     accounts: dict[str, dict[str, Account]] = field(default_factory=dict)
     answered: set[str] = field(default_factory=set)
 
+    def pay(self, book: str, plan: Plan, key: str) -> LedgerError | None:
+        """Charge the accounts of a book, and expect the answer; or return the refusal."""
+        try:
+            self.accounts[book] = {
+                holder: account.admit(plan.loss, plan.pinning.cells)
+                for holder, account in self.accounts[book].items()
+            }
+        except LedgerError as error:
+            return error
+        self.answered.add(key)
+        return None
+
 
 @dataclass(slots=True)
 class PreviewQueries:
@@ -92,15 +104,7 @@ class PreviewQueries:
         reused = not question.fresh and (
             key in sequence.answered or (paying.by_caller and await self.ledger.answered(key))
         )
-        refusal: AppError | None = None
-        if not reused:
-            try:
-                sequence.accounts[book] = {
-                    holder: account.admit(plan.loss, cells) for holder, account in accounts.items()
-                }
-                sequence.answered.add(key)
-            except LedgerError as error:
-                refusal = error
+        refusal = None if reused else sequence.pay(book, plan, key)
         after = sequence.accounts[book][first.holder].balances()["remaining"]
         theorems = dict.fromkeys(account.rule.theorem for account in accounts.values())
         if cells is not None:

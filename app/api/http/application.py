@@ -20,6 +20,7 @@ from app.api import (
     streams,
     tradeoff,
 )
+from app.api.accounts import account_history, budget_list
 from app.api.http.openapi import install_openapi
 from app.api.http.parameters import check_parameters
 from app.api.http.problems import install_problems, problem, unexpected
@@ -118,19 +119,10 @@ def make_application(
         **options,
     )
     app.state.body_bytes_max = body_bytes_max
-    resources = (
-        queries,
-        previews,
-        history,
-        streams,
-        datasets,
-        analysts,
-        budgets,
-        tradeoff,
-        losses,
-        ledger,
-    )
-    for resource in (*resources, calculator):  # these authenticate before they check parameters
+    asking = (queries, previews, history, streams)
+    accounts = (budgets, budget_list, account_history, tradeoff, losses)
+    # All of these authenticate before they check parameters.
+    for resource in (*asking, datasets, analysts, *accounts, ledger, calculator):
         app.include_router(resource.router)
     app.include_router(health.router, dependencies=[Depends(check_parameters)])
     install_problems(app)

@@ -43,6 +43,7 @@ ACCEPTED_HEADERS = {
         "Preference-Applied": "The part of `Prefer` that was honoured.",
     }.items()
 }
+ACCEPTED = {"description": "Charged, and still being answered", "headers": ACCEPTED_HEADERS}
 
 
 def problems(*statuses: int) -> tuple[int, ...]:
@@ -101,10 +102,7 @@ def documented(
     `examples`: named examples, instead of one `example`. `accepted`: the response of a 202, for
     callers who come back instead of waiting.
     """
-    expected = set(extra_problems) | (set() if public else {401, 403, 422, 503})
-    if request is not None:
-        expected |= {400, 413}
-    responses: dict[int | str, dict[str, Any]] = {code: _problem(code) for code in sorted(expected)}
+    responses = _problem_responses(extra_problems, public=public, has_body=request is not None)
     if also is not None:
         responses[also] = {"model": response}
     extra: dict[str, Any] = {} if public else {"security": [{"key": []}]}
@@ -115,11 +113,7 @@ def documented(
         extra["parameters"] = [REQUEST_KEY]
     if accepted is not None:
         extra["parameters"].append(PREFER)
-        responses[202] = {
-            "model": accepted,
-            "description": "Charged, and still being answered",
-            "headers": ACCEPTED_HEADERS,
-        }
+        responses[202] = {**ACCEPTED, "model": accepted}
     if conditional:
         extra["parameters"] = CONDITIONS
     if tagged:
@@ -133,6 +127,15 @@ def documented(
         "responses": responses,
         "openapi_extra": extra,
     }
+
+
+def _problem_responses(
+    extra_problems: tuple[int, ...], *, public: bool, has_body: bool
+) -> dict[int | str, dict[str, Any]]:
+    expected = set(extra_problems) | (set() if public else {401, 403, 422, 503})
+    if has_body:
+        expected |= {400, 413}
+    return {code: _problem(code) for code in sorted(expected)}
 
 
 def install_openapi(app: FastAPI) -> None:

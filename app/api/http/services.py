@@ -15,6 +15,7 @@ from app.actions.asking.rehearse_query import RehearseQuery
 from app.actions.budgets.book_losses import BookLosses
 from app.actions.budgets.grant_budget import GrantBudget
 from app.actions.budgets.reconcile_ledger import ReconcileLedger
+from app.actions.budgets.replay_account import ReplayAccount
 from app.actions.budgets.trace_tradeoff import TraceTradeoff
 from app.actions.budgets.verify_ledger import VerifyLedger
 from app.actions.datasets.append_epoch import AppendEpoch
@@ -24,7 +25,7 @@ from app.actions.datasets.withdraw_dataset import WithdrawDataset
 from app.data.sample_rows import ColumnValues
 from app.planning.plan import Planner
 from app.ports.engines import PublicTables
-from app.ports.ledger import Budgets, Catalogue, History, Ledger, Streams
+from app.ports.ledger import Budgets, Catalogue, EntriesOfAccounts, History, Ledger, Streams
 from app.ports.registry import Analysts, Datasets
 
 
@@ -50,6 +51,7 @@ class Services:
     grant_budget: GrantBudget
     book_losses: BookLosses
     trace_tradeoff: TraceTradeoff
+    replay_account: ReplayAccount
     verify_ledger: VerifyLedger
     reconcile_ledger: ReconcileLedger
     planner: Planner
@@ -59,6 +61,7 @@ class Services:
     datasets: Datasets
     budgets: Budgets
     history: History
+    account_entries: EntriesOfAccounts
     streams: Streams
     choice: ColumnValues
     tables: PublicTables

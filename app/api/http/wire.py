@@ -94,6 +94,12 @@ def json_response(
     return Response(text, status_code=status, headers=headers, media_type="application/json")
 
 
+def price_of(charged: dict[str, Any]) -> dict[str, Any]:
+    """The loss among the members that an answer states about its charge."""
+    names = ("epsilon", "delta", "rho")
+    return {name: value for name, value in charged.items() if name.startswith(names)}
+
+
 def iso(microseconds: int | None) -> str | None:
     if microseconds is None:
         return None

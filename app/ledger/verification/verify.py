@@ -16,6 +16,7 @@ from app.accounting.losses import generic_loss
 from app.accounting.precise import INFINITE
 from app.accounting.rules.terms import Terms
 from app.ledger.account import EVERYBODY, Account, account_id
+from app.ledger.account_replay import recorded_state
 from app.ledger.balance import Balance, Cells
 from app.ledger.chain import FIRST_PREVIOUS, Book, Entry, link
 from app.ledger.currency_change import carried_over
@@ -204,8 +205,8 @@ class _Checker:
         """Add losses that were booked from the anchors after the ledger had lost them."""
         id_of_account = account_id(entry.book_id, str(change["holder"]))
         known = self._accounts.get(id_of_account)
-        before = change["before"] and _state(change["before"])
-        after = _state(change["after"])
+        before = change["before"] and _Recomputed(*recorded_state(change["before"]))
+        after = _Recomputed(*recorded_state(change["after"]))
         if known != before:
             problem = "it changes a spend that the account did not have"
             self._find(entry.book_id, problem, seq=entry.seq, account=str(change["holder"]))
@@ -295,22 +296,6 @@ def _gives_back(paid: tuple[int, int] | None, cost: tuple[int, int], loss: Loss)
     return all(
         units <= bound or units == INFINITE for units, bound in zip(refunded, limit, strict=True)
     )
-
-
-def _state(record: dict[str, Any]) -> _Recomputed:
-    """An account from an entry that records all of it."""
-    currency, terms = terms_of(record)
-    spent = record["spent"]
-    size = len(COMPOSITION_RULES[currency].nothing)
-    cells = {
-        whole_number(cell): tuple(map(whole_number, units)) for cell, *units in record["cells"]
-    }
-    common = tuple(map(whole_number, spent))
-    if any(len(units) != size for units in (common, *cells.values())):
-        raise ValueError("the spend has the length of another currency")
-    if not isinstance(record["pairs"], bool):
-        raise TypeError
-    return _Recomputed(currency, terms, Balance(common, record["pairs"], cells))
 
 
 def _no_less(before: _Recomputed, after: _Recomputed) -> bool:

@@ -37,7 +37,7 @@ from app.queries.shapes.row_estimates import RowEstimate, mean_estimate
 from app.queries.shapes.single_mean import mean_shape
 from app.queries.shapes.sums import DEPENDS, SumShape, numeric
 from app.queries.sums.persons import NEEDS_PERSONS, PerPerson, PersonSelection, person_mean_measures
-from app.queries.tally import CountPresent, Persons, PersonTotal, SumSteps
+from app.queries.tally import CountPresent, Grouping, Persons, PersonTotal, SumSteps
 
 UNPROMISED = f"{DEPENDS}, by how many values there are; a count and a sum promise theirs"
 
@@ -56,22 +56,7 @@ class Mean(PersonSelection):
         centre = (low + high) // 2
         groups = self.resolved_groups(card)
         if self.per_person is not None:
-            parts = PersonTotal(column.name, low, high), Persons(column.name)
-            kept = self.groups_of_one(card, groups)
-            measures = person_mean_measures(
-                card,
-                low=low,
-                high=high,
-                kept=kept,
-                grouped=bool(groups),
-                grid_exponent=column.grid_exponent,
-            )
-            return SumShape(
-                self.person_tally(card, groups, *parts),
-                measures,
-                no_half_width_reason=UNPROMISED,
-                estimate=_estimate(low, high, column.grid_exponent),
-            )
+            return self._of_persons(card, column, groups)
         if self.groups_max is not None:
             raise Invalid.field(f"{POINTER}/groups_max", NEEDS_PERSONS)
         m = rows = card.person.rows_max
@@ -102,6 +87,26 @@ class Mean(PersonSelection):
             no_half_width_reason=UNPROMISED,
             estimate=_estimate(low, high, column.grid_exponent),
             alternatives=() if groups else (mean_shape(card, column, tally.where),),
+        )
+
+    def _of_persons(
+        self, card: Card, column: IntegerColumn | NumberColumn, groups: tuple[Grouping, ...]
+    ) -> SumShape:
+        low, high = self._bounds(column)
+        parts = PersonTotal(column.name, low, high), Persons(column.name)
+        measures = person_mean_measures(
+            card,
+            low=low,
+            high=high,
+            kept=self.groups_of_one(card, groups),
+            grouped=bool(groups),
+            grid_exponent=column.grid_exponent,
+        )
+        return SumShape(
+            self.person_tally(card, groups, *parts),
+            measures,
+            no_half_width_reason=UNPROMISED,
+            estimate=_estimate(low, high, column.grid_exponent),
         )
 
     def _bounds(self, column: IntegerColumn | NumberColumn) -> tuple[int, int]:

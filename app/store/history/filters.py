@@ -51,8 +51,8 @@ def _asked_by_kind(
         func.nullif(original.c.question, ""), func.nullif(charges.c.question, ""), type_=Text()
     )
     return or_(
-        _member(database, text, "query", "kind") == kind,
-        _member(database, text, "stream", "kind") == kind,
+        member(database, text, "query", "kind") == kind,
+        member(database, text, "stream", "kind") == kind,
     )
 
 
@@ -74,7 +74,7 @@ def _asked_by_status(
     return and_(
         visible,
         state == State.ANSWERED.value,
-        _member(database, answer, "status") == status,
+        member(database, answer, "status") == status,
     )
 
 
@@ -89,10 +89,10 @@ def _entry_of_holder(
         )
     else:
         charged = cast(text, JSONB)["body"]["accounts"].contains([holder])
-    return or_(func.coalesce(charged, False), _member(database, text, "body", "holder") == holder)
+    return or_(func.coalesce(charged, False), member(database, text, "body", "holder") == holder)
 
 
-def _member(database: Database, text: Any, *path: str) -> ColumnElement[Any]:
+def member(database: Database, text: Any, *path: str) -> ColumnElement[Any]:
     """A member of a JSON text column."""
     if database.is_sqlite:
         return func.json_extract(text, "$." + ".".join(path))

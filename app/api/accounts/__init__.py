@@ -1,0 +1,1 @@
+"""Accounts over time and beside each reply: history, and the headers with the balance."""
