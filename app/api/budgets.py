@@ -42,7 +42,7 @@ Rate = Annotated[
 ]
 
 
-class BudgetRequest(WireRequest):
+class Promise(WireRequest):
     """A promise. `pure` promises epsilon; every other currency promises (epsilon, delta).
     `approximate` uses basic composition; `zcdp`, `renyi` and `gdp` use their own filters. A zcdp
     account may be granted as {rho, delta}, a gdp account as {mu, delta}. `failure_delta` is the
@@ -56,7 +56,6 @@ class BudgetRequest(WireRequest):
     mu: Rate | None = None
     failure_delta: DeltaOrZero | None = None
     order: Rate | None = None
-    reason: Reason = None
 
     def wish(self) -> GrantTerms:
         return GrantTerms(
@@ -67,6 +66,12 @@ class BudgetRequest(WireRequest):
             failure_delta=self.failure_delta,
             order=self.order,
         )
+
+
+class BudgetRequest(Promise):
+    """A promise to one holder, and the reason for it."""
+
+    reason: Reason = None
 
 
 class CellResponse(BaseModel):

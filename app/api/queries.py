@@ -1,10 +1,10 @@
-"""Questions: ask and preview."""
+"""Questions: ask."""
 
 import asyncio
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from fastapi import APIRouter, Depends, Request, Response
-from pydantic import BaseModel, Discriminator, Field, Tag
+from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel
 from starlette.types import Message, Receive, Scope, Send
 from typing_extensions import override
 
@@ -13,7 +13,6 @@ from app.actions.asking.charge import QueryRequest, Reply
 from app.api.http.json_body import (
     Parsed,
     StrictAdapter,
-    body,
     parse,
     parse_off_loop,
     read_bytes,
@@ -22,9 +21,9 @@ from app.api.http.json_body import (
 from app.api.http.openapi import documented, problems
 from app.api.http.parameters import check_parameters
 from app.api.http.prefer import Preference, preference
-from app.api.http.principal import AnyoneHot, ServicesDep, current_hot, token
+from app.api.http.principal import current_hot, token
 from app.api.http.services import services
-from app.api.http.wire import AmountResponse, LossResponse, json_response
+from app.api.http.wire import AmountResponse, LossResponse
 from app.api.sql_questions import translated
 from app.caches import owned_by, owned_cache
 from app.errors import AccessError, Invalid
@@ -34,15 +33,8 @@ from app.planning.request import Question, SqlQuestion
 
 router = APIRouter(tags=["queries"])
 
-PREVIEWS_MAX = 100
 KEPT_BYTES_MAX = 4096
 RETRY_SECONDS = 1
-Many = Field(min_length=1, max_length=PREVIEWS_MAX)
-Questions = Annotated[list[Question], Many]
-OneOrMany = Annotated[
-    Annotated[Question, Tag("one question")] | Annotated[Questions, Tag("a list of questions")],
-    Discriminator(lambda body: "a list of questions" if isinstance(body, list) else "one question"),
-]
 QUESTION: StrictAdapter[Question] = StrictAdapter(Question)
 
 EXAMPLE = {
@@ -135,34 +127,6 @@ class AcceptedResponse(BaseModel):
     charged: ChargedResponse
     theorem: str
     receipt: Receipt
-
-
-class PreviewResponse(BaseModel):
-    dataset: str
-    kind: str
-    price: LossResponse
-    account_price: dict[str, Any] | None
-    mechanism: dict[str, Any]
-    alternatives: list[dict[str, Any]]
-    theorem: str
-    expected_error: dict[str, Any]
-    groups: int | None
-    cells: list[Any] | None
-    composition: str
-    reused: bool
-    fits: bool
-    refusal: dict[str, Any] | None
-    remaining_after: AmountResponse
-    largest_epsilon: float
-    largest_epsilon_exact: str | None = None
-
-
-class PreviewListResponse(BaseModel):
-    """Previews in order; `stops_at` is the index of the first that would be refused."""
-
-    items: list[PreviewResponse]
-    fits: bool
-    stops_at: int | None
 
 
 class StoredResponse(Response):
@@ -281,35 +245,3 @@ def reply_headers(reply: Reply, key: str) -> dict[str, str]:
     if reply.reused:
         headers["bursar-reused"] = "true"
     return headers
-
-
-@router.post(
-    "/v1/queries/preview",
-    **documented(
-        "preview",
-        "Price one question or a list, for free",
-        PreviewResponse | PreviewListResponse,
-        request=Question | SqlQuestion | Annotated[list[Question | SqlQuestion], Many],
-        examples=EXAMPLES,
-        extra_problems=problems(403, 503),
-    ),
-)
-async def preview(
-    deps: ServicesDep,
-    principal: AnyoneHot,
-    parsed: Annotated[
-        Parsed[Question | list[Question]], Depends(body(OneOrMany, translate=translated))
-    ],
-) -> Response:
-    """The price of a question and its expected error; reads no data, charges nothing. A list
-    is priced in order, each question after the ones before it were paid."""
-    listed = isinstance(parsed.value, list)
-    questions = parsed.value if isinstance(parsed.value, list) else [parsed.value]
-    try:
-        previews = await deps.preview_queries(principal, questions, listed=listed)
-    except Invalid as error:
-        raise parsed.translate_error(error) from None
-    if not listed:
-        return json_response(previews[0])
-    stops_at = next((i for i, each in enumerate(previews) if not each["fits"]), None)
-    return json_response({"items": previews, "fits": stops_at is None, "stops_at": stops_at})

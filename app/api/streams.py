@@ -31,7 +31,13 @@ from app.api.http.wire import (
     iso,
     json_response,
 )
-from app.api.queries import ChargedResponse, Receipt, StoredResponse, reply_headers
+from app.api.previews.models import ExpectedErrorResponse
+from app.api.queries import (
+    ChargedResponse,
+    Receipt,
+    StoredResponse,
+    reply_headers,
+)
 from app.errors import AccessError, Invalid, NotFound
 from app.ledger.stream_orders import CloseOrder, Stream
 from app.names import new_id
@@ -74,6 +80,7 @@ class StreamPreviewResponse(BaseModel):
     price: LossResponse
     account_price: dict[str, Any] | None
     mechanism: dict[str, Any]
+    expected_error: ExpectedErrorResponse
     theorem: str
     cells: list[Any] | None
     fits: bool

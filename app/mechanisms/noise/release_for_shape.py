@@ -11,7 +11,13 @@ from typing_extensions import override
 
 from app.accounting.loss import Loss
 from app.data.card import Card
-from app.mechanisms.noise.additive import AdditiveRelease, NoiseDistribution, NoisyMeasure
+from app.mechanisms.expected_error import ExpectedError
+from app.mechanisms.noise.additive import (
+    AdditiveRelease,
+    NoiseDistribution,
+    NoisyMeasure,
+    error_of,
+)
 from app.mechanisms.noise.linear_fit import Fit, fit_estimates, model_of
 from app.mechanisms.noise.moment_noise import MomentNoise
 from app.mechanisms.noise.workload import WorkloadRelease
@@ -29,6 +35,17 @@ class AggregatesRelease(AdditiveRelease):
     """Release of several aggregates. The measures of one aggregate are adjacent, in query order."""
 
     @override
+    def expected_error(self, confidence: float, rows: int | None = None) -> ExpectedError:
+        """One error per aggregate: they have units of their own."""
+        errors: list[ExpectedError] = []
+        rest = self.parts
+        for shape in self.shape.several:
+            parts, rest = rest[: len(shape.measures)], rest[len(shape.measures) :]
+            errors.append(error_of(self.law, shape, parts, confidence, rows))
+        promise = all(error.promise for error in errors)
+        return ExpectedError(None, promise=promise, parts=tuple(errors))
+
+    @override
     def answer(
         self, exact: Exact, noise: RandomSource, *, query: Query, card: Card, confidence: float
     ) -> dict[str, Any]:
@@ -37,8 +54,8 @@ class AggregatesRelease(AdditiveRelease):
         assert isinstance(query, Aggregates)
         columns: list[list[Estimate]] = []
         rest = self.parts
-        for question, size in zip(query.alone(), self.shape.several, strict=True):
-            parts, rest = rest[:size], rest[size:]
+        for question, shape in zip(query.alone(), self.shape.several, strict=True):
+            parts, rest = rest[: len(shape.measures)], rest[len(shape.measures) :]
             noisy = self.draw(exact, noise, confidence=confidence, parts=parts)
             columns.append(question.figures(noisy, card))
         names = [aggregate.model_dump() for aggregate in query.of]

@@ -23,7 +23,10 @@ from app.planning.request import Privacy, Question
 from app.queries.randomized_column import RandomizedShape
 from tests.mechanisms.local.local_laws import ONE, law_of, rows_card, uniform
 from tests.mechanisms.noise.noise_law import binomial_tail
-from tests.queries.cards import question
+from tests.queries.cards import (
+    promised_width,
+    question,
+)
 
 
 @pytest.mark.parametrize("rows", [1, 2, 5, 12])
@@ -97,7 +100,7 @@ def test_a_half_width_is_charged_at_the_least_loss() -> None:
     losses = []
     for half_width in (600.0, 1000.0, 5000.0):
         plan = make_plan(by_width(half_width, 10**5), rows_card(10**5))
-        promised = plan.release.expected_error(0.95)["half_width"]
+        promised = promised_width(plan.release, 0.95)
         assert half_width * 0.999 <= promised <= half_width
         losses.append(plan.loss.epsilon)
         for y in (0, 10, 50_000, 99_999):
@@ -123,7 +126,7 @@ def test_a_half_width_on_a_grid_is_charged_at_the_least_loss() -> None:
         )
         privacy = Privacy.model_validate({"half_width": half_width})
         plan = make_plan(parsed.model_copy(update={"privacy": privacy}), rows_card(10**5))
-        promised = plan.release.expected_error(0.95)["half_width"]
+        promised = promised_width(plan.release, 0.95)
         assert half_width * 0.99 <= promised <= half_width
         losses.append(plan.loss.epsilon)
     assert losses == sorted(losses, reverse=True)
@@ -142,7 +145,7 @@ def test_the_width_is_near_the_normal_one_of_the_mechanism_sheet() -> None:
         ),
         PrivacyTarget(epsilon=Decimal(1)),
     )
-    ours = release.expected_error(0.95)["half_width"] / 10**6
+    ours = promised_width(release, 0.95) / 10**6
     normal = 1.959964 / (2 * math.sqrt(10**6) * math.sinh(0.5))
     assert normal <= ours <= normal * math.cosh(0.5) * 1.01
     assert reports_apart(10**6, 0.05) == pytest.approx(1.959964 * 500, rel=0.01)

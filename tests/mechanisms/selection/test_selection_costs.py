@@ -28,7 +28,12 @@ from tests.mechanisms.selection.selection_law import (
     permute_and_flip_law,
 )
 from tests.mechanisms.selection.selection_questions import AGE, CITY, choice_question, chosen, shape
-from tests.queries.cards import card, choice_shape, question
+from tests.queries.cards import (
+    card,
+    choice_shape,
+    promised_width,
+    question,
+)
 
 
 def test_the_exponential_mechanism_is_charged_the_curve_of_bounded_range() -> None:
@@ -121,7 +126,7 @@ def test_the_bound_holds_by_the_exact_laws(epsilon: str, confidence: float) -> N
     }
     for law, law_of in laws.items():
         release = prepare_by(law, shape(1), PrivacyTarget(epsilon=Decimal(epsilon)))
-        bound = release.expected_error(confidence)["regret"]
+        bound = promised_width(release, confidence)
         for scores in SCORES:
             spread = [20 * score for score in scores] if epsilon == "0.1" else scores
             if law.noise == "laplace" and epsilon == "0.1":
@@ -148,11 +153,11 @@ def test_a_half_width_gets_the_least_epsilon(query: dict[str, Any], kind: str) -
         wish = PrivacyTarget(half_width=distance, confidence=0.9, noise="laplace")
         release = MECHANISMS[kind](made, wish)
         assert isinstance(release, SelectionRelease)
-        (error,) = (v for k, v in release.expected_error(0.9).items() if k != "probability")
+        error = promised_width(release, 0.9)
         assert error <= distance
         less = Decimal(release.loss.epsilon - 1 - release.loss.epsilon // 10**9) / PICO
         worse = MECHANISMS[kind](made, PrivacyTarget(epsilon=less, noise="laplace"))
-        (then,) = (v for k, v in worse.expected_error(0.9).items() if k != "probability")
+        then = promised_width(worse, 0.9)
         assert then > distance or release.loss.epsilon == 1
         assert release.loss.epsilon < earlier
         earlier = release.loss.epsilon
@@ -166,11 +171,8 @@ def test_an_impossible_distance_is_refused() -> None:
 
 def test_the_preview_of_a_quantile_is_a_rank_error_in_rows() -> None:
     plan = make_plan(question(AGE, epsilon="0.5"), card())
-    error = chosen(plan).expected_error(0.95)
-    assert error == {
-        "rank_error": pytest.approx(1 / 0.5 * math.log(101 / 0.05)),
-        "probability": 0.95,
-    }
+    assert chosen(plan).expected_error(0.95).measured == "ranks"
+    assert promised_width(chosen(plan), 0.95) == pytest.approx(1 / 0.5 * math.log(101 / 0.05))
     assert plan.mechanism["score_range"] == 1.0
     assert plan.mechanism["scale"] == 2.0
     assert plan.mechanism["outcomes"] == 101
@@ -179,7 +181,7 @@ def test_the_preview_of_a_quantile_is_a_rank_error_in_rows() -> None:
 def test_extremes_target_a_rank_just_above_their_error() -> None:
     for kind in ("min", "max"):
         plan = make_plan(question({"kind": kind, "column": "age"}), card())
-        error = chosen(plan).expected_error(0.95)["rank_error"]
+        error = promised_width(chosen(plan), 0.95)
         assert plan.mechanism["rank"] == math.floor(error) + 1
         named = make_plan(question({"kind": kind, "column": "age", "rank": 7}), card())
         assert named.mechanism["rank"] == 7

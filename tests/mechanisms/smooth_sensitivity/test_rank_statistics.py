@@ -264,12 +264,13 @@ def test_more_rows_per_person_change_the_bound_and_not_the_price() -> None:
 def test_the_expected_error_is_public_and_says_what_is_not() -> None:
     plan = planned(KINDS["median"], card())
     error = plan.release.expected_error(0.95)
-    assert error["half_width"] is None
-    assert "depends on the data" in error["reason"]
-    assert error["smooth_sensitivities"] > 1.0
+    assert error.half_width is None
+    assert not error.promise
+    assert "depends on the rows" in (error.reason or "")
+    assert error.details["smooth_sensitivities"] > 1.0
     mechanism = {**SMOOTH, "noise": "student_t", "degrees": 2, "beta": 0.25}
     exact = planned(KINDS["median"], card(), mechanism=mechanism)
-    sensitivities = exact.release.expected_error(0.95)["smooth_sensitivities"]
+    sensitivities = exact.release.expected_error(0.95).details["smooth_sensitivities"]
     assert sensitivities == pytest.approx(5.0099585, rel=1e-7)
 
 

@@ -21,7 +21,11 @@ from app.queries.shapes.selection import SelectionShape
 from app.queries.shapes.sums import SumShape
 from tests.mechanisms.selection.selection_law import Law, exponential_law, permute_and_flip_law
 from tests.queries.blocks.aggregated_blocks import ASKED, GAUSSIAN, apart, shaped
-from tests.queries.cards import card, question
+from tests.queries.cards import (
+    card,
+    promised_width,
+    question,
+)
 
 
 @pytest.mark.parametrize("rows", [None, 1, 3, 100])
@@ -150,7 +154,7 @@ def test_the_width_is_that_of_the_sheet() -> None:
     asked = question({**ASKED, "aggregate": "mean", "blocks": 50}, epsilon="0.5")
     made = make_plan(asked, card())
     assert isinstance(made.release, PostProcessedRelease)
-    half = made.release.expected_error(0.95)["half_width"]
+    half = promised_width(made.release, 0.95)
     assert math.isclose(half, 11.98293, abs_tol=1e-4)
     parsed = question(
         {**ASKED, "aggregate": "mean", "blocks": 50},

@@ -13,7 +13,7 @@ from app.planning.plan import make_plan
 from app.queries.shapes.sums import SumShape
 from app.queries.shapes.workload import OverlappingCounts, projector
 from app.queries.workloads.workload import Workload
-from tests.queries.cards import card, question
+from tests.queries.cards import card, promised_width, question
 from tests.queries.reference import Row, holds, tallied
 from tests.queries.workloads.lecture_workloads import (
     BMI,
@@ -106,7 +106,7 @@ def test_the_four_counts_of_the_lecture_have_the_errors_of_the_mechanism_sheet(
     made = card(COLUMNS, neighbours=neighbours)
     parsed = question(workload(BMI), epsilon="0.01")
     errors = {
-        option.release.describe()["strategy"]: option.release.expected_error(0.95)
+        option.release.describe()["strategy"]: option.release.expected_error(0.95).details
         for option in options(parsed, made, frozenset())
     }
     assert errors["identity"]["total_squared_error"] / 1e4 == pytest.approx(identity, rel=1e-4)
@@ -135,7 +135,7 @@ def test_a_hierarchy_answers_many_ranges_best() -> None:
     _, release = linear_plan(workload(ranges), made)
     asked = question(workload(ranges))
     errors = {
-        option.release.describe()["strategy"]: option.release.expected_error(0.95)
+        option.release.describe()["strategy"]: option.release.expected_error(0.95).details
         for option in options(asked, made, frozenset())
     }
     totals = {name: error["total_squared_error"] for name, error in errors.items()}
@@ -255,7 +255,7 @@ def test_a_half_width_is_charged_at_the_least_loss_that_keeps_every_interval_wit
                 {"half_width": half_width, "delta": 1e-6})}
         )  # fmt: skip
         plan = make_plan(parsed, made)
-        promised = plan.release.expected_error(0.95)["half_width"]
+        promised = promised_width(plan.release, 0.95)
         assert half_width * 0.9 - 1 <= promised <= half_width
         answer = plan.answer(tallied(made, plan.release.tally, ROWS), SystemRandom())
         for item in answer["value"]:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from app.actions.datasets.sample_rows import WORDS, sample_rows
 from app.data.columns import TextColumn
+from app.data.sample_rows import WORDS, sample_rows
 from app.mechanisms.sampling.system import SystemRandom
 from tests.queries.cards import card
 
