@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from threading import Lock
 
+from sqlalchemy.exc import ArgumentError
 from starlette.types import ASGIApp
 
 from app.actions.asking.ask_query import AnswerLimits, AnswerQuery
@@ -120,7 +121,10 @@ class Stores:
     """Parts of the ledger that work without an event loop, as operator commands use them."""
 
     def __init__(self, settings: Settings) -> None:
-        self.database = Database(settings.database_url)
+        try:
+            self.database = Database(settings.database_url)
+        except (ArgumentError, ValueError):
+            raise SettingsError("BURSAR_DATABASE_URL is not the URL of a database.") from None
         administration = Administration(self.database)
         self.people = SqlAnalysts(self.database, administration)
         self.datasets = SqlDatasets(self.database, administration)

@@ -154,7 +154,10 @@ class Connection:
 
 
 def connect(path: str) -> Connection:
-    return Connection(path)
+    try:
+        return Connection(path)
+    except apsw.Error as error:
+        raise translated(error) from error
 
 
 class ApswDialect(SQLiteDialect):
