@@ -150,6 +150,8 @@ class Stores:
     def open_anchors(self, settings: Settings) -> None:
         """Open the anchors; from now on every commit is reported to them."""
         try:
+            # Made here, because the parents of a folder would be readable by everybody.
+            settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
             self.database.anchors = open_anchors(self.database, settings.anchor_folders)
         except OSError as error:
             raise SettingsError(

@@ -7,6 +7,7 @@ import typer
 from app.cli import evidence, serving
 from app.cli.check_dataset import check
 from app.cli.dataset import dataset_cli
+from app.cli.doctor import command as doctor_command
 from app.cli.exits import run
 from app.cli.keys import keys_cli
 from app.cli.remove_dataset import remove
@@ -20,6 +21,7 @@ cli = typer.Typer(
 COMMANDS: list[Callable[..., None]] = [
     serving.serve,
     serving.demo,
+    doctor_command.doctor,
     evidence.migrate,
     evidence.verify,
     evidence.reconcile,

@@ -76,6 +76,16 @@ def rules_of(error: Invalid) -> Iterable[str]:
     return more
 
 
+def confirm(question: str, *, yes: bool) -> None:
+    """Ask the operator at the terminal; raises Failure unless the answer is yes."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise Failure("Nothing was changed: there is no terminal to ask on.", "Use --yes.")
+    if not typer.confirm(question):
+        raise Failure("Nothing was changed.", code=WRONG)
+
+
 def complain(message: str, *more: str) -> None:
     lines = [f"bursard: {message}", *(f"         {line}" for line in more)]
     sys.stderr.write("\n".join(lines) + "\n")

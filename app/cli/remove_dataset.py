@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from app.cli.exits import WRONG
+from app.cli.exits import confirm
 from app.cli.opened import current_ledger, operator
 from app.settings import Settings
 
@@ -25,9 +25,7 @@ def remove(
     with current_ledger(Settings.from_environment()) as stores:
         shown = stores.datasets.find(name).name
         typer.echo(WARNING.format(name=shown))
-        if not yes and not typer.confirm(f"Withdraw {shown}?"):
-            typer.echo("Nothing was changed.", err=True)
-            raise typer.Exit(WRONG)
+        confirm(f"Withdraw {shown}?", yes=yes)
         outcome = stores.withdraw_dataset(
             operator(),
             name=name,

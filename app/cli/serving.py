@@ -4,7 +4,7 @@ import contextlib
 import gc
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from app.cli.opened import make_stores
 from app.settings import Settings, SettingsError
@@ -26,18 +26,22 @@ def serve() -> None:
         print(
             "Nothing is charged until the difference is booked: `bursard reconcile --reason TEXT`."
         )
-    if settings.admin_key is not None and len(settings.admin_key) < ADMIN_KEY_LENGTH_MIN:
-        print(
-            "BURSAR_ADMIN_KEY is short: anybody who guesses it owns this service. Use 32 letters."
-        )
-    if settings.lease_seconds <= settings.engine_timeout_seconds:
-        print(
-            "BURSAR_LEASE_SECONDS is not above BURSAR_ENGINE_TIMEOUT_SECONDS: a slow question may"
-        )
-        print("be taken over while it still runs, and after three attempts is charged for nothing.")
-    if settings.release_grid_ms == 0:
-        print("BURSAR_RELEASE_GRID_MS is 0: response times may reveal something about the data.")
+    for caution in cautions(settings):
+        print(caution)
     listen(settings, listener)
+
+
+def cautions(settings: Settings) -> Iterator[str]:
+    """Settings that are allowed, and weaken a promise."""
+    if settings.admin_key is not None and len(settings.admin_key) < ADMIN_KEY_LENGTH_MIN:
+        yield "BURSAR_ADMIN_KEY is short: anybody who guesses it owns this service. Use 32 letters."
+    if settings.lease_seconds <= settings.engine_timeout_seconds:
+        yield (
+            "BURSAR_LEASE_SECONDS is not above BURSAR_ENGINE_TIMEOUT_SECONDS: a slow question may "
+            "be taken over while it still runs, and after three attempts is charged for nothing."
+        )
+    if settings.release_grid_ms == 0:
+        yield "BURSAR_RELEASE_GRID_MS is 0: response times may reveal something about the data."
 
 
 def own_port(settings: Settings) -> socket.socket:

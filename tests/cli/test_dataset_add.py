@@ -10,7 +10,8 @@ import duckdb
 import pytest
 
 from tests.bursard import CHECKOUT, MAIN, Ledger, environment_with, wait_until
-from tests.cli.dataset_commands import Done, add, entries, write_card, write_csv
+from tests.cli.dataset_commands import add, entries, write_card, write_csv
+from tests.cli.running import Done
 from tests.server import COLUMNS
 
 

@@ -159,7 +159,7 @@ def test_the_command_asks_the_operator_to_confirm(live: World) -> None:
     ledger = live.ledger
     dataset = live.dataset()
     declined = ledger.bursard("dataset", "remove", dataset, check=False)
-    assert declined.returncode == 1
+    assert declined.returncode == 2
     assert "Otherwise the name is closed" in declined.stdout
     assert live.admin.get(f"/v1/datasets/{dataset}").status_code == 200
     done = ledger.bursard("dataset", "remove", dataset, "--yes", "--reason", "a slip")
