@@ -5,6 +5,7 @@ from collections.abc import Callable
 import typer
 
 from app.cli import evidence, serving
+from app.cli.backup import commands as backup_commands
 from app.cli.check_dataset import check
 from app.cli.dataset import dataset_cli
 from app.cli.doctor import command as doctor_command
@@ -22,6 +23,8 @@ COMMANDS: list[Callable[..., None]] = [
     serving.serve,
     serving.demo,
     doctor_command.doctor,
+    backup_commands.backup,
+    backup_commands.restore,
     evidence.migrate,
     evidence.verify,
     evidence.reconcile,

@@ -1,13 +1,16 @@
 """Commands about the ledger as a whole: migrate, verify, reconcile, export, calibrate."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from app.cli.exits import WRONG, Failure
 from app.cli.opened import existing_ledger, make_stores, operator
 from app.settings import Settings
+
+if TYPE_CHECKING:
+    from app.ledger.verification.report import Report
 
 
 def migrate() -> None:
@@ -31,12 +34,15 @@ def calibrate() -> None:
 
 def verify(
     file: Annotated[Path | None, typer.Option(help="Verify this export instead.")] = None,
+    backup: Annotated[Path | None, typer.Option(help="Verify this backup instead.")] = None,
 ) -> None:
     """Recompute every chain and total; exits with 1 if anything disagrees."""
     from app.ledger.verification.lines import from_lines
     from app.ledger.verification.verify import verify as check
 
-    if file is None:
+    if backup is not None:
+        report = _verified_backup(backup)
+    elif file is None:
         report, _ = existing_ledger(Settings.from_environment()).verify_ledger()
     else:
         try:
@@ -56,6 +62,14 @@ def verify(
     )
     if not report.sound:
         raise typer.Exit(WRONG)
+
+
+def _verified_backup(folder: Path) -> "Report":
+    from app.cli.backup.commands import verified_copy
+    from app.store.backup import LEDGER, check
+
+    check(folder)
+    return verified_copy(folder / LEDGER)
 
 
 def reconcile(

@@ -63,7 +63,7 @@ def in_order(peopled: Template, tmp_path: Path) -> Iterator[World]:
     world.ledger.stop()
 
 
-def test_a_ledger_in_use_is_in_order_and_stays_as_it_is(world: World) -> None:
+def test_a_ledger_in_use_is_in_order_and_stays_unchanged(world: World) -> None:
     spend(world.client("ada"), "0.1")
     world.ledger.home.chmod(0o700)
     before = rows(world.ledger)
@@ -87,7 +87,7 @@ def test_nothing_beside_a_stopped_ledger_is_made_or_changed(in_order: World) -> 
     assert before.keys() == after.keys()
     assert before | {shared: None} == after | {shared: None}
 
-    in_order.ledger.change("SELECT count(*) FROM books")  # the last connection that closes removes the log
+    in_order.ledger.change("SELECT count(*) FROM books")  # closing it removes the log
     assert not (home / "ledger.db-wal").exists()
     before = content(home)
     assert examined(in_order.ledger).code == 0

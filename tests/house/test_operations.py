@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from decimal import Decimal
@@ -57,15 +56,14 @@ def test_a_sqlite_ledger_is_backed_up_while_it_serves_and_restored(
     try:
         entries = charged(world)
         home = str(world.ledger.home)
-        shell(command("python -c"), tmp_path, tmp_path, BURSAR_HOME=home)
-        copy = f"sqlite:///{tmp_path / 'backup.db'}"
-        told = bursard("verify", BURSAR_DATABASE_URL=copy, BURSAR_HOME=str(tmp_path / "other"))
+        shell(command("bursard backup"), tmp_path, tmp_path, BURSAR_HOME=home)
+        (check,) = re.findall(r"`(bursard verify --backup [^`]*)`", PAGE.read_text())
+        told = shell(check, tmp_path, tmp_path, BURSAR_HOME=str(tmp_path / "other"))
         assert told.startswith(f"{entries} entries, ")
         assert told.endswith("sound\n")
         world.ledger.stop()
-        for path in world.ledger.home.glob("ledger.db*"):
-            path.unlink()
-        shutil.copy(tmp_path / "backup.db", world.ledger.sqlite_path)
+        (restore,) = re.findall(r"`(bursard restore b[^`]*)`", PAGE.read_text())
+        shell(f"{restore} --yes", tmp_path, tmp_path, BURSAR_HOME=home)
         must_serve(World(world.ledger, world.people), entries)
     finally:
         world.ledger.stop()

@@ -237,6 +237,14 @@ class AnchorFiles:
             path.unlink(missing_ok=True)
 
 
+def in_use(folders: Iterable[Path], identity: str) -> bool:
+    """True if a living process writes anchors of this ledger."""
+    for folder in (each / identity for each in folders):
+        if len(set(folder.glob("*.anchor")) - set(_ended(folder, ""))) > 0:
+            return True
+    return False
+
+
 def _opened(path: Path) -> int:
     """Open a file and lock it while this process lives: the lock shows that it is in use."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)

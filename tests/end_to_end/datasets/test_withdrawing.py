@@ -166,7 +166,10 @@ def test_the_command_asks_the_operator_to_confirm(live: World) -> None:
     assert f"{dataset} is withdrawn." in done.stdout
     assert live.admin.get(f"/v1/datasets/{dataset}").status_code == 404
     unknown = ledger.bursard("dataset", "remove", dataset, "--yes", check=False)
-    assert (unknown.returncode, unknown.stderr) == (2, "bursard: There is no dataset of this name.\n")
+    assert (unknown.returncode, unknown.stderr) == (
+        2,
+        "bursard: There is no dataset of this name.\n",
+    )
     person = live.person()
     charged = live.open_dataset(person)
     made(ask(live.client(person), count(charged)))

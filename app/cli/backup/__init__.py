@@ -1,0 +1,1 @@
+"""`bursard backup` and `bursard restore`."""
