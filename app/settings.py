@@ -11,6 +11,7 @@ from typing_extensions import override
 from app.nearest import nearest
 
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([KMGT])(i?)B")
+_AUTHORITY = re.compile(r"[a-z+]+://(?:[^@]*@)?(?:\[[^]]*\]|[^/?:@[]*)(?::[0-9]{1,5})?(?:[/?]|$)")
 _PREFIX = "BURSAR_"
 # Variables for other purposes: fault points of the tests, and the compose file's password.
 _OTHERS = {"BURSAR_FAULT", "BURSAR_FAULT_ONCE", "BURSAR_DATABASE_PASSWORD"}
@@ -151,6 +152,8 @@ def _check_texts(environment: Mapping[str, str]) -> None:
     url = environment.get("BURSAR_DATABASE_URL")
     if url and not re.match(r"(sqlite:///.|postgres(ql)?(\+psycopg)?://)", url):
         raise SettingsError("BURSAR_DATABASE_URL must begin with sqlite:/// or postgresql://.")
+    if url and not url.startswith("sqlite") and not _AUTHORITY.match(url):
+        raise SettingsError("BURSAR_DATABASE_URL must have a host, and a number as its port.")
     key = environment.get("BURSAR_ADMIN_KEY")
     if key and not re.fullmatch(r"[!-~]{1,500}", key):
         raise SettingsError("BURSAR_ADMIN_KEY must be 1 to 500 printable ASCII letters, no spaces.")

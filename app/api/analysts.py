@@ -108,7 +108,7 @@ def create(
         new_analyst.reason,
         parsed.request_key and f"{principal.analyst_id}/{parsed.request_key}",
         parsed.hash,
-        _groups(new_analyst.groups) or (),
+        group_names(new_analyst.groups) or (),
     )
     return json_response(_shown(analyst, deps.people.keys(analyst.id)), status=201)
 
@@ -156,7 +156,7 @@ def change(
         name,
         role=changes.role,
         enabled=changes.enabled,
-        groups=_groups(changes.groups),
+        groups=group_names(changes.groups),
         reason=changes.reason,
     )
     return json_response(_shown(analyst, deps.people.keys(analyst.id)))
@@ -233,7 +233,7 @@ def _expiry(key_request: KeyRequest) -> int | None:
     return int(moment.timestamp() * 1_000_000)
 
 
-def _groups(names: list[str] | None) -> tuple[str, ...] | None:
+def group_names(names: list[str] | None) -> tuple[str, ...] | None:
     """Names of groups, each once; a group exists while an analyst is in it."""
     if names is None:
         return None

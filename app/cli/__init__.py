@@ -5,6 +5,7 @@ from collections.abc import Callable
 import typer
 
 from app.cli import evidence, serving
+from app.cli.apply import command as apply_command
 from app.cli.backup import commands as backup_commands
 from app.cli.check_dataset import check
 from app.cli.dataset import dataset_cli
@@ -23,6 +24,7 @@ COMMANDS: list[Callable[..., None]] = [
     serving.serve,
     serving.demo,
     doctor_command.doctor,
+    apply_command.apply,
     backup_commands.backup,
     backup_commands.restore,
     evidence.migrate,

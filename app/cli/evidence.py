@@ -43,7 +43,8 @@ def verify(
     if backup is not None:
         report = _verified_backup(backup)
     elif file is None:
-        report, _ = existing_ledger(Settings.from_environment()).verify_ledger()
+        with existing_ledger(Settings.from_environment()) as stores:
+            report, _ = stores.verify_ledger()
     else:
         try:
             with file.open(encoding="utf-8") as lines:
@@ -76,8 +77,8 @@ def reconcile(
     reason: Annotated[str, typer.Option(help="Why the ledger was behind its anchors.")],
 ) -> None:
     """Book the spends that a restored ledger has lost, forfeit open charges, resume charging."""
-    stores = existing_ledger(Settings.from_environment())
-    booked = stores.reconcile_ledger(operator(), reason=reason)
+    with existing_ledger(Settings.from_environment()) as stores:
+        booked = stores.reconcile_ledger(operator(), reason=reason)
     print(
         f"Booked in {booked.books} books and {booked.accounts} accounts; {booked.forfeited} open "
         f"charges forfeited, {booked.streams_closed} streams closed. Charging is resumed."
@@ -88,5 +89,6 @@ def export() -> None:
     """Write the whole ledger as NDJSON to standard output."""
     from app.ledger.verification.lines import to_line
 
-    for item in existing_ledger(Settings.from_environment()).history.snapshot(None):
-        print(to_line(item))
+    with existing_ledger(Settings.from_environment()) as stores:
+        for item in stores.history.snapshot(None):
+            print(to_line(item))

@@ -82,7 +82,7 @@ def confirm(question: str, *, yes: bool) -> None:
         return
     if not sys.stdin.isatty():
         raise Failure("Nothing was changed: there is no terminal to ask on.", "Use --yes.")
-    if not typer.confirm(question):
+    if not typer.confirm(question, err=True):
         raise Failure("Nothing was changed.", code=WRONG)
 
 

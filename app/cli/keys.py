@@ -21,9 +21,15 @@ def issue(
 ) -> None:
     """Issue a key for a registered person, shown once; also for an administrator without one."""
     expires = None if days is None else time.time_ns() // 1000 + days * DAY_MICROSECONDS
-    _, secret = existing_ledger(Settings.from_environment()).people.issue_key(
-        OPERATOR, name, expires_at=expires, reason="issued by the operator", request=None, body=""
-    )
+    with existing_ledger(Settings.from_environment()) as stores:
+        _, secret = stores.people.issue_key(
+            OPERATOR,
+            name,
+            expires_at=expires,
+            reason="issued by the operator",
+            request=None,
+            body="",
+        )
     print(secret)
 
 
@@ -34,10 +40,11 @@ def list_keys(
     """List a person's keys by prefix."""
     from app.api.http.wire import iso
 
-    people = existing_ledger(Settings.from_environment()).people
+    with existing_ledger(Settings.from_environment()) as stores:
+        keys = stores.people.keys(stores.people.find(name).id)
     now = time.time_ns() // 1000
     rows = []
-    for key in people.keys(people.find(name).id):
+    for key in keys:
         state = "issued" if key.valid_at(now) else "revoked" if key.revoked_at else "expired"
         times = (iso(key.created_at), iso(key.expires_at), iso(key.revoked_at))
         values = (key.id, f"{key.prefix}...", state, *times)
@@ -48,6 +55,6 @@ def list_keys(
 @keys_cli.command("revoke")
 def revoke(key_id: Annotated[str, typer.Argument(help="Its id, as `list` shows it.")]) -> None:
     """Revoke a key; it stops working at once."""
-    people = existing_ledger(Settings.from_environment()).people
-    people.revoke_key(OPERATOR, key_id, "by the operator")
+    with existing_ledger(Settings.from_environment()) as stores:
+        stores.people.revoke_key(OPERATOR, key_id, "by the operator")
     print(f"{key_id} is revoked.")

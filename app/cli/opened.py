@@ -24,14 +24,18 @@ def make_stores(settings: Settings) -> "Stores":
     return Stores(settings)
 
 
-def existing_ledger(settings: Settings) -> "Stores":
+@contextmanager
+def existing_ledger(settings: Settings) -> Iterator["Stores"]:
     """Stores of an existing ledger with a current schema, with its anchors."""
     from app.store.migrate import check_current
 
     stores = make_stores(settings)
-    check_current(stores.database)
-    stores.open_anchors(settings)
-    return stores
+    try:
+        check_current(stores.database)
+        stores.open_anchors(settings)
+        yield stores
+    finally:
+        stores.database.engine.dispose()
 
 
 @contextmanager

@@ -86,7 +86,7 @@ class SqlBudgets:
                 change.raise_catalogue()
                 before = locked_account(change, id_of_account)
             precondition.must_hold(None if before is None else before.version)
-            after = _granted(before, dataset, holder, shown, currency, wish)
+            after = granted_account(before, dataset, holder, shown, currency, wish)
             write_account(change, after, new=before is None)
             if before is not None and before.currency != currency:
                 change.raise_catalogue()  # cached plans may depend on the currency
@@ -153,7 +153,7 @@ class SqlBudgets:
             return entry.seq
 
 
-def _granted(
+def granted_account(
     before: Account | None,
     dataset: Dataset,
     holder: str,

@@ -19,7 +19,9 @@ from tests.bursard import BURSARD, CHECKOUT, MAIN, Ledger, environment_with, wai
 from tests.cli.running import run_here
 from tests.cli.terminal import Terminal
 
-COMMANDS = "serve demo doctor backup restore migrate verify reconcile export calibrate keys dataset"
+COMMANDS = (
+    "serve demo doctor apply backup restore migrate verify reconcile export calibrate keys dataset"
+)
 
 
 def with_ada(ledger: Ledger) -> None:
@@ -54,7 +56,7 @@ def run_with(ledger: Ledger, *words: str, **changes: str) -> subprocess.Complete
             ["verify"],
             {"BURSAR_DATABASE_URL": "postgresql://host:port/x"},
             2,
-            "BURSAR_DATABASE_URL is not",
+            "BURSAR_DATABASE_URL must have a host",
         ),
         (
             ["verify"],

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import make_url
 
-from tests.bursard import CHECKOUT, MAIN
+from tests.bursard import CHECKOUT
 from tests.conftest import Template
 from tests.postgres import PostgresServer, find_binaries
 from tests.server import World, ask, count, made, new_key
@@ -35,17 +35,6 @@ def shell(line: str, folder: Path, programs: Path, **variables: str) -> str:
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def bursard(*words: str, **variables: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-c", MAIN, *words],
-        env={**os.environ, **variables},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 

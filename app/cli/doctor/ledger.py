@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sqlalchemy import make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.exc import DBAPIError
 
 from app.cli.doctor.result import CheckResult, failed, ok, warning
 from app.errors import StoreUnavailable
@@ -28,11 +28,7 @@ def check_ledger(settings: Settings) -> Iterator[CheckResult]:
     if path is not None and not path.exists():
         yield _not_there(settings)
         return
-    try:
-        database = Database(settings.database_url, looking=True)
-    except (ArgumentError, ValueError):
-        yield failed("ledger", "BURSAR_DATABASE_URL is not the URL of a database.", CHECK_URL)
-        return
+    database = Database(settings.database_url, looking=True)
     try:
         yield from _opened(settings, database, path)
     finally:

@@ -139,7 +139,9 @@ class AnchorFiles:
 
     def make_folders(self) -> None:
         for folder in self.folders:
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            for each in (*reversed(folder.parents), folder):  # parents must be private too
+                if not each.exists():
+                    each.mkdir(exist_ok=True, mode=0o700)
             if not os.access(folder, os.W_OK | os.X_OK):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 

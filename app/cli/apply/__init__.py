@@ -1,0 +1,1 @@
+"""`bursard apply`: people, datasets and budgets from a file."""
