@@ -93,13 +93,14 @@ def documented(
     conditional: bool = False,
     public: bool = False,
     accepted: Any = None,
+    page: bool = False,
 ) -> dict[str, Any]:
     """Arguments of a route decorator.
 
     `also`: a second status with the same response. `tagged`: the reply has an ETag. `conditional`:
     the request may name the state that it requires. `idempotent`: it may have an Idempotency-Key.
     `examples`: named examples, instead of one `example`. `accepted`: the response of a 202, for
-    callers who come back instead of waiting.
+    callers who come back instead of waiting. `page`: the reply may also be HTML.
     """
     expected = set(extra_problems) | (set() if public else {401, 403, 422, 503})
     if request is not None:
@@ -122,6 +123,8 @@ def documented(
         }
     if conditional:
         extra["parameters"] = CONDITIONS
+    if page:
+        responses[status] = {"content": {"text/html": {"schema": {"type": "string"}}}}
     if tagged:
         extra["parameters"] = [KNOWN_TAG]
         responses[304] = {"description": "Not modified", "content": {}}
