@@ -8,8 +8,18 @@ from pydantic import BaseModel, Discriminator, Field, Tag
 from starlette.types import Message, Receive, Scope, Send
 from typing_extensions import override
 
+from app.access import Principal
 from app.actions.asking.ask_query import Accepted
 from app.actions.asking.charge import QueryRequest, Reply
+from app.api.accounts.balance_headers import (
+    DECIDED,
+    NO_HEADERS,
+    RawHeaders,
+    after_decision,
+    at_once,
+    on_granted,
+    refused,
+)
 from app.api.http.json_body import (
     Parsed,
     StrictAdapter,
@@ -23,7 +33,7 @@ from app.api.http.openapi import documented, problems
 from app.api.http.parameters import check_parameters
 from app.api.http.prefer import Preference, preference
 from app.api.http.principal import AnyoneHot, ServicesDep, current_hot, token
-from app.api.http.services import services
+from app.api.http.services import Services, services
 from app.api.http.wire import AmountResponse, LossResponse, json_response
 from app.api.sql_questions import translated
 from app.caches import owned_by, owned_cache
@@ -173,7 +183,13 @@ class StoredResponse(Response):
 
     media_type = "application/json"
 
-    def __init__(self, text: str, headers: dict[str, str], status: int = 200) -> None:
+    def __init__(
+        self,
+        text: str,
+        headers: dict[str, str],
+        status: int = 200,
+        balance: RawHeaders = NO_HEADERS,
+    ) -> None:
         self.status_code = status
         self.background = None
         self.body = text.encode()
@@ -181,6 +197,7 @@ class StoredResponse(Response):
             (b"content-type", b"application/json"),
             (b"content-length", str(len(self.body)).encode()),
             *((name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()),
+            *balance,
         ]
 
     @override
@@ -230,6 +247,7 @@ def parse_question(analyst_id: str, raw: bytes) -> Parsed[Question]:
         extra_problems=problems(402, 403, 409, 423, 429, 503),
         idempotent=True,
         accepted=AcceptedResponse,
+        balance=True,
     ),
 )
 async def ask(request: Request) -> Response:
@@ -255,12 +273,16 @@ async def ask(request: Request) -> Response:
             reply = await deps.answer_query(query_request, wish.wait_seconds)
         except Invalid as error:
             raise parsed.translate_error(error) from None
+        except DECIDED as error:
+            return await refused(deps, principal, parsed.value.dataset, error)
     except (Invalid, AccessError):
         await current_hot(request)  # errors are described only to a key that is still valid
         raise
+    balance = at_once(deps, principal, None if isinstance(reply, Accepted) else reply.book_id)
+    balance = balance or await after_decision(deps, principal, parsed.value.dataset)
     if isinstance(reply, Accepted):
-        return StoredResponse(reply.text, accepted_headers(reply, key, wish), 202)
-    return StoredResponse(reply.text, headers=reply_headers(reply, key))
+        return StoredResponse(reply.text, accepted_headers(reply, key, wish), 202, balance)
+    return StoredResponse(reply.text, reply_headers(reply, key), balance=balance)
 
 
 def accepted_headers(reply: Accepted, key: str, wish: Preference) -> dict[str, str]:
@@ -292,6 +314,7 @@ def reply_headers(reply: Reply, key: str) -> dict[str, str]:
         request=Question | SqlQuestion | Annotated[list[Question | SqlQuestion], Many],
         examples=EXAMPLES,
         extra_problems=problems(403, 503),
+        balance=True,
     ),
 )
 async def preview(
@@ -309,7 +332,18 @@ async def preview(
         previews = await deps.preview_queries(principal, questions, listed=listed)
     except Invalid as error:
         raise parsed.translate_error(error) from None
+    balance = await _balance(deps, principal, questions)
     if not listed:
-        return json_response(previews[0])
+        return json_response(previews[0], headers=balance)
     stops_at = next((i for i, each in enumerate(previews) if not each["fits"]), None)
-    return json_response({"items": previews, "fits": stops_at is None, "stops_at": stops_at})
+    content = {"items": previews, "fits": stops_at is None, "stops_at": stops_at}
+    return json_response(content, headers=balance)
+
+
+async def _balance(
+    deps: Services, principal: Principal, questions: list[Question]
+) -> dict[str, str]:
+    """Headers with the balance, unless the questions are about several datasets."""
+    if len({question.dataset for question in questions}) > 1:
+        return {}
+    return await on_granted(deps, principal, questions[0].dataset)

@@ -45,6 +45,15 @@ ACCEPTED_HEADERS = {
 }
 
 
+BALANCE_HEADERS = {
+    name: {"description": description, "schema": {"type": "string"}}
+    for name, description in {
+        "Bursar-Remaining": 'Left of your account now, such as `epsilon="2.9"` (RFC 8941).',
+        "Bursar-Used": "Used share of your account now, rounded up to a thousandth.",
+    }.items()
+}
+
+
 def problems(*statuses: int) -> tuple[int, ...]:
     return statuses
 
@@ -94,6 +103,7 @@ def documented(
     public: bool = False,
     accepted: Any = None,
     page: bool = False,
+    balance: bool = False,
 ) -> dict[str, Any]:
     """Arguments of a route decorator.
 
@@ -101,6 +111,7 @@ def documented(
     the request may name the state that it requires. `idempotent`: it may have an Idempotency-Key.
     `examples`: named examples, instead of one `example`. `accepted`: the response of a 202, for
     callers who come back instead of waiting. `page`: the reply may also be HTML.
+    `balance`: the reply has headers with the balance.
     """
     expected = set(extra_problems) | (set() if public else {401, 403, 422, 503})
     if request is not None:
@@ -128,6 +139,10 @@ def documented(
     if tagged:
         extra["parameters"] = [KNOWN_TAG]
         responses[304] = {"description": "Not modified", "content": {}}
+    if balance:
+        for code in {status, 202, 402, 423, 304} & {status, *responses}:
+            described = responses.setdefault(code, {})
+            described["headers"] = described.get("headers", {}) | BALANCE_HEADERS
     return {
         "operation_id": operation_id,
         "summary": summary,

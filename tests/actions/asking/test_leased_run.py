@@ -23,12 +23,13 @@ from app.actions.asking.leased_run import LeasedRun, kept_alive
 from app.data.card import Dataset
 from app.engines.files.duckdb import DuckDBEngine
 from app.errors import EngineFailed, QuestionForfeited, StillRunning, StoreUnavailable
-from app.ledger.account import EVERYBODY, Account
+from app.ledger.account import EVERYBODY
 from app.ledger.orders import Charged, LeaseRenewed, Order, Outcome, ProgressOrder
 from app.ledger.records import QuestionRecord
 from app.queries.tally import Matrix, Records
 from tests.actions.clock import LedgerClock
 from tests.actions.service import Service, service_in
+from tests.actions.without_reads import WithoutReads
 from tests.server import wait_until
 
 QUESTION: dict[str, Any] = {
@@ -64,7 +65,7 @@ def test_a_run_past_its_time_limit_is_ended() -> None:
         run.checkpoint(1)
 
 
-class Listening:
+class Listening(WithoutReads):
     """A ledger that records progress."""
 
     def __init__(self, outcome: Callable[[int], LeaseRenewed]) -> None:
@@ -78,12 +79,6 @@ class Listening:
         assert isinstance(order, ProgressOrder)
         self.heard.append(order)
         return self._outcome(len(self.heard))
-
-    async def accounts(self, book_id: str, holders: list[str]) -> dict[str, Account]:
-        raise NotImplementedError
-
-    async def answered(self, reuse_key: str) -> bool:
-        raise NotImplementedError
 
 
 CHARGE = Charged("q_1", 2, "v_1", "{}")
