@@ -16,7 +16,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' Makefile
 
-setup: .venv/runtime ## build .venv with the packages that the service needs
+setup: .venv/runtime ## build .venv with the programs bursard and bursar
 
 demo: setup ## serve demo data on this machine and print a question to paste
 	@$(BIN)/bursard demo
@@ -24,7 +24,7 @@ demo: setup ## serve demo data on this machine and print a question to paste
 serve: setup ## serve with the BURSAR_ settings of the environment
 	@$(BIN)/bursard serve
 
-test: lint .venv/spark ## check style, types and imports, then run the tests (ARGS= goes to pytest)
+test: lint .venv/spark .venv/oldest .venv/newest ## check style, types and imports, then run the tests (ARGS= goes to pytest)
 	@$(BIN)/python -m pytest $(ARGS)
 
 check: .venv/development ## in two minutes: style, types, imports, and all tests that start no server
@@ -74,15 +74,21 @@ $(BIN)/python:
 # They are deleted when the Python that .venv points to is gone.
 $(shell test -x $(BIN)/python || rm -f .venv/runtime .venv/development)
 
-.venv/runtime: requirements.lock pyproject.toml setup.py | $(BIN)/python
+.venv/runtime: requirements.lock pyproject.toml setup.py client/pyproject.toml | $(BIN)/python
 	@sed '/^# --- development ---$$/,$$d' requirements.lock > .venv/runtime.lock
 	@$(PIP) --require-hashes --requirement .venv/runtime.lock
-	@$(PIP) --no-deps --no-index --no-build-isolation --editable .
+	@$(PIP) --no-deps --no-index --no-build-isolation --editable . --editable client
 	@touch $@
 
 .venv/development: .venv/runtime
 	@sed '/^# --- spark ---$$/,$$d' requirements.lock > .venv/development.lock
 	@$(PIP) --require-hashes --requirement .venv/development.lock
+	@touch $@
+
+# The oldest and the newest packages that the client works with, for its own suite.
+.venv/oldest .venv/newest: .venv/%: client/%.lock | .venv/development
+	@rm -rf $@
+	@$(PIP) --require-hashes --no-deps --target $@ --requirement $<
 	@touch $@
 
 # Apache Spark for the tests of its engine. It is large and needs Java; without Java it is left out,

@@ -1,17 +1,21 @@
 """Write requirements.lock from pyproject.toml; for maintainers, who have `uv` on their path.
 
-The file has three parts: packages to run and build the service, those that development adds, and
-Apache Spark, which tests start as a server. The first two come from one resolution, so a package
-has the same version in both. Spark is installed in its own folder, because its package has the name
-of the thin client's. The file holds versions and hashes for every system and no address: the
-installer decides where packages come from.
+The file has three parts: packages to run and build the service and the client, those that
+development adds, and Apache Spark, which tests start as a server. The first two come from one
+resolution, so a package has the same version in both. Spark is installed in its own folder, because
+its package has the name of the thin client's. `client/oldest.lock` and `newest.lock` have the
+packages for the client's own suite. The files hold versions and hashes for every system and no
+address: the installer decides where packages come from. Versions of the present file are kept where
+they can be; delete it first to renew all of them.
 """
 
 import subprocess
+import tempfile
 import tomllib
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parent.parent
+LOCK = TOP / "requirements.lock"
 MARKER = "# --- development ---"
 SPARK_MARKER = "# --- spark ---"
 SPARK = ["pyspark>=4.2,<4.3"]
@@ -26,7 +30,12 @@ COMPILE = [
 
 def main() -> None:
     project = tomllib.loads((TOP / "pyproject.toml").read_text())
-    build = project["build-system"]["requires"]  # the project itself is installed without isolation
+    client = tomllib.loads((TOP / "client" / "pyproject.toml").read_text())["project"]
+    build = [
+        *project["build-system"]["requires"],  # the project itself is installed without isolation
+        *client["dependencies"],
+        *client["optional-dependencies"]["command"],
+    ]
     everything = resolve(build, "pyproject.toml", "--extra", "dev")
     versions = [pin.split("\\")[0].strip() for pin in everything]  # markers kept, hashes not
     constraints = TOP / ".constraints.txt"
@@ -41,7 +50,18 @@ def main() -> None:
     development = [pin for pin in everything if name(pin) not in needed]
     spark = [f"{SPARK_MARKER}\n", "".join(resolve(SPARK))]
     lines = ["".join(runtime), f"{MARKER}\n", "".join(development), *spark]
-    (TOP / "requirements.lock").write_text("".join(lines))
+    LOCK.write_text("".join(lines))
+    write_client_lock(TOP / "client" / "oldest.lock", "lowest-direct")
+    write_client_lock(TOP / "client" / "newest.lock", "highest")
+
+
+def write_client_lock(path: Path, resolution: str) -> None:
+    """Packages of the client with all its extras, for its own suite."""
+    extras = ("--extra", "command", "--extra", "frames")
+    path.unlink(missing_ok=True)
+    command = [part for part in COMPILE if part != "-"]
+    options = ("--resolution", resolution, "--output-file", str(path), "client/pyproject.toml")
+    subprocess.run([*command, *options, *extras], cwd=TOP, check=True)  # noqa: S603
 
 
 def name(pin: str) -> str:
@@ -50,16 +70,21 @@ def name(pin: str) -> str:
 
 def resolve(build: list[str], *options: str) -> list[str]:
     """Pins, each as one text: the requirement's line and the lines of its hashes."""
-    done = subprocess.run(  # noqa: S603
-        [*COMPILE, *options],
-        cwd=TOP,
-        input="\n".join(build),
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
+    with tempfile.TemporaryDirectory() as folder:
+        target = Path(folder) / "requirements.txt"
+        if LOCK.exists():
+            target.write_text(LOCK.read_text())  # preferred versions
+        subprocess.run(  # noqa: S603
+            [*COMPILE, "--output-file", str(target), *options],
+            cwd=TOP,
+            input="\n".join(build),
+            stdout=subprocess.DEVNULL,
+            text=True,
+            check=True,
+        )
+        lines = target.read_text().splitlines(keepends=True)
     pins: list[str] = []
-    for line in done.stdout.splitlines(keepends=True):
+    for line in lines:
         if line.startswith(" "):
             pins[-1] += line
         else:

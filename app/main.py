@@ -6,7 +6,6 @@ import sys
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from threading import Lock
 
 from starlette.types import ASGIApp
@@ -15,9 +14,11 @@ from app.actions.asking.ask_query import AnswerLimits, AnswerQuery
 from app.actions.asking.ask_stream import AskStream
 from app.actions.asking.cancel_query import CancelQuery
 from app.actions.asking.open_stream import OpenStream
+from app.actions.asking.paying_accounts import PayingAccounts
 from app.actions.asking.preview_queries import PreviewQueries
 from app.actions.asking.preview_stream import PreviewStream
 from app.actions.asking.readiness import DatasetReadiness
+from app.actions.asking.rehearse_query import RehearseQuery
 from app.actions.budgets.book_losses import BookLosses
 from app.actions.budgets.grant_budget import GrantBudget
 from app.actions.budgets.reconcile_ledger import ReconcileLedger
@@ -37,9 +38,10 @@ from app.api.http.services import Services
 from app.api.http.sockets import GuardedProtocol, SocketLimits
 from app.engines import ENGINES, load_engine
 from app.engines.files.connect import Limits
+from app.engines.files.made_up_rows import DuckDBMadeUpTables
 from app.engines.files.public_tables import FilePublicTables
 from app.engines.remote.connections import Unusable, read_connections
-from app.errors import Invalid, StoreUnavailable
+from app.errors import Invalid
 from app.mechanisms.sampling.system import SystemRandom
 from app.planning.plan import Planner
 from app.planning.stream_request import StreamPlanner
@@ -58,13 +60,14 @@ from app.store.encryption import AesSecretBox
 from app.store.history.account_entries import SqlAccountEntries
 from app.store.history.history import SqlHistory
 from app.store.history.streams import SqlStreams
-from app.store.migrate import check_current, migrate
+from app.store.migrate import Ready, check_current, migrate
 from app.store.rollback.reconcile import SqlReconciling
 from app.store.rollback.standing import SqlStanding, open_anchors
 from app.store.writer.writer import Writer
 
 PREPARING_THREADS = 4
 SWITCH_SECONDS = 0.0005
+REHEARSALS_WAITING = 10  # of one analyst
 COLLECTION = (10_000, 20, 50)  # garbage collection thresholds of the three generations
 
 
@@ -172,23 +175,6 @@ class Stores:
         return None if settings.admin_key else made
 
 
-@dataclass(frozen=True, slots=True)
-class Ready:
-    """Check whether a charge could be taken now."""
-
-    database: Database
-
-    def check(self) -> None:
-        try:
-            check_current(self.database)
-            with self.database.writing():
-                pass
-        except StoreUnavailable:
-            raise
-        except Exception:  # noqa: BLE001  # driver text stops here
-            raise StoreUnavailable("The ledger cannot be reached.") from None
-
-
 def application(settings: Settings | None = None) -> ASGIApp:
     """The application of one worker process; uvicorn calls it by name."""
     config = settings or Settings.from_environment()
@@ -256,8 +242,10 @@ class Worker:
         lanes = lanes_for(os.cpu_count() or 1, config.workers, public=public)
         self._slots = Slots(lanes, public=public)
         self._planning = PlanningThreads(waiting_each=config.running_each)
+        self._rehearsing = PlanningThreads(1, REHEARSALS_WAITING, "rehearsal")
         self._readiness = DatasetReadiness(stores.engines, self.preparing)
         self.pools = [self.preparing, *self._slots.pools, self._planning.pool]
+        self.pools.append(self._rehearsing.pool)
 
     def services(self) -> Services:
         stores = self._stores
@@ -265,7 +253,19 @@ class Worker:
             answer_query=self._answer_query(),
             cancel_query=CancelQuery(self.writer, stores.history, self._config.answer_seconds),
             preview_queries=PreviewQueries(
-                self.writer, self._catalogue, self._planner, self._planning
+                self.writer,
+                self._planner,
+                self._planning,
+                PayingAccounts(self.writer, self._catalogue, stores.people),
+            ),
+            rehearse_query=RehearseQuery(
+                self._catalogue,
+                self._planner,
+                self._planning,
+                self._rehearsing,
+                DuckDBMadeUpTables.within(self._config.home),
+                self._noise,
+                self._noise,
             ),
             preview_stream=PreviewStream(
                 self.writer, self._catalogue, StreamPlanner(), self._planning

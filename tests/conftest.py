@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.bursard import Ledger
 from tests.order import longest_first
 from tests.postgres import PostgresServer
 from tests.served import starts_a_server
-from tests.server import Ledger, World, new_ledger, some_rows
+from tests.server import World, new_ledger, some_rows
 
 # The time of an example, and of generating one, depends on the load of the machine.
 settings.register_profile(

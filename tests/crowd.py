@@ -9,7 +9,8 @@ import selectors
 import socket
 from urllib.parse import urlsplit
 
-from tests.server import Json, Server
+from tests.bursard import Server
+from tests.server import Json
 
 
 class _Asker:

@@ -17,7 +17,7 @@ from app.accounting.units import ATTO, PICO, wire
 from app.api.accounts.balance_headers import balance_headers
 from app.api.http.entity_tags import etag, has_seen, precondition
 from app.api.http.json_body import Parsed, body
-from app.api.http.openapi import documented, problems
+from app.api.http.openapi import documented, problems, with_balance
 from app.api.http.principal import Admin, AnyoneHot, ServicesDep
 from app.api.http.services import Services
 from app.api.http.wire import (
@@ -43,7 +43,7 @@ Rate = Annotated[
 ]
 
 
-class BudgetRequest(WireRequest):
+class Promise(WireRequest):
     """A promise. `pure` promises epsilon; every other currency promises (epsilon, delta).
     `approximate` uses basic composition; `zcdp`, `renyi` and `gdp` use their own filters. A zcdp
     account may be granted as {rho, delta}, a gdp account as {mu, delta}. `failure_delta` is the
@@ -57,7 +57,6 @@ class BudgetRequest(WireRequest):
     mu: Rate | None = None
     failure_delta: DeltaOrZero | None = None
     order: Rate | None = None
-    reason: Reason = None
 
     def wish(self) -> GrantTerms:
         return GrantTerms(
@@ -68,6 +67,12 @@ class BudgetRequest(WireRequest):
             failure_delta=self.failure_delta,
             order=self.order,
         )
+
+
+class BudgetRequest(Promise):
+    """A promise to one holder, and the reason for it."""
+
+    reason: Reason = None
 
 
 class CellResponse(BaseModel):
@@ -178,13 +183,14 @@ def grant(
 
 @router.get(
     "/v1/datasets/{dataset}/budgets/{holder}",
-    **documented(
-        "get_budget",
-        "One budget",
-        BudgetResponse,
-        extra_problems=problems(404),
-        tagged=True,
-        balance=True,
+    **with_balance(
+        documented(
+            "get_budget",
+            "One budget",
+            BudgetResponse,
+            extra_problems=problems(404),
+            tagged=True,
+        )
     ),
 )
 async def get_budget(

@@ -9,7 +9,6 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 
 from app.access import Principal, Role
 from app.actions.datasets.public_tables import with_tables
-from app.actions.datasets.sample_rows import sample_rows
 from app.actions.datasets.withdraw_dataset import DETAILS
 from app.api.dataset_models import (
     EXAMPLE,
@@ -43,6 +42,7 @@ from app.api.http.wire import (
     json_response,
 )
 from app.data.card import Card, Dataset, Source
+from app.data.sample_rows import sample_rows
 from app.errors import Invalid
 from app.ledger.chain import canonical
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from app.access import UNKNOWN_ANALYST, Principal, Role
 from app.actions.asking.ask_query import status_of
 from app.api.accounts.balance_headers import on_dataset
-from app.api.http.openapi import documented, problems
+from app.api.http.openapi import documented, problems, with_balance
 from app.api.http.principal import Anyone, AnyoneHot, ServicesDep
 from app.api.http.services import Services
 from app.api.http.wire import (
@@ -122,8 +122,8 @@ def list_queries(
 
 @router.get(
     "/v1/queries/{id}",
-    **documented(
-        "get_query", "One question", HistoryItem, extra_problems=problems(404), balance=True
+    **with_balance(
+        documented("get_query", "One question", HistoryItem, extra_problems=problems(404))
     ),
 )
 def get_query(deps: ServicesDep, principal: Anyone, id: str) -> Response:  # noqa: A002  # in the path

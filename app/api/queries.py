@@ -1,14 +1,13 @@
-"""Questions: ask and preview."""
+"""Questions: ask."""
 
 import asyncio
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from fastapi import APIRouter, Depends, Request, Response
-from pydantic import BaseModel, Discriminator, Field, Tag
+from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel
 from starlette.types import Message, Receive, Scope, Send
 from typing_extensions import override
 
-from app.access import Principal
 from app.actions.asking.ask_query import Accepted
 from app.actions.asking.charge import QueryRequest, Reply
 from app.api.accounts.balance_headers import (
@@ -17,24 +16,22 @@ from app.api.accounts.balance_headers import (
     RawHeaders,
     after_decision,
     at_once,
-    on_granted,
     refused,
 )
 from app.api.http.json_body import (
     Parsed,
     StrictAdapter,
-    body,
     parse,
     parse_off_loop,
     read_bytes,
     request_key,
 )
-from app.api.http.openapi import documented, problems
+from app.api.http.openapi import documented, problems, with_balance
 from app.api.http.parameters import check_parameters
 from app.api.http.prefer import Preference, preference
-from app.api.http.principal import AnyoneHot, ServicesDep, current_hot, token
-from app.api.http.services import Services, services
-from app.api.http.wire import AmountResponse, LossResponse, json_response
+from app.api.http.principal import current_hot, token
+from app.api.http.services import services
+from app.api.http.wire import AmountResponse, LossResponse
 from app.api.sql_questions import translated
 from app.caches import owned_by, owned_cache
 from app.errors import AccessError, Invalid
@@ -44,15 +41,8 @@ from app.planning.request import Question, SqlQuestion
 
 router = APIRouter(tags=["queries"])
 
-PREVIEWS_MAX = 100
 KEPT_BYTES_MAX = 4096
 RETRY_SECONDS = 1
-Many = Field(min_length=1, max_length=PREVIEWS_MAX)
-Questions = Annotated[list[Question], Many]
-OneOrMany = Annotated[
-    Annotated[Question, Tag("one question")] | Annotated[Questions, Tag("a list of questions")],
-    Discriminator(lambda body: "a list of questions" if isinstance(body, list) else "one question"),
-]
 QUESTION: StrictAdapter[Question] = StrictAdapter(Question)
 
 EXAMPLE = {
@@ -147,34 +137,6 @@ class AcceptedResponse(BaseModel):
     receipt: Receipt
 
 
-class PreviewResponse(BaseModel):
-    dataset: str
-    kind: str
-    price: LossResponse
-    account_price: dict[str, Any] | None
-    mechanism: dict[str, Any]
-    alternatives: list[dict[str, Any]]
-    theorem: str
-    expected_error: dict[str, Any]
-    groups: int | None
-    cells: list[Any] | None
-    composition: str
-    reused: bool
-    fits: bool
-    refusal: dict[str, Any] | None
-    remaining_after: AmountResponse
-    largest_epsilon: float
-    largest_epsilon_exact: str | None = None
-
-
-class PreviewListResponse(BaseModel):
-    """Previews in order; `stops_at` is the index of the first that would be refused."""
-
-    items: list[PreviewResponse]
-    fits: bool
-    stops_at: int | None
-
-
 class StoredResponse(Response):
     """Sends stored bytes, and passes the last fault points.
 
@@ -238,16 +200,17 @@ def parse_question(analyst_id: str, raw: bytes) -> Parsed[Question]:
 
 @router.post(
     "/v1/queries",
-    **documented(
-        "ask",
-        "Plan, charge, answer",
-        AnswerResponse,
-        request=Question | SqlQuestion,
-        examples=EXAMPLES,
-        extra_problems=problems(402, 403, 409, 423, 429, 503),
-        idempotent=True,
-        accepted=AcceptedResponse,
-        balance=True,
+    **with_balance(
+        documented(
+            "ask",
+            "Plan, charge, answer",
+            AnswerResponse,
+            request=Question | SqlQuestion,
+            examples=EXAMPLES,
+            extra_problems=problems(402, 403, 409, 423, 429, 503),
+            idempotent=True,
+            accepted=AcceptedResponse,
+        )
     ),
 )
 async def ask(request: Request) -> Response:
@@ -303,47 +266,3 @@ def reply_headers(reply: Reply, key: str) -> dict[str, str]:
     if reply.reused:
         headers["bursar-reused"] = "true"
     return headers
-
-
-@router.post(
-    "/v1/queries/preview",
-    **documented(
-        "preview",
-        "Price one question or a list, for free",
-        PreviewResponse | PreviewListResponse,
-        request=Question | SqlQuestion | Annotated[list[Question | SqlQuestion], Many],
-        examples=EXAMPLES,
-        extra_problems=problems(403, 503),
-        balance=True,
-    ),
-)
-async def preview(
-    deps: ServicesDep,
-    principal: AnyoneHot,
-    parsed: Annotated[
-        Parsed[Question | list[Question]], Depends(body(OneOrMany, translate=translated))
-    ],
-) -> Response:
-    """The price of a question and its expected error; reads no data, charges nothing. A list
-    is priced in order, each question after the ones before it were paid."""
-    listed = isinstance(parsed.value, list)
-    questions = parsed.value if isinstance(parsed.value, list) else [parsed.value]
-    try:
-        previews = await deps.preview_queries(principal, questions, listed=listed)
-    except Invalid as error:
-        raise parsed.translate_error(error) from None
-    balance = await _balance(deps, principal, questions)
-    if not listed:
-        return json_response(previews[0], headers=balance)
-    stops_at = next((i for i, each in enumerate(previews) if not each["fits"]), None)
-    content = {"items": previews, "fits": stops_at is None, "stops_at": stops_at}
-    return json_response(content, headers=balance)
-
-
-async def _balance(
-    deps: Services, principal: Principal, questions: list[Question]
-) -> dict[str, str]:
-    """Headers with the balance, unless the questions are about several datasets."""
-    if len({question.dataset for question in questions}) > 1:
-        return {}
-    return await on_granted(deps, principal, questions[0].dataset)

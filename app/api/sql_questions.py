@@ -5,9 +5,15 @@ from typing import Any
 from app.api.http.json_body import ErrorTranslator, unchanged
 from app.errors import FieldError, Invalid
 
+QUESTIONS = "/questions"
+
 
 def translated(sent: Any) -> tuple[Any, ErrorTranslator]:
-    """A body, or a list of bodies, with each `sql` replaced by its question."""
+    """A body, or a list of bodies, with each `sql` replaced by its question.
+
+    The list may also be the member `questions` of an object."""
+    if isinstance(sent, dict) and isinstance(sent.get("questions"), list):
+        return _translated_member(sent)
     many = isinstance(sent, list)
     bodies = sent if isinstance(sent, list) else [sent]
     if not any(isinstance(item, dict) and "sql" in item for item in bodies):
@@ -34,6 +40,23 @@ def translated(sent: Any) -> tuple[Any, ErrorTranslator]:
         return _of(type(error), fields, error)
 
     return (result if many else result[0]), translated
+
+
+def _translated_member(sent: dict[str, Any]) -> tuple[Any, ErrorTranslator]:
+    try:
+        inner, translate_error = translated(sent["questions"])
+    except Invalid as error:
+        raise _moved(error, QUESTIONS) from None
+
+    def outer(error: Invalid) -> Invalid:
+        if not all(item.pointer.startswith(f"{QUESTIONS}/") for item in error.fields):
+            return error
+        shorter = [
+            FieldError(item.pointer.removeprefix(QUESTIONS), item.rule) for item in error.fields
+        ]
+        return _moved(translate_error(_of(type(error), shorter, error)), QUESTIONS)
+
+    return {**sent, "questions": inner}, outer
 
 
 def _translated(error: FieldError, done: dict[str, Any], *, many: bool) -> FieldError:

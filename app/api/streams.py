@@ -26,7 +26,7 @@ from app.api.http.json_body import (
     read_bytes,
     request_key,
 )
-from app.api.http.openapi import documented, problems
+from app.api.http.openapi import documented, problems, with_balance
 from app.api.http.parameters import check_parameters
 from app.api.http.principal import Anyone, AnyoneHot, ServicesDep, current_hot, token
 from app.api.http.services import services
@@ -39,7 +39,13 @@ from app.api.http.wire import (
     iso,
     json_response,
 )
-from app.api.queries import ChargedResponse, Receipt, StoredResponse, reply_headers
+from app.api.previews.models import ExpectedErrorResponse
+from app.api.queries import (
+    ChargedResponse,
+    Receipt,
+    StoredResponse,
+    reply_headers,
+)
 from app.errors import AccessError, Invalid, NotFound
 from app.ledger.stream_orders import CloseOrder, Stream
 from app.names import new_id
@@ -82,6 +88,7 @@ class StreamPreviewResponse(BaseModel):
     price: LossResponse
     account_price: dict[str, Any] | None
     mechanism: dict[str, Any]
+    expected_error: ExpectedErrorResponse
     theorem: str
     cells: list[Any] | None
     fits: bool
@@ -127,16 +134,17 @@ class AskResponse(BaseModel):
 
 @router.post(
     "/v1/streams",
-    **documented(
-        "open_stream",
-        "Plan, charge, open",
-        OpenedResponse,
-        status=201,
-        request=Opening,
-        example=EXAMPLE,
-        extra_problems=problems(402, 403, 409, 423, 503),
-        idempotent=True,
-        balance=True,
+    **with_balance(
+        documented(
+            "open_stream",
+            "Plan, charge, open",
+            OpenedResponse,
+            status=201,
+            request=Opening,
+            example=EXAMPLE,
+            extra_problems=problems(402, 403, 409, 423, 503),
+            idempotent=True,
+        )
     ),
 )
 async def open_stream(request: Request) -> Response:
@@ -167,14 +175,15 @@ async def open_stream(request: Request) -> Response:
 
 @router.post(
     "/v1/streams/preview",
-    **documented(
-        "preview_stream",
-        "Price a stream, for free",
-        StreamPreviewResponse,
-        request=Opening,
-        example=EXAMPLE,
-        extra_problems=problems(403, 503),
-        balance=True,
+    **with_balance(
+        documented(
+            "preview_stream",
+            "Price a stream, for free",
+            StreamPreviewResponse,
+            request=Opening,
+            example=EXAMPLE,
+            extra_problems=problems(403, 503),
+        )
     ),
 )
 async def preview_stream(
@@ -191,15 +200,16 @@ async def preview_stream(
 
 @router.post(
     "/v1/streams/{id}/ask",
-    **documented(
-        "ask_stream",
-        "Claim, answer",
-        AskResponse,
-        request=Ask,
-        example=ASK_EXAMPLE,
-        extra_problems=problems(404, 409, 503),
-        idempotent=True,
-        balance=True,
+    **with_balance(
+        documented(
+            "ask_stream",
+            "Claim, answer",
+            AskResponse,
+            request=Ask,
+            example=ASK_EXAMPLE,
+            extra_problems=problems(404, 409, 503),
+            idempotent=True,
+        )
     ),
 )
 async def ask_stream(request: Request, id: str) -> Response:  # noqa: A002  # in the path
@@ -239,8 +249,8 @@ def list_streams(
 
 @router.get(
     "/v1/streams/{id}",
-    **documented(
-        "get_stream", "One stream", StreamResponse, extra_problems=problems(404), balance=True
+    **with_balance(
+        documented("get_stream", "One stream", StreamResponse, extra_problems=problems(404))
     ),
 )
 def get_stream(deps: ServicesDep, principal: Anyone, id: str) -> Response:  # noqa: A002  # in the path

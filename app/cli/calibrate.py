@@ -11,8 +11,8 @@ import time
 from pathlib import Path
 
 from app.actions.asking.engine_data import EngineData
-from app.actions.datasets.sample_rows import sample_rows
 from app.data.card import Card, Dataset, Source, Version
+from app.data.sample_rows import sample_rows
 from app.engines.files.duckdb import DuckDBEngine
 from app.mechanisms.sampling.system import SystemRandom
 from app.planning.duration import MARGIN, slot_seconds

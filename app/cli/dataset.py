@@ -6,14 +6,15 @@ column or a rule, never a cell.
 
 import json
 import shlex
-import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote
 
 import typer
 
+from app.cli.stop_signals import StopSignals
 from app.errors import Conflict, EngineUnavailable, Invalid, NotFound
 from app.names import check_name
 from app.settings import Settings
@@ -80,27 +81,6 @@ def add(
     offer(settings, dataset, ask=not (yes or stopped.heard))
 
 
-class StopSignals:
-    """Handle Ctrl-C and SIGTERM alike: unfinished work is removed first."""
-
-    def __init__(self) -> None:
-        self.heard = False
-        self._before: dict[int, Any] = {}
-
-    def __enter__(self) -> None:
-        for each in (signal.SIGINT, signal.SIGTERM):
-            self._before[each] = signal.signal(each, self._stop)
-
-    def __exit__(self, *_: object) -> None:
-        for each, before in self._before.items():
-            signal.signal(each, before)
-
-    def _stop(self, *_: object) -> None:
-        if not self.heard:  # a second signal would only disturb the cleanup
-            self.heard = True
-            raise KeyboardInterrupt
-
-
 def _add(
     settings: Settings,
     path: Path,
@@ -120,11 +100,7 @@ def _add(
     table = read_schema(source, limits)
     card_extras: dict[str, Any] = {}
     if card_path is None:
-        card = _proposed(source, table)
-        if not yes:
-            typer.echo(_pretty(json.loads(card.model_dump_json(exclude_none=True))))
-            if not typer.confirm("Register with this card?"):
-                raise Invalid("Nothing was registered.")
+        card = _confirmed(_proposed(source, table), yes=yes)
     else:
         card, card_extras = _read_card(card_path, settings, source)
     check_fit(card, table)  # before anything is written
@@ -141,16 +117,35 @@ def _add(
     if to_parquet:
         location = _first_root(settings) / f"{source.place.stem}.parquet"
         conversion = Conversion(source.place, location, limits, settings.ingest_timeout_seconds)
+
+    def register() -> "Dataset":
+        description = card_extras.get("description") or ""
+        root_path = _under_a_root(location, settings)
+        return _register(stores, name=name, description=description, path=root_path, card=card)
+
+    dataset = _converted_and_registered(stores, name, conversion, source.place, register)
+    _tell(dataset, stores.datasets.fingerprint(dataset), settings)
+    stores.database.engine.dispose()
+    return dataset
+
+
+def _confirmed(card: "Card", *, yes: bool) -> "Card":
+    """The card, if the operator agrees to it."""
+    if not yes:
+        typer.echo(_pretty(json.loads(card.model_dump_json(exclude_none=True))))
+        if not typer.confirm("Register with this card?"):
+            raise Invalid("Nothing was registered.")
+    return card
+
+
+def _converted_and_registered(
+    stores: Any, name: str, conversion: Any, source: Path, register: Callable[[], "Dataset"]
+) -> "Dataset":
+    """Convert the file if needed, and register it. A failure leaves no file behind."""
     try:
         if conversion is not None:
-            _convert(conversion, source.place)
-        dataset = _register(
-            stores,
-            name=name,
-            description=card_extras.get("description") or "",
-            path=_under_a_root(location, settings),
-            card=card,
-        )
+            _convert(conversion, source)
+        return register()
     except BaseException as error:
         # A signal may come after the ledger has stored the dataset; then the file must stay.
         stopped = isinstance(error, KeyboardInterrupt)
@@ -158,12 +153,9 @@ def _add(
             if conversion is not None:
                 conversion.undo()
             raise
-        dataset = there
+        return there
     finally:
         stores.engines.close()
-    _tell(dataset, stores.datasets.fingerprint(dataset), settings)
-    stores.database.engine.dispose()
-    return dataset
 
 
 # Location of the data

@@ -6,10 +6,12 @@ later steps read nothing. No driver text leaves this module.
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
+from duckdb import DuckDBPyConnection
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
@@ -24,7 +26,6 @@ from sqlalchemy import (
 )
 
 from app.data.card import Dataset
-from app.engines.files.versions import OpenVersions
 from app.engines.sql.conditions import condition_sql, stored_column
 from app.engines.sql.dialects import Statement
 from app.engines.sql.layout import TABLE, Layout
@@ -96,11 +97,19 @@ def _next(batches: Iterator[Matrix]) -> Matrix | None:
     raise EngineFailed("The question could not be answered.")
 
 
+class Cursors(Protocol):
+    """Gives each thread a cursor of its own on the rows of a dataset."""
+
+    def cursor(
+        self, dataset: Dataset
+    ) -> AbstractContextManager[tuple[DuckDBPyConnection, Layout]]: ...
+
+
 @dataclass(slots=True)
 class DuckDBRecords:
     """A version's rows, range by range."""
 
-    versions: OpenVersions
+    versions: Cursors
     dataset: Dataset
     wanted: Records
     timeout_seconds: float

@@ -11,6 +11,7 @@ from typing_extensions import override
 
 from app.accounting.loss import Loss
 from app.data.card import Card
+from app.mechanisms.expected_error import ExpectedError
 from app.mechanisms.release import DataReader, RandomSource, Release, SingleGroupRelease
 from app.mechanisms.work import Work
 from app.queries import Query
@@ -69,5 +70,5 @@ class PostProcessedRelease(SingleGroupRelease):
     def ledger_entry(self) -> dict[str, Any]:
         return {**self.inner.ledger_entry(), **self.shape.public_facts}
 
-    def expected_error(self, confidence: float) -> dict[str, Any]:
-        return self.inner.expected_error(confidence)
+    def expected_error(self, confidence: float, rows: int | None = None) -> ExpectedError:
+        return self.inner.expected_error(confidence, rows)

@@ -12,6 +12,7 @@ from typing_extensions import override
 
 from app.accounting.loss import Loss
 from app.data.card import Card
+from app.mechanisms.expected_error import ExpectedError
 from app.mechanisms.work import Work
 from app.queries import Query
 from app.queries.block_tally import BlockCounts, BlockTally
@@ -129,8 +130,9 @@ class Release(Protocol):
         """Description of the mechanism in the ledger entry, including `mechanism`."""
         ...
 
-    def expected_error(self, confidence: float) -> dict[str, Any]:
-        """Expected error, from public facts alone; null where it depends on released values."""
+    def expected_error(self, confidence: float, rows: int | None = None) -> ExpectedError:
+        """Expected error, from public facts alone. `rows`: the analyst's guess of the number of
+        rows, for an estimate where the error depends on it."""
         ...
 
 

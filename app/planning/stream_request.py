@@ -15,6 +15,7 @@ from app.mechanisms.streams import above_threshold, tree_counter
 from app.mechanisms.streams.above_threshold import AboveThreshold
 from app.mechanisms.streams.tree_counter import TreeCounter
 from app.planning.cells import ChargedCells, cell_labels, cells_to_charge
+from app.planning.error_in_words import comparison_error, running_error
 from app.planning.request import Epsilon, exact_delta
 from app.queries.filters import Filter, resolve
 from app.queries.tally import CountRows, Tally
@@ -97,6 +98,7 @@ class StreamPlan:
     pinning: ChargedCells
     cells_shown: list[Any] | None
     record: dict[str, Any]
+    expected_error: dict[str, Any]
     mechanism: dict[str, Any]  # description of the mechanism for the analyst
     tally: Tally  # the rows that may count
 
@@ -151,7 +153,7 @@ def plan_stream(opening: Opening, card: Card) -> StreamPlan:
             epsilon=privacy.epsilon,
         )
         theorem = above_threshold.THEOREM
-        error = {"within": counter.within(opening.confidence)}
+        error = comparison_error(counter.within(opening.confidence), opening.confidence)
     else:
         where = resolve(stream.where, card, f"{POINTER}/where")
         counter, loss = tree_counter.prepare(
@@ -163,7 +165,7 @@ def plan_stream(opening: Opening, card: Card) -> StreamPlan:
         )
         theorem = tree_counter.THEOREM
         most = (stream.epochs_max + 1).bit_length() - 1  # nodes of one answer
-        error = {"half_width_max": counter.half_width(most, opening.confidence)}
+        error = running_error(counter.half_width(most, opening.confidence), opening.confidence)
     described = counter.describe()
     canonical = stream.model_dump(mode="json", by_alias=True)
     tally = Tally(where, (), (CountRows(),))
@@ -180,6 +182,7 @@ def plan_stream(opening: Opening, card: Card) -> StreamPlan:
         pinning=pinning,
         cells_shown=None if pinning.cells is None else [labels[cell] for cell in pinning.cells],
         record={"stream": stream.kind, "mechanism": stream.kind, "parameters": described},
-        mechanism={**described, "error": {**error, "confidence": opening.confidence}},
+        expected_error=error,
+        mechanism={**described, "expected_error": error},
         tally=tally,
     )

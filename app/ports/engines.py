@@ -33,7 +33,45 @@ class Stop(Protocol):
         ...
 
 
-class Engine(Protocol):
+class Statistics(Protocol):
+    """Exact statistics of prepared rows. Synchronous; called from a thread."""
+
+    def exact(self, dataset: Dataset, tally: Tally, asker: str) -> Exact:
+        """The tally of the prepared version. Raises EngineFailed, always with the same text."""
+        ...
+
+    def steps(self, dataset: Dataset, request: StepHistogram) -> StepCounts:
+        """Counts of a column's values by ranges. Raises EngineFailed, always with the same text."""
+        ...
+
+    def graph(self, dataset: Dataset, request: GraphCountsRequest, asker: str) -> GraphCounts:
+        """Counts of the graph in the rows. Raises EngineFailed, always with the same text."""
+        ...
+
+    def blocks(self, dataset: Dataset, request: BlockTally) -> BlockCounts:
+        """Statistics of blocks of rows. Raises EngineFailed, always with the same text."""
+        ...
+
+    def records(self, dataset: Dataset, request: Records) -> Iterable[Matrix]:
+        """Rows of the prepared version in batches, in no order; every iteration yields all of them.
+
+        Iterating raises EngineFailed, always with the same text.
+        """
+        ...
+
+    def keys(self, dataset: Dataset, request: KeyCountsRequest) -> Generator[KeyBatch]:
+        """Keys of the prepared version in batches, each key once; batches are read on demand.
+
+        Any batch may raise EngineFailed, always with the same text.
+        """
+        ...
+
+    def stoppable(self, stop: Stop) -> AbstractContextManager[None]:
+        """Interrupt this thread's reads when the stop has ended; they then fail."""
+        ...
+
+
+class Engine(Statistics, Protocol):
     """Exact statistics over one kind of data source. Synchronous; called from a thread."""
 
     # True if prepared data stay on disk. If False, `prepare` only checks the source, at every
@@ -83,10 +121,6 @@ class Engine(Protocol):
         """Delete the prepared files of an unneeded version; False if there were none."""
         ...
 
-    def exact(self, dataset: Dataset, tally: Tally, asker: str) -> Exact:
-        """The tally of the prepared version. Raises EngineFailed, always with the same text."""
-        ...
-
     def cached(self, dataset: Dataset, tally: Tally, asker: str) -> Exact | None:
         """The tally if this analyst's own is cached; never waits. Versions never change.
 
@@ -94,38 +128,8 @@ class Engine(Protocol):
         """
         ...
 
-    def steps(self, dataset: Dataset, request: StepHistogram) -> StepCounts:
-        """Counts of a column's values by ranges. Raises EngineFailed, always with the same text."""
-        ...
-
-    def graph(self, dataset: Dataset, request: GraphCountsRequest, asker: str) -> GraphCounts:
-        """Counts of the graph in the rows. Raises EngineFailed, always with the same text."""
-        ...
-
-    def blocks(self, dataset: Dataset, request: BlockTally) -> BlockCounts:
-        """Statistics of blocks of rows. Raises EngineFailed, always with the same text."""
-        ...
-
-    def records(self, dataset: Dataset, request: Records) -> Iterable[Matrix]:
-        """Rows of the prepared version in batches, in no order; every iteration yields all of them.
-
-        Iterating raises EngineFailed, always with the same text.
-        """
-        ...
-
-    def keys(self, dataset: Dataset, request: KeyCountsRequest) -> Generator[KeyBatch]:
-        """Keys of the prepared version in batches, each key once; batches are read on demand.
-
-        Any batch may raise EngineFailed, always with the same text.
-        """
-        ...
-
     def epochs(self, dataset: Dataset, where: Condition | None) -> tuple[int, ...]:
         """Number of rows of each epoch that meet the condition. Raises EngineFailed."""
-        ...
-
-    def stoppable(self, stop: Stop) -> AbstractContextManager[None]:
-        """Interrupt this thread's reads when the stop has ended; they then fail."""
         ...
 
     def close(self) -> None:
@@ -136,6 +140,18 @@ class Engine(Protocol):
 class Engines(Protocol):
     def engine(self, name: str) -> Engine:
         """The engine of this name. Raises Invalid if there is none."""
+        ...
+
+
+class MadeUpTables(Protocol):
+    """Tables of made-up rows, for rehearsals: no file and no other source is opened."""
+
+    def open(
+        self, dataset: Dataset, rows: list[dict[str, Any]]
+    ) -> AbstractContextManager[tuple[Statistics, Dataset]]:
+        """Statistics of these rows, cleaned as a registered file is, and a dataset to ask about.
+
+        That dataset has the card and nothing else of the registered one."""
         ...
 
 

@@ -1,5 +1,6 @@
 """Migrate a ledger to the schema of this program, or refuse a ledger with another schema."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -44,3 +45,20 @@ def check_current(database: Database) -> None:
             f"The ledger's schema is {revision or 'empty'}, this program needs {head}: "
             "run `bursard migrate`."
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """Check whether a charge could be taken now."""
+
+    database: Database
+
+    def check(self) -> None:
+        try:
+            check_current(self.database)
+            with self.database.writing():
+                pass
+        except StoreUnavailable:
+            raise
+        except Exception:  # noqa: BLE001  # driver text stops here
+            raise StoreUnavailable("The ledger cannot be reached.") from None

@@ -82,7 +82,7 @@ CASES = [
     pytest.param(0.6, [], (1,), "0.3", id="far less than a step"),
     pytest.param(4.0, [(3,), (-2,), (1,)], (3,), "0.05", id="three others"),
     pytest.param(2.0, [(2,)], (-2,), "0.9", id="nearly all"),
-    pytest.param(1.2, [(1, -1)], (1, 1), "0.2", id="two dimensions"),
+    pytest.param(1.2, [(1, -1)], (1, 1), "0.2", id="two dimensions", marks=pytest.mark.thorough),
 ]
 
 

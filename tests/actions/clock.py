@@ -1,6 +1,8 @@
 """The clock of a SQLite ledger, which jumps on request: a lease ends without a wait."""
 
+import asyncio
 import time
+from collections.abc import Callable
 
 import pytest
 
@@ -19,3 +21,9 @@ class LedgerClock:
 
     def jump(self, seconds: float) -> None:
         self._ahead_ns += int(seconds * 1e9)
+
+
+async def until(true: Callable[[], bool]) -> None:
+    """Wait for a condition; the caller's time limit ends it."""
+    while not true():
+        await asyncio.sleep(0.005)

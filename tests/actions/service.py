@@ -12,6 +12,7 @@ from app.access import Principal, Role, holders_of
 from app.accounting.rules.terms import GrantTerms
 from app.actions.asking.ask_query import AnswerLimits, AnswerQuery
 from app.actions.asking.charge import QueryRequest, Reply
+from app.actions.asking.paying_accounts import PayingAccounts
 from app.actions.asking.preview_queries import PreviewQueries
 from app.actions.asking.readiness import DatasetReadiness
 from app.actions.scheduling.background import Background
@@ -26,6 +27,7 @@ from app.main import Stores
 from app.mechanisms.sampling.system import SystemRandom
 from app.names import folded, new_id
 from app.planning.plan import Planner
+from app.planning.preview_request import AssumedQuestion
 from app.planning.request import Question
 from app.settings import Settings
 from app.store.catalogue import CachedCatalogue
@@ -63,7 +65,12 @@ class Service:
             lease_seconds,
             AnswerLimits(answer_seconds=60.0, engine_seconds=30.0, learning_seconds=60.0),
         )
-        self.preview_queries = PreviewQueries(self.writer, self.catalogue, Planner(), self.planning)
+        self.preview_queries = PreviewQueries(
+            self.writer,
+            Planner(),
+            self.planning,
+            PayingAccounts(self.writer, self.catalogue, self.stores.people),
+        )
         analyst = self.stores.people.create("admin", "Ann", Role.ANALYST, None, None, "")
         self.ann = Principal(analyst.id, "Ann", Role.ANALYST, "k", holders_of("Ann", ()))
         self.key = self.issue("Ann")
@@ -129,9 +136,19 @@ class Service:
         assert isinstance(reply, Reply)
         return reply
 
-    def preview(self, *bodies: dict[str, Any], listed: bool = True) -> list[dict[str, Any]]:
-        questions = [Question.model_validate(each) for each in bodies]
-        return asyncio.run(self.preview_queries(self.ann, questions, listed=listed))
+    def preview(
+        self,
+        *bodies: dict[str, Any],
+        listed: bool = True,
+        principal: Principal | None = None,
+        **more: Any,
+    ) -> list[dict[str, Any]]:
+        questions = [AssumedQuestion.model_validate(each) for each in bodies]
+        return asyncio.run(
+            self.preview_queries(
+                principal or self.ann, questions, at="" if listed else None, **more
+            )
+        )
 
     def account(self, holder: str) -> Account:
         found = self.stores.budgets.all(holders=(folded(holder),), after="", limit=10)

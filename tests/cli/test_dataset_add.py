@@ -1,81 +1,17 @@
 """`bursard dataset add`, run as an operator runs it."""
 
 import json
-import os
-import pty
-import select
 import signal
 import subprocess
 import sys
-import time
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import pytest
-from typer.testing import CliRunner
 
-from app.cli import cli
-from app.errors import AppError
-from tests.server import (
-    BURSARD,
-    CHECKOUT,
-    COLUMNS,
-    HEADER,
-    MAIN,
-    Ledger,
-    _environment,
-    card,
-    some_rows,
-    wait_until,
-)
-
-CARD = {key: value for key, value in card("").items() if key not in ("name", "source")}
-
-
-def write_csv(path: Path, rows: list[list[object]] | None = None) -> Path:
-    lines = [",".join(map(str, row)) for row in [HEADER, *(rows or some_rows())]]
-    path.write_text("\n".join(lines) + "\n")
-    return path
-
-
-def write_card(folder: Path, **changes: Any) -> Path:
-    path = folder / "card.json"
-    path.write_text(json.dumps(CARD | changes))
-    return path
-
-
-def entries(ledger: Ledger) -> list[dict[str, Any]]:
-    """Ledger entries of registered datasets."""
-    query = "SELECT text FROM entries WHERE kind = 'dataset_registered' ORDER BY seq"
-    return [json.loads(text) for (text,) in ledger.rows(query)]
-
-
-@pytest.fixture
-def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ledger:
-    """A ledger in SQLite that does not exist yet."""
-    (tmp_path / "data").mkdir()
-    made = Ledger(tmp_path / "ledger", tmp_path / "data", "k" * 40)
-    for name, value in made.environment().items():
-        monkeypatch.setenv(name, value)
-    return made
-
-
-@dataclass(frozen=True)
-class Done:
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-def add(*words: str) -> Done:
-    """Run the command in this process, without a terminal: it is seconds faster."""
-    result = CliRunner().invoke(cli, ["dataset", "add", *words])
-    if isinstance(result.exception, AppError):  # as `main` prints it
-        return Done(1, result.stdout, f"{result.stderr}{result.exception.detail}\n")
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    return Done(result.exit_code, result.stdout, result.stderr)
+from tests.bursard import CHECKOUT, MAIN, Ledger, environment_with, wait_until
+from tests.cli.dataset_commands import Done, add, entries, write_card, write_csv
+from tests.server import COLUMNS
 
 
 def test_a_card_is_registered_in_the_name_of_the_operator(store: Ledger, tmp_path: Path) -> None:
@@ -259,7 +195,7 @@ def test_ctrl_c_in_a_conversion_leaves_nothing(ledger: Ledger, tmp_path: Path) -
     process = subprocess.Popen(
         [sys.executable, "-c", f"{ENDLESS}\n{MAIN}", *words],
         cwd=CHECKOUT,
-        env=_environment(ledger.environment()),
+        env=environment_with(ledger.environment()),
         stderr=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -275,132 +211,3 @@ def test_ctrl_c_in_a_conversion_leaves_nothing(ledger: Ledger, tmp_path: Path) -
     assert err.endswith("Stopped: nothing was registered.\n")
     assert list(ledger.data.iterdir()) == []
     assert entries(ledger) == []
-
-
-class Terminal:
-    """The command on its own terminal, controlled line by line."""
-
-    def __init__(self, ledger: Ledger, *words: str) -> None:
-        ours, theirs = pty.openpty()
-        self.output, self._ours, self._seen = "", ours, 0
-        self.process = subprocess.Popen(
-            [*BURSARD, *words],
-            cwd=CHECKOUT,
-            env=_environment(ledger.environment()) | {"TERM": "dumb", "COLUMNS": "200"},
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
-            start_new_session=True,
-            # A shell lets background processes ignore Ctrl-C, and children inherit this.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-        )
-        os.close(theirs)
-
-    def wait_for(self, words: str, seconds: float = 30) -> None:
-        """Output after the last match; several prompts may come in one read."""
-        deadline = time.monotonic() + seconds
-        while words not in self.output[self._seen :]:
-            ready, _, _ = select.select([self._ours], [], [], 0.1)
-            if ready:
-                try:
-                    read = os.read(self._ours, 4096)
-                except OSError:  # a terminal ends like this on Linux
-                    read = b""
-                if not read:
-                    break
-                self.output += read.decode(errors="replace")
-            elif time.monotonic() > deadline:
-                break
-        if words not in self.output[self._seen :]:
-            self.process.kill()
-            self.process.wait()
-            pytest.fail(f"{words!r} did not come:\n{self.output[-1500:]}")
-        self._seen = self.output.index(words, self._seen) + len(words)
-
-    def interrupt(self) -> None:
-        """Send Ctrl-C while it waits for a line: Python ignores it in the instant before."""
-        wait_until(self._is_reading, 60, "the command does not read")
-        self.process.send_signal(signal.SIGINT)
-
-    def _is_reading(self) -> bool:
-        calls = Path(f"/proc/{self.process.pid}/syscall").read_text().split()
-        return calls[:2] in (["0", "0x0"], ["63", "0x0"])  # `read` of file 0, by either number
-
-    def say(self, line: str) -> None:
-        os.write(self._ours, line.encode() + b"\n")
-
-    def end(self) -> int:
-        try:
-            return self.process.wait(30)
-        finally:
-            self.process.kill()
-            os.close(self._ours)
-
-
-def test_on_a_terminal_the_command_asks_for_missing_parts_and_shows_a_bar(
-    ledger: Ledger, tmp_path: Path
-) -> None:
-    path = write_csv(tmp_path / "people.csv", [*some_rows(), ["SECRET"] * 5])
-    terminal = Terminal(ledger, "dataset", "add", str(path), "--infer-types", "--to-parquet")
-    for words, said in (
-        ("One person is", "household"),
-        ("one of row, column", ""),
-        ("Neighbours", "add_remove"),
-        ("age: type", "integer"),
-        ("age: lowest", "young"),
-        ("a whole number, such as 120", "120"),
-        ("age: highest", "0"),
-        ("low must be less than high", "integer"),
-        ("age: lowest", "0"),
-        ("age: highest", "120"),
-        ("income: type", "number"),
-        ("income: lowest", "0"),
-        ("income: highest", "2e5"),
-        ("region: type", "category"),
-        ("region: values", "north,,south"),
-        ("values separated by commas, such", 'north, south, "east", west'),
-        ("smoker: type", "boolean"),
-        ("seen: type", "date"),
-        ("seen: lowest", "1.1.2020"),
-        ("a date must be written YYYY-MM-DD", "2020-01-01"),
-        ("seen: highest", "2025-12-31"),
-        ("Register with this card?", "y"),
-    ):
-        terminal.wait_for(words)
-        if said or words == "one of row, column":
-            terminal.say(said)
-    terminal.wait_for("100%")
-    terminal.wait_for("grant a budget")
-    terminal.wait_for("Show the private figures")
-    terminal.say("n")
-    terminal.wait_for("dataset check people")
-    assert terminal.end() == 0
-    assert "MB/s" in terminal.output
-    assert "SECRET" not in terminal.output
-    [entry] = entries(ledger)
-    after = entry["body"]["after"]["card"]
-    kept = [{k: v for k, v in each.items() if v is not None} for each in after["columns"]]
-    assert kept == CARD["columns"]
-    assert after["person"] == {"kind": "row"}
-
-
-def test_the_person_column_is_skipped_and_ctrl_c_ends_the_questions(
-    ledger: Ledger,
-) -> None:
-    (ledger.data / "visits.csv").write_text("who,age\n1,2\n")
-    terminal = Terminal(ledger, "dataset", "add", "visits.csv", "--infer-types")
-    for words, said in (
-        ("One person is", "column"),
-        ("Column that identifies", "nobody"),
-        ("a column of the source: who, age", "who"),
-        ("Most rows kept", "3"),
-        ("Neighbours", "replace_one"),
-        ("Public number of rows", "1"),
-    ):
-        terminal.wait_for(words)
-        terminal.say(said)
-    terminal.wait_for("age: type")
-    terminal.interrupt()
-    terminal.wait_for("Stopped: nothing was registered.")
-    assert terminal.end() == 130
-    assert "who: type" not in terminal.output

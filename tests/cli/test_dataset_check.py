@@ -9,8 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from app.cli import cli
-from tests.cli.test_dataset_add import Terminal
-from tests.server import BURSARD, CHECKOUT, Ledger, _environment
+from tests.bursard import BURSARD, CHECKOUT, Ledger, environment_with
+from tests.cli.terminal import Terminal
 
 COLUMNS = [
     {"name": "age", "type": "integer", "low": 0, "high": 99},
@@ -122,7 +122,7 @@ def test_the_figures_are_shown_on_a_terminal_only(ledger: Ledger) -> None:
     done = subprocess.run(
         [*BURSARD, "dataset", "check", "people"],
         cwd=CHECKOUT,
-        env=_environment(ledger.environment()),
+        env=environment_with(ledger.environment()),
         capture_output=True,
         text=True,
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.server import MAIN, Server
+from tests.bursard import MAIN, Server
 
 KEY = re.compile(r"^bursar_\S+$", re.MULTILINE)
 

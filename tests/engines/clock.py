@@ -3,7 +3,7 @@
 import time
 
 from app.engines.watchdog import WATCHDOG
-from tests.server import wait_until
+from tests.bursard import wait_until
 
 HOUR = 3600.0  # longer than the time limit of any question
 

@@ -5,6 +5,9 @@ import pytest
 
 from app.data.card import Dataset
 from app.engines import watchdog
+from app.engines.files import change_detection
+from app.engines.files.paths import SourceFiles
+from app.engines.files.sources import FileState, digest_and_states
 from tests.engines.clock import WatchdogClock
 from tests.engines.endless import ENDLESS_X, X_CARD, never_end
 from tests.engines.remote.tables import Room, room_in, write_csv
@@ -31,3 +34,17 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> WatchdogClock:
     made = WatchdogClock()
     monkeypatch.setattr(watchdog, "time", made)
     return made
+
+
+@pytest.fixture
+def digests(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names of the sources read so far; files count as settled at once."""
+    read: list[str] = []
+
+    def digest(source: SourceFiles) -> tuple[str, list[FileState]]:
+        read.append(source.place.name)
+        return digest_and_states(source)
+
+    monkeypatch.setattr(change_detection, "digest_and_states", digest)
+    monkeypatch.setattr(change_detection, "SETTLED_NS", -1)
+    return read

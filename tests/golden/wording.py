@@ -19,7 +19,7 @@ def _without(value: Any, pointer: str, words: dict[str, str]) -> Any:
     kept = {}
     for name, member in value.items():
         here = f"{pointer}/{name}"
-        if isinstance(member, str) and (name in WORDS or here.endswith("expected_error/reason")):
+        if isinstance(member, str) and (name in WORDS or here.endswith("expected_error/text")):
             words[here] = member
             kept[name] = ""
         else:

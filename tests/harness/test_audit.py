@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.audit import INVARIANTS, Row, cases, joined, runs, table
-from tests.server import CHECKOUT
+from tests.bursard import CHECKOUT
 
 TESTS = """
 import pytest

@@ -9,8 +9,9 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.bursard import CHECKOUT
 from tests.nursery import Children
-from tests.server import CHECKOUT, World, ask, count, made
+from tests.server import World, ask, count, made
 
 ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="servers are forked on Linux only")
 

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any, cast
 
+from tests.bursard import CHECKOUT
 from tests.order import LONGEST, longest_first
-from tests.server import CHECKOUT
 
 
 @dataclass(frozen=True)

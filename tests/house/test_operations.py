@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import make_url
 
+from tests.bursard import CHECKOUT, MAIN
 from tests.conftest import Template
 from tests.postgres import PostgresServer, find_binaries
-from tests.server import CHECKOUT, MAIN, World, ask, count, made, new_key
+from tests.server import World, ask, count, made, new_key
 
 PAGE = CHECKOUT / "docs" / "operations.md"
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from tests.bursard import BURSARD, CHECKOUT, START_SECONDS, Server, wait_until
 from tests.house.documentation import check_shown
-from tests.server import BURSARD, CHECKOUT, START_SECONDS, Server, wait_until
 
 README = (CHECKOUT / "README.md").read_text(encoding="utf-8")
 # Fields that noise decides; all others are as printed.

@@ -17,8 +17,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.bursard import START_SECONDS, Server, wait_until
 from tests.house.test_lock import names, parts
-from tests.server import START_SECONDS, Server, ask, card, count, made, some_rows, wait_until
+from tests.server import ask, card, count, made, some_rows
 
 TOP = Path(__file__).resolve().parents[2]
 PROJECT = ["pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE", "app", "migrations"]

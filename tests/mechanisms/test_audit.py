@@ -19,6 +19,7 @@ from app.mechanisms.sampling.system import SystemRandom
 from app.planning.plan import Plan, make_plan
 from app.queries.tally import Exact
 from tests.conftest import Counts
+from tests.effort import thorough_after
 from tests.mechanisms.noise.noise_law import lower_chance, upper_chance
 from tests.queries.cards import card, question
 from tests.queries.reference import Row, tallied
@@ -165,7 +166,7 @@ def audited(name: str, noise: RandomSource) -> float:
     return loss_at_least(first, second)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", thorough_after(3, CASES))
 def test_answers_about_neighbours_prove_no_more_loss_than_was_charged(
     name: str, counts: Counts
 ) -> None:
@@ -174,7 +175,7 @@ def test_answers_about_neighbours_prove_no_more_loss_than_was_charged(
 
 
 @pytest.mark.saboteur
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", thorough_after(3, CASES))
 def test_a_scale_three_times_too_small_is_caught(name: str, counts: Counts) -> None:
     """Missed with probability below 1e-6: the bound is at least 1.7, give or take 0.1."""
     assert audited(name, TooSmall()) > 1.0

@@ -4,6 +4,7 @@ from typing import Any
 
 from app.data.card import Card
 from app.mechanisms.noise.additive import AdditiveRelease
+from app.mechanisms.release import Release
 from app.planning.plan import Plan
 from app.planning.request import Question
 from app.queries.shapes.selection import SelectionShape
@@ -64,3 +65,11 @@ def additive(plan: Plan) -> AdditiveRelease:
     """The release of a plan whose mechanism adds noise to measures."""
     assert isinstance(plan.release, AdditiveRelease)
     return plan.release
+
+
+def promised_width(release: Release, confidence: float) -> float:
+    """The half width that a release promises."""
+    error = release.expected_error(confidence)
+    assert error.promise
+    assert error.half_width is not None
+    return error.half_width

@@ -33,7 +33,7 @@ from app.accounting.calculator.figures import Bound, DoesNotApply
 from app.accounting.calculator.renyi import converted_epsilon
 
 THEOREM = "privacy loss distribution (Zhu, Dong and Wang 2022; computed by dp-accounting)"
-NOT_INSTALLED = "the package dp-accounting is not installed: pip install 'bursar[pld]'"
+NOT_INSTALLED = "the package dp-accounting is not installed: pip install 'bursar-server[pld]'"
 DISCRETISATION_MAX = Decimal("1e-4")
 DISTINCT_MAX = 10
 COUNT_MAX = 10**6

@@ -6,7 +6,7 @@ from types import TracebackType
 
 from app.actions.asking.leased_run import LeasedRun
 from app.data.card import Dataset
-from app.ports.engines import Engine
+from app.ports.engines import Statistics
 from app.queries.block_tally import BlockCounts, BlockTally
 from app.queries.tally import (
     Exact,
@@ -26,7 +26,7 @@ from app.queries.tally import (
 class EngineData:
     """Implements `mechanisms.release.Data`. Once closed, it holds nothing of the engine."""
 
-    engine: Engine
+    engine: Statistics
     dataset: Dataset
     asker: str
     run: LeasedRun | None = None

@@ -43,6 +43,7 @@ class PreviewStream:
             "price": plan.loss.to_json(),
             "account_price": accounts[0].price(plan.loss),
             "mechanism": plan.mechanism,
+            "expected_error": plan.expected_error,
             "theorem": plan.theorem,
             "cells": plan.cells_shown,
             "fits": refusal is None and not dataset.closed,

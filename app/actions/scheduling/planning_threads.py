@@ -19,16 +19,19 @@ THREADS = 2
 class PlanningThreads:
     """Planning threads. Used from one event loop."""
 
-    def __init__(self, threads: int = THREADS, waiting_each: int = 100) -> None:
-        self._threads = FairThreads("planning", threads, threads_each=max(1, threads - 1))
+    def __init__(
+        self, threads: int = THREADS, waiting_each: int = 100, purpose: str = "planning"
+    ) -> None:
+        self._threads = FairThreads(purpose, threads, threads_each=max(1, threads - 1))
+        self._purpose = purpose
         self._waiting_each = waiting_each
 
     async def run(self, analyst_id: str, work: Callable[[], T]) -> T:
         """Run work in turn; this analyst owns what it caches. Raises TooManyRunning."""
         if self._threads.waiting(analyst_id) >= self._waiting_each:
             raise TooManyRunning(
-                f"{self._waiting_each} of your questions are waiting to be planned: ask again when "
-                "one of them has been. Nothing was charged."
+                f"{self._waiting_each} of your questions are waiting for {self._purpose}: ask "
+                "again when one of them is done. Nothing was charged."
             )
 
         def owned() -> T:

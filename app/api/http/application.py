@@ -25,6 +25,7 @@ from app.api.http.openapi import install_openapi
 from app.api.http.parameters import check_parameters
 from app.api.http.problems import install_problems, problem, unexpected
 from app.api.http.services import Services
+from app.api.previews import routes as previews
 from app.api.public import problem_pages
 from app.errors import AppError, Invalid, NotFound
 
@@ -119,7 +120,7 @@ def make_application(
         **options,
     )
     app.state.body_bytes_max = body_bytes_max
-    asking = (queries, history, streams)
+    asking = (queries, previews, history, streams)
     accounts = (budgets, budget_list, account_history, tradeoff, losses)
     # All of these authenticate before they check parameters.
     for resource in (*asking, datasets, analysts, *accounts, ledger, calculator):

@@ -43,6 +43,7 @@ ACCEPTED_HEADERS = {
         "Preference-Applied": "The part of `Prefer` that was honoured.",
     }.items()
 }
+ACCEPTED = {"description": "Charged, and still being answered", "headers": ACCEPTED_HEADERS}
 
 
 BALANCE_HEADERS = {
@@ -102,21 +103,15 @@ def documented(
     conditional: bool = False,
     public: bool = False,
     accepted: Any = None,
-    page: bool = False,
-    balance: bool = False,
 ) -> dict[str, Any]:
     """Arguments of a route decorator.
 
     `also`: a second status with the same response. `tagged`: the reply has an ETag. `conditional`:
     the request may name the state that it requires. `idempotent`: it may have an Idempotency-Key.
     `examples`: named examples, instead of one `example`. `accepted`: the response of a 202, for
-    callers who come back instead of waiting. `page`: the reply may also be HTML.
-    `balance`: the reply has headers with the balance.
+    callers who come back instead of waiting.
     """
-    expected = set(extra_problems) | (set() if public else {401, 403, 422, 503})
-    if request is not None:
-        expected |= {400, 413}
-    responses: dict[int | str, dict[str, Any]] = {code: _problem(code) for code in sorted(expected)}
+    responses = _problem_responses(extra_problems, public=public, has_body=request is not None)
     if also is not None:
         responses[also] = {"model": response}
     extra: dict[str, Any] = {} if public else {"security": [{"key": []}]}
@@ -127,22 +122,12 @@ def documented(
         extra["parameters"] = [REQUEST_KEY]
     if accepted is not None:
         extra["parameters"].append(PREFER)
-        responses[202] = {
-            "model": accepted,
-            "description": "Charged, and still being answered",
-            "headers": ACCEPTED_HEADERS,
-        }
+        responses[202] = {**ACCEPTED, "model": accepted}
     if conditional:
         extra["parameters"] = CONDITIONS
-    if page:
-        responses[status] = {"content": {"text/html": {"schema": {"type": "string"}}}}
     if tagged:
         extra["parameters"] = [KNOWN_TAG]
         responses[304] = {"description": "Not modified", "content": {}}
-    if balance:
-        for code in {status, 202, 402, 423, 304} & {status, *responses}:
-            described = responses.setdefault(code, {})
-            described["headers"] = described.get("headers", {}) | BALANCE_HEADERS
     return {
         "operation_id": operation_id,
         "summary": summary,
@@ -151,6 +136,30 @@ def documented(
         "responses": responses,
         "openapi_extra": extra,
     }
+
+
+def with_page(route: dict[str, Any]) -> dict[str, Any]:
+    """The same route, which may also reply with HTML."""
+    page = {"content": {"text/html": {"schema": {"type": "string"}}}}
+    return route | {"responses": {**route["responses"], route["status_code"]: page}}
+
+
+def with_balance(route: dict[str, Any]) -> dict[str, Any]:
+    """The same route, with the balance in the headers of its replies."""
+    responses = {route["status_code"]: {}, **route["responses"]}
+    for code in {route["status_code"], 202, 304, 402, 423} & set(responses):
+        headers = responses[code].get("headers", {}) | BALANCE_HEADERS
+        responses[code] = {**responses[code], "headers": headers}
+    return route | {"responses": responses}
+
+
+def _problem_responses(
+    extra_problems: tuple[int, ...], *, public: bool, has_body: bool
+) -> dict[int | str, dict[str, Any]]:
+    expected = set(extra_problems) | (set() if public else {401, 403, 422, 503})
+    if has_body:
+        expected |= {400, 413}
+    return {code: _problem(code) for code in sorted(expected)}
 
 
 def install_openapi(app: FastAPI) -> None:

@@ -11,6 +11,7 @@ from app.actions.asking.cancel_query import CancelQuery
 from app.actions.asking.open_stream import OpenStream
 from app.actions.asking.preview_queries import PreviewQueries
 from app.actions.asking.preview_stream import PreviewStream
+from app.actions.asking.rehearse_query import RehearseQuery
 from app.actions.budgets.book_losses import BookLosses
 from app.actions.budgets.grant_budget import GrantBudget
 from app.actions.budgets.reconcile_ledger import ReconcileLedger
@@ -20,8 +21,8 @@ from app.actions.budgets.verify_ledger import VerifyLedger
 from app.actions.datasets.append_epoch import AppendEpoch
 from app.actions.datasets.refresh_dataset import RefreshDataset
 from app.actions.datasets.register_dataset import RegisterDataset
-from app.actions.datasets.sample_rows import ColumnValues
 from app.actions.datasets.withdraw_dataset import WithdrawDataset
+from app.data.sample_rows import ColumnValues
 from app.planning.plan import Planner
 from app.ports.engines import PublicTables
 from app.ports.ledger import Budgets, Catalogue, EntriesOfAccounts, History, Ledger, Streams
@@ -39,6 +40,7 @@ class Services:
     answer_query: AnswerQuery
     cancel_query: CancelQuery
     preview_queries: PreviewQueries
+    rehearse_query: RehearseQuery
     open_stream: OpenStream
     preview_stream: PreviewStream
     ask_stream: AskStream

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse
 from pydantic import BaseModel
 
-from app.api.http.openapi import documented, problems
+from app.api.http.openapi import documented, problems, with_page
 from app.api.http.problem_texts import PROBLEM_TYPES, ProblemType
 from app.api.http.wire import json_response
 from app.api.public.accept import prefers_html
@@ -37,13 +37,14 @@ class ProblemTypesResponse(BaseModel):
 
 @router.get(
     "/problems",
-    **documented(
-        "list_problems",
-        "Every type of problem",
-        ProblemTypesResponse,
-        public=True,
-        extra_problems=problems(422),
-        page=True,
+    **with_page(
+        documented(
+            "list_problems",
+            "Every type of problem",
+            ProblemTypesResponse,
+            public=True,
+            extra_problems=problems(422),
+        )
     ),
 )
 async def list_problems(request: Request) -> Response:
@@ -60,13 +61,14 @@ async def list_problems(request: Request) -> Response:
 
 @router.get(
     "/problems/{type}",
-    **documented(
-        "get_problem",
-        "One type of problem",
-        ProblemTypeResponse,
-        public=True,
-        extra_problems=problems(404, 422),
-        page=True,
+    **with_page(
+        documented(
+            "get_problem",
+            "One type of problem",
+            ProblemTypeResponse,
+            public=True,
+            extra_problems=problems(404, 422),
+        )
     ),
 )
 async def get_problem(request: Request, type: str) -> Response:  # noqa: A002  # in the path

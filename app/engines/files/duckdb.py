@@ -18,10 +18,10 @@ from app.data.card import Card, Dataset, Source
 from app.data.inspection import EpochInspection, Inspection
 from app.engines.card_check import Figures, figures
 from app.engines.card_fit import check_fit
+from app.engines.content_hash import content_of, content_statement
 from app.engines.epochs import POINTER, check_epoch, is_empty
 from app.engines.files.change_detection import SourceMonitor
 from app.engines.files.connect import Limits, connect_to_ingest
-from app.engines.files.fingerprint import content_hash
 from app.engines.files.paths import WANTED, SourceFiles, resolve_source
 from app.engines.files.prepare import (
     clear_unfinished,
@@ -239,3 +239,19 @@ def _one_table(connection: duckdb.DuckDBPyConnection, source: SourceFiles) -> So
         return open_table(connection, source)
     except Invalid as refused:  # it names the field of a registration
         raise Invalid.field(POINTER, refused.fields[0].rule) from None
+
+
+def content_hash(connection: duckdb.DuckDBPyConnection, *tables: SourceTable) -> str:
+    """Hash the rows of all files together; their columns have the same names. Reads each file once.
+
+    The hash is independent of the order of rows, the format and the column names. It finds the same
+    data under another name. It does not find changed data: one added, dropped or altered column,
+    row or cell gives another hash. Equal columns whose values are paired into other rows give the
+    same hash.
+
+    Raises duckdb.Error for a file that cannot be read to its end.
+    """
+    statement = written(content_statement([file_table(table) for table in tables]), DUCKDB)
+    row = connection.execute(statement.text, statement.parameters).fetchone()
+    assert row is not None, "an aggregate without groups has one row"
+    return content_of(row)

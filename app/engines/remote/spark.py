@@ -219,7 +219,7 @@ def _opened(url: str) -> Any:
             from pyspark.sql import SparkSession as Client
     except ImportError:
         raise EngineUnavailable(
-            "The package pyspark-client is not installed: pip install 'bursar[spark]'"
+            "The package pyspark-client is not installed: pip install 'bursar-server[spark]'"
         ) from None
     try:
         with _as_a_program():

@@ -205,14 +205,6 @@ def _bounded(
 ) -> Subquery:
     """Number the rows of each person: the first rows_max are kept.
 
-    Order: a seeded hash of the row's values, then every stored column. Rows that are still tied are
-    equal for every query, so every server and engine keeps the same ones. Doubles enter the hash as
-    integer steps, because engines write doubles differently. Texts enter unchanged; if two rows
-    differ only in how they split a "|", the columns decide.
-
-    Rows of earlier epochs come first. So a kept row stays when later rows arrive, and a person has
-    at most rows_max rows in all epochs together.
-
     Stored rows do not contain who a person is, but they distinguish persons with certainty: by the
     number of the person's first row among all rows of the source. A hash could confuse two persons,
     and one of them could then change more than the proof allows.
@@ -225,22 +217,7 @@ def _bounded(
     card's order. It depends on no seed, so the same rows under another name are in the same cell,
     and it stays when later rows arrive. A person who keeps the promise loses no rows.
     """
-    texts: list[Element] = []
-    for i, declared in enumerate(card.columns):
-        name = f"s{i}" if isinstance(declared, NumberColumn) else f"c{i}"
-        texts += [func.coalesce(cast(column(name), String()), quoted("~")), quoted("|")]
-    hashed = func.concat(_seed(seed), quoted("|"), *texts, column(PERSON))
-    sorted_by: list[Element] = [column(DRAWN)]
-    textual = {
-        f"c{i}" for i, declared in enumerate(card.columns) if isinstance(declared, TextColumn)
-    }
-    for name in stored:
-        value: Element = ByBytes(column(name)) if name in textual else column(name)
-        sorted_by.append(value.nulls_last())
-    if _one_cell(card):
-        sorted_by.insert(0, column(CELL))
-    if EPOCH in stored:
-        sorted_by.insert(0, column(EPOCH))
+    hashed, sorted_by = _hashed_row(card, seed), _order_of_rows(card, stored)
     names: list[Element] = [column(name) for name in stored]
     person: Element = column(PERSON)
     known = select(*names, person, HashBitsLow(hashed).label(DRAWN))
@@ -262,6 +239,40 @@ def _bounded(
         known = known.add_columns(cell_number(card).label(CELL))
         placed = placed.add_columns(column(CELL), of_first(CELL).label(OWN_CELL))
     return placed.select_from(known.subquery("known")).subquery("placed")
+
+
+def _hashed_row(card: Card, seed: str) -> Element:
+    """The text whose hash draws a row.
+
+    Doubles enter it as integer steps, because engines write doubles differently. Texts enter
+    unchanged; if two rows differ only in how they split a "|", the columns decide their order.
+    """
+    texts: list[Element] = []
+    for i, declared in enumerate(card.columns):
+        name = f"s{i}" if isinstance(declared, NumberColumn) else f"c{i}"
+        texts += [func.coalesce(cast(column(name), String()), quoted("~")), quoted("|")]
+    return func.concat(_seed(seed), quoted("|"), *texts, column(PERSON))
+
+
+def _order_of_rows(card: Card, stored: list[str]) -> list[Element]:
+    """A seeded hash of the row's values, then every stored column.
+
+    Rows that are still tied are equal for every query, so every server and engine keeps the same
+    ones. Rows of earlier epochs come first. So a kept row stays when later rows arrive, and a
+    person has at most rows_max rows in all epochs together.
+    """
+    sorted_by: list[Element] = [column(DRAWN)]
+    textual = {
+        f"c{i}" for i, declared in enumerate(card.columns) if isinstance(declared, TextColumn)
+    }
+    for name in stored:
+        value: Element = ByBytes(column(name)) if name in textual else column(name)
+        sorted_by.append(value.nulls_last())
+    if _one_cell(card):
+        sorted_by.insert(0, column(CELL))
+    if EPOCH in stored:
+        sorted_by.insert(0, column(EPOCH))
+    return sorted_by
 
 
 def _one_cell(card: Card) -> bool:

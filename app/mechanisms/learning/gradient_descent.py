@@ -33,6 +33,7 @@ import numpy as np
 from app.accounting.loss import Loss
 from app.data.card import Card
 from app.errors import Invalid
+from app.mechanisms.expected_error import ExpectedError, unknown
 from app.mechanisms.learning.clipping import NORM, clipped_sum
 from app.mechanisms.learning.noise_schedule import Moves, NoiseSchedule, full_batch, sampled
 from app.mechanisms.privacy_target import PrivacyTarget
@@ -43,6 +44,7 @@ from app.queries.shapes.learning import LearningShape, Weights
 from app.queries.tally import Exact, Matrix, Records, Tally
 
 KIND = "noisy_gradient_descent"
+DEPENDS = "how noise moves the weights depends on the rows"
 THEOREM = (
     "Canonne, Kamath and Steinke 2020, Theorem 4 (discrete Gaussian mechanism); "
     "Bun and Steinke 2016 (zCDP of adaptive steps)"
@@ -271,5 +273,5 @@ class GradientRelease:
             "clipping_norm": self.clipping_norm.hex(),
         }
 
-    def expected_error(self, confidence: float) -> dict[str, Any]:
-        return {"half_width": None, "confidence": confidence, "covers": "noise"}
+    def expected_error(self, confidence: float, rows: int | None = None) -> ExpectedError:
+        return unknown(DEPENDS)

@@ -34,6 +34,7 @@ from app.accounting.units import PICO, cost_units, limit_units
 from app.caches import owned_cache
 from app.data.card import Card
 from app.errors import Invalid
+from app.mechanisms.expected_error import ExpectedError
 from app.mechanisms.local.report_tables import (
     WHOLE,
     GridTable,
@@ -174,9 +175,9 @@ class RandomizedRelease(OneTally):
         entry = self.estimate.ledger_entry()
         return {"mechanism": KIND, "outcomes": len(self.shape.outcomes), **entry}
 
-    def expected_error(self, confidence: float) -> dict[str, Any]:
+    def expected_error(self, confidence: float, rows: int | None = None) -> ExpectedError:
         half = self.estimate.half_width(self.shape.rows, 1.0 - confidence)
-        return {"half_width": half, "confidence": confidence, "covers": "noise"}
+        return ExpectedError(half)
 
 
 @dataclass(frozen=True, slots=True)

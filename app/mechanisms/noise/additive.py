@@ -6,18 +6,21 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol
 
+import numpy as np
 from typing_extensions import override
 
 from app.accounting.loss import Loss
 from app.data.card import Card
+from app.mechanisms.expected_error import ExpectedError, unknown
 from app.mechanisms.release import OneTally, RandomSource
 from app.queries import Measured, Query
 from app.queries.estimates import NoisySteps, number
 from app.queries.shapes.measures import Measure, Terms
 from app.queries.shapes.sums import SumShape
 from app.queries.tally import Exact, Tally
-from app.queries.weighted_noise import WeightedNoiseSum
+from app.queries.weighted_noise import WeightedNoiseSum, combinations
 
+OTHERS_SHARE = 0.05  # part of alpha for all noises but the largest
 FACTOR_LOG_MAX = 690.0  # largest exponent whose result a float holds and JSON can write
 
 
@@ -149,12 +152,10 @@ class AdditiveRelease(OneTally):
             ],
         }
 
-    def expected_error(self, confidence: float) -> dict[str, Any]:
-        half = self.half_width(confidence)
-        error = {"half_width": half, "confidence": confidence, "covers": "noise"}
+    def expected_error(self, confidence: float, rows: int | None = None) -> ExpectedError:
         if self.shape.factor:
-            error["factor"] = self.factor(confidence)
-        return error if half is not None else {**error, "reason": self.shape.no_half_width_reason}
+            return ExpectedError(self.factor(confidence), "factor")
+        return error_of(self.law, self.shape, self.parts, confidence, rows)
 
     def half_width(self, confidence: float) -> float | None:
         """Half of the interval's width, where one measure is the figure.
@@ -162,9 +163,7 @@ class AdditiveRelease(OneTally):
         None for a mean: its interval depends on released values."""
         if self.shape.no_half_width_reason is not None:
             return None
-        part = self.parts[0]
-        steps = self.law.width(part.scale, 1.0 - confidence)
-        return float(number(steps, part.measure.grid_exponent)) / self.shape.divisor
+        return _promised(self.law, self.shape, self.parts[0], confidence)
 
     def factor(self, confidence: float) -> float:
         """Largest factor by which noise changes the figure either way; two extra steps cover
@@ -177,6 +176,58 @@ class AdditiveRelease(OneTally):
     def standard_deviations(self) -> tuple[float, ...]:
         """Standard deviations of the noise; the planner compares mechanisms by them."""
         return tuple(self.law.deviation(part.scale) for part in self.parts)
+
+
+def _promised(
+    law: NoiseDistribution, shape: SumShape, part: NoisyMeasure, confidence: float
+) -> float:
+    steps = law.width(part.scale, 1.0 - confidence)
+    return float(number(steps, part.measure.grid_exponent)) / shape.divisor
+
+
+def error_of(
+    law: NoiseDistribution,
+    shape: SumShape,
+    parts: tuple[NoisyMeasure, ...],
+    confidence: float,
+    rows: int | None,
+) -> ExpectedError:
+    """Expected error of one figure: the promise of a single measure, or an estimate."""
+    reason = shape.no_half_width_reason
+    if reason is None:
+        return ExpectedError(_promised(law, shape, parts[0], confidence))
+    if shape.estimate is None:
+        return unknown(reason)
+    if rows is None:
+        return ExpectedError(None, promise=False, depends_on_rows=True, reason=reason)
+
+    def width(weights: Sequence[tuple[int, float]], alpha: float) -> float:
+        return _sum_width(law, [(parts[i], weight) for i, weight in weights], alpha)
+
+    half = shape.estimate(width, rows, 1.0 - confidence)
+    return ExpectedError(half, promise=False, rows=rows, depends_on_rows=True)
+
+
+def _sum_width(
+    law: NoiseDistribution, weighted: list[tuple[NoisyMeasure, float]], alpha: float
+) -> float:
+    """About the width of a weighted sum of independent noises, in the unit of its weights.
+
+    A noise of scale s is taken as s / t times one of scale t, the largest. That is exact for
+    continuous noise, and close for discrete noise of a large scale."""
+    sizes = [
+        abs(weight) * math.ldexp(part.scale, -part.measure.grid_exponent)
+        for part, weight in weighted
+    ]
+    scale = max(part.scale for part, _ in weighted)
+    largest, *others = sorted((size / scale for size in sizes if size > 0.0), reverse=True)
+    if not others:
+        return largest * law.width(scale, alpha)
+    (sum_of,) = combinations(np.array([[largest, *others]]))
+    # Better where one noise outweighs the others: each within its own width.
+    rest = sum(others) * law.width(scale, alpha * OTHERS_SHARE / len(others))
+    apart = largest * law.width(scale, alpha * (1.0 - OTHERS_SHARE)) + rest
+    return min(law.sum_width(scale, sum_of, alpha), apart)
 
 
 def _added(exact: Exact, terms: Terms) -> Sequence[int]:

@@ -11,6 +11,7 @@ from typing_extensions import override
 
 from app.caches import owned_cache
 from app.data.card import Card
+from app.mechanisms.expected_error import ExpectedError
 from app.mechanisms.noise.additive import AdditiveRelease, NoiseDistribution
 from app.mechanisms.noise.constrained_inference import adjusted, linear_estimate
 from app.mechanisms.release import RandomSource
@@ -88,9 +89,9 @@ class WorkloadRelease(AdditiveRelease):
         return widest(self.law, self.shape, self.parts[0].scale, 1.0 - confidence)
 
     @override
-    def expected_error(self, confidence: float) -> dict[str, Any]:
-        error = super(WorkloadRelease, self).expected_error(confidence)
-        return {**error, "total_squared_error": self._squared_error()}
+    def expected_error(self, confidence: float, rows: int | None = None) -> ExpectedError:
+        details = {"total_squared_error": self._squared_error()}
+        return ExpectedError(self.half_width(confidence), details=details)
 
     @property
     @override

@@ -22,6 +22,7 @@ from app.accounting.curves.curve_units import pure_rho
 from app.accounting.losses import repeated_loss
 from app.accounting.units import ATTO, PICO, cost_units, limit_units
 from app.errors import Invalid
+from app.mechanisms.expected_error import ExpectedError
 from app.mechanisms.privacy_target import CannotServe, PrivacyTarget, UnsupportedShape
 from app.mechanisms.private_keys.keep_probability import ROWS_MAX, WHOLE, keep_table
 from app.mechanisms.private_keys.release import KEYS_MAX, KeysRelease
@@ -79,12 +80,12 @@ class PartitionRelease(KeysRelease):
     def ledger_entry(self) -> dict[str, Any]:
         return {"mechanism": KIND, "keys_of_a_person": self.shape.keys}
 
-    def expected_error(self, confidence: float) -> dict[str, Any]:
-        return {
+    def expected_error(self, confidence: float, rows: int | None = None) -> ExpectedError:
+        details = {
             "kept_from": self._kept_from(confidence),
-            "probability": confidence,
             "surely_kept_from": len(self.table),
         }
+        return ExpectedError(None, details=details)
 
 
 def prepare(shape: PrivateKeysShape, target: PrivacyTarget) -> PartitionRelease:

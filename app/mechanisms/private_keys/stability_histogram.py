@@ -38,6 +38,7 @@ from typing_extensions import override
 from app.accounting.precise import INFINITE
 from app.accounting.units import ATTO, PICO, cost_units
 from app.errors import Invalid
+from app.mechanisms.expected_error import ExpectedError
 from app.mechanisms.noise import gaussian, laplace
 from app.mechanisms.noise.additive import AdditiveRelease, NoiseDistribution, float_up
 from app.mechanisms.noise.tail_threshold import failure_units, least_threshold
@@ -137,14 +138,10 @@ class StabilityRelease(KeysRelease):
             "threshold": str(self.threshold),
         }
 
-    def expected_error(self, confidence: float) -> dict[str, Any]:
-        return {
-            "half_width": width_above(self.noise, self.scale, 1.0 - confidence),
-            "confidence": confidence,
-            "covers": "noise",
-            "threshold": self.threshold,
-            "told_from": self._kept_from(confidence),
-        }
+    def expected_error(self, confidence: float, rows: int | None = None) -> ExpectedError:
+        half = width_above(self.noise, self.scale, 1.0 - confidence)
+        details = {"threshold": self.threshold, "told_from": self._kept_from(confidence)}
+        return ExpectedError(half, details=details)
 
 
 def tail_of(noise: NoiseName, scale: float) -> Tail:

@@ -40,6 +40,7 @@ from app.accounting.losses import pure_loss
 from app.accounting.units import ATTO, PICO, cost_units, limit_units
 from app.data.card import Card
 from app.errors import Invalid
+from app.mechanisms.expected_error import ExpectedError, unknown
 from app.mechanisms.noise import laplace
 from app.mechanisms.noise.additive import float_up
 from app.mechanisms.privacy_target import CannotServe, PrivacyTarget
@@ -128,18 +129,13 @@ class BoundedRelease(SingleGroupRelease):
             "scale_over_bound": self.scale(1).hex(),
         }
 
-    def expected_error(self, confidence: float) -> dict[str, Any]:
+    def expected_error(self, confidence: float, rows: int | None = None) -> ExpectedError:
         """Half width per unit of the bound.
 
         If no two nodes share a neighbour, the half width is about this number times the shift.
         Otherwise it grows with the largest number of shared neighbours."""
-        return {
-            "half_width": None,
-            "confidence": confidence,
-            "covers": "noise",
-            "half_width_over_bound": laplace.width(self.scale(1 << 20), 1.0 - confidence) / 2**20,
-            "reason": DEPENDS,
-        }
+        over_bound = laplace.width(self.scale(1 << 20), 1.0 - confidence) / 2**20
+        return unknown(DEPENDS, half_width_over_bound=over_bound)
 
 
 def prepare(shape: GraphShape, target: PrivacyTarget) -> BoundedRelease:

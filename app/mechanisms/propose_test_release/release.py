@@ -26,6 +26,7 @@ from app.accounting.loss import Loss
 from app.accounting.units import ATTO, PICO, cost_units, limit_units
 from app.data.card import Card
 from app.errors import Invalid
+from app.mechanisms.expected_error import ExpectedError, unknown
 from app.mechanisms.noise import gaussian, laplace
 from app.mechanisms.noise.additive import AdditiveRelease, NoiseDistribution
 from app.mechanisms.privacy_target import CannotServe, PrivacyTarget, UnsupportedShape
@@ -170,17 +171,12 @@ class ProposedRelease(SingleGroupRelease):
             **({} if chosen is None else {"proposal": str(chosen.epsilon)}),
         }
 
-    def expected_error(self, confidence: float) -> dict[str, Any]:
-        half = None
-        if self.chosen is None:
-            half = self._told(self.law.width(self.scales[0], 1.0 - confidence))
-        return {
-            "half_width": half,
-            "confidence": confidence,
-            "covers": "noise",
-            "told_from": self.test.likely_from(confidence),
-            **({} if half is not None else {"reason": CHOSEN}),
-        }
+    def expected_error(self, confidence: float, rows: int | None = None) -> ExpectedError:
+        details = {"told_from": self.test.likely_from(confidence)}
+        if self.chosen is not None:
+            return unknown(CHOSEN, **details)
+        half = self._told(self.law.width(self.scales[0], 1.0 - confidence))
+        return ExpectedError(half, withholds=True, details=details)
 
 
 def _size(confidence: float) -> int:

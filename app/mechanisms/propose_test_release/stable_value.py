@@ -34,6 +34,7 @@ from app.accounting.loss import Loss
 from app.accounting.units import ATTO, cost_units
 from app.data.card import Card
 from app.errors import Invalid
+from app.mechanisms.expected_error import ExpectedError
 from app.mechanisms.privacy_target import CannotServe, PrivacyTarget, UnsupportedShape
 from app.mechanisms.propose_test_release import distance_test
 from app.mechanisms.propose_test_release.distance_test import DistanceTest
@@ -118,10 +119,11 @@ class StableRelease(OneTally):
             "threshold": str(self.test.threshold),
         }
 
-    def expected_error(self, confidence: float) -> dict[str, Any]:
+    def expected_error(self, confidence: float, rows: int | None = None) -> ExpectedError:
         """Lead that is released with this probability: from it on, g > R times the distance."""
         lead = self.test.likely_from(confidence) * self.shape.score_range + 1
-        return {"told_from": float(lead / self.shape.steps), "probability": confidence}
+        details = {"told_from": float(lead / self.shape.steps)}
+        return ExpectedError(0, "score", withholds=True, details=details)
 
 
 def _size(shape: SelectionShape) -> int:

@@ -27,6 +27,7 @@ import numpy as np
 
 from app.accounting.loss import Loss
 from app.errors import Invalid
+from app.mechanisms.expected_error import ExpectedError, unknown
 from app.mechanisms.release import RandomSource
 from app.mechanisms.sampling.partial_sample import Ends, PartialSample, rounded
 from app.mechanisms.smooth_sensitivity.rank_bound import BETA_MAX, BETA_MIN
@@ -107,14 +108,8 @@ class CalibratedNoise:
             "divisor": str(self.divisor),
         }
 
-    def expected_error(self, confidence: float) -> dict[str, Any]:
-        return {
-            "half_width": None,
-            "confidence": confidence,
-            "covers": "noise",
-            "smooth_sensitivities": self.half_width(confidence),
-            "reason": f"it depends on the data: {DEPENDS}",
-        }
+    def expected_error(self, confidence: float) -> ExpectedError:
+        return unknown(DEPENDS, smooth_sensitivities=self.half_width(confidence))
 
 
 def even_spread(beta: float, moves: int = 1) -> float:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.accounting.loss import Loss
+from app.mechanisms.expected_error import ExpectedError
 from app.mechanisms.release import SingleGroupRelease
 from app.mechanisms.smooth_sensitivity.calibrated_noise import CalibratedNoise
 from app.mechanisms.smooth_sensitivity.scale_disclosure import Disclosure
@@ -35,7 +36,7 @@ class ScaledRelease(SingleGroupRelease):
         mechanisms."""
         return math.inf, self.noise.even
 
-    def expected_error(self, confidence: float) -> dict[str, Any]:
+    def expected_error(self, confidence: float, rows: int | None = None) -> ExpectedError:
         return self.noise.expected_error(confidence)
 
     def described(self, **more: Any) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from app.queries.groups import GroupBy, resolve_groups
 from app.queries.shapes.learning import LearningShape
 from app.queries.shapes.measures import Measure
 from app.queries.shapes.moments import Moments
+from app.queries.shapes.row_estimates import RowEstimate
 from app.queries.shapes.single_mean import MeanShape
 from app.queries.shapes.workload import OverlappingCounts
 from app.queries.tally import Aggregate, Grouping, Tally
@@ -38,7 +39,9 @@ class SumShape:
     factor: bool = False
     # moments of a regression, from which its coefficients are computed
     moments: Moments | None = None
-    several: tuple[int, ...] = ()  # number of measures of each of several figures
+    # half width for an assumed number of rows, where that is all it depends on
+    estimate: RowEstimate | None = None
+    several: tuple["SumShape", ...] = ()  # shapes of several figures; their measures are adjacent
 
 
 class Selection(BaseModel):

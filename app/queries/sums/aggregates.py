@@ -86,7 +86,7 @@ class Aggregates(Selection):
         self._must_fit(card)
         indices: dict[Aggregate, int] = {}
         measures: list[Measure] = []
-        sizes = []
+        shapes = []
         for i, question in enumerate(self.alone()):
             shape = question.shape(card)
             assert isinstance(shape, SumShape)  # groups by private keys were refused
@@ -101,11 +101,11 @@ class Aggregates(Selection):
                 )
                 for measure in shape.measures
             )
-            sizes.append(len(shape.measures))
+            shapes.append(shape)
         rows = self.tally(card, self.resolved_groups(card))
         tally = Tally(rows.where, rows.groups, tuple(indices))
         return SumShape(
-            tally, tuple(measures), no_half_width_reason=UNPROMISED, several=tuple(sizes)
+            tally, tuple(measures), no_half_width_reason=UNPROMISED, several=tuple(shapes)
         )
 
     def _must_fit(self, card: Card) -> None:

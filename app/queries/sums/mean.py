@@ -24,6 +24,7 @@ over the persons who have a value (`persons.py`).
 """
 
 from fractions import Fraction
+from math import ldexp
 from typing import Literal
 
 from app.data.card import Card
@@ -32,10 +33,11 @@ from app.errors import Invalid
 from app.queries.estimates import Estimate, NoisySteps
 from app.queries.filters import POINTER
 from app.queries.shapes.measures import Measure
+from app.queries.shapes.row_estimates import RowEstimate, mean_estimate
 from app.queries.shapes.single_mean import mean_shape
 from app.queries.shapes.sums import DEPENDS, SumShape, numeric
 from app.queries.sums.persons import NEEDS_PERSONS, PerPerson, PersonSelection, person_mean_measures
-from app.queries.tally import CountPresent, Persons, PersonTotal, SumSteps
+from app.queries.tally import CountPresent, Grouping, Persons, PersonTotal, SumSteps
 
 UNPROMISED = f"{DEPENDS}, by how many values there are; a count and a sum promise theirs"
 
@@ -54,19 +56,7 @@ class Mean(PersonSelection):
         centre = (low + high) // 2
         groups = self.resolved_groups(card)
         if self.per_person is not None:
-            parts = PersonTotal(column.name, low, high), Persons(column.name)
-            kept = self.groups_of_one(card, groups)
-            measures = person_mean_measures(
-                card,
-                low=low,
-                high=high,
-                kept=kept,
-                grouped=bool(groups),
-                grid_exponent=column.grid_exponent,
-            )
-            return SumShape(
-                self.person_tally(card, groups, *parts), measures, no_half_width_reason=UNPROMISED
-            )
+            return self._of_persons(card, column, groups)
         if self.groups_max is not None:
             raise Invalid.field(f"{POINTER}/groups_max", NEEDS_PERSONS)
         m = rows = card.person.rows_max
@@ -95,7 +85,28 @@ class Mean(PersonSelection):
                 ),
             ),
             no_half_width_reason=UNPROMISED,
+            estimate=_estimate(low, high, column.grid_exponent),
             alternatives=() if groups else (mean_shape(card, column, tally.where),),
+        )
+
+    def _of_persons(
+        self, card: Card, column: IntegerColumn | NumberColumn, groups: tuple[Grouping, ...]
+    ) -> SumShape:
+        low, high = self._bounds(column)
+        parts = PersonTotal(column.name, low, high), Persons(column.name)
+        measures = person_mean_measures(
+            card,
+            low=low,
+            high=high,
+            kept=self.groups_of_one(card, groups),
+            grouped=bool(groups),
+            grid_exponent=column.grid_exponent,
+        )
+        return SumShape(
+            self.person_tally(card, groups, *parts),
+            measures,
+            no_half_width_reason=UNPROMISED,
+            estimate=_estimate(low, high, column.grid_exponent),
         )
 
     def _bounds(self, column: IntegerColumn | NumberColumn) -> tuple[int, int]:
@@ -123,3 +134,10 @@ class Mean(PersonSelection):
         for total, count in zip(*noisy, strict=True):
             figures.append(Estimate(mean(total.steps, count.steps), *interval(total, count)))
         return figures
+
+
+def _estimate(low: int, high: int, grid_exponent: int) -> RowEstimate:
+    """Error of T / N for an assumed N: the mean is at most `reach` from the middle."""
+    centre = (low + high) // 2
+    reach = ldexp(max(high - centre, centre - low), -grid_exponent)
+    return mean_estimate(0, 1, reach=reach, spread=ldexp(high - low, -grid_exponent))

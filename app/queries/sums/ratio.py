@@ -19,6 +19,7 @@ denominator that may be zero no interval could hold, so that is refused.
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
+from math import ldexp
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -29,6 +30,7 @@ from app.errors import Invalid
 from app.queries.estimates import Estimate, NoisySteps
 from app.queries.filters import POINTER, Filter, declared, resolve
 from app.queries.shapes.measures import row_measure
+from app.queries.shapes.row_estimates import RowEstimate, ratio_estimate, share_estimate
 from app.queries.shapes.sums import DEPENDS, Selection, SumShape
 from app.queries.tally import AllOf, CountWhere, IsMissing, Negation, SumSteps, Tally
 
@@ -79,6 +81,7 @@ class Ratio(Selection):
             self.tally(card, groups, CountWhere(met), CountWhere(Negation(met))),
             (replace(counted, more_vectors=(((1, 1),),)),),
             no_half_width_reason=UNPROMISED,
+            estimate=share_estimate(0),
         )
 
     def _public_rows(self, card: Card) -> int | None:
@@ -109,7 +112,12 @@ class Ratio(Selection):
         present = [Negation(IsMissing(column.name)) for column in (above, below)]
         both = AllOf(tuple(present if where is None else [where, *present]))
         tally = Tally(both, groups, (SumSteps(above.name), SumSteps(below.name)))
-        return SumShape(tally, measures, no_half_width_reason=UNPROMISED)
+        return SumShape(
+            tally,
+            measures,
+            no_half_width_reason=UNPROMISED,
+            estimate=_Quotient(above, below).estimate(),
+        )
 
     def _columns(self, card: Card) -> tuple[Numeric, Numeric]:
         assert self.denominator is not None
@@ -171,8 +179,15 @@ class _Quotient:
 
     def __init__(self, above: Numeric, below: Numeric) -> None:
         self._unit = Fraction(2) ** (below.grid_exponent - above.grid_exponent)
+        self._least_below = ldexp(below.steps[0], -below.grid_exponent)
         corners = [Fraction(x, y) for x, y in product(above.steps, below.steps)]
         self._low, self._high = min(corners), max(corners)
+
+    def estimate(self) -> RowEstimate:
+        low, high = (float(bound * self._unit) for bound in (self._low, self._high))
+        return ratio_estimate(
+            least_below=self._least_below, largest=max(abs(low), abs(high)), spread=high - low
+        )
 
     def figure(self, above: NoisySteps, below: NoisySteps) -> Estimate:
         value = self._value(above.steps, below.steps)

@@ -13,6 +13,7 @@ from typing import Literal
 from app.data.card import Card
 from app.queries.estimates import Estimate, NoisySteps
 from app.queries.shapes.measures import row_measure
+from app.queries.shapes.row_estimates import reciprocal_estimate
 from app.queries.shapes.sums import DEPENDS, Selection, SumShape
 from app.queries.tally import CountRows
 
@@ -28,7 +29,10 @@ class Reciprocal(Selection):
         groups = self.resolved_groups(card)
         counted = row_measure(card, "count", low=1, high=1, grouped=bool(groups), grid_exponent=0)
         return SumShape(
-            self.tally(card, groups, CountRows()), (counted,), no_half_width_reason=UNPROMISED
+            self.tally(card, groups, CountRows()),
+            (counted,),
+            no_half_width_reason=UNPROMISED,
+            estimate=reciprocal_estimate,
         )
 
     def figures(self, noisy: tuple[tuple[NoisySteps, ...], ...], card: Card) -> list[Estimate]:

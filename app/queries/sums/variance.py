@@ -24,12 +24,14 @@ every variance is; an empty selection gives k plus noise, clamped in the same wa
 """
 
 from fractions import Fraction
+from math import ldexp
 from typing import Literal
 
 from app.data.card import Card
 from app.data.columns import IntegerColumn, NumberColumn
 from app.queries.estimates import Estimate, NoisySteps
 from app.queries.shapes.measures import Measure
+from app.queries.shapes.row_estimates import RowEstimate, variance_estimate
 from app.queries.shapes.sums import DEPENDS, Selection, SumShape, numeric
 from app.queries.tally import CentredBucket, CountPresent, Product
 
@@ -83,6 +85,7 @@ class Variance(Selection):
                 ),
             ),
             no_half_width_reason=f"{DEPENDS}, by how many values there are",
+            estimate=grid.estimate(),
         )
 
     def figures(self, noisy: tuple[tuple[NoisySteps, ...], ...], card: Card) -> list[Estimate]:
@@ -103,6 +106,15 @@ class CentredGrid:
         self.reach = self.width - self.centre
         self.middle = self.reach**2 // 2
         self.square_reach = self.reach**2 - self.middle
+
+    def estimate(self) -> RowEstimate:
+        """Error for an assumed number of values, in the column's unit."""
+        unit = -2 * self.exponent
+        return variance_estimate(
+            reach=ldexp(self.reach, -self.exponent),
+            middle=ldexp(self.middle, unit),
+            spread=ldexp(self.width**2 / 4, unit),
+        )
 
     def figure(self, count: NoisySteps, total: NoisySteps, squares: NoisySteps) -> Estimate:
         n = max(count.steps, 1)

@@ -124,25 +124,17 @@ class SqlDatasets:
             celled = dataset.card.cells is not None
             stored = replace(dataset, book_id=book_id, created_at=change.now, celled=celled)
             hashed = self._insert(change, stored, marks[0])
-            change.append(
-                stored.book_id,
-                kind="dataset_registered",
-                actor=actor,
-                body={
-                    "dataset": stored.name,
-                    "before": None,
-                    "after": {
-                        "card": json.loads(stored.card.model_dump_json()),
-                        "source": asdict(stored.source),
-                        "description": stored.description,
-                        "version": stored.version.id,
-                        "version_hash": hashed,
-                        "fingerprint": marks[0],
-                        "fingerprints": change.written.new_marks(stored.book_id),
-                    },
-                    "reason": reason,
-                },
-            )
+            after = {
+                "card": json.loads(stored.card.model_dump_json()),
+                "source": asdict(stored.source),
+                "description": stored.description,
+                "version": stored.version.id,
+                "version_hash": hashed,
+                "fingerprint": marks[0],
+                "fingerprints": change.written.new_marks(stored.book_id),
+            }
+            entry = {"dataset": stored.name, "before": None, "after": after, "reason": reason}
+            change.append(stored.book_id, kind="dataset_registered", actor=actor, body=entry)
             change.remember(request, body, stored.id)
             return stored
 

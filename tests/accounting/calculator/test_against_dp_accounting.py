@@ -198,7 +198,7 @@ def test_without_the_extra_the_reply_explains_how_to_install_it(
 ) -> None:
     monkeypatch.setitem(sys.modules, "dp_accounting.pld.privacy_loss_distribution", None)
     shown = results([(laplace("1"), 1)], ["pld", "basic"], delta="1e-6")
-    assert "pip install 'bursar[pld]'" in shown["pld"]["unavailable"]
+    assert "pip install 'bursar-server[pld]'" in shown["pld"]["unavailable"]
     assert shown["basic"]["epsilon"] == 1
 
 

@@ -14,7 +14,7 @@ from app.errors import EngineFailed, QuestionForfeited
 from app.ledger.account import EVERYBODY
 from app.mechanisms.private_keys.release import first_keys
 from app.queries.tally import KeyBatch, KeyCountsRequest
-from tests.actions.asking.test_ask_query import Spoiled
+from tests.actions.asking.spoiled_engine import Spoiled
 from tests.actions.service import Service
 
 SECRET = "planted-note-5d2c"

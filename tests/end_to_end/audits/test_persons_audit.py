@@ -1,6 +1,6 @@
 """Black-box audits of questions about persons: one person adds as many rows as may count.
 
-Bounds, events and the error of each bound are those of test_audits.py. So all bounds here together
+Bounds, events and the error of each bound are those of audit_bounds.py. So all bounds here together
 are wrong with probability below 1e-6 too.
 """
 
@@ -12,7 +12,9 @@ from typing_extensions import override
 
 from tests.audit import cases as audited_cases
 from tests.conftest import Counts, Template
-from tests.end_to_end.audits.test_audits import QUIET, RUNS, Case, Rows, Tables, audited, value
+from tests.end_to_end.audits.audit_bounds import RUNS, Tables, audited
+from tests.end_to_end.audits.audit_case import Case, Rows, value
+from tests.end_to_end.audits.planted_bugs import QUIET
 from tests.server import COLUMNS, HEADER, Json, World, made
 
 pytestmark = [pytest.mark.statistical, pytest.mark.invariant("I24")]

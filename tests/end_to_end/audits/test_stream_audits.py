@@ -13,7 +13,7 @@ import pytest
 
 from tests.audit import runs
 from tests.conftest import Counts, Template
-from tests.end_to_end.audits.test_audits import log_ratio, loss_at_least
+from tests.end_to_end.audits.audit_bounds import log_ratio, loss_at_least
 from tests.server import (
     Json,
     World,

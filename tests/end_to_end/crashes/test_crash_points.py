@@ -16,8 +16,9 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.bursard import Server
 from tests.conftest import STORES, Counts, Template
-from tests.server import Person, Server, World, ask, ask_until_settled, count, new_key
+from tests.server import Person, World, ask, ask_until_settled, count, new_key
 
 pytestmark = [pytest.mark.crash, pytest.mark.invariant("I34")]
 

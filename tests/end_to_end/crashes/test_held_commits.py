@@ -19,8 +19,9 @@ import psycopg
 import pytest
 from sqlalchemy import make_url
 
+from tests.bursard import wait_until
 from tests.conftest import Counts, Template
-from tests.server import World, ask, ask_until_settled, count, new_key, wait_until
+from tests.server import World, ask, ask_until_settled, count, new_key
 
 pytestmark = [pytest.mark.crash, pytest.mark.invariant("I34")]
 

@@ -13,8 +13,9 @@ from threading import Barrier
 import httpx
 import pytest
 
+from tests.bursard import Server
 from tests.conftest import STORES, Counts, Template
-from tests.server import Person, Server, World, ask, ask_until_settled, count, exact, made, new_key
+from tests.server import Person, World, ask, ask_until_settled, count, exact, made, new_key
 
 CLIENTS = 16
 PRICE = Decimal("0.07")

@@ -16,22 +16,12 @@ import httpx
 import pytest
 from sqlalchemy import make_url
 
+from tests.bursard import Server, wait_until
 from tests.conftest import STORES, Template
 from tests.engines.remote.tables import Row
 from tests.engines.remote.warehouses import PostgresWarehouse, SailServer, SparkWarehouse
 from tests.postgres import PORT, PostgresServer
-from tests.server import (
-    Json,
-    Server,
-    World,
-    ask,
-    ask_until_settled,
-    count,
-    exact,
-    made,
-    new_key,
-    wait_until,
-)
+from tests.server import Json, World, ask, ask_until_settled, count, exact, made, new_key
 from tests.silence import Mute, SilentProxy
 
 GRACE_SECONDS = 8

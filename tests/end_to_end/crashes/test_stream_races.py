@@ -12,17 +12,9 @@ from threading import Barrier
 import httpx
 import pytest
 
+from tests.bursard import Server
 from tests.conftest import STORES, Counts, Template
-from tests.server import (
-    Json,
-    Server,
-    World,
-    above_threshold,
-    ask_stream,
-    made,
-    new_key,
-    open_stream,
-)
+from tests.server import Json, World, above_threshold, ask_stream, made, new_key, open_stream
 
 CLIENTS = 12
 SURE = "100"

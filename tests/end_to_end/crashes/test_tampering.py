@@ -13,10 +13,10 @@ from app.ledger.verification.report import Report
 from app.ledger.verification.verify import verify
 from app.store.connect import Database
 from app.store.history.history import SqlHistory
+from tests.bursard import Ledger
 from tests.conftest import STORES, Template
 from tests.end_to_end.crashes.tamperings import PREPARED, TAMPERINGS
 from tests.server import (
-    Ledger,
     World,
     above_threshold,
     ask,

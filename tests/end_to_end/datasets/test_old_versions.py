@@ -4,6 +4,7 @@ import secrets
 
 import pytest
 
+from tests.bursard import wait_until
 from tests.server import (
     World,
     above_threshold,
@@ -16,7 +17,6 @@ from tests.server import (
     new_key,
     open_stream,
     some_rows,
-    wait_until,
 )
 
 

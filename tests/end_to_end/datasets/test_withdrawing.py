@@ -5,18 +5,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.server import (
-    HEADER,
-    Person,
-    World,
-    ask,
-    card,
-    count,
-    made,
-    new_key,
-    some_rows,
-    wait_until,
-)
+from tests.bursard import wait_until
+from tests.server import HEADER, Person, World, ask, card, count, made, new_key, some_rows
 
 
 def withdraw(world: World, dataset: str, key: str | None = None, **more: str) -> httpx.Response:

@@ -11,8 +11,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from tests.bursard import wait_until
 from tests.end_to_end.time.questions import predicates
-from tests.server import World, ask, count, made, new_key, wait_until
+from tests.server import World, ask, count, made, new_key
 
 LARGE = "[" + "[]," * 200_000 + "[]]"
 LATER = "respond-async"

@@ -26,7 +26,8 @@ BUDGET = {"currency": "approximate", "epsilon": 1000, "delta": "0.01"}
 FREE = {"value", "low", "high", "bound", "adjusted", "reported", "standard_error", "rows"}
 # Random: a bound that the mechanism chose passes its test with probability 0.9.
 MAY_WITHHOLD = {"propose_test_release": ("withheld",), "stable_value": ("withheld",)}
-QUESTION_PAGES = sorted((DOCS / "questions").glob("*.md"))
+PREVIEWS = DOCS / "questions" / "preview.md"
+QUESTION_PAGES = sorted({*(DOCS / "questions").glob("*.md")} - {PREVIEWS})
 ROWS: dict[str, list[list[object]]] = {
     "visits": [
         [f"p{i}", ("flu", "gout", "mumps")[i % 3], REGIONS[i % 2], 18 + i % 60] for i in range(900)
@@ -104,8 +105,16 @@ def test_the_streams_of_their_page_behave_as_it_shows(client: httpx.Client) -> N
     assert kinds == [above_threshold.KIND, tree_counter.KIND]
 
 
+def test_the_previews_of_their_page_are_as_it_shows(client: httpx.Client) -> None:
+    bodies = questions(PREVIEWS)
+    for body, shown in bodies:
+        assert shown is not None
+        check_shown(shown, made(client.post("/v1/queries/preview", json=body)), ())
+    assert bodies
+
+
 def test_no_other_page_has_a_question() -> None:
     """This file would not ask it."""
-    asked = {*QUESTION_PAGES, DOCS / "streams.md"}
+    asked = {*QUESTION_PAGES, PREVIEWS, DOCS / "streams.md"}
     others = [path for path in pages() if path not in asked]
     assert [path.name for path in others if questions(path)] == []

@@ -5,7 +5,8 @@ import time
 
 import pytest
 
-from tests.server import World, ask, count, made, new_key, wait_until
+from tests.bursard import wait_until
+from tests.server import World, ask, count, made, new_key
 
 ADMINISTRATION = [
     ("POST", "/v1/datasets"),

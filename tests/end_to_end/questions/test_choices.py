@@ -56,8 +56,9 @@ def test_every_kind_of_choice_costs_what_its_preview_says(
     assert preview["fits"]
     error = preview["expected_error"]
     ranked = preview["kind"] in ("quantile", "median", "min", "max")
-    assert error["rank_error" if ranked else "regret"] > 0
-    assert error["probability"] == 0.95
+    assert error["half_width"] > 0
+    assert error["unit"] == ("ranks" if ranked else "score")
+    assert (error["confidence"], error["promise"]) == (0.95, True)
     assert world.spent(dataset, person.name) == before
     kinds = [each["kind"] for each in preview["alternatives"]]
     by_value = ranked and KINDS[name]["column"] != "seen" and "candidates" not in KINDS[name]
@@ -195,8 +196,7 @@ def test_a_half_width_is_priced_by_the_bound(asker: tuple[World, Person, str]) -
         wish = {"half_width": 40.0 if name != "price" else 1e7, "confidence": 0.9}
         question = {**chosen(dataset, KINDS[name]), "privacy": wish, "confidence": 0.9}
         preview = made(client.post("/v1/queries/preview", json=question))
-        error = preview["expected_error"]
-        bound = error.get("regret", error.get("rank_error"))
+        bound = preview["expected_error"]["half_width"]
         assert bound == pytest.approx(wish["half_width"], rel=1e-6)
         assert bound <= wish["half_width"]
         answer = made(ask(client, question, new_key()))

@@ -78,7 +78,7 @@ def test_a_regression_is_one_charge_in_every_currency(
     assert answer["interval"] is None
     error = preview["expected_error"]
     assert error["half_width"] is None
-    assert "depends on what is released" in error["reason"]
+    assert "depends on what is released" in error["text"]
     tradeoff = made(client.get(f"/v1/datasets/{dataset}/budgets/{person.name}/tradeoff"))
     assert not tradeoff["exact"]
     live.must_be_sound()

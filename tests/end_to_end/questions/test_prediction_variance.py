@@ -32,7 +32,9 @@ def test_the_charge_equals_the_preview_and_the_answer_is_a_factor(
     preview = made(client.post("/v1/queries/preview", json=question))
     assert preview["mechanism"]["kind"] == "laplace"
     assert preview["mechanism"]["ridge"] == 0.25
-    assert preview["expected_error"]["half_width"] is None
+    error = preview["expected_error"]
+    assert (error["unit"], error["promise"]) == ("factor", True)
+    assert 1 < error["half_width"] < 1.1
     key = new_key()
     answer = made(ask(client, question, key))
     assert exact(answer["charged"]) == exact(preview["price"]) == 500

@@ -68,7 +68,7 @@ def test_every_kind_costs_its_preview_and_hides_its_scale(
     error = preview["expected_error"]
     assert error["half_width"] is None
     assert error["smooth_sensitivities"] > 0
-    assert "depends on the data" in error["reason"]
+    assert "depends on the rows" in error["text"]
     assert world.spent(dataset, person.name) == before
 
     request_key = new_key()

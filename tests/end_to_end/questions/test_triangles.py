@@ -11,7 +11,7 @@ import pytest
 from tests.audit import runs
 from tests.conftest import Counts, Template
 from tests.crowd import answers
-from tests.end_to_end.audits.test_audits import log_ratio, loss_at_least
+from tests.end_to_end.audits.audit_bounds import log_ratio, loss_at_least
 from tests.server import Json, Person, World, ask, exact, made, new_key
 
 QUERY: Json = {"kind": "triangles"}
@@ -194,7 +194,7 @@ def loss_seen(world: World, name: str) -> float:
 def test_answers_about_neighbours_prove_no_more_loss_than_was_charged(
     live: World, name: str, counts: Counts
 ) -> None:
-    """The false-alarm rate is that of `test_audits.py`."""
+    """The false-alarm rate is that of `audit_bounds.py`."""
     bound = loss_seen(live, name)
     print(f"triangles-{name}: at least {bound:.2f}, charged 2")
     assert bound <= 2.0

@@ -11,19 +11,10 @@ from threading import Barrier
 import httpx
 import pytest
 
+from tests.bursard import wait_until
 from tests.conftest import Counts
 from tests.holding import EndlessStatements, HeldRuns
-from tests.server import (
-    Json,
-    Person,
-    World,
-    ask,
-    count,
-    made,
-    new_key,
-    wait_until,
-    when_settled,
-)
+from tests.server import Json, Person, World, ask, count, made, new_key, when_settled
 
 PRICE = Decimal("0.25")
 QUESTION = count("people", float(PRICE))

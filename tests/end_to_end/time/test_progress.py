@@ -11,18 +11,9 @@ from decimal import Decimal
 import httpx
 import pytest
 
+from tests.bursard import wait_until
 from tests.holding import HeldRuns
-from tests.server import (
-    Json,
-    Person,
-    World,
-    ask,
-    ask_until_settled,
-    lease_until,
-    made,
-    new_key,
-    wait_until,
-)
+from tests.server import Json, Person, World, ask, ask_until_settled, lease_until, made, new_key
 
 pytestmark = [pytest.mark.crash, pytest.mark.invariant("I17")]
 

@@ -7,7 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
-from tests.server import Json, World, ask, count, made, new_key, wait_until
+from tests.bursard import wait_until
+from tests.server import Json, World, ask, count, made, new_key
 
 GRID_MS = 1000
 QUESTION = count("people", 0.1)

@@ -10,50 +10,20 @@ from typing import Any
 
 import pytest
 
-from app.data.card import Dataset
 from app.engines.files import change_detection
-from app.engines.files.paths import SourceFiles
-from app.engines.files.sources import FileState, digest_and_states
 from app.errors import EngineUnavailable, SourceChanged
-from app.queries.tally import CountRows, Tally
-from tests.engines.remote.tables import Room, card_of, room_in, write_csv, write_parquet
+from tests.engines.files.changing_files import (
+    CARD,
+    COUNT,
+    LONG_AGO,
+    TICK,
+    folder_of,
+    nest,
+    refused,
+    some,
+)
+from tests.engines.remote.tables import Room, room_in, write_csv
 from tests.engines.test_epochs import appended
-
-COUNT = Tally(None, (), (CountRows(),))
-CARD = card_of({"name": "x", "type": "integer", "low": 0, "high": 9})
-TICK = 0.02  # clocks of file systems advance in steps of at most 10 ms
-LONG_AGO = 10**18  # nanoseconds; the change time of a file cannot be set
-
-
-@pytest.fixture
-def digests(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Names of the sources read so far; files count as settled at once."""
-    read: list[str] = []
-
-    def digest(source: SourceFiles) -> tuple[str, list[FileState]]:
-        read.append(source.place.name)
-        return digest_and_states(source)
-
-    monkeypatch.setattr(change_detection, "digest_and_states", digest)
-    monkeypatch.setattr(change_detection, "SETTLED_NS", -1)
-    return read
-
-
-def some(room: Room, name: str = "t.csv", *, value: int = 1) -> str:
-    time.sleep(TICK)
-    write_csv(room.data / name, [{"x": value}])
-    return name
-
-
-def refused(room: Room, dataset: Dataset) -> bool:
-    """Check as `refusal` does: first by file attributes, then by content."""
-    if room.engine.ready(dataset):
-        return False
-    try:
-        room.engine.prepare(dataset)
-    except EngineUnavailable:
-        return True
-    return False
 
 
 def test_an_unchanged_file_is_read_once(room: Room, digests: list[str]) -> None:
@@ -290,62 +260,3 @@ def test_a_change_of_any_epoch_is_noticed(room: Room, digests: list[str]) -> Non
     time.sleep(TICK)
     (room.data / "b.csv").write_bytes(kept)
     assert not refused(room, third)
-
-
-def folder_of(room: Room, size: int) -> Path:
-    folder = room.data / "parts"
-    folder.mkdir()
-    for i in range(size):
-        write_parquet(folder / f"{i}.parquet", [{"x": i}], {"x": "BIGINT"})
-    return folder
-
-
-def add(folder: Path) -> None:
-    write_parquet(folder / "9.parquet", [], {"x": "BIGINT"})
-
-
-def drop(folder: Path) -> None:
-    (folder / "1.parquet").unlink()
-
-
-def rename(folder: Path) -> None:
-    (folder / "1.parquet").rename(folder / "9.parquet")
-
-
-def change(folder: Path) -> None:
-    write_parquet(folder / "1.parquet", [{"x": 7}], {"x": "BIGINT"})
-
-
-def nest(folder: Path) -> None:
-    (folder / "more").mkdir()
-
-
-@pytest.mark.parametrize("spoil", [add, drop, rename, change, nest])
-def test_a_changed_folder_is_refused(
-    room: Room, digests: list[str], spoil: Callable[[Path], None]
-) -> None:
-    folder = folder_of(room, 3)
-    dataset = room.prepared("parts", CARD)
-    assert room.engine.ready(dataset)
-    time.sleep(TICK)
-    spoil(folder)
-    assert refused(room, dataset)
-
-
-def test_ignored_files_of_a_folder_may_change(room: Room, digests: list[str]) -> None:
-    folder = folder_of(room, 3)
-    dataset = room.prepared("parts", CARD)
-    (folder / "_SUCCESS").write_text("")
-    assert not refused(room, dataset)
-    assert room.engine.ready(dataset)
-
-
-def test_many_files_are_not_checked_on_the_event_loop(
-    room: Room, digests: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder_of(room, 3)
-    dataset = room.prepared("parts", CARD)
-    monkeypatch.setattr(change_detection, "GLANCE_MAX", 3)  # with the folder itself there are more
-    assert not room.engine.ready(dataset)
-    room.engine.prepare(dataset)
-    assert digests == ["parts"]

@@ -15,8 +15,8 @@ from app.engines.files.convert import Conversion, read_schema
 from app.engines.files.paths import SourceFiles
 from app.engines.files.sources import SourceTable, open_table
 from app.errors import EngineUnavailable, Invalid
+from tests.bursard import wait_until
 from tests.engines.remote.tables import Room, card_of
-from tests.server import wait_until
 
 ODD = '"a ""b""",n,o\'c\r\n 007 ,1e3,"x, ""y""\r\nz"\r\nnull,,""\r\n"NaN",-0.0,ü\r\n'
 CARD = card_of({"name": "n", "type": "number", "low": 0, "high": 1})

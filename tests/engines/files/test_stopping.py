@@ -11,9 +11,9 @@ from app.data.card import Dataset
 from app.engines.watchdog import AGAIN_SECONDS
 from app.errors import EngineFailed
 from app.queries.tally import Exact, Tally
+from tests.bursard import wait_until
 from tests.engines.endless import ENDLESS, LIGHT
 from tests.engines.remote.tables import ASKER, Room
-from tests.server import wait_until
 
 WAIT_SECONDS = 30  # less than the engine's time limit, which would end a run that was not stopped
 

@@ -18,11 +18,21 @@ from app.mechanisms.learning.gradient_descent import COINS, GradientRelease, pre
 from app.mechanisms.privacy_target import PrivacyTarget
 from app.mechanisms.sampling.system import SystemRandom
 from app.planning.mechanism_choice import options
-from app.queries.shapes.learning import LearningShape
-from app.queries.tally import Matrix
+from tests.effort import thorough_after
+from tests.mechanisms.learning.descents import (
+    LABELS,
+    QUERY,
+    ROWS,
+    SAMPLED,
+    Louder,
+    Silent,
+    fitted,
+    learned,
+    nothing,
+)
 from tests.mechanisms.noise.noise_law import DRAWS, FALSE_ALARM, binomial_tail, chi_square_tail
 from tests.queries.cards import card
-from tests.queries.reference import Row, tallied
+from tests.queries.reference import Row
 from tests.queries.regression.regressions import (
     BY_DELTA,
     BY_RHO,
@@ -33,100 +43,6 @@ from tests.queries.regression.regressions import (
     regression_shape,
     release_of,
 )
-
-SAMPLED: dict[str, Any] = {"sampling_rate": 0.1, "steps": 200}
-
-
-class Silent(SystemRandom):
-    """A sampler without noise, whose coins are real."""
-
-    @override
-    def discrete_gaussian(self, scale: float, size: int) -> list[int]:
-        return [0] * size
-
-
-class Louder(SystemRandom):
-    """The planted bug: three hundred times the noise."""
-
-    @override
-    def discrete_gaussian(self, scale: float, size: int) -> list[int]:
-        return super().discrete_gaussian(300 * scale, size)
-
-
-def nothing(step: int) -> None:
-    """A checkpoint without effect."""
-
-
-def fraction(i: int, root: int) -> float:
-    """Evenly spread numbers in [0, 1), a different sequence for each root."""
-    return i * math.sqrt(root) % 1.0
-
-
-def table(count: int) -> list[Row]:
-    """Log odds of yes: -1 + 0.8 x - 0.6 z, + 0.9 if b, - 0.3 if c. A tenth of the rows lack
-    something."""
-    rows = []
-    for i in range(count):
-        x, z, group = int(4 * fraction(i, 2)), 2.5 * fraction(i, 3) - 0.5, "abc"[i * 7 % 3]
-        score = -1 + 0.8 * x - 0.6 * z + {"a": 0.0, "b": 0.9, "c": -0.3}[group]
-        yes = fraction(i, 5) < 1 / (1 + math.exp(-score))
-        row: Row = {"x": x, "z": z, "group": group, "kept": i % 3 == 0, "yes": yes}
-        if i % 10 == 9:
-            row[("x", "z", "group", "yes")[i // 10 % 4]] = None
-        rows.append(row)
-    return rows
-
-
-ROWS = table(20_000)
-QUERY = LOGISTIC | {"features": ["x", "z", "group"]}
-LABELS = ["(intercept)", "x", "z", "group=b", "group=c"]
-
-
-def design(shape: LearningShape, rows: Matrix) -> tuple[np.ndarray, np.ndarray]:
-    """Terms and outcomes as floats, computed independently."""
-
-    def values(term: Any) -> np.ndarray:
-        if term.column is None:
-            return np.ones(len(rows))
-        if term.code is not None:
-            return np.asarray(rows[:, term.column] == term.code, dtype=np.float64)
-        return np.asarray(rows[:, term.column] * term.slope + term.shift)
-
-    return np.column_stack([values(term) for term in shape.inputs]), values(shape.outcome)
-
-
-def fitted(shape: LearningShape, rows: Matrix) -> np.ndarray:
-    """The fit without noise: least squares, or Newton's method."""
-    terms, outcome = design(shape, rows)
-    if shape.model == "squares":
-        return np.asarray(np.linalg.lstsq(terms, outcome, rcond=None)[0])
-    weights = np.zeros(terms.shape[1])
-    for _ in range(30):
-        chances = 1 / (1 + np.exp(-terms @ weights))
-        curvature = (terms * (chances * (1 - chances))[:, None]).T @ terms
-        weights = weights - np.linalg.solve(curvature, terms.T @ (chances - outcome))
-    return weights
-
-
-def learned(
-    release: GradientRelease, made: Card, rows: list[Row], noise: SystemRandom
-) -> list[float]:
-    """Coefficients of an answer, after a check of its form."""
-    batches = np.array_split(recorded(made, release.records, rows), 3)
-    exact = tallied(made, release.tally, rows) if release.rows is None else None
-    answer = release.learn(exact, batches, noise, nothing)
-    assert set(answer) == {"value", "interval"}
-    assert answer["interval"] is None
-    assert set(answer["value"]) == {"coefficients", "rows"}
-    for item in answer["value"]["coefficients"]:
-        assert set(item) == {"term", "value", "standard_error", "interval"}
-        assert item["standard_error"] is None
-        assert item["interval"] is None
-    assert [item["term"] for item in answer["value"]["coefficients"]] == [
-        term.label for term in release.shape.inputs
-    ]
-    return [item["value"] for item in answer["value"]["coefficients"]]
-
 
 # Distance to the fit
 
@@ -183,11 +99,8 @@ def test_the_same_steps_learn_least_squares(intercept: bool) -> None:
 def test_a_descent_has_no_expected_error() -> None:
     release = release_of(card(COLUMNS), BY_RHO)
     assert release.standard_deviations == (math.inf,)
-    assert release.expected_error(0.9) == {
-        "half_width": None,
-        "confidence": 0.9,
-        "covers": "noise",
-    }
+    error = release.expected_error(0.9)
+    assert (error.half_width, error.promise) == (None, False)
 
 
 def test_the_planner_uses_gradient_descent_for_a_logistic_regression() -> None:
@@ -257,7 +170,7 @@ def test_noise_is_drawn_once_for_rows_and_per_step_coordinate(mechanism: dict[st
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("rate", [0.5, 0.1, 0.001])
+@pytest.mark.parametrize("rate", thorough_after(1, [0.5, 0.1, 0.001]))
 def test_the_sampling_rate_is_the_charged_one_and_a_tenth_more_or_less_is_rejected(
     rate: float,
 ) -> None:
@@ -336,7 +249,6 @@ def test_sums_of_samples_are_divided_by_the_rate_and_never_by_the_sample_size() 
 
 # Degenerate data
 
-
 STRANGE: dict[str, list[Row]] = {
     "nobody": [],
     "all missing": [dict.fromkeys(("x", "z", "group", "kept", "yes"))] * 5,
@@ -351,7 +263,7 @@ STRANGE: dict[str, list[Row]] = {
 
 @pytest.mark.parametrize("what", STRANGE)
 @pytest.mark.parametrize("mechanism", [{}, SAMPLED, {"learning_rate": 1e9, "clipping_norm": 1e9}])
-@pytest.mark.parametrize("neighbours", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("neighbours", thorough_after(1, ["add_remove", "replace_one"]))
 def test_all_data_get_an_answer(what: str, mechanism: dict[str, Any], neighbours: str) -> None:
     made = card(COLUMNS, neighbours=neighbours)
     release = release_of(made, BY_DELTA, QUERY, **mechanism)

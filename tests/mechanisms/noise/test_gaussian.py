@@ -18,6 +18,7 @@ from app.mechanisms.noise.gaussian_calibration import SUMMED_MAX, least_scale
 from app.mechanisms.sampling.system import SystemRandom
 from app.planning.plan import make_plan
 from app.planning.request import Question
+from tests.effort import thorough_after
 from tests.mechanisms.noise.noise_law import DRAWS, EXPECTED_MIN, FALSE_ALARM, chi_square_tail
 from tests.queries.cards import additive, card, question
 
@@ -185,7 +186,7 @@ def p_value(draws: list[int], scale: float) -> float:
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("scale", [4.22, 30.0, 1e3])
+@pytest.mark.parametrize("scale", thorough_after(1, [4.22, 30.0, 1e3]))
 @pytest.mark.parametrize("at_once", [1, DRAWS])
 def test_draws_fit_the_law_and_a_scale_off_by_a_tenth_is_rejected(
     scale: float, at_once: int

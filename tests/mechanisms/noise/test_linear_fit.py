@@ -17,6 +17,7 @@ from app.mechanisms.noise.sum_tails import gaussian_norm, laplace_norm
 from app.mechanisms.sampling.system import SystemRandom
 from app.queries.shapes.moments import Moments
 from app.queries.weighted_noise import Numbers
+from tests.effort import thorough_after
 from tests.mechanisms.learning.regressions import (
     COLUMNS,
     FEATURES,
@@ -203,7 +204,9 @@ def too_many(trials: int, chance: float) -> int:
 @pytest.mark.statistical
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize(
-    "privacy", [{"epsilon": 8}, {"epsilon": 60}, {"rho": 2}, {"rho": 50}], ids=str
+    "privacy",
+    thorough_after(1, [{"epsilon": 8}, {"epsilon": 60}, {"rho": 2}, {"rho": 50}]),
+    ids=str,
 )
 def test_intervals_cover_the_coefficients_without_noise_as_often_as_stated(
     privacy: dict[str, Any], intercept: bool
@@ -240,6 +243,7 @@ def test_intervals_cover_the_coefficients_without_noise_as_often_as_stated(
         assert there == 500
 
 
+@pytest.mark.thorough
 @pytest.mark.statistical
 def test_standard_errors_include_sampling_and_noise() -> None:
     """Answer 400 surveys of 200 rows once each, and divide the error of the slope by its standard
@@ -276,7 +280,7 @@ SINGULAR: dict[str, list[Row]] = {
 
 @pytest.mark.statistical
 @pytest.mark.parametrize(
-    "privacy", [{"epsilon": 0.01}, {"epsilon": 1}, {"epsilon": 100}, {"rho": 1}]
+    "privacy", thorough_after(1, [{"epsilon": 0.01}, {"epsilon": 1}, {"epsilon": 100}, {"rho": 1}])
 )
 @pytest.mark.parametrize("what", SINGULAR)
 def test_degenerate_data_get_an_ordinary_answer_without_intervals(

@@ -9,6 +9,7 @@ from app.mechanisms.noise import gaussian, laplace
 from app.mechanisms.noise.additive import NoiseDistribution
 from app.mechanisms.noise.workload import width_of
 from app.queries.weighted_noise import combinations
+from tests.effort import thorough_after
 
 LAWS: dict[str, NoiseDistribution] = {"laplace": laplace.LAW, "gaussian": gaussian.LAW}
 ALPHAS = (0.5, 0.1, 0.05, 0.01, 1e-4)
@@ -51,7 +52,7 @@ def test_a_sum_of_equal_draws_has_the_least_width_that_covers(
 
 
 @pytest.mark.parametrize("kind", LAWS)
-@pytest.mark.parametrize("scale", [0.3, 1.0, 3.5])
+@pytest.mark.parametrize("scale", thorough_after(1, [0.3, 1.0, 3.5]))
 @pytest.mark.parametrize("weights", [[1.0, 0.5], [1.0, -0.3], [0.7, 0.2, 0.1], [1.0, 0.9, -0.8]])
 def test_a_weighted_sum_is_covered(kind: str, scale: float, weights: list[float]) -> None:
     (sum_of,) = combinations(np.array([weights]))

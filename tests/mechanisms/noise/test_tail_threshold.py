@@ -14,6 +14,7 @@ from app.accounting.units import ATTO, PICO
 from app.mechanisms.noise.tail_threshold import failure_units, least_threshold
 from app.mechanisms.noise.tails import GaussianTail, LaplaceTail
 from app.mechanisms.private_keys.stability_histogram import StabilityRelease
+from tests.effort import thorough_after
 from tests.mechanisms.private_keys.key_law import hockey_stick, laplace_law, neighbours
 from tests.mechanisms.private_keys.key_releases import release_of
 
@@ -113,7 +114,7 @@ CASES = [("1", "0.05"), ("0.4", "0.1"), ("6", "0.001")]
 
 
 @RELATIONS
-@pytest.mark.parametrize("rows", [1, 2])
+@pytest.mark.parametrize("rows", thorough_after(1, [1, 2]))
 @pytest.mark.parametrize(("epsilon", "delta"), CASES)
 def test_no_neighbours_need_more_than_was_charged_and_some_need_all_of_it(
     relation: str, rows: int, epsilon: str, delta: str
@@ -127,7 +128,7 @@ def test_no_neighbours_need_more_than_was_charged_and_some_need_all_of_it(
 
 
 @RELATIONS
-@pytest.mark.parametrize("rows", [1, 2])
+@pytest.mark.parametrize("rows", thorough_after(1, [1, 2]))
 @pytest.mark.parametrize(("epsilon", "delta"), CASES)
 def test_a_threshold_one_too_low_is_caught(
     relation: str, rows: int, epsilon: str, delta: str

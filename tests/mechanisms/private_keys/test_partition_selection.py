@@ -277,7 +277,8 @@ def test_a_word_below_the_probability_keeps_a_key_and_an_equal_one_does_not() ->
 def test_the_preview_shows_the_number_of_persons_from_which_keys_are_kept() -> None:
     release = release_of({"epsilon": "1", "delta": "1e-5"})
     error = release.expected_error(0.95)
-    assert error == {"kept_from": 14, "probability": 0.95, "surely_kept_from": len(release.table)}
+    assert error.details == {"kept_from": 14, "surely_kept_from": len(release.table)}
+    assert error.half_width is None
     assert release.table[13] / WHOLE < 0.95 <= release.table[14] / WHOLE
     assert math.isfinite(release.standard_deviations[0])
 

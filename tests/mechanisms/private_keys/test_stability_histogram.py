@@ -23,7 +23,7 @@ from app.queries.tally import KeyBatch
 from tests.mechanisms.noise.test_tails import gaussian_true
 from tests.mechanisms.private_keys.key_law import Counts, neighbours
 from tests.mechanisms.private_keys.key_releases import COLUMNS, key_question, release_of
-from tests.queries.cards import card
+from tests.queries.cards import card, promised_width
 
 NOISE = SystemRandom()
 RELATIONS = pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
@@ -260,7 +260,7 @@ def test_gaussian_widths_are_wide_enough(scale: float) -> None:
 def test_the_preview_shows_the_count_from_which_keys_are_released(noise: str) -> None:
     """False alarms 1e-6, by Hoeffding."""
     release = release_of({"epsilon": "1", "delta": "1e-6"}, rows=2, noise=noise)
-    error = release.expected_error(0.95)
+    error = release.expected_error(0.95).details
     assert error["threshold"] == release.threshold < error["told_from"]
     size = 20_000
     kept = list(release.released(batch([error["told_from"]] * size), NOISE))
@@ -274,7 +274,7 @@ def test_a_half_width_is_kept_at_the_least_price_and_wider_is_cheaper(noise: str
     prices = []
     for wide in (5, 10, 100):
         release = release_of({"half_width": wide, "delta": "1e-6"}, "replace_one", 2, noise)
-        assert release.expected_error(0.95)["half_width"] <= wide
+        assert promised_width(release, 0.95) <= wide
         assert width_above(release.noise, release.scale * 1.01, 0.05) >= wide
         prices.append(release.loss.rho)
     assert prices == sorted(prices, reverse=True)

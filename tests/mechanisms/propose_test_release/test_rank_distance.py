@@ -24,6 +24,7 @@ from app.queries.shapes.ranks.rank import (
 )
 from app.queries.shapes.ranks.shape import RankShape
 from app.queries.shapes.ranks.window import Window
+from tests.effort import thorough_after
 
 Table = tuple[int, ...]
 TOP = 3
@@ -105,7 +106,7 @@ def nearest(
     return min([cap, *(apart(x, y) // 2 for y in unsafe)])
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("size", thorough_after(4, [1, 2, 3, 4, 5]))
 def test_under_replace_one_the_distance_is_that_to_the_nearest_unsafe_table(size: int) -> None:
     for rank in range(1, size + 1):
         rule = RankFromBelow(rank)

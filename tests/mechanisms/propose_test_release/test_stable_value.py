@@ -199,7 +199,7 @@ def test_k_does_not_affect_the_price_and_only_the_highest_scores_are_served() ->
     one, two = made(MODE), made(TWO)
     assert one.loss == two.loss
     assert one.describe()["threshold"] == two.describe()["threshold"]
-    assert one.expected_error(0.95)["told_from"] > one.test.threshold
+    assert one.expected_error(0.95).details["told_from"] > one.test.threshold
     prices = made({"kind": "price", "column": "bid", "candidates": [1, 5, 9]})
     assert prices.shape.score_range == 8
     for query in ({"kind": "median", "column": "bid"}, {"kind": "count"}):

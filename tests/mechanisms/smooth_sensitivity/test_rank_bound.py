@@ -28,6 +28,7 @@ from app.queries.shapes.ranks.rank import (
 )
 from app.queries.shapes.ranks.shape import RankShape
 from app.queries.shapes.ranks.window import Window
+from tests.effort import thorough_after
 
 Table = tuple[int, ...]
 TOP = 3  # values of the small tables are 0 to this
@@ -190,14 +191,14 @@ def violations(shape: RankShape, beta: Fraction, made_for: Fraction) -> int:
 
 
 @pytest.mark.parametrize("shape", CLAIMS)
-@pytest.mark.parametrize("beta", [Fraction(1, 10), Fraction(3, 4)])
+@pytest.mark.parametrize("beta", thorough_after(1, [Fraction(1, 10), Fraction(3, 4)]))
 def test_a_person_changes_no_more_than_the_bound_and_bounds_are_smooth(
     shape: RankShape, beta: Fraction
 ) -> None:
     assert violations(shape, beta, beta) == 0
 
 
-@pytest.mark.parametrize("shape", CLAIMS)
+@pytest.mark.parametrize("shape", thorough_after(3, CLAIMS))
 def test_a_bound_for_a_larger_beta_is_caught(shape: RankShape) -> None:
     assert violations(shape, Fraction(1, 10), Fraction(2, 10)) > 0
 

@@ -18,6 +18,7 @@ from app.mechanisms.sampling.system import SystemRandom
 from app.mechanisms.smooth_sensitivity.rank_bound import smooth_bound
 from app.mechanisms.smooth_sensitivity.rank_statistics import NOISES, SmoothRelease, centre_of
 from app.planning.plan import Plan, make_plan
+from tests.effort import thorough_after
 from tests.mechanisms.learning.rows_data import RowsData
 from tests.queries.cards import card, question
 from tests.queries.reference import Row
@@ -109,7 +110,7 @@ PERSONS = {
 
 @pytest.mark.parametrize("persons", PERSONS)
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("more", [{}, {"where": WHERE}, {"missing": 1}])
+@pytest.mark.parametrize("more", thorough_after(1, [{}, {"where": WHERE}, {"missing": 1}]))
 def test_no_person_changes_more_than_the_bound(
     persons: str, kind: str, more: dict[str, Any]
 ) -> None:
@@ -263,12 +264,13 @@ def test_more_rows_per_person_change_the_bound_and_not_the_price() -> None:
 def test_the_expected_error_is_public_and_says_what_is_not() -> None:
     plan = planned(KINDS["median"], card())
     error = plan.release.expected_error(0.95)
-    assert error["half_width"] is None
-    assert "depends on the data" in error["reason"]
-    assert error["smooth_sensitivities"] > 1.0
+    assert error.half_width is None
+    assert not error.promise
+    assert "depends on the rows" in (error.reason or "")
+    assert error.details["smooth_sensitivities"] > 1.0
     mechanism = {**SMOOTH, "noise": "student_t", "degrees": 2, "beta": 0.25}
     exact = planned(KINDS["median"], card(), mechanism=mechanism)
-    sensitivities = exact.release.expected_error(0.95)["smooth_sensitivities"]
+    sensitivities = exact.release.expected_error(0.95).details["smooth_sensitivities"]
     assert sensitivities == pytest.approx(5.0099585, rel=1e-7)
 
 

@@ -13,6 +13,7 @@ from app.mechanisms.sampling.system import SystemRandom
 from app.mechanisms.smooth_sensitivity.rank_statistics import centre_of
 from app.mechanisms.smooth_sensitivity.scale_disclosure import STEPS, Disclosure
 from app.queries.shapes.ranks.shape import RankShape
+from tests.effort import thorough_after
 from tests.mechanisms.learning.rows_data import RowsData
 from tests.mechanisms.noise.noise_law import upper_chance
 from tests.mechanisms.smooth_sensitivity.test_rank_bound import CLAIMS, bound_of, persons_apart
@@ -29,7 +30,7 @@ PAID = {**SMOOTH, "interval_epsilon": "0.5"}
 DRAWS = 400
 
 
-@pytest.mark.parametrize("shape", CLAIMS)
+@pytest.mark.parametrize("shape", thorough_after(3, CLAIMS))
 def test_no_person_moves_the_level_by_more_than_its_sensitivity(shape: RankShape) -> None:
     beta = Fraction(1, 10)
     disclosure = Disclosure(PICO, beta)
@@ -74,7 +75,9 @@ def test_the_interval_is_paid_from_epsilon() -> None:
     assert "interval_epsilon" not in planned(MEDIAN, card(), epsilon="2").mechanism
 
 
-@pytest.mark.parametrize("noise", ["student_t", "cauchy", "laplace", "arsinh_normal"])
+@pytest.mark.parametrize(
+    "noise", thorough_after(1, ["student_t", "cauchy", "laplace", "arsinh_normal"])
+)
 @pytest.mark.parametrize("confidence", [0.5, 0.9])
 def test_the_interval_covers_the_truth_as_often_as_stated(noise: str, confidence: float) -> None:
     """A sound interval is accused with probability 1e-6."""

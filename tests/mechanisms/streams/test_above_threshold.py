@@ -15,6 +15,7 @@ from app.accounting.units import PICO
 from app.errors import Invalid
 from app.mechanisms.sampling.system import SystemRandom
 from app.mechanisms.streams.above_threshold import AboveThreshold, prepare, split
+from tests.effort import thorough_after
 from tests.mechanisms.noise.noise_law import chi_square_tail
 from tests.mechanisms.streams.stream_law import Answers, Law, loss
 from tests.queries.cards import card
@@ -192,13 +193,13 @@ ANY_WAY = [(1, 1), (1, -1), (-1, 1), (-1, -1), (1, 0), (0, -1)]
 ONE_WAY = [(1, 1), (1, 0), (0, 1), (-1, -1), (-1, 0), (0, -1)]
 
 
-@pytest.mark.parametrize("crossings", [1, 2])
+@pytest.mark.parametrize("crossings", thorough_after(1, [1, 2]))
 def test_no_adaptive_analyst_sees_a_loss_above_the_charge(crossings: int) -> None:
     made = law_of(stream(crossings=crossings))
     assert worst_loss(made, ANY_WAY, depth=3) <= 1 + ROUNDING
 
 
-@pytest.mark.parametrize("crossings", [1, 2])
+@pytest.mark.parametrize("crossings", thorough_after(1, [1, 2]))
 def test_counts_that_all_move_in_one_direction_need_half_the_noise(crossings: int) -> None:
     made = law_of(stream(neighbours="add_remove", crossings=crossings))
     assert worst_loss(made, ONE_WAY, depth=3) <= 1 + ROUNDING
@@ -232,7 +233,7 @@ def neighbours_of(relation: str, rows_max: int) -> list[tuple[list[int], list[in
     return count_pairs
 
 
-@pytest.mark.parametrize("rows_max", [1, 2])
+@pytest.mark.parametrize("rows_max", thorough_after(1, [1, 2]))
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 def test_over_small_tables_no_stream_of_filters_loses_more_than_the_charge(
     relation: str, rows_max: int

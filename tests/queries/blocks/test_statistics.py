@@ -16,6 +16,7 @@ from app.queries.block_tally import BlockTally
 from app.queries.blocks.sample_aggregate import SampleAggregate
 from app.queries.blocks.statistics import BlockMode
 from app.queries.shapes.post_processed import PostProcessedShape
+from tests.effort import thorough_after
 from tests.engines.sql.block_reference import (
     Placing,
     Readings,
@@ -141,7 +142,7 @@ def most_changed(
     return most
 
 
-@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("relation", thorough_after(1, ["add_remove", "replace_one"]))
 @pytest.mark.parametrize("name", [*ALL, *MODES])
 def test_no_more_blocks_change_than_are_charged(name: str, relation: str) -> None:
     _, shape = query_and_shape(name, card(COLUMNS, neighbours=relation))
@@ -207,7 +208,7 @@ def most_changed_by_a_person(name: str, placing: Placing, relation: str) -> int:
     return most
 
 
-@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("relation", thorough_after(1, ["add_remove", "replace_one"]))
 @pytest.mark.parametrize("name", [*ALL, *MODES])
 def test_a_person_with_many_rows_changes_as_many_blocks_as_one_with_one_row(
     name: str, relation: str

@@ -183,7 +183,8 @@ def test_the_expected_error_is_the_factor_of_the_interval(kind: str) -> None:
     declared = made()
     parsed = question(ASKED, privacy={"epsilon": "8", "delta": "1e-6"}, mechanism={"kind": kind})
     error = make_plan(parsed, declared).release.expected_error(0.95)
-    assert error["half_width"] is None
+    assert (error.measured, error.promise) == ("factor", True)
+    assert error.half_width is not None
     release = make_plan(parsed, declared).release
     # Far below the variance of an empty table, which no interval exceeds.
     answer = release.answer(
@@ -191,7 +192,7 @@ def test_the_expected_error_is_the_factor_of_the_interval(kind: str) -> None:
     )
     up = answer["interval"]["high"] / answer["value"]
     down = answer["value"] / answer["interval"]["low"]
-    assert max(up, down) <= error["factor"] <= 1.001 * min(up, down)
+    assert max(up, down) <= error.half_width <= 1.001 * min(up, down)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from app.planning.request import Question
 from app.queries.estimates import NoisySteps
 from app.queries.sums.ratio import Ratio
 from app.queries.sums.reciprocal import Reciprocal
-from tests.queries.cards import card, question
+from tests.queries.cards import card, promised_width, question
 from tests.queries.reference import Row, measured
 from tests.queries.shapes.test_squares import largest_square, squares_of
 from tests.queries.test_sensitivity import largest, weights_of
@@ -192,7 +192,7 @@ def test_a_width_that_depends_on_the_answer_is_refused(query: dict[str, Any]) ->
     )
     with pytest.raises(Invalid, match="/privacy/half_width: none: the width depends"):
         make_plan(parsed, card())
-    assert make_plan(question(query), card()).release.expected_error(0.95)["half_width"] is None
+    assert make_plan(question(query), card()).release.expected_error(0.95).half_width is None
 
 
 # Shares of all rows, with a public number of rows
@@ -240,7 +240,7 @@ def test_a_wider_half_width_costs_less_and_matches_the_preview() -> None:
     assert prices == sorted(prices, reverse=True)
     assert len(set(prices)) == len(prices)
     for plan, half in zip(plans, (0.02, 0.05, 0.1, 0.3), strict=True):
-        shown = plan.release.expected_error(0.95)["half_width"]
+        shown = promised_width(plan.release, 0.95)
         assert half - 0.011 < shown <= half  # in whole rows; 0.3 is a double slightly below it
 
 

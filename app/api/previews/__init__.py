@@ -1,0 +1,1 @@
+"""Previews: what a question would cost and how far off it would be."""

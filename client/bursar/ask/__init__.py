@@ -1,0 +1,1 @@
+"""Building questions: filters, kinds, prices, plans and streams."""

@@ -1,0 +1,145 @@
+"""Streams: mechanisms that live over many requests, and are paid for when they are opened."""
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from bursar.ask.amounts import Amount, Loss, privacy_of
+from bursar.ask.filters import Condition
+from bursar.http.flow import Call, Flow, send
+from bursar.results.answers import Charged, Interval, Receipt
+
+
+@dataclass(frozen=True)
+class StreamAnswer:
+    """One answer of a stream. `above` is of a threshold, `value` of a running count."""
+
+    id: str
+    epoch: int
+    above: bool | None
+    value: int | None
+    interval: Interval | None
+    crossings_left: int | None
+    asks_left: int | None
+
+    @classmethod
+    def read(cls, members: Mapping[str, Any]) -> "StreamAnswer":
+        interval = members.get("interval")
+        ends = None
+        if interval is not None:
+            ends = Interval(interval["low"], interval["high"], interval["confidence"])
+        return cls(
+            members["id"],
+            members["epoch"],
+            members.get("above"),
+            members.get("value"),
+            ends,
+            members.get("crossings_left"),
+            members.get("asks_left"),
+        )
+
+
+@dataclass(frozen=True)
+class StreamPreview:
+    """The price of opening a stream."""
+
+    price: Loss
+    fits: bool
+    mechanism: Mapping[str, Any]
+    members: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class StreamState:
+    """A stream as the server has it."""
+
+    id: str
+    dataset: str
+    kind: str
+    status: str  # open, ended or closed
+    crossings_left: int | None
+    asks_left: int | None
+    charged: Charged | None
+    receipt: Receipt | None
+    members: Mapping[str, Any]
+
+    @classmethod
+    def read(cls, members: Mapping[str, Any]) -> "StreamState":
+        charged, receipt = members.get("charged"), members.get("receipt")
+        return cls(
+            members["id"],
+            members["dataset"],
+            members["stream"]["kind"],
+            members["status"],
+            members.get("crossings_left"),
+            members.get("asks_left"),
+            None if charged is None else Charged.read(charged),
+            None if receipt is None else Receipt(receipt["entry"], receipt["hash"]),
+            members,
+        )
+
+
+@dataclass(frozen=True)
+class StreamRequest:
+    """A stream that is not open yet."""
+
+    dataset: str
+    stream: Mapping[str, Any]
+
+    def body(
+        self,
+        *,
+        epsilon: Amount | None = None,
+        delta: Amount | None = None,
+        rho: Amount | None = None,
+        confidence: float | None = None,
+    ) -> dict[str, Any]:
+        privacy = privacy_of(epsilon=epsilon, delta=delta, rho=rho)
+        body = {"dataset": self.dataset, "stream": self.stream, "privacy": privacy}
+        return body if confidence is None else {**body, "confidence": confidence}
+
+
+def above_threshold(dataset: str, threshold: int, crossings: int, asks_max: int) -> StreamRequest:
+    fields = {"threshold": threshold, "crossings": crossings, "asks_max": asks_max}
+    return StreamRequest(dataset, {"kind": "above_threshold", **fields})
+
+
+def running_count(dataset: str, epochs_max: int, where: Condition | None) -> StreamRequest:
+    stream: dict[str, Any] = {"kind": "running_count", "epochs_max": epochs_max}
+    return StreamRequest(dataset, stream if where is None else {**stream, "where": where.body})
+
+
+# Flows
+
+
+def preview_flow(body: Mapping[str, Any]) -> Flow[StreamPreview]:
+    reply = yield from send(Call("POST", "/v1/streams/preview", body))
+    members = reply.json()
+    price = Loss.read(members["price"])
+    assert price is not None
+    return StreamPreview(price, members["fits"], members["mechanism"], members)
+
+
+def open_flow(body: Mapping[str, Any], key: str | None) -> Flow[StreamState]:
+    headers = {"idempotency-key": key or f"py-{uuid.uuid4()}"}
+    reply = yield from send(Call("POST", "/v1/streams", body, headers))
+    return StreamState.read(reply.json())
+
+
+def ask_flow(stream_id: str, where: Condition | None, kind: str) -> Flow[StreamAnswer]:
+    body: dict[str, Any] = {}
+    if kind == "above_threshold":
+        body["query"] = {"kind": "count", **({} if where is None else {"where": where.body})}
+    headers = {"idempotency-key": f"py-{uuid.uuid4()}"}
+    reply = yield from send(Call("POST", f"/v1/streams/{stream_id}/ask", body, headers))
+    return StreamAnswer.read(reply.json())
+
+
+def state_flow(stream_id: str) -> Flow[StreamState]:
+    reply = yield from send(Call("GET", f"/v1/streams/{stream_id}"))
+    return StreamState.read(reply.json())
+
+
+def close_flow(stream_id: str) -> Flow[None]:
+    yield from send(Call("DELETE", f"/v1/streams/{stream_id}"))

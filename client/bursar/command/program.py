@@ -1,0 +1,72 @@
+"""The program: its commands, its errors and its exit codes."""
+
+import sys
+from collections.abc import Callable
+
+import typer
+
+from bursar.command import accounts, questions
+from bursar.errors import BudgetExhausted, BursarError, NoLogin, NotAuthenticated
+
+WRONG, EXHAUSTED, KEY = 2, 3, 4  # exit codes; 2 is also "the server is away"
+
+cli = typer.Typer(
+    name="bursar",
+    help="Ask private data. Every question has a price; preview and rehearsal are free.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+COMMANDS: list[Callable[..., None]] = [
+    accounts.login,
+    accounts.logout,
+    accounts.datasets,
+    accounts.show,
+    accounts.sample,
+    questions.price,
+    questions.ask,
+    questions.sql,
+    questions.rehearse,
+    questions.plan,
+    accounts.history,
+    accounts.budget,
+    accounts.verify,
+]
+for command in COMMANDS:
+    cli.command()(command)
+
+
+def run() -> int:
+    """Run one command; its exit code."""
+    try:
+        code = cli(standalone_mode=False)
+    except BursarError as error:
+        _complain(error.message, error.hint)
+        return code_of(error)
+    except typer.Abort:
+        _complain("cancelled", "")
+        return 130
+    except KeyboardInterrupt:
+        _complain("cancelled", "")
+        return 130
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 0
+    except Exception as error:
+        shown = getattr(error, "format_message", None)
+        if shown is None:
+            raise
+        _complain(str(shown()), "Type bursar --help.")
+        return WRONG
+    return code if isinstance(code, int) else 0
+
+
+def code_of(error: BursarError) -> int:
+    if isinstance(error, BudgetExhausted):
+        return EXHAUSTED
+    return KEY if isinstance(error, (NotAuthenticated, NoLogin)) else WRONG
+
+
+def _complain(message: str, hint: str) -> None:
+    lines = [f"bursar: {message}"]
+    lines += [f"        {line}" for line in hint.splitlines()]
+    sys.stderr.write("\n".join(lines) + "\n")

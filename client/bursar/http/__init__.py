@@ -1,0 +1,1 @@
+"""Calls to the server: steps, transport, progress, and the last charge seen."""

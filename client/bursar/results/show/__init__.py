@@ -1,0 +1,1 @@
+"""How results look in notebooks (HTML with SVG, no script) and on terminals (text)."""

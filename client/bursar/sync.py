@@ -1,0 +1,292 @@
+"""The synchronous client: `bursar.connect()`."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from bursar import calculator
+from bursar.ask import asking, streams
+from bursar.ask.amounts import Amount
+from bursar.ask.datasets import DatasetParts
+from bursar.ask.filters import Condition
+from bursar.ask.plans import PlanParts, plan_flow, plan_preview_flow
+from bursar.ask.question import MechanismLike, QuestionParts, price_of
+from bursar.errors import NotFound
+from bursar.http.seen import SeenCharges
+from bursar.http.transport import Show, Transport
+from bursar.login import Login
+from bursar.results import budgets, listings
+from bursar.results.answers import Answer
+from bursar.results.previews import PlanPreview, Preview
+from bursar.results.show.budget import history_html
+
+
+@dataclass(frozen=True, repr=False)
+class Question(QuestionParts):
+    """A question. `preview`, `rehearse` and `sql` text are free; `ask` pays."""
+
+    transport: Transport = field(compare=False, kw_only=True)
+
+    def ask(
+        self,
+        *,
+        epsilon: Amount | None = None,
+        delta: Amount | None = None,
+        rho: Amount | None = None,
+        within: Amount | None = None,
+        confidence: float | None = None,
+        mechanism: MechanismLike = None,
+        fresh: bool = False,
+        key: str | None = None,
+    ) -> Answer:
+        """Pay for the answer and get it. The same question again is free, unless `fresh`.
+
+        `within=50` asks for the least loss that promises an error of at most 50.
+        """
+        price = price_of(epsilon, delta, rho, within, confidence, mechanism)
+        return self.transport.run(self.ask_flow(price, fresh=fresh, key=key))
+
+    def preview(
+        self,
+        *,
+        epsilon: Amount | None = None,
+        delta: Amount | None = None,
+        rho: Amount | None = None,
+        within: Amount | None = None,
+        confidence: float | None = None,
+        mechanism: MechanismLike = None,
+        rows: int | None = None,
+        epsilons: Sequence[Amount] | None = None,
+    ) -> Preview:
+        """Price and expected error, for free. `rows` is your guess of how many rows there are."""
+        price = price_of(epsilon, delta, rho, within, confidence, mechanism)
+        return self.transport.run(self.preview_flow(price, rows, epsilons))
+
+    def rehearse(
+        self,
+        *,
+        epsilon: Amount | None = None,
+        delta: Amount | None = None,
+        rho: Amount | None = None,
+        within: Amount | None = None,
+        confidence: float | None = None,
+        mechanism: MechanismLike = None,
+        rows: int | None = None,
+    ) -> Answer:
+        """The whole way on made-up rows, for free. The answer says nothing about the data."""
+        price = price_of(epsilon, delta, rho, within, confidence, mechanism)
+        return self.transport.run(self.rehearse_flow(price, rows))
+
+
+@dataclass(frozen=True, repr=False)
+class Budget(budgets.BudgetFigures):
+    """A budget with its history and trade-off curve."""
+
+    transport: Transport = field(compare=False, kw_only=True)
+
+    def history(self) -> budgets.History:
+        """Every entry that touched the account, with what was left after it."""
+        return self.transport.run(budgets.history_flow(self))
+
+    def tradeoff(self) -> budgets.Tradeoff:
+        """How much the best attacker could conclude from everything spent so far."""
+        return self.transport.run(budgets.tradeoff_flow(self))
+
+    def forecast(self) -> budgets.Forecast:
+        """When the budget will be used up at the present pace."""
+        return self.history().forecast()
+
+    def _repr_html_(self) -> str:
+        return history_html(self.history())
+
+
+@dataclass(frozen=True)
+class Stream:
+    """An open stream."""
+
+    state: streams.StreamState
+    transport: Transport = field(compare=False, repr=False)
+
+    def ask(self, where: Condition | None = None) -> streams.StreamAnswer:
+        """The next answer: for a threshold, about the rows that meet a filter."""
+        return self.transport.run(streams.ask_flow(self.state.id, where, self.state.kind))
+
+    def refresh(self) -> "Stream":
+        """Read the state of the stream again."""
+        return replace(self, state=self.transport.run(streams.state_flow(self.state.id)))
+
+    def close(self) -> None:
+        """Close it early. Nothing is given back."""
+        self.transport.run(streams.close_flow(self.state.id))
+
+
+@dataclass(frozen=True)
+class StreamOpener:
+    """A stream that is not open yet."""
+
+    request: streams.StreamRequest
+    transport: Transport = field(compare=False, repr=False)
+
+    def preview(
+        self,
+        *,
+        epsilon: Amount | None = None,
+        delta: Amount | None = None,
+        rho: Amount | None = None,
+        confidence: float | None = None,
+    ) -> streams.StreamPreview:
+        body = self.request.body(epsilon=epsilon, delta=delta, rho=rho, confidence=confidence)
+        return self.transport.run(streams.preview_flow(body))
+
+    def open(
+        self,
+        *,
+        epsilon: Amount | None = None,
+        delta: Amount | None = None,
+        rho: Amount | None = None,
+        confidence: float | None = None,
+        key: str | None = None,
+    ) -> Stream:
+        """Pay for the whole stream and open it."""
+        body = self.request.body(epsilon=epsilon, delta=delta, rho=rho, confidence=confidence)
+        return Stream(self.transport.run(streams.open_flow(body, key)), self.transport)
+
+
+@dataclass(frozen=True, repr=False)
+class Dataset(DatasetParts[Question]):
+    """A dataset, or the rows of it that meet a filter."""
+
+    transport: Transport = field(compare=False, kw_only=True)
+
+    def sample(self, rows: int = 10) -> listings.Listing:
+        """Made-up rows, drawn from the public card."""
+        return self.transport.run(listings.sample_flow(self.name, rows))
+
+    @property
+    def budget(self) -> Budget:
+        """Your budget on this dataset."""
+        figures = self.transport.run(budgets.own_budget_flow(self.name))
+        if figures is None:
+            detail = f"You have no budget on {self.name}. Ask an administrator for one."
+            raise NotFound(404, {"type": "/problems/not-found", "detail": detail})
+        return Budget(**figures, transport=self.transport)
+
+    def above_threshold(self, threshold: int, *, crossings: int, asks_max: int) -> StreamOpener:
+        """A stream that says for one count after another whether it reaches a threshold."""
+        request = self._above_threshold(threshold, crossings, asks_max)
+        return StreamOpener(request, self.transport)
+
+    def running_count(self, *, epochs_max: int) -> StreamOpener:
+        """A stream of the number of rows up to the newest epoch."""
+        return StreamOpener(self._running_count(epochs_max), self.transport)
+
+
+@dataclass(frozen=True, repr=False)
+class Plan(PlanParts[Question]):
+    """Questions in order."""
+
+    transport: Transport = field(compare=False, kw_only=True)
+
+    def preview(self, *, epsilon: Amount | None = None, rho: Amount | None = None) -> PlanPreview:
+        """Prices in order, and where the budget stops. The price is for each question."""
+        price = price_of(epsilon, None, rho, None, None, None)
+        return self.transport.run(plan_preview_flow(self, price))
+
+    def ask(self, *, epsilon: Amount | None = None, rho: Amount | None = None) -> list[Answer]:
+        """Ask all of them in order, if the budget pays for all; otherwise none."""
+        price = price_of(epsilon, None, rho, None, None, None)
+        return self.transport.run(plan_flow(self, price))
+
+
+class Client:
+    """A connection to a server. `b["census"]` is a dataset."""
+
+    def __init__(self, login: Login, verify: Any, show: Show, seen: SeenCharges) -> None:
+        self.url = login.url
+        self._transport = Transport(login.url, login.key, verify, show)
+        self._seen = seen
+
+    def dataset(self, name: str) -> Dataset:
+        """A dataset with its public card and your budget."""
+        card = self._transport.run(listings.card_flow(name))
+        empty = Question(card, None, seen=self._seen, transport=self._transport)
+        figures = self._transport.run(budgets.own_budget_flow(name))
+        shown = None if figures is None else budgets.BudgetFigures(**figures)
+        return Dataset(card, empty, None, shown, transport=self._transport)
+
+    def __getitem__(self, name: str) -> Dataset:
+        return self.dataset(name)
+
+    def datasets(self) -> listings.Listing:
+        """The datasets that you may ask about."""
+        return self._transport.run(listings.datasets_flow())
+
+    def budgets(self, **filters: Any) -> list[Budget]:
+        """Budgets; filters are `dataset`, `holder` and `used_above`."""
+        figures = self._transport.run(budgets.budgets_flow(**filters))
+        return [Budget(**each, transport=self._transport) for each in figures]
+
+    def budget(self, dataset: str, holder: str) -> Budget:
+        """The budget of a holder: an analyst, `group:name` or `*`."""
+        figures = self._transport.run(budgets.budget_flow(dataset, holder))
+        return Budget(**figures, transport=self._transport)
+
+    def sql(self, text: str) -> Question:
+        """A question in SQL; the text names its dataset."""
+        return Question(None, None, text, seen=self._seen, transport=self._transport)
+
+    def ask_body(self, body: Mapping[str, Any], *, key: str | None = None) -> Answer:
+        """Ask a question that is JSON already, as `POST /v1/queries` takes it."""
+        text = str(body.get("sql") or (body.get("query") or {}).get("kind"))
+        return self._transport.run(asking.ask(self._seen, body, text, key))
+
+    def preview_bodies(self, bodies: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+        """Preview a list of questions that are JSON already."""
+        members: Mapping[str, Any] = (self._transport.run(asking.preview(bodies))).json()
+        return members
+
+    def plan(self, *questions: Question) -> Plan:
+        """Questions in order, to see how far a budget reaches."""
+        return Plan(questions, transport=self._transport)
+
+    def history(self, **filters: Any) -> listings.Listing:
+        """Questions asked before; filters are `holder`, `kind`, `status` and `since`."""
+        return self._transport.run(listings.history_flow(filters))
+
+    def compose(
+        self,
+        events: Sequence[calculator.Event] | None = None,
+        *,
+        delta: Amount | None = None,
+        epsilon: Amount | None = None,
+        target: calculator.Event | None = None,
+        accountants: Sequence[calculator.Accountant] | None = None,
+        orders: Sequence[Amount] | None = None,
+        neighbours: Literal["add_remove", "replace_one"] = "add_remove",
+        group_size: int = 1,
+    ) -> calculator.Composition:
+        """The loss of mechanisms together. See `bursar.calculator` for events and targets."""
+        return self._transport.run(
+            calculator.compose_flow(
+                events,
+                delta=delta,
+                epsilon=epsilon,
+                to_reach=target,
+                accountants=accountants,
+                orders=orders,
+                neighbours=neighbours,
+                group_size=group_size,
+            )
+        )
+
+    def close(self) -> None:
+        self._transport.close()
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<bursar client of {self.url}; .datasets() lists what you may ask>"
