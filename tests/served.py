@@ -5,7 +5,7 @@ The rule uses folder, fixture and parameter, so that it covers new tests without
 
 import pytest
 
-FOLDERS = ("end_to_end/", "cli/", "harness/", "engines/remote/")
+FOLDERS = ("end_to_end/", "recipes/", "cli/", "harness/", "engines/remote/")
 FILES = (
     "client/test_own_suite.py",
     "engines/files/test_stopping.py",

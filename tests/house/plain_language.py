@@ -184,7 +184,7 @@ def rules_for(path: Path) -> list[Callable[[Path], list[tuple[int, str]]]]:
     rules: list[Callable[[Path], list[tuple[int, str]]]] = [dialect, long_files]
     if path.name.startswith("test_"):
         rules.append(test_names)
-    if name.startswith(("app/", "client/")):
+    if name.startswith(("app/", "client/bursar/")):
         rules += [vague_names, long_functions]
     return rules
 
