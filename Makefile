@@ -46,11 +46,13 @@ lint: .venv/development ## check style, types and imports
 bench: .venv/development ## measure, and compare with the goals
 	@$(BIN)/python -m benchmarks
 
-plots: .venv/development ## draw docs/accuracy.svg again from the demo data
+plots: .venv/development ## measure docs/accuracy.svg and the errors in docs/guide/mechanisms.md again
 	@$(BIN)/python -m benchmarks.accuracy
+	@$(BIN)/python -m benchmarks.guide
 
-pictures: .venv/development ## draw docs/rooms.svg and docs/question.svg again from the import graph
+pictures: .venv/development ## draw the pictures of the architecture and of the guide again
 	@$(BIN)/python -m docs.draw_architecture
+	@$(BIN)/python -m docs.draw_guide
 
 lock: ## resolve requirements.lock again (maintainers; needs uv)
 	@$(PYTHON) .ci/lock.py
