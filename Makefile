@@ -48,7 +48,7 @@ bench: .venv/development ## measure, and compare with the goals
 
 plots: .venv/development ## measure docs/accuracy.svg and the errors in docs/guide/mechanisms.md again
 	@$(BIN)/python -m benchmarks.accuracy
-	@$(BIN)/python -m benchmarks.guide
+	@$(BIN)/python -m docs.measure_guide
 
 pictures: .venv/development ## draw the pictures of the architecture and of the guide again
 	@$(BIN)/python -m docs.draw_architecture

@@ -177,8 +177,6 @@ def environment_of(url: str, keys: Mapping[str, Any], home: Path) -> dict[str, s
         "XDG_STATE_HOME": str(home / "state"),
         "BURSAR_HOME": str(home),
         "BURSAR_URL": url,
-        "BURSAR": url,
         "BURSAR_KEY": keys["analyst-1"],
-        "KEY": keys["analyst-1"],
         "BURSAR_ADMIN_KEY": keys["admin"],
     }

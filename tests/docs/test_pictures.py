@@ -8,9 +8,8 @@ import pytest
 
 from app.demo import census
 from app.demo.cards import CENSUS
-from benchmarks import guide
 from benchmarks.prepared import card_of, prepared
-from docs import draw_guide
+from docs import draw_guide, measure_guide
 from tests.house.documentation import DOCS, TOP
 
 RUNS = 400
@@ -31,8 +30,8 @@ def test_a_picture_is_complete_and_shown(name: str) -> None:
 
 
 def test_the_table_of_errors_is_the_measured_one() -> None:
-    page = guide.PAGE.read_text()
-    assert page == guide.page_with(page, guide.read_rows()), "run `make plots`"
+    page = measure_guide.PAGE.read_text()
+    assert page == measure_guide.page_with(page, measure_guide.read_rows()), "run `make plots`"
 
 
 def test_the_figures_of_the_attacker_are_those_of_the_curves() -> None:
@@ -58,12 +57,12 @@ def test_the_figures_of_the_worked_example_hold() -> None:
 def test_some_errors_are_measured_again(tmp_path: Path) -> None:
     """False alarms: below 1e-5. The median of 400 errors has a standard error of at most 8 %, that
     of 1,000 of 5 %; a factor of 1.5 is more than four times both together."""
-    rows = {(row.question, row.mechanism, row.price): row for row in guide.read_rows()}
+    rows = {(row.question, row.mechanism, row.price): row for row in measure_guide.read_rows()}
     with prepared(tmp_path, card_of(CENSUS), census.write) as bench:
-        subjects = guide.subjects(tmp_path / "data" / "rows.parquet")
+        subjects = measure_guide.subjects(tmp_path / "data" / "rows.parquet")
         for subject in (one for one in subjects if one.query["kind"] in ("mean", "histogram")):
             for mechanism, price, _ in subject.ways:
-                again = guide.measure(bench, subject, (mechanism, price, RUNS))
+                again = measure_guide.measure(bench, subject, (mechanism, price, RUNS))
                 shown = rows[subject.title, mechanism, price]
                 assert 1 / 1.5 < (again.median + 0.5) / (shown.median + 0.5) < 1.5, shown
 

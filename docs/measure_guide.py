@@ -1,4 +1,4 @@
-"""`make plots`: the errors in docs/guide/mechanisms.md, measured on the demo census.
+"""Measure the errors in docs/guide/mechanisms.md on the demo census: `make plots`.
 
 Every question is planned and read once, as the service does it, and its answer is drawn many times.
 An error is the distance to the answer without noise. DuckDB and numpy compute that answer from the
@@ -7,6 +7,7 @@ takes no seed. So the last digit differs from run to run.
 """
 
 import json
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -66,10 +67,10 @@ class Row:
 def subjects(file: Path) -> list[Subject]:
     """The questions of the table, with the answers without noise."""
     rows = duckdb.connect(":memory:")
+    rows.read_parquet(str(file)).create_view("file")
     rows.execute(
         "CREATE VIEW people AS SELECT * "
-        "REPLACE (CASE WHEN income > 200000 THEN 200000 ELSE income END AS income) "
-        f"FROM read_parquet('{file}')"
+        "REPLACE (CASE WHEN income > 200000 THEN 200000 ELSE income END AS income) FROM file"
     )
 
     def numbers(statement: str) -> list[float]:
@@ -233,7 +234,7 @@ def main() -> None:
         for subject in subjects(Path(folder) / "data" / "rows.parquet"):
             for way in subject.ways:
                 rows.append(measure(bench, subject, way))
-                print(table(rows[-1:]).splitlines()[-1], flush=True)
+                sys.stdout.write(table(rows[-1:]).splitlines()[-1] + "\n")
     lines = ",\n ".join(json.dumps(asdict(row), ensure_ascii=False) for row in rows)
     MEASURED.write_text(f"[{lines}]\n")
     PAGE.write_text(page_with(PAGE.read_text(), rows))
