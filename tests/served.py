@@ -8,6 +8,8 @@ import pytest
 FOLDERS = ("end_to_end/", "recipes/", "cli/", "harness/", "engines/remote/")
 FILES = (
     "client/test_own_suite.py",
+    "docs/test_fresh_clone.py",
+    "docs/test_guide.py",
     "engines/files/test_stopping.py",
     "engines/test_every_engine.py",
     "house/test_operations.py",
