@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from threading import Lock
 
+from sqlalchemy.exc import ArgumentError
 from starlette.types import ASGIApp
 
 from app.actions.asking.ask_query import AnswerLimits, AnswerQuery
@@ -120,7 +121,10 @@ class Stores:
     """Parts of the ledger that work without an event loop, as operator commands use them."""
 
     def __init__(self, settings: Settings) -> None:
-        self.database = Database(settings.database_url)
+        try:
+            self.database = Database(settings.database_url)
+        except (ArgumentError, ValueError):
+            raise SettingsError("BURSAR_DATABASE_URL is not the URL of a database.") from None
         administration = Administration(self.database)
         self.people = SqlAnalysts(self.database, administration)
         self.datasets = SqlDatasets(self.database, administration)
@@ -146,6 +150,8 @@ class Stores:
     def open_anchors(self, settings: Settings) -> None:
         """Open the anchors; from now on every commit is reported to them."""
         try:
+            # Made here, because the parents of a folder would be readable by everybody.
+            settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
             self.database.anchors = open_anchors(self.database, settings.anchor_folders)
         except OSError as error:
             raise SettingsError(

@@ -14,6 +14,8 @@ from urllib.parse import quote
 
 import typer
 
+from app.cli.exits import INPUT, INTERRUPTED, Failure
+from app.cli.opened import operator
 from app.cli.stop_signals import StopSignals
 from app.errors import Conflict, EngineUnavailable, Invalid, NotFound
 from app.names import check_name
@@ -25,10 +27,6 @@ if TYPE_CHECKING:  # engines and drivers load only in the command that uses them
     from app.engines.files.sources import SourceTable
 
 dataset_cli = typer.Typer(no_args_is_help=True, help="Register, check and remove datasets.")
-
-OPERATOR = "operator"
-INCOMPLETE = 2
-INTERRUPTED = 130
 
 
 @dataset_cli.callback()
@@ -60,8 +58,7 @@ def add(
     with 2.
     """
     if infer_types == (card is not None):
-        typer.echo("Use either --infer-types or --card CARD.json.", err=True)
-        raise typer.Exit(INCOMPLETE)
+        raise Failure("Use either --infer-types or --card CARD.json.")
     from app.cli.check_dataset import offer
 
     stopped, settings = StopSignals(), Settings.from_environment()
@@ -72,12 +69,7 @@ def add(
         # DuckDB turns a KeyboardInterrupt into its own error; the file is not at fault.
         if isinstance(error, EngineUnavailable) and not stopped.heard:
             raise
-        typer.echo("\nStopped: nothing was registered.", err=True)
-        raise typer.Exit(INTERRUPTED) from None
-    except Invalid as error:
-        rules = [f"{each.pointer or 'the card'}: {each.rule}" for each in error.fields]
-        typer.echo("\n".join(dict.fromkeys([error.detail, *rules])), err=True)
-        raise typer.Exit(1) from None
+        raise Failure("Stopped: nothing was registered.", code=INTERRUPTED) from None
     offer(settings, dataset, ask=not (yes or stopped.heard))
 
 
@@ -228,13 +220,13 @@ def _proposed(source: "SourceFiles", table: "SourceTable") -> "Card":
             file.write(_pretty(draft) + "\n")
     except FileExistsError:
         typer.echo(f"{target} exists already: complete it, or delete it for a new one.", err=True)
-        raise typer.Exit(INCOMPLETE) from None
+        raise typer.Exit(INPUT) from None
     except OSError as error:
         raise Invalid(f"{target} cannot be written: {error.strerror}.") from None
     typer.echo(f"Complete these in {target}, and pass it as --card:", err=True)
     for line in missing(draft):
         typer.echo(f"  {line}", err=True)
-    raise typer.Exit(INCOMPLETE)
+    raise typer.Exit(INPUT)
 
 
 def _read_card(
@@ -301,12 +293,11 @@ def _convert(conversion: Any, csv: Path) -> None:
 
 
 def _register(stores: Any, *, name: str, description: str, path: str, card: "Card") -> "Dataset":
-    from app.access import Principal, Role
     from app.data.card import Source
 
     typer.echo(f"Reading {path} and preparing its rows ...", err=True)
     dataset: Dataset = stores.register_dataset(
-        Principal("", OPERATOR, Role.ADMIN, ""),
+        operator(),
         name=name,
         description=description,
         source=Source("duckdb", path),

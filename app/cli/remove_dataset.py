@@ -4,7 +4,8 @@ from typing import Annotated
 
 import typer
 
-from app.cli.dataset import OPERATOR
+from app.cli.exits import confirm
+from app.cli.opened import current_ledger, operator
 from app.settings import Settings
 
 WARNING = """\
@@ -19,27 +20,17 @@ def remove(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask first.")] = False,
 ) -> None:
     """Withdraw a name: remove it if nothing was ever charged, otherwise close it."""
-    from app.access import Principal, Role
     from app.actions.datasets.withdraw_dataset import DETAILS
-    from app.main import Stores
 
-    settings = Settings.from_environment()
-    stores = Stores(settings)
-    stores.get_current(settings)
-    try:
+    with current_ledger(Settings.from_environment()) as stores:
         shown = stores.datasets.find(name).name
         typer.echo(WARNING.format(name=shown))
-        if not yes and not typer.confirm(f"Withdraw {shown}?"):
-            typer.echo("Nothing was changed.", err=True)
-            raise typer.Exit(1)
+        confirm(f"Withdraw {shown}?", yes=yes)
         outcome = stores.withdraw_dataset(
-            Principal("", OPERATOR, Role.ADMIN, ""),
+            operator(),
             name=name,
             reason=reason or "withdrawn by the operator",
             request=None,
             body="",
         )
         typer.echo(f"{shown} is {outcome.value}. {DETAILS[outcome]}")
-    finally:
-        stores.engines.close()
-        stores.database.engine.dispose()

@@ -22,6 +22,7 @@ from app.store.anchors.files import AnchorFiles
 SQLITE_MIN = (3, 51, 3)
 LOCK_TIMEOUT_MS = 10_000
 IDLE_IN_TRANSACTION_MS = 10_000
+LOOK_SECONDS = 5  # to connect, for a look
 
 
 class FileLock:
@@ -43,21 +44,36 @@ class FileLock:
 class Database:
     """One ledger database: an engine, and how to begin a transaction on it."""
 
+    url: URL
+    engine: Engine
+    write_lock: FileLock | None
     anchors: AnchorFiles | None = None  # every commit is reported to them
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, looking: bool = False) -> None:
+        """`looking`: nothing is made, set or changed; only `reading` works."""
         parsed = make_url(url)
         self.is_sqlite = parsed.get_backend_name() == "sqlite"
+        if self.is_sqlite and looking:
+            self.url = parsed.set(drivername="sqlite+apsw")
+            self.write_lock = None
+            path = Path(parsed.database or "")
+            self.engine = create_engine(
+                self.url, creator=lambda: sqlite_driver.connect_to_look(path)
+            )
+            return
         if self.is_sqlite:
-            self.url: URL = parsed.set(drivername="sqlite+apsw")
+            self.url = parsed.set(drivername="sqlite+apsw")
             path = Path(parsed.database or "")
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self.write_lock: FileLock | None = FileLock(path.with_name(path.name + ".lock"))
-            self.engine: Engine = create_engine(self.url)
+            self.write_lock = FileLock(path.with_name(path.name + ".lock"))
+            self.engine = create_engine(self.url)
         else:
             self.url = parsed.set(drivername="postgresql+psycopg")
             self.write_lock = None
-            self.engine = create_engine(self.url, pool_size=5, max_overflow=10, pool_pre_ping=True)
+            wait = {"connect_timeout": LOOK_SECONDS} if looking else {}
+            self.engine = create_engine(
+                self.url, pool_size=5, max_overflow=10, pool_pre_ping=True, connect_args=wait
+            )
         event.listen(self.engine, "connect", self._prepare)
 
     def _prepare(self, connection: Any, _record: Any) -> None:

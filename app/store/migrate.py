@@ -32,14 +32,20 @@ def migrate(database: Database) -> None:
         command.upgrade(config, "head")
 
 
+def revision_of(database: Database) -> str | None:
+    """The schema of a ledger; None if it is empty."""
+    from alembic.runtime.migration import MigrationContext
+
+    with database.reading() as connection:
+        return MigrationContext.configure(connection).get_current_revision()
+
+
 def check_current(database: Database) -> None:
     """Refuse a ledger whose schema is not this program's."""
-    from alembic.runtime.migration import MigrationContext
     from alembic.script import ScriptDirectory
 
     head = ScriptDirectory.from_config(_config()).get_current_head()
-    with database.reading() as connection:
-        revision = MigrationContext.configure(connection).get_current_revision()
+    revision = revision_of(database)
     if revision != head:
         raise StoreUnavailable(
             f"The ledger's schema is {revision or 'empty'}, this program needs {head}: "

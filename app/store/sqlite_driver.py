@@ -6,7 +6,9 @@ SQLite, so the ledger has one journal mode everywhere (`connect.py` checks it).
 """
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import apsw
 from sqlalchemy.dialects import registry
@@ -18,6 +20,7 @@ apilevel = "2.0"
 threadsafety = 1
 paramstyle = "qmark"
 sqlite_version = apsw.sqlite_lib_version()
+READ_WRITE = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
 sqlite_version_info = tuple(int(part) for part in sqlite_version.split("."))
 
 
@@ -132,8 +135,8 @@ class Cursor:
 class Connection:
     """Connection in autocommit mode until `begin`; otherwise commit and rollback do nothing."""
 
-    def __init__(self, path: str) -> None:
-        self.native = apsw.Connection(path)
+    def __init__(self, path: str, flags: int = READ_WRITE) -> None:
+        self.native = apsw.Connection(path, flags=flags)
 
     def cursor(self) -> Cursor:
         return Cursor(self.native)
@@ -153,8 +156,19 @@ class Connection:
         self.native.close()
 
 
-def connect(path: str) -> Connection:
-    return Connection(path)
+def connect(path: str, flags: int = READ_WRITE) -> Connection:
+    try:
+        return Connection(path, flags)
+    except apsw.Error as error:
+        raise translated(error) from error
+
+
+def connect_to_look(path: Path) -> Connection:
+    """Open for reading only. Without a write-ahead log not even a side file is made."""
+    log = path.with_name(f"{path.name}-wal")
+    alone = not log.exists() or log.stat().st_size == 0
+    uri = f"file:{quote(str(path))}?mode=ro{'&immutable=1' if alone else ''}"
+    return connect(uri, apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
 
 
 class ApswDialect(SQLiteDialect):

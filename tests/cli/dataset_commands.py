@@ -1,15 +1,11 @@
 """Cards, files and runs of `bursard dataset`."""
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from typer.testing import CliRunner
-
-from app.cli import cli
-from app.errors import AppError
 from tests.bursard import Ledger
+from tests.cli.running import Done, run_here
 from tests.server import HEADER, card, some_rows
 
 CARD = {key: value for key, value in card("").items() if key not in ("name", "source")}
@@ -33,17 +29,6 @@ def entries(ledger: Ledger) -> list[dict[str, Any]]:
     return [json.loads(text) for (text,) in ledger.rows(query)]
 
 
-@dataclass(frozen=True)
-class Done:
-    returncode: int
-    stdout: str
-    stderr: str
-
-
 def add(*words: str) -> Done:
-    """Run the command in this process, without a terminal: it is seconds faster."""
-    result = CliRunner().invoke(cli, ["dataset", "add", *words])
-    if isinstance(result.exception, AppError):  # as `main` prints it
-        return Done(1, result.stdout, f"{result.stderr}{result.exception.detail}\n")
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    return Done(result.exit_code, result.stdout, result.stderr)
+    """Run `bursard dataset add` in this process."""
+    return run_here("dataset", "add", *words)

@@ -10,7 +10,8 @@ import duckdb
 import pytest
 
 from tests.bursard import CHECKOUT, MAIN, Ledger, environment_with, wait_until
-from tests.cli.dataset_commands import Done, add, entries, write_card, write_csv
+from tests.cli.dataset_commands import add, entries, write_card, write_csv
+from tests.cli.running import Done
 from tests.server import COLUMNS
 
 
@@ -44,7 +45,7 @@ def test_a_card_may_name_a_public_table(ledger: Ledger, tmp_path: Path) -> None:
     }
     card_path = str(write_card(tmp_path, columns=[*COLUMNS, area]))
     refused = add("people.csv", "--card", card_path)
-    assert refused.returncode == 1
+    assert refused.returncode == 2
     assert f"/columns/{len(COLUMNS)}/derived/lookup/table/key: " in refused.stderr
     own = json.loads(Path(card_path).read_text())
     own["columns"][-1]["derived"]["lookup"]["table"]["path"] = "people.csv"
@@ -68,7 +69,7 @@ def test_a_taken_name_is_reported_before_any_conversion(ledger: Ledger, tmp_path
     write_csv(ledger.data / "people.csv")
     assert add("people.csv", "--card", given).returncode == 0
     taken = add(str(write_csv(tmp_path / "people.csv")), "--card", given, "--to-parquet")
-    assert taken == Done(1, "", "A dataset of this name is registered.\n")
+    assert taken == Done(2, "", "bursard: A dataset of this name is registered.\n")
     assert [path.name for path in ledger.data.iterdir()] == ["people.csv"]
 
 
@@ -78,7 +79,7 @@ def test_a_csv_from_outside_is_converted_and_has_the_same_loss(
     outside = write_csv(tmp_path / "people.csv")
     card_path = str(write_card(tmp_path, name="census", description="Persons"))
     refused = add(str(outside), "--card", card_path)
-    assert refused.returncode == 1
+    assert refused.returncode == 2
     assert "--to-parquet writes a copy there" in refused.stderr
     done = add(str(outside), "--card", card_path, "--to-parquet")
     assert "census, version 1" in done.stdout, done.stderr
@@ -125,7 +126,7 @@ def test_without_a_terminal_the_command_writes_a_draft_to_fill_in(
     again = add("people.csv", "--infer-types", "--yes")
     assert (again.returncode, "exists already" in again.stderr) == (2, True)
     unfilled = add("people.csv", "--card", str(draft_path))
-    assert unfilled.returncode == 1
+    assert unfilled.returncode == 2
     assert "/columns/0/type: one of" in unfilled.stderr
 
     draft |= {"person": {"kind": "row"}, "neighbours": "add_remove"}
@@ -143,19 +144,19 @@ def test_without_a_terminal_the_command_writes_a_draft_to_fill_in(
     [
         (["people.csv"], 2, "either --infer-types or --card"),
         (["people.csv", "--infer-types", "--card", "{card}"], 2, "either --infer-types or --card"),
-        (["nowhere.csv", "--card", "{card}"], 1, "nowhere.csv: not a .csv or .parquet file"),
-        (["/etc/passwd", "--card", "{card}"], 1, "/etc/passwd: not a .csv or .parquet file"),
-        (["ragged.csv", "--card", "{card}"], 1, "/source/path: a file that is what its name says"),
+        (["nowhere.csv", "--card", "{card}"], 2, "nowhere.csv: not a .csv or .parquet file"),
+        (["/etc/passwd", "--card", "{card}"], 2, "/etc/passwd: not a .csv or .parquet file"),
+        (["ragged.csv", "--card", "{card}"], 2, "/source/path: a file that is what its name says"),
         (["ragged.csv", "--card", "{card}", "--to-parquet"], 1, "cannot be read as the CSV"),
-        (["people.parquet", "--card", "{card}", "--to-parquet"], 1, "is for .csv files"),
+        (["people.parquet", "--card", "{card}", "--to-parquet"], 2, "is for .csv files"),
         (
             ["other.csv", "--card", "{card}", "--to-parquet"],
-            1,
+            2,
             "/columns/0/name: the name of exactly one",
         ),
-        (["people.csv", "--card", "{none}"], 1, "No such file"),
-        (["people.csv", "--card", "{csv}"], 1, "not valid JSON"),
-        (["people.csv", "--card", "{card}", "--name", "a/b"], 1, "/name: a name must not"),
+        (["people.csv", "--card", "{none}"], 2, "No such file"),
+        (["people.csv", "--card", "{csv}"], 2, "not valid JSON"),
+        (["people.csv", "--card", "{card}", "--name", "a/b"], 2, "/name: a name must not"),
     ],
 )
 def test_an_error_is_reported_and_nothing_is_left(

@@ -34,8 +34,8 @@ def test_no_key_is_made_while_another_program_has_the_port(tmp_path: Path, comma
     with listening() as taken:
         port = taken.getsockname()[1]
         ended = bursard(command, environment(tmp_path / "home", port))
-    assert ended.returncode == 1
-    assert ended.stderr.startswith(f"Cannot listen on 127.0.0.1:{port}: ")
+    assert ended.returncode == 2
+    assert ended.stderr.startswith(f"bursard: Cannot listen on 127.0.0.1:{port}: ")
     assert not KEY.search(ended.stdout)
     assert not (tmp_path / "home" / "ledger.db").exists()
 
@@ -47,7 +47,7 @@ def test_of_two_servers_on_one_port_one_makes_a_key_that_works(tmp_path: Path) -
     server = Server.start(settings, tmp_path / "first.log")
     try:
         second = bursard("serve", settings)
-        assert second.returncode == 1
+        assert second.returncode == 2
         assert not KEY.search(second.stdout)
         (key,) = KEY.findall(server.output())
         assert server.client(key).get("/v1/analysts").status_code == 200
@@ -57,5 +57,5 @@ def test_of_two_servers_on_one_port_one_makes_a_key_that_works(tmp_path: Path) -
 
 def test_an_unknown_setting_stops_the_start(tmp_path: Path) -> None:
     ended = bursard("serve", {**environment(tmp_path / "home", 0), "BURSAR_PRT": "8001"})
-    assert ended.returncode == 1
-    assert ended.stderr == "There is no setting BURSAR_PRT; did you mean BURSAR_PORT?\n"
+    assert ended.returncode == 2
+    assert ended.stderr == "bursard: There is no setting BURSAR_PRT; did you mean BURSAR_PORT?\n"

@@ -159,14 +159,17 @@ def test_the_command_asks_the_operator_to_confirm(live: World) -> None:
     ledger = live.ledger
     dataset = live.dataset()
     declined = ledger.bursard("dataset", "remove", dataset, check=False)
-    assert declined.returncode == 1
+    assert declined.returncode == 2
     assert "Otherwise the name is closed" in declined.stdout
     assert live.admin.get(f"/v1/datasets/{dataset}").status_code == 200
     done = ledger.bursard("dataset", "remove", dataset, "--yes", "--reason", "a slip")
     assert f"{dataset} is withdrawn." in done.stdout
     assert live.admin.get(f"/v1/datasets/{dataset}").status_code == 404
     unknown = ledger.bursard("dataset", "remove", dataset, "--yes", check=False)
-    assert (unknown.returncode, unknown.stderr) == (1, "There is no dataset of this name.\n")
+    assert (unknown.returncode, unknown.stderr) == (
+        2,
+        "bursard: There is no dataset of this name.\n",
+    )
     person = live.person()
     charged = live.open_dataset(person)
     made(ask(live.client(person), count(charged)))

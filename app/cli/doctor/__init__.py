@@ -1,0 +1,1 @@
+"""`bursard doctor`: one file for each sort of check."""
