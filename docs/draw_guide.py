@@ -250,7 +250,7 @@ def counts_table() -> str:
     """Counts by currency and epsilon, as Markdown."""
     prices = ["0.01", "0.02", "0.05", "0.1", "0.2", "0.5", "1"]
     lines = [
-        f"| currency | {' | '.join(f'epsilon {price}' for price in prices)} |",
+        f"| epsilon of a count | {' | '.join(prices)} |",
         "|---" * (len(prices) + 1) + "|",
     ]
     for name in COMPOSITION_RULES:

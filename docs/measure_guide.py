@@ -194,10 +194,12 @@ def table(rows: Sequence[Row]) -> str:
         "| question and unit of its error | mechanism | price | median error | 95 % below | runs |",
         "|---|---|---|---|---|---|",
     ]
+    previous = ""
     for row in rows:
+        question, previous = ("" if row.question == previous else row.question), row.question
         runs = f"{row.runs:,}" + (f", {row.withheld} withheld" if row.withheld else "")
         cells = [
-            row.question,
+            question,
             f"`{row.mechanism}`",
             row.price,
             _short(row.median),

@@ -61,7 +61,7 @@ def test_the_table_of_counts_is_that_of_the_service(demo: Server, tmp_path: Path
     key = json.loads((tmp_path / "home" / "demo-keys.json").read_text())["viewer"]
     page = (GUIDE / "currencies.md").read_text()
     head, _, *lines = re.findall(r"^\| (.*) \|$|^\|(---)", page.split("counts: begin")[1], re.M)
-    prices = [name.removeprefix("epsilon ") for name in head[0].split(" | ")[1:]]
+    prices = head[0].split(" | ")[1:]
     rows = [line[0].split(" | ") for line in lines if line[0].startswith("`")]
     assert len(rows) == 5
     for currency, *counts in rows:

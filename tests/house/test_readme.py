@@ -114,4 +114,4 @@ def test_the_lines_printed_by_the_demo_for_its_client_can_be_pasted(
 
 def test_the_python_of_the_readme_and_of_the_demo_are_the_same_question() -> None:
     (block,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    assert block.strip() == PYTHON
+    assert [line for line in block.splitlines() if line] == PYTHON.splitlines()
