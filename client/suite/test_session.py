@@ -90,6 +90,9 @@ def test_a_rehearsal_is_free_and_marked(b: Client) -> None:
     assert answer.status == "rehearsed"
     assert answer.receipt is None
     assert len(answer.rows()) == 4
+    assert answer.charged.loss.epsilon == 0
+    assert answer.charged.price.epsilon == 0.5
+    assert "the real question would cost ε 0.5" in repr(answer)
     assert census.budget.used == before
     medians = census.median("income").by("region").rehearse(epsilon=0.5, rows=200)
     assert medians.made_up

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from bursar import mechanisms
 from bursar.ask import asking
-from bursar.ask.amounts import Amount, Loss, privacy_of, together, wire_amount
+from bursar.ask.amounts import Amount, privacy_of, together, wire_amount
 from bursar.ask.cards import Card
 from bursar.ask.filters import Column, text_of
 from bursar.errors import BadQuestion, BudgetExhausted
@@ -252,13 +252,15 @@ def _joined(question: QuestionParts, groups: list[dict[str, Any]], answers: list
         value=value,
         interval=None,
         question=str(question),
-        charged=Charged(_together(answers), last.charged.accounts, None),
+        charged=_together(answers),
         reused=all(one.reused for one in answers),
         members={"made_up": last.made_up, "answers": [one.members for one in answers]},
     )
 
 
-def _together(answers: list[Answer]) -> Loss:
+def _together(answers: list[Answer]) -> Charged:
     """Price of the answers together."""
     paid = [one.charged for one in answers if not one.reused]
-    return together([(charged.loss, charged.cells) for charged in paid])
+    loss = together([(charged.loss, charged.cells) for charged in paid])
+    price = together([(charged.price, charged.cells) for charged in paid])
+    return Charged(loss, price, answers[-1].charged.accounts, None)

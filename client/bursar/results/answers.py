@@ -42,9 +42,13 @@ class AccountCharge:
 
 @dataclass(frozen=True)
 class Charged:
-    """The price of an answer, and the accounts that paid it."""
+    """The price of an answer, and the accounts that paid it.
+
+    A rehearsal is charged nothing; its `price` is what an answer would cost.
+    """
 
     loss: Loss
+    price: Loss
     accounts: tuple[AccountCharge, ...] = ()
     cells: tuple[Any, ...] | None = None
 
@@ -57,7 +61,8 @@ class Charged:
         cells = members.get("cells")
         loss = Loss.read(members)
         assert loss is not None
-        return cls(loss, accounts, None if cells is None else tuple(cells))
+        price = Loss.read(members.get("price")) or loss
+        return cls(loss, price, accounts, None if cells is None else tuple(cells))
 
     def __str__(self) -> str:
         return str(self.loss)

@@ -106,7 +106,7 @@ def _moment(text: str) -> datetime.datetime:
 
 
 def _now() -> datetime.datetime:
-    return datetime.datetime.now(datetime.UTC)
+    return datetime.datetime.now(datetime.timezone.utc)
 
 
 @dataclass(frozen=True, repr=False)
