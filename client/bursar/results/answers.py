@@ -135,9 +135,9 @@ def read_answer(members: Mapping[str, Any], question: str, headers: Mapping[str,
 
 
 def read_remaining(headers: Mapping[str, str]) -> Loss | None:
-    """Your balance now, from the header `Bursar-Remaining`: `epsilon=2.9, delta=0.000001`."""
+    """Your balance now, from the header `Bursar-Remaining`: `epsilon="2.9", delta="0.000001"`."""
     text = headers.get("bursar-remaining")
     if text is None:
         return None
     pairs = (part.partition("=") for part in text.split(","))
-    return Loss.read({name.strip(): float(value) for name, _, value in pairs})
+    return Loss.read({name.strip(): float(value.strip(' "')) for name, _, value in pairs})
