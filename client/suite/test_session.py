@@ -106,6 +106,17 @@ def test_a_preview_has_a_curve_of_error_against_price(b: Client) -> None:
     assert "<svg" in preview._repr_html_()
 
 
+def test_an_administrator_sees_what_a_budget_would_buy(keys: dict[str, str]) -> None:
+    count = bursar.connect(key=keys["admin"])["census"].count()
+    account = {"currency": "zcdp", "epsilon": 3, "delta": 1e-6}
+    made_up = count.preview(epsilon=0.1, account=account)
+    assert made_up.fits
+    assert made_up.questions_left == 37
+    assert count.preview(epsilon=0.1, holder="analyst-1").questions_left is not None
+    with pytest.raises(bursar.BursarError):
+        count.preview(epsilon=0.1)
+
+
 def test_streams_and_the_calculator(b: Client) -> None:
     opener = b["census"].above_threshold(1000, crossings=1, asks_max=5)
     assert opener.preview(epsilon=0.2).fits
