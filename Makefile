@@ -11,7 +11,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 # compiling the app in each would take longer than loading it.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo serve test check unit audit lint bench plots pictures lock clean
+.PHONY: help setup demo serve test check unit audit lint bench plots pictures docs lock clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' Makefile
@@ -46,11 +46,16 @@ lint: .venv/development ## check style, types and imports
 bench: .venv/development ## measure, and compare with the goals
 	@$(BIN)/python -m benchmarks
 
-plots: .venv/development ## draw docs/accuracy.svg again from the demo data
+plots: .venv/development ## measure docs/accuracy.svg and the errors in docs/guide/mechanisms.md again
 	@$(BIN)/python -m benchmarks.accuracy
+	@$(BIN)/python -m docs.measure_guide
 
-pictures: .venv/development ## draw docs/rooms.svg and docs/question.svg again from the import graph
+pictures: .venv/development ## draw the pictures of the architecture and of the guide again
 	@$(BIN)/python -m docs.draw_architecture
+	@$(BIN)/python -m docs.draw_guide
+
+docs: .venv/development ## build the documentation as a site into build/site, offline
+	@$(BIN)/python -m docs.build_site
 
 lock: ## resolve requirements.lock again (maintainers; needs uv)
 	@$(PYTHON) .ci/lock.py

@@ -6,7 +6,6 @@ import sys
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from threading import Lock
 
 from starlette.types import ASGIApp
 
@@ -36,16 +35,14 @@ from app.actions.scheduling.slots import Slots, lanes_for
 from app.api.http.application import make_application
 from app.api.http.services import Services
 from app.api.http.sockets import GuardedProtocol, SocketLimits
-from app.engines import ENGINES, load_engine
+from app.engines import LoadedEngines
 from app.engines.files.connect import Limits
 from app.engines.files.made_up_rows import DuckDBMadeUpTables
 from app.engines.files.public_tables import FilePublicTables
 from app.engines.remote.connections import Unusable, read_connections
-from app.errors import Invalid
 from app.mechanisms.sampling.system import SystemRandom
 from app.planning.plan import Planner
 from app.planning.stream_request import StreamPlanner
-from app.ports.engines import Engine
 from app.settings import Settings, SettingsError
 from app.stopping import Stopping
 from app.store.administration import Administration, install
@@ -71,44 +68,21 @@ REHEARSALS_WAITING = 10  # of one analyst
 COLLECTION = (10_000, 20, 50)  # garbage collection thresholds of the three generations
 
 
-class LoadedEngines:
-    """Engines, each loaded when a dataset first needs it."""
-
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        try:
-            self._connections = read_connections(settings.connections)
-        except Unusable as error:
-            raise SettingsError(str(error)) from None
-        self._loaded: dict[str, Engine] = {}
-        self._lock = Lock()
-
-    def engine(self, name: str) -> Engine:
-        if name not in ENGINES:
-            raise Invalid.field("/source/engine", f"one of {', '.join(ENGINES)}")
-        found = self._loaded.get(name)
-        return self._load(name) if found is None else found
-
-    def _load(self, name: str) -> Engine:
-        with self._lock:
-            if name in self._loaded:  # another thread was first
-                return self._loaded[name]
-            self._loaded[name] = load_engine(
-                name,
-                home=self._settings.home,
-                data_roots=self._settings.data_roots,
-                connections=self._connections,
-                memory_limit=self._settings.engine_memory,
-                threads=self._settings.engine_threads,
-                timeout_seconds=self._settings.engine_timeout_seconds,
-                ingest_timeout_seconds=self._settings.ingest_timeout_seconds,
-                prepared_bytes_max=self._settings.prepared_bytes_max,
-            )
-            return self._loaded[name]
-
-    def close(self) -> None:
-        for engine in self._loaded.values():
-            engine.close()
+def loaded_engines(settings: Settings) -> LoadedEngines:
+    try:
+        connections = read_connections(settings.connections)
+    except Unusable as error:
+        raise SettingsError(str(error)) from None
+    return LoadedEngines(
+        home=settings.home,
+        data_roots=settings.data_roots,
+        connections=connections,
+        memory_limit=settings.engine_memory,
+        threads=settings.engine_threads,
+        timeout_seconds=settings.engine_timeout_seconds,
+        ingest_timeout_seconds=settings.ingest_timeout_seconds,
+        prepared_bytes_max=settings.prepared_bytes_max,
+    )
 
 
 def public_tables(settings: Settings) -> FilePublicTables:
@@ -128,7 +102,7 @@ class Stores:
         self.history = SqlHistory(self.database)
         self.account_entries = SqlAccountEntries(self.database)
         self.streams = SqlStreams(self.database)
-        self.engines = LoadedEngines(settings)
+        self.engines = loaded_engines(settings)
         self.tables = public_tables(settings)
         self.register_dataset = RegisterDataset(self.datasets, self.engines)
         self.clear_versions = ClearVersions(SqlOldVersions(self.database), self.engines)

@@ -13,8 +13,15 @@ from app.nearest import nearest
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([KMGT])(i?)B")
 _AUTHORITY = re.compile(r"[a-z+]+://(?:[^@]*@)?(?:\[[^]]*\]|[^/?:@[]*)(?::[0-9]{1,5})?(?:[/?]|$)")
 _PREFIX = "BURSAR_"
-# Variables for other purposes: fault points of the tests, and the compose file's password.
-_OTHERS = {"BURSAR_FAULT", "BURSAR_FAULT_ONCE", "BURSAR_DATABASE_PASSWORD"}
+# Variables for other purposes: fault points of the tests, the compose file's password, and the
+# address and key of the client, which people set in the same terminal.
+_OTHERS = {
+    "BURSAR_DATABASE_PASSWORD",
+    "BURSAR_FAULT",
+    "BURSAR_FAULT_ONCE",
+    "BURSAR_KEY",
+    "BURSAR_URL",
+}
 _OTHERS_PREFIX = "BURSAR_TEST_"
 
 

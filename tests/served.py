@@ -5,9 +5,11 @@ The rule uses folder, fixture and parameter, so that it covers new tests without
 
 import pytest
 
-FOLDERS = ("end_to_end/", "cli/", "harness/", "engines/remote/")
+FOLDERS = ("end_to_end/", "recipes/", "cli/", "harness/", "engines/remote/")
 FILES = (
     "client/test_own_suite.py",
+    "docs/test_fresh_clone.py",
+    "docs/test_guide.py",
     "engines/files/test_stopping.py",
     "engines/test_every_engine.py",
     "house/test_operations.py",

@@ -147,6 +147,8 @@ def test_variables_of_other_programs_are_ignored() -> None:
         "BURSARY": "x",
         "BURSAR_FAULT": "F1",
         "BURSAR_FAULT_ONCE": "file",
+        "BURSAR_URL": "http://127.0.0.1:8000",
+        "BURSAR_KEY": "key",
         "BURSAR_TEST_POSTGRES_URL": "postgresql://x",
         "BURSAR_DATABASE_PASSWORD": "hush",
         "BURSAR_PRT": "",

@@ -14,9 +14,10 @@ from app.accounting.rules.curved import STAR_WEIGHT
 from app.accounting.rules.spending import Spend
 from app.accounting.rules.terms import GrantTerms
 from app.accounting.units import ATTO, PICO, wire
+from app.api.accounts.balance_headers import balance_headers
 from app.api.http.entity_tags import etag, has_seen, precondition
 from app.api.http.json_body import Parsed, body
-from app.api.http.openapi import documented, problems
+from app.api.http.openapi import documented, problems, with_balance
 from app.api.http.principal import Admin, AnyoneHot, ServicesDep
 from app.api.http.services import Services
 from app.api.http.wire import (
@@ -182,8 +183,14 @@ def grant(
 
 @router.get(
     "/v1/datasets/{dataset}/budgets/{holder}",
-    **documented(
-        "get_budget", "One budget", BudgetResponse, extra_problems=problems(404), tagged=True
+    **with_balance(
+        documented(
+            "get_budget",
+            "One budget",
+            BudgetResponse,
+            extra_problems=problems(404),
+            tagged=True,
+        )
     ),
 )
 async def get_budget(
@@ -192,13 +199,14 @@ async def get_budget(
     """Your own budget or your group's; viewers and administrators see any. `If-None-Match` with
     the ETag gives 304."""
     found_dataset, account = await visible_account(deps, principal, dataset, holder)
+    headers = {"ETag": etag(account), **balance_headers(account)}
     if has_seen(account, request.headers.getlist("if-none-match")):
-        return Response(status_code=304, headers={"ETag": etag(account)})
+        return Response(status_code=304, headers=headers)
     last = None
     if principal.role is Role.ANALYST:
         last = await run_in_threadpool(_last, deps, principal, found_dataset, account)
     budget = Budget(found_dataset.name, account, found_dataset.card)
-    return json_response(shown_budget(budget, last), headers={"ETag": etag(account)})
+    return json_response(shown_budget(budget, last), headers=headers)
 
 
 async def visible_account(

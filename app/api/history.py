@@ -8,7 +8,8 @@ from pydantic import BaseModel
 
 from app.access import UNKNOWN_ANALYST, Principal, Role
 from app.actions.asking.ask_query import status_of
-from app.api.http.openapi import documented, problems
+from app.api.accounts.balance_headers import on_dataset
+from app.api.http.openapi import documented, problems, with_balance
 from app.api.http.principal import Anyone, AnyoneHot, ServicesDep
 from app.api.http.services import Services
 from app.api.http.wire import (
@@ -121,7 +122,9 @@ def list_queries(
 
 @router.get(
     "/v1/queries/{id}",
-    **documented("get_query", "One question", HistoryItem, extra_problems=problems(404)),
+    **with_balance(
+        documented("get_query", "One question", HistoryItem, extra_problems=problems(404))
+    ),
 )
 def get_query(deps: ServicesDep, principal: Anyone, id: str) -> Response:  # noqa: A002  # in the path
     """The question, and its stored answer, byte for byte, as soon as it may be shown."""
@@ -129,7 +132,10 @@ def get_query(deps: ServicesDep, principal: Anyone, id: str) -> Response:  # noq
     own = principal.analyst_id if principal.role is Role.ANALYST else None
     record = deps.history.one(id, analyst_id=own)
     running = record.state is State.CHARGED
-    return _sent(_item(record), {"Retry-After": str(RETRY_SECONDS)} if running else {})
+    headers = on_dataset(deps, principal, record.dataset)
+    if running:
+        headers["Retry-After"] = str(RETRY_SECONDS)
+    return _sent(_item(record), headers)
 
 
 @router.delete(

@@ -10,6 +10,14 @@ from typing_extensions import override
 
 from app.actions.asking.ask_query import Accepted
 from app.actions.asking.charge import QueryRequest, Reply
+from app.api.accounts.balance_headers import (
+    DECIDED,
+    NO_HEADERS,
+    RawHeaders,
+    after_decision,
+    at_once,
+    refused,
+)
 from app.api.http.json_body import (
     Parsed,
     StrictAdapter,
@@ -18,7 +26,7 @@ from app.api.http.json_body import (
     read_bytes,
     request_key,
 )
-from app.api.http.openapi import documented, problems
+from app.api.http.openapi import documented, problems, with_balance
 from app.api.http.parameters import check_parameters
 from app.api.http.prefer import Preference, preference
 from app.api.http.principal import current_hot, token
@@ -137,7 +145,13 @@ class StoredResponse(Response):
 
     media_type = "application/json"
 
-    def __init__(self, text: str, headers: dict[str, str], status: int = 200) -> None:
+    def __init__(
+        self,
+        text: str,
+        headers: dict[str, str],
+        status: int = 200,
+        balance: RawHeaders = NO_HEADERS,
+    ) -> None:
         self.status_code = status
         self.background = None
         self.body = text.encode()
@@ -145,6 +159,7 @@ class StoredResponse(Response):
             (b"content-type", b"application/json"),
             (b"content-length", str(len(self.body)).encode()),
             *((name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()),
+            *balance,
         ]
 
     @override
@@ -185,15 +200,17 @@ def parse_question(analyst_id: str, raw: bytes) -> Parsed[Question]:
 
 @router.post(
     "/v1/queries",
-    **documented(
-        "ask",
-        "Plan, charge, answer",
-        AnswerResponse,
-        request=Question | SqlQuestion,
-        examples=EXAMPLES,
-        extra_problems=problems(402, 403, 409, 423, 429, 503),
-        idempotent=True,
-        accepted=AcceptedResponse,
+    **with_balance(
+        documented(
+            "ask",
+            "Plan, charge, answer",
+            AnswerResponse,
+            request=Question | SqlQuestion,
+            examples=EXAMPLES,
+            extra_problems=problems(402, 403, 409, 423, 429, 503),
+            idempotent=True,
+            accepted=AcceptedResponse,
+        )
     ),
 )
 async def ask(request: Request) -> Response:
@@ -219,12 +236,16 @@ async def ask(request: Request) -> Response:
             reply = await deps.answer_query(query_request, wish.wait_seconds)
         except Invalid as error:
             raise parsed.translate_error(error) from None
+        except DECIDED as error:
+            return await refused(deps, principal, parsed.value.dataset, error)
     except (Invalid, AccessError):
         await current_hot(request)  # errors are described only to a key that is still valid
         raise
+    balance = at_once(deps, principal, None if isinstance(reply, Accepted) else reply.book_id)
+    balance = balance or await after_decision(deps, principal, parsed.value.dataset)
     if isinstance(reply, Accepted):
-        return StoredResponse(reply.text, accepted_headers(reply, key, wish), 202)
-    return StoredResponse(reply.text, headers=reply_headers(reply, key))
+        return StoredResponse(reply.text, accepted_headers(reply, key, wish), 202, balance)
+    return StoredResponse(reply.text, reply_headers(reply, key), balance=balance)
 
 
 def accepted_headers(reply: Accepted, key: str, wish: Preference) -> dict[str, str]:

@@ -9,6 +9,14 @@ from pydantic import BaseModel
 from app.access import Role
 from app.actions.asking.ask_stream import StreamAskRequest
 from app.actions.asking.charge import QueryRequest
+from app.api.accounts.balance_headers import (
+    DECIDED,
+    after_decision,
+    in_book,
+    on_dataset,
+    on_granted,
+    refused,
+)
 from app.api.http.json_body import (
     Parsed,
     StrictAdapter,
@@ -18,7 +26,7 @@ from app.api.http.json_body import (
     read_bytes,
     request_key,
 )
-from app.api.http.openapi import documented, problems
+from app.api.http.openapi import documented, problems, with_balance
 from app.api.http.parameters import check_parameters
 from app.api.http.principal import Anyone, AnyoneHot, ServicesDep, current_hot, token
 from app.api.http.services import services
@@ -126,15 +134,17 @@ class AskResponse(BaseModel):
 
 @router.post(
     "/v1/streams",
-    **documented(
-        "open_stream",
-        "Plan, charge, open",
-        OpenedResponse,
-        status=201,
-        request=Opening,
-        example=EXAMPLE,
-        extra_problems=problems(402, 403, 409, 423, 503),
-        idempotent=True,
+    **with_balance(
+        documented(
+            "open_stream",
+            "Plan, charge, open",
+            OpenedResponse,
+            status=201,
+            request=Opening,
+            example=EXAMPLE,
+            extra_problems=problems(402, 403, 409, 423, 503),
+            idempotent=True,
+        )
     ),
 )
 async def open_stream(request: Request) -> Response:
@@ -143,31 +153,37 @@ async def open_stream(request: Request) -> Response:
     stream; another key opens and charges another."""
     deps = services(request)
     shown = token(request)
-    await deps.catalogue.principal(shown)  # before the body is read
+    principal = await deps.catalogue.principal(shown)  # before the body is read
     try:
         check_parameters(request)
         key = request_key(request) or new_id("auto")
         raw = await read_bytes(request)
         parsed = await parse_off_loop(raw, lambda: parse(raw, OPENING, None))
         query_request = QueryRequest(shown, parsed.value, parsed.text, parsed.hash, key)
-        reply = await deps.open_stream(query_request)
+        try:
+            reply = await deps.open_stream(query_request)
+        except DECIDED as error:
+            return await refused(deps, principal, parsed.value.dataset, error)
     except (Invalid, AccessError):
         await current_hot(request)  # errors are described only to a key that is still valid
         raise
     headers = reply_headers(reply, key)
     headers["location"] = f"/v1/streams/{json.loads(reply.text)['id']}"
-    return StoredResponse(reply.text, headers, 201)
+    balance = await after_decision(deps, principal, parsed.value.dataset)
+    return StoredResponse(reply.text, headers, 201, balance)
 
 
 @router.post(
     "/v1/streams/preview",
-    **documented(
-        "preview_stream",
-        "Price a stream, for free",
-        StreamPreviewResponse,
-        request=Opening,
-        example=EXAMPLE,
-        extra_problems=problems(403, 503),
+    **with_balance(
+        documented(
+            "preview_stream",
+            "Price a stream, for free",
+            StreamPreviewResponse,
+            request=Opening,
+            example=EXAMPLE,
+            extra_problems=problems(403, 503),
+        )
     ),
 )
 async def preview_stream(
@@ -177,19 +193,23 @@ async def preview_stream(
 ) -> Response:
     """The price of a stream, and how far its answers may be off; reads no data, charges
     nothing."""
-    return json_response(await deps.preview_stream(principal, parsed.value))
+    preview = await deps.preview_stream(principal, parsed.value)
+    balance = await on_granted(deps, principal, parsed.value.dataset)
+    return json_response(preview, headers=balance)
 
 
 @router.post(
     "/v1/streams/{id}/ask",
-    **documented(
-        "ask_stream",
-        "Claim, answer",
-        AskResponse,
-        request=Ask,
-        example=ASK_EXAMPLE,
-        extra_problems=problems(404, 409, 503),
-        idempotent=True,
+    **with_balance(
+        documented(
+            "ask_stream",
+            "Claim, answer",
+            AskResponse,
+            request=Ask,
+            example=ASK_EXAMPLE,
+            extra_problems=problems(404, 409, 503),
+            idempotent=True,
+        )
     ),
 )
 async def ask_stream(request: Request, id: str) -> Response:  # noqa: A002  # in the path
@@ -209,7 +229,9 @@ async def ask_stream(request: Request, id: str) -> Response:  # noqa: A002  # in
     except (Invalid, AccessError, NotFound):
         await current_hot(request)
         raise
-    return StoredResponse(reply.text, reply_headers(reply, key))
+    assert reply.book_id is not None
+    balance = await in_book(deps, principal, reply.book_id)
+    return StoredResponse(reply.text, reply_headers(reply, key), balance=balance)
 
 
 @router.get("/v1/streams", **documented("list_streams", "Streams", StreamsResponse))
@@ -227,13 +249,16 @@ def list_streams(
 
 @router.get(
     "/v1/streams/{id}",
-    **documented("get_stream", "One stream", StreamResponse, extra_problems=problems(404)),
+    **with_balance(
+        documented("get_stream", "One stream", StreamResponse, extra_problems=problems(404))
+    ),
 )
 def get_stream(deps: ServicesDep, principal: Anyone, id: str) -> Response:  # noqa: A002  # in the path
     """The remaining crossings and asks of the stream; never its secret."""
     principal.must_be(Role.ANALYST, Role.ADMIN)
     own = principal.analyst_id if principal.role is Role.ANALYST else None
-    return json_response(_shown(deps.streams.one(id, analyst_id=own)))
+    stream = deps.streams.one(id, analyst_id=own)
+    return json_response(_shown(stream), headers=on_dataset(deps, principal, stream.dataset))
 
 
 @router.delete(

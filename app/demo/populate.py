@@ -1,4 +1,4 @@
-"""Fill a ledger for the demo: two datasets, four keys, budgets; and print a request to paste.
+"""Fill a ledger for the demo: two datasets, four keys, budgets; and print lines to paste.
 
 Keys are stored in a file beside the ledger, readable by its owner only, so that the demo can be
 restarted. A real server shows a key once and stores only its hash.
@@ -7,6 +7,7 @@ restarted. A real server shows a key once and stores only its hash.
 import json
 import os
 import shutil
+import sys
 from decimal import Decimal
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -22,6 +23,9 @@ from app.main import Stores
 from app.settings import Settings, SettingsError
 
 PEOPLE = {"viewer": Role.VIEWER, "analyst-1": Role.ANALYST, "analyst-2": Role.ANALYST}
+PYTHON = """import bursar
+from bursar import col
+print(bursar.connect()["census"].where(col.age >= 65).count().ask(epsilon=0.1))"""
 BUDGETS = {"*": Decimal(10), "analyst-1": Decimal(3), "analyst-2": Decimal(3)}
 
 
@@ -103,7 +107,8 @@ def _register(stores: Stores, operator: Principal, root: Path, description: dict
 
 
 def message(keys: dict[str, str], home: Path, url: str) -> str:
-    """Text to print: the keys, and a request to paste."""
+    """Text to print: the keys, and lines to paste for curl, Python and the program `bursar`."""
+    programs = os.path.dirname(sys.executable)
     lines = [f"  {name:10} {key}" for name, key in keys.items()]
     question = {
         "dataset": CENSUS["name"],
@@ -124,6 +129,16 @@ def message(keys: dict[str, str], home: Path, url: str) -> str:
             f"  -H 'Authorization: Bearer {keys['analyst-1']}' \\",
             "  -H 'Content-Type: application/json' -H 'Idempotency-Key: my-first-question' \\",
             f"  -d '{json.dumps(question)}'",
+            "",
+            "The same in Python, or with the program bursar. In another terminal, paste first:",
+            "",
+            f"export BURSAR_URL={url} \\",
+            f"  BURSAR_KEY={keys['analyst-1']} \\",
+            f'  PATH="{programs}:$PATH"',
+            "",
+            f"python -c '{PYTHON}'",
+            "",
+            "bursar ask census count -w 'age>=65' -e 0.1",
             "",
         ]
     )

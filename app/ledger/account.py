@@ -26,10 +26,27 @@ TYPICAL_COUNT_EPSILON = PICO // 10  # price of a count that `questions_left` ass
 Amount = tuple[int, int, dict[str, float | None]]  # epsilon, delta, and a currency's own units
 
 
+class _Figures(NamedTuple):
+    spent: Amount
+    remaining: Amount
+    deciding: list[Spend]  # one of these totals is the nearest to the limit
+
+
+# Figures that the last charges have stated, by the identity of the balance. The reply to a charge
+# states them again in its headers. For curves and cells, computing them is most of the work.
+STATED_MAX = 64
+_STATED: dict[int, tuple[Balance, Terms, _Figures]] = {}
+
+
 def _amount_text(epsilon: int, delta: int, own: dict[str, float | None]) -> str:
     """JSON of an amount. Keys stay sorted, because all names of own units sort after `epsilon`."""
     more = f",{canonical(own)[1:-1]}" if own else ""
     return f"{{{wire_text('delta', delta, ATTO)},{wire_text('epsilon', epsilon, PICO)}{more}}}"
+
+
+def _deciding(totals: list[Spend], worst: Spend) -> list[Spend]:
+    """The totals that decide the used share; more of any number never makes it smaller."""
+    return [worst] if worst in totals else totals
 
 
 def account_id(book_id: str, holder: str) -> str:
@@ -113,32 +130,50 @@ class Account(NamedTuple):
 
     def balances(self) -> dict[str, Any]:
         """Spent and remaining budget, as (epsilon, delta) and in the currency's own units."""
+        figures = self._figures()
         return {
             name: {**wire("epsilon", epsilon, PICO), **wire("delta", delta, ATTO), **own}
-            for name, (epsilon, delta, own) in self._amounts().items()
+            for name, (epsilon, delta, own) in (
+                ("spent", figures.spent),
+                ("remaining", figures.remaining),
+            )
         }
 
     def balances_json(self) -> str:
         """Canonical JSON of holder, remaining and spent, for every charge."""
-        amounts = self._amounts()
-        remaining, spent = _amount_text(*amounts["remaining"]), _amount_text(*amounts["spent"])
+        figures = self._figures()
+        if self.terms.order is not None or self.balance.cells:
+            if len(_STATED) >= STATED_MAX:
+                _STATED.clear()
+            _STATED[id(self.balance)] = (self.balance, self.terms, figures)
+        remaining, spent = _amount_text(*figures.remaining), _amount_text(*figures.spent)
         return f'{{"holder":{quoted(self.shown)},"remaining":{remaining},"spent":{spent}}}'
 
-    def _amounts(self) -> dict[str, Amount]:
+    def remaining_and_used(self) -> tuple[int, int, float]:
+        """Remaining epsilon and delta, in units, and the used share; for every reply."""
+        stated = _STATED.get(id(self.balance))
+        if stated is not None and stated[0] is self.balance and stated[1] is self.terms:
+            figures = stated[2]
+        else:
+            figures = self._figures()
+        epsilon, delta, _ = figures.remaining
+        return epsilon, delta, self._largest_share(figures.deciding)
+
+    def _figures(self) -> _Figures:
         """Spent and remaining; with cells, the largest spend and the least remainder."""
         rule, terms, balance = self.rule, self.terms, self.balance
         if balance.cells:
             totals = balance.totals()
             worst = largest(totals)
             epsilon, delta = self._promise_to_every_cell(totals, worst)
+            deciding = _deciding(totals, worst)
         else:
             worst = balance.common
             epsilon, delta = rule.promise_spent(worst, terms)
+            deciding = [worst]
         left = rule.left(worst, terms)
-        return {
-            "spent": (epsilon, delta, rule.own_units(worst, terms)),
-            "remaining": (max(0, terms.epsilon - epsilon), left[1], rule.own_units(left, terms)),
-        }
+        remaining = max(0, terms.epsilon - epsilon), left[1], rule.own_units(left, terms)
+        return _Figures((epsilon, delta, rule.own_units(worst, terms)), remaining, deciding)
 
     def _promise_to_every_cell(self, totals: list[Spend], worst: Spend) -> Spend:
         """The largest epsilon and delta of the promises to each cell.
@@ -180,8 +215,12 @@ class Account(NamedTuple):
 
     @property
     def used(self) -> float:
+        totals = self.balance.totals()
+        return self._largest_share(_deciding(totals, largest(totals)))
+
+    def _largest_share(self, totals: list[Spend]) -> float:
         rule, terms = self.rule, self.terms
-        return min(1.0, max(rule.used(total, terms) for total in self.balance.totals()))
+        return min(1.0, max(rule.used(total, terms) for total in totals))
 
     def questions_left(self, cells: Cells = None) -> int:
         """Number of typical counts that would still be admitted."""

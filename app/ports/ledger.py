@@ -31,6 +31,14 @@ class Ledger(Protocol):
 
     async def accounts(self, book_id: str, holders: list[str]) -> dict[str, Account]: ...
 
+    def known_account(self, book_id: str, holders: tuple[str, ...]) -> Account | None:
+        """Account of the first of these holders that has one, as the last order has left it.
+
+        None if this is not known without a read. Right after an order about these accounts was
+        decided, it usually is.
+        """
+        ...
+
     async def answered(self, reuse_key: str) -> bool:
         """True if there is a stored answer that would be returned again."""
         ...

@@ -10,7 +10,7 @@ from bursar.ask.amounts import Amount
 from bursar.ask.datasets import DatasetParts
 from bursar.ask.filters import Condition
 from bursar.ask.plans import PlanParts, plan_flow, plan_preview_flow
-from bursar.ask.question import MechanismLike, QuestionParts, price_of
+from bursar.ask.question import Assumed, MechanismLike, QuestionParts, price_of
 from bursar.errors import NotFound
 from bursar.http.seen import SeenCharges
 from bursar.http.transport import AsyncTransport, Show
@@ -57,10 +57,18 @@ class AsyncQuestion(QuestionParts):
         mechanism: MechanismLike = None,
         rows: int | None = None,
         epsilons: Sequence[Amount] | None = None,
+        holder: str | None = None,
+        account: Mapping[str, Any] | None = None,
     ) -> Preview:
-        """Price and expected error, for free. `rows` is your guess of how many rows there are."""
+        """Price and expected error, for free. `rows` is your guess of how many rows there are.
+
+        `holder` previews for another account that you may see, `account` for one that is made up:
+        `account={"currency": "zcdp", "epsilon": 3, "delta": 1e-6}` shows what it would buy.
+        """
         price = price_of(epsilon, delta, rho, within, confidence, mechanism)
-        return await self.transport.run(self.preview_flow(price, rows, epsilons))
+        return await self.transport.run(
+            self.preview_flow(price, Assumed(rows, epsilons, holder, account))
+        )
 
     async def rehearse(
         self,

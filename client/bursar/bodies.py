@@ -75,6 +75,172 @@ class SqlQuestion(_SqlQuestionRequired, total=False):
     dataset: Union[str, None]
 
 
+PreviewQuestion = TypedDict(
+    "PreviewQuestion",
+    {
+        "privacy": "Privacy",
+        "mechanism": Union[
+            Union[
+                "Mechanism",
+                "GradientDescent",
+                "SmoothSensitivity",
+                "NoisyBound",
+                "ProposeTestRelease",
+                "StableValue",
+            ],
+            None,
+        ],
+        "confidence": float,
+        "fresh": bool,
+        "dataset": str,
+        "query": Union[
+            "Count",
+            "CountDistinct",
+            "Sum",
+            "Mean",
+            "Variance",
+            "Ratio",
+            "Reciprocal",
+            "Histogram",
+            "SampleAggregate",
+            "PredictionVariance",
+            "Aggregates",
+            "Workload",
+            "Cdf",
+            "Mode",
+            "TopK",
+            "Quantile",
+            "Median",
+            "Min",
+            "Max",
+            "Price",
+            "LinearRegression",
+            "LogisticRegression",
+            "Iqr",
+            "TrimmedMean",
+            "Triangles",
+            "RandomizedColumn",
+            "Keys",
+        ],
+        "assume": Union["Assumption", None],
+        "as": Union[str, None],
+        "account": Union["Promise", None],
+        "epsilons": Union[list[Union[float, str]], None],
+    },
+)
+
+
+PreviewSqlQuestion = TypedDict(
+    "PreviewSqlQuestion",
+    {
+        "privacy": "Privacy",
+        "mechanism": Union[
+            Union[
+                "Mechanism",
+                "GradientDescent",
+                "SmoothSensitivity",
+                "NoisyBound",
+                "ProposeTestRelease",
+                "StableValue",
+            ],
+            None,
+        ],
+        "confidence": float,
+        "fresh": bool,
+        "sql": str,
+        "dataset": Union[str, None],
+        "assume": Union["Assumption", None],
+        "as": Union[str, None],
+        "account": Union["Promise", None],
+        "epsilons": Union[list[Union[float, str]], None],
+    },
+)
+
+
+PreviewSqlList = TypedDict(
+    "PreviewSqlList",
+    {
+        "as": Union[str, None],
+        "account": Union["Promise", None],
+        "questions": list[Union["AssumedQuestion", "AssumedSqlQuestion"]],
+    },
+)
+
+
+class _AssumedQuestionRequired(TypedDict):
+    privacy: "Privacy"
+    dataset: str
+    query: Union[
+        "Count",
+        "CountDistinct",
+        "Sum",
+        "Mean",
+        "Variance",
+        "Ratio",
+        "Reciprocal",
+        "Histogram",
+        "SampleAggregate",
+        "PredictionVariance",
+        "Aggregates",
+        "Workload",
+        "Cdf",
+        "Mode",
+        "TopK",
+        "Quantile",
+        "Median",
+        "Min",
+        "Max",
+        "Price",
+        "LinearRegression",
+        "LogisticRegression",
+        "Iqr",
+        "TrimmedMean",
+        "Triangles",
+        "RandomizedColumn",
+        "Keys",
+    ]
+
+
+class AssumedQuestion(_AssumedQuestionRequired, total=False):
+    mechanism: Union[
+        Union[
+            "Mechanism",
+            "GradientDescent",
+            "SmoothSensitivity",
+            "NoisyBound",
+            "ProposeTestRelease",
+            "StableValue",
+        ],
+        None,
+    ]
+    confidence: float
+    fresh: bool
+    assume: Union["Assumption", None]
+
+
+class _AssumedSqlQuestionRequired(TypedDict):
+    privacy: "Privacy"
+    sql: str
+
+
+class AssumedSqlQuestion(_AssumedSqlQuestionRequired, total=False):
+    mechanism: Union[
+        Union[
+            "Mechanism",
+            "GradientDescent",
+            "SmoothSensitivity",
+            "NoisyBound",
+            "ProposeTestRelease",
+            "StableValue",
+        ],
+        None,
+    ]
+    confidence: float
+    fresh: bool
+    dataset: Union[str, None]
+    assume: Union["Assumption", None]
+
+
 class _OpeningRequired(TypedDict):
     dataset: str
     stream: Union["AboveThresholdStream", "RunningCountStream"]
@@ -511,6 +677,23 @@ class _KeysRequired(TypedDict):
 
 class Keys(_KeysRequired, total=False):
     where: Union[Union["AllParts", "AnyParts", "Not", "Comparison"], None]
+
+
+class Assumption(TypedDict):
+    rows: int
+
+
+class _PromiseRequired(TypedDict):
+    currency: Literal["pure", "approximate", "zcdp", "renyi", "gdp"]
+
+
+class Promise(_PromiseRequired, total=False):
+    epsilon: Union[Union[float, str], None]
+    delta: Union[float, str]
+    rho: Union[Union[float, str], None]
+    mu: Union[Union[float, str], None]
+    failure_delta: Union[Union[float, str], None]
+    order: Union[Union[float, str], None]
 
 
 class AboveThresholdStream(TypedDict):

@@ -11,6 +11,7 @@ from bursar import BudgetExhausted, EngineUnavailable, QuestionForfeited, Rolled
 from bursar.ask.asking import ask
 from bursar.http.flow import ATTEMPTS_MAX, Call, Flow, Pause, Progress, Reply, Step, send
 from bursar.http.seen import SeenCharges
+from bursar.results.answers import read_remaining
 
 Json = dict[str, Any]
 BODY = {"dataset": "census", "query": {"kind": "count"}, "privacy": {"epsilon": 0.1}}
@@ -205,3 +206,10 @@ def test_a_new_process_checks_the_last_charge_before_it_asks(tmp_path: Path) -> 
     replies = [same, reply(200, answered(10, "bb", "q_2"))]
     answer, _ = perform(ask(memory(tmp_path), BODY, "count", None), replies)
     assert answer.receipt.entry == 10
+
+
+def test_the_balance_in_a_header_is_read() -> None:
+    remaining = read_remaining({"bursar-remaining": 'epsilon="2.9", delta="0.000001"'})
+    assert remaining is not None
+    assert (remaining.epsilon, remaining.delta) == (2.9, 1e-6)
+    assert read_remaining({}) is None

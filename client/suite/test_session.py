@@ -90,6 +90,9 @@ def test_a_rehearsal_is_free_and_marked(b: Client) -> None:
     assert answer.status == "rehearsed"
     assert answer.receipt is None
     assert len(answer.rows()) == 4
+    assert answer.charged.loss.epsilon == 0
+    assert answer.charged.price.epsilon == 0.5
+    assert "the real question would cost ε 0.5" in repr(answer)
     assert census.budget.used == before
     medians = census.median("income").by("region").rehearse(epsilon=0.5, rows=200)
     assert medians.made_up
@@ -101,6 +104,17 @@ def test_a_preview_has_a_curve_of_error_against_price(b: Client) -> None:
     errors = [point["expected_error"]["half_width"] for point in preview.curve]
     assert errors == sorted(errors, reverse=True)
     assert "<svg" in preview._repr_html_()
+
+
+def test_an_administrator_sees_what_a_budget_would_buy(keys: dict[str, str]) -> None:
+    count = bursar.connect(key=keys["admin"])["census"].count()
+    account = {"currency": "zcdp", "epsilon": 3, "delta": 1e-6}
+    made_up = count.preview(epsilon=0.1, account=account)
+    assert made_up.fits
+    assert made_up.questions_left == 37
+    assert count.preview(epsilon=0.1, holder="analyst-1").questions_left is not None
+    with pytest.raises(bursar.BursarError):
+        count.preview(epsilon=0.1)
 
 
 def test_streams_and_the_calculator(b: Client) -> None:

@@ -16,7 +16,18 @@ Json = dict[str, Any]
 TARGET = Path(__file__).parents[2] / "client" / "bursar" / "bodies.py"
 REF = "#/components/schemas/"
 # The bodies that the client sends; everything that they refer to comes along.
-ROOTS = ("Question", "SqlQuestion", "Opening", "Ask", "ComposeRequest")
+ROOTS = (
+    "Question",
+    "SqlQuestion",
+    "PreviewQuestion",
+    "PreviewSqlQuestion",
+    "PreviewSqlList",
+    "AssumedQuestion",
+    "AssumedSqlQuestion",
+    "Opening",
+    "Ask",
+    "ComposeRequest",
+)
 PLAIN = {
     "string": "str",
     "integer": "int",

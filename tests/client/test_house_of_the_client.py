@@ -1,6 +1,8 @@
 """The client agrees with the server's description, with itself, and with its promises."""
 
 import inspect
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -76,3 +78,35 @@ def test_nothing_but_httpx_is_loaded() -> None:
     ).stdout.split()
     assert "httpx" in loaded
     assert not {"pandas", "polars", "pyarrow", "numpy", "typer", "app"} & set(loaded)
+
+
+def oldest_python() -> str | None:
+    """A Python 3.10 that starts; a launcher of several versions may know none."""
+    installed = sorted(Path.home().glob(".pyenv/versions/3.10.*/bin/python3.10"))
+    for program in [shutil.which("python3.10"), *map(str, installed)]:
+        if program and subprocess.run([program, "--version"], capture_output=True).returncode == 0:
+            return program
+    return None
+
+
+def test_the_client_works_on_the_oldest_python() -> None:
+    program = oldest_python()
+    if program is None:
+        pytest.skip("there is no Python 3.10 on this machine")
+    oldest = CLIENT.parent / ".venv" / "oldest"
+    if not oldest.exists():
+        pytest.skip("the oldest packages are not there: run `make .venv/oldest`")
+    code = (
+        "import bursar, bursar.command.program, bursar.evidence\n"
+        "from bursar import col\n"
+        "print(repr(col.age.between(18, 64) & ~col.income.is_null()))"
+    )
+    path = os.pathsep.join([str(oldest), str(CLIENT)])
+    done = subprocess.run(
+        [program, "-c", code],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "18 <= age <= 64 & ~(income is missing)\n"

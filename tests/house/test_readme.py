@@ -5,10 +5,12 @@ import os
 import re
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from app.demo.populate import PYTHON
 from tests.bursard import BURSARD, CHECKOUT, START_SECONDS, Server, wait_until
 from tests.house.documentation import check_shown
 
@@ -69,7 +71,7 @@ def test_the_transcript_matches_the_readme(demo: tuple[str, str, str]) -> None:
 
 
 def run(command: str, url: str, key: str) -> str:
-    environment = {**os.environ, "BURSAR": url, "KEY": key}
+    environment = {**os.environ, "BURSAR_URL": url, "BURSAR_KEY": key}
     done = subprocess.run(
         ["bash", "-c", command], env=environment, capture_output=True, text=True, check=True
     )
@@ -84,3 +86,32 @@ def test_the_question_printed_by_the_demo_can_be_pasted(demo: tuple[str, str, st
         ["bash", "-c", command], capture_output=True, text=True, check=True, timeout=60
     )
     assert json.loads(done.stdout)["status"] == "answered"
+
+
+@pytest.mark.parametrize("last", ["python -c '.*?'", "bursar ask .*?"], ids=["python", "bursar"])
+def test_the_lines_printed_by_the_demo_for_its_client_can_be_pasted(
+    demo: tuple[str, str, str], last: str, tmp_path: Path
+) -> None:
+    exports = re.search(r"^export BURSAR_URL=.*?PATH\"$", demo[2], re.DOTALL | re.MULTILINE)
+    command = re.search(rf"^{last}$", demo[2], re.DOTALL | re.MULTILINE)
+    assert exports is not None
+    assert command is not None
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith("BURSAR")
+    }
+    done = subprocess.run(
+        ["bash", "-c", f"{exports[0]}\n{command[0]}"],
+        cwd=tmp_path,
+        env={**environment, "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"\b5,?[34]\d\d\b", done.stdout), done.stdout
+    assert "reused, free" in done.stdout + done.stderr or "charged" in done.stdout + done.stderr
+
+
+def test_the_python_of_the_readme_and_of_the_demo_are_the_same_question() -> None:
+    (block,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    assert [line for line in block.splitlines() if line] == PYTHON.splitlines()

@@ -110,9 +110,17 @@ def test_epsilon_and_delta_are_the_largest_that_any_total_promises(
 
     cells = {cell: spend() for cell in range(data.draw(st.integers(1, 4)))}
     balance = Balance(spend(), pairs, cells)
-    shown = now._replace(balance=balance)._amounts()["spent"]
+    account = now._replace(balance=balance)
     promises = [now.rule.promise_spent(total, now.terms) for total in balance.standings()]
-    assert shown[:2] == largest(promises)
+    assert account._figures().spent[:2] == largest(promises)
+    used = min(1.0, max(now.rule.used(total, now.terms) for total in balance.totals()))
+    assert account.used == used
+    account.balances_json()  # the headers take the figures that the charge has stated
+    epsilon, delta, _ = account._figures().remaining
+    assert account.remaining_and_used() == (epsilon, delta, used)
+    granted = account._replace(terms=opened(currency, pairs=pairs, epsilon=2).terms)
+    epsilon, delta, _ = granted._figures().remaining
+    assert granted.remaining_and_used() == (epsilon, delta, granted.used)
 
 
 @relations

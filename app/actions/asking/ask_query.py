@@ -17,6 +17,7 @@ from app.actions.asking.charge import (
     OpenCharge,
     QueryRequest,
     Reply,
+    SettledCharge,
     reply_when_visible,
 )
 from app.actions.asking.engine_data import EngineData
@@ -30,7 +31,7 @@ from app.data.card import Dataset
 from app.errors import AppError, EngineFailed, EngineUnavailable, StillRunning, TooManyRunning
 from app.fault_points import crash_point
 from app.ledger.leaving import Leaving
-from app.ledger.orders import Charged, PreparedAnswer, RecordOrder, Settled, VoidOrder
+from app.ledger.orders import Charged, PreparedAnswer, RecordOrder, VoidOrder
 from app.mechanisms.noise.additive import AdditiveRelease
 from app.mechanisms.propose_test_release.padding import ENCODER
 from app.mechanisms.release import RandomSource
@@ -99,8 +100,8 @@ class AnswerQuery(ChargedAction[Plan]):
             if wait_seconds is None or running.charge_id is None:
                 raise
             return accepted(running.charge_id, running.charged)
-        if isinstance(begun, Settled):
-            return await reply_when_visible(begun)
+        if isinstance(begun, SettledCharge):
+            return await reply_when_visible(begun.outcome, begun.book_id)
         crash_point("F4")
         if self.release_grid_seconds < patience:
             exact = self._cached_exact(begun)

@@ -110,9 +110,11 @@ class AskStream:
         else:
             raise StillRunning("People or datasets keep changing.", retry_after_seconds=1)
         if isinstance(outcome, Settled):
-            return reply_from(outcome)
-        assert isinstance(outcome, Claimed)
-        return await self._run(stream, plan, dataset, secret, outcome)
+            reply = reply_from(outcome)
+        else:
+            assert isinstance(outcome, Claimed)
+            reply = await self._run(stream, plan, dataset, secret, outcome)
+        return replace(reply, book_id=dataset.book_id)
 
     async def _refusal(
         self, stream: Stream, plan: AskPlan, dataset: Dataset

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from app.access import Principal, Role
 from app.accounting.loss import Loss
@@ -69,6 +69,7 @@ class Reply:
     text: str
     replayed: bool
     reused: bool
+    book_id: str | None = None  # if known here; otherwise the request names the dataset
 
 
 class Priced(Protocol):
@@ -125,6 +126,13 @@ class OpenCharge(Generic[P]):
     charge: Charged
 
 
+class SettledCharge(NamedTuple):
+    """A charge that was settled before, or that was answered by its own commit."""
+
+    book_id: str
+    outcome: Settled
+
+
 class ChargedAction(Generic[P]):
     """One request under one charge. Subclasses do the work that was charged for."""
 
@@ -138,7 +146,7 @@ class ChargedAction(Generic[P]):
 
     async def _begin(
         self, request: QueryRequest, at_once: Answering[P] | None = None
-    ) -> OpenCharge[P] | Settled:
+    ) -> OpenCharge[P] | SettledCharge:
         """Charge, or return the stored outcome; raises the refusal.
 
         An answer that needs no read is stored with its charge.
@@ -161,7 +169,7 @@ class ChargedAction(Generic[P]):
         else:
             raise StillRunning("People or datasets keep changing.", retry_after_seconds=1)
         if isinstance(outcome, Settled):
-            return outcome
+            return SettledCharge(order.book_id, outcome)
         assert isinstance(outcome, Charged)
         return OpenCharge(order, plan, dataset, outcome)
 
@@ -220,20 +228,20 @@ class ChargedAction(Generic[P]):
         return await reply_when_visible(outcome)
 
 
-async def reply_when_visible(outcome: Settled) -> Reply:
+async def reply_when_visible(outcome: Settled, book_id: str | None = None) -> Reply:
     """Reply when the time-grid point of the outcome has come."""
     if outcome.wait_seconds:
         await asyncio.sleep(outcome.wait_seconds)
-    return reply_from(outcome)
+    return reply_from(outcome, book_id)
 
 
-def reply_from(outcome: object) -> Reply:
+def reply_from(outcome: object, book_id: str | None = None) -> Reply:
     """The reply to a settled request, or its error."""
     assert isinstance(outcome, Settled)
     match outcome.state:
         case State.ANSWERED:
             assert outcome.answer is not None
-            return Reply(outcome.answer, outcome.replayed, outcome.reused)
+            return Reply(outcome.answer, outcome.replayed, outcome.reused, book_id)
         case State.FORFEITED:
             raise QuestionForfeited(FORFEITED, id=outcome.charge_id, retryable=False)
         case State.VOIDED:

@@ -9,7 +9,13 @@ from dataclasses import dataclass
 from typing_extensions import override
 
 from app.access import Principal
-from app.actions.asking.charge import ChargedAction, QueryRequest, Reply, reply_from
+from app.actions.asking.charge import (
+    ChargedAction,
+    QueryRequest,
+    Reply,
+    SettledCharge,
+    reply_from,
+)
 from app.actions.asking.readiness import DatasetReadiness
 from app.actions.scheduling.planning_threads import PlanningThreads
 from app.data.card import Dataset
@@ -17,7 +23,7 @@ from app.errors import AppError, SecretUnavailable
 from app.fault_points import crash_point
 from app.ledger.chain import canonical
 from app.ledger.leaving import Leaving
-from app.ledger.orders import Charged, ChargeOrder, RecordOrder, Settled
+from app.ledger.orders import Charged, ChargeOrder, RecordOrder
 from app.ledger.stream_orders import NewStream, stream_of
 from app.mechanisms.release import RandomSource
 from app.mechanisms.streams.above_threshold import AboveThreshold
@@ -51,8 +57,8 @@ class OpenStream(ChargedAction[StreamPlan]):
     async def __call__(self, request: QueryRequest) -> Reply:
         """Open a stream. No row is read: the noise depends on nothing but the plan."""
         begun = await self._begin(request)
-        if isinstance(begun, Settled):
-            return reply_from(begun)
+        if isinstance(begun, SettledCharge):
+            return reply_from(begun.outcome)
         crash_point("F4")
         charge = begun.charge
         try:

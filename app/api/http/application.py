@@ -26,6 +26,7 @@ from app.api.http.parameters import check_parameters
 from app.api.http.problems import install_problems, problem, unexpected
 from app.api.http.services import Services
 from app.api.previews import routes as previews
+from app.api.public import problem_pages
 from app.errors import AppError, Invalid, NotFound
 
 DESCRIPTION = (
@@ -124,7 +125,8 @@ def make_application(
     # All of these authenticate before they check parameters.
     for resource in (*asking, datasets, analysts, *accounts, ledger, calculator):
         app.include_router(resource.router)
-    app.include_router(health.router, dependencies=[Depends(check_parameters)])
+    for resource in (health, problem_pages):
+        app.include_router(resource.router, dependencies=[Depends(check_parameters)])
     install_problems(app)
     install_openapi(app)
     return Front(app)

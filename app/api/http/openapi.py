@@ -46,6 +46,15 @@ ACCEPTED_HEADERS = {
 ACCEPTED = {"description": "Charged, and still being answered", "headers": ACCEPTED_HEADERS}
 
 
+BALANCE_HEADERS = {
+    name: {"description": description, "schema": {"type": "string"}}
+    for name, description in {
+        "Bursar-Remaining": 'Left of your account now, such as `epsilon="2.9"` (RFC 8941).',
+        "Bursar-Used": "Used share of your account now, rounded up to a thousandth.",
+    }.items()
+}
+
+
 def problems(*statuses: int) -> tuple[int, ...]:
     return statuses
 
@@ -127,6 +136,21 @@ def documented(
         "responses": responses,
         "openapi_extra": extra,
     }
+
+
+def with_page(route: dict[str, Any]) -> dict[str, Any]:
+    """The same route, which may also reply with HTML."""
+    page = {"content": {"text/html": {"schema": {"type": "string"}}}}
+    return route | {"responses": {**route["responses"], route["status_code"]: page}}
+
+
+def with_balance(route: dict[str, Any]) -> dict[str, Any]:
+    """The same route, with the balance in the headers of its replies."""
+    responses = {route["status_code"]: {}, **route["responses"]}
+    for code in {route["status_code"], 202, 304, 402, 423} & set(responses):
+        headers = responses[code].get("headers", {}) | BALANCE_HEADERS
+        responses[code] = {**responses[code], "headers": headers}
+    return route | {"responses": responses}
 
 
 def _problem_responses(

@@ -4,9 +4,12 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Response
 
+from app.access import Principal, Role
+from app.api.accounts.balance_headers import on_granted
 from app.api.http.json_body import Parsed, body
-from app.api.http.openapi import documented, problems
+from app.api.http.openapi import documented, problems, with_balance
 from app.api.http.principal import AnyoneHot, ServicesDep
+from app.api.http.services import Services
 from app.api.http.wire import json_response
 from app.api.previews.models import (
     DOCUMENTED,
@@ -44,13 +47,15 @@ REHEARSAL_EXAMPLES: dict[str, Any] = {
 
 @router.post(
     "/v1/queries/preview",
-    **documented(
-        "preview",
-        "Price one question or a list, for free",
-        PreviewResponse | PreviewListResponse,
-        request=DOCUMENTED,
-        examples=PREVIEW_EXAMPLES,
-        extra_problems=problems(403, 404, 429, 503),
+    **with_balance(
+        documented(
+            "preview",
+            "Price one question or a list, for free",
+            PreviewResponse | PreviewListResponse,
+            request=DOCUMENTED,
+            examples=PREVIEW_EXAMPLES,
+            extra_problems=problems(403, 404, 429, 503),
+        )
     ),
 )
 async def preview(
@@ -67,7 +72,7 @@ async def preview(
             (single,) = await deps.preview_queries(
                 principal, [sent.question()], payer=sent.payer(), epsilons=sent.curve()
             )
-            return json_response(single)
+            return json_response(single, headers=await _balance(deps, principal, [single]))
         if isinstance(sent, PreviewList):
             previews = await deps.preview_queries(
                 principal, sent.questions, at="/questions", payer=sent.payer()
@@ -77,7 +82,18 @@ async def preview(
     except Invalid as error:
         raise parsed.translate_error(error) from None
     stops_at = next((i for i, item in enumerate(previews) if not item["fits"]), None)
-    return json_response({"items": previews, "fits": stops_at is None, "stops_at": stops_at})
+    content = {"items": previews, "fits": stops_at is None, "stops_at": stops_at}
+    return json_response(content, headers=await _balance(deps, principal, previews))
+
+
+async def _balance(
+    deps: Services, principal: Principal, previews: list[dict[str, Any]]
+) -> dict[str, str]:
+    """Headers with an analyst's own balance, unless the previews are about several datasets."""
+    names = {item["dataset"] for item in previews}
+    if principal.role is not Role.ANALYST or len(names) > 1:
+        return {}
+    return await on_granted(deps, principal, names.pop())
 
 
 @router.post(

@@ -11,7 +11,7 @@ import typer
 from app.cli.doctor.engines import check_engines
 from app.cli.doctor.ledger import check_ledger
 from app.cli.doctor.places import check_disk, check_readers
-from app.cli.doctor.result import CheckResult, State, failed
+from app.cli.doctor.result import CheckResult, CheckState, failed
 from app.cli.doctor.settings import check_settings
 from app.cli.exits import WRONG
 from app.cli.printing import Json
@@ -29,7 +29,7 @@ def doctor(as_json: Json = False) -> None:
     has_failed = False
     results = []
     for result in checks():
-        has_failed = has_failed or result.state is State.FAILED
+        has_failed = has_failed or result.state is CheckState.FAILED
         if as_json:
             results.append(result.members())
         else:

@@ -5,7 +5,7 @@ from enum import StrEnum
 from typing import Any
 
 
-class State(StrEnum):
+class CheckState(StrEnum):
     OK = "ok"
     WARNING = "warning"
     FAILED = "failed"
@@ -13,7 +13,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    state: State
+    state: CheckState
     check: str  # what was looked at
     text: str
     advice: str = ""  # what to do; empty if it is ok
@@ -32,12 +32,12 @@ class CheckResult:
 
 
 def ok(check: str, text: str) -> CheckResult:
-    return CheckResult(State.OK, check, text)
+    return CheckResult(CheckState.OK, check, text)
 
 
 def warning(check: str, text: str, advice: str) -> CheckResult:
-    return CheckResult(State.WARNING, check, text, advice)
+    return CheckResult(CheckState.WARNING, check, text, advice)
 
 
 def failed(check: str, text: str, advice: str) -> CheckResult:
-    return CheckResult(State.FAILED, check, text, advice)
+    return CheckResult(CheckState.FAILED, check, text, advice)

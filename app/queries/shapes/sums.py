@@ -1,6 +1,6 @@
 """Sum queries: a selection of rows, and the shape of the release."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -40,7 +40,7 @@ class SumShape:
     # moments of a regression, from which its coefficients are computed
     moments: Moments | None = None
     # half width for an assumed number of rows, where that is all it depends on
-    estimate: RowEstimate | None = None
+    estimate: RowEstimate | None = field(default=None, compare=False)  # a function of the shape
     several: tuple["SumShape", ...] = ()  # shapes of several figures; their measures are adjacent
 
 

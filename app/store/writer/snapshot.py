@@ -90,6 +90,20 @@ class LedgerSnapshot:
         book.end = end
         book.accounts.update(accounts)
 
+    def first_account(self, book_id: str, holders: Sequence[str]) -> Account | None:
+        """The account of the first of these holders that has one; None if that is not cached."""
+        book = self.books.get(book_id)
+        if book is None:
+            return None
+        try:
+            for holder in holders:
+                account = book.accounts[account_id(book_id, holder)]
+                if account is not None:
+                    return account
+        except KeyError:  # it may have an account
+            pass
+        return None
+
     def has_asked(self, order: ChargeOrder) -> None:
         if len(self._asked) > KEPT_MAX:
             self._asked.clear()

@@ -91,6 +91,10 @@ class Writer:
             lambda hot, sql: find_accounts(hot, sql, book_id=book_id, holders=holders)
         )
 
+    def known_account(self, book_id: str, holders: tuple[str, ...]) -> Account | None:
+        hot = self._lanes[0].hot
+        return None if hot is None else hot.known.first_account(book_id, holders)
+
     async def answered(self, reuse_key: str) -> bool:
         keys = canonical([reuse_key])
         rows = await self.look(lambda hot, sql: hot.read([(sql.answers_to_reuse, (keys,))]))
@@ -105,7 +109,7 @@ class _Lane:
         self._sql = statements(sqlite=database.is_sqlite)
         self._waiting: list[_Job] = []
         self._task: asyncio.Task[None] | None = None
-        self._hot: WriterConnection | None = None
+        self.hot: WriterConnection | None = None
         self._crowded = False  # True if the last batch had more than one order
 
     def put(self, work: Order | Look) -> asyncio.Future[Any]:
@@ -157,12 +161,12 @@ class _Lane:
                 _tell(job.future, await self._look(job.work))
 
     async def _connected(self) -> WriterConnection:
-        if self._hot is None:
-            self._hot = await open_connection(self._database)
-        return self._hot
+        if self.hot is None:
+            self.hot = await open_connection(self._database)
+        return self.hot
 
     def _disconnect(self) -> None:
-        hot, self._hot = self._hot, None
+        hot, self.hot = self.hot, None
         if hot is not None:
             hot.close()
 

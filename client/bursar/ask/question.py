@@ -7,7 +7,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from bursar import mechanisms
 from bursar.ask import asking
-from bursar.ask.amounts import Amount, Loss, privacy_of, together, wire_amount
+from bursar.ask.amounts import Amount, privacy_of, together, wire_amount
 from bursar.ask.cards import Card
 from bursar.ask.filters import Column, text_of
 from bursar.errors import BadQuestion, BudgetExhausted
@@ -78,6 +78,28 @@ def price_of(
     elif mechanism is not None:
         body = mechanism.body
     return Price(dict(privacy), body, confidence)
+
+
+@dataclass(frozen=True)
+class Assumed:
+    """Assumptions of a preview: rows, several prices, and the account that pays."""
+
+    rows: int | None = None
+    epsilons: Sequence[Amount] | None = None
+    holder: str | None = None
+    account: Mapping[str, Any] | None = None
+
+    def members(self) -> dict[str, Any]:
+        body: dict[str, Any] = {}
+        if self.rows is not None:
+            body["assume"] = {"rows": self.rows}
+        if self.epsilons is not None:
+            body["epsilons"] = [wire_amount(one) for one in self.epsilons]
+        if self.holder is not None:
+            body["as"] = self.holder
+        if self.account is not None:
+            body["account"] = dict(self.account)
+        return body
 
 
 @dataclass(frozen=True, repr=False)
@@ -206,18 +228,13 @@ class QuestionParts:
             answers.append((yield from asking.rehearse({**body, **extra}, str(self))))
         return _joined(self, [group for group, _ in self._parts()], answers)
 
-    def preview_flow(
-        self, price: Price | None, rows: int | None, epsilons: Sequence[Amount] | None
-    ) -> Flow[Preview]:
+    def preview_flow(self, price: Price | None, assumed: Assumed) -> Flow[Preview]:
         if self.separate:
             plan = yield from self._plan_flow(self._bodies(price))
             return joined_preview(str(self), plan.items)
-        if price is None and self.price is None and epsilons:
-            price = Price({"epsilon": wire_amount(epsilons[0])})
-        body = self.body(price)
-        body |= {} if rows is None else {"assume": {"rows": rows}}
-        body |= {} if epsilons is None else {"epsilons": [wire_amount(one) for one in epsilons]}
-        reply = yield from asking.preview(body)
+        if price is None and self.price is None and assumed.epsilons:
+            price = Price({"epsilon": wire_amount(assumed.epsilons[0])})
+        reply = yield from asking.preview({**self.body(price), **assumed.members()})
         return read_preview(reply.json(), str(self))
 
     def _plan_flow(self, bodies: list[dict[str, Any]]) -> Flow[PlanPreview]:
@@ -252,13 +269,15 @@ def _joined(question: QuestionParts, groups: list[dict[str, Any]], answers: list
         value=value,
         interval=None,
         question=str(question),
-        charged=Charged(_together(answers), last.charged.accounts, None),
+        charged=_together(answers),
         reused=all(one.reused for one in answers),
         members={"made_up": last.made_up, "answers": [one.members for one in answers]},
     )
 
 
-def _together(answers: list[Answer]) -> Loss:
+def _together(answers: list[Answer]) -> Charged:
     """Price of the answers together."""
     paid = [one.charged for one in answers if not one.reused]
-    return together([(charged.loss, charged.cells) for charged in paid])
+    loss = together([(charged.loss, charged.cells) for charged in paid])
+    price = together([(charged.price, charged.cells) for charged in paid])
+    return Charged(loss, price, answers[-1].charged.accounts, None)

@@ -25,7 +25,7 @@ def print_table(table: Table, *, as_json: bool, heading: str = "") -> None:
 
 
 def _print_rich(rows: list[Row], heading: str) -> None:
-    grid = RichTable(title=heading or None, title_justify="left", box=None, pad_edge=False)
+    grid = RichTable(box=None, pad_edge=False)
     names = columns_of(rows)
     for name in names:
         texts = any(isinstance(row.get(name), (str, bool)) for row in rows)
@@ -33,6 +33,8 @@ def _print_rich(rows: list[Row], heading: str) -> None:
     for row in rows[:ROWS_MAX]:
         grid.add_row(*(cell(row.get(name)) for name in names))
     console = Console(width=shutil.get_terminal_size().columns, highlight=False)
+    if heading:  # not as the title, which would be as narrow as the table
+        console.print(heading)
     console.print(grid)
     if len(rows) > ROWS_MAX:
         note(f"and {len(rows) - ROWS_MAX:,} more rows: use --json, or a pipe")

@@ -89,6 +89,7 @@ def price(
     confidence: Confidence = None,
     mechanism: MechanismName = None,
     rows: Rows = None,
+    holder: Annotated[str | None, typer.Option("--as", help="Another account to pay.")] = None,
     as_json: Json = False,
 ) -> None:
     """Show the price and the expected error of a question, for free."""
@@ -101,6 +102,7 @@ def price(
         confidence=confidence,
         mechanism=mechanism,
         rows=rows,
+        holder=holder,
     )
     if as_json:
         print_json(preview.members)

@@ -3,8 +3,8 @@
 import asyncio
 import json
 import ssl
-import time
 from collections.abc import Callable
+from time import sleep
 from typing import Any, TypeVar
 
 import httpx
@@ -18,6 +18,12 @@ TIMEOUT = httpx.Timeout(120.0, connect=10.0)
 
 
 def _options(url: str, key: str, verify: Any) -> dict[str, Any]:
+    if isinstance(verify, str):
+        try:
+            verify = ssl.create_default_context(cafile=verify)
+        except OSError:
+            hint = "Name a PEM file with the certificate of your authority."
+            raise TlsFailed(f"{verify} cannot be read.", hint=hint) from None
     headers = {"authorization": f"Bearer {key}", "user-agent": "bursar-python"}
     return {"base_url": url, "headers": headers, "timeout": TIMEOUT, "verify": verify}
 
@@ -81,7 +87,7 @@ class Transport:
                 except httpx.HTTPError as error:
                     raise _unreachable(self.url, error) from None
             case Pause():
-                time.sleep(step.seconds)
+                sleep(step.seconds)
             case Progress():
                 self._show(step)
         return None

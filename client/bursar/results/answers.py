@@ -42,9 +42,13 @@ class AccountCharge:
 
 @dataclass(frozen=True)
 class Charged:
-    """The price of an answer, and the accounts that paid it."""
+    """The price of an answer, and the accounts that paid it.
+
+    A rehearsal is charged nothing; its `price` is what an answer would cost.
+    """
 
     loss: Loss
+    price: Loss
     accounts: tuple[AccountCharge, ...] = ()
     cells: tuple[Any, ...] | None = None
 
@@ -57,7 +61,8 @@ class Charged:
         cells = members.get("cells")
         loss = Loss.read(members)
         assert loss is not None
-        return cls(loss, accounts, None if cells is None else tuple(cells))
+        price = Loss.read(members.get("price")) or loss
+        return cls(loss, price, accounts, None if cells is None else tuple(cells))
 
     def __str__(self) -> str:
         return str(self.loss)
@@ -124,15 +129,15 @@ def read_answer(members: Mapping[str, Any], question: str, headers: Mapping[str,
         id=members.get("id"),
         reused="bursar-reused" in headers,
         remaining=read_remaining(headers),
-        used=float(headers["bursar-used"]) if "bursar-used" in headers else None,
+        used=float(headers["bursar-used"].strip('"')) if "bursar-used" in headers else None,
         members=dict(members),
     )
 
 
 def read_remaining(headers: Mapping[str, str]) -> Loss | None:
-    """Your balance now, from the header `Bursar-Remaining`: `epsilon=2.9, delta=0.000001`."""
+    """Your balance now, from the header `Bursar-Remaining`: `epsilon="2.9", delta="1e-6"`."""
     text = headers.get("bursar-remaining")
     if text is None:
         return None
     pairs = (part.partition("=") for part in text.split(","))
-    return Loss.read({name.strip(): float(value) for name, _, value in pairs})
+    return Loss.read({name.strip(): float(value.strip(' "')) for name, _, value in pairs})

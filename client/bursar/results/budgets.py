@@ -106,7 +106,7 @@ def _moment(text: str) -> datetime.datetime:
 
 
 def _now() -> datetime.datetime:
-    return datetime.datetime.now(datetime.UTC)
+    return datetime.datetime.now(datetime.timezone.utc)
 
 
 @dataclass(frozen=True, repr=False)
@@ -131,7 +131,7 @@ class Tradeoff(Table):
         promised = 100 * (1 - _at(self.alpha, self.promised_beta, alpha))
         return (
             f"An attacker who wrongly accuses {100 * alpha:g} % of the persons who are not in the "
-            f"data recognises at most {recognised:.1f} % of those who are. A blind guess gets "
+            f"data recognizes at most {recognised:.1f} % of those who are. A blind guess gets "
             f"{100 * alpha:g} %; a used-up budget would allow {promised:.1f} %."
         )
 

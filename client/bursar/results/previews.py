@@ -50,6 +50,12 @@ class Preview:
     members: Mapping[str, Any] = field(default_factory=dict)
 
     @property
+    def questions_left(self) -> int | None:
+        """How often it could be asked, if the preview named a holder or an account."""
+        left = self.members.get("questions_left")
+        return None if left is None else int(left)
+
+    @property
     def refusal(self) -> Mapping[str, Any] | None:
         """Why an account would refuse, or None."""
         return self.members.get("refusal")

@@ -52,6 +52,9 @@ class Listening:
         self.heard.append(order)
         return self._outcome(len(self.heard))
 
+    def known_account(self, book_id: str, holders: tuple[str, ...]) -> Account | None:
+        raise NotImplementedError
+
     async def accounts(self, book_id: str, holders: list[str]) -> dict[str, Account]:
         raise NotImplementedError
 

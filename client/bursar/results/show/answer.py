@@ -43,7 +43,9 @@ def _interval(answer: "Answer") -> str:
 
 def price_line(answer: "Answer") -> str:
     if answer.made_up:
-        return f"rehearsed: nothing was charged; the real question would cost {answer.charged}"
+        return (
+            f"rehearsed: nothing was charged; the real question would cost {answer.charged.price}"
+        )
     cost = "reused, free" if answer.reused else f"charged {answer.charged}"
     left = "" if answer.remaining is None else f"; {answer.remaining} left"
     mechanism = answer.mechanism.get("kind", "")

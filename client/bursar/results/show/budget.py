@@ -46,12 +46,12 @@ def _burn_down(history: "History") -> str:
     points = [(_seconds(item["at"]), 1 - float(item["used"])) for item in history.items]
     if len(points) < 2:
         return ""
-    now = datetime.datetime.now(datetime.UTC).timestamp()
+    now = datetime.datetime.now(datetime.timezone.utc).timestamp()
     points.append((max(now, points[-1][0]), points[-1][1]))
     series = [("left", points, False)]
     date = history.forecast().date
     if date is not None:
-        end = datetime.datetime.combine(date, datetime.time(), datetime.UTC).timestamp()
+        end = datetime.datetime.combine(date, datetime.time(), datetime.timezone.utc).timestamp()
         limit = points[0][0] + 3 * (points[-1][0] - points[0][0])
         series.append(("forecast", _until(points[-1], (end, 0.0), limit), True))
     last = series[-1][1][-1][0]
@@ -75,7 +75,9 @@ def _seconds(text: str) -> float:
 
 
 def _day(seconds: float) -> str:
-    return datetime.datetime.fromtimestamp(seconds, datetime.UTC).strftime("%Y-%m-%d %H:%M")
+    return datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc).strftime(
+        "%Y-%m-%d %H:%M"
+    )
 
 
 def tradeoff_html(tradeoff: "Tradeoff") -> str:
