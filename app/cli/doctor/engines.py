@@ -15,8 +15,9 @@ def _duckdb(settings: Settings) -> CheckResult:
     try:
         import duckdb
 
-        with duckdb.connect(":memory:") as connection:
-            connection.execute(f"SET memory_limit = '{settings.engine_memory}'")
+        with duckdb.connect(
+            ":memory:", config={"memory_limit": settings.engine_memory}
+        ) as connection:
             answer = connection.execute("SELECT 6 * 7").fetchone()
     except Exception:  # noqa: BLE001  # a broken package may raise anything
         answer = None
