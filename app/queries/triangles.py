@@ -1,6 +1,6 @@
 """Number of triangles of a graph: three nodes, each two of them joined.
 
-The rows are edges (`datasets.EdgePerson`); with a filter only those that meet it. If two nodes
+The rows are edges (`data.card.EdgePerson`); with a filter only those that meet it. If two nodes
 share thousands of neighbours, an edge between them adds thousands of triangles. Noise for the worst
 graph, n - 2 of them, would be useless, so the mechanisms use the actual number of shared
 neighbours.

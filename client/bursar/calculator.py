@@ -114,6 +114,6 @@ def compose_flow(
     }
     body = {name: value for name, value in fields.items() if value is not None}
     body |= {"neighbours": neighbours, "group_size": group_size}
-    reply = yield from send(Call("POST", "/v1/accounting/compose", body))
+    reply = yield from send(Call("POST", "/v1/accounting/compose", body, free=True))
     members = reply.json()
     return Composition(members["results"], members.get("best"), members)

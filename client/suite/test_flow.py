@@ -123,9 +123,14 @@ def test_retry_after_is_obeyed() -> None:
     assert [step for step in steps if isinstance(step, Pause)] == [Pause(3.0)]
 
 
-def test_a_call_that_is_not_safe_is_sent_once() -> None:
+def test_a_post_without_a_key_is_sent_once() -> None:
     with pytest.raises(Unreachable):
-        perform(send(Call("POST", "/", safe=False)), [DOWN])
+        perform(send(Call("POST", "/v1/queries", BODY)), [DOWN])
+
+
+def test_a_free_post_is_tried_again() -> None:
+    _, steps = perform(send(Call("POST", "/", free=True)), [DOWN, reply(200, {})])
+    assert len(calls(steps)) == 2
 
 
 def test_a_long_question_is_followed_with_progress() -> None:

@@ -1,6 +1,6 @@
 """Triangle counts of a graph, and the effect of one edge on them.
 
-Edges are persons, nodes are public (`datasets.EdgePerson`). Let a_ij be the number of common
+Edges are persons, nodes are public (`data.card.EdgePerson`). Let a_ij be the number of common
 neighbours of the nodes i and j. Adding or removing an edge between i and j makes or ends a_ij
 triangles, in any graph. So the local sensitivity is LS = max a_ij over all pairs i < j, joined or
 not, and at most n - 2. The edge joins i to the neighbours of j and j to those of i: no a_kl changes

@@ -114,7 +114,7 @@ def running_count(dataset: str, epochs_max: int, where: Condition | None) -> Str
 
 
 def preview_flow(body: Mapping[str, Any]) -> Flow[StreamPreview]:
-    reply = yield from send(Call("POST", "/v1/streams/preview", body))
+    reply = yield from send(Call("POST", "/v1/streams/preview", body, free=True))
     members = reply.json()
     price = Loss.read(members["price"])
     assert price is not None

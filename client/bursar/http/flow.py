@@ -32,14 +32,19 @@ GATEWAY_STATUSES = {502, 504}
 
 @dataclass(frozen=True)
 class Call:
-    """One HTTP request. `safe`: sending it twice has the effect of sending it once."""
+    """One HTTP request. `free` marks a POST that changes nothing, such as a preview."""
 
     method: str
     path: str
     body: Any = None
     headers: Mapping[str, str] = field(default_factory=dict)
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    safe: bool = True
+    free: bool = False
+
+    @property
+    def safe(self) -> bool:
+        """True if sending it twice has the effect of sending it once: it can be tried again."""
+        return self.method != "POST" or self.free or "idempotency-key" in self.headers
 
 
 @dataclass(frozen=True)
@@ -99,7 +104,7 @@ def send(call: Call) -> Flow[Reply]:
             again = isinstance(error, RETRIED) or reply.status in GATEWAY_STATUSES
             after = _retry_after(reply)
         except Unreachable as failure:
-            error, again = failure, not failure.hint.startswith("Check")
+            error, again = failure, failure.may_pass
         if not (again and call.safe) or attempt == ATTEMPTS_MAX:
             raise error
         yield Pause(after if after is not None else _backoff(attempt))
