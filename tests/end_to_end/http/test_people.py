@@ -63,9 +63,12 @@ def test_each_role_has_its_own_permissions(live: World) -> None:
         assert ada.request(method, path).status_code == 403
         assert vera.request(method, path).status_code == 200
     question = count("people", 0.01)
+    for client in (live.admin, vera):
+        assert client.post("/v1/queries", json=question).status_code == 403
+        needs_an_account = client.post("/v1/queries/preview", json=question)
+        assert needs_an_account.status_code == 422
+        assert client.post("/v1/queries/preview", json=question | {"as": "ada"}).status_code == 200
     for method, path in ASKING:
-        for client in (live.admin, vera):
-            assert client.request(method, path, json=question).status_code == 403
         assert ada.request(method, path, json=question).status_code == 200
     for _, path in LOOKING:
         for client in (ada, vera, live.admin):
