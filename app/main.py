@@ -61,8 +61,12 @@ from app.store.migrate import Ready, check_current, migrate
 from app.store.rollback.reconcile import SqlReconciling
 from app.store.rollback.standing import SqlStanding, open_anchors
 from app.store.writer.writer import Writer
+from app.web.pages import ROUTES
+from app.web.session import Sessions
+from app.web.site import Site
 
 PREPARING_THREADS = 4
+SECRET_LENGTHS = {"streams": 64, "sessions": 600}  # characters
 SWITCH_SECONDS = 0.0005
 REHEARSALS_WAITING = 10  # of one analyst
 COLLECTION = (10_000, 20, 50)  # garbage collection thresholds of the three generations
@@ -155,7 +159,16 @@ def application(settings: Settings | None = None) -> ASGIApp:
     GuardedProtocol.limits = SocketLimits(
         config.header_seconds, config.body_seconds, config.connections_each
     )
-    return make_application(lambda: open_services(config), body_bytes_max=config.body_bytes_max)
+    interface = make_application(
+        lambda: open_services(config), body_bytes_max=config.body_bytes_max
+    )
+    return Site(interface, ROUTES, Sessions(secret_box(config, "sessions"), config.public_url))
+
+
+def secret_box(config: Settings, purpose: str) -> AesSecretBox:
+    """If other servers may share the ledger, a key file in our own home would not reach them."""
+    home = config.home if config.embedded else None
+    return AesSecretBox(config.secret_key, home, purpose=purpose, length=SECRET_LENGTHS[purpose])
 
 
 @asynccontextmanager
@@ -209,8 +222,7 @@ class Worker:
         self._catalogue = CachedCatalogue(self.writer)
         self._noise = SystemRandom()
         self._planner = Planner(groups_max=config.groups_max)
-        # If other servers may share the ledger, a key file in our own home would not reach them.
-        self._seal = AesSecretBox(config.secret_key, config.home if config.embedded else None)
+        self._seal = secret_box(config, "streams")
         self._grid_seconds = config.release_grid_ms / 1000
         public = config.release_grid_ms > 0
         lanes = lanes_for(os.cpu_count() or 1, config.workers, public=public)

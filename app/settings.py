@@ -12,6 +12,7 @@ from app.nearest import nearest
 
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([KMGT])(i?)B")
 _AUTHORITY = re.compile(r"[a-z+]+://(?:[^@]*@)?(?:\[[^]]*\]|[^/?:@[]*)(?::[0-9]{1,5})?(?:[/?]|$)")
+_PUBLIC_URL = re.compile(r"https?://[a-z0-9.-]+(?::[0-9]{1,5})?/?|https?://\[[0-9a-f:]+\](?::[0-9]{1,5})?/?")
 _PREFIX = "BURSAR_"
 # Variables for other purposes: fault points of the tests, the compose file's password, and the
 # address and key of the client, which people set in the same terminal.
@@ -97,6 +98,7 @@ class Settings:
     prepared_bytes_max: int
     body_bytes_max: int
     stop_seconds: float
+    public_url: str | None
 
     @property
     def embedded(self) -> bool:
@@ -152,6 +154,7 @@ class Settings:
             prepared_bytes_max=_bytes(get("BURSAR_PREPARED_SIZE_MAX") or "64GB"),
             body_bytes_max=_whole(environment, "BURSAR_BODY_BYTES_MAX", 4 << 20, 1024, 64 << 20),
             stop_seconds=_real(environment, "BURSAR_STOP_SECONDS", 10.0),
+            public_url=(get("BURSAR_PUBLIC_URL") or "").rstrip("/") or None,
         )
 
 
@@ -161,6 +164,12 @@ def _check_texts(environment: Mapping[str, str]) -> None:
         raise SettingsError("BURSAR_DATABASE_URL must begin with sqlite:/// or postgresql://.")
     if url and not url.startswith("sqlite") and not _AUTHORITY.match(url):
         raise SettingsError("BURSAR_DATABASE_URL must have a host, and a number as its port.")
+    public = environment.get("BURSAR_PUBLIC_URL")
+    if public and not _PUBLIC_URL.fullmatch(public):
+        raise SettingsError(
+            "BURSAR_PUBLIC_URL must be the address that people type, without a path, "
+            "such as https://bursar.example."
+        )
     key = environment.get("BURSAR_ADMIN_KEY")
     if key and not re.fullmatch(r"[!-~]{1,500}", key):
         raise SettingsError("BURSAR_ADMIN_KEY must be 1 to 500 printable ASCII letters, no spaces.")

@@ -1,4 +1,4 @@
-"""People and their keys, for administrators."""
+"""People and their keys, for administrators; and who sent this request, for everybody."""
 
 import datetime
 from typing import Annotated, Any
@@ -6,10 +6,10 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query, Response
 from pydantic import BaseModel, Field
 
-from app.access import Analyst, Key, Role
+from app.access import GROUP, Analyst, Key, Role
 from app.api.http.json_body import Parsed, body
 from app.api.http.openapi import documented, problems
-from app.api.http.principal import Admin, ServicesDep
+from app.api.http.principal import Admin, Anyone, ServicesDep
 from app.api.http.wire import (
     CursorIn,
     Limit,
@@ -78,6 +78,26 @@ class AnalystResponse(BaseModel):
 class AnalystsResponse(BaseModel):
     items: list[AnalystResponse]
     next_cursor: str | None
+
+
+class MeResponse(BaseModel):
+    """Whose key this is. `holders` are your own budgets' holders: you, and your groups."""
+
+    name: str
+    role: Role
+    groups: list[str]
+    holders: list[str]
+    key: KeyResponse
+
+
+@router.get("/v1/me", **documented("who_am_i", "Whose key this is", MeResponse))
+def who_am_i(deps: ServicesDep, principal: Anyone) -> Response:
+    analyst = deps.people.find(principal.name)
+    key = next(key for key in deps.people.keys(analyst.id) if key.id == principal.key_id)
+    groups = list(analyst.groups)
+    holders = [analyst.name, *(GROUP + group for group in groups)]
+    shown = {"name": analyst.name, "role": analyst.role.value, "groups": groups}
+    return json_response({**shown, "holders": holders, "key": _key(key)})
 
 
 @router.post(

@@ -1,4 +1,4 @@
-"""Encrypted stream secrets: AES-256-GCM under a key that is not in the ledger's database.
+"""Encrypted secrets of streams and sign-ins: AES-256-GCM under a key outside the database.
 
 The key comes from BURSAR_SECRET_KEY. If the ledger is the SQLite file in the home folder, the key
 may also be a file beside it, made at first use. So a copy of the database alone reveals nothing of
@@ -34,20 +34,32 @@ LOST = (
 class AesSecretBox:
     """Implements `ports.SecretBox`."""
 
-    def __init__(self, secret_key: str | None, home: Path | None) -> None:
-        """`home`: folder for the key file; None if other servers could not read that folder."""
+    def __init__(
+        self,
+        secret_key: str | None,
+        home: Path | None,
+        *,
+        purpose: str = "streams",
+        length: int = LENGTH,
+    ) -> None:
+        """`home`: folder for the key file; None if other servers could not read that folder.
+
+        Boxes for different purposes cannot open each other's secrets.
+        """
         self._secret_key = secret_key
         self._home = home
+        self._purpose = purpose
+        self._length = length
         self._cipher: AESGCM | None = None
 
     def check(self) -> None:
         self._ready()
 
     def close(self, secret: str, about: str) -> str:
-        if len(secret) > LENGTH:
-            raise ValueError("a secret has at most LENGTH characters")
+        if len(secret) > self._length:
+            raise ValueError(f"a secret has at most {self._length} characters")
         nonce = secret_bytes(NONCE_BYTES)
-        sealed = self._ready().encrypt(nonce, secret.ljust(LENGTH).encode(), about.encode())
+        sealed = self._ready().encrypt(nonce, secret.ljust(self._length).encode(), about.encode())
         return base64.b64encode(nonce + sealed).decode()
 
     def open(self, sealed: str, about: str) -> str:
@@ -68,7 +80,7 @@ class AesSecretBox:
                     raise SecretUnavailable(NO_KEY)
                 text = _from_file(self._home / FILE)
             # The text has at least 256 random bits in any alphabet; hash it to the key length.
-            self._cipher = AESGCM(hashlib.sha256(f"bursar streams {text}".encode()).digest())
+            self._cipher = AESGCM(hashlib.sha256(f"bursar {self._purpose} {text}".encode()).digest())
         return self._cipher
 
 

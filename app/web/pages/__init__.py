@@ -1,0 +1,12 @@
+"""One file for each page, or for pages that share a form. `ROUTES` lists all addresses."""
+
+from starlette.routing import Route
+
+from app.web import static_files
+from app.web.pages import budgets, sign_in
+
+ROUTES: list[Route] = [
+    Route("/static/{hash}/{name}", static_files.serve, methods=["GET"]),
+    *sign_in.ROUTES,
+    *budgets.ROUTES,
+]
