@@ -27,6 +27,7 @@ INVARIANTS = {
     "I17": "an error forfeits the charge; only a vanished worker allows another attempt",
     "I22": "responses leave at public times",
     "I24": "a mechanism's audited lower bound stays below the charge",
+    "I27": "others' charges, answers and names are invisible; unknown and forbidden look alike",
     "I29": "a withdrawn name keeps its ledger and never returns with fresh budget",
     "I34": "an acknowledged charge survives a kill, of the database too, and a full disk",
     "I35": "verify finds any edit, removal or reordering",
