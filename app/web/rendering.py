@@ -52,6 +52,7 @@ def environment() -> Environment:
     }
     made.globals |= {
         "static": static_files.address,
+        "zip": zip,
         "bar": charts.bar,
         "sparkline": charts.sparkline,
     }

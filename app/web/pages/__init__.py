@@ -3,10 +3,13 @@
 from starlette.routing import Route
 
 from app.web import static_files
-from app.web.pages import budgets, sign_in
+from app.web.pages import account, ask, budgets, question, sign_in
 
 ROUTES: list[Route] = [
     Route("/static/{hash}/{name}", static_files.serve, methods=["GET"]),
     *sign_in.ROUTES,
     *budgets.ROUTES,
+    *account.ROUTES,
+    *ask.ROUTES,
+    *question.ROUTES,
 ]
