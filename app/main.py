@@ -26,6 +26,7 @@ from app.actions.budgets.trace_tradeoff import TraceTradeoff
 from app.actions.budgets.verify_ledger import VerifyLedger
 from app.actions.datasets.append_epoch import AppendEpoch
 from app.actions.datasets.clear_versions import ClearVersions
+from app.actions.datasets.draft_card import DraftCard
 from app.actions.datasets.refresh_dataset import RefreshDataset
 from app.actions.datasets.register_dataset import RegisterDataset
 from app.actions.datasets.withdraw_dataset import WithdrawDataset
@@ -258,6 +259,7 @@ class Worker:
             ),
             open_stream=self._open_stream(),
             ask_stream=self._ask_stream(),
+            draft_card=DraftCard(stores.engines),
             register_dataset=stores.register_dataset,
             append_epoch=stores.append_epoch,
             refresh_dataset=stores.refresh_dataset,

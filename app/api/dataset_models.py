@@ -113,6 +113,21 @@ class DatasetsResponse(BaseModel):
     next_cursor: str | None
 
 
+class DraftRequest(WireRequest):
+    """The source of a dataset that is still to be registered."""
+
+    source: SourceRequest
+
+
+class DraftResponse(BaseModel):
+    """A draft of a card, with null where somebody must decide. `missing` says what these places
+    need. `left_out` names columns whose type no card can declare."""
+
+    card: dict[str, Any]
+    missing: list[str]
+    left_out: list[str]
+
+
 class WithdrawResponse(BaseModel):
     """Outcome of the withdrawal; `detail` explains it in a sentence."""
 

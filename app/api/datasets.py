@@ -16,6 +16,8 @@ from app.api.dataset_models import (
     DatasetRequest,
     DatasetResponse,
     DatasetsResponse,
+    DraftRequest,
+    DraftResponse,
     SampleResponse,
     WithdrawResponse,
 )
@@ -131,6 +133,28 @@ def _register(deps: Services, principal: Principal, parsed: Parsed[DatasetReques
         request=_request_name(principal, parsed.request_key),
         body=parsed.hash,
     )
+
+
+@router.post(
+    "/v1/datasets/draft",
+    **documented(
+        "draft_card",
+        "Draft a card from names and types",
+        DraftResponse,
+        request=DraftRequest,
+        example={"source": {"engine": "duckdb", "path": "census.parquet"}},
+    ),
+)
+def draft(
+    deps: ServicesDep,
+    principal: Admin,
+    parsed: Annotated[Parsed[DraftRequest], Depends(body(DraftRequest))],
+) -> Response:
+    """The columns of a source by name and type. No value is read, and nothing is stored. Bounds,
+    categories and the person stay open, for people who know them publicly."""
+    drafted = deps.draft_card(principal, parsed.value.source.source())
+    content = {"card": drafted.card, "missing": drafted.missing, "left_out": drafted.left_out}
+    return json_response(content)
 
 
 @router.get("/v1/datasets", **documented("list_datasets", "Datasets", DatasetsResponse))

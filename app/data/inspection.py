@@ -16,6 +16,18 @@ class Inspection:
 
 
 @dataclass(frozen=True, slots=True)
+class SourceColumns:
+    """Names of a source's columns, and DuckDB's names of their types.
+
+    `typed`: the source has types of its own; in a CSV file every column is text.
+    """
+
+    names: tuple[str, ...]
+    types: tuple[str, ...]
+    typed: bool
+
+
+@dataclass(frozen=True, slots=True)
 class EpochInspection:
     """Facts read from a file of rows that arrived later."""
 

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from app.data.card import Card, Dataset, Source
-from app.data.inspection import EpochInspection, Inspection, PrivateFiles
+from app.data.inspection import EpochInspection, Inspection, PrivateFiles, SourceColumns
 from app.queries.block_tally import BlockCounts, BlockTally
 from app.queries.tally import (
     Condition,
@@ -77,6 +77,14 @@ class Engine(Statistics, Protocol):
     # True if prepared data stay on disk. If False, `prepare` only checks the source, at every
     # query.
     has_prepared_files: bool
+
+    def columns(self, source: Source) -> SourceColumns:
+        """Names and types of a source's columns; reads no row.
+
+        Raises Invalid for a place where there is no source, EngineUnavailable for one that cannot
+        be read.
+        """
+        ...
 
     def inspect(self, source: Source, card: Card) -> Inspection:
         """Check the card against names and types, never against values.

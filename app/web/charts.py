@@ -43,3 +43,21 @@ def sparkline(values: Sequence[float], label: str, low: float = 0.0, high: float
         '<svg class="spark" role="img" aria-label="{label}" width="{width}" height="{height}" '
         'viewBox="0 0 {width} {height}"><path d="{path}"/></svg>'
     ).format(label=label, width=SPARK_WIDTH, height=SPARK_HEIGHT, path="".join(path))
+
+
+def stacked(used: float, parts: Sequence[float], label: str) -> Markup:
+    """What is used now, and what each question of a plan adds; shares of one budget."""
+    rects, at = [], 0.0
+    for index, part in enumerate([used, *parts]):
+        width = max(0.0, min(part, 1.0 - at))
+        name = "used" if index == 0 else f"part{index % 2}"
+        rects.append(
+            Markup('<rect class="{}" x="{:.2f}" width="{:.2f}" height="6"/>').format(
+                name, 100 * at, 100 * width
+            )
+        )
+        at += width
+    return Markup(
+        '<svg class="bar stacked" role="img" aria-label="{}" viewBox="0 0 100 6" '
+        'preserveAspectRatio="none"><rect class="rest" width="100" height="6"/>{}</svg>'
+    ).format(label, Markup("").join(rects))

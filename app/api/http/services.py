@@ -19,6 +19,7 @@ from app.actions.budgets.replay_account import ReplayAccount
 from app.actions.budgets.trace_tradeoff import TraceTradeoff
 from app.actions.budgets.verify_ledger import VerifyLedger
 from app.actions.datasets.append_epoch import AppendEpoch
+from app.actions.datasets.draft_card import DraftCard
 from app.actions.datasets.refresh_dataset import RefreshDataset
 from app.actions.datasets.register_dataset import RegisterDataset
 from app.actions.datasets.withdraw_dataset import WithdrawDataset
@@ -44,6 +45,7 @@ class Services:
     open_stream: OpenStream
     preview_stream: PreviewStream
     ask_stream: AskStream
+    draft_card: DraftCard
     register_dataset: RegisterDataset
     append_epoch: AppendEpoch
     refresh_dataset: RefreshDataset

@@ -15,7 +15,7 @@ from sqlalchemy import Select
 from typing_extensions import override
 
 from app.data.card import Card, Dataset, Source
-from app.data.inspection import EpochInspection, Inspection
+from app.data.inspection import EpochInspection, Inspection, SourceColumns
 from app.engines.card_check import Figures, figures
 from app.engines.card_fit import check_fit
 from app.engines.content_hash import content_of, content_statement
@@ -92,6 +92,17 @@ class DuckDBEngine(SqlEngine):
         self._ingest_timeout_seconds = ingest_timeout_seconds
         self._versions = OpenVersions(self._limits, open_versions_max)
         (self._limits.home / "tmp").mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def columns(self, source: Source) -> SourceColumns:
+        found = resolve_source(source.path, self._data_roots)
+
+        def read() -> SourceColumns:
+            with connect_to_ingest(":memory:", found.files, self._limits) as connection:
+                table = open_table(connection, found)
+                typed = found.is_folder or found.place.suffix != ".csv"
+                return SourceColumns(tuple(table.names), tuple(table.types), typed)
+
+        return hide_driver_errors(read, at="/source/path")
 
     def inspect(self, source: Source, card: Card) -> Inspection:
         found = resolve_source(source.path, self._data_roots)

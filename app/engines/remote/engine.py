@@ -19,7 +19,7 @@ from sqlalchemy import FromClause, Select, func, select
 from typing_extensions import override
 
 from app.data.card import Card, ColumnPerson, Dataset, Source
-from app.data.inspection import EpochInspection, Inspection
+from app.data.inspection import EpochInspection, Inspection, SourceColumns
 from app.engines.card_check import Figures, figures
 from app.engines.card_fit import check_fit
 from app.engines.content_hash import content_of, content_statement
@@ -112,6 +112,13 @@ class RemoteEngine(SqlEngine):
         """
 
     # Registering
+
+    def columns(self, source: Source) -> SourceColumns:
+        def look(session: Session) -> SourceColumns:
+            table = _found(session, source.path, "source")
+            return SourceColumns(table.names, table.types, typed=True)
+
+        return self._looked(source, look)
 
     def inspect(self, source: Source, card: Card) -> Inspection:
         def look(session: Session) -> Inspection:

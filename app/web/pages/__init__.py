@@ -3,13 +3,33 @@
 from starlette.routing import Route
 
 from app.web import static_files
-from app.web.pages import account, ask, budgets, question, sign_in
+from app.web.pages import (
+    account,
+    ask,
+    budgets,
+    datasets,
+    grant,
+    help,
+    ledger,
+    people,
+    plan,
+    question,
+    register,
+    sign_in,
+)
 
 ROUTES: list[Route] = [
     Route("/static/{hash}/{name}", static_files.serve, methods=["GET"]),
     *sign_in.ROUTES,
     *budgets.ROUTES,
+    *register.ROUTES,
+    *grant.ROUTES,
     *account.ROUTES,
     *ask.ROUTES,
     *question.ROUTES,
+    *plan.ROUTES,
+    *datasets.ROUTES,
+    *people.ROUTES,
+    *ledger.ROUTES,
+    *help.ROUTES,
 ]

@@ -43,6 +43,9 @@ class Spoiled:
     def engine(self, name: str) -> Engine:
         return self
 
+    def columns(self, source: Any) -> Any:
+        return self._real.columns(source)
+
     def inspect(self, source: Any, card: Any) -> Any:
         return self._real.inspect(source, card)
 
