@@ -1,5 +1,6 @@
 """The composition root: the only file that imports every package."""
 
+import asyncio
 import gc
 import os
 import sys
@@ -19,6 +20,7 @@ from app.actions.asking.preview_stream import PreviewStream
 from app.actions.asking.readiness import DatasetReadiness
 from app.actions.asking.rehearse_query import RehearseQuery
 from app.actions.budgets.book_losses import BookLosses
+from app.actions.budgets.follow_balances import FollowBalances
 from app.actions.budgets.grant_budget import GrantBudget
 from app.actions.budgets.reconcile_ledger import ReconcileLedger
 from app.actions.budgets.replay_account import ReplayAccount
@@ -56,6 +58,7 @@ from app.store.datasets.old_versions import SqlOldVersions
 from app.store.datasets.withdrawals import SqlWithdrawals
 from app.store.encryption import AesSecretBox
 from app.store.history.account_entries import SqlAccountEntries
+from app.store.history.balance_changes import SqlBalanceChanges
 from app.store.history.history import SqlHistory
 from app.store.history.streams import SqlStreams
 from app.store.migrate import Ready, check_current, migrate
@@ -180,6 +183,7 @@ async def open_services(config: Settings) -> AsyncIterator[Services]:
     stores.open_anchors(config)
     stores.standing.join()
     worker = Worker(config, stores)
+    stopping.end_streams(asyncio.get_running_loop(), worker.follow_balances.stop)
     worker.preparing.submit(stores.clear_versions)
     tune_interpreter()
     try:
@@ -221,6 +225,7 @@ class Worker:
         self.background = Background()
         self.preparing = ThreadPoolExecutor(PREPARING_THREADS, thread_name_prefix="prepare")
         self._catalogue = CachedCatalogue(self.writer)
+        self.follow_balances = FollowBalances(SqlBalanceChanges(stores.database), self._catalogue)
         self._noise = SystemRandom()
         self._planner = Planner(groups_max=config.groups_max)
         self._seal = secret_box(config, "streams")
@@ -266,6 +271,7 @@ class Worker:
             withdraw_dataset=stores.withdraw_dataset,
             grant_budget=stores.grant_budget,
             book_losses=stores.book_losses,
+            follow_balances=self.follow_balances,
             trace_tradeoff=TraceTradeoff(stores.history),
             replay_account=ReplayAccount(stores.account_entries),
             verify_ledger=stores.verify_ledger,

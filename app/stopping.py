@@ -6,6 +6,7 @@ joining any thread. That loses nothing: what the ledger acknowledged is durable,
 is left as after a crash.
 """
 
+import asyncio
 import logging
 import os
 import signal
@@ -24,6 +25,10 @@ TEARDOWN_SECONDS = 1.0  # for the interpreter, after everything else
 _LOOK_SECONDS = 0.02
 
 
+def _do_nothing() -> None:
+    pass
+
+
 class Stopping:
     """The clock of one process. It uses no lock, because a signal handler starts it."""
 
@@ -31,6 +36,14 @@ class Stopping:
         self._grace_seconds = grace_seconds
         self._deadline: float | None = None
         self._settled = False
+        self._first: Callable[[], object] = _do_nothing
+
+    def end_streams(self, loop: asyncio.AbstractEventLoop, end: Callable[[], object]) -> None:
+        """Call `end` on the event loop as soon as a stop signal comes.
+
+        Without it open streams would keep the server up for its whole grace period.
+        """
+        self._first = lambda: loop.call_soon_threadsafe(end)
 
     def listen(self) -> None:
         """Start the clock at the first stop signal, before the existing handler runs."""
@@ -52,6 +65,7 @@ class Stopping:
 
     def begin(self) -> None:
         if self._deadline is None:
+            self._first()
             self._deadline = time.monotonic() + self._grace_seconds
             Thread(target=self._exit_when_due, name="stop-clock", daemon=True).start()
 

@@ -151,6 +151,18 @@ class History(Protocol):
     def one(self, charge_id: str, *, analyst_id: str | None) -> QuestionRecord: ...
 
 
+class BalanceChanges(Protocol):
+    """Balances that have changed on any server. Blocking."""
+
+    def head(self) -> tuple[int, int]:
+        """Number of entries in all books, and the time of the newest."""
+        ...
+
+    def since(self, at: int) -> list[tuple[int, Budget]]:
+        """Budgets changed at this time or later, oldest first, each with its time."""
+        ...
+
+
 class EntriesOfAccounts(Protocol):
     def after(self, account: Account, seq: int, *, limit: int) -> AccountEntries:
         """The next entries that may have touched the account; looks at a limited number."""

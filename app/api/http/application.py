@@ -20,7 +20,7 @@ from app.api import (
     streams,
     tradeoff,
 )
-from app.api.accounts import account_history, budget_list
+from app.api.accounts import account_history, budget_events, budget_list
 from app.api.http.openapi import install_openapi
 from app.api.http.parameters import check_parameters
 from app.api.http.problems import install_problems, problem, unexpected
@@ -121,7 +121,7 @@ def make_application(
     )
     app.state.body_bytes_max = body_bytes_max
     asking = (queries, previews, history, streams)
-    accounts = (budgets, budget_list, account_history, tradeoff, losses)
+    accounts = (budgets, budget_list, budget_events, account_history, tradeoff, losses)
     # All of these authenticate before they check parameters.
     for resource in (*asking, datasets, analysts, *accounts, ledger, calculator):
         app.include_router(resource.router)

@@ -13,6 +13,7 @@ from app.actions.asking.preview_queries import PreviewQueries
 from app.actions.asking.preview_stream import PreviewStream
 from app.actions.asking.rehearse_query import RehearseQuery
 from app.actions.budgets.book_losses import BookLosses
+from app.actions.budgets.follow_balances import FollowBalances
 from app.actions.budgets.grant_budget import GrantBudget
 from app.actions.budgets.reconcile_ledger import ReconcileLedger
 from app.actions.budgets.replay_account import ReplayAccount
@@ -52,6 +53,7 @@ class Services:
     withdraw_dataset: WithdrawDataset
     grant_budget: GrantBudget
     book_losses: BookLosses
+    follow_balances: FollowBalances
     trace_tradeoff: TraceTradeoff
     replay_account: ReplayAccount
     verify_ledger: VerifyLedger

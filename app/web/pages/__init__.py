@@ -11,6 +11,7 @@ from app.web.pages import (
     grant,
     help,
     ledger,
+    live,
     people,
     plan,
     question,
@@ -32,4 +33,5 @@ ROUTES: list[Route] = [
     *people.ROUTES,
     *ledger.ROUTES,
     *help.ROUTES,
+    *live.ROUTES,
 ]

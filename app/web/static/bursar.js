@@ -9,6 +9,29 @@
     signIn.requestSubmit();
   }
 
+  // A page about budgets follows them: after a change, its part `#live` is read again.
+  const live = document.querySelector("[data-live]");
+  if (live && window.EventSource) {
+    const events = new EventSource("/live");
+    let waiting;
+    const refresh = () => {
+      if (document.activeElement && live.contains(document.activeElement) &&
+          ["INPUT", "SELECT", "TEXTAREA"].includes(document.activeElement.tagName)) return;
+      htmx.ajax("GET", live.dataset.live, { target: "#live", select: "#live", swap: "outerHTML" });
+    };
+    events.addEventListener("budget", () => {
+      clearTimeout(waiting);
+      waiting = setTimeout(refresh, 200);
+    });
+    events.addEventListener("end", () => events.close());
+    window.addEventListener("pagehide", () => events.close());
+  }
+
+  // Another kind of question has other fields: load the form again.
+  document.addEventListener("change", (event) => {
+    if ("reload" in event.target.dataset) event.target.form.submit();
+  });
+
   // A form with data-once is sent once: a second click does nothing.
   document.addEventListener("submit", (event) => {
     const form = event.target;

@@ -1,0 +1,150 @@
+"""Follow the balances: one feed in each process, for all its watchers.
+
+The feed looks at the ledger a few times a second while somebody watches. So it sees the charges of
+every server on either store, and costs the same for one watcher and for hundreds. A watcher that
+reads too slowly misses steps in between, and never the latest balance.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from app.errors import StoreUnavailable
+from app.ledger.records import Budget
+from app.ports.ledger import BalanceChanges, Catalogue
+
+LOOK_SECONDS = 0.25
+# Servers may commit in another order than that of their times. So each look goes back this far,
+# and versions that are known are left out.
+OVERLAP_MICROSECONDS = 10_000_000
+WAITING_MAX = 2_000  # budgets that wait for one watcher
+
+
+@dataclass(slots=True)
+class BalanceEvent:
+    """A budget after a change. `text` is rendered once, for all watchers."""
+
+    at: int  # ledger time in microseconds
+    budget: Budget
+    text: str = ""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.budget.dataset, self.budget.account.id
+
+
+@dataclass(slots=True, eq=False)
+class Watcher:
+    """One watcher. `holders`: only their budgets; None watches all."""
+
+    holders: tuple[str, ...] | None
+    waiting: "OrderedDict[tuple[str, str], BalanceEvent]" = field(default_factory=OrderedDict)
+    woken: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def sees(self, event: BalanceEvent) -> bool:
+        return self.holders is None or event.budget.account.holder in self.holders
+
+    def put(self, event: BalanceEvent) -> None:
+        """A newer balance replaces one of the same budget that still waits."""
+        self.waiting.pop(event.key, None)
+        self.waiting[event.key] = event
+        if len(self.waiting) > WAITING_MAX:
+            self.waiting.popitem(last=False)
+        self.woken.set()
+
+    def take(self) -> list[BalanceEvent]:
+        events = list(self.waiting.values())
+        self.waiting.clear()
+        self.woken.clear()
+        return events
+
+
+class FollowBalances:
+    """The feed of one process."""
+
+    def __init__(self, changes: BalanceChanges, catalogue: Catalogue) -> None:
+        self._changes = changes
+        self._catalogue = catalogue
+        self._watchers: set[Watcher] = set()
+        self._task: asyncio.Task[None] | None = None
+        self._stopped = asyncio.Event()
+        self._head = (-1, 0)
+        self._versions: dict[tuple[str, str], int] = {}
+
+    @property
+    def watchers(self) -> int:
+        return len(self._watchers)
+
+    def stop(self) -> None:
+        """End all streams at once. Safe to call from a signal handler's callback."""
+        self._stopped.set()
+        for watcher in self._watchers:
+            watcher.woken.set()
+
+    async def watch(
+        self,
+        holders: tuple[str, ...] | None,
+        since: int | None,
+        pause_seconds: float,
+        may_go_on: Callable[[], Awaitable[object]],
+    ) -> AsyncIterator[list[BalanceEvent]]:
+        """Events as they come; an empty list after a pause without any.
+
+        `since` begins with the budgets that have changed since this time. `may_go_on` is called
+        before events are passed on, and raises when the watcher may no longer see them.
+        """
+        watcher = Watcher(holders)
+        if since is not None:
+            for at, budget in await asyncio.to_thread(self._changes.since, since):
+                event = BalanceEvent(at, budget)
+                if watcher.sees(event):
+                    watcher.put(event)
+        self._add(watcher)
+        try:
+            while not self._stopped.is_set():
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(watcher.woken.wait(), pause_seconds)
+                if not self._stopped.is_set():
+                    await may_go_on()
+                    yield watcher.take()
+        finally:
+            self._watchers.discard(watcher)
+
+    def _add(self, watcher: Watcher) -> None:
+        self._watchers.add(watcher)
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._follow())
+
+    async def _follow(self) -> None:
+        """Look at the ledger while somebody watches."""
+        await self._look(first=True)
+        while self._watchers and not self._stopped.is_set():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._stopped.wait(), LOOK_SECONDS)
+            await self._look()
+
+    async def _look(self, *, first: bool = False) -> None:
+        try:
+            await self._catalogue.check()  # forgets people whose keys were revoked
+            head = await asyncio.to_thread(self._changes.head)
+            if head == self._head and not first:
+                return
+            since = max(0, self._head[1] - OVERLAP_MICROSECONDS) if not first else head[1]
+            changed = await asyncio.to_thread(self._changes.since, since)
+        except StoreUnavailable:
+            return  # the next look finds what this one has missed
+        self._head = head
+        for at, budget in changed:
+            self._pass_on(BalanceEvent(at, budget), quietly=first)
+
+    def _pass_on(self, event: BalanceEvent, *, quietly: bool) -> None:
+        version = event.budget.account.version
+        if self._versions.get(event.key) == version:
+            return
+        self._versions[event.key] = version
+        if not quietly:
+            for watcher in self._watchers:
+                if watcher.sees(event):
+                    watcher.put(event)
