@@ -24,7 +24,7 @@ demo: setup ## serve demo data on this machine and print a question to paste
 serve: setup ## serve with the BURSAR_ settings of the environment
 	@$(BIN)/bursard serve
 
-test: lint .venv/spark .venv/oldest .venv/newest ## check style, types and imports, then run the tests (ARGS= goes to pytest)
+test: lint .venv/spark .venv/oldest .venv/newest .venv/browser ## check style, types and imports, then run the tests (ARGS= goes to pytest)
 	@$(BIN)/python -m pytest $(ARGS)
 
 check: .venv/development ## in two minutes: style, types, imports, and all tests that start no server
@@ -94,6 +94,15 @@ $(shell test -x $(BIN)/python || rm -f .venv/runtime .venv/development)
 .venv/oldest .venv/newest: .venv/%: client/%.lock | .venv/development
 	@rm -rf $@
 	@$(PIP) --require-hashes --no-deps --target $@ --requirement $<
+	@touch $@
+
+# Chromium for the tests of the pages. Without it, and without the means to install it, those tests
+# are skipped, loudly.
+.venv/browser: | .venv/development
+	@command -v chromium chromium-browser > /dev/null || { \
+	  echo 'Installing Chromium for the tests of the pages.'; \
+	  apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium > /dev/null; \
+	} || echo 'There is no Chromium on this machine: the tests of the pages will be skipped.' >&2
 	@touch $@
 
 # Apache Spark for the tests of its engine. It is large and needs Java; without Java it is left out,

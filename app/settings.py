@@ -12,7 +12,9 @@ from app.nearest import nearest
 
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([KMGT])(i?)B")
 _AUTHORITY = re.compile(r"[a-z+]+://(?:[^@]*@)?(?:\[[^]]*\]|[^/?:@[]*)(?::[0-9]{1,5})?(?:[/?]|$)")
-_PUBLIC_URL = re.compile(r"https?://[a-z0-9.-]+(?::[0-9]{1,5})?/?|https?://\[[0-9a-f:]+\](?::[0-9]{1,5})?/?")
+_PUBLIC_URL = re.compile(
+    r"https?://[a-z0-9.-]+(?::[0-9]{1,5})?/?|https?://\[[0-9a-f:]+\](?::[0-9]{1,5})?/?"
+)
 _PREFIX = "BURSAR_"
 # Variables for other purposes: fault points of the tests, the compose file's password, and the
 # address and key of the client, which people set in the same terminal.

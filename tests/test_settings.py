@@ -49,6 +49,7 @@ def test_every_setting_is_read_from_its_variable(tmp_path: Path) -> None:
         "BURSAR_PREPARED_SIZE_MAX": "1.5 MiB",
         "BURSAR_BODY_BYTES_MAX": "2048",
         "BURSAR_STOP_SECONDS": "7.5",
+        "BURSAR_PUBLIC_URL": "https://bursar.example/",
     }
     settings = Settings.from_environment(environment)
     assert settings == Settings(
@@ -80,6 +81,7 @@ def test_every_setting_is_read_from_its_variable(tmp_path: Path) -> None:
         prepared_bytes_max=1_572_864,
         body_bytes_max=2048,
         stop_seconds=7.5,
+        public_url="https://bursar.example",
     )
     assert not settings.embedded
     assert settings.anchor_folders == (tmp_path / "anchors", Path("/elsewhere"))

@@ -81,7 +81,7 @@ class AnalystsResponse(BaseModel):
 
 
 class MeResponse(BaseModel):
-    """Whose key this is. `holders` are your own budgets' holders: you, and your groups."""
+    """The owner of a key. `holders` have your own budgets: you, and your groups."""
 
     name: str
     role: Role
@@ -90,7 +90,7 @@ class MeResponse(BaseModel):
     key: KeyResponse
 
 
-@router.get("/v1/me", **documented("who_am_i", "Whose key this is", MeResponse))
+@router.get("/v1/me", **documented("who_am_i", "The owner of this key", MeResponse))
 def who_am_i(deps: ServicesDep, principal: Anyone) -> Response:
     analyst = deps.people.find(principal.name)
     key = next(key for key in deps.people.keys(analyst.id) if key.id == principal.key_id)

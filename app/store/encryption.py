@@ -80,7 +80,9 @@ class AesSecretBox:
                     raise SecretUnavailable(NO_KEY)
                 text = _from_file(self._home / FILE)
             # The text has at least 256 random bits in any alphabet; hash it to the key length.
-            self._cipher = AESGCM(hashlib.sha256(f"bursar {self._purpose} {text}".encode()).digest())
+            self._cipher = AESGCM(
+                hashlib.sha256(f"bursar {self._purpose} {text}".encode()).digest()
+            )
         return self._cipher
 
 

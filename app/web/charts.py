@@ -30,7 +30,7 @@ def bar(used: float, label: str) -> Markup:
 def sparkline(values: Sequence[float], label: str, low: float = 0.0, high: float = 1.0) -> Markup:
     """Values as steps from left to right, between `low` and `high`."""
     if len(values) < 2:
-        return Markup('<span class="quiet">–</span>')
+        return Markup('<span class="quiet">-</span>')
     span = (high - low) or 1.0
     wide = SPARK_WIDTH / (len(values) - 1)
     path, last = [], None
@@ -46,7 +46,7 @@ def sparkline(values: Sequence[float], label: str, low: float = 0.0, high: float
 
 
 def stacked(used: float, parts: Sequence[float], label: str) -> Markup:
-    """What is used now, and what each question of a plan adds; shares of one budget."""
+    """The used share of a budget, and the share that each question of a plan adds."""
     rects, at = [], 0.0
     for index, part in enumerate([used, *parts]):
         width = max(0.0, min(part, 1.0 - at))

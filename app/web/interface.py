@@ -20,7 +20,7 @@ PAGE_SIZE = 200
 
 
 @dataclass(frozen=True)
-class Reply:
+class InterfaceReply:
     """A reply of the interface."""
 
     status: int
@@ -70,12 +70,18 @@ class Interface:
         headers = {} if key is None else {"idempotency-key": key}
         return (await self.call("POST", path, body, headers=headers)).json()
 
-    async def items(self, path: str, most: int = ITEMS_MAX, **parameters: Any) -> list[Json]:
+    async def items(
+        self,
+        path: str,
+        *,
+        most: int = ITEMS_MAX,
+        parameters: Mapping[str, str | None] | None = None,
+    ) -> list[Json]:
         """The items of a list, page after page."""
         items: list[Json] = []
         cursor = None
         while True:
-            page = await self.get(path, **parameters, limit=PAGE_SIZE, cursor=cursor)
+            page = await self.get(path, **(parameters or {}), limit=PAGE_SIZE, cursor=cursor)
             items += page["items"]
             cursor = page["next_cursor"]
             if cursor is None or len(items) >= most:
@@ -89,13 +95,13 @@ class Interface:
         *,
         parameters: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
-    ) -> Reply:
+    ) -> InterfaceReply:
         """One request, and its whole reply. Raises Refused for a problem."""
         sent = b"" if body is None else json.dumps(body).encode()
         collected = _Collected()
         scope = self._scope(method, path, parameters or {}, headers or {}, len(sent))
         await self.app(scope, _body_once(sent), collected.send)
-        reply = Reply(collected.status, collected.headers, b"".join(collected.parts))
+        reply = InterfaceReply(collected.status, collected.headers, b"".join(collected.parts))
         if reply.status >= 400:
             raise Refused(reply.status, _problem(reply))
         return reply
@@ -199,7 +205,7 @@ def _body_once(sent: bytes) -> Any:
     return receive
 
 
-def _problem(reply: Reply) -> Json:
+def _problem(reply: InterfaceReply) -> Json:
     try:
         problem = reply.json()
     except ValueError:

@@ -6,8 +6,8 @@ from typing import Any
 from markupsafe import Markup, escape
 
 DIGITS = 3
-MINUS = "\u2212"
-NOTHING = "–"
+MINUS = "\u2212"  # the minus sign, which is as wide as a digit
+NOTHING = "\u2013"
 
 
 def short(value: float | int | str | None, digits: int = DIGITS) -> str:
@@ -48,7 +48,7 @@ def _plain(value: float | int | str) -> str:
 def amount(loss: dict[str, Any] | None, name: str = "epsilon") -> Markup:
     """One member of a loss, such as its epsilon, with the exact text that the interface sends."""
     if loss is None:
-        return Markup(NOTHING)
+        return escape(NOTHING)
     return exact(loss.get(name), loss.get(f"{name}_exact"))
 
 
@@ -71,7 +71,7 @@ def count(value: int | None) -> str:
 def moment(text: str | None) -> Markup:
     """A time of the interface, to the minute; the whole of it on hover."""
     if text is None:
-        return Markup(NOTHING)
+        return escape(NOTHING)
     shown = text[:16].replace("T", " ")
     return Markup('<time datetime="{0}" title="{0}">{1}</time>').format(text, shown)
 

@@ -196,13 +196,13 @@ def signed_in(page: Page, *roles: str) -> Callable[[Request], Awaitable[Response
 async def read_form(request: Request) -> Form:
     """The fields of a form that was posted."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != "application/x-www-form-urlencoded":
-        raise HTTPException(415, "A form is sent as application/x-www-form-urlencoded.")
     raw = b""
     async for part in request.stream():
         raw += part
         if len(raw) > FORM_BYTES_MAX:
             raise HTTPException(413, f"A form has at most {FORM_BYTES_MAX >> 10} KB.")
+    if raw and kind != "application/x-www-form-urlencoded":
+        raise HTTPException(415, "A form is sent as application/x-www-form-urlencoded.")
     try:
         return _fields(raw.decode("utf-8"))
     except UnicodeDecodeError:

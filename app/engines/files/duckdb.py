@@ -94,12 +94,12 @@ class DuckDBEngine(SqlEngine):
         (self._limits.home / "tmp").mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def columns(self, source: Source) -> SourceColumns:
-        found = resolve_source(source.path, self._data_roots)
+        files = resolve_source(source.path, self._data_roots)
 
         def read() -> SourceColumns:
-            with connect_to_ingest(":memory:", found.files, self._limits) as connection:
-                table = open_table(connection, found)
-                typed = found.is_folder or found.place.suffix != ".csv"
+            with connect_to_ingest(":memory:", files.files, self._limits) as connection:
+                table = open_table(connection, files)
+                typed = files.is_folder or files.place.suffix != ".csv"
                 return SourceColumns(tuple(table.names), tuple(table.types), typed)
 
         return hide_driver_errors(read, at="/source/path")

@@ -1,1 +1,1 @@
-"""Questions in forms: fields of each kind, the body that a form means, and words and code for it."""
+"""Questions in forms: fields of each kind, the body of a form, and words and code for it."""

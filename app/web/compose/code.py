@@ -4,6 +4,8 @@ import json
 import shlex
 from typing import Any
 
+from typing_extensions import override
+
 Json = dict[str, Any]
 URL = "$BURSAR_URL"
 AGGREGATES = {"count": "COUNT(*)", "sum": "SUM", "mean": "AVG", "variance": "VAR_POP"}
@@ -98,6 +100,7 @@ def _arguments(query: Json) -> str:
 class _Raw(str):
     """Text that is code already."""
 
+    @override
     def __repr__(self) -> str:
         return str(self)
 
@@ -126,7 +129,7 @@ def _condition(where: Json) -> str:
             return joint.join(f"({_condition(part)})" for part in where[word])
     if "not" in where:
         return f"~({_condition(where['not'])})"
-    column, operator, value = _column(where["column"]), where["op"], where.get("value")
+    column, operator, value = _column(where["column"]), where["op"], where.get("value", [])
     if operator == "in":
         return f"{column}.isin({value!r})"
     if operator == "between":
@@ -202,7 +205,7 @@ def _sql_condition(where: Json) -> str:
             return joint.join(f"({_sql_condition(part)})" for part in where[word])
     if "not" in where:
         return f"NOT ({_sql_condition(where['not'])})"
-    column, operator, value = _name(where["column"]), where["op"], where.get("value")
+    column, operator, value = _name(where["column"]), where["op"], where.get("value", [])
     if operator == "in":
         return f"{column} IN ({', '.join(map(_literal, value))})"
     if operator == "between":

@@ -25,12 +25,12 @@ OPERATORS = {
     "is_null": "is missing",
     "is not null": "is not missing",
 }
-PRICES = {"epsilon": "ε", "rho": "ρ", "within": "error at most"}
+PRICES = {"epsilon": "ε", "rho": "rho", "within": "error at most"}
 
 
 @dataclass
 class Composed:
-    """What a form says. `body` is None while something that is needed is missing."""
+    """The question in a form. `body` is None while a needed field is missing."""
 
     kind: Kind
     query: Json
@@ -99,7 +99,7 @@ def privacy_of(form: Form) -> Json:
 
 
 def filter_of(form: Form, card: Json) -> Json | None:
-    """The conditions of a form, all of which or any of which must hold."""
+    """The conditions of a form, joined by `all` or by `any`."""
     conditions = []
     rows = zip(form.texts("w_column"), form.texts("w_op"), form.texts("w_value"), strict=False)
     for column, operator, text in list(rows)[:FILTERS_MAX]:

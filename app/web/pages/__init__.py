@@ -8,8 +8,8 @@ from app.web.pages import (
     ask,
     budgets,
     datasets,
+    explanations,
     grant,
-    help,
     ledger,
     live,
     people,
@@ -32,6 +32,6 @@ ROUTES: list[Route] = [
     *datasets.ROUTES,
     *people.ROUTES,
     *ledger.ROUTES,
-    *help.ROUTES,
+    *explanations.ROUTES,
     *live.ROUTES,
 ]

@@ -43,7 +43,7 @@ async def show(visit: Visit) -> Response:
 
 
 async def sparkline(visit: Visit) -> Response:
-    """What was left after each of the latest charges, as a part of the page of budgets."""
+    """The balance after each of the latest charges, as a part of the page of budgets."""
     path = account_path(visit.path["dataset"], visit.path["holder"])
     try:
         steps = await _newest(visit, f"/v1{path}", SPARK_POINTS)

@@ -1,14 +1,13 @@
 """Ask: compose a question, see its price and its error for free, rehearse it, and pay for it."""
 
-import asyncio
 import json
-import uuid
 from typing import Any
 from urllib.parse import urlencode
 
 from starlette.responses import Response
 from starlette.routing import Route
 
+from app.names import new_id
 from app.web.compose import question as composing
 from app.web.compose.answers import rows_of_answer
 from app.web.compose.code import as_code
@@ -70,7 +69,7 @@ async def _priced(visit: Visit, body: Json, form: Form) -> dict[str, Any]:
         "words": question_in_words(body),
         "codes": as_code(body),
         "sent": json.dumps(body, ensure_ascii=False),
-        "request_key": f"page-{uuid.uuid4()}",
+        "request_key": new_id("page"),
         "preview": None,
         "curve": None,
         "rehearsal": None,
@@ -123,7 +122,7 @@ def _plain(form: Form) -> dict[str, str]:
 
 
 def _usable(card: Json) -> dict[str, bool]:
-    """Kinds that this dataset cannot answer, whatever their fields."""
+    """Kinds that depend on the dataset, and whether this one can answer them."""
     is_graph = card["person"]["kind"] == "edge"
     types = {column["type"] for column in card["columns"]}
     return {
@@ -140,8 +139,10 @@ async def ask(visit: Visit) -> Response:
     try:
         body = json.loads(visit.form.text("question"))
     except ValueError:
-        raise Refused(400, {"title": "Malformed request", "detail": "There is no question."}) from None
-    key = visit.form.text("request_key") or f"page-{uuid.uuid4()}"
+        raise Refused(
+            400, {"title": "Malformed request", "detail": "There is no question."}
+        ) from None
+    key = visit.form.text("request_key") or new_id("page")
     reply = await visit.api.call(
         "POST",
         "/v1/queries",

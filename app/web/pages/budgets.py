@@ -18,16 +18,16 @@ async def show(visit: Visit) -> Response:
     names = ("dataset", "holder", "used_above")
     filters = {name: visit.query.text(name) for name in names}
     chosen = {name: value for name, value in filters.items() if value}
-    found = await visit.api.items("/v1/budgets", **chosen)
-    found.sort(key=lambda budget: (-budget["frozen"], -budget["used"], budget["dataset"]))
-    rows = [_row(budget) for budget in found[:ROWS_MAX]]
+    budgets = await visit.api.items("/v1/budgets", parameters=chosen)
+    budgets.sort(key=lambda budget: (-budget["frozen"], -budget["used"], budget["dataset"]))
+    rows = [_row(budget) for budget in budgets[:ROWS_MAX]]
     return visit.page(
         "budgets.html",
         rows=rows,
-        more=len(found) > ROWS_MAX,
+        more=len(budgets) > ROWS_MAX,
         attention=[line for row in rows if (line := _attention(row))][:ATTENTION_MAX],
         filters=filters,
-        datasets=sorted({budget["dataset"] for budget in found}),
+        datasets=sorted({budget["dataset"] for budget in budgets}),
         here=str(visit.request.url.path) + (f"?{visit.request.url.query}" if chosen else ""),
     )
 

@@ -1,11 +1,11 @@
 """Datasets: the list, one card with made-up rows and budgets, and changes by administrators."""
 
-import uuid
 from typing import Any
 
 from starlette.responses import Response
 from starlette.routing import Route
 
+from app.names import new_id
 from app.web.interface import Json, Refused
 from app.web.pages.budgets import account_path
 from app.web.site import Visit, segment, signed_in
@@ -27,7 +27,7 @@ async def show(visit: Visit) -> Response:
 async def _page(visit: Visit, refused: Refused | None = None) -> Response:
     card = await visit.api.get(_twin(visit))
     sample = await visit.api.get(f"{_twin(visit)}/sample", rows=SAMPLE_ROWS)
-    budgets = await visit.api.items("/v1/budgets", dataset=card["name"])
+    budgets = await visit.api.items("/v1/budgets", parameters={"dataset": card["name"]})
     for budget in budgets:
         budget["path"] = account_path(card["name"], budget["holder"])
     everybody = next((one for one in budgets if one["holder"] == EVERYBODY), None)
@@ -42,7 +42,7 @@ async def _page(visit: Visit, refused: Refused | None = None) -> Response:
         loss=everybody or next(iter(budgets), None),
         everybody=everybody,
         refused=refused,
-        request_key=f"page-{uuid.uuid4()}",
+        request_key=new_id("page"),
     )
 
 

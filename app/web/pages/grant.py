@@ -66,7 +66,7 @@ async def _is_granted(visit: Visit, body: Json) -> bool:
 
 
 async def _present(visit: Visit) -> tuple[Json | None, str]:
-    """The budget as it is, and its ETag; None if there is none."""
+    """The present budget and its ETag; None if there is none."""
     path = f"/v1{account_path(visit.path['dataset'], visit.path['holder'])}"
     try:
         reply = await visit.api.call("GET", path)
@@ -102,7 +102,7 @@ async def _page(visit: Visit, form: Form, refused: Refused | None = None) -> Res
 
 
 def _fields(form: Form, present: Json | None) -> dict[str, str]:
-    """What the form shows: what was typed, or else the budget as it is."""
+    """Values of the form: the typed ones, or else those of the present budget."""
     limit = {} if present is None else present["limit"]
     epsilon, delta = limit.get("epsilon"), limit.get("delta")
     return {
@@ -120,9 +120,7 @@ async def _bought(visit: Visit, dataset: str, fields: dict[str, str]) -> list[di
     )
 
 
-async def _row(
-    visit: Visit, dataset: str, fields: dict[str, str], currency: str
-) -> dict[str, Any]:
+async def _row(visit: Visit, dataset: str, fields: dict[str, str], currency: str) -> dict[str, Any]:
     account: Json = {"currency": currency, "epsilon": fields["epsilon"]}
     if currency != "pure":
         account["delta"] = fields["delta"]
@@ -145,7 +143,7 @@ async def _row(
 
 
 def _change(present: Json | None, fields: dict[str, str]) -> dict[str, Any] | None:
-    """The difference to the budget as it is, and whether the account would freeze."""
+    """The difference to the present budget, and whether the account would freeze."""
     if present is None:
         return None
     try:
@@ -166,5 +164,7 @@ def _change(present: Json | None, fields: dict[str, str]) -> dict[str, Any] | No
 ROUTES = [
     Route("/datasets/{dataset}/grant", signed_in(choose, "admin"), methods=["GET"]),
     Route("/datasets/{dataset}/budgets/{holder}/grant", signed_in(show, "admin"), methods=["GET"]),
-    Route("/datasets/{dataset}/budgets/{holder}/grant", signed_in(grant, "admin"), methods=["POST"]),
+    Route(
+        "/datasets/{dataset}/budgets/{holder}/grant", signed_in(grant, "admin"), methods=["POST"]
+    ),
 ]

@@ -16,9 +16,7 @@ async def events(visit: Visit) -> Response:
 
     async def parts() -> AsyncIterator[bytes]:
         async with AsyncExitStack() as stack:
-            reply = await stack.enter_async_context(
-                visit.api.stream("/v1/budgets/events", headers)
-            )
+            reply = await stack.enter_async_context(visit.api.stream("/v1/budgets/events", headers))
             async for part in reply.parts():
                 yield part
 

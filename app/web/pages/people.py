@@ -1,12 +1,12 @@
 """People: roles, groups, keys with their end, and revoking them; for administrators."""
 
-import uuid
 from typing import Any
 from urllib.parse import urlencode
 
 from starlette.responses import Response
 from starlette.routing import Route
 
+from app.names import new_id
 from app.web.compose.question import plain, split
 from app.web.interface import Json, Refused
 from app.web.site import Visit, segment, signed_in
@@ -35,7 +35,7 @@ async def _list_page(visit: Visit, refused: Refused | None = None) -> Response:
         roles=ROLES,
         refused=refused,
         form=visit.form,
-        request_key=visit.form.text("request_key") or f"page-{uuid.uuid4()}",
+        request_key=visit.form.text("request_key") or new_id("page"),
     )
 
 
@@ -75,7 +75,7 @@ async def _page(
         days=KEY_DAYS,
         refused=refused,
         issued=issued,
-        request_key=f"page-{uuid.uuid4()}",
+        request_key=new_id("page"),
     )
 
 

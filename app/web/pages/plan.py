@@ -4,13 +4,13 @@ The plan is in the address of the page. So it can be kept as a bookmark, and the
 """
 
 import json
-import uuid
 from typing import Any
 from urllib.parse import urlencode
 
 from starlette.responses import Response
 from starlette.routing import Route
 
+from app.names import new_id
 from app.web.compose.words import question_in_words
 from app.web.interface import Json, Refused
 from app.web.pages.budgets import account_path
@@ -37,11 +37,14 @@ async def show(visit: Visit) -> Response:
         refused=refused,
         stack=await _stack(visit, questions, priced),
         datasets=[
-            {"name": one["name"], "ask": f"/datasets/{segment(one['name'])}/ask?{_carried(questions)}"}
+            {
+                "name": one["name"],
+                "ask": f"/datasets/{segment(one['name'])}/ask?{_carried(questions)}",
+            }
             for one in datasets
         ],
         texts=[json.dumps(question, ensure_ascii=False) for question in questions],
-        request_key=f"page-{uuid.uuid4()}",
+        request_key=new_id("page"),
     )
 
 
@@ -53,7 +56,7 @@ async def ask_all(visit: Visit) -> Response:
     priced = await visit.api.post("/v1/queries/preview", questions)
     if not priced["fits"]:
         return visit.go(f"/plan?{_query(questions)}")
-    key = visit.form.text("request_key") or f"page-{uuid.uuid4()}"
+    key = visit.form.text("request_key") or new_id("page")
     for number, question in enumerate(questions):
         headers = {"idempotency-key": f"{key}-{number}", "prefer": "wait=10"}
         await visit.api.call("POST", "/v1/queries", question, headers=headers)

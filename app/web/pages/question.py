@@ -75,6 +75,8 @@ async def show_list(visit: Visit) -> Response:
 ROUTES = [
     Route("/questions", signed_in(show_list, "analyst", "admin"), methods=["GET"]),
     Route("/questions/{id}", signed_in(show, "analyst", "admin"), methods=["GET"]),
-    Route("/questions/{id}/answer.json", signed_in(answer_file, "analyst", "admin"), methods=["GET"]),
+    Route(
+        "/questions/{id}/answer.json", signed_in(answer_file, "analyst", "admin"), methods=["GET"]
+    ),
     Route("/questions/{id}/cancel", signed_in(cancel, "analyst"), methods=["POST"]),
 ]

@@ -1,11 +1,11 @@
 """Register a dataset: name the source, complete the card that its names and types suggest."""
 
-import uuid
 from typing import Any
 
 from starlette.responses import Response
 from starlette.routing import Route
 
+from app.names import new_id
 from app.web.compose.question import plain, split
 from app.web.interface import Json, Refused
 from app.web.site import Form, Visit, segment, signed_in
@@ -59,7 +59,7 @@ def _page(
         refused=refused,
         engines=ENGINES,
         types=TYPES,
-        request_key=form.text("request_key") or f"page-{uuid.uuid4()}",
+        request_key=form.text("request_key") or new_id("page"),
         suggested=form.text("name") or _stem(form.text("place")),
     )
 

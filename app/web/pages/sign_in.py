@@ -12,7 +12,7 @@ from app.web.site import SIGN_IN, Site, read_form
 
 KEY_MAX = 500
 WRONG = "This key is unknown, expired or revoked. Look for a missing letter, or ask for a new key."
-NO_SECRET = (
+CANNOT_SEAL = (
     "This server cannot keep you signed in: its operator must set BURSAR_SECRET_KEY, the same for "
     "every server of this ledger."
 )
@@ -40,7 +40,7 @@ async def begin(request: Request) -> Response:
     try:
         site.sessions.begin(response, key)
     except SecretUnavailable:
-        return _page(back, NO_SECRET, 503)
+        return _page(back, CANNOT_SEAL, 503)
     return response
 
 

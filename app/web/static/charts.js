@@ -9,6 +9,17 @@
   const percent = (value) => `${+(100 * value).toFixed(1)} %`;
   const short = (value) => (value === null ? "–" : `${+value.toPrecision(3)}`);
 
+  const two = (number) => String(number).padStart(2, "0");
+  const day = (date) => `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
+  const clock = (date) => `${two(date.getHours())}:${two(date.getMinutes())}`;
+  const moment = (at) => `${day(new Date(1000 * at))} ${clock(new Date(1000 * at))}`;
+  // Times of an axis; a new day also shows its date.
+  const days = (_, ticks) => ticks.map((at, index) => {
+    const date = new Date(1000 * at), before = index && new Date(1000 * ticks[index - 1]);
+    if (ticks.length > 1 && ticks[1] - ticks[0] >= 86400) return day(date).slice(5);
+    return before && day(before) === day(date) ? clock(date) : `${clock(date)}\n${day(date).slice(5)}`;
+  });
+
   const axes = (x, y, more = {}) => [x, y].map((label) => ({
     label,
     stroke: colour("--quiet"),
@@ -34,12 +45,12 @@
       return {
         data: columns,
         scales: { y: { range: [0, 1] } },
-        axes: axes("", "left", { left: { values: (_, ticks) => ticks.map(percent) } }),
+        axes: axes("", "left", { left: { values: (_, ticks) => ticks.map(percent) }, "": { values: days } }),
         series: [
-          {},
+          { label: "at", value: (_, at) => (at === null ? "–" : moment(at)) },
           { label: "left", stroke: colour("--accent"), width: 2, fill: colour("--accent-soft"),
-            paths: uPlot.paths.stepped({ align: 1 }), value: (_, v) => (v === null ? "–" : percent(v)) },
-          { label: "at this pace", stroke: colour("--quiet"), dash: [5, 4], width: 1.5,
+            points: { show: false }, paths: uPlot.paths.stepped({ align: 1 }), value: (_, v) => (v === null ? "–" : percent(v)) },
+          { label: "at this pace", stroke: colour("--quiet"), dash: [5, 4], width: 1.5, points: { show: false },
             value: (_, v) => (v === null ? "–" : percent(v)) },
         ],
       };
@@ -79,7 +90,7 @@
     drawn.get(figure)?.destroy();
     const { data, ...options } = CHARTS[figure.dataset.chart](JSON.parse(source.textContent));
     const size = { width: Math.max(figure.clientWidth, 200), height: HEIGHT };
-    drawn.set(figure, new uPlot({ ...size, ...options, cursor: { drag: { x: false } } }, data, figure));
+    drawn.set(figure, new uPlot({ ...size, ...options, padding: [10, 22, 0, 0], cursor: { drag: { x: false } } }, data, figure));
   }
 
   function drawAll() {

@@ -1,0 +1,85 @@
+"""axe on every page in both themes, and pages that fit a phone."""
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser
+
+from tests.server import World, made
+from tests.web.browsing import browsing
+
+SERIOUS = ("serious", "critical")
+PHONE, WIDE = 390, 1600
+ASK = "/datasets/people/ask?kind=mean&f:column=income&by_column=region&amount=0.05&rows=1000"
+PLAN = '/plan?q={"dataset":"people","query":{"kind":"count"},"privacy":{"epsilon":0.1}}'
+PAGES = {
+    "ada": [
+        *("/", "/datasets", "/datasets/people", "/datasets/people/budgets/ada", ASK, PLAN),
+        *(f"{ASK}&show=rehearsal", "/datasets/people/ask?tab=sql", "/questions"),
+        "/questions/latest",
+    ],
+    "vera": ["/", "/datasets/people", "/datasets/people/budgets/*", "/ledger"],
+    "admin": [
+        *("/datasets/new", "/datasets/people", "/datasets/people/budgets/ada/grant", "/people"),
+        *("/people/ada", "/ledger", "/questions", "/problems", "/problems/invalid", "/nothing"),
+        "/docs",
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def latest(live: World) -> str:
+    """A question with groups, which ada has asked."""
+    query = {"kind": "mean", "column": "income", "group_by": ["region"]}
+    body = {"dataset": "people", "query": query, "privacy": {"epsilon": 0.05}}
+    return str(made(live.client("ada").post("/v1/queries", json=body))["id"])
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("person", list(PAGES))
+def test_no_page_has_a_serious_finding(
+    browser: Browser, live: World, latest: str, person: str, theme: str
+) -> None:
+    found = []
+    with browsing(browser, live, person, theme=theme) as page:
+        for path in PAGES[person]:
+            page.goto(path.replace("latest", latest))
+            page.wait_for_load_state("networkidle" if path == "/docs" else "load")
+            # Swagger UI is not ours; its own findings do not count.
+            options = {"exclude": [["#swagger"]]} if path == "/docs" else {}
+            result = Axe().run(page, context=options or None)
+            for violation in result.response["violations"]:
+                if violation["impact"] in SERIOUS:
+                    nodes = [node["html"][:120] for node in violation["nodes"][:3]]
+                    found.append((path, violation["id"], nodes))
+    assert not found, found
+
+
+@pytest.mark.parametrize("width", [PHONE, WIDE])
+@pytest.mark.parametrize("person", list(PAGES))
+def test_no_page_is_wider_than_the_screen(
+    browser: Browser, live: World, latest: str, person: str, width: int
+) -> None:
+    too_wide = []
+    with browsing(browser, live, person, width=width) as page:
+        for path in PAGES[person]:
+            page.goto(path.replace("latest", latest))
+            wide = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+            if wide > 0:
+                too_wide.append((path, wide))
+    assert not too_wide, too_wide
+
+
+def test_a_page_can_be_used_by_keyboard(browser: Browser, live: World) -> None:
+    with browsing(browser, live, "ada") as page:
+        page.goto("/datasets/people/ask")
+        page.keyboard.press("Tab")
+        focused = page.evaluate("document.activeElement.textContent")
+        assert focused == "To the content"
+        page.keyboard.press("Enter")
+        assert page.evaluate("document.activeElement.id") == "content"
+        for _ in range(80):
+            page.keyboard.press("Tab")
+            if page.evaluate("document.activeElement.textContent").startswith("Show the price"):
+                break
+        page.keyboard.press("Enter")
+        page.wait_for_url("**show=price**")
