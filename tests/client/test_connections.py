@@ -110,10 +110,14 @@ def test_a_named_authority_is_accepted(secure: tuple[str, Path]) -> None:
 
 
 def test_an_expired_key_is_refused_with_a_hint(live: World) -> None:
-    soon = datetime.datetime.now(datetime.UTC) + datetime.timedelta(seconds=1)
-    body = {"expires_at": soon.isoformat().replace("+00:00", "Z")}
-    key = made(live.admin.post("/v1/analysts/ada/keys", json=body))["key"]
-    wait_until(lambda: datetime.datetime.now(datetime.UTC) > soon, 30, "the key expires")
+    for seconds in (1, 4, 16, 64):  # a busy server may refuse an end that has passed meanwhile
+        soon = datetime.datetime.now(datetime.UTC) + datetime.timedelta(seconds=seconds)
+        body = {"expires_at": soon.isoformat().replace("+00:00", "Z")}
+        issued = live.admin.post("/v1/analysts/ada/keys", json=body)
+        if issued.is_success:
+            break
+    key = made(issued)["key"]
+    wait_until(lambda: datetime.datetime.now(datetime.UTC) > soon, 90, "the key expires")
     with (
         bursar.connect(live.server.url, key, state=None) as client,
         pytest.raises(bursar.NotAuthenticated) as caught,
