@@ -85,14 +85,26 @@ def stored_with(answer: str, stream: NewStream | None) -> tuple[str | None, ...]
     return answer, stream.kind, stream.parameters, stream.secret
 
 
-def reused_content(charge_id: str, request: str, body_hash: str) -> tuple[str, ...]:
+def reused_content(
+    charge_id: str, request: str, body_hash: str, question: str, charged: str
+) -> tuple[str, ...]:
     """Content of a repetition: another charge's answer, returned again under this request key."""
-    return "reused", charge_id, request, body_hash
+    return "reused", charge_id, request, body_hash, question, charged
 
 
-def ask_content(answer: str, nodes: Nodes) -> tuple[str, ...]:
-    """Content of an ask's answer, including the noisy counts that were drawn for it."""
-    return answer, canonical(sorted([first, last, noisy] for (first, last), noisy in nodes.items()))
+class AskedFor(NamedTuple):
+    """The request of an ask, as its stamp covers it."""
+
+    request: str
+    body_hash: str
+    version_id: str
+    question: str
+
+
+def ask_content(answer: str, nodes: Nodes, asked_for: AskedFor) -> tuple[str, ...]:
+    """Content of an ask's answer: its request, and the noisy counts that were drawn for it."""
+    drawn = sorted([first, last, noisy] for (first, last), noisy in nodes.items())
+    return answer, canonical(drawn), *asked_for
 
 
 def new_chain(key: bytes) -> "StampChain":

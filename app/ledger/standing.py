@@ -7,6 +7,7 @@ BEHIND = (
     "charged until an administrator books the difference"
 )
 LACKS = "it lacks entries that its anchor has seen"
+ALTERED = "the ledger's row and its entries disagree on whether charging is stopped"
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +19,7 @@ class Compared:
     books: tuple[str, ...]  # books that lack anchored entries, until they are booked
     answers: int  # missing answers, at least one for each affected chain
     other_ledgers: int  # number of other ledgers with anchors in the same folders
+    altered: bool = False  # the row that stops charging contradicts the entries
 
 
 @dataclass(frozen=True, slots=True)

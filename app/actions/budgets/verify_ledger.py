@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from app.ledger.chain import SYSTEM_BOOK
-from app.ledger.standing import BEHIND, LACKS, Compared
+from app.ledger.standing import ALTERED, BEHIND, LACKS, Compared
 from app.ledger.verification.report import Finding, Report
 from app.ledger.verification.verify import verify
 from app.ports.ledger import History
@@ -27,6 +27,8 @@ class VerifyLedger:
         if compared.stopped:
             behind = [Finding(book, None, None, LACKS) for book in compared.books]
             report.findings[:0] = [Finding(SYSTEM_BOOK, None, None, BEHIND), *behind]
+        if compared.altered:
+            report.findings.insert(0, Finding(SYSTEM_BOOK, None, None, ALTERED))
         if compared.other_ledgers:
             report.not_covered["anchors of other ledgers"] = compared.other_ledgers
         return report, compared

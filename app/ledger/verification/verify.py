@@ -244,6 +244,8 @@ class _Checker:
         self._stated.add(book.id)
         if (end.seq, end.head) != (book.seq, book.head):
             self._find(book.id, "the chain does not end where the book says", seq=book.seq)
+        elif self._rows.stored and book.last_at != end.last_at:  # exports leave the time out
+            self._find(book.id, "the book's last time is not its last entry's", seq=book.seq)
 
     def account(self, account: Account) -> None:
         recomputed = self._accounts.pop(account.id, None)
@@ -270,6 +272,8 @@ class _Checker:
         expected = set(self._ends) | (self._opened if whole else set())
         for book in sorted(expected - self._stated):
             self._find(book, "the book's own end is missing")
+        for book in sorted(self._stated - expected if whole else ()):
+            self._find(book, "no entry opened this book")
         if self._scope is not None:
             if not self._ended:
                 self._find("", "the last line is missing: the rest was cut off")

@@ -157,8 +157,8 @@ def _shown_charge(row: Any, now: int) -> ChargeRow:
 def _stored_charge(row: Any, key: bytes) -> ChargeRow:
     content = NOTHING_STORED
     if row.reused_from is not None:
-        reused = reused_content(row.reused_from, _request(row), row.body_hash)
-        content = stored_digest(key, *reused)
+        asked_for = _request(row), row.body_hash, row.question, row.charged
+        content = stored_digest(key, *reused_content(row.reused_from, *asked_for))
     elif row.answer is not None:
         stream = (row.stream_kind, row.parameters, row.secret)
         content = stored_digest(key, row.answer, *(() if row.stream_id is None else stream))

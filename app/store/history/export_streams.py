@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
-from app.ledger.stamp import NOTHING_STORED, ask_content, stored_digest
+from app.ledger.stamp import NOTHING_STORED, AskedFor, ask_content, stored_digest
 from app.ledger.verification.lines import AskRow, StreamRow
 from app.store import tables
 
@@ -59,7 +59,8 @@ def ask_rows(connection: Connection, book_id: str | None, key: bytes) -> Iterato
 def _ask(row: Any, nodes: Nodes, key: bytes) -> AskRow:
     content = NOTHING_STORED
     if row.answer is not None:
-        content = stored_digest(key, *ask_content(row.answer, nodes))
+        asked_for = AskedFor(row.request, row.body_hash, row.version_id, row.question)
+        content = stored_digest(key, *ask_content(row.answer, nodes, asked_for))
     crossed = (_object(row.answer) or {}).get("above") is True
     closed = row.state == "forfeited" and row.settled_at == row.closed_at
     return AskRow(

@@ -55,12 +55,16 @@ class SqlStanding:
         with store_errors(), self._database.reading() as connection:
             missing = find_missing(connection, anchors)
             new_evidence = evidence(connection, anchors, missing) if missing else None
-            stopped = is_stopped(read_standing(connection))
-            waiting = stops(connection)[1] + ([] if new_evidence is None else [new_evidence])
+            row_says = is_stopped(read_standing(connection))
+            reported = stops(connection)[1]
+        waiting = reported + ([] if new_evidence is None else [new_evidence])
         if new_evidence is not None:
             self._stop(new_evidence)
+        elif reported and not row_says:  # somebody has edited the row
+            self._stop_again()
         return Compared(
-            stopped=stopped or new_evidence is not None,
+            stopped=row_says or bool(waiting),
+            altered=row_says != bool(reported),
             points=sum(len(anchor.points) for anchor in anchors),
             books=tuple(sorted({lost["book"] for stop in waiting for lost in stop["books"]})),
             answers=sum(len(stop["answers"]) for stop in waiting),
@@ -80,6 +84,13 @@ class SqlStanding:
                 body={**body, **new_evidence, "reason": REASON},
             )
 
+    def _stop_again(self) -> None:
+        """Stop charging, as the entries say. They stay as they are."""
+        with self._administration.change() as change:
+            standing = read_standing(change.connection)
+            if not is_stopped(standing):
+                set_standing(change, standing + 1)
+
     # Starting
 
     def begin(self) -> None:
@@ -93,7 +104,8 @@ class SqlStanding:
         anchors = files.read()
         with store_errors(), self._database.reading() as connection:
             standing = read_standing(connection)
-            if is_stopped(standing) or find_missing(connection, anchors):
+            is_behind = is_stopped(standing) or stops(connection)[1]
+            if is_behind or find_missing(connection, anchors):
                 return
             anchors = still_true(connection, anchors)
             ends, more = _whole_ledger(connection)

@@ -182,7 +182,7 @@ class ChargeDecisions(ChargeRows):
     def _reuse(self, order: ChargeOrder, charge_id: str, answer: str, charged: str) -> Result:
         # The new row refers to the stored answer; a copy for each repetition would fill the disk.
         state, at = State.ANSWERED, self.now
-        stored = reused_content(charge_id, order.request, order.body_hash)
+        stored = reused_content(charge_id, order.request, order.body_hash, "", charged)
         stamp = self._stamps.stamp(order.charge_id, state.value, at, *stored)
         self._insert(order, state, charged, answer, charge_id, settled_at=at, stamp=stamp)
         return Settled(charge_id, State.ANSWERED, answer, reused=True)

@@ -30,7 +30,7 @@ ENTRY_COLUMNS = list(Entry._fields)
 CLOCK_LATE_MAX = 1_000_000  # microseconds by which the estimated clock may be late
 ASK = (
     "SELECT request, id, stream_id, body_hash, state, attempt, lease_until, fence, version_id, "
-    "answer, created_at, settled_at FROM asks WHERE"
+    "answer, created_at, settled_at, question FROM asks WHERE"
 )
 ACCOUNT = (
     "SELECT book_id, holder, shown, currency, terms, pairs, epsilon_spent, delta_spent, "

@@ -17,7 +17,7 @@ from app.errors import (
 )
 from app.ledger.chain import canonical
 from app.ledger.orders import ATTEMPTS_MAX, Settled, StaleCatalogue, State
-from app.ledger.stamp import StampChain, ask_content
+from app.ledger.stamp import AskedFor, StampChain, ask_content
 from app.ledger.stream_orders import (
     AnswerAskOrder,
     Claimed,
@@ -161,6 +161,7 @@ class StreamDecisions:
             answer=None,
             created_at=self._now,
             settled_at=None,
+            question=order.question,
         )
         self._by_request[ask.request] = self._by_id[ask.id] = ask
         self._hold(order, ask, stream)
@@ -255,6 +256,14 @@ class StreamDecisions:
         self._changed.add(stream.id)
         return stream
 
+    def _content(self, order: AnswerAskOrder) -> tuple[str, ...]:
+        """Stored content that the stamp of this answer covers."""
+        ask = self._by_id.get(order.ask_id)
+        if ask is None:
+            return ()  # then it is not settled either
+        asked_for = AskedFor(ask.request, ask.body_hash, ask.version_id, ask.question)
+        return ask_content(order.answer, order.nodes, asked_for)
+
     def _answer(self, order: AnswerAskOrder) -> None:
         ask_stream = self._streams.get(order.stream_id)
         if ask_stream is not None and ask_stream.over:
@@ -262,7 +271,7 @@ class StreamDecisions:
         if self._stopped:  # a lost entry may have answered the ask already
             self._settle(order, State.FORFEITED, None)
             return
-        stored = ask_content(order.answer, order.nodes)
+        stored = self._content(order)
         stream = self._settle(order, State.ANSWERED, order.answer, *stored)
         if stream is None:
             return

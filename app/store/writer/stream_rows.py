@@ -38,3 +38,4 @@ class AskInBatch:
     answer: str | None
     created_at: int
     settled_at: int | None
+    question: str

@@ -170,6 +170,41 @@ TAMPERINGS: dict[str, tuple[list[str], str]] = {
         [f"UPDATE asks SET answer = replace(answer, 'false', 'true') || ' ' WHERE id = {ASK}"],
         "differs from its stamp",
     ),
+    "an ask's request key edited": (
+        [f"UPDATE asks SET request = request || 'x' WHERE id = {ASK}"],
+        "differs from its stamp",
+    ),
+    "an ask's body hash edited": (
+        [f"UPDATE asks SET body_hash = 'x' WHERE id = {ASK}"],
+        "differs from its stamp",
+    ),
+    "an ask's question edited": (
+        [f"UPDATE asks SET question = question || ' ' WHERE id = {ASK}"],
+        "differs from its stamp",
+    ),
+    "an ask's version edited": (
+        [f"UPDATE asks SET version_id = 'v_other' WHERE id = {ASK}"],
+        "differs from its stamp",
+    ),
+    "a reuse's reported price edited": (
+        [f"UPDATE charges SET charged = charged || ' ' WHERE id = {REUSED}"],
+        "differs from its stamp",
+    ),
+    "a reuse given a question": (
+        [f"UPDATE charges SET question = '{{}}' WHERE id = {REUSED}"],
+        "differs from its stamp",
+    ),
+    "a book's last time edited": (
+        [f"UPDATE books SET last_at = last_at - 1 WHERE id = {ONE_BOOK}"],
+        "last time is not",
+    ),
+    "a book added": (
+        [
+            "INSERT INTO books (id, seq, head, last_at, celled) "
+            f"VALUES ('b_added', 0, '{'0' * 64}', 0, 0)"
+        ],
+        "no entry opened",
+    ),
     "an ask removed": ([f"DELETE FROM asks WHERE id = {ASK}"], "do not match its asks"),
     "a node edited": (["UPDATE nodes SET noisy_count = noisy_count + 1"], "differs from its stamp"),
     "a node removed": (["DELETE FROM nodes"], "differs from its stamp"),

@@ -112,6 +112,37 @@ def test_verify_notices_a_restored_ledger_and_stops_a_running_server(
     world.must_be_sound()
 
 
+def test_charging_cannot_be_resumed_by_an_edit_of_its_row(world: World, copies: Copies) -> None:
+    """The entries decide: the restored ledger stops again, and verify names the edit."""
+    spend(world.client("ada"), "0.1")
+    world.ledger.stop()
+    backup = copies.take()
+    world.serve()
+    spend(world.client("ada"), "0.1", 3)
+    world.ledger.stop()
+    copies.restore(backup)
+    world.serve()
+    refused(ask(world.client("ada"), count("people", "0.1", fresh=True), new_key()))
+    edit = "UPDATE installation SET standing = standing + 1"
+    world.ledger.change(edit)
+    report = made(world.admin.get("/v1/ledger/verify"))  # on the running server
+    assert report["anchors"]["stopped"]
+    problems = [finding["problem"] for finding in report["findings"]]
+    assert any("disagree on whether charging is stopped" in problem for problem in problems)
+    refused(ask(world.client("ada"), count("people", "0.1", fresh=True), new_key()))
+    world.ledger.stop()
+    world.ledger.change(edit)
+    server = world.serve()
+    assert "behind its anchors" in server.output()
+    refused(ask(world.client("ada"), count("people", "0.1", fresh=True), new_key()))
+    made(world.admin.post("/v1/ledger/reconcile", json={"reason": "restored"}))
+    assert world.spent("people", "ada") == Decimal("0.4")
+    world.must_be_sound()
+    world.ledger.change(edit)
+    report = made(world.admin.get("/v1/ledger/verify"))
+    assert not report["sound"]
+
+
 def test_answers_lost_without_their_charges_are_never_drawn_again(
     world: World, copies: Copies
 ) -> None:
