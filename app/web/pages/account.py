@@ -12,6 +12,7 @@ from app.web.pages.budgets import account_path
 from app.web.site import Visit, segment, signed_in
 
 ROWS_MAX = 50
+READS_MAX = 10  # pages of the history that one page reads
 SPARK_POINTS = 40
 FORECAST_DAYS = 30
 DAY = 86_400.0
@@ -29,6 +30,7 @@ async def show(visit: Visit) -> Response:
     return visit.page(
         "account.html",
         budget=budget,
+        days=FORECAST_DAYS,
         path=account_path(budget["dataset"], budget["holder"]),
         dataset_path=f"/datasets/{segment(budget['dataset'])}",
         steps=steps,
@@ -54,9 +56,22 @@ async def sparkline(visit: Visit) -> Response:
 
 
 async def _newest(visit: Visit, twin: str, most: int) -> list[Json]:
-    """The latest entries of an account, newest first."""
-    items = await visit.api.items(f"{twin}/history")
-    return items[::-1][:most]
+    """The latest entries of an account in the last days, newest first.
+
+    The interface lists the oldest first. So an account with too many entries in these days has no
+    list, rather than a wrong one.
+    """
+    since = datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=FORECAST_DAYS)
+    parameters = {"since": since.isoformat().replace("+00:00", "Z")}
+    items: list[Json] = []
+    cursor = None
+    for _ in range(READS_MAX):
+        page = await visit.api.get(f"{twin}/history", **parameters, limit=200, cursor=cursor)
+        items += page["items"]
+        cursor = page["next_cursor"]
+        if cursor is None:
+            return items[::-1][:most]
+    return []
 
 
 def burn_down(steps: list[Json], budget: Json) -> Json:
