@@ -10,8 +10,8 @@ same release in several ways, each a true statement of its own:
     curve            except with probability `failure`, this Renyi divergence at each public order
 
 A Gaussian release has a promise, but no pure bound and no failure. Accounts that follow curves pay
-its tail with the delta they were granted for conversion, and must not pay it twice (4.4 of the
-accounting notes; Canonne, Kamath and Steinke 2020).
+its tail with the delta they were granted for conversion (Canonne, Kamath and Steinke 2020,
+Proposition 12), and must not pay it twice.
 
 A curve is forty logarithms of 40 digits, which only `renyi` accounts read. It may be given as a
 function, which is evaluated at the first access. The same holds for mu_squared.

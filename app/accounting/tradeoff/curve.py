@@ -5,8 +5,8 @@ otherwise the highest of the bounds from the totals. Each value is lowered by `G
 float error of its computation (this is a report, not a price).
 
 Assumes: the totals bound the loss for all possible answers. For an analyst who chose prices by
-answers they may not (accounting.md 4.9). Then the curve is that of the same losses fixed in
-advance, and the curve of the account's limit is the guarantee.
+answers they may not (Rogers, Roth, Ullman and Vadhan 2016, on odometers). Then the curve is that of
+the same losses fixed in advance, and the curve of the account's limit is the guarantee.
 """
 
 import math

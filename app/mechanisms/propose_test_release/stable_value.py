@@ -15,8 +15,7 @@ where they differ, d = 0 on both sides. Safe neighbours release the same winners
 release is (epsilon, f)-private for every k.
 
 For counts and one row per person, d is the number of rows to change before two outcomes tie, less
-one: g - 1 if rows are added or removed, ceil(g / 2) - 1 if they are replaced (mechanism sheet,
-M13).
+one: g - 1 if rows are added or removed, ceil(g / 2) - 1 if they are replaced.
 
 If all outcomes win, as a set, every table has the same winners: the distance is the cap of the
 test.

@@ -48,8 +48,8 @@ def admitted(now: Account, loss: Loss) -> int:
         count += 1
 
 
-# How many questions fit at (1, 1e-6): section 6 of the accounting notes. The first number must be
-# reached. The second is the limit of the exact non-adaptive composition, which no rule may exceed.
+# How many questions fit at (1, 1e-6). The first number must be reached. The second is the limit of
+# the exact non-adaptive composition, which no rule may exceed.
 GAUSSIAN = gaussian_loss(Fraction(100))
 DISCRETE = discrete_laplace_loss(PICO // 100, (Fraction(1),))
 COUNTS = {

@@ -91,7 +91,9 @@ def test_a_half_width_is_kept_at_the_least_loss(live: World) -> None:
     client = live.client(person)
     body = counted(dataset, {"half_width": 10, "confidence": 0.95})
     shown = made(client.post("/v1/queries/preview", json=body))
-    assert shown["price"]["epsilon"] == pytest.approx(0.2843485, rel=1e-5)  # mechanisms.md M3
+    assert shown["price"]["epsilon"] == pytest.approx(
+        0.2843485, rel=1e-5
+    )  # 2 e^(-11 epsilon) / (1 + e^-epsilon) = 0.05
     assert shown["expected_error"]["half_width"] == 10
     answer = made(ask(client, body, new_key()))
     assert answer["charged"]["epsilon"] == shown["price"]["epsilon"]

@@ -43,8 +43,8 @@ def release_of(
 # The table
 
 
-def test_probabilities_are_those_of_the_sheet() -> None:
-    """mechanisms.md M20: epsilon 1, delta 1e-5, one group."""
+def test_probabilities_are_those_of_the_recursion() -> None:
+    """Desfontaines, Voss, Gipson and Mandayam (2022): epsilon 1, delta 1e-5, one group."""
     table = release_of({"epsilon": "1", "delta": "1e-5"}).table
     known = {
         1: 1e-5,

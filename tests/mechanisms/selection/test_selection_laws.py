@@ -1,4 +1,4 @@
-"""Choices have the golden laws of the mechanism sheet."""
+"""Choices have the golden laws."""
 
 import math
 

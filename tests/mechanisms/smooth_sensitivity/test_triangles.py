@@ -39,8 +39,8 @@ def bounded(nodes: int, epsilon: str, delta: str, share: str = "0.5") -> Bounded
     return made
 
 
-def test_the_shift_is_that_of_the_sheet() -> None:
-    """M14: T = 26 for 0.5 and 1e-6, so that P(Y > 26) <= 1e-6 < P(Y > 25)."""
+def test_the_shift_is_the_least_that_delta_allows() -> None:
+    """T = 26 for 0.5 and 1e-6, so that P(Y > 26) <= 1e-6 < P(Y > 25)."""
     release = bounded(1000, "1", "1e-6")
     assert release.above.threshold == 26
     assert math.isclose(
@@ -265,7 +265,7 @@ def test_smooth_answers_follow_the_charged_law() -> None:
     middle = math.comb(400, 3) // 2
     noise = SystemRandom()
     draws = [made.answer(GraphCounts(middle, 50), noise)["value"] - middle for _ in range(20_000)]
-    # From the sheet, M11: the largest s for this beta; and M14, as 50 is above 1 / beta: S = 50.
+    # The largest s for this beta (`pure_noise.py`); and S = 50, as 50 is above 1 / beta.
     phi = (2 - float(beta)) / 3
     root = 4 * math.exp(beta) * (math.cosh(phi) - math.cosh(beta))
     scale = 50 / min(2 * math.sqrt(2) * math.sinh(1 / 3), math.sqrt(root))

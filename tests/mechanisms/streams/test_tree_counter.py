@@ -35,11 +35,11 @@ def counter(
     )[0]
 
 
-# Golden numbers of the mechanism sheet, M21
+# Golden numbers of the binary tree mechanism (Chan, Shi and Song 2011)
 
 
 @pytest.mark.parametrize(("epoch", "variance"), [(1, 50), (7, 150), (8, 50), (13, 150), (16, 50)])
-def test_variances_are_those_of_the_sheet(epoch: int, variance: int) -> None:
+def test_variances_are_the_golden_ones(epoch: int, variance: int) -> None:
     made = counter(epsilon="1")
     assert 2 * made.scale**2 * len(nodes(epoch)) == variance
     gaussian = counter(rho="0.5")

@@ -1,4 +1,4 @@
-"""Workloads about sex and weight, from the lecture, and their plans."""
+"""Workloads about sex and weight, and their plans."""
 
 from itertools import product
 from typing import Any
