@@ -28,8 +28,10 @@ def _amount(value: object) -> Decimal:
     return amount
 
 
-Amount = Annotated[Decimal, BeforeValidator(_amount), Field(json_schema_extra={"examples": [2.0]})]
-Count = Annotated[int, Field(ge=1, le=COUNT_MAX)]
+BookedAmount = Annotated[
+    Decimal, BeforeValidator(_amount), Field(json_schema_extra={"examples": [2.0]})
+]
+BookedCount = Annotated[int, Field(ge=1, le=COUNT_MAX)]
 
 
 class BookedLaplace(WireRequest):
@@ -37,9 +39,9 @@ class BookedLaplace(WireRequest):
 
     mechanism: Literal["laplace"]
     epsilon: Epsilon
-    count: Count = 1
+    count: BookedCount = 1
 
-    def release(self) -> events.Release:
+    def release(self) -> events.ExternalRelease:
         return events.ExternalLaplace(self.epsilon)
 
 
@@ -48,11 +50,11 @@ class BookedGaussian(WireRequest):
     accounts that count (epsilon, delta) need a `delta`."""
 
     mechanism: Literal["gaussian"]
-    noise_multiplier: Amount
+    noise_multiplier: BookedAmount
     delta: Delta | None = None
-    count: Count = 1
+    count: BookedCount = 1
 
-    def release(self) -> events.Release:
+    def release(self) -> events.ExternalRelease:
         return events.ExternalGaussian(self.noise_multiplier, self.delta)
 
 
@@ -60,11 +62,11 @@ class BookedZcdp(WireRequest):
     """Any rho-zCDP release. Only accounts that count (epsilon, delta) need a `delta`."""
 
     mechanism: Literal["zcdp"]
-    rho: Amount
+    rho: BookedAmount
     delta: Delta | None = None
-    count: Count = 1
+    count: BookedCount = 1
 
-    def release(self) -> events.Release:
+    def release(self) -> events.ExternalRelease:
         return events.ExternalZcdp(self.rho, self.delta)
 
 
@@ -74,9 +76,9 @@ class BookedGeneric(WireRequest):
     mechanism: Literal["generic"]
     epsilon: Epsilon
     delta: Delta | None = None
-    count: Count = 1
+    count: BookedCount = 1
 
-    def release(self) -> events.Release:
+    def release(self) -> events.ExternalRelease:
         return events.ExternalGeneric(self.epsilon, self.delta or Decimal(0))
 
 
@@ -88,9 +90,9 @@ class BookedRandomizedResponse(WireRequest):
     epsilon: Epsilon
     categories: Annotated[int, Field(ge=2, le=1_000_000)] = 2
     delta: Delta | None = None
-    count: Count = 1
+    count: BookedCount = 1
 
-    def release(self) -> events.Release:
+    def release(self) -> events.ExternalRelease:
         return events.ExternalRandomizedResponse(self.epsilon, self.categories, self.delta)
 
 
@@ -99,9 +101,9 @@ class BookedLeakyInput(WireRequest):
 
     mechanism: Literal["leaky_input"]
     delta: Delta
-    count: Count = 1
+    count: BookedCount = 1
 
-    def release(self) -> events.Release:
+    def release(self) -> events.ExternalRelease:
         return events.ExternalLeakyInput(self.delta)
 
 
@@ -121,7 +123,7 @@ def _known(value: Any) -> Any:
     return value
 
 
-Event = Annotated[
+BookedEvent = Annotated[
     BookedLaplace
     | BookedGaussian
     | BookedZcdp
@@ -137,7 +139,7 @@ class LossesRequest(WireRequest):
     """Releases that were made elsewhere from the same data. They are booked on the account of
     everybody, and on that of `holder` if one is named."""
 
-    events: Annotated[list[Event], Field(min_length=1, max_length=100)]
+    events: Annotated[list[BookedEvent], Field(min_length=1, max_length=100)]
     holder: Annotated[str, Field(min_length=1, max_length=200)] = "*"
     reason: Reason = None
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from app.accounting.rules.spending import Spend, largest, minus, plus, smallest, two_largest
 
-Cells = tuple[int, ...] | None  # the cells that a query is about; None means everybody
+CellIndices = tuple[int, ...] | None  # the cells that a query is about; None means everybody
 PARALLEL = "McSherry 2009: parallel composition over the declared cells"
 NO_CELLS: Mapping[int, Spend] = MappingProxyType({})
 
@@ -23,20 +23,20 @@ class Balance(NamedTuple):
     pairs: bool = False
     cells: Mapping[int, Spend] = NO_CELLS
 
-    def charged(self, cost: Spend, cells: Cells) -> "Balance":
+    def charged(self, cost: Spend, cells: CellIndices) -> "Balance":
         if cells is None:
             return Balance(plus(self.common, cost), self.pairs, self.cells)
         nothing = (0,) * len(cost)
         touched = {cell: plus(self.cells.get(cell, nothing), cost) for cell in cells}
         return Balance(self.common, self.pairs, {**self.cells, **touched})
 
-    def given_back(self, cost: Spend, cells: Cells) -> "Balance":
+    def given_back(self, cost: Spend, cells: CellIndices) -> "Balance":
         if cells is None:
             return Balance(minus(self.common, cost), self.pairs, self.cells)
         touched = {cell: minus(self.cells[cell], cost) for cell in cells}
         return Balance(self.common, self.pairs, {**self.cells, **touched})
 
-    def totals(self, cells: Cells = None) -> list[Spend]:
+    def totals(self, cells: CellIndices = None) -> list[Spend]:
         """Totals that the stop rule must admit after a spend on these cells, or on any if None."""
         if not self.cells:
             return [self.common]
@@ -78,7 +78,7 @@ class Balance(NamedTuple):
     def untouched(self) -> bool:
         return not any(map(any, (self.common, *self.cells.values())))
 
-    def room(self, cells: Cells) -> list[Spend]:
+    def room(self, cells: CellIndices) -> list[Spend]:
         """Totals to which a cost on these cells would be added."""
         if cells is None:
             return self.totals()

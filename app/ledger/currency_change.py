@@ -11,7 +11,7 @@ from app.accounting.losses import generic_loss
 from app.accounting.rules.spending import Spend
 from app.ledger.balance import Balance
 
-_TOLD_AS_PROMISES = ("pure", "approximate")
+_CONVERTIBLE = ("pure", "approximate")
 
 
 def carried_over(balance: Balance, before: str, after: str) -> Balance | None:
@@ -19,7 +19,7 @@ def carried_over(balance: Balance, before: str, after: str) -> Balance | None:
     rule = COMPOSITION_RULES[after]
     if balance.untouched:
         return Balance(rule.nothing, balance.pairs)
-    if before not in _TOLD_AS_PROMISES:
+    if before not in _CONVERTIBLE:
         return None
 
     def read(spend: Spend) -> Spend:

@@ -14,7 +14,7 @@ import hashlib
 from typing import NamedTuple
 
 from app.ledger.chain import FIRST_PREVIOUS, canonical
-from app.ledger.stream_orders import NewStream, Nodes
+from app.ledger.stream_orders import NewStream, NoisyNodes
 from app.names import new_id
 
 NOTHING_STORED = "-"  # content of a row that was settled without an answer
@@ -90,7 +90,7 @@ def reused_content(charge_id: str, request: str, body_hash: str) -> tuple[str, .
     return "reused", charge_id, request, body_hash
 
 
-def ask_content(answer: str, nodes: Nodes) -> tuple[str, ...]:
+def ask_content(answer: str, nodes: NoisyNodes) -> tuple[str, ...]:
     """Content of an ask's answer, including the noisy counts that were drawn for it."""
     return answer, canonical(sorted([first, last, noisy] for (first, last), noisy in nodes.items()))
 

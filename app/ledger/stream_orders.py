@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from app.errors import AppError
 from app.ledger.leaving import AT_ONCE, Leaving
 
-Nodes = Mapping[tuple[int, int], int]  # noisy count by first and last epoch
+NoisyNodes = Mapping[tuple[int, int], int]  # noisy count by first and last epoch
 
 
 def stream_of(charge_id: str) -> str:
@@ -93,7 +93,7 @@ class AnswerAskOrder:
     fence: int
     answer: str
     crossed: bool
-    nodes: Nodes  # drawn for this answer
+    nodes: NoisyNodes  # drawn for this answer
     leaving: Leaving = AT_ONCE
 
 
@@ -129,7 +129,7 @@ class Claimed:
     version_id: str
     crossings_left: int | None
     asks_left: int | None
-    nodes: Nodes
+    nodes: NoisyNodes
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,7 +57,7 @@ KEPT_TEXT_MAX = 4096
 KEPT_SIZE_MAX = 3000
 
 
-Key = tuple[str, str, int, str, frozenset[str]]
+PlanKey = tuple[str, str, int, str, frozenset[str]]
 
 
 class Planner:
@@ -71,7 +71,7 @@ class Planner:
     epochs may decide the cells, so it is part of the key."""
 
     def __init__(self, plans_max: int = 2048, groups_max: int = 4_000_000) -> None:
-        self._plans: OrderedDict[Key, Plan] = OrderedDict()
+        self._plans: OrderedDict[PlanKey, Plan] = OrderedDict()
         self._plans_max = plans_max
         self._groups_max = groups_max
         self._lock = threading.Lock()
@@ -111,7 +111,7 @@ class Planner:
             return self._plans.get(_key(analyst_id, dataset, text, currencies))
 
 
-def _key(analyst_id: str, dataset: Dataset, text: str, currencies: frozenset[str]) -> Key:
+def _key(analyst_id: str, dataset: Dataset, text: str, currencies: frozenset[str]) -> PlanKey:
     return analyst_id, dataset.id, dataset.version.number, text, currencies
 
 

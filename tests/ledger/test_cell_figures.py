@@ -20,7 +20,7 @@ from app.accounting.units import ATTO, PICO
 from app.actions.budgets.trace_tradeoff import CURVES_MAX, TraceTradeoff
 from app.errors import BudgetExhausted
 from app.ledger.account import Account
-from app.ledger.balance import Balance, Cells
+from app.ledger.balance import Balance, CellIndices
 from tests.effort import examples
 
 SIZE = 5  # the last one is never charged
@@ -43,7 +43,7 @@ def opened(currency: str, *, pairs: bool, epsilon: int = 3) -> Account:
     return Account("b", "ann", "Ann", currency, terms, Balance(rule.nothing, pairs), 1)
 
 
-def cells_of(*, pairs: bool) -> st.SearchStrategy[Cells]:
+def cells_of(*, pairs: bool) -> st.SearchStrategy[CellIndices]:
     most = 1 if pairs else len(CHARGED)
     return st.none() | st.sets(st.sampled_from(CHARGED), min_size=1, max_size=most).map(
         lambda chosen: tuple(sorted(chosen))

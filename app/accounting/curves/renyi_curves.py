@@ -16,7 +16,7 @@ from app.accounting.curves.orders import ORDERS, QUARTERS
 from app.accounting.precise import CONTEXT, decimal, units_up
 from app.caches import owned_cache
 
-Curve = tuple[int, ...]  # pico units for each of ORDERS
+RenyiCurve = tuple[int, ...]  # pico units for each of ORDERS
 Formula = Callable[[Decimal], Decimal]
 _GRID = tuple(decimal(order) for order in ORDERS)
 _CANCELS = Decimal("1e-9")
@@ -25,7 +25,7 @@ _CANCELS = Decimal("1e-9")
 _EVERY = range(len(_GRID))  # all indices of the grid
 
 
-def on_grid(formula: Formula, indices: Sequence[int] = _EVERY) -> Curve:
+def on_grid(formula: Formula, indices: Sequence[int] = _EVERY) -> RenyiCurve:
     return tuple(units_up(formula(_GRID[index])) for index in indices)
 
 
@@ -38,7 +38,7 @@ def _falling(x: Decimal, indices: Sequence[int]) -> list[Decimal]:
     return [half ** (QUARTERS[index] - 2) for index in indices]
 
 
-def pure_on_grid(e: Decimal, indices: Sequence[int] = _EVERY) -> Curve:
+def pure_on_grid(e: Decimal, indices: Sequence[int] = _EVERY) -> RenyiCurve:
     """`pure` at the orders."""
     with localcontext(CONTEXT):
         base = _log_one_and(-e)
@@ -48,7 +48,9 @@ def pure_on_grid(e: Decimal, indices: Sequence[int] = _EVERY) -> Curve:
         )
 
 
-def discrete_laplace_on_grid(e: Decimal, steps: Decimal, indices: Sequence[int] = _EVERY) -> Curve:
+def discrete_laplace_on_grid(
+    e: Decimal, steps: Decimal, indices: Sequence[int] = _EVERY
+) -> RenyiCurve:
     """`discrete_laplace` at the orders."""
     with localcontext(CONTEXT):
         s = e / steps

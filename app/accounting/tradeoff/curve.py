@@ -16,7 +16,7 @@ from fractions import Fraction
 from itertools import pairwise
 
 from app.accounting.tradeoff import bounds, exact
-from app.accounting.tradeoff.exact import Curve
+from app.accounting.tradeoff.exact import TradeoffCurve
 
 GUARD = 1e-11
 ALPHAS: tuple[float, ...] = tuple(i / 100 for i in range(101))
@@ -84,7 +84,7 @@ def tradeoff_of(
     if single is not None:
         curve, theorem = _single(single)
         return shown(curve, alphas, exact=True, theorem=theorem)
-    parts: list[Curve] = []
+    parts: list[TradeoffCurve] = []
     theorems: list[str] = []
     lost = _fraction(failure, "failure", most=1)
     if pure is not None:
@@ -115,7 +115,7 @@ def lowest(curves: Sequence[Tradeoff]) -> Tradeoff:
     return Tradeoff(curves[0].alphas, betas, exact=False, theorem="; ".join(theorems))
 
 
-def _single(release: Single) -> tuple[Curve, str]:
+def _single(release: Single) -> tuple[TradeoffCurve, str]:
     match release:
         case RandomizedResponseTradeoff():
             delta = _fraction(release.delta, "delta", most=1)
@@ -146,7 +146,7 @@ def _single(release: Single) -> tuple[Curve, str]:
             return exact.gaussian(mu), "Gaussian noise (Dong-Roth-Su 2022)"
 
 
-def shown(curve: Curve, alphas: Sequence[float], *, exact: bool, theorem: str) -> Tradeoff:
+def shown(curve: TradeoffCurve, alphas: Sequence[float], *, exact: bool, theorem: str) -> Tradeoff:
     """The curve at increasing alphas: lowered, within [0, 1 - α], and never rising."""
     points = [float(alpha) for alpha in alphas]
     if any(not 0.0 <= alpha <= 1.0 for alpha in points):

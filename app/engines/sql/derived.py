@@ -19,7 +19,16 @@ from app.data.columns import (
     NumberColumn,
     lookup_keys,
 )
-from app.data.expressions import Arithmetic, Cases, Expression, Fixed, Lookup, Of, Test, Value
+from app.data.expressions import (
+    Arithmetic,
+    Cases,
+    ColumnValue,
+    Expression,
+    Fixed,
+    Lookup,
+    Test,
+    Value,
+)
 from app.engines.sql.conditions import condition_sql, stored_column
 from app.engines.sql.dialects import constant, exact_double
 from app.engines.sql.layout import Layout
@@ -86,7 +95,7 @@ class _Rendering:
 
     def of(self, expression: Expression) -> Element:
         match expression:
-            case Of():
+            case ColumnValue():
                 return self._number(expression.column)
             case Fixed():
                 return self._fixed(expression.value)

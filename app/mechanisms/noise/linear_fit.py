@@ -50,7 +50,7 @@ NORM_SHARE = 0.1  # share of the remaining probability for the bounds on y and d
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Model:
+class LinearModel:
     """Linear model: features L z, outcome l.z; coefficients in the columns' own units are C x +
     offset."""
 
@@ -63,7 +63,7 @@ class Model:
     outcome_width: float  # half of the outcome's width, in its own units
 
 
-def model_of(moments: Moments, *, intercept: bool, ridge: float) -> Model:
+def model_of(moments: Moments, *, intercept: bool, ridge: float) -> LinearModel:
     """Model of the moments, with or without an intercept.
 
     With an intercept the coordinates themselves are fitted. Without one the columns are divided
@@ -94,9 +94,9 @@ def model_of(moments: Moments, *, intercept: bool, ridge: float) -> Model:
     penalty[0] = 0.0
     labels = tuple(term.label() for term in features)
     if intercept:
-        return Model(labels, fitted, outcome, units, offset, penalty, last.half_width)
+        return LinearModel(labels, fitted, outcome, units, offset, penalty, last.half_width)
     outcome[0] = last.middle / last.half_width
-    return Model(
+    return LinearModel(
         labels[1:],
         fitted[1:],
         outcome,
@@ -112,7 +112,7 @@ class Fit:
 
     def __init__(
         self,
-        model: Model,
+        model: LinearModel,
         noise: MomentNoise,
         noisy: list[int],
         law: NoiseDistribution,

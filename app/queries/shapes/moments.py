@@ -44,7 +44,7 @@ from math import ceil, comb
 
 from app.data.card import Card
 from app.queries.shapes.features import BucketTerm, Indicator, Intercept, Term
-from app.queries.shapes.measures import Measure, Terms
+from app.queries.shapes.measures import AggregateTerms, Measure
 from app.queries.tally import Aggregate, CentredBucket, CountRows, EqualsValue, Factor, Product
 
 SPARE_BITS = 7  # so that steps are within a 64th of the moments they approximate
@@ -118,7 +118,7 @@ class Moments:
         """Aggregates to request from the engine, and the one measure computed from them."""
         indices: dict[tuple[Factor, ...], int] = {(): 0}
         aggregates: list[Aggregate] = [CountRows()]
-        vectors: list[Terms] = []
+        vectors: list[AggregateTerms] = []
         for entry in self.entries():
             vector = []
             for factors, coefficient in self._polynomial(entry).items():

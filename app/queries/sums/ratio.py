@@ -192,14 +192,14 @@ class _Quotient:
     def figure(self, above: NoisySteps, below: NoisySteps) -> Estimate:
         value = self._value(above.steps, below.steps)
         if below.low < 1:  # there may be no row at all: only the bounds are certain
-            return Estimate(value, self._told(self._low), self._told(self._high))
+            return Estimate(value, self._clamped(self._low), self._clamped(self._high))
         corners = [
             self._value(x, y) for x in (above.low, above.high) for y in (below.low, below.high)
         ]
         return Estimate(value, min(corners), max(corners))
 
     def _value(self, above: int, below: int) -> float:
-        return self._told(Fraction(above, max(below, 1)))
+        return self._clamped(Fraction(above, max(below, 1)))
 
-    def _told(self, steps: Fraction) -> float:
+    def _clamped(self, steps: Fraction) -> float:
         return float(min(max(steps, self._low), self._high) * self._unit)

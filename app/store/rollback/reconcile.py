@@ -15,7 +15,7 @@ from sqlalchemy import Table, insert, select, update
 from app.accounting import COMPOSITION_RULES
 from app.accounting.precise import INFINITE
 from app.accounting.rules.spending import Spend, largest, plus, two_largest
-from app.accounting.rules.terms import Terms
+from app.accounting.rules.terms import AccountTerms
 from app.errors import Conflict
 from app.ledger.account import Account, account_id
 from app.ledger.balance import Balance
@@ -230,12 +230,12 @@ def _after(before: Account | None, lost: _Lost, book: str, *, celled: bool) -> A
     return before._replace(balance=before.balance._replace(common=spent), version=version)
 
 
-def _terms(lost: _Lost) -> Terms:
+def _terms(lost: _Lost) -> AccountTerms:
     """The granted terms as an anchor saw them; otherwise limits of zero."""
     rule = COMPOSITION_RULES[lost.currency]
     if lost.terms is not None and lost.terms["currency"] == lost.currency:
-        return Terms.from_text(canonical(lost.terms["terms"]))
-    return Terms(0, 0, (0,) * len(rule.nothing))
+        return AccountTerms.from_text(canonical(lost.terms["terms"]))
+    return AccountTerms(0, 0, (0,) * len(rule.nothing))
 
 
 def _sum(one: Balance, other: Balance) -> Balance:

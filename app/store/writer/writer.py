@@ -17,10 +17,10 @@ from app.ledger.chain import canonical
 from app.ledger.orders import (
     CancelOrder,
     ForfeitOrder,
-    Order,
     Outcome,
     ProgressOrder,
     RecordOrder,
+    WriterOrder,
 )
 from app.ledger.stream_orders import AnswerAskOrder, ForfeitAskOrder
 from app.store.connect import Database
@@ -56,7 +56,7 @@ async def open_connection(database: Database) -> WriterConnection:
 class _Job(NamedTuple):
     """An order or a read, and the future of its result."""
 
-    work: Order | Look
+    work: WriterOrder | Look
     future: asyncio.Future[Any]
 
 
@@ -75,7 +75,7 @@ class Writer:
         for lane in self._lanes:
             await lane.stop()
 
-    async def submit(self, order: Order) -> Outcome:
+    async def submit(self, order: WriterOrder) -> Outcome:
         """Carry out one order. Raises its refusal, or StoreUnavailable for an unknown outcome."""
         stores = isinstance(order, _STORES)
         result: Outcome = await self._lanes[-1 if stores else 0].put(order)
@@ -112,7 +112,7 @@ class _Lane:
         self.hot: WriterConnection | None = None
         self._crowded = False  # True if the last batch had more than one order
 
-    def put(self, work: Order | Look) -> asyncio.Future[Any]:
+    def put(self, work: WriterOrder | Look) -> asyncio.Future[Any]:
         loop = asyncio.get_running_loop()
         job = _Job(work, loop.create_future())
         self._waiting.append(job)
@@ -170,7 +170,7 @@ class _Lane:
         if hot is not None:
             hot.close()
 
-    async def _settle(self, orders: list[Order]) -> list[Result | Exception]:
+    async def _settle(self, orders: list[WriterOrder]) -> list[Result | Exception]:
         """Settle a batch; while the outcome is unknown, try again on a fresh connection."""
         for attempt in range(TRIES_MAX):
             try:
@@ -190,7 +190,7 @@ class _Lane:
             await asyncio.sleep(RETRY_SECONDS * attempt)
         return [StoreUnavailable(UNKNOWN) for _ in orders]
 
-    async def _one_by_one(self, orders: list[Order]) -> list[Result | Exception]:
+    async def _one_by_one(self, orders: list[WriterOrder]) -> list[Result | Exception]:
         return [result for order in orders for result in await self._settle([order])]
 
     async def _look(self, look: Look) -> Any:

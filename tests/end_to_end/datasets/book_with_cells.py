@@ -70,7 +70,7 @@ class Book:
     parts: dict[str, tuple[Json, Cell]]
     person: Json = field(default_factory=lambda: {"kind": "row"})
     rows: dict[str, list[Row]] = field(default_factory=dict)
-    borne: dict[int, Decimal] = field(default_factory=dict)
+    losses: dict[int, Decimal] = field(default_factory=dict)
     analyst: Person | None = None
 
     def write(self, rows: list[Row], name: str | None = None, header: Any = HEADER) -> str:
@@ -115,7 +115,7 @@ class Book:
         made(ask(self.world.client(self.analyst), question, new_key()))
         for row in self.rows[name]:
             if counts(row):
-                self.borne[row["id"]] = self.borne.get(row["id"], Decimal(0)) + Decimal(epsilon)
+                self.losses[row["id"]] = self.losses.get(row["id"], Decimal(0)) + Decimal(epsilon)
 
     def must_hold(self, *celled: str) -> None:
         """Compare the ledger's figure of each cell with the loss of everyone in it, under any
@@ -129,7 +129,7 @@ class Book:
                 for row in self.rows[name]:
                     for cell, (_, counts) in self.parts.items():
                         if counts(row):
-                            assert self.borne.get(row["id"], Decimal(0)) <= claims[cell]
+                            assert self.losses.get(row["id"], Decimal(0)) <= claims[cell]
         self.world.must_be_sound()
 
     def must_refuse_cells(self, first: str, path: str, rows: list[Row], **changes: Any) -> None:

@@ -169,9 +169,9 @@ def test_a_filter_on_cells_is_charged_to_those_cells(live: World) -> None:
     south = {"where": {"column": "region", "op": "==", "value": "south"}, "features": ["age"]}
     made(ask(client, question(dataset, south), new_key()))
     budget = live.budget(dataset, person.name)
-    borne = {each["cell"]: each["spent"]["rho"] for each in budget["cells"]}
-    assert borne["north"] == borne["south"] == answer["charged"]["rho"]
-    assert borne["east"] == 0.0
+    spent = {each["cell"]: each["spent"]["rho"] for each in budget["cells"]}
+    assert spent["north"] == spent["south"] == answer["charged"]["rho"]
+    assert spent["east"] == 0.0
     everybody = made(ask(client, question(dataset, {"features": ["age"]}), new_key()))
     assert everybody["charged"]["cells"] is None
 

@@ -26,7 +26,7 @@ from app.data.card import Card
 from app.errors import AppError, StoreUnavailable
 from app.ledger.account import EVERYBODY, Account
 from app.ledger.account_replay import Step
-from app.ledger.balance import Cells
+from app.ledger.balance import CellIndices
 from app.ledger.orders import Charged, ChargeOrder
 from app.ledger.records import AccountEntries
 from app.store.administration import Administration
@@ -55,7 +55,7 @@ LOSSES: list[Loss] = [
 class Charge:
     who: int
     loss: int
-    cells: Cells
+    cells: CellIndices
 
 
 @dataclass(frozen=True)
