@@ -296,5 +296,5 @@ def _last(deps: Services, principal: Principal, dataset: Dataset, account: Accou
         "id": record.id,
         "kind": question.query.kind,
         **plan.loss.to_json(),
-        "questions_left": account.repeats_left(plan.loss, plan.pinning.cells),
+        "questions_left": account.repeats_left(plan.loss, plan.charged_cells.cells),
     }

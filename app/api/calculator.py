@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Response
 from pydantic import BaseModel, BeforeValidator, Field
 
 from app.accounting.calculator.compose import compose
-from app.accounting.calculator.composition import Composition, Neighbours
+from app.accounting.calculator.event_list import Composition, Neighbours
 from app.accounting.calculator.inverse import Target, solve
 from app.api.calculator_events import AnyEvent, AnyTarget, EpsilonOrZero, EventDelta
 from app.api.http.json_body import Parsed, body

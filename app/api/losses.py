@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Response
 from pydantic import BaseModel, BeforeValidator, Field, TypeAdapter
 from typing_extensions import TypedDict
 
-from app.accounting import events
+from app.accounting import external_releases
 from app.actions.budgets.book_losses import ReportedReleases
 from app.api.http.json_body import Parsed, body
 from app.api.http.openapi import documented, problems
@@ -41,8 +41,8 @@ class BookedLaplace(WireRequest):
     epsilon: Epsilon
     count: BookedCount = 1
 
-    def release(self) -> events.ExternalRelease:
-        return events.ExternalLaplace(self.epsilon)
+    def release(self) -> external_releases.ExternalRelease:
+        return external_releases.ExternalLaplace(self.epsilon)
 
 
 class BookedGaussian(WireRequest):
@@ -54,8 +54,8 @@ class BookedGaussian(WireRequest):
     delta: Delta | None = None
     count: BookedCount = 1
 
-    def release(self) -> events.ExternalRelease:
-        return events.ExternalGaussian(self.noise_multiplier, self.delta)
+    def release(self) -> external_releases.ExternalRelease:
+        return external_releases.ExternalGaussian(self.noise_multiplier, self.delta)
 
 
 class BookedZcdp(WireRequest):
@@ -66,8 +66,8 @@ class BookedZcdp(WireRequest):
     delta: Delta | None = None
     count: BookedCount = 1
 
-    def release(self) -> events.ExternalRelease:
-        return events.ExternalZcdp(self.rho, self.delta)
+    def release(self) -> external_releases.ExternalRelease:
+        return external_releases.ExternalZcdp(self.rho, self.delta)
 
 
 class BookedGeneric(WireRequest):
@@ -78,8 +78,8 @@ class BookedGeneric(WireRequest):
     delta: Delta | None = None
     count: BookedCount = 1
 
-    def release(self) -> events.ExternalRelease:
-        return events.ExternalGeneric(self.epsilon, self.delta or Decimal(0))
+    def release(self) -> external_releases.ExternalRelease:
+        return external_releases.ExternalGeneric(self.epsilon, self.delta or Decimal(0))
 
 
 class BookedRandomizedResponse(WireRequest):
@@ -92,8 +92,10 @@ class BookedRandomizedResponse(WireRequest):
     delta: Delta | None = None
     count: BookedCount = 1
 
-    def release(self) -> events.ExternalRelease:
-        return events.ExternalRandomizedResponse(self.epsilon, self.categories, self.delta)
+    def release(self) -> external_releases.ExternalRelease:
+        return external_releases.ExternalRandomizedResponse(
+            self.epsilon, self.categories, self.delta
+        )
 
 
 class BookedLeakyInput(WireRequest):
@@ -103,8 +105,8 @@ class BookedLeakyInput(WireRequest):
     delta: Delta
     count: BookedCount = 1
 
-    def release(self) -> events.ExternalRelease:
-        return events.ExternalLeakyInput(self.delta)
+    def release(self) -> external_releases.ExternalRelease:
+        return external_releases.ExternalLeakyInput(self.delta)
 
 
 class _Named(TypedDict):

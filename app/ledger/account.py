@@ -187,7 +187,7 @@ class Account(NamedTuple):
             floor = (worst[0], *balance.floor(totals)[1:])
             if promise[1] > worst[1] or rule.promise_spent(floor, terms)[1] == floor[1]:
                 return promise  # it needs delta itself, or no cell does
-        return largest([rule.promise_spent(total, terms) for total in balance.standings()])
+        return largest([rule.promise_spent(total, terms) for total in balance.deciding_totals()])
 
     def price(self, loss: Loss) -> dict[str, Any] | None:
         """Price of one loss alone, or None if the currency cannot count it.
@@ -246,7 +246,7 @@ class Account(NamedTuple):
         cell, so it counts as infinite.
         """
         room = self.balance.room(cells)
-        if not self.balance.pairs or cells is None:
+        if not self.balance.persons_may_move or cells is None:
             return room
         (worst,) = self.balance.totals()
         passed = [have > of for have, of in zip(worst, self.terms.limits, strict=True)]

@@ -65,7 +65,9 @@ def _after(
 
 def _granted(before: Account | None, after: object, live: Account) -> Account:
     currency, terms = terms_of(after)
-    balance: Balance | None = Balance(COMPOSITION_RULES[currency].nothing, live.balance.pairs)
+    balance: Balance | None = Balance(
+        COMPOSITION_RULES[currency].nothing, live.balance.persons_may_move
+    )
     if before is not None:
         balance = before.balance
         if before.currency != currency:

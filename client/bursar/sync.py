@@ -5,14 +5,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from bursar import calculator
-from bursar.ask import asking, streams
+from bursar.ask import question_flows, streams
 from bursar.ask.amounts import Amount
 from bursar.ask.datasets import DatasetParts
 from bursar.ask.filters import Condition
 from bursar.ask.plans import PlanParts, plan_flow, plan_preview_flow
 from bursar.ask.question import Assumed, MechanismLike, QuestionParts, price_of
 from bursar.errors import NotFound
-from bursar.http.seen import SeenCharges
+from bursar.http.rollback_check import SeenCharges
 from bursar.http.transport import Show, Transport
 from bursar.login import Login
 from bursar.results import budgets, listings
@@ -246,11 +246,11 @@ class Client:
     def ask_body(self, body: Mapping[str, Any], *, key: str | None = None) -> Answer:
         """Ask a question that is JSON already, as `POST /v1/queries` takes it."""
         text = str(body.get("sql") or (body.get("query") or {}).get("kind"))
-        return self._transport.run(asking.ask(self._seen, body, text, key))
+        return self._transport.run(question_flows.ask(self._seen, body, text, key))
 
     def preview_bodies(self, bodies: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
         """Preview a list of questions that are JSON already."""
-        members: Mapping[str, Any] = (self._transport.run(asking.preview(bodies))).json()
+        members: Mapping[str, Any] = (self._transport.run(question_flows.preview(bodies))).json()
         return members
 
     def plan(self, *questions: Question) -> Plan:

@@ -52,7 +52,7 @@ def by_definition(account: Account, questions: list[Question]) -> bool:
 
     Under add_remove they are present or not; under replace_one they move between cells.
     """
-    several = 2 if account.balance.pairs else 1
+    several = 2 if account.balance.persons_may_move else 1
     return all(
         account.rule.admits(loss_of_person(account, questions, values), account.terms)
         for values in combinations(EVERY, several)

@@ -12,8 +12,8 @@ Older formula: Dwork, Rothblum and Vadhan 2010, which needs all parameters in ad
 
 from decimal import Decimal
 
-from app.accounting.calculator.composition import Composition
 from app.accounting.calculator.concentrated import unsampled
+from app.accounting.calculator.event_list import Composition
 from app.accounting.calculator.figures import (
     Bound,
     DoesNotApply,

@@ -7,8 +7,8 @@ share of the remaining delta, and its epsilon at that share.
 
 from decimal import Decimal
 
-from app.accounting.calculator.composition import Composition
 from app.accounting.calculator.concentrated import epsilon_of
+from app.accounting.calculator.event_list import Composition
 from app.accounting.calculator.events import DiscreteGaussian, Event, Gaussian, SampledGaussian
 from app.accounting.calculator.figures import Bound, DoesNotApply
 from app.accounting.curves import gaussian

@@ -212,7 +212,7 @@ def to_line(item: LedgerLine) -> str:
                     "holder": item.holder,
                     "currency": item.currency,
                     "terms": json.loads(item.terms.text()),
-                    "pairs": item.balance.pairs,
+                    "pairs": item.balance.persons_may_move,
                     "spent": item.balance.common,
                     "cells": [[cell, *spend] for cell, spend in sorted(item.balance.cells.items())],
                 }

@@ -33,7 +33,7 @@ from app.mechanisms.noise.gaussian_calibration import (
 )
 from app.mechanisms.noise.release_for_shape import release_of
 from app.mechanisms.noise.sum_tails import gaussian_norm, gaussian_width
-from app.mechanisms.noise.workload import figure_width
+from app.mechanisms.noise.workload_release import figure_width
 from app.mechanisms.privacy_target import CannotServe, PrivacyTarget
 from app.mechanisms.release import RandomSource
 from app.queries.shapes.measures import Measure

@@ -33,8 +33,8 @@ from app.mechanisms.smooth_sensitivity.calibrated_noise import (
     NoiseBudget,
 )
 from app.mechanisms.smooth_sensitivity.rank_bound import rank_work, reach_of, smooth_bound
-from app.mechanisms.smooth_sensitivity.release import ScaledRelease
 from app.mechanisms.smooth_sensitivity.scale_disclosure import Disclosure
+from app.mechanisms.smooth_sensitivity.scaled_release import ScaledRelease
 from app.mechanisms.unit_search import largest_satisfying
 from app.mechanisms.work import Work
 from app.queries import Query

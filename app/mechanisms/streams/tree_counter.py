@@ -50,7 +50,7 @@ from app.data.card import Card
 from app.errors import Invalid
 from app.mechanisms.noise import gaussian, laplace
 from app.mechanisms.noise.additive import NoiseDistribution, float_up
-from app.mechanisms.noise.workload import width_of
+from app.mechanisms.noise.workload_release import width_of
 from app.mechanisms.release import RandomSource
 from app.queries.estimates import Estimate
 from app.queries.shapes.measures import sensitivity_l1

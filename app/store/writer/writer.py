@@ -34,6 +34,9 @@ from app.store.writer.statements import Statements, statements
 BATCH_MAX = 256
 TRIES_MAX = 6
 RETRY_SECONDS = 0.25
+OUTCOME_UNKNOWN = (
+    "The ledger cannot be reached; send the same request with the same Idempotency-Key again."
+)
 
 T = TypeVar("T")
 Look = Callable[[WriterConnection, Statements], Awaitable[Any]]
@@ -63,27 +66,28 @@ class _Job(NamedTuple):
 class Writer:
     """The writing connections of a process, used from one event loop.
 
-    SQLite has one lane. PostgreSQL has a second one for storing answers, which locks no account. It
-    commits while the first waits for the database.
+    SQLite has one connection. PostgreSQL has a second one for storing answers, which locks no
+    account. It commits while the first waits for the database.
     """
 
     def __init__(self, database: Database) -> None:
-        self._lanes = [_Lane(database) for _ in range(1 if database.is_sqlite else 2)]
+        connections = 1 if database.is_sqlite else 2
+        self._queues = [_ConnectionQueue(database) for _ in range(connections)]
 
     async def stop(self) -> None:
         """Finish all submitted work, then stop."""
-        for lane in self._lanes:
-            await lane.stop()
+        for queue in self._queues:
+            await queue.stop()
 
     async def submit(self, order: WriterOrder) -> Outcome:
         """Carry out one order. Raises its refusal, or StoreUnavailable for an unknown outcome."""
         stores = isinstance(order, _STORES)
-        result: Outcome = await self._lanes[-1 if stores else 0].put(order)
+        result: Outcome = await self._queues[-1 if stores else 0].put(order)
         return result
 
     async def look(self, look: Callable[[WriterConnection, Statements], Awaitable[T]]) -> T:
         """Read through a writing connection, between two batches."""
-        result: T = await self._lanes[0].put(look)
+        result: T = await self._queues[0].put(look)
         return result
 
     async def accounts(self, book_id: str, holders: list[str]) -> dict[str, Account]:
@@ -92,7 +96,7 @@ class Writer:
         )
 
     def known_account(self, book_id: str, holders: tuple[str, ...]) -> Account | None:
-        hot = self._lanes[0].hot
+        hot = self._queues[0].hot
         return None if hot is None else hot.known.first_account(book_id, holders)
 
     async def answered(self, reuse_key: str) -> bool:
@@ -101,7 +105,7 @@ class Writer:
         return any(row[1] is not None for row in rows[0])
 
 
-class _Lane:
+class _ConnectionQueue:
     """One connection, and a task that commits waiting orders while there are any."""
 
     def __init__(self, database: Database) -> None:
@@ -155,10 +159,10 @@ class _Lane:
         if orders:
             results = await self._settle([job.work for job in orders])  # type: ignore[misc]  # no looks
             for job, result in zip(orders, results, strict=True):
-                _tell(job.future, result)
+                _resolve(job.future, result)
         for job in jobs:
             if callable(job.work):
-                _tell(job.future, await self._look(job.work))
+                _resolve(job.future, await self._look(job.work))
 
     async def _connected(self) -> WriterConnection:
         if self.hot is None:
@@ -186,9 +190,9 @@ class _Lane:
                 self._disconnect()
                 if len(orders) > 1:
                     return await self._one_by_one(orders)
-                return [StoreUnavailable(UNKNOWN)]
+                return [StoreUnavailable(OUTCOME_UNKNOWN)]
             await asyncio.sleep(RETRY_SECONDS * attempt)
-        return [StoreUnavailable(UNKNOWN) for _ in orders]
+        return [StoreUnavailable(OUTCOME_UNKNOWN) for _ in orders]
 
     async def _one_by_one(self, orders: list[WriterOrder]) -> list[Result | Exception]:
         return [result for order in orders for result in await self._settle([order])]
@@ -204,10 +208,7 @@ class _Lane:
         return StoreUnavailable("The ledger cannot be reached; try again.")
 
 
-UNKNOWN = "The ledger cannot be reached; send the same request with the same Idempotency-Key again."
-
-
-def _tell(future: asyncio.Future[Any], result: Any) -> None:
+def _resolve(future: asyncio.Future[Any], result: Any) -> None:
     if future.done():  # the caller has left
         return
     if isinstance(result, Exception):

@@ -9,7 +9,7 @@ import typer
 
 from bursar import Client, Dataset, Question
 from bursar.ask.kinds import Kinds
-from bursar.ask.names import did_you_mean
+from bursar.ask.nearest import did_you_mean
 from bursar.command import texts
 from bursar.command.printing import note, print_json, print_table
 from bursar.command.session import client

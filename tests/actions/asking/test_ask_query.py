@@ -18,7 +18,7 @@ from app.errors import (
     NotPermitted,
 )
 from app.ledger.account import EVERYBODY
-from tests.actions.asking.spoiled_engine import COUNT, NOTHING, TENTH, spoil
+from tests.actions.asking.faulty_engine import COUNT, NOTHING, TENTH, spoil
 from tests.actions.service import Service, body
 
 

@@ -20,7 +20,7 @@ from app.errors import (
 )
 from app.ledger.account import EVERYBODY
 from app.mechanisms.sampling.system import SystemRandom
-from tests.actions.asking.spoiled_engine import COUNT, NOTHING, TENTH, spoil
+from tests.actions.asking.faulty_engine import COUNT, NOTHING, TENTH, spoil
 from tests.actions.clock import LedgerClock
 from tests.actions.service import Service, body
 

@@ -12,7 +12,7 @@ from app.actions.asking.ask_query import SingleDraw
 from app.errors import EngineFailed, QuestionForfeited
 from app.ledger.orders import Charged, ChargeOrder, Outcome, WriterOrder
 from app.mechanisms.sampling.system import SystemRandom
-from tests.actions.asking.spoiled_engine import COUNT, TENTH
+from tests.actions.asking.faulty_engine import COUNT, TENTH
 from tests.actions.service import Service, body
 
 MODE = {"kind": "mode", "column": "city"}

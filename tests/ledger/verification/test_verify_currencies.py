@@ -202,7 +202,7 @@ SABOTEURS: dict[str, tuple[Callable[[list[LedgerLine]], list[LedgerLine]], str]]
     ),
     "a stated cell lowered": (stated(with_balance(cells={1: (0,) * 42})), SPENT),
     "stated cells left out": (stated(with_balance(cells={})), SPENT),
-    "a stated pair": (stated(with_balance(pairs=True)), SPENT),
+    "a stated pair": (stated(with_balance(persons_may_move=True)), SPENT),
     "a stated limit raised at one order": (stated(richer), LIMIT),
     "a stated order changed": (
         stated(lambda a: a._replace(terms=replace(a.terms, order="41"))),

@@ -20,7 +20,7 @@ from app.mechanisms.selection.exponential import LAW as EXPONENTIAL
 from app.mechanisms.selection.noisy_max import LAWS as NOISY
 from app.mechanisms.selection.noisy_max import laplace_bound
 from app.mechanisms.selection.permute_and_flip import LAW as FLIP
-from app.mechanisms.selection.release import SelectionRelease, prepare_by
+from app.mechanisms.selection.selection_release import SelectionRelease, prepare_by
 from app.planning.plan import make_plan
 from tests.mechanisms.selection.selection_law import (
     discrete_laplace_law,

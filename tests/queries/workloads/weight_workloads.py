@@ -4,7 +4,7 @@ from itertools import product
 from typing import Any
 
 from app.data.card import Card
-from app.mechanisms.noise.workload import WorkloadRelease
+from app.mechanisms.noise.workload_release import WorkloadRelease
 from app.planning.plan import Plan, make_plan
 from app.queries.shapes.sums import SumShape
 from app.queries.shapes.workload import OverlappingCounts

@@ -203,7 +203,7 @@ def test_under_replace_one_the_two_largest_cells_add_up(database: Database) -> N
         orders = [ledger.order(tenths=tenths, cells=(cell,)) for tenths, cell in costs]
         kinds = [type(result) for result in ledger.settle(*orders)]
         assert kinds == [Charged, BudgetExhausted, Charged, Charged, Charged, BudgetExhausted]
-        assert ledger.account(ledger.analysts[0].name).balance.pairs
+        assert ledger.account(ledger.analysts[0].name).balance.persons_may_move
         assert ledger.verified().sound
     finally:
         ledger.close()

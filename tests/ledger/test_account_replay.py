@@ -297,7 +297,7 @@ def test_spends_booked_after_a_restore_are_replayed(celled: Ledger) -> None:
         shown=EVERYBODY,
         currency="zcdp",
         terms=None,
-        pairs=False,
+        persons_may_move=False,
         common=(TENTH, 0, TENTH),
         cells={1: (TENTH, 0, 7)},
     )

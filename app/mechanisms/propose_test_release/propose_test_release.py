@@ -36,7 +36,7 @@ from app.mechanisms.propose_test_release.local_statistic import LocalStatistic
 from app.mechanisms.propose_test_release.padding import (
     NUMBER_SIZE,
     padded_answer,
-    padded_refusal,
+    padded_withheld,
     text_size,
 )
 from app.mechanisms.propose_test_release.private_bound import PrivateBound
@@ -115,7 +115,7 @@ class ProposedRelease(SingleGroupRelease):
         more = {} if self.chosen is None else {"bound": self._in_column_units(self.bounds[index])}
         size = _size(confidence)
         if not passed:
-            return padded_refusal(size, **more)
+            return padded_withheld(size, **more)
         return padded_answer(figure.value, figure.interval(confidence), size, **more)
 
     def _figure(self, noisy: int, width: int) -> Estimate:

@@ -1,0 +1,1 @@
+"""Budgets and the ledger: grant, book, verify, reconcile, trace."""
