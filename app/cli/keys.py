@@ -1,4 +1,4 @@
-"""`bursard keys`: issue, list and revoke keys beside the ledger."""
+"""`bursard keys`: issue, list and revoke keys on the machine of the ledger."""
 
 import time
 from typing import Annotated

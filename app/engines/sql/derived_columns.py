@@ -1,7 +1,7 @@
 """Derived columns as SQL over clean rows: the meaning of `data/expressions.py`, step by step.
 
 A number enters as its integer steps, converted back to a double. Each step is one IEEE operation;
-no engine fuses two of them. A division by zero is missing, because NULL divides to NULL.
+no engine fuses two of them. A division by zero gives NULL, which is a missing value.
 """
 
 from typing import Any
@@ -66,7 +66,7 @@ def _element_at_spark(element: ElementAt, compiler: SQLCompiler, **options: Any)
 
 
 class Divided(FunctionElement[float]):
-    """Quotient of two doubles. SQLAlchemy's own division would make decimals of some."""
+    """Quotient of two doubles. SQLAlchemy's own would return DECIMAL for some types."""
 
     name = "divided"
     type = Double()

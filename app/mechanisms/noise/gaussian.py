@@ -96,7 +96,7 @@ def width(scale: float, alpha: float) -> int:
 def prepare(shape: SumShape, target: PrivacyTarget) -> AdditiveRelease:
     if target.epsilon is not None:
         if target.delta is None:
-            raise CannotServe("Gaussian noise needs a delta beside epsilon, or a rho")
+            raise CannotServe("Gaussian noise needs a delta with an epsilon, or a rho")
         parts, promise = _from_promise(shape, target.epsilon, target.delta)
     elif target.rho is not None:
         parts = _from_rho(shape, Fraction(limit_units(target.rho, PICO), PICO))

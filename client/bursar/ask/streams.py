@@ -13,7 +13,7 @@ from bursar.results.answers import Charged, Interval, Receipt
 
 @dataclass(frozen=True)
 class StreamAnswer:
-    """One answer of a stream. `above` is of a threshold, `value` of a running count."""
+    """One answer of a stream. A threshold stream sets `above`; a running count sets `value`."""
 
     id: str
     epoch: int

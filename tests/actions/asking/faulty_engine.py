@@ -68,9 +68,7 @@ class Spoiled:
         return self._real.ready(dataset)
 
     def is_missing(self, dataset: Dataset) -> bool:
-        """True if the data vanished: present before the charge; gone after it for
-        EngineUnavailable.
-        """
+        """With the fault EngineUnavailable, the data are missing after the charge."""
         return isinstance(self._fault, EngineUnavailable) or self._real.is_missing(dataset)
 
     def exact(self, dataset: Dataset, tally: Tally, asker: str) -> Exact:

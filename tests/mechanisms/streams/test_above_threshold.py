@@ -301,7 +301,9 @@ def test_saboteur_query_noise_without_the_factor_of_crossings_is_caught() -> Non
     assert max(long_stream(unscaled, moved, 60) for moved in (1, -1)) > 1.5
 
 
-def test_saboteur_the_noise_of_monotone_counts_is_too_small_for_others() -> None:
+def test_saboteur_the_noise_of_monotone_counts_is_too_small_for_counts_that_move_both_ways() -> (
+    None
+):
     one_way = stream(neighbours="add_remove", crossings=6, threshold=2)
     seen = max(long_stream(law_of(one_way), moved, 60) for moved in (1, -1))
     assert seen > 1.05
