@@ -24,6 +24,7 @@ LINES_MAX = 350  # in a file of code
 FUNCTION_LINES_MAX = 50  # in a function of the app, with its docstring
 WIDTH_MAX = 120  # of a line of Markdown
 WORDS_MAX = 25  # in a sentence of the documentation
+DOCSTRING_WORDS_MAX = 35  # in a sentence of a docstring, where symbols of formulas are words too
 
 # Words of the old dialect. Each has a plain word that names who does what.
 BANNED = re.compile(
@@ -168,11 +169,27 @@ def long_sentences(path: Path) -> list[tuple[int, str]]:
     return lines
 
 
-def _long(paragraph: list[str], start: int) -> list[tuple[int, str]]:
+def _long(paragraph: list[str], start: int, words_max: int = WORDS_MAX) -> list[tuple[int, str]]:
     text = re.sub(r"`[^`]*`", "code", " ".join(paragraph))
     text = re.sub(r"\]\([^)]*\)", "]", text)
     sentences = re.split(r"(?<=[.!?:;])\s+", text)
-    return [(start, each[:90]) for each in sentences if len(each.split()) > WORDS_MAX]
+    return [(start, each[:90]) for each in sentences if len(each.split()) > words_max]
+
+
+def long_docstrings(path: Path) -> list[tuple[int, str]]:
+    """Sentences of docstrings past DOCSTRING_WORDS_MAX words, apart from tables and formulas."""
+    lines: list[tuple[int, str]] = []
+    for node in nodes_of(path):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            text = ast.get_docstring(node) or ""
+            for paragraph in re.split(r"\n\s*\n|\n(?=[-*] |\d+\. |    )", text):
+                prose = [line for line in paragraph.splitlines() if not _DRAWN.match(line)]
+                start = getattr(node, "lineno", 1)
+                lines += _long(prose, start, DOCSTRING_WORDS_MAX)
+    return lines
+
+
+_DRAWN = re.compile(r"    |\||[│├└]")  # lines of formulas, tables and trees
 
 
 def wide_lines(path: Path) -> list[tuple[int, str]]:
@@ -203,7 +220,7 @@ def rules_for(path: Path) -> list[Rule]:
         return [dialect, missing_documents, long_sentences, wide_lines]
     if path.suffix != ".py" or name in SKIPPED:
         return []
-    rules: list[Rule] = [dialect, identifiers, missing_documents, long_files]
+    rules: list[Rule] = [dialect, identifiers, missing_documents, long_docstrings, long_files]
     if name.startswith(("app/", "client/bursar/")):
         rules += [vague_names, long_functions]
     return rules

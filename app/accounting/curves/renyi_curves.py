@@ -149,8 +149,9 @@ def randomized_response(e: Decimal, categories: int, a: Decimal) -> Decimal:
 def bounded_range(e: Decimal, a: Decimal) -> Decimal:
     """Exponential mechanism, Gumbel noisy max: the log-ratio has range at most e.
 
-    ln y + (ln c1 - ln a) / (a - 1), u = exp(-e), c1 = (1 - u^a)/(1 - u), c2 = (u - u^a)/(1 - u),
-    y = (a - 1) c1 / (a c2); never above a e^2 / 8, which holds too."""
+    The curve is ln y + (ln c1 - ln a) / (a - 1). Here u = exp(-e), c1 = (1 - u^a)/(1 - u), c2 =
+    (u - u^a)/(1 - u) and y = (a - 1) c1 / (a c2). It is never above a e^2 / 8, which holds
+    too."""
     with localcontext(CONTEXT):
         if e < Decimal("1e-6") or e > 1000:  # the closed form cancels: use the bounds
             return min(a * e * e / 8, pure(e, a))

@@ -8,10 +8,10 @@ meets them. They are jointly convex, so the bound is. It is never below the one 
 that R(a) gives, as each conversion to (ε, δ) follows from the same inequality.
 
 *With failures.* Assume that P and Q are each within d, in total variation, of some P', Q' with the
-curve f. An attack that errs on P with α errs on P' with at most α + d, so on Q' with at least f(α +
-d), and on Q with at least f(α + d) - d. Distances of adaptive releases add up. Where P is a
-mixture, (1 - d) P' + d P'', and Q likewise with the same d, `exact.leaking` is a higher bound. But
-noise that is only near its ideal also counts its distance as failure, and is no mixture.
+curve f. An attack that errs on P with α errs on P' with at most α + d. So it errs on Q' with at
+least f(α + d), and on Q with at least f(α + d) - d. Distances of adaptive releases add up. Where P
+is a mixture, (1 - d) P' + d P'', and Q likewise with the same d, `exact.leaking` is a higher bound.
+But noise that is only near its ideal also counts its distance as failure, and is no mixture.
 
 Rounding: float errors are far below the margin that `curve.py` subtracts. A divergence counts as
 too large only if it is so by more than its evaluation error.

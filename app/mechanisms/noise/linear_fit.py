@@ -1,4 +1,6 @@
-"""Linear fit to noisy moments, with standard errors and intervals. Free: its inputs are released.
+"""Linear fit to noisy moments, with standard errors and intervals.
+
+This costs no privacy loss, because its inputs are released.
 
 M is the matrix of moments of z = (1, terms, outcome). A fit has features f = L z and outcome l.z, A
 = L M L^T + ridge and b = L M l; the exact coefficients are x = A^-1 b. The release is M + E. If the
@@ -14,6 +16,7 @@ half a tenth of the remaining probability. Where r < 1 this gives y <= r / (1 - 
 from u(v) and G and with the same probability, A^-1/2 L E u(x) is at most sqrt(1+y) r' + y |d|.
 Hence |d| = |A^1/2 d| <= sqrt(1+y) r' / (1 - 2y) if y < 1/2. For a coefficient c.x, with h = A^-1 c
 and g = G c:
+
 - c.d = h^T L E u(x) - h^T L E L^T d, and the second part is at most sqrt((1+y) c.Gc) y |d|;
 - the first is a sum of draws whose weights are fixed though unknown. They are near those of g and
   u(v): h - g is at most y sqrt(c.Gc / (1-y)) long, and u(x) - u(v) is L^T d. The largest possible
