@@ -71,13 +71,13 @@ def model_of(moments: Moments, *, intercept: bool, ridge: float) -> LinearModel:
 
     With an intercept the coordinates themselves are fitted. Without one the columns are divided
     by half of their width, so that the fit goes through the origin of their own units."""
-    *features, last = (coordinate.term for coordinate in moments.coordinates)
-    assert isinstance(last, BucketTerm)
+    *features, outcome_bucket = (coordinate.term for coordinate in moments.coordinates)
+    assert isinstance(outcome_bucket, BucketTerm)
     size = len(features)
     fitted = np.eye(size, size + 1)
-    units = np.eye(size) * last.half_width
+    units = np.eye(size) * outcome_bucket.half_width
     outcome, offset = np.eye(size + 1)[-1], np.zeros(size)
-    offset[0] = last.middle
+    offset[0] = outcome_bucket.middle
     for i, coordinate in enumerate(moments.coordinates[1:-1], start=1):
         term = coordinate.term
         if isinstance(term, BucketTerm):
@@ -88,7 +88,7 @@ def model_of(moments: Moments, *, intercept: bool, ridge: float) -> LinearModel:
             units[i, i] *= 2.0 if coordinate.alone else 1.0
             shift, scale = (1.0, 0.5) if coordinate.alone else (0.0, 1.0)
         if intercept:
-            units[0, i] = -last.half_width * shift
+            units[0, i] = -outcome_bucket.half_width * shift
         else:
             fitted[i, 0] = shift * scale
             fitted[i, i] = scale
@@ -97,8 +97,10 @@ def model_of(moments: Moments, *, intercept: bool, ridge: float) -> LinearModel:
     penalty[0] = 0.0
     labels = tuple(term.label() for term in features)
     if intercept:
-        return LinearModel(labels, fitted, outcome, units, offset, penalty, last.half_width)
-    outcome[0] = last.middle / last.half_width
+        return LinearModel(
+            labels, fitted, outcome, units, offset, penalty, outcome_bucket.half_width
+        )
+    outcome[0] = outcome_bucket.middle / outcome_bucket.half_width
     return LinearModel(
         labels[1:],
         fitted[1:],
@@ -106,7 +108,7 @@ def model_of(moments: Moments, *, intercept: bool, ridge: float) -> LinearModel:
         units[1:, 1:],
         np.zeros(size - 1),
         penalty[1:],
-        last.half_width,
+        outcome_bucket.half_width,
     )
 
 

@@ -51,11 +51,11 @@ class Variance(Selection):
         grid = CentredGrid(column)
         groups = self.resolved_groups(card)
         m = rows = card.person.rows_max
-        one, others = 1, 1
+        count_factor, sum_factor = 1, 1
         if card.neighbours == "replace_one":
-            others = 2
+            sum_factor = 2
             if groups:
-                rows, one = 2 * m, 2
+                rows, count_factor = 2 * m, 2
         exponent = grid.exponent
         bucket = CentredBucket(column.name, column.steps[0], grid.grain, grid.centre)
         return SumShape(
@@ -67,14 +67,14 @@ class Variance(Selection):
                 CountPresent(column.name),
             ),
             measures=(
-                Measure("count", ((1, 2),), rows, SHARES[0], 0, one * m**2),
+                Measure("count", ((1, 2),), rows, SHARES[0], 0, count_factor * m**2),
                 Measure(
                     "centred_sum",
                     ((1, 0),),
                     rows * grid.reach,
                     SHARES[1],
                     exponent,
-                    others * (m * grid.reach) ** 2,
+                    sum_factor * (m * grid.reach) ** 2,
                 ),
                 Measure(
                     "centred_squares",
@@ -82,7 +82,7 @@ class Variance(Selection):
                     rows * grid.square_reach,
                     SHARES[2],
                     2 * exponent,
-                    others * (m * grid.square_reach) ** 2,
+                    sum_factor * (m * grid.square_reach) ** 2,
                 ),
             ),
             no_half_width_reason=f"{DEPENDS}, by how many values there are",
