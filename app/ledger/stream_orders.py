@@ -1,9 +1,9 @@
 """Orders about streams to the ledger's writer, and their outcomes.
 
 A charge opens a stream; the stream's row is stored with the answer of that charge. One ask at a
-time holds the stream, under a lease. CLAIM uses one ask and raises the stream's version. The ask's
-later writes are fenced by its attempt and by that version. So asks of one stream are ordered, no
-crossing counts twice, and no crossing is revealed before it is stored.
+time holds the stream, under a lease. CLAIM uses one ask and raises the stream's version. The writer
+accepts the ask's later writes only from its present attempt, at that version. So asks of one stream
+are ordered, no crossing counts twice, and no crossing is revealed before it is stored.
 """
 
 from collections.abc import Mapping

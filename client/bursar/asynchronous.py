@@ -19,6 +19,7 @@ from bursar.results import budgets, listings
 from bursar.results.answers import Answer
 from bursar.results.previews import PlanPreview, Preview
 from bursar.results.show.budget import budget_html
+from bursar.results.streams import StreamAnswer, StreamPreview, StreamState
 
 
 @dataclass(frozen=True, repr=False)
@@ -112,10 +113,10 @@ class AsyncBudget(budgets.BudgetFigures):
 class AsyncStream:
     """An open stream."""
 
-    state: streams.StreamState
+    state: StreamState
     transport: AsyncTransport = field(compare=False, repr=False)
 
-    async def ask(self, where: Condition | None = None) -> streams.StreamAnswer:
+    async def ask(self, where: Condition | None = None) -> StreamAnswer:
         """The next answer: for a threshold, about the rows that meet a filter."""
         return await self.transport.run(streams.ask_flow(self.state.id, where, self.state.kind))
 
@@ -142,7 +143,7 @@ class AsyncStreamOpener:
         delta: Amount | None = None,
         rho: Amount | None = None,
         confidence: float | None = None,
-    ) -> streams.StreamPreview:
+    ) -> StreamPreview:
         body = self.request.body(epsilon=epsilon, delta=delta, rho=rho, confidence=confidence)
         return await self.transport.run(streams.preview_flow(body))
 

@@ -1,1 +1,1 @@
-"""Budgets and the ledger: grant, book, verify, reconcile, trace."""
+"""The ledger as a whole: verify, reconcile."""

@@ -30,7 +30,7 @@ TENTH = (PICO // 10, 0)
 NOTHING = (0, 0)
 
 
-class Spoiled:
+class FaultyEngine:
     """The real engine with one fault; counts its reads."""
 
     has_prepared_files = True
@@ -108,7 +108,7 @@ class Spoiled:
         return None
 
 
-def spoil(service: Service, fault: BaseException | Event | None = None) -> Spoiled:
-    spoiled = Spoiled(service, fault)
-    service.answer_query.engines = service.answer_query.readiness.engines = spoiled
-    return spoiled
+def make_faulty(service: Service, fault: BaseException | Event | None = None) -> FaultyEngine:
+    faulty = FaultyEngine(service, fault)
+    service.answer_query.engines = service.answer_query.readiness.engines = faulty
+    return faulty
