@@ -48,14 +48,14 @@ bench: .venv/development ## measure, and compare with the goals
 
 plots: .venv/development ## measure docs/accuracy.svg and the errors in docs/guide/mechanisms.md again
 	@$(BIN)/python -m benchmarks.accuracy
-	@$(BIN)/python -m docs.measure_guide
+	@$(BIN)/python -m docs.tools.measure_guide
 
 pictures: .venv/development ## draw the pictures of the architecture and of the guide again
-	@$(BIN)/python -m docs.draw_architecture
-	@$(BIN)/python -m docs.draw_guide
+	@$(BIN)/python -m docs.tools.draw_architecture
+	@$(BIN)/python -m docs.tools.draw_guide
 
 docs: .venv/development ## build the documentation as a site into build/site, offline
-	@$(BIN)/python -m docs.build_site
+	@$(BIN)/python -m docs.tools.build_site
 
 lock: ## resolve requirements.lock again (maintainers; needs uv)
 	@$(PYTHON) .ci/lock.py

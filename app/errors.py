@@ -15,7 +15,7 @@ AppError
 │   ├── IdempotencyConflict   this request key was used with another body
 │   ├── StillRunning          the first attempt under this request key holds its lease
 │   └── StreamEnded           this stream gives no more answers
-├── TooManyRunning            this server is answering as many queries as it can; no charge
+├── TooManyRunning            too many queries run or wait, in total or for this analyst
 ├── LedgerError
 │   ├── BudgetExhausted       the query costs more than an account has left
 │   └── AccountFrozen         the limit was lowered below the spend

@@ -22,16 +22,16 @@ from app.actions.asking.rehearse_query import RehearseQuery
 from app.actions.budgets.book_losses import BookLosses
 from app.actions.budgets.follow_balances import FollowBalances
 from app.actions.budgets.grant_budget import GrantBudget
-from app.actions.budgets.reconcile_ledger import ReconcileLedger
 from app.actions.budgets.replay_account import ReplayAccount
 from app.actions.budgets.trace_tradeoff import TraceTradeoff
-from app.actions.budgets.verify_ledger import VerifyLedger
 from app.actions.datasets.append_epoch import AppendEpoch
 from app.actions.datasets.clear_versions import ClearVersions
 from app.actions.datasets.draft_card import DraftCard
 from app.actions.datasets.refresh_dataset import RefreshDataset
 from app.actions.datasets.register_dataset import RegisterDataset
 from app.actions.datasets.withdraw_dataset import WithdrawDataset
+from app.actions.ledger.reconcile_ledger import ReconcileLedger
+from app.actions.ledger.verify_ledger import VerifyLedger
 from app.actions.scheduling.background import Background
 from app.actions.scheduling.planning_threads import PlanningThreads
 from app.actions.scheduling.slots import Slots, lanes_for
@@ -62,8 +62,8 @@ from app.store.history.balance_changes import SqlBalanceChanges
 from app.store.history.history import SqlHistory
 from app.store.history.streams import SqlStreams
 from app.store.migrate import Ready, check_current, migrate
+from app.store.rollback.charging_state import SqlStanding, open_anchors
 from app.store.rollback.reconcile import SqlReconciling
-from app.store.rollback.standing import SqlStanding, open_anchors
 from app.store.writer.writer import Writer
 from app.web.pages import ROUTES
 from app.web.session import Sessions

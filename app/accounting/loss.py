@@ -10,8 +10,8 @@ same release in several ways, each a true statement of its own:
     curve            except with probability `failure`, this Renyi divergence at each public order
 
 A Gaussian release has a promise, but no pure bound and no failure. Accounts that follow curves pay
-its tail with the delta they were granted for conversion, and must not pay it twice (4.4 of the
-accounting notes; Canonne, Kamath and Steinke 2020).
+its tail with the delta they were granted for conversion (Canonne, Kamath and Steinke 2020,
+Proposition 12), and must not pay it twice.
 
 A curve is forty logarithms of 40 digits, which only `renyi` accounts read. It may be given as a
 function, which is evaluated at the first access. The same holds for mu_squared.
@@ -26,8 +26,8 @@ from app.accounting.curves.orders import ORDERS
 from app.accounting.precise import INFINITE
 from app.accounting.units import ATTO, PICO, wire
 
-Curve = tuple[int, ...]
-NO_CURVE: Curve = (INFINITE,) * len(ORDERS)
+RenyiCurve = tuple[int, ...]
+NO_CURVE: RenyiCurve = (INFINITE,) * len(ORDERS)
 
 
 class Loss:
@@ -44,7 +44,7 @@ class Loss:
         failure: int = 0,
         rho: int = INFINITE,
         mu_squared: int | Callable[[], int] = INFINITE,
-        curve: Curve | Callable[[], Curve] = NO_CURVE,
+        curve: RenyiCurve | Callable[[], RenyiCurve] = NO_CURVE,
     ) -> None:
         self.epsilon, self.delta, self.pure, self.failure = epsilon, delta, pure, failure
         self.rho = rho
@@ -65,7 +65,7 @@ class Loss:
         return self._mu_squared
 
     @property
-    def curve(self) -> Curve:
+    def curve(self) -> RenyiCurve:
         if callable(self._curve):
             value = self._curve()
             _check_curve(value)
@@ -136,7 +136,7 @@ def _check(numbers: tuple[int, ...]) -> None:
         raise ValueError("a loss must be non-negative and fit 64 bits")
 
 
-def _check_curve(curve: Curve) -> None:
+def _check_curve(curve: RenyiCurve) -> None:
     if len(curve) != len(ORDERS):
         raise ValueError("a curve must have one value for each public order")
     _check(curve)

@@ -20,7 +20,7 @@ from app.accounting.curves.curve_units import (
     randomized_response_curve,
 )
 from app.accounting.curves.orders import QUARTERS
-from app.accounting.loss import Curve, Loss
+from app.accounting.loss import Loss, RenyiCurve
 from app.accounting.precise import INFINITE, decimal
 from app.accounting.rules.gdp import pure_mu_squared
 from app.accounting.units import ATTO, PICO
@@ -74,7 +74,7 @@ def repeated_loss(epsilon: int, rounds: int) -> Loss:
 def _of_rounds(
     epsilon: int,
     rounds: int,
-    curve: Callable[[int, int], Curve],
+    curve: Callable[[int, int], RenyiCurve],
     rho: Callable[[int, int], int],
 ) -> Loss:
     """Loss of all rounds: epsilon-private together, and the sums over the rounds hold too."""
@@ -94,7 +94,7 @@ def randomized_response_loss(epsilon: int, categories: int) -> Loss:
     return _of_pure(epsilon, curve, pure_rho(epsilon))
 
 
-def _of_pure(epsilon: int, curve: Callable[[], Curve], rho: int) -> Loss:
+def _of_pure(epsilon: int, curve: Callable[[], RenyiCurve], rho: int) -> Loss:
     mu_squared = partial(pure_mu_squared, Decimal(epsilon) / PICO)
     return Loss(epsilon, 0, epsilon, 0, rho, mu_squared, curve)
 
@@ -112,7 +112,7 @@ NO_PROMISE = (INFINITE, ATTO)
 def zcdp_loss(rho: Fraction, promise: tuple[int, int] = NO_PROMISE) -> Loss:
     """Any rho-zCDP mechanism; `promise` is the (epsilon, delta) for basic composition, if any."""
 
-    def curve() -> Curve:
+    def curve() -> RenyiCurve:
         top, below = rho.numerator * PICO, 4 * rho.denominator
         return tuple(min(INFINITE, -(-top * quarters // below)) for quarters in QUARTERS)
 

@@ -38,7 +38,7 @@ from app.planning.request import Epsilon, Question, exact_epsilon
 router = APIRouter(tags=["budgets"])
 
 
-Rate = Annotated[
+BudgetEpsilon = Annotated[
     Decimal, BeforeValidator(exact_epsilon), Field(json_schema_extra={"examples": [0.5, "0.5"]})
 ]
 
@@ -53,10 +53,10 @@ class Promise(WireRequest):
     currency: Literal["pure", "approximate", "zcdp", "renyi", "gdp"]
     epsilon: Epsilon | None = None
     delta: DeltaOrZero = Decimal(0)
-    rho: Rate | None = None
-    mu: Rate | None = None
+    rho: BudgetEpsilon | None = None
+    mu: BudgetEpsilon | None = None
     failure_delta: DeltaOrZero | None = None
-    order: Rate | None = None
+    order: BudgetEpsilon | None = None
 
     def wish(self) -> GrantTerms:
         return GrantTerms(
@@ -296,5 +296,5 @@ def _last(deps: Services, principal: Principal, dataset: Dataset, account: Accou
         "id": record.id,
         "kind": question.query.kind,
         **plan.loss.to_json(),
-        "questions_left": account.repeats_left(plan.loss, plan.pinning.cells),
+        "questions_left": account.repeats_left(plan.loss, plan.charged_cells.cells),
     }

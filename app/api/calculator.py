@@ -9,9 +9,9 @@ from fastapi import APIRouter, Depends, Response
 from pydantic import BaseModel, BeforeValidator, Field
 
 from app.accounting.calculator.compose import compose
-from app.accounting.calculator.composition import Composition, Neighbours
+from app.accounting.calculator.event_list import Composition, Neighbours
 from app.accounting.calculator.inverse import Target, solve
-from app.api.calculator_events import AnyEvent, AnyTarget, Delta, EpsilonOrZero
+from app.api.calculator_events import AnyEvent, AnyTarget, EpsilonOrZero, EventDelta
 from app.api.http.json_body import Parsed, body
 from app.api.http.openapi import documented
 from app.api.http.principal import Anyone
@@ -42,7 +42,9 @@ def _order(value: object) -> Decimal:
     return amount
 
 
-Order = Annotated[Decimal, BeforeValidator(_order), Field(json_schema_extra={"examples": [2, 9.5]})]
+RenyiOrder = Annotated[
+    Decimal, BeforeValidator(_order), Field(json_schema_extra={"examples": [2, 9.5]})
+]
 
 Accountants = Annotated[list[AccountantName], Field(min_length=1, max_length=len(ALL))]
 
@@ -51,11 +53,11 @@ class ComposeRequest(WireRequest):
     """Either `events` with a `delta` (or an `epsilon`), or a `target`."""
 
     events: Annotated[list[AnyEvent], Field(min_length=1, max_length=EVENTS_MAX)] | None = None
-    delta: Delta | None = None
+    delta: EventDelta | None = None
     epsilon: EpsilonOrZero | None = None
     target: AnyTarget | None = None
     accountants: Accountants | None = None
-    orders: Annotated[list[Order], Field(min_length=1, max_length=ORDERS_MAX)] | None = None
+    orders: Annotated[list[RenyiOrder], Field(min_length=1, max_length=ORDERS_MAX)] | None = None
     neighbours: Neighbours = "add_remove"
     group_size: Annotated[int, Field(ge=1, le=GROUP_SIZE_MAX)] = 1
 

@@ -44,17 +44,19 @@ def _probability(*, zero: bool = False) -> BeforeValidator:
     return BeforeValidator(read)
 
 
-Count = Annotated[int, Field(ge=1, le=COUNT_MAX)]
+EventCount = Annotated[int, Field(ge=1, le=COUNT_MAX)]
 Categories = Annotated[int, Field(ge=2, le=10**6)]
-Steps = Annotated[int, Field(ge=1, le=10**9)]
+StepCount = Annotated[int, Field(ge=1, le=10**9)]
 Multiplier = Annotated[Decimal, _between("1e-6", "1e9"), Field(json_schema_extra={"examples": [2]})]
-Rate = Annotated[Decimal, _between("1e-12", "1"), Field(json_schema_extra={"examples": [0.01]})]
+SamplingRate = Annotated[
+    Decimal, _between("1e-12", "1"), Field(json_schema_extra={"examples": [0.01]})
+]
 Rho = Annotated[Decimal, _between("1e-12", "1e6"), Field(json_schema_extra={"examples": [0.01]})]
 EpsilonOrZero = Annotated[
     Decimal, _between("1e-12", "9223372", zero=True), Field(json_schema_extra={"examples": [0.1]})
 ]
-Delta = Annotated[Decimal, _probability(), Field(json_schema_extra={"examples": [1e-6]})]
-DeltaOrZero = Annotated[
+EventDelta = Annotated[Decimal, _probability(), Field(json_schema_extra={"examples": [1e-6]})]
+EventDeltaOrZero = Annotated[
     Decimal, _probability(zero=True), Field(json_schema_extra={"examples": [1e-8]})
 ]
 
@@ -75,7 +77,7 @@ class _Exponential(WireRequest):
 
 class _DiscreteLaplace(WireRequest):
     mechanism: Literal["discrete_laplace"]
-    sensitivity: Steps = 1
+    sensitivity: StepCount = 1
 
     def make(self, value: Decimal) -> Event:
         return events.DiscreteLaplace(value, self.sensitivity)
@@ -91,7 +93,7 @@ class _RandomizedResponse(WireRequest):
 
 class _Gaussian(WireRequest):
     mechanism: Literal["gaussian"]
-    sampling_rate: Rate | None = None
+    sampling_rate: SamplingRate | None = None
 
     def make(self, value: Decimal) -> Event:
         if self.sampling_rate is None or self.sampling_rate == 1:
@@ -115,7 +117,7 @@ class _Concentrated(WireRequest):
 
 class _WithEpsilon(WireRequest):
     epsilon: Epsilon
-    count: Count = 1
+    count: EventCount = 1
 
     @property
     def amount(self) -> Decimal:
@@ -124,7 +126,7 @@ class _WithEpsilon(WireRequest):
 
 class _WithNoise(WireRequest):
     noise_multiplier: Multiplier
-    count: Count = 1
+    count: EventCount = 1
 
     @property
     def amount(self) -> Decimal:
@@ -160,7 +162,7 @@ class ConcentratedEvent(_Concentrated):
     """Any rho-zCDP mechanism."""
 
     rho: Rho
-    count: Count = 1
+    count: EventCount = 1
 
     @property
     def amount(self) -> Decimal:
@@ -172,8 +174,8 @@ class GenericEvent(WireRequest):
 
     mechanism: Literal["generic"]
     epsilon: EpsilonOrZero
-    delta: DeltaOrZero
-    count: Count = 1
+    delta: EventDeltaOrZero
+    count: EventCount = 1
 
     @property
     def amount(self) -> Decimal:
@@ -187,8 +189,8 @@ class _Target(WireRequest):
     """Total cost allowed for all events together, and the number of events."""
 
     epsilon: Epsilon
-    delta: Delta
-    count: Count
+    delta: EventDelta
+    count: EventCount
 
     @property
     def parameter(self) -> Parameter:
@@ -239,7 +241,7 @@ class GenericTarget(_Target):
     """Gives the largest epsilon of each event, which is private except with `event_delta`."""
 
     mechanism: Literal["generic"]
-    event_delta: DeltaOrZero
+    event_delta: EventDeltaOrZero
 
     def make(self, value: Decimal) -> Event:
         return events.Generic(value, self.event_delta)

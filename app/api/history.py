@@ -40,7 +40,7 @@ LISTED_TEXT_MAX = 20_000
 Status = Literal["running", "answered", "withheld", "forfeited", "voided"]
 KINDS = (*QUERIES, above_threshold.KIND, tree_counter.KIND)
 StatusIn = Annotated[Status | None, Query(description="Only questions with this status.")]
-KindIn = Annotated[
+QuestionKindIn = Annotated[
     str | None,
     Query(
         max_length=100,
@@ -102,7 +102,7 @@ def list_queries(
     deps: ServicesDep,
     principal: Anyone,
     holder: HolderIn = None,
-    kind: KindIn = None,
+    kind: QuestionKindIn = None,
     status: StatusIn = None,
     since: SinceIn = None,
     limit: Limit = 50,

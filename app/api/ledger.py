@@ -33,7 +33,7 @@ from app.ledger.verification.lines import to_line
 
 router = APIRouter(tags=["ledger"])
 
-DatasetIn = Annotated[
+EntryDatasetIn = Annotated[
     str | None,
     Query(
         max_length=200,
@@ -41,7 +41,7 @@ DatasetIn = Annotated[
         description="Only the book of this dataset; `system` for people.",
     ),
 ]
-KindIn = Annotated[
+EntryKindIn = Annotated[
     str | None,
     Query(
         max_length=100,
@@ -124,9 +124,9 @@ class ReconciledResponse(BaseModel):
 def list_entries(
     deps: ServicesDep,
     principal: Auditor,
-    dataset: DatasetIn = None,
+    dataset: EntryDatasetIn = None,
     holder: HolderIn = None,
-    kind: KindIn = None,
+    kind: EntryKindIn = None,
     since: SinceIn = None,
     limit: Limit = 100,
     cursor: CursorIn = None,
@@ -154,7 +154,7 @@ def list_entries(
     response_class=StreamingResponse,
     **documented("export_ledger", "Everything, as NDJSON", None, extra_problems=problems(404)),
 )
-def export(deps: ServicesDep, principal: Auditor, dataset: DatasetIn = None) -> Response:
+def export(deps: ServicesDep, principal: Auditor, dataset: EntryDatasetIn = None) -> Response:
     """Entries with their hash chain, then books, accounts and charges at the same instant, and a
     last line that counts them. This is enough to verify every total without us
     (`bursard verify --file`)."""

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Response
 from pydantic import BaseModel, BeforeValidator, Field, TypeAdapter
 from typing_extensions import TypedDict
 
-from app.accounting import events
+from app.accounting import external_releases
 from app.actions.budgets.book_losses import ReportedReleases
 from app.api.http.json_body import Parsed, body
 from app.api.http.openapi import documented, problems
@@ -28,8 +28,10 @@ def _amount(value: object) -> Decimal:
     return amount
 
 
-Amount = Annotated[Decimal, BeforeValidator(_amount), Field(json_schema_extra={"examples": [2.0]})]
-Count = Annotated[int, Field(ge=1, le=COUNT_MAX)]
+BookedAmount = Annotated[
+    Decimal, BeforeValidator(_amount), Field(json_schema_extra={"examples": [2.0]})
+]
+BookedCount = Annotated[int, Field(ge=1, le=COUNT_MAX)]
 
 
 class BookedLaplace(WireRequest):
@@ -37,10 +39,10 @@ class BookedLaplace(WireRequest):
 
     mechanism: Literal["laplace"]
     epsilon: Epsilon
-    count: Count = 1
+    count: BookedCount = 1
 
-    def release(self) -> events.Release:
-        return events.ExternalLaplace(self.epsilon)
+    def release(self) -> external_releases.ExternalRelease:
+        return external_releases.ExternalLaplace(self.epsilon)
 
 
 class BookedGaussian(WireRequest):
@@ -48,24 +50,24 @@ class BookedGaussian(WireRequest):
     accounts that count (epsilon, delta) need a `delta`."""
 
     mechanism: Literal["gaussian"]
-    noise_multiplier: Amount
+    noise_multiplier: BookedAmount
     delta: Delta | None = None
-    count: Count = 1
+    count: BookedCount = 1
 
-    def release(self) -> events.Release:
-        return events.ExternalGaussian(self.noise_multiplier, self.delta)
+    def release(self) -> external_releases.ExternalRelease:
+        return external_releases.ExternalGaussian(self.noise_multiplier, self.delta)
 
 
 class BookedZcdp(WireRequest):
     """Any rho-zCDP release. Only accounts that count (epsilon, delta) need a `delta`."""
 
     mechanism: Literal["zcdp"]
-    rho: Amount
+    rho: BookedAmount
     delta: Delta | None = None
-    count: Count = 1
+    count: BookedCount = 1
 
-    def release(self) -> events.Release:
-        return events.ExternalZcdp(self.rho, self.delta)
+    def release(self) -> external_releases.ExternalRelease:
+        return external_releases.ExternalZcdp(self.rho, self.delta)
 
 
 class BookedGeneric(WireRequest):
@@ -74,10 +76,10 @@ class BookedGeneric(WireRequest):
     mechanism: Literal["generic"]
     epsilon: Epsilon
     delta: Delta | None = None
-    count: Count = 1
+    count: BookedCount = 1
 
-    def release(self) -> events.Release:
-        return events.ExternalGeneric(self.epsilon, self.delta or Decimal(0))
+    def release(self) -> external_releases.ExternalRelease:
+        return external_releases.ExternalGeneric(self.epsilon, self.delta or Decimal(0))
 
 
 class BookedRandomizedResponse(WireRequest):
@@ -88,10 +90,12 @@ class BookedRandomizedResponse(WireRequest):
     epsilon: Epsilon
     categories: Annotated[int, Field(ge=2, le=1_000_000)] = 2
     delta: Delta | None = None
-    count: Count = 1
+    count: BookedCount = 1
 
-    def release(self) -> events.Release:
-        return events.ExternalRandomizedResponse(self.epsilon, self.categories, self.delta)
+    def release(self) -> external_releases.ExternalRelease:
+        return external_releases.ExternalRandomizedResponse(
+            self.epsilon, self.categories, self.delta
+        )
 
 
 class BookedLeakyInput(WireRequest):
@@ -99,10 +103,10 @@ class BookedLeakyInput(WireRequest):
 
     mechanism: Literal["leaky_input"]
     delta: Delta
-    count: Count = 1
+    count: BookedCount = 1
 
-    def release(self) -> events.Release:
-        return events.ExternalLeakyInput(self.delta)
+    def release(self) -> external_releases.ExternalRelease:
+        return external_releases.ExternalLeakyInput(self.delta)
 
 
 class _Named(TypedDict):
@@ -121,7 +125,7 @@ def _known(value: Any) -> Any:
     return value
 
 
-Event = Annotated[
+BookedEvent = Annotated[
     BookedLaplace
     | BookedGaussian
     | BookedZcdp
@@ -137,7 +141,7 @@ class LossesRequest(WireRequest):
     """Releases that were made elsewhere from the same data. They are booked on the account of
     everybody, and on that of `holder` if one is named."""
 
-    events: Annotated[list[Event], Field(min_length=1, max_length=100)]
+    events: Annotated[list[BookedEvent], Field(min_length=1, max_length=100)]
     holder: Annotated[str, Field(min_length=1, max_length=200)] = "*"
     reason: Reason = None
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import typer
 
-from app.cli import evidence, serving
+from app.cli import ledger_commands, serving
 from app.cli.apply import command as apply_command
 from app.cli.backup import commands as backup_commands
 from app.cli.check_dataset import check
@@ -27,11 +27,11 @@ COMMANDS: list[Callable[..., None]] = [
     apply_command.apply,
     backup_commands.backup,
     backup_commands.restore,
-    evidence.migrate,
-    evidence.verify,
-    evidence.reconcile,
-    evidence.export,
-    evidence.calibrate,
+    ledger_commands.migrate,
+    ledger_commands.verify,
+    ledger_commands.reconcile,
+    ledger_commands.export,
+    ledger_commands.calibrate,
 ]
 for command in COMMANDS:
     cli.command()(command)

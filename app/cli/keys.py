@@ -1,4 +1,4 @@
-"""`bursard keys`: issue, list and revoke keys beside the ledger."""
+"""`bursard keys`: issue, list and revoke keys on the machine of the ledger."""
 
 import time
 from typing import Annotated
@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from app.cli.opened import OPERATOR, existing_ledger
-from app.cli.printing import Json, print_rows
+from app.cli.printing import JsonOption, print_rows
 from app.settings import Settings
 
 keys_cli = typer.Typer(no_args_is_help=True, help="Issue, list and revoke API keys.")
@@ -35,7 +35,7 @@ def issue(
 
 @keys_cli.command("list")
 def list_keys(
-    name: Annotated[str, typer.Argument(help="A registered person.")], as_json: Json = False
+    name: Annotated[str, typer.Argument(help="A registered person.")], as_json: JsonOption = False
 ) -> None:
     """List a person's keys by prefix."""
     from app.api.http.wire import iso

@@ -9,11 +9,11 @@ from typing import Annotated, Any
 
 import typer
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Row = Mapping[str, Any]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+PrintedRow = Mapping[str, Any]
 
 
-def print_rows(rows: Sequence[Row], columns: Sequence[str], *, as_json: bool) -> None:
+def print_rows(rows: Sequence[PrintedRow], columns: Sequence[str], *, as_json: bool) -> None:
     """`columns` are shown even if there are no rows."""
     if as_json:
         print(json.dumps(rows, ensure_ascii=False))
@@ -30,7 +30,7 @@ def note(text: str) -> None:
     sys.stderr.write(f"{text}\n")
 
 
-def _print_table(rows: Sequence[Row], columns: Sequence[str]) -> None:
+def _print_table(rows: Sequence[PrintedRow], columns: Sequence[str]) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from app.data.expressions import (
     Arithmetic,
     Cases,
+    ColumnValue,
     Expression,
     Fixed,
     Label,
     Lookup,
-    Of,
     Value,
 )
 
@@ -51,7 +51,7 @@ def leaves(expression: Expression) -> list[Label]:
 def bounds(expression: Expression, columns: Mapping[str, Bounds]) -> Bounds:
     """Range of the number it returns. Raises ValueError where engines could disagree."""
     match expression:
-        case Of():
+        case ColumnValue():
             if expression.column not in columns:
                 raise ValueError("arithmetic needs declared integer and number columns")
             return columns[expression.column]

@@ -41,7 +41,7 @@ SIGNS: dict[str, Callable[[Any, Any], bool]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Of:
+class ColumnValue:
     column: str
 
 
@@ -81,7 +81,7 @@ class Lookup:
     table: tuple[tuple[str, Value], ...]  # by the key's text
 
 
-Expression = Of | Fixed | Arithmetic | Cases | Lookup
+Expression = ColumnValue | Fixed | Arithmetic | Cases | Lookup
 
 
 # Reading and writing
@@ -89,7 +89,7 @@ Expression = Of | Fixed | Arithmetic | Cases | Lookup
 
 def parse_expression(sent: object, depth: int = 0) -> Expression:
     """Parse an expression from JSON. Raises ValueError with the expected form."""
-    if isinstance(sent, Of | Fixed | Arithmetic | Cases | Lookup):
+    if isinstance(sent, ColumnValue | Fixed | Arithmetic | Cases | Lookup):
         return sent
     if depth > DEPTH_MAX:
         raise ValueError(f"an expression may be at most {DEPTH_MAX} levels deep")
@@ -97,7 +97,7 @@ def parse_expression(sent: object, depth: int = 0) -> Expression:
         raise ValueError("an expression must be an object such as {'column': ...} or {'add': ...}")
     match set(sent):
         case s if s == {"column"} and isinstance(sent["column"], str):
-            return Of(sent["column"])
+            return ColumnValue(sent["column"])
         case s if s == {"value"}:
             return Fixed(_value(sent["value"]))
         case s if len(s) == 1 and s <= {"add", "subtract", "multiply", "divide"}:
@@ -171,7 +171,7 @@ def _lookup(sent: object) -> Lookup:
 def written_expression(expression: Expression) -> dict[str, Any]:
     """The JSON form of the declaration."""
     match expression:
-        case Of():
+        case ColumnValue():
             return {"column": expression.column}
         case Fixed():
             return {"value": expression.value}
@@ -199,7 +199,7 @@ def written_expression(expression: Expression) -> dict[str, Any]:
 def evaluate(expression: Expression, row: Mapping[str, Any]) -> Any:
     """Evaluate for one row of stored values; None is missing."""
     match expression:
-        case Of():
+        case ColumnValue():
             value = row[expression.column]
             return None if value is None else float(value)
         case Fixed():
@@ -250,7 +250,7 @@ def key_text(key: object) -> str:
 def columns_of(expression: Expression) -> set[str]:
     """The columns that the expression uses."""
     match expression:
-        case Of() | Lookup():
+        case ColumnValue() | Lookup():
             return {expression.column}
         case Fixed():
             return set()

@@ -8,7 +8,16 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from app.data.expression_bounds import Bounds, bounds, leaves
-from app.data.expressions import LOOKUP_MAX, Arithmetic, Cases, Expression, Fixed, Lookup, Of, Test
+from app.data.expressions import (
+    LOOKUP_MAX,
+    Arithmetic,
+    Cases,
+    ColumnValue,
+    Expression,
+    Fixed,
+    Lookup,
+    Test,
+)
 from app.nearest import did_you_mean
 
 
@@ -32,7 +41,7 @@ Known = Mapping[str, Operand]
 def check_uses(expression: Expression, known: Known) -> None:
     """Check that every column is used according to its type. Raises ValueError."""
     match expression:
-        case Of():
+        case ColumnValue():
             if expression.column not in _numbers(known):
                 near = "" if expression.column in known else did_you_mean(expression.column, known)
                 raise ValueError(f"arithmetic needs declared integer and number columns{near}")

@@ -19,7 +19,9 @@ from app.engines.sql.layout import PERSON
 from app.engines.table import Table
 
 Element = ColumnElement[Any]
-Rows = Callable[[Select[*tuple[Any, ...]]], Sequence[Any]]  # returns the one row of a statement
+RowReader = Callable[
+    [Select[*tuple[Any, ...]]], Sequence[Any]
+]  # returns the one row of a statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,7 @@ class Figures:
 
 
 def figures(
-    dataset: Dataset, tables: Sequence[Table], sources: Sequence[RawRows], ask: Rows
+    dataset: Dataset, tables: Sequence[Table], sources: Sequence[RawRows], ask: RowReader
 ) -> Figures:
     """Figures of the source and its epochs together; `sources`: values read from `tables`."""
     card = dataset.card
@@ -136,7 +138,7 @@ def _column_figures(
     return ColumnFigures(declared.name, declared.type, rows - there, there - readable, below, above)
 
 
-def _persons(card: Card, sources: Sequence[RawRows], ask: Rows) -> PersonFigures | None:
+def _persons(card: Card, sources: Sequence[RawRows], ask: RowReader) -> PersonFigures | None:
     if not isinstance(card.person, ColumnPerson):
         return None
     named = []

@@ -1,9 +1,9 @@
 """A hash of rows that is the same in every engine, for any names and order of columns.
 
-As in `fingerprint.py`, each column is a multiset of canonical texts, and columns are sorted. Every
-engine writes the same texts. Numbers are integer steps of 2^-20, or integers if they are large,
-never the text of a double. Days have no midnight. So the same table in a file and in a database has
-the same fingerprint, and its earlier loss is found.
+As in `whole_row_hash.py`, each column is a multiset of canonical texts, and columns are sorted.
+Every engine writes the same texts. Numbers are integer steps of 2^-20, or integers if they are
+large, never the text of a double. Days have no midnight. So the same table in a file and in a
+database has the same fingerprint, and its earlier loss is found.
 """
 
 import hashlib

@@ -32,7 +32,7 @@ STRIPE = 256  # rows of the core at a time
 BLOCK = 1 << 22
 LOOKUP = 32  # cost of checking whether an edge exists, in steps of a product
 
-Numbers = np.ndarray[Any, np.dtype[np.int64]]
+WholeNumbers = np.ndarray[Any, np.dtype[np.int64]]
 
 
 def count_neighbours(first: Any, last: Any, beat: Callable[[], object]) -> GraphCounts:
@@ -57,12 +57,12 @@ class Graph:
         number[falling] = np.arange(len(degrees), dtype=np.int32)
         self.nodes = int(np.count_nonzero(degrees))
         self.matrix = _matrix(number[one], number[other], self.nodes)
-        self.degrees: Numbers = degrees[falling][: self.nodes].astype(np.int64)
+        self.degrees: WholeNumbers = degrees[falling][: self.nodes].astype(np.int64)
         one, other = number[first], number[last]
         self.before = _matrix(np.maximum(one, other), np.minimum(one, other), self.nodes)
 
     @cached_property
-    def keys(self) -> Numbers:
+    def keys(self) -> WholeNumbers:
         """Keys row * nodes + column of each edge in both directions, in increasing order."""
         rows = np.repeat(np.arange(self.nodes, dtype=np.int64), self.degrees)
         return np.asarray(rows * self.nodes + self.matrix.indices)
@@ -138,7 +138,7 @@ class Walk:
         few_of_them = (added[after] - added[rare]) * (1 + LOOKUP * common)
         self._few = few_of_them < all_of_them
         self._begin = np.where(self._few, rare, begin)
-        self.work: Numbers = np.minimum(few_of_them, all_of_them)
+        self.work: WholeNumbers = np.minimum(few_of_them, all_of_them)
 
     def most(self, low: int, high: int, beat: Callable[[], object]) -> int:
         """Most neighbours shared by a node from `low` to `high`; exact if more than `common`."""
@@ -161,7 +161,7 @@ class Walk:
             most = max(most, int(shared.max(initial=0)))
         return most
 
-    def _taken(self, rows: Numbers) -> Any:
+    def _taken(self, rows: WholeNumbers) -> Any:
         """Neighbours of these nodes, or only their rare ones."""
         from scipy.sparse import csr_array
 
@@ -172,7 +172,9 @@ class Walk:
         kept = matrix.data[places], matrix.indices[places], starts
         return csr_array(kept, shape=(len(rows), self.graph.nodes))
 
-    def _left_out(self, node: Numbers, other: Numbers, beat: Callable[[], object]) -> Numbers:
+    def _left_out(
+        self, node: WholeNumbers, other: WholeNumbers, beat: Callable[[], object]
+    ) -> WholeNumbers:
         """Number of skipped neighbours (`common` for each node) that the other node has."""
         graph = self.graph
         shared = np.empty(len(node), dtype=np.int64)
@@ -186,12 +188,12 @@ class Walk:
         return shared
 
 
-def _added(values: Any) -> Numbers:
+def _added(values: Any) -> WholeNumbers:
     """Cumulative sums, starting with 0."""
     return np.concatenate(([0], np.cumsum(values, dtype=np.int64)))
 
 
-def _blocks(work: Numbers, low: int, high: int) -> Iterator[tuple[int, int]]:
+def _blocks(work: WholeNumbers, low: int, high: int) -> Iterator[tuple[int, int]]:
     """Ranges of rows from `low` to `high` with at most BLOCK paths, or one row."""
     added = np.cumsum(work[low:high])
     start = low

@@ -11,10 +11,10 @@ from app.accounting.losses import pure_loss
 from app.accounting.precise import INFINITE
 from app.accounting.rules.rule import Rule
 from app.accounting.rules.spending import Spend, largest
-from app.accounting.rules.terms import Terms
+from app.accounting.rules.terms import AccountTerms
 from app.accounting.units import ATTO, PICO, wire, wire_text
 from app.errors import AccountFrozen, BudgetExhausted
-from app.ledger.balance import Balance, Cells
+from app.ledger.balance import Balance, CellIndices
 from app.ledger.chain import canonical, quoted
 from app.ledger.uncountable import uncountable
 
@@ -23,19 +23,19 @@ NO_GRANT = "There is no dataset of this name on which you have a budget."
 TYPICAL_COUNT_EPSILON = PICO // 10  # price of a count that `questions_left` assumes: 0.1
 
 
-Amount = tuple[int, int, dict[str, float | None]]  # epsilon, delta, and a currency's own units
+AmountUnits = tuple[int, int, dict[str, float | None]]  # epsilon, delta, and a currency's own units
 
 
 class _Figures(NamedTuple):
-    spent: Amount
-    remaining: Amount
+    spent: AmountUnits
+    remaining: AmountUnits
     deciding: list[Spend]  # one of these totals is the nearest to the limit
 
 
 # Figures that the last charges have stated, by the identity of the balance. The reply to a charge
 # states them again in its headers. For curves and cells, computing them is most of the work.
 STATED_MAX = 64
-_STATED: dict[int, tuple[Balance, Terms, _Figures]] = {}
+_STATED: dict[int, tuple[Balance, AccountTerms, _Figures]] = {}
 
 
 def _amount_text(epsilon: int, delta: int, own: dict[str, float | None]) -> str:
@@ -61,7 +61,7 @@ class Account(NamedTuple):
     holder: str  # folded name of an analyst, group:name, or * for everybody together
     shown: str  # the same name as displayed
     currency: str
-    terms: Terms
+    terms: AccountTerms
     balance: Balance
     version: int
 
@@ -73,7 +73,7 @@ class Account(NamedTuple):
     def rule(self) -> Rule:
         return COMPOSITION_RULES[self.currency]
 
-    def admit(self, loss: Loss, cells: Cells = None) -> "Account":
+    def admit(self, loss: Loss, cells: CellIndices = None) -> "Account":
         """The account after the charge, or a refusal that changes nothing."""
         rule = self.rule
         cost = rule.read(loss)
@@ -92,7 +92,7 @@ class Account(NamedTuple):
             )
         return self._with(balance)
 
-    def _admits(self, balance: Balance, cells: Cells = None) -> bool:
+    def _admits(self, balance: Balance, cells: CellIndices = None) -> bool:
         rule, terms = self.rule, self.terms
         for total in balance.totals(cells):  # noqa: SIM110  # a generator costs more than the rule
             if not rule.admits(total, terms):
@@ -106,7 +106,7 @@ class Account(NamedTuple):
                 raise uncountable(self.shown, self.currency, loss, f"/events/{index}")
         return self._with(self.balance.charged(self.rule.read(reduce(add, losses)), None))
 
-    def give_back(self, loss: Loss, cells: Cells) -> "Account":
+    def give_back(self, loss: Loss, cells: CellIndices) -> "Account":
         return self._with(self.balance.given_back(self.rule.read(loss), cells))
 
     def _with(self, balance: Balance) -> "Account":
@@ -187,7 +187,7 @@ class Account(NamedTuple):
             floor = (worst[0], *balance.floor(totals)[1:])
             if promise[1] > worst[1] or rule.promise_spent(floor, terms)[1] == floor[1]:
                 return promise  # it needs delta itself, or no cell does
-        return largest([rule.promise_spent(total, terms) for total in balance.standings()])
+        return largest([rule.promise_spent(total, terms) for total in balance.deciding_totals()])
 
     def price(self, loss: Loss) -> dict[str, Any] | None:
         """Price of one loss alone, or None if the currency cannot count it.
@@ -222,31 +222,31 @@ class Account(NamedTuple):
         rule, terms = self.rule, self.terms
         return min(1.0, max(rule.used(total, terms) for total in totals))
 
-    def questions_left(self, cells: Cells = None) -> int:
+    def questions_left(self, cells: CellIndices = None) -> int:
         """Number of typical counts that would still be admitted."""
         return self.repeats_left(pure_loss(TYPICAL_COUNT_EPSILON), cells)
 
-    def repeats_left(self, loss: Loss, cells: Cells = None) -> int:
+    def repeats_left(self, loss: Loss, cells: CellIndices = None) -> int:
         """Number of times that the same query would still be admitted."""
         rule, cost = self.rule, self.rule.read(loss)
         if self.frozen or not rule.can_pay(cost):
             return 0
         return min(rule.times(total, cost, self.terms) for total in self._room(cells))
 
-    def largest_epsilon(self, cells: Cells = None) -> int:
+    def largest_epsilon(self, cells: CellIndices = None) -> int:
         """The largest epsilon of a pure query that would still be admitted, in units."""
         if self.frozen:
             return 0
         return min(self.rule.largest_epsilon(total, self.terms) for total in self._room(cells))
 
-    def _room(self, cells: Cells) -> list[Spend]:
+    def _room(self, cells: CellIndices) -> list[Spend]:
         """Totals to which a cost on these cells is added.
 
         A number whose limit the worst pair of cells has passed can admit no further cost on any
         cell, so it counts as infinite.
         """
         room = self.balance.room(cells)
-        if not self.balance.pairs or cells is None:
+        if not self.balance.persons_may_move or cells is None:
             return room
         (worst,) = self.balance.totals()
         passed = [have > of for have, of in zip(worst, self.terms.limits, strict=True)]
@@ -260,7 +260,7 @@ class Account(NamedTuple):
         """Largest value of each number over the cells: no cell exceeds it in any number."""
         return largest(self.balance.totals())
 
-    def _refusal(self, loss: Loss, cells: Cells) -> dict[str, Any]:
+    def _refusal(self, loss: Loss, cells: CellIndices) -> dict[str, Any]:
         return {
             "account": self.shown,
             "currency": self.currency,

@@ -8,9 +8,9 @@ import json
 from typing import Any, NamedTuple
 
 from app.accounting import COMPOSITION_RULES
-from app.accounting.rules.terms import Terms
+from app.accounting.rules.terms import AccountTerms
 from app.ledger.account import Account
-from app.ledger.balance import Balance, Cells
+from app.ledger.balance import Balance, CellIndices
 from app.ledger.chain import Entry
 from app.ledger.currency_change import carried_over
 from app.ledger.loss_record import loss_from_record
@@ -65,7 +65,9 @@ def _after(
 
 def _granted(before: Account | None, after: object, live: Account) -> Account:
     currency, terms = terms_of(after)
-    balance: Balance | None = Balance(COMPOSITION_RULES[currency].nothing, live.balance.pairs)
+    balance: Balance | None = Balance(
+        COMPOSITION_RULES[currency].nothing, live.balance.persons_may_move
+    )
     if before is not None:
         balance = before.balance
         if before.currency != currency:
@@ -75,15 +77,15 @@ def _granted(before: Account | None, after: object, live: Account) -> Account:
     return _with(live, currency, terms, balance)
 
 
-def _with(live: Account, currency: str, terms: Terms, balance: Balance) -> Account:
+def _with(live: Account, currency: str, terms: AccountTerms, balance: Balance) -> Account:
     return live._replace(currency=currency, terms=terms, balance=balance)
 
 
-def _cells(listed: list[int] | None) -> Cells:
+def _cells(listed: list[int] | None) -> CellIndices:
     return None if listed is None else tuple(map(whole_number, listed))
 
 
-def recorded_state(record: dict[str, Any]) -> tuple[str, Terms, Balance]:
+def recorded_state(record: dict[str, Any]) -> tuple[str, AccountTerms, Balance]:
     """Currency, terms and balance from an entry that records all of an account."""
     currency, terms = terms_of(record)
     spent = record["spent"]

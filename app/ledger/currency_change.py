@@ -11,15 +11,15 @@ from app.accounting.losses import generic_loss
 from app.accounting.rules.spending import Spend
 from app.ledger.balance import Balance
 
-_TOLD_AS_PROMISES = ("pure", "approximate")
+_CONVERTIBLE = ("pure", "approximate")
 
 
 def carried_over(balance: Balance, before: str, after: str) -> Balance | None:
     """The balance in the other currency, or None if it cannot be converted."""
     rule = COMPOSITION_RULES[after]
     if balance.untouched:
-        return Balance(rule.nothing, balance.pairs)
-    if before not in _TOLD_AS_PROMISES:
+        return Balance(rule.nothing, balance.persons_may_move)
+    if before not in _CONVERTIBLE:
         return None
 
     def read(spend: Spend) -> Spend:
@@ -29,4 +29,4 @@ def carried_over(balance: Balance, before: str, after: str) -> Balance | None:
     common = read(balance.common)
     if not all(rule.can_pay(spend) for spend in (common, *cells.values())):
         return None
-    return Balance(common, balance.pairs, cells)
+    return Balance(common, balance.persons_may_move, cells)

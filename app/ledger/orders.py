@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from app.access import holder_of
 from app.accounting.loss import Loss
 from app.errors import AppError
-from app.ledger.balance import Cells
+from app.ledger.balance import CellIndices
 from app.ledger.leaving import AT_ONCE, Leaving
 from app.ledger.stream_orders import NewStream, StreamOrder, StreamOutcome
 
@@ -61,7 +61,7 @@ class ChargeOrder(NamedTuple):
     book_id: str
     plan_digest: str
     loss: Loss
-    cells: Cells
+    cells: CellIndices
     cells_shown: list[Any] | None
     question: str  # canonical text of the request
     record: dict[str, Any]  # mechanism and parameters, for the entry
@@ -110,7 +110,7 @@ class VoidOrder:
     book_id: str
     holders: tuple[str, ...]  # all that have paid, including everybody
     loss: Loss
-    cells: Cells
+    cells: CellIndices
     reason: str
     leaving: Leaving = AT_ONCE
 
@@ -139,7 +139,7 @@ class CancelOrder:
 
 
 QuestionOrder = ChargeOrder | RecordOrder | ForfeitOrder | VoidOrder | ProgressOrder | CancelOrder
-Order = QuestionOrder | StreamOrder
+WriterOrder = QuestionOrder | StreamOrder
 
 
 class Charged(NamedTuple):

@@ -10,11 +10,11 @@ class Versions:
     """A set of versions, or any existing version."""
 
     numbers: frozenset[int] = frozenset()
-    whichever: bool = False
+    any_version: bool = False
 
     def has(self, version: int | None) -> bool:
         """True if `version` matches. None is an account that does not exist and never matches."""
-        return version is not None and (self.whichever or version in self.numbers)
+        return version is not None and (self.any_version or version in self.numbers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,4 +35,4 @@ class Precondition:
             )
 
 
-MUST_BE_NEW = Precondition(none_match=Versions(whichever=True))
+MUST_BE_NEW = Precondition(none_match=Versions(any_version=True))

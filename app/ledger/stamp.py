@@ -14,7 +14,7 @@ import hashlib
 from typing import NamedTuple
 
 from app.ledger.chain import FIRST_PREVIOUS, canonical
-from app.ledger.stream_orders import NewStream, Nodes
+from app.ledger.stream_orders import NewStream, NoisyNodes
 from app.names import new_id
 
 NOTHING_STORED = "-"  # content of a row that was settled without an answer
@@ -101,7 +101,7 @@ class AskedFor(NamedTuple):
     question: str
 
 
-def ask_content(answer: str, nodes: Nodes, asked_for: AskedFor) -> tuple[str, ...]:
+def ask_content(answer: str, nodes: NoisyNodes, asked_for: AskedFor) -> tuple[str, ...]:
     """Content of an ask's answer: its request, and the noisy counts that were drawn for it."""
     drawn = sorted([first, last, noisy] for (first, last), noisy in nodes.items())
     return answer, canonical(drawn), *asked_for

@@ -1,9 +1,9 @@
 """Orders about streams to the ledger's writer, and their outcomes.
 
 A charge opens a stream; the stream's row is stored with the answer of that charge. One ask at a
-time holds the stream, under a lease. CLAIM uses one ask and raises the stream's version. The ask's
-later writes are fenced by its attempt and by that version. So asks of one stream are ordered, no
-crossing counts twice, and no crossing is revealed before it is stored.
+time holds the stream, under a lease. CLAIM uses one ask and raises the stream's version. The writer
+accepts the ask's later writes only from its present attempt, at that version. So asks of one stream
+are ordered, no crossing counts twice, and no crossing is revealed before it is stored.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from app.errors import AppError
 from app.ledger.leaving import AT_ONCE, Leaving
 
-Nodes = Mapping[tuple[int, int], int]  # noisy count by first and last epoch
+NoisyNodes = Mapping[tuple[int, int], int]  # noisy count by first and last epoch
 
 
 def stream_of(charge_id: str) -> str:
@@ -93,7 +93,7 @@ class AnswerAskOrder:
     fence: int
     answer: str
     crossed: bool
-    nodes: Nodes  # drawn for this answer
+    nodes: NoisyNodes  # drawn for this answer
     leaving: Leaving = AT_ONCE
 
 
@@ -129,7 +129,7 @@ class Claimed:
     version_id: str
     crossings_left: int | None
     asks_left: int | None
-    nodes: Nodes
+    nodes: NoisyNodes
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,11 @@ from app.mechanisms.post_processed import PostProcessedRelease
 from app.mechanisms.privacy_target import PrivacyTarget, UnsupportedShape
 from app.mechanisms.private_keys import partition_selection, stability_histogram
 from app.mechanisms.propose_test_release import noisy_bound, stable_value
-from app.mechanisms.propose_test_release import release as proposed_release
+from app.mechanisms.propose_test_release import propose_test_release as proposed_release
 from app.mechanisms.release import Release
 from app.mechanisms.selection import exponential, noisy_max, permute_and_flip
 from app.mechanisms.smooth_sensitivity import rank_statistics as smooth_ranks
-from app.mechanisms.smooth_sensitivity import release as smooth_release
+from app.mechanisms.smooth_sensitivity import scaled_release as smooth_release
 from app.mechanisms.smooth_sensitivity import triangles as smooth_triangles
 from app.queries.randomized_column import RandomizedShape
 from app.queries.shapes.graphs import GraphShape

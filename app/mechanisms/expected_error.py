@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 # Measure of the half width: the answer itself, its rank, the score of the chosen outcome, or a
 # factor by which noise changes the answer either way.
-Measured = Literal["answer", "ranks", "score", "factor"]
+ErrorUnit = Literal["answer", "ranks", "score", "factor"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +17,7 @@ class ExpectedError:
     """How far noise moves an answer, with the question's confidence."""
 
     half_width: int | float | None  # None if nothing can be said
-    measured: Measured = "answer"
+    measured: ErrorUnit = "answer"
     promise: bool = True  # True if it holds for all data
     rows: int | None = None  # number of rows that an estimate assumes
     depends_on_rows: bool = False  # True if an assumed number of rows would give an estimate

@@ -16,7 +16,7 @@ from app.queries import Query
 from app.queries.blocks.sample_aggregate import SampleAggregate
 from app.queries.choices.mode import Mode, TopK
 from app.queries.choices.price import Price
-from app.queries.private_keys import Keys
+from app.queries.keys import Keys
 from app.queries.randomized_column import RandomizedColumn
 from app.queries.ranks.extremes import Max, Min
 from app.queries.ranks.iqr import Iqr

@@ -24,7 +24,7 @@ class Plan:
     card: Card
     release: Release
     digest: str  # equal for equal query, mechanism and price
-    pinning: ChargedCells  # the cells it is charged to
+    charged_cells: ChargedCells  # the cells it is charged to
     mechanism: dict[str, Any]  # description of the mechanism for the analyst
     mechanism_text: str  # the same as JSON text
     record: dict[str, Any]  # description of the mechanism in the ledger entry
@@ -40,10 +40,10 @@ class Plan:
     @property
     def cells_shown(self) -> list[Any] | None:
         """Labels of the charged cells; None for the whole dataset."""
-        if self.pinning.cells is None:
+        if self.charged_cells.cells is None:
             return None
         labels = cell_labels(self.card)
-        return [labels[cell] for cell in self.pinning.cells]
+        return [labels[cell] for cell in self.charged_cells.cells]
 
     def answer(self, exact: Any, noise: RandomSource) -> dict[str, Any]:
         """Value and interval in the form the analyst reads; everything in it is released."""
@@ -57,7 +57,7 @@ KEPT_TEXT_MAX = 4096
 KEPT_SIZE_MAX = 3000
 
 
-Key = tuple[str, str, int, str, frozenset[str]]
+PlanKey = tuple[str, str, int, str, frozenset[str]]
 
 
 class Planner:
@@ -71,7 +71,7 @@ class Planner:
     epochs may decide the cells, so it is part of the key."""
 
     def __init__(self, plans_max: int = 2048, groups_max: int = 4_000_000) -> None:
-        self._plans: OrderedDict[Key, Plan] = OrderedDict()
+        self._plans: OrderedDict[PlanKey, Plan] = OrderedDict()
         self._plans_max = plans_max
         self._groups_max = groups_max
         self._lock = threading.Lock()
@@ -111,7 +111,7 @@ class Planner:
             return self._plans.get(_key(analyst_id, dataset, text, currencies))
 
 
-def _key(analyst_id: str, dataset: Dataset, text: str, currencies: frozenset[str]) -> Key:
+def _key(analyst_id: str, dataset: Dataset, text: str, currencies: frozenset[str]) -> PlanKey:
     return analyst_id, dataset.id, dataset.version.number, text, currencies
 
 
@@ -132,8 +132,8 @@ def plan_of(question: Question, card: Card, release: Release, epochs: int | None
     text = json.dumps([canonical, mechanism, promise], sort_keys=True)
     digest = hashlib.sha256(text.encode()).hexdigest()
     record = {"query": question.query.kind, **release.ledger_entry()}
-    pinning = cells_to_charge(release.tally, card, epochs)
+    charged_cells = cells_to_charge(release.tally, card, epochs)
     mechanism_text = json.dumps(
         mechanism, allow_nan=False, ensure_ascii=False, separators=(",", ":")
     )
-    return Plan(question, card, release, digest, pinning, mechanism, mechanism_text, record)
+    return Plan(question, card, release, digest, charged_cells, mechanism, mechanism_text, record)

@@ -95,7 +95,7 @@ class StreamPlan:
     loss: Loss
     theorem: str
     digest: str
-    pinning: ChargedCells
+    charged_cells: ChargedCells
     cells_shown: list[Any] | None
     record: dict[str, Any]
     expected_error: dict[str, Any]
@@ -136,6 +136,10 @@ class StreamPlanner:
         return None
 
 
+def _digest(members: list[Any]) -> str:
+    return hashlib.sha256(json.dumps(members, sort_keys=True).encode()).hexdigest()
+
+
 def plan_stream(opening: Opening, card: Card) -> StreamPlan:
     stream, privacy = opening.stream, opening.privacy
     where = None
@@ -169,18 +173,18 @@ def plan_stream(opening: Opening, card: Card) -> StreamPlan:
     described = counter.describe()
     canonical = stream.model_dump(mode="json", by_alias=True)
     tally = Tally(where, (), (CountRows(),))
-    pinning = cells_to_charge(tally, card)
+    charged_cells = cells_to_charge(tally, card)
+    cells = charged_cells.cells
     labels = cell_labels(card)
     price = [loss.epsilon, loss.delta, loss.rho]
-    text = json.dumps([canonical, described, price], sort_keys=True)
     return StreamPlan(
         opening=opening,
         counter=counter,
         loss=loss,
         theorem=theorem,
-        digest=hashlib.sha256(text.encode()).hexdigest(),
-        pinning=pinning,
-        cells_shown=None if pinning.cells is None else [labels[cell] for cell in pinning.cells],
+        digest=_digest([canonical, described, price]),
+        charged_cells=charged_cells,
+        cells_shown=None if cells is None else [labels[cell] for cell in cells],
         record={"stream": stream.kind, "mechanism": stream.kind, "parameters": described},
         expected_error=error,
         mechanism={**described, "expected_error": error},

@@ -10,7 +10,7 @@ from app.accounting.rules.terms import GrantTerms
 from app.data.card import Dataset
 from app.ledger.account import Account
 from app.ledger.chain import Entry
-from app.ledger.orders import Order, Outcome
+from app.ledger.orders import Outcome, WriterOrder
 from app.ledger.precondition import Precondition
 from app.ledger.records import (
     EVERYTHING,
@@ -21,13 +21,13 @@ from app.ledger.records import (
     Search,
 )
 from app.ledger.stream_orders import Stream
-from app.ledger.verification.lines import Line
+from app.ledger.verification.lines import LedgerLine
 
 
 class Ledger(Protocol):
     """Commits orders in batches; an outcome is returned once it is durable."""
 
-    async def submit(self, order: Order) -> Outcome: ...
+    async def submit(self, order: WriterOrder) -> Outcome: ...
 
     async def accounts(self, book_id: str, holders: list[str]) -> dict[str, Account]: ...
 
@@ -140,7 +140,7 @@ class History(Protocol):
         search: Search = EVERYTHING,
     ) -> list[Entry]: ...
 
-    def snapshot(self, book_id: str | None, *, stored: bool = False) -> Iterator[Line]: ...
+    def snapshot(self, book_id: str | None, *, stored: bool = False) -> Iterator[LedgerLine]: ...
 
     def asked(
         self, *, analyst_id: str | None, after: str | None, limit: int, search: Search = EVERYTHING

@@ -44,7 +44,7 @@ class Meets:
     condition: Condition
 
 
-Reading = Steps | CentredBucket | EqualsValue | CategoryIndex | Meets
+RowReading = Steps | CentredBucket | EqualsValue | CategoryIndex | Meets
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class BlockTally:
 
     where: Condition | None
     blocks: int
-    readings: tuple[Reading, ...]
+    readings: tuple[RowReading, ...]
     given: Given
     persons: bool = False  # true if a person may have several rows, so that blocks are of persons
 

@@ -134,10 +134,10 @@ def resolve_group(name: str, edges: Edges | None, card: Card, at: str) -> Groupi
             return ByEdges(column.name, _increasing(numbers, at))
 
 
-Edge = TypeVar("Edge", float, datetime.date)
+BinEdge = TypeVar("BinEdge", float, datetime.date)
 
 
-def _increasing(edges: list[Edge], at: str) -> tuple[Edge, ...]:
+def _increasing(edges: list[BinEdge], at: str) -> tuple[BinEdge, ...]:
     if any(not low < high for low, high in pairwise(edges)):
         raise Invalid.field(at, "edges must increase from first to last")
     return tuple(edges)

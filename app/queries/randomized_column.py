@@ -5,10 +5,11 @@ reports are counted, and the counts of the values are estimated from them. This 
 the collector of the reports. Its error grows with the root of the number of rows; a `histogram` has
 far less error.
 
-It requires `replace_one`, where the number of rows is public: the reports show it, so under
-add_remove nothing would be private (mechanism sheet, M1). It requires one row per person: each
-further row would cost epsilon again. There is no filter: the number of rows that meet one is
-private under both relations. A missing value is an outcome of its own, or counts as a declared one.
+It requires `replace_one`, where the number of rows is public. The reports show this number, so
+under add_remove they would show exactly whether one more person is there. It requires one row per
+person: each further row would cost epsilon again. There is no filter: the number of rows that meet
+one is private under both relations. A missing value is an outcome of its own, or counts as a
+declared one.
 """
 
 from dataclasses import dataclass

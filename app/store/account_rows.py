@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from app.accounting.rules.spending import Spend
-from app.accounting.rules.terms import Terms
+from app.accounting.rules.terms import AccountTerms
 from app.ledger.account import Account, account_id
 from app.ledger.balance import NO_CELLS, Balance
 from app.store import tables
@@ -46,7 +46,7 @@ def _list_form(size: int) -> str:
     return f"[{','.join(['%d'] * size)}]"
 
 
-_terms_from = lru_cache(maxsize=4096)(Terms.from_text)
+_terms_from = lru_cache(maxsize=4096)(AccountTerms.from_text)
 
 
 def accounts_from_tuples(rows: Iterable[Any], cell_rows: Iterable[Any]) -> list[Account]:

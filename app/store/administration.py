@@ -12,7 +12,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 from app.errors import Conflict, IdempotencyConflict, LedgerBehind, StoreUnavailable
 from app.ledger.account import Account
 from app.ledger.chain import FIRST_PREVIOUS, SYSTEM_BOOK, Book, Entry
-from app.ledger.standing import BEHIND
+from app.ledger.rollback_status import BEHIND
 from app.mechanisms.sampling.system import secret_text
 from app.store import tables
 from app.store.anchors.lines import BookEnd, book_end, marks_line, terms_line

@@ -221,7 +221,7 @@ def write_account(change: Change, account: Account, *, new: bool) -> None:
             book_id=account.book_id,
             holder=account.holder,
             shown=account.shown,
-            pairs=int(account.balance.pairs),
+            pairs=int(account.balance.persons_may_move),
             **values,
         )
     )

@@ -12,7 +12,7 @@ from app.store.administration import store_errors
 from app.store.anchors.files import AnchorFiles, ledger_identity
 from app.store.connect import Database
 from app.store.rollback.anchor_check import find_missing
-from app.store.rollback.standing import read_standing
+from app.store.rollback.charging_state import read_standing
 from app.store.writer.statements import is_stopped
 
 WAL_HEADER = b"\x02\x02"  # bytes 18 and 19 of a SQLite file that has a write-ahead log

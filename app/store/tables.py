@@ -32,7 +32,7 @@ installation = Table(
     Column("id", Integer, primary_key=True, autoincrement=False),
     Column("secret", Text, nullable=False),
     Column("catalogue", BIG, nullable=False),
-    # Rises when charging stops (then odd) and when it resumes (then even): see `standing.py`.
+    # Rises when charging stops (then odd) and when it resumes (then even): see `charging_state.py`.
     Column("standing", BIG, nullable=False),
     CheckConstraint("id = 1", name="one_row"),
     sqlite_strict=True,

@@ -53,7 +53,7 @@ from bursar.errors import (
     Unreachable,
 )
 from bursar.http.progress import show_nothing, show_progress
-from bursar.http.seen import SeenCharges, state_folder
+from bursar.http.rollback_check import SeenCharges, state_folder
 from bursar.login import find_login
 from bursar.results.answers import Answer, Charged, Interval, Receipt
 from bursar.results.budgets import Forecast, History, Tradeoff

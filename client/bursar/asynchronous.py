@@ -5,20 +5,21 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from bursar import calculator
-from bursar.ask import asking, streams
+from bursar.ask import question_flows, streams
 from bursar.ask.amounts import Amount
 from bursar.ask.datasets import DatasetParts
 from bursar.ask.filters import Condition
 from bursar.ask.plans import PlanParts, plan_flow, plan_preview_flow
 from bursar.ask.question import Assumed, MechanismLike, QuestionParts, price_of
 from bursar.errors import NotFound
-from bursar.http.seen import SeenCharges
+from bursar.http.rollback_check import SeenCharges
 from bursar.http.transport import AsyncTransport, Show
 from bursar.login import Login
 from bursar.results import budgets, listings
 from bursar.results.answers import Answer
 from bursar.results.previews import PlanPreview, Preview
 from bursar.results.show.budget import budget_html
+from bursar.results.streams import StreamAnswer, StreamPreview, StreamState
 
 
 @dataclass(frozen=True, repr=False)
@@ -112,10 +113,10 @@ class AsyncBudget(budgets.BudgetFigures):
 class AsyncStream:
     """An open stream."""
 
-    state: streams.StreamState
+    state: StreamState
     transport: AsyncTransport = field(compare=False, repr=False)
 
-    async def ask(self, where: Condition | None = None) -> streams.StreamAnswer:
+    async def ask(self, where: Condition | None = None) -> StreamAnswer:
         """The next answer: for a threshold, about the rows that meet a filter."""
         return await self.transport.run(streams.ask_flow(self.state.id, where, self.state.kind))
 
@@ -142,7 +143,7 @@ class AsyncStreamOpener:
         delta: Amount | None = None,
         rho: Amount | None = None,
         confidence: float | None = None,
-    ) -> streams.StreamPreview:
+    ) -> StreamPreview:
         body = self.request.body(epsilon=epsilon, delta=delta, rho=rho, confidence=confidence)
         return await self.transport.run(streams.preview_flow(body))
 
@@ -253,11 +254,13 @@ class AsyncClient:
     async def ask_body(self, body: Mapping[str, Any], *, key: str | None = None) -> Answer:
         """Ask a question that is JSON already, as `POST /v1/queries` takes it."""
         text = str(body.get("sql") or (body.get("query") or {}).get("kind"))
-        return await self._transport.run(asking.ask(self._seen, body, text, key))
+        return await self._transport.run(question_flows.ask(self._seen, body, text, key))
 
     async def preview_bodies(self, bodies: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
         """Preview a list of questions that are JSON already."""
-        members: Mapping[str, Any] = (await self._transport.run(asking.preview(bodies))).json()
+        members: Mapping[str, Any] = (
+            await self._transport.run(question_flows.preview(bodies))
+        ).json()
         return members
 
     def plan(self, *questions: AsyncQuestion) -> AsyncPlan:

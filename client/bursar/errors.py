@@ -34,13 +34,13 @@ class BursarError(Exception):
 class Unreachable(BursarError):
     """The server did not answer."""
 
-    may_pass = True  # trying again may help
+    retryable = True  # trying again may help
 
 
 class TlsFailed(Unreachable):
     """The server's certificate was not accepted."""
 
-    may_pass = False
+    retryable = False
 
 
 class NoLogin(BursarError):

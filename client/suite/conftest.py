@@ -15,7 +15,7 @@ import bursar
 from bursar import Client, Dataset, Question
 from bursar.ask.cards import Card
 from bursar.http.progress import show_nothing
-from bursar.http.seen import SeenCharges
+from bursar.http.rollback_check import SeenCharges
 from bursar.http.transport import Transport
 
 Json = dict[str, Any]

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from bursar import BudgetExhausted, EngineUnavailable, QuestionForfeited, RolledBack, Unreachable
-from bursar.ask.asking import ask
+from bursar.ask.question_flows import ask
 from bursar.http.flow import ATTEMPTS_MAX, Call, Flow, Pause, Progress, Reply, Step, send
-from bursar.http.seen import SeenCharges
+from bursar.http.rollback_check import SeenCharges
 from bursar.results.answers import read_remaining
 
 Json = dict[str, Any]

@@ -137,7 +137,7 @@ def test_replacing_a_row_never_exceeds_its_curve(
     assert worst > 0
 
 
-# Golden numbers of the mechanism sheet
+# Golden numbers (Mironov, Talwar and Zhang 2019; checked with dp-accounting)
 
 
 @pytest.mark.parametrize(

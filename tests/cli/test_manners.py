@@ -183,7 +183,7 @@ def test_shell_completion_knows_the_commands(ledger: Ledger, tmp_path: Path) -> 
 
 def test_every_command_is_on_the_page_for_operators() -> None:
     page = (CHECKOUT / "docs" / "operations.md").read_text()
-    told = run_here("--help").stdout
+    help_text = run_here("--help").stdout
     for name in COMMANDS.split():
-        assert name in told
+        assert name in help_text
         assert f"`bursard {name}" in page or f"`{name} " in page, name

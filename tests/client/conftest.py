@@ -8,7 +8,7 @@ from app.demo.cards import CENSUS
 from bursar import Dataset, Question
 from bursar.ask.cards import Card
 from bursar.http.progress import show_nothing
-from bursar.http.seen import SeenCharges
+from bursar.http.rollback_check import SeenCharges
 from bursar.http.transport import Transport
 from tests.client.make_bodies import description
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from docs import build_site
+from docs.tools import build_site
 from tests.house.documentation import TOP, pages
 
 

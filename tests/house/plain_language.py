@@ -24,6 +24,7 @@ LINES_MAX = 350  # in a file of code
 FUNCTION_LINES_MAX = 50  # in a function of the app, with its docstring
 WIDTH_MAX = 120  # of a line of Markdown
 WORDS_MAX = 25  # in a sentence of the documentation
+DOCSTRING_WORDS_MAX = 35  # in a sentence of a docstring, where symbols of formulas are words too
 
 # Words of the old dialect. Each has a plain word that names who does what.
 BANNED = re.compile(
@@ -32,11 +33,17 @@ BANNED = re.compile(
     re.IGNORECASE,
 )
 OPENINGS = re.compile(r"(?:^|[.!?:]\s+)(Of|What|Whose|So many|By what)\s[a-z]")
+# Notes of the authors. A reader needs the paper and its theorem, or the formula itself.
+MISSING_DOCUMENTS = re.compile(
+    r"mechanism sheet|of_the_sheet|of the sheet|mechanisms\.md M\d|accounting(\.md| notes)|lecture",
+    re.I,
+)
 # All lines that break one of the two, and more: finding comments takes long.
 SUSPECT = re.compile(rf"{BANNED.pattern}|(?-i:\b(Of|What|Whose|So many|By what)\s[a-z])", re.I)
 # Names that say when a value was obtained, not what it is.
 VAGUE_NAMES = frozenset({"each", "found", "wanted", "asked", "given", "place", "told"})
 VAGUE_LINES_MAX = 3
+Rule = Callable[[Path], list[tuple[int, str]]]
 # Text that must stand there as it is: this list itself, and a generated file.
 SKIPPED = {
     "client/bursar/bodies.py",
@@ -100,11 +107,27 @@ def dialect(path: Path) -> list[tuple[int, str]]:
     return lines
 
 
-def test_names(path: Path) -> list[tuple[int, str]]:
-    """Names of tests that use banned words."""
-    functions = (node for node in nodes_of(path) if isinstance(node, ast.FunctionDef))
-    spoken = ((node.lineno, node.name.replace("_", " ")) for node in functions)
-    return [(line, name) for line, name in spoken if BANNED.search(name)]
+def identifiers(path: Path) -> list[tuple[int, str]]:
+    """Names that use banned words, where they are defined."""
+    lines: set[tuple[int, str]] = set()
+    for node in nodes_of(path):
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                lines.add((node.lineno, name))
+            case ast.ClassDef(name=name) | ast.arg(arg=name):
+                lines.add((node.lineno, name))
+            case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
+                lines.add((node.lineno, name))
+            case _:
+                pass
+    spoken = re.compile(r"_|(?<=[a-z])(?=[A-Z])")
+    return sorted((line, name) for line, name in lines if BANNED.search(spoken.sub(" ", name)))
+
+
+def missing_documents(path: Path) -> list[tuple[int, str]]:
+    """Lines that cite notes which are not in the repository."""
+    numbered = enumerate(path.read_text().splitlines(), 1)
+    return [(number, line.strip()) for number, line in numbered if MISSING_DOCUMENTS.search(line)]
 
 
 def vague_names(path: Path) -> list[tuple[int, str]]:
@@ -146,11 +169,27 @@ def long_sentences(path: Path) -> list[tuple[int, str]]:
     return lines
 
 
-def _long(paragraph: list[str], start: int) -> list[tuple[int, str]]:
+def _long(paragraph: list[str], start: int, words_max: int = WORDS_MAX) -> list[tuple[int, str]]:
     text = re.sub(r"`[^`]*`", "code", " ".join(paragraph))
     text = re.sub(r"\]\([^)]*\)", "]", text)
     sentences = re.split(r"(?<=[.!?:;])\s+", text)
-    return [(start, each[:90]) for each in sentences if len(each.split()) > WORDS_MAX]
+    return [(start, each[:90]) for each in sentences if len(each.split()) > words_max]
+
+
+def long_docstrings(path: Path) -> list[tuple[int, str]]:
+    """Sentences of docstrings past DOCSTRING_WORDS_MAX words, apart from tables and formulas."""
+    lines: list[tuple[int, str]] = []
+    for node in nodes_of(path):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            text = ast.get_docstring(node) or ""
+            for paragraph in re.split(r"\n\s*\n|\n(?=[-*] |\d+\. |    )", text):
+                prose = [line for line in paragraph.splitlines() if not _DRAWN.match(line)]
+                start = getattr(node, "lineno", 1)
+                lines += _long(prose, start, DOCSTRING_WORDS_MAX)
+    return lines
+
+
+_DRAWN = re.compile(r"    |\||[│├└]")  # lines of formulas, tables and trees
 
 
 def wide_lines(path: Path) -> list[tuple[int, str]]:
@@ -174,16 +213,14 @@ def long_files(path: Path) -> list[tuple[int, str]]:
     return [(LINES_MAX + 1, f"{length} lines")] if length > LINES_MAX else []
 
 
-def rules_for(path: Path) -> list[Callable[[Path], list[tuple[int, str]]]]:
+def rules_for(path: Path) -> list[Rule]:
     """The rules for lines of this file."""
     name = name_of(path)
     if path.suffix == ".md":
-        return [dialect, long_sentences, wide_lines]
+        return [dialect, missing_documents, long_sentences, wide_lines]
     if path.suffix != ".py" or name in SKIPPED:
         return []
-    rules: list[Callable[[Path], list[tuple[int, str]]]] = [dialect, long_files]
-    if path.name.startswith("test_"):
-        rules.append(test_names)
+    rules: list[Rule] = [dialect, identifiers, missing_documents, long_docstrings, long_files]
     if name.startswith(("app/", "client/bursar/")):
         rules += [vague_names, long_functions]
     return rules
@@ -206,14 +243,31 @@ def full_folders() -> list[str]:
 
 
 def types_defined_twice() -> list[str]:
-    """Public types of the app that several modules define under one name."""
-    names: Counter[str] = Counter()
+    """Public types and type aliases of the app that have several meanings.
+
+    Several modules may give the same alias the same meaning."""
+    meanings: defaultdict[str, set[str]] = defaultdict(set)
     for path in code_files():
         if name_of(path).startswith("app/"):
-            module = ast.parse(path.read_text())
-            defined = {node.name for node in module.body if isinstance(node, ast.ClassDef)}
-            names.update(name for name in defined if not name.startswith("_"))
-    return [name for name, modules in names.items() if modules > 1]
+            for name, meaning in _types(path):
+                meanings[name].add(meaning)
+    return sorted(name for name, several in meanings.items() if len(several) > 1)
+
+
+def _types(path: Path) -> Iterator[tuple[str, str]]:
+    """Public types of a module, with a text that is equal for equal meanings."""
+    for node in ast.parse(path.read_text()).body:
+        match node:
+            case ast.ClassDef(name=name):
+                meaning = name_of(path)
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                meaning = ast.unparse(value)
+            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+                meaning = ast.unparse(value)
+            case _:
+                continue
+        if re.match(r"[A-Z]", name) and not name.isupper():
+            yield name, meaning
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from docs.draw_architecture import ROOMS, WAY, function_of, layers, pictures
+from docs.tools.draw_architecture import ROOMS, WAY, function_of, layers, pictures
 from tests.actions.service import service_in
 
 TOP = Path(__file__).resolve().parents[2]

@@ -22,6 +22,22 @@ def test_no_two_modules_define_a_public_type_of_the_same_name() -> None:
     assert not plain_language.types_defined_twice()
 
 
+def test_types_and_aliases_of_several_meanings_are_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = {
+        "a": "class Terms: ...\nRow = tuple[int, ...]\nStep: TypeAlias = int\nLIMIT = 1\n",
+        "b": "Terms = int\nRow = tuple[int, ...]\nStep: TypeAlias = str\nLIMIT = 2\n",
+    }
+    paths = [tmp_path / "app" / f"{name}.py" for name in texts]
+    paths[0].parent.mkdir()
+    for path, text in zip(paths, texts.values(), strict=True):
+        path.write_text(text)
+    monkeypatch.setattr(plain_language, "TOP", tmp_path)
+    monkeypatch.setattr(plain_language, "code_files", lambda: paths)
+    assert plain_language.types_defined_twice() == ["Step", "Terms"]
+
+
 @pytest.mark.parametrize(
     "sentence",
     ["it is told", "Whatever comes", "what becomes of it", "at work now", "so many rows"],
@@ -43,7 +59,14 @@ def test_openings_of_the_old_dialect_are_seen(sentence: str) -> None:
         (plain_language.dialect, "# told twice\nx = 'it is told'\n", 2),
         (plain_language.vague_names, "def f(x):\n found = x\n\n\n\n\n return found\n", 1),
         (plain_language.vague_names, "def f(x):\n found = x\n return found\n", 0),
-        (plain_language.test_names, "def test_it_is_told() -> None: ...\n", 1),
+        (plain_language.identifiers, "def test_it_is_told() -> None: ...\n", 1),
+        (plain_language.identifiers, "told_from = TellsAll = threshold = 1\n", 2),
+        (plain_language.identifiers, "class WhoTells:\n def f(self, whoever): ...\n", 2),
+        (plain_language.identifiers, "x = y.told\ny.told = x\n", 1),
+        (plain_language.missing_documents, "x = 1  # of the sheet\n", 1),
+        (plain_language.long_docstrings, f'"""{"word " * 34}word."""\n', 0),
+        (plain_language.long_docstrings, f'def f():\n """{"word " * 35}word."""\n', 1),
+        (plain_language.long_docstrings, f'"""A.\n\n    {"x + " * 40}\n| {"x " * 40}"""\n', 0),
         (plain_language.long_functions, "@x\ndef f():\n" + " x\n" * 49, 0),
         (plain_language.long_functions, "@x\ndef f():\n" + " x\n" * 50, 1),
         (plain_language.long_files, "x\n" * 350, 0),

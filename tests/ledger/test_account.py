@@ -11,7 +11,7 @@ from app.accounting import COMPOSITION_RULES
 from app.accounting.loss import Loss
 from app.accounting.losses import gaussian_loss, pure_loss
 from app.accounting.rules.spending import Spend, plus
-from app.accounting.rules.terms import GrantTerms, Terms
+from app.accounting.rules.terms import AccountTerms, GrantTerms
 from app.accounting.units import PICO, UNITS_MAX
 from app.errors import AccountFrozen, BudgetExhausted, Invalid
 from app.ledger.account import Account, account_id
@@ -23,7 +23,7 @@ losses = st.builds(Loss, amounts, amounts)
 
 
 def made(limit: Spend, spent: Spend, version: int, currency: str = "approximate") -> Account:
-    terms = Terms(limit[0], limit[1], limit)
+    terms = AccountTerms(limit[0], limit[1], limit)
     return Account("b", "ann", "Ann", currency, terms, Balance(spent), version)
 
 

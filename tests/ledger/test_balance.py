@@ -13,21 +13,21 @@ from app.accounting import COMPOSITION_RULES
 from app.accounting.loss import Loss
 from app.accounting.losses import gaussian_loss, generic_loss, pure_loss
 from app.accounting.rules.spending import Spend, plus
-from app.accounting.rules.terms import GrantTerms, Terms
+from app.accounting.rules.terms import AccountTerms, GrantTerms
 from app.accounting.units import PICO
 from app.errors import BudgetExhausted
 from app.ledger.account import Account
-from app.ledger.balance import Balance, Cells
+from app.ledger.balance import Balance, CellIndices
 from tests.effort import examples
 
 SIZE = 4
 EVERY = range(SIZE)
-Question = tuple[Loss, Cells]
+Question = tuple[Loss, CellIndices]
 relations = pytest.mark.parametrize("pairs", [False, True], ids=["add_remove", "replace_one"])
 
 
 def pure_account(limit: int, *, pairs: bool) -> Account:
-    terms = Terms(limit, 0, (limit, 0))
+    terms = AccountTerms(limit, 0, (limit, 0))
     return Account("b", "ann", "Ann", "pure", terms, Balance((0, 0), pairs), 1)
 
 
@@ -52,14 +52,14 @@ def by_definition(account: Account, questions: list[Question]) -> bool:
 
     Under add_remove they are present or not; under replace_one they move between cells.
     """
-    several = 2 if account.balance.pairs else 1
+    several = 2 if account.balance.persons_may_move else 1
     return all(
         account.rule.admits(loss_of_person(account, questions, values), account.terms)
         for values in combinations(EVERY, several)
     )
 
 
-def cells_of(*, pairs: bool) -> st.SearchStrategy[Cells]:
+def cells_of(*, pairs: bool) -> st.SearchStrategy[CellIndices]:
     """Under replace_one a question about several cells is charged like one about all."""
     most = 1 if pairs else SIZE
     return st.none() | st.sets(st.sampled_from(EVERY), min_size=1, max_size=most).map(

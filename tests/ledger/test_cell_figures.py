@@ -20,7 +20,7 @@ from app.accounting.units import ATTO, PICO
 from app.actions.budgets.trace_tradeoff import CURVES_MAX, TraceTradeoff
 from app.errors import BudgetExhausted
 from app.ledger.account import Account
-from app.ledger.balance import Balance, Cells
+from app.ledger.balance import Balance, CellIndices
 from tests.effort import examples
 
 SIZE = 5  # the last one is never charged
@@ -43,7 +43,7 @@ def opened(currency: str, *, pairs: bool, epsilon: int = 3) -> Account:
     return Account("b", "ann", "Ann", currency, terms, Balance(rule.nothing, pairs), 1)
 
 
-def cells_of(*, pairs: bool) -> st.SearchStrategy[Cells]:
+def cells_of(*, pairs: bool) -> st.SearchStrategy[CellIndices]:
     most = 1 if pairs else len(CHARGED)
     return st.none() | st.sets(st.sampled_from(CHARGED), min_size=1, max_size=most).map(
         lambda chosen: tuple(sorted(chosen))
@@ -111,7 +111,7 @@ def test_epsilon_and_delta_are_the_largest_that_any_total_promises(
     cells = {cell: spend() for cell in range(data.draw(st.integers(1, 4)))}
     balance = Balance(spend(), pairs, cells)
     account = now._replace(balance=balance)
-    promises = [now.rule.promise_spent(total, now.terms) for total in balance.standings()]
+    promises = [now.rule.promise_spent(total, now.terms) for total in balance.deciding_totals()]
     assert account._figures().spent[:2] == largest(promises)
     used = min(1.0, max(now.rule.used(total, now.terms) for total in balance.totals()))
     assert account.used == used
@@ -149,15 +149,17 @@ def test_the_lines_under_replace_one_are_those_of_each_cell(
     numbers = st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(0, 9))
     cells = data.draw(st.dictionaries(st.integers(0, 5), numbers, min_size=1))
     balance = Balance(data.draw(numbers), pairs, cells)
-    standings = set(balance.standings())
-    assert standings >= {balance.cell(cell) for cell in cells}
-    assert standings >= set(balance.totals())
+    deciding_totals = set(balance.deciding_totals())
+    assert deciding_totals >= {balance.cell(cell) for cell in cells}
+    assert deciding_totals >= set(balance.totals())
     floor = balance.floor(balance.totals())
     assert all(
-        least <= units for total in standings for least, units in zip(floor, total, strict=True)
+        least <= units
+        for total in deciding_totals
+        for least, units in zip(floor, total, strict=True)
     )
     if pairs:
-        assert balance.cell(6) in standings, "cell 6 was never charged"
+        assert balance.cell(6) in deciding_totals, "cell 6 was never charged"
     else:
         assert balance.cell(6) == balance.common
 
@@ -175,7 +177,7 @@ def curve(account: Account, points: int = 21) -> list[float]:
 def curve_of_cell(account: Account, cell: int, points: int = 21) -> list[float]:
     """The curve of an account whose only charged cell is this one, with the same loss."""
     loss = account.balance.cell(cell)
-    alone = Balance(account.rule.nothing, pairs=False, cells={0: loss})
+    alone = Balance(account.rule.nothing, persons_may_move=False, cells={0: loss})
     return curve(account._replace(balance=alone), points)
 
 
@@ -232,7 +234,9 @@ def test_under_replace_one_delta_is_shown_if_only_the_line_of_a_cell_needs_it() 
     orders = len(now.rule.nothing) - 2
     for pure in (2**power for power in range(20, 43)):
         steep, flat = (pure, 0, *[7 * pure // 10] * orders), (pure, 0, *[pure // 10] * orders)
-        balance = Balance(now.rule.nothing, pairs=True, cells={0: steep, 1: steep, 2: flat})
+        balance = Balance(
+            now.rule.nothing, persons_may_move=True, cells={0: steep, 1: steep, 2: flat}
+        )
         account = now._replace(balance=balance)
         for cell in range(4):
             must_bound(account.balances(), account.for_cell(cell).balances())

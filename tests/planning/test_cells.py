@@ -140,8 +140,8 @@ TWO = Tally(OneOf("x", ("Bern", "Chur")), (), (CountRows(),))
 
 
 def test_without_cells_every_question_is_about_all_rows() -> None:
-    pinning = cells_to_charge(BERN, CITIES.card(cells=None))
-    assert pinning == ChargedCells(None, "no cells are declared")
+    charged_cells = cells_to_charge(BERN, CITIES.card(cells=None))
+    assert charged_cells == ChargedCells(None, "no cells are declared")
 
 
 def test_a_person_with_several_rows_may_be_in_several_cells() -> None:
@@ -157,17 +157,19 @@ def test_a_person_with_several_rows_may_be_in_several_cells() -> None:
 def test_under_replace_one_only_a_question_about_one_cell_is_parallel() -> None:
     card = CITIES.card(neighbours="replace_one", rows=100)
     assert cells_to_charge(BERN, card).cells == (0,)
-    pinning = cells_to_charge(TWO, card)
-    assert pinning.cells is None
-    assert "replace_one" in pinning.why
+    charged_cells = cells_to_charge(TWO, card)
+    assert charged_cells.cells is None
+    assert "replace_one" in charged_cells.why
     assert cells_to_charge(TWO, CITIES.card()).cells == (0, 1)
 
 
 def test_a_question_about_nobody_is_not_free() -> None:
     for neighbours in ({}, {"neighbours": "replace_one", "rows": 100}):
-        pinning = cells_to_charge(Tally(AnyOf(()), (), (CountRows(),)), CITIES.card(**neighbours))
-        assert pinning.cells is None
-        assert "no cell possible" in pinning.why
+        charged_cells = cells_to_charge(
+            Tally(AnyOf(()), (), (CountRows(),)), CITIES.card(**neighbours)
+        )
+        assert charged_cells.cells is None
+        assert "no cell possible" in charged_cells.why
 
 
 def test_a_question_about_future_epochs_is_charged_to_those_that_have_arrived() -> None:
@@ -176,9 +178,9 @@ def test_a_question_about_future_epochs_is_charged_to_those_that_have_arrived() 
     for where in (Compare("arrival", "==", 3), Compare("arrival", ">", 2), AnyOf(())):
         asked = Tally(where, (), (CountRows(),))
         assert cells_to_charge(asked, card, 1).cells == (0,)
-        pinning = cells_to_charge(asked, card, 2)
-        assert pinning.cells == (0, 1)
-        assert pinning.why.endswith("as about all that have arrived")
+        charged_cells = cells_to_charge(asked, card, 2)
+        assert charged_cells.cells == (0, 1)
+        assert charged_cells.why.endswith("as about all that have arrived")
     assert cells_to_charge(
         Tally(Compare("arrival", "==", 3), (), (CountRows(),)), card, 3
     ).cells == (2,)

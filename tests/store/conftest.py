@@ -82,8 +82,9 @@ def ledger(database: Database) -> Iterator[Ledger]:
 
 
 @pytest.fixture
-def celled(database: Database) -> Iterator[Ledger]:
-    """A ledger whose dataset declares four cells: three cities, and none of them."""
+def ledger_with_cells(database: Database) -> Iterator[Ledger]:
+    """A ledger whose dataset has four cells: one for each of three cities, and one for rows without
+    a city."""
     made = make_ledger(database, card=Card.model_validate(CELLED))
     yield made
     made.close()

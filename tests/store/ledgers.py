@@ -16,7 +16,7 @@ from app.accounting.units import PICO
 from app.data.card import Dataset, Source, Version
 from app.data.inspection import Inspection
 from app.ledger.account import EVERYBODY, Account
-from app.ledger.orders import Charged, ChargeOrder, Order, State, VoidOrder
+from app.ledger.orders import Charged, ChargeOrder, State, VoidOrder, WriterOrder
 from app.ledger.precondition import Precondition
 from app.ledger.verification.report import Report
 from app.ledger.verification.verify import verify
@@ -97,11 +97,11 @@ class Ledger:
 
     # Changes
 
-    def settle(self, *orders: Order) -> list[Result]:
+    def settle(self, *orders: WriterOrder) -> list[Result]:
         """Settle one batch on a connection that stays open."""
         return asyncio.run(self._settle(orders))
 
-    async def _settle(self, orders: Sequence[Order]) -> list[Result]:
+    async def _settle(self, orders: Sequence[WriterOrder]) -> list[Result]:
         if self._hot is None:
             self._hot = await open_connection(self.database)
         return await settle(orders, self._hot, statements(sqlite=self.database.is_sqlite))

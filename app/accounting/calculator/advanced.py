@@ -1,4 +1,4 @@
-"""Advanced composition: the fully adaptive filter, and the older formula beside it.
+"""Advanced composition: the fully adaptive filter, and the older formula next to it.
 
 Theorem: Whitehouse, Ramdas, Rogers and Wu 2023, Theorem 1: while S = sum epsilon_i^2 keeps S/2 +
 sqrt(2 S ln(1/d)) <= epsilon and sum delta_i <= delta - d, all answers together are (epsilon,
@@ -12,8 +12,8 @@ Older formula: Dwork, Rothblum and Vadhan 2010, which needs all parameters in ad
 
 from decimal import Decimal
 
-from app.accounting.calculator.composition import Composition
 from app.accounting.calculator.concentrated import unsampled
+from app.accounting.calculator.event_list import Composition
 from app.accounting.calculator.figures import (
     Bound,
     DoesNotApply,
@@ -29,7 +29,7 @@ _EXPONENT_MAX = 10**6
 def epsilon_at(composition: Composition, delta: Decimal) -> Bound:
     left = delta - composition.failure_sum
     if left <= 0:
-        raise DoesNotApply("the deltas of the generic events use up the asked delta")
+        raise DoesNotApply("the deltas of the generic events use up the requested delta")
     squares = _squares(composition)
     root = (-2 * left.ln() * squares).sqrt()
     extras = {}

@@ -7,8 +7,8 @@ share of the remaining delta, and its epsilon at that share.
 
 from decimal import Decimal
 
-from app.accounting.calculator.composition import Composition
 from app.accounting.calculator.concentrated import epsilon_of
+from app.accounting.calculator.event_list import Composition
 from app.accounting.calculator.events import DiscreteGaussian, Event, Gaussian, SampledGaussian
 from app.accounting.calculator.figures import Bound, DoesNotApply
 from app.accounting.curves import gaussian
@@ -22,7 +22,7 @@ SHARERS_MAX = 200  # different events that share delta: each takes milliseconds
 def epsilon_at(composition: Composition, delta: Decimal) -> Bound:
     failure = composition.failure_sum
     if failure > delta:
-        raise DoesNotApply("the deltas of the generic events sum to more than the asked delta")
+        raise DoesNotApply("the deltas of the generic events sum to more than the requested delta")
     shares = sum(count for event, count in composition.parts if event.epsilon is None)
     if shares == 0:
         return Bound(composition.pure_sum(), exact=True, delta=failure)
@@ -30,7 +30,7 @@ def epsilon_at(composition: Composition, delta: Decimal) -> Bound:
         raise DoesNotApply(f"more than {SHARERS_MAX} different events without an epsilon")
     share = (delta - failure) / shares * (1 - Decimal("1e-25"))
     if share == 0:
-        raise DoesNotApply("the deltas of the generic events use up the asked delta")
+        raise DoesNotApply("the deltas of the generic events use up the requested delta")
     amplifies = composition.neighbours == "add_remove"
     total = Decimal(0)
     for event, count in composition.parts:
@@ -41,7 +41,7 @@ def epsilon_at(composition: Composition, delta: Decimal) -> Bound:
 
 def delta_at(composition: Composition, epsilon: Decimal) -> Bound:
     if composition.pure_sum() > epsilon:
-        raise DoesNotApply("the epsilons sum to more than the asked epsilon")
+        raise DoesNotApply("the epsilons sum to more than the requested epsilon")
     return Bound(composition.failure_sum, exact=True)
 
 

@@ -14,7 +14,7 @@ from app.accounting.calculator import (
     optimal,
     renyi,
 )
-from app.accounting.calculator.composition import Composition
+from app.accounting.calculator.event_list import Composition
 from app.accounting.calculator.figures import (
     Bound,
     DoesNotApply,

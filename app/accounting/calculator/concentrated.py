@@ -8,7 +8,7 @@ Rounding: the bound holds at every order, so the search for the best one only af
 from collections.abc import Callable
 from decimal import Decimal
 
-from app.accounting.calculator.composition import Composition
+from app.accounting.calculator.event_list import Composition
 from app.accounting.calculator.figures import Bound, epsilon_number
 from app.accounting.calculator.renyi import converted_delta, converted_epsilon
 

@@ -17,7 +17,7 @@ from decimal import ROUND_CEILING, Decimal
 from importlib import import_module
 from typing import Any
 
-from app.accounting.calculator.composition import GRID, Composition
+from app.accounting.calculator.event_list import GRID, Composition
 from app.accounting.calculator.events import (
     Concentrated,
     DiscreteGaussian,

@@ -63,8 +63,9 @@ class Laplace(Pure):
 
 
 class Exponential(Pure):
-    """Exponential mechanism: the log-ratio of two output laws has range at most epsilon; ranges
-    add up."""
+    """Exponential mechanism: bounded range. For neighbours, the logarithm of the ratio of both
+    output laws takes values in an interval of length epsilon. For a group of k the length is k
+    epsilon."""
 
     __slots__ = ()
     name: ClassVar[str] = "exponential"
@@ -96,7 +97,8 @@ class DiscreteLaplace(Pure):
 
 @dataclass(frozen=True, slots=True)
 class RandomizedResponse(Pure):
-    """One answer of a person, replaced by another; k persons answer k times, independently."""
+    """Randomised response of one person, whose true answer is replaced by another. The k persons
+    of a group answer independently, so a group costs k such events."""
 
     name: ClassVar[str] = "randomized_response"
     categories: int
@@ -196,7 +198,7 @@ class DiscreteGaussian(Gaussian):
 
     @override
     def mu(self) -> Decimal:
-        raise DoesNotApply("discrete Gaussian noise is not exactly Gaussian-private")
+        raise DoesNotApply("discrete Gaussian noise has no exact mu")
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ Theorem: Dong, Roth and Su 2019, Corollary 3.3; a pure event enters with the mu 
 
 from decimal import Decimal
 
-from app.accounting.calculator.composition import Composition
 from app.accounting.calculator.concentrated import unsampled
+from app.accounting.calculator.event_list import Composition
 from app.accounting.calculator.figures import Bound, DoesNotApply, epsilon_number
 from app.accounting.curves import gaussian
 

@@ -11,7 +11,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, localcontext
 from typing import Any, Literal
 
 from app.accounting.calculator.compose import ACCOUNTANTS, Accountant
-from app.accounting.calculator.composition import Composition, Neighbours
+from app.accounting.calculator.event_list import Composition, Neighbours
 from app.accounting.calculator.events import Event, SampledGaussian
 from app.accounting.calculator.figures import DoesNotApply, delta_number, epsilon_number
 from app.accounting.precise import CONTEXT

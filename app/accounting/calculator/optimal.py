@@ -15,7 +15,7 @@ from decimal import Context, Decimal, localcontext
 from math import prod
 from typing import NamedTuple
 
-from app.accounting.calculator.composition import Composition
+from app.accounting.calculator.event_list import Composition
 from app.accounting.calculator.figures import Bound, DoesNotApply
 from app.accounting.calculator.gamma import log_binomial
 from app.accounting.precise import CONTEXT

@@ -9,7 +9,7 @@ admits charges one by one may not do so.
 from collections.abc import Callable
 from decimal import Decimal
 
-from app.accounting.calculator.composition import GRID, Composition
+from app.accounting.calculator.event_list import GRID, Composition
 from app.accounting.calculator.figures import Bound
 
 THEOREM = (

@@ -10,14 +10,14 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 
 from app.accounting.curves import quick_units, renyi_curves
-from app.accounting.curves.renyi_curves import Curve
+from app.accounting.curves.renyi_curves import RenyiCurve
 from app.accounting.precise import CONTEXT, decimal, units_up
 from app.accounting.units import PICO
 
 Slowly = Callable[[Sequence[int]], Sequence[int]]  # maps indices of the grid to their units
 
 
-def pure_curve(epsilon: int, rounds: int = 1) -> Curve:
+def pure_curve(epsilon: int, rounds: int = 1) -> RenyiCurve:
     e = _each(epsilon, rounds)
     quick = quick_units.units_on_grid(epsilon, quick_units.pure(_near(epsilon, rounds)), rounds)
     if rounds == 1:
@@ -25,7 +25,7 @@ def pure_curve(epsilon: int, rounds: int = 1) -> Curve:
     return _decided(quick, _rounds(lambda order: renyi_curves.pure(e, order), rounds))
 
 
-def bounded_range_curve(epsilon: int, rounds: int = 1) -> Curve:
+def bounded_range_curve(epsilon: int, rounds: int = 1) -> RenyiCurve:
     e, near = _each(epsilon, rounds), _near(epsilon, rounds)
     quick: list[int | None] = [None] * len(quick_units.ORDERS_NEAR)
     if _closed(near):
@@ -33,7 +33,7 @@ def bounded_range_curve(epsilon: int, rounds: int = 1) -> Curve:
     return _decided(quick, _rounds(lambda order: renyi_curves.bounded_range(e, order), rounds))
 
 
-def discrete_laplace_curve(epsilon: int, steps: Fraction) -> Curve:
+def discrete_laplace_curve(epsilon: int, steps: Fraction) -> RenyiCurve:
     e = _each(epsilon)
     scale = epsilon * steps.denominator / (PICO * steps.numerator)  # integers: rounded once
     quick: list[int | None] = [None] * len(quick_units.ORDERS_NEAR)
@@ -54,13 +54,13 @@ def pure_at(epsilon: int, index: int) -> int:
     return renyi_curves.pure_on_grid(_each(epsilon), [index])[0] if quick is None else quick
 
 
-def laplace_curve(epsilon: int) -> Curve:
+def laplace_curve(epsilon: int) -> RenyiCurve:
     e = _each(epsilon)
     quick = quick_units.units_on_grid(epsilon, quick_units.laplace(_near(epsilon)))
     return _decided(quick, _rounds(lambda order: renyi_curves.laplace(e, order)))
 
 
-def randomized_response_curve(epsilon: int, categories: int) -> Curve:
+def randomized_response_curve(epsilon: int, categories: int) -> RenyiCurve:
     e = _each(epsilon)
     formula = quick_units.randomized_response(_near(epsilon), categories)
     return _decided(
@@ -99,7 +99,7 @@ def _closed(e: float) -> bool:
     return 1.000001e-6 < e < 999.999
 
 
-def _decided(quick: list[int | None], slowly: Slowly) -> Curve:
+def _decided(quick: list[int | None], slowly: Slowly) -> RenyiCurve:
     undecided = [index for index, units in enumerate(quick) if units is None]
     computed = dict(zip(undecided, slowly(undecided), strict=True)) if undecided else {}
     return tuple(computed[index] if units is None else units for index, units in enumerate(quick))

@@ -26,7 +26,7 @@ _SERIES_BELOW = 5
 _PURE_MU_FOR_EPSILON_BELOW = 40
 
 # Maps a point to the value and the slope of the searched function.
-Step = Callable[[Decimal], tuple[Decimal, Decimal]]
+NewtonStep = Callable[[Decimal], tuple[Decimal, Decimal]]
 
 
 def normal_cdf(x: Decimal) -> Decimal:
@@ -177,7 +177,7 @@ def _tail_quantile(tail: Decimal) -> Decimal:
     return _last_that_fits(step, fits, Decimal(0))
 
 
-def _last_that_fits(step: Step, fits: Decimal, over: Decimal) -> Decimal:
+def _last_that_fits(step: NewtonStep, fits: Decimal, over: Decimal) -> Decimal:
     """A point that fits (its value is at most 0), near the root between `fits` and `over`.
 
     Newton steps, and bisection where they leave the bracket."""

@@ -16,7 +16,7 @@ from app.accounting.curves.orders import ORDERS, QUARTERS
 from app.accounting.precise import CONTEXT, decimal, units_up
 from app.caches import owned_cache
 
-Curve = tuple[int, ...]  # pico units for each of ORDERS
+RenyiCurve = tuple[int, ...]  # pico units for each of ORDERS
 Formula = Callable[[Decimal], Decimal]
 _GRID = tuple(decimal(order) for order in ORDERS)
 _CANCELS = Decimal("1e-9")
@@ -25,11 +25,11 @@ _CANCELS = Decimal("1e-9")
 _EVERY = range(len(_GRID))  # all indices of the grid
 
 
-def on_grid(formula: Formula, indices: Sequence[int] = _EVERY) -> Curve:
+def on_grid(formula: Formula, indices: Sequence[int] = _EVERY) -> RenyiCurve:
     return tuple(units_up(formula(_GRID[index])) for index in indices)
 
 
-def _falling(x: Decimal, indices: Sequence[int]) -> list[Decimal]:
+def _powers_at_orders(x: Decimal, indices: Sequence[int]) -> list[Decimal]:
     """exp(-(2a - 1) x) at the orders, as powers of one number.
 
     Orders are multiples k of a quarter, so 2a - 1 = (k - 2) / 2. The error of a power is at most
@@ -38,29 +38,31 @@ def _falling(x: Decimal, indices: Sequence[int]) -> list[Decimal]:
     return [half ** (QUARTERS[index] - 2) for index in indices]
 
 
-def pure_on_grid(e: Decimal, indices: Sequence[int] = _EVERY) -> Curve:
+def pure_on_grid(e: Decimal, indices: Sequence[int] = _EVERY) -> RenyiCurve:
     """`pure` at the orders."""
     with localcontext(CONTEXT):
         base = _log_one_and(-e)
         return tuple(
             units_up(e + ((1 + falls).ln() - base) / (_GRID[index] - 1))
-            for index, falls in zip(indices, _falling(e, indices), strict=True)
+            for index, falls in zip(indices, _powers_at_orders(e, indices), strict=True)
         )
 
 
-def discrete_laplace_on_grid(e: Decimal, steps: Decimal, indices: Sequence[int] = _EVERY) -> Curve:
+def discrete_laplace_on_grid(
+    e: Decimal, steps: Decimal, indices: Sequence[int] = _EVERY
+) -> RenyiCurve:
     """`discrete_laplace` at the orders."""
     with localcontext(CONTEXT):
         s = e / steps
         p = (-s).exp()
         units = []
         for index, q, falls in zip(
-            indices, _falling(s, indices), _falling(e, indices), strict=True
+            indices, _powers_at_orders(s, indices), _powers_at_orders(e, indices), strict=True
         ):
             a = _GRID[index]
             c = 2 * a - 1
             near = c * s <= _CANCELS
-            share = _falls_near(s, c) if near else (1 - p) / (1 - q)
+            share = _ratio_of_decays_near_zero(s, c) if near else (1 - p) / (1 - q)
             upper = (1 + q * share) / (1 + p)
             units.append(units_up(e + (upper + (1 - upper) * falls).ln() / (a - 1)))
         return tuple(units)
@@ -92,34 +94,39 @@ def laplace(e: Decimal, a: Decimal) -> Decimal:
 def discrete_laplace(e: Decimal, steps: Decimal, a: Decimal) -> Decimal:
     """Discrete Laplace noise, p = exp(-s) with s = e / steps, on answers that move by `steps`.
 
-    The sum over z of P(z)^a P(z - d)^(1-a) is A exp((a-1) s d) + B exp(-a s d), with A = t
-    [1/(1-p) + q/(1-q)], B = t [1/(1-p) - 1/(1-q)], t = (1-p)/(1+p), q = exp(-(2a-1) s): the
-    tails give the first parts, the d - 1 values between the second, a geometric series.
+    Let t = (1-p)/(1+p) and q = exp(-(2a-1) s). For a change by d, the sum over z of P(z)^a
+    P(z - d)^(1-a) is A exp((a-1) s d) + B exp(-a s d), where
 
-    For one step this is `pure`, and for ever finer steps it falls to `laplace`: with c = 2a - 1,
-    A is 1/2 + tanh(s/2) / (2 tanh(c s/2)), which grows with s because sinh(c s) > c sinh(s), and
-    the curve grows with A.
+        A = t [1/(1-p) + q/(1-q)],
+        B = t [1/(1-p) - 1/(1-q)].
+
+    The two tails, z >= d and z <= 0, give the terms with 1/(1-p). The d - 1 values between them
+    form a geometric series of ratio q. It gives the terms with 1/(1-q).
+
+    For one step this is `pure`, and for ever finer steps it falls to `laplace`. With c = 2a - 1,
+    A is 1/2 + tanh(s/2) / (2 tanh(c s/2)). It grows with s because sinh(c s) > c sinh(s), and the
+    curve grows with A.
 
     As A, B > 0 and A + B = 1, (a-1) R is convex in d and 0 at d = 0. Consider a vector of
     answers with noise of scales 1/s_i whose changes keep sum s_i d_i <= e. The sum of the curves
     is largest where all of the change is in one answer. So the largest of the scalar curves
-    bounds it, with steps_i = e / s_i (which need not be an integer), and that is the one of the
+    bounds it, with steps_i = e / s_i (which need not be an integer). That is the curve of the
     fewest steps."""
     with localcontext(CONTEXT):
         s = e / steps
         p, q = (-s).exp(), ((1 - 2 * a) * s).exp()
-        upper = (1 + q * _falls(s, 2 * a - 1)) / (1 + p)
+        upper = (1 + q * _ratio_of_decays(s, 2 * a - 1)) / (1 + p)
         return e + (upper + (1 - upper) * ((1 - 2 * a) * e).exp()).ln() / (a - 1)
 
 
-def _falls(s: Decimal, c: Decimal) -> Decimal:
+def _ratio_of_decays(s: Decimal, c: Decimal) -> Decimal:
     """(1 - exp(-s)) / (1 - exp(-c s)) for c > 1; where that cancels, an upper bound."""
     if c * s > _CANCELS:
         return (1 - (-s).exp()) / (1 - (-c * s).exp())
-    return _falls_near(s, c)
+    return _ratio_of_decays_near_zero(s, c)
 
 
-def _falls_near(s: Decimal, c: Decimal) -> Decimal:
+def _ratio_of_decays_near_zero(s: Decimal, c: Decimal) -> Decimal:
     """Upper bound: (1 - exp(-x)) / x is between 1 - x/2 + x^2/6 - x^3/24 and 1 - x/2 + x^2/6
     (alternating series)."""
     x = c * s
@@ -142,8 +149,9 @@ def randomized_response(e: Decimal, categories: int, a: Decimal) -> Decimal:
 def bounded_range(e: Decimal, a: Decimal) -> Decimal:
     """Exponential mechanism, Gumbel noisy max: the log-ratio has range at most e.
 
-    ln y + (ln c1 - ln a) / (a - 1), u = exp(-e), c1 = (1 - u^a)/(1 - u), c2 = (u - u^a)/(1 - u),
-    y = (a - 1) c1 / (a c2); never above a e^2 / 8, which holds too."""
+    The curve is ln y + (ln c1 - ln a) / (a - 1). Here u = exp(-e), c1 = (1 - u^a)/(1 - u), c2 =
+    (u - u^a)/(1 - u) and y = (a - 1) c1 / (a c2). It is never above a e^2 / 8, which holds
+    too."""
     with localcontext(CONTEXT):
         if e < Decimal("1e-6") or e > 1000:  # the closed form cancels: use the bounds
             return min(a * e * e / 8, pure(e, a))

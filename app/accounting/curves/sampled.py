@@ -1,36 +1,42 @@
 """Renyi curves of Gaussian noise on a Poisson sample: continuous for the calculator, discrete for
 releases.
 
-Theorem: Mironov, Talwar and Zhang 2019, for adding or removing a record: with rate q, noise of
-multiplier s and P = (1-q) N(0, s^2) + q N(1, s^2), Q = N(0, s^2), the worse direction is D_a(P ||
-Q), and at integer a exp((a-1) D_a) = sum_k C(a,k) (1-q)^(a-k) q^k exp((k^2-k)/(2 s^2)). Between
-integer orders (a-1) D_a is convex, so a line between the neighbours bounds it. At any order
-Minkowski's inequality, |1-q + q X|_a <= 1-q + q |X|_a in L_a(Q), X = dN(1, s^2)/dQ, gives D_a <=
-a/(a-1) ln(1 + q (exp((a-1)/(2 s^2)) - 1)): near the truth at high orders, where the sum is long.
-The code takes the least of the bounds that apply, and never more than without sampling.
+Theorem: Mironov, Talwar and Zhang 2019, for adding or removing a record. Let q be the sampling
+rate, s the noise multiplier, P = (1-q) N(0, s^2) + q N(1, s^2) and Q = N(0, s^2). The worse
+direction is D_a(P || Q). At integer a,
 
-At low non-integer orders the moment itself is integrated, I = E (1-q + q exp(U/s - 1/(2 s^2)))^a
-for a normal U, by sums of step h. The integrand is analytic where the imaginary part of U stays
-below pi s, and there at most exp(d^2/2) times as large. So the relative error of the sum is at most
-2 exp(d^2/2) / (exp(2 pi d / h) - 1) for any such d (Trefethen and Weideman 2014, Theorem 5.1). The
-sum is cut off 12 beyond both peaks, which omits at most P(U > 12) (1 + exp((a^2-a)/2s^2)) on each
-side, as (1-q + q x)^a <= 1 + x^a; both errors are added.
+    exp((a-1) D_a) = sum_k C(a,k) (1-q)^(a-k) q^k exp((k^2-k)/(2 s^2)).
+
+Between integer orders (a-1) D_a is convex, so a line between the neighbours bounds it. At any order
+let X = dN(1, s^2)/dQ. Minkowski's inequality in L_a(Q), |1-q + q X|_a <= 1-q + q |X|_a, gives
+
+    D_a <= a/(a-1) ln(1 + q (exp((a-1)/(2 s^2)) - 1)).
+
+This is near the truth at high orders, where the sum is long. The code takes the least of the bounds
+that apply, and never more than without sampling.
+
+At low non-integer orders the moment itself is integrated, by sums of step h. It is I = E (1-q + q
+exp(U/s - 1/(2 s^2)))^a for a normal U. The integrand is analytic where the imaginary part of U is
+at most d, for any d < pi s, and there at most exp(d^2/2) times as large. So the relative error of
+the sum is at most 2 exp(d^2/2) / (exp(2 pi d / h) - 1) for any such d (Trefethen and Weideman 2014,
+Theorem 5.1). The sum is cut off 12 beyond both peaks. As (1-q + q x)^a <= 1 + x^a, this omits at
+most P(U > 12) (1 + exp((a^2-a)/2s^2)) on each side. Both errors are added.
 
 Discrete noise of parameter t on integer vectors; a row adds v with |v| <= r, s = t/r.
 - Given which other rows are in the sample, neighbours release N_u against (1-q) N_u + q N_(u+v).
-  The moment E_Q (P/Q)^a is jointly convex, so the worst u bounds the mixture, and translations by
-  integers change nothing: P = (1-q) N_0 + q N_v against Q = N_0, in d dimensions as in one.
-- With X = N_v / N_0, E_Q X^k = exp((k^2-k) |v|^2 / (2 t^2)) exactly for integer k, as k v is a
-  point of the lattice again, and at most that for real k (Canonne, Kamath and Steinke 2020,
-  Proposition 5). So the sum above and Minkowski's bound hold unchanged; the integral may not, and
-  is left out.
+  The moment E_Q (P/Q)^a is jointly convex, so the worst u bounds the mixture. Translations by
+  integers change nothing. So P = (1-q) N_0 + q N_v against Q = N_0, in d dimensions as in one.
+- Let X = N_v / N_0. For integer k, E_Q X^k = exp((k^2-k) |v|^2 / (2 t^2)) exactly, because k v is a
+  point of the lattice again. For real k it is at most that (Canonne, Kamath and Steinke 2020,
+  Proposition 5). So the sum above and Minkowski's bound hold unchanged. The integral may not hold,
+  and is left out.
 - The other direction is never worse. z -> v - z swaps N_0 and N_v, and X with 1/X. Add up both
-  moments over such pairs: with A = 1-q + q X, B = 1-q + q/X, X >= 1 and h = a - 1/2 it is enough if
-  sqrt(A) sinh(h ln A) >= X sqrt(B) sinh(h ln 1/B). At h = 1/2 both sides are q (X-1) / 2; and as A
-  B = 1 + (q - q^2) (X-1)^2 / X >= 1, the left one grows at least as fast in h, in proportion.
-- Replacing a row: by way of the table without it, D_a(P || Q) <= (a-1/2)/(a-1) D_2a(P || R) +
-  D_(2a-1)(R || Q) (Mironov 2017, Proposition 11); and as the moment is convex, at most 1-q + q
-  exp(2 a (a-1) / s^2) for |v - w| <= 2 r. The code takes the least of the two.
+  moments over such pairs, with A = 1-q + q X, B = 1-q + q/X, X >= 1 and h = a - 1/2. It is enough
+  if sqrt(A) sinh(h ln A) >= X sqrt(B) sinh(h ln 1/B). At h = 1/2 both sides are q (X-1) / 2. As A B
+  = 1 + (q - q^2) (X-1)^2 / X >= 1, the left one grows at least as fast in h, in proportion.
+- Replacing a row has two bounds, and the code takes the least. By way of the table without the row,
+  D_a(P || Q) <= (a-1/2)/(a-1) D_2a(P || R) + D_(2a-1)(R || Q) (Mironov 2017, Proposition 11). As
+  the moment is convex, it is at most 1-q + q exp(2 a (a-1) / s^2) for |v - w| <= 2 r.
 """
 
 from decimal import Decimal, localcontext

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from app.accounting.loss import Loss
 from app.accounting.precise import INFINITE
 from app.accounting.rules.spending import Spend
-from app.accounting.rules.terms import GrantTerms, Terms
+from app.accounting.rules.terms import AccountTerms, GrantTerms
 from app.accounting.units import ATTO, PICO, limit_units
 from app.errors import Invalid
 
@@ -28,7 +28,7 @@ class BasicRule:
     theorem: str = THEOREM
     nothing: Spend = (0, 0)
 
-    def freeze(self, grant: GrantTerms, star: str | None = None) -> Terms:
+    def freeze(self, grant: GrantTerms, star: str | None = None) -> AccountTerms:
         for name in ("rho", "mu", "failure_delta", "order"):
             if getattr(grant, name) is not None:
                 raise Invalid.field(
@@ -42,7 +42,7 @@ class BasicRule:
             raise Invalid.field("/delta", f"{self.currency} accounts need a delta above 0")
         epsilon = min(limit_units(grant.epsilon, PICO), INFINITE - 1)
         limits = epsilon, limit_units(grant.delta, ATTO)
-        return Terms(*limits, limits)
+        return AccountTerms(*limits, limits)
 
     def read(self, loss: Loss) -> Spend:
         return loss.epsilon, loss.delta
@@ -53,28 +53,28 @@ class BasicRule:
     def pays(self, loss: Loss) -> bool:
         return self.can_pay(self.read(loss))
 
-    def admits(self, total: Spend, terms: Terms) -> bool:
+    def admits(self, total: Spend, terms: AccountTerms) -> bool:
         return total[0] <= terms.limits[0] and total[1] <= terms.limits[1]
 
-    def left(self, total: Spend, terms: Terms) -> Spend:
+    def left(self, total: Spend, terms: AccountTerms) -> Spend:
         epsilon, delta = terms.limits
         return max(0, epsilon - total[0]), max(0, delta - total[1])
 
-    def largest_epsilon(self, total: Spend, terms: Terms) -> int:
+    def largest_epsilon(self, total: Spend, terms: AccountTerms) -> int:
         return self.left(total, terms)[0] if self.admits(total, terms) else 0
 
-    def used(self, total: Spend, terms: Terms) -> float:
+    def used(self, total: Spend, terms: AccountTerms) -> float:
         pairs = zip(total, terms.limits, strict=True)
         return max(have / of if of else float(have > 0) for have, of in pairs)
 
-    def promise_spent(self, total: Spend, terms: Terms) -> tuple[int, int]:
+    def promise_spent(self, total: Spend, terms: AccountTerms) -> tuple[int, int]:
         return total[0], total[1]
 
-    def times(self, total: Spend, cost: Spend, terms: Terms) -> int:
+    def times(self, total: Spend, cost: Spend, terms: AccountTerms) -> int:
         if not self.admits(total, terms):
             return 0
         left = zip(self.left(total, terms), cost, strict=True)
         return min((have // price for have, price in left if price), default=INFINITE)
 
-    def own_units(self, spend: Spend, terms: Terms) -> dict[str, float | None]:
+    def own_units(self, spend: Spend, terms: AccountTerms) -> dict[str, float | None]:
         return {}

@@ -32,7 +32,7 @@ from app.accounting.curves.orders import ORDERS, PLACES
 from app.accounting.loss import Loss
 from app.accounting.precise import CONTEXT, INFINITE, decimal, units_up
 from app.accounting.rules.spending import Spend
-from app.accounting.rules.terms import GrantTerms, Terms
+from app.accounting.rules.terms import AccountTerms, GrantTerms
 from app.accounting.units import ATTO, PICO, limit_units
 from app.errors import Invalid
 
@@ -72,11 +72,11 @@ class CurveRule(ABC):
         units."""
 
     @abstractmethod
-    def own_units(self, spend: Spend, terms: Terms) -> dict[str, float | None]: ...
+    def own_units(self, spend: Spend, terms: AccountTerms) -> dict[str, float | None]: ...
 
     # Shared by all currencies
 
-    def freeze(self, grant: GrantTerms, star: str | None = None) -> Terms:
+    def freeze(self, grant: GrantTerms, star: str | None = None) -> AccountTerms:
         if not grant.delta:
             raise Invalid.field("/delta", f"a {self.currency} account needs a delta above 0")
         delta = limit_units(grant.delta, ATTO)
@@ -93,7 +93,7 @@ class CurveRule(ABC):
             name = "mu" if grant.rho is None else "rho"
             raise Invalid.field(f"/{name}", "too large: its epsilon must be at most 9223372")
         promised = min(promised, INFINITE - 1)
-        return Terms(
+        return AccountTerms(
             epsilon=promised,
             delta=delta,
             limits=(promised, failure, *limits),
@@ -110,17 +110,17 @@ class CurveRule(ABC):
     def pays(self, loss: Loss) -> bool:
         return loss.pure < INFINITE or self.can_pay(self.read(loss))
 
-    def admits(self, total: Spend, terms: Terms) -> bool:
+    def admits(self, total: Spend, terms: AccountTerms) -> bool:
         limits = terms.limits
         return total[1] <= limits[1] and (
             total[0] <= limits[0] or any(map(le, total[2:], limits[2:]))
         )
 
-    def left(self, total: Spend, terms: Terms) -> Spend:
+    def left(self, total: Spend, terms: AccountTerms) -> Spend:
         pairs = zip(terms.limits, total, strict=True)
         return tuple([of - have if of > have else 0 for of, have in pairs])
 
-    def used(self, total: Spend, terms: Terms) -> float:
+    def used(self, total: Spend, terms: AccountTerms) -> float:
         if not any(total):
             return 0.0
         ways = [(total[0], terms.limits[0]), *zip(total[2:], terms.limits[2:], strict=True)]
@@ -128,7 +128,7 @@ class CurveRule(ABC):
         failed = total[1] / terms.limits[1] if terms.limits[1] else float(total[1] > 0)
         return max(nearest, failed)
 
-    def promise_spent(self, total: Spend, terms: Terms) -> tuple[int, int]:
+    def promise_spent(self, total: Spend, terms: AccountTerms) -> tuple[int, int]:
         assert terms.order is not None
         offsets = _offsets(terms.order, terms.conversion)
         reading: int = min(map(add, self.divergences(total), offsets))
@@ -136,7 +136,7 @@ class CurveRule(ABC):
             return total[0], total[1]
         return min(INFINITE, reading), total[1] + terms.conversion
 
-    def times(self, total: Spend, cost: Spend, terms: Terms) -> int:
+    def times(self, total: Spend, cost: Spend, terms: AccountTerms) -> int:
         if not self.admits(total, terms):
             return 0
         ways = list(zip(total, cost, terms.limits, strict=True))
@@ -149,7 +149,7 @@ class CurveRule(ABC):
         fails = (of - have) // price if price else INFINITE
         return max(0, min(max(counts), fails))
 
-    def largest_epsilon(self, total: Spend, terms: Terms) -> int:
+    def largest_epsilon(self, total: Spend, terms: AccountTerms) -> int:
         """The largest epsilon over all ways, each approximated and then checked exactly."""
         if not self.admits(total, terms):
             return 0

@@ -21,7 +21,7 @@ from app.accounting.loss import Loss
 from app.accounting.precise import INFINITE, decimal, units_down
 from app.accounting.rules.curved import CurveRule, best_order, weights
 from app.accounting.rules.spending import Spend
-from app.accounting.rules.terms import GrantTerms, Terms
+from app.accounting.rules.terms import AccountTerms, GrantTerms
 from app.accounting.units import PICO
 from app.errors import Invalid
 
@@ -89,7 +89,7 @@ class RenyiRule(CurveRule):
         return roughly, lambda units: pure_at(units, path)
 
     @override
-    def own_units(self, spend: Spend, terms: Terms) -> dict[str, float | None]:
+    def own_units(self, spend: Spend, terms: AccountTerms) -> dict[str, float | None]:
         """Divergence at the order that got most of delta."""
         assert terms.order is not None
         units = max(0, spend[2 + PLACES[terms.order]])

@@ -4,7 +4,7 @@ from typing import Protocol
 
 from app.accounting.loss import Loss
 from app.accounting.rules.spending import Spend
-from app.accounting.rules.terms import GrantTerms, Terms
+from app.accounting.rules.terms import AccountTerms, GrantTerms
 
 
 class Rule(Protocol):
@@ -23,7 +23,7 @@ class Rule(Protocol):
         """The spend of a new account."""
         ...
 
-    def freeze(self, grant: GrantTerms, star: str | None = None) -> Terms:
+    def freeze(self, grant: GrantTerms, star: str | None = None) -> AccountTerms:
         """The terms of a grant. Raises Invalid, with the field, if it cannot be granted.
 
         `star` is the order of an account that has spends already; the account keeps it."""
@@ -41,28 +41,28 @@ class Rule(Protocol):
         """The same for a loss, without evaluating more of it than needed."""
         ...
 
-    def admits(self, total: Spend, terms: Terms) -> bool: ...
+    def admits(self, total: Spend, terms: AccountTerms) -> bool: ...
 
-    def used(self, total: Spend, terms: Terms) -> float:
+    def used(self, total: Spend, terms: AccountTerms) -> float:
         """Used fraction of the limit, from 0 to 1; above 1 it admits nothing."""
         ...
 
-    def promise_spent(self, total: Spend, terms: Terms) -> tuple[int, int]:
+    def promise_spent(self, total: Spend, terms: AccountTerms) -> tuple[int, int]:
         """An epsilon and a delta that hold for the spend, at all times together."""
         ...
 
-    def times(self, total: Spend, cost: Spend, terms: Terms) -> int:
+    def times(self, total: Spend, cost: Spend, terms: AccountTerms) -> int:
         """Number of times that the same cost would still be admitted."""
         ...
 
-    def largest_epsilon(self, total: Spend, terms: Terms) -> int:
+    def largest_epsilon(self, total: Spend, terms: AccountTerms) -> int:
         """The largest pure query, in units, that would still be admitted."""
         ...
 
-    def own_units(self, spend: Spend, terms: Terms) -> dict[str, float | None]:
+    def own_units(self, spend: Spend, terms: AccountTerms) -> dict[str, float | None]:
         """The spend, or the rest of the limits, in the units of the currency."""
         ...
 
-    def left(self, total: Spend, terms: Terms) -> Spend:
+    def left(self, total: Spend, terms: AccountTerms) -> Spend:
         """The rest of each limit, never below zero."""
         ...

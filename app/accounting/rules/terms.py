@@ -21,7 +21,7 @@ class GrantTerms:
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class AccountTerms:
     """Frozen terms in units; (epsilon, delta) is the promise.
 
     The rule admits a spend against `limits`, number by number; a limit of -1 admits nothing."""
@@ -43,6 +43,6 @@ class Terms:
         return json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
 
     @classmethod
-    def from_text(cls, text: str) -> "Terms":
+    def from_text(cls, text: str) -> "AccountTerms":
         members = json.loads(text)
         return cls(**{**members, "limits": tuple(members["limits"])})

@@ -21,7 +21,7 @@ from app.accounting.loss import Loss
 from app.accounting.precise import INFINITE, units_down, units_up
 from app.accounting.rules.curved import CurveRule, best_order
 from app.accounting.rules.spending import Spend
-from app.accounting.rules.terms import GrantTerms, Terms
+from app.accounting.rules.terms import AccountTerms, GrantTerms
 from app.accounting.units import PICO, limit_units
 from app.errors import Invalid
 
@@ -73,5 +73,5 @@ class ConcentratedRule(CurveRule):
         )
 
     @override
-    def own_units(self, spend: Spend, terms: Terms) -> dict[str, float | None]:
+    def own_units(self, spend: Spend, terms: AccountTerms) -> dict[str, float | None]:
         return {"rho": None if spend[2] >= INFINITE else spend[2] / PICO}

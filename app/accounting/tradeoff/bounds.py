@@ -8,10 +8,10 @@ meets them. They are jointly convex, so the bound is. It is never below the one 
 that R(a) gives, as each conversion to (ε, δ) follows from the same inequality.
 
 *With failures.* Assume that P and Q are each within d, in total variation, of some P', Q' with the
-curve f. An attack that errs on P with α errs on P' with at most α + d, so on Q' with at least f(α +
-d), and on Q with at least f(α + d) - d. Distances of adaptive releases add up. Where P is a
-mixture, (1 - d) P' + d P'', and Q likewise with the same d, `exact.leaking` is a higher bound. But
-noise that is only near its ideal also counts its distance as failure, and is no mixture.
+curve f. An attack that errs on P with α errs on P' with at most α + d. So it errs on Q' with at
+least f(α + d), and on Q with at least f(α + d) - d. Distances of adaptive releases add up. Where P
+is a mixture, (1 - d) P' + d P'', and Q likewise with the same d, `exact.leaking` is a higher bound.
+But noise that is only near its ideal also counts its distance as failure, and is no mixture.
 
 Rounding: float errors are far below the margin that `curve.py` subtracts. A divergence counts as
 too large only if it is so by more than its evaluation error.
@@ -20,7 +20,7 @@ too large only if it is so by more than its evaluation error.
 import math
 from collections.abc import Iterable
 
-from app.accounting.tradeoff.exact import Curve
+from app.accounting.tradeoff.exact import TradeoffCurve
 
 _HALVINGS = 45
 _STRIDE = 7  # try orders far apart first, so that few of them improve the bound
@@ -29,13 +29,13 @@ _EVALUATION_ERROR = 1e-14
 _ZCDP_ORDERS = tuple(1.0 + 0.01 * 1.35**i for i in range(48))  # up to about 13,000
 
 
-def highest(curves: Iterable[Curve]) -> Curve:
+def highest(curves: Iterable[TradeoffCurve]) -> TradeoffCurve:
     """Pointwise maximum: each of the curves is a lower bound, so the highest of them is."""
     kept = list(curves)
     return lambda alpha: max((curve(alpha) for curve in kept), default=0.0)
 
 
-def from_renyi(divergences: Iterable[tuple[float, float]]) -> Curve:
+def from_renyi(divergences: Iterable[tuple[float, float]]) -> TradeoffCurve:
     """Curve of a mechanism with at most these Renyi divergences, (order, value), in both
     directions."""
     finite = [(order, value) for order, value in divergences if value != math.inf]
@@ -49,19 +49,19 @@ def from_renyi(divergences: Iterable[tuple[float, float]]) -> Curve:
             return 1.0 - alpha if limits else 0.0
         least = 0.0
         for order, value in limits:
-            if _told_apart(alpha, least, order, value):
+            if _distinguishable(alpha, least, order, value):
                 least = _least_error(alpha, least, order, value)
         return least
 
     return curve
 
 
-def from_rho(rho: float) -> Curve:
+def from_rho(rho: float) -> TradeoffCurve:
     """Curve of a rho-zCDP mechanism: R(a) <= rho a for every a; some orders are tried."""
     return from_renyi((order, rho * order) for order in _ZCDP_ORDERS)
 
 
-def failing(curve: Curve, distance: float) -> Curve:
+def failing(curve: TradeoffCurve, distance: float) -> TradeoffCurve:
     """Curve of a mechanism within that total variation of one with this curve."""
 
     def failed(alpha: float) -> float:
@@ -75,14 +75,14 @@ def _least_error(alpha: float, low: float, order: float, value: float) -> float:
     high = 1.0 - alpha
     for _ in range(_HALVINGS):
         middle = (low + high) / 2.0
-        if _told_apart(alpha, middle, order, value):
+        if _distinguishable(alpha, middle, order, value):
             low = middle
         else:
             high = middle
     return low
 
 
-def _told_apart(alpha: float, beta: float, order: float, value: float) -> bool:
+def _distinguishable(alpha: float, beta: float, order: float, value: float) -> bool:
     """True if the divergence of an attack with these errors is surely above `value`."""
     if beta <= 0.0:
         return True  # an attack that never errs has an infinite divergence

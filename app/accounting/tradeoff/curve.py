@@ -5,8 +5,8 @@ otherwise the highest of the bounds from the totals. Each value is lowered by `G
 float error of its computation (this is a report, not a price).
 
 Assumes: the totals bound the loss for all possible answers. For an analyst who chose prices by
-answers they may not (accounting.md 4.9). Then the curve is that of the same losses fixed in
-advance, and the curve of the account's limit is the guarantee.
+answers they may not (Rogers, Roth, Ullman and Vadhan 2016, on odometers). Then the curve is that of
+the same losses fixed in advance, and the curve of the account's limit is the guarantee.
 """
 
 import math
@@ -16,7 +16,7 @@ from fractions import Fraction
 from itertools import pairwise
 
 from app.accounting.tradeoff import bounds, exact
-from app.accounting.tradeoff.exact import Curve
+from app.accounting.tradeoff.exact import TradeoffCurve
 
 GUARD = 1e-11
 ALPHAS: tuple[float, ...] = tuple(i / 100 for i in range(101))
@@ -84,7 +84,7 @@ def tradeoff_of(
     if single is not None:
         curve, theorem = _single(single)
         return shown(curve, alphas, exact=True, theorem=theorem)
-    parts: list[Curve] = []
+    parts: list[TradeoffCurve] = []
     theorems: list[str] = []
     lost = _fraction(failure, "failure", most=1)
     if pure is not None:
@@ -115,7 +115,7 @@ def lowest(curves: Sequence[Tradeoff]) -> Tradeoff:
     return Tradeoff(curves[0].alphas, betas, exact=False, theorem="; ".join(theorems))
 
 
-def _single(release: Single) -> tuple[Curve, str]:
+def _single(release: Single) -> tuple[TradeoffCurve, str]:
     match release:
         case RandomizedResponseTradeoff():
             delta = _fraction(release.delta, "delta", most=1)
@@ -146,7 +146,7 @@ def _single(release: Single) -> tuple[Curve, str]:
             return exact.gaussian(mu), "Gaussian noise (Dong-Roth-Su 2022)"
 
 
-def shown(curve: Curve, alphas: Sequence[float], *, exact: bool, theorem: str) -> Tradeoff:
+def shown(curve: TradeoffCurve, alphas: Sequence[float], *, exact: bool, theorem: str) -> Tradeoff:
     """The curve at increasing alphas: lowered, within [0, 1 - α], and never rising."""
     points = [float(alpha) for alpha in alphas]
     if any(not 0.0 <= alpha <= 1.0 for alpha in points):

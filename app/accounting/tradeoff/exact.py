@@ -21,13 +21,13 @@ from statistics import NormalDist
 from app.accounting.precise import CONTEXT, decimal
 from app.caches import owned_cache
 
-Curve = Callable[[float], float]  # maps α in [0, 1] to β
+TradeoffCurve = Callable[[float], float]  # maps α in [0, 1] to β
 REPEATS_MAX = 20_000
 _EXPONENT_MAX = 700.0
 _NORMAL = NormalDist()
 
 
-def limited(epsilon: float, delta: float) -> Curve:
+def limited(epsilon: float, delta: float) -> TradeoffCurve:
     """max(0, 1 - δ - exp(ε) α, exp(-ε) (1 - δ - α)): the curve of leaky randomised response.
 
     It shows its input with probability δ, and otherwise answers truly with odds exp(ε). No (ε,
@@ -42,7 +42,7 @@ def limited(epsilon: float, delta: float) -> Curve:
     return curve
 
 
-def randomized_response(epsilon: float, categories: int) -> Curve:
+def randomized_response(epsilon: float, categories: int) -> TradeoffCurve:
     """One of k answers, the true one with odds exp(ε), where one person's truth is replaced.
 
     The ratios are exp(ε), 1 and exp(-ε); 1 has the probability (k - 2) / (exp(ε) + k - 1)."""
@@ -52,7 +52,7 @@ def randomized_response(epsilon: float, categories: int) -> Curve:
     return joined([(0.0, 1.0), (per_category, wrong), (wrong, per_category), (1.0, 0.0)])
 
 
-def repeated_randomized_response(epsilon: Fraction, repeats: int) -> Curve:
+def repeated_randomized_response(epsilon: Fraction, repeats: int) -> TradeoffCurve:
     """k binary answers, all with the same ε.
 
     The ratio grows with the number of answers "the second". This number is binomial with chance
@@ -85,7 +85,7 @@ def _binomial_corners(epsilon: Fraction, repeats: int) -> list[tuple[float, floa
         ]
 
 
-def laplace(epsilon: float) -> Curve:
+def laplace(epsilon: float) -> TradeoffCurve:
     """Continuous Laplace noise, with answers 1/ε scales apart.
 
     1 - exp(ε) α up to α = exp(-ε)/2, then exp(-ε) / (4α) up to α = 1/2, then exp(-ε) (1 - α)."""
@@ -101,7 +101,7 @@ def laplace(epsilon: float) -> Curve:
     return curve
 
 
-def discrete_laplace(epsilon: float, steps: int) -> Curve:
+def discrete_laplace(epsilon: float, steps: int) -> TradeoffCurve:
     """Discrete Laplace noise, p = exp(-ε/steps), on answers `steps` apart.
 
     The corners are the sets {answer >= t}, t from 0 to steps + 1: α = 1 - p/(1+p) at 0,
@@ -148,7 +148,7 @@ def _upper_tail(step: float, t: int) -> float:
     return 1.0 - _exp(-step * (1 - t)) / (1.0 + _exp(-step))
 
 
-def gaussian(mu: float) -> Curve:
+def gaussian(mu: float) -> TradeoffCurve:
     """Gaussian noise, with answers μ standard deviations apart: Φ(Φ⁻¹(1 - α) - μ)."""
 
     def curve(alpha: float) -> float:
@@ -160,7 +160,7 @@ def gaussian(mu: float) -> Curve:
     return curve
 
 
-def leaking(curve: Curve, delta: float) -> Curve:
+def leaking(curve: TradeoffCurve, delta: float) -> TradeoffCurve:
     """A mechanism that shows its input with probability δ, and otherwise has the given curve.
 
     An attack that errs with α on the whole errs with a <= α / (1 - δ) where nothing leaks, as
@@ -174,7 +174,7 @@ def leaking(curve: Curve, delta: float) -> Curve:
     return leaked
 
 
-def joined(corners: list[tuple[float, float]]) -> Curve:
+def joined(corners: list[tuple[float, float]]) -> TradeoffCurve:
     """Straight lines between the corners, given from (0, 1) to (1, 0) in order of α."""
     alphas = [alpha for alpha, _ in corners]
 

@@ -32,8 +32,8 @@ from app.errors import AppError, EngineFailed, EngineUnavailable, StillRunning, 
 from app.fault_points import crash_point
 from app.ledger.leaving import Leaving
 from app.ledger.orders import Charged, PreparedAnswer, RecordOrder, VoidOrder
+from app.mechanisms.answer_json import ENCODER
 from app.mechanisms.noise.additive import AdditiveRelease
-from app.mechanisms.propose_test_release.padding import ENCODER
 from app.mechanisms.release import RandomSource
 from app.planning.duration import slot_seconds
 from app.planning.plan import Plan, Planner

@@ -32,7 +32,7 @@ from app.ledger.stream_orders import (
     Claimed,
     ClaimOrder,
     ForfeitAskOrder,
-    Nodes,
+    NoisyNodes,
     Stream,
     StreamBusy,
 )
@@ -72,7 +72,7 @@ class _Drawn:
 
     members: dict[str, Any]
     crossed: bool
-    nodes: Nodes
+    nodes: NoisyNodes
 
 
 @dataclass(slots=True)
@@ -227,7 +227,7 @@ class AskStream:
             return _Drawn({"above": above, **left}, above, {})
         epoch = dataset.version.number
         missing = [node for node in nodes(epoch) if node not in claim.nodes]
-        new: Nodes = {}
+        new: NoisyNodes = {}
         if missing:
             by_epoch = engine.epochs(dataset, plan.tally.where)
             crash_point("F6")

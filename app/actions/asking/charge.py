@@ -85,7 +85,7 @@ class Priced(Protocol):
     def digest(self) -> str: ...
 
     @property
-    def pinning(self) -> ChargedCells: ...
+    def charged_cells(self) -> ChargedCells: ...
 
     @property
     def cells_shown(self) -> list[Any] | None: ...
@@ -205,7 +205,7 @@ class ChargedAction(Generic[P]):
             book_id=dataset.book_id,
             plan_digest=plan.digest,
             loss=plan.loss,
-            cells=plan.pinning.cells,
+            cells=plan.charged_cells.cells,
             cells_shown=plan.cells_shown,
             question=request.text,
             record=plan.record,

@@ -24,7 +24,7 @@ from app.queries.tally import (
 
 @dataclass(slots=True)
 class EngineData:
-    """Implements `mechanisms.release.Data`. Once closed, it holds nothing of the engine."""
+    """Implements `mechanisms.release.DataReader`. Once closed, it holds nothing of the engine."""
 
     engine: Statistics
     dataset: Dataset

@@ -146,7 +146,8 @@ async def _keep(
             try:
                 noted = await ledger.submit(order)
             except StoreUnavailable:
-                pass  # the lease may outlast the outage; if not, storing the answer is fenced
+                # The lease may outlast the outage. If not, the writer refuses to store the answer.
+                pass
             else:
                 assert isinstance(noted, LeaseRenewed)
                 if not noted.held:

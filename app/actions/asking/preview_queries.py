@@ -35,7 +35,7 @@ class _Sequence:
         """Charge the accounts of a book, and expect the answer; or return the refusal."""
         try:
             self.accounts[book] = {
-                holder: account.admit(plan.loss, plan.pinning.cells)
+                holder: account.admit(plan.loss, plan.charged_cells.cells)
                 for holder, account in self.accounts[book].items()
             }
         except LedgerError as error:
@@ -96,7 +96,7 @@ class PreviewQueries:
             self._planned, principal.analyst_id, question, dataset, text, paying.currencies
         )
         plan, alternatives = await self.planning.run(principal.analyst_id, make)
-        cells = plan.pinning.cells
+        cells = plan.charged_cells.cells
         first = next(iter(accounts.values()))
         largest = min(account.largest_epsilon(cells) for account in accounts.values())
         left = min(account.repeats_left(plan.loss, cells) for account in accounts.values())
@@ -120,7 +120,7 @@ class PreviewQueries:
             "expected_error": shown_error(plan.release, question, question.assumed_rows),
             "groups": plan.release.groups,
             "cells": plan.cells_shown,
-            "composition": plan.pinning.why,
+            "composition": plan.charged_cells.why,
             "reused": reused,
             "fits": reused or (refusal is None and not dataset.closed),
             "refusal": refusal_of(refusal, closed=dataset.closed and not reused),
@@ -180,7 +180,7 @@ def _point(question: AssumedQuestion, paying: Paying, epsilon: Decimal) -> dict[
 def _admitted(accounts: dict[str, Account], plan: Plan) -> bool:
     try:
         for account in accounts.values():
-            account.admit(plan.loss, plan.pinning.cells)
+            account.admit(plan.loss, plan.charged_cells.cells)
     except LedgerError:
         return False
     return True

@@ -34,7 +34,7 @@ class PreviewStream:
         refusal: AppError | None = None
         try:
             for account in accounts:
-                account.admit(plan.loss, plan.pinning.cells)
+                account.admit(plan.loss, plan.charged_cells.cells)
         except LedgerError as error:
             refusal = error
         return {

@@ -1,1 +1,1 @@
-"""Budgets and the ledger: grant, book, verify, reconcile, trace."""
+"""Budgets: grant, book losses, replay an account, trace the trade-off."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.access import GROUP, Principal, Role, holder_of
-from app.accounting.events import Release
+from app.accounting.external_releases import ExternalRelease
 from app.accounting.precise import INFINITE
 from app.accounting.units import ATTO
 from app.errors import Invalid
@@ -21,7 +21,7 @@ from app.ports.registry import Analysts, Datasets
 class ReportedReleases:
     """`count` equal releases, and the text that declared them."""
 
-    release: Release
+    release: ExternalRelease
     count: int
     said: dict[str, Any]
 

@@ -55,7 +55,9 @@ class TraceTradeoff:
             spent = lowest(curves)
             # Replacing a person spreads the change over two groups, so the bound is not attained.
             spread = (
-                account.balance.pairs and isinstance(single, LaplaceTradeoff) and single.steps != 1
+                account.balance.persons_may_move
+                and isinstance(single, LaplaceTradeoff)
+                and single.steps != 1
             )
             if spread or not surely:
                 spent = replace(spent, exact=False)
@@ -158,7 +160,7 @@ def _traced(account: Account) -> list[Spend]:
 
     A larger total has a lower curve. Beyond `CURVES_MAX` curves one total stands for all of them.
     """
-    totals = undominated(account.balance.standings())
+    totals = undominated(account.balance.deciding_totals())
     return totals if len(totals) <= CURVES_MAX else [largest(totals)]
 
 

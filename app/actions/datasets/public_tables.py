@@ -78,28 +78,30 @@ class _Filled:
         derived = self._expression(column["derived"], f"{at}/derived", column, 0)
         return {**column, "derived": derived}
 
-    def _expression(self, said: Any, at: str, column: dict[str, Any], depth: int) -> Any:
+    def _expression(self, expression: Any, at: str, column: dict[str, Any], depth: int) -> Any:
         """Fill the tables of an expression; the validation refuses anything malformed."""
-        if not isinstance(said, dict) or depth > DEPTH_MAX:
-            return said
+        if not isinstance(expression, dict) or depth > DEPTH_MAX:
+            return expression
 
         def part(name: str | int, item: Any) -> Any:
             return self._expression(item, f"{at}/{name}", column, depth + 1)
 
-        filled = dict(said)
+        filled = dict(expression)
         for sign in ("add", "subtract", "multiply", "divide"):
-            if isinstance(said.get(sign), list):
-                filled[sign] = [part(f"{sign}/{i}", item) for i, item in enumerate(said[sign])]
-        if isinstance(said.get("case"), list):
+            if isinstance(expression.get(sign), list):
+                filled[sign] = [
+                    part(f"{sign}/{i}", item) for i, item in enumerate(expression[sign])
+                ]
+        if isinstance(expression.get("case"), list):
             filled["case"] = [
                 {**item, "then": part(f"case/{i}/then", item["then"])}
                 if isinstance(item, dict) and "then" in item
                 else item
-                for i, item in enumerate(said["case"])
+                for i, item in enumerate(expression["case"])
             ]
-        if "else" in said:
-            filled["else"] = part("else", said["else"])
-        lookup = said.get("lookup")
+        if "else" in expression:
+            filled["else"] = part("else", expression["else"])
+        lookup = expression.get("lookup")
         if isinstance(lookup, dict) and "table" in lookup:
             filled["lookup"] = self._lookup(lookup, f"{at}/lookup", column)
         return filled

@@ -19,10 +19,14 @@ router = APIRouter(tags=["budgets"])
 
 CHUNK = 200  # budgets of one statement
 READS_MAX = 10  # statements of one request
-Name = Query(min_length=1, max_length=200, pattern=r"^[^\x00]*$")
-DatasetIn = Annotated[str | None, Name, Query(description="Only budgets on this dataset.")]
-HolderIn = Annotated[
-    str | None, Name, Query(description="Only budgets of this analyst, of `group:name`, or of `*`.")
+NameQuery = Query(min_length=1, max_length=200, pattern=r"^[^\x00]*$")
+BudgetDatasetIn = Annotated[
+    str | None, NameQuery, Query(description="Only budgets on this dataset.")
+]
+BudgetHolderIn = Annotated[
+    str | None,
+    NameQuery,
+    Query(description="Only budgets of this analyst, of `group:name`, or of `*`."),
 ]
 UsedIn = Annotated[
     float | None,
@@ -48,8 +52,8 @@ def list_budgets(
     request: Request,
     deps: ServicesDep,
     principal: Anyone,
-    dataset: DatasetIn = None,
-    holder: HolderIn = None,
+    dataset: BudgetDatasetIn = None,
+    holder: BudgetHolderIn = None,
     used_above: UsedIn = None,
     limit: Limit = 50,
     cursor: CursorIn = None,

@@ -59,7 +59,7 @@ def _read(name: str, lines: list[str], *, weak: bool) -> Versions | None:
         return None
     tags = _tags(name, lines)
     if tags is ANY:
-        return Versions(whichever=True)
+        return Versions(any_version=True)
     return Versions(
         frozenset(
             int(text)

@@ -77,7 +77,8 @@ TEXTS: dict[type[AppError], ProblemText] = {
         "Open another stream, which is charged anew.",
     ),
     errors.TooManyRunning: ProblemText(
-        "This server answers too many questions, in all or of yours. Nothing was charged.",
+        "Too many questions are running on this server, or too many of them are yours. "
+        "Nothing was charged.",
         "Send the same request with the same key after `Retry-After` seconds.",
     ),
     errors.EngineUnavailable: ProblemText(

@@ -15,15 +15,15 @@ from app.actions.asking.rehearse_query import RehearseQuery
 from app.actions.budgets.book_losses import BookLosses
 from app.actions.budgets.follow_balances import FollowBalances
 from app.actions.budgets.grant_budget import GrantBudget
-from app.actions.budgets.reconcile_ledger import ReconcileLedger
 from app.actions.budgets.replay_account import ReplayAccount
 from app.actions.budgets.trace_tradeoff import TraceTradeoff
-from app.actions.budgets.verify_ledger import VerifyLedger
 from app.actions.datasets.append_epoch import AppendEpoch
 from app.actions.datasets.draft_card import DraftCard
 from app.actions.datasets.refresh_dataset import RefreshDataset
 from app.actions.datasets.register_dataset import RegisterDataset
 from app.actions.datasets.withdraw_dataset import WithdrawDataset
+from app.actions.ledger.reconcile_ledger import ReconcileLedger
+from app.actions.ledger.verify_ledger import VerifyLedger
 from app.data.sample_rows import ColumnValues
 from app.planning.plan import Planner
 from app.ports.engines import PublicTables

@@ -12,7 +12,7 @@ import typer
 
 from app.cli.exits import Failure, confirm
 from app.cli.opened import current_ledger
-from app.cli.printing import Json, note, print_rows
+from app.cli.printing import JsonOption, note, print_rows
 from app.errors import AppError
 from app.settings import Settings
 
@@ -36,7 +36,7 @@ def apply(
         bool,
         typer.Option("--allow-lower", help="May lower limits, disable persons, close datasets."),
     ] = False,
-    as_json: Json = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Create or change people, datasets and budgets as a file says. Issues no keys."""
     from app.cli.apply.lines import read_lines

@@ -14,7 +14,7 @@ from app.cli.doctor.places import check_disk, check_readers
 from app.cli.doctor.result import CheckResult, CheckState, failed
 from app.cli.doctor.settings import check_settings
 from app.cli.exits import WRONG
-from app.cli.printing import Json
+from app.cli.printing import JsonOption
 
 CHECKS = {
     "ledger": check_ledger,
@@ -24,7 +24,7 @@ CHECKS = {
 }
 
 
-def doctor(as_json: Json = False) -> None:
+def doctor(as_json: JsonOption = False) -> None:
     """Check settings, ledger, disk, clock, engines and the safety of storage; changes nothing."""
     has_failed = False
     results = []

@@ -8,22 +8,18 @@ from typing import Any
 
 from sqlalchemy import (
     BindParameter,
-    Boolean,
     Date,
     Double,
     FromClause,
     String,
     bindparam,
-    case,
     cast,
     column,
-    false,
     func,
     literal_column,
     null,
     table,
     text,
-    true,
 )
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
@@ -46,6 +42,7 @@ from app.engines.files.sources import SourceTable
 from app.engines.sql.cleaning import RawRows
 from app.engines.sql.dialects import DUCKDB, Wide, quoted
 from app.engines.table import Table
+from app.engines.text_values import boolean_from_text
 
 _GAPS = "".join(rf"\x{{{low:x}}}-\x{{{high:x}}}" for low, high in TEXT_GAPS)
 _WHOLE_TEXT = r"^([+-]?[0-9]+)(\.0*)?$"  # "3" and "3.0" are integers, "3.7" and "1e3" are missing
@@ -122,7 +119,7 @@ def _read(declared: Column, raw: ColumnElement[Any], stored_type: str) -> Column
         case NumberColumn():
             return TryCast(raw, Double())
         case BooleanColumn():
-            return raw if stored_type == "BOOLEAN" else truth(raw)
+            return raw if stored_type == "BOOLEAN" else boolean_from_text(raw)
         case DateColumn():
             return TryCast(raw, Date())
         case TextColumn():
@@ -131,11 +128,3 @@ def _read(declared: Column, raw: ColumnElement[Any], stored_type: str) -> Column
             return func.trim(one, quoted(" "))
         case CategoryColumn():
             raise AssertionError("categories are joined")
-
-
-def truth(raw: ColumnElement[Any]) -> ColumnElement[Any]:
-    """Boolean value of texts and integers that mean yes or no."""
-    said = func.lower(cast(raw, String()))
-    yes, no = ["true", "t", "1", "yes", "1.0"], ["false", "f", "0", "no", "0.0"]
-    is_yes, is_no = (said.in_([quoted(each) for each in texts]) for texts in (yes, no))
-    return cast(case((is_yes, true()), (is_no, false())), Boolean())

@@ -34,11 +34,11 @@ from app.data.columns import (
     TextColumn,
 )
 from app.engines.content_hash import TrimmedText
-from app.engines.files.rows import truth
 from app.engines.sql.cleaning import RawRows
 from app.engines.sql.dialects import ByBytes, Dialect, IsNaN, constant, quoted
 from app.engines.sql.lists import among
 from app.engines.table import Table
+from app.engines.text_values import boolean_from_text
 
 
 class PlaceOf(FunctionElement[int]):
@@ -112,7 +112,7 @@ def _value(declared: Column, table: Table, i: int) -> ColumnElement[Any]:
         case BooleanColumn():
             if stored == "BOOLEAN":
                 return cast(raw, Boolean())
-            return truth(TrimmedText(raw) if stored == "VARCHAR" else raw)
+            return boolean_from_text(TrimmedText(raw) if stored == "VARCHAR" else raw)
         case DateColumn():
             return cast(raw, Date())
         case TextColumn():

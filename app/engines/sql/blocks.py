@@ -39,7 +39,7 @@ from app.queries.block_tally import (
     Commonest,
     Given,
     Meets,
-    Reading,
+    RowReading,
     Steps,
     Trimmed,
 )
@@ -90,7 +90,7 @@ def _keyed(numbers: list[ColumnElement[Any]], seed: str) -> ColumnElement[Any]:
     return func.concat(*keyed)
 
 
-def _reading(reading: Reading, layout: Layout) -> ColumnElement[Any]:
+def _reading(reading: RowReading, layout: Layout) -> ColumnElement[Any]:
     match reading:
         case Steps():
             return cast(column(layout.steps(reading.column), BigInteger()), BigInteger())

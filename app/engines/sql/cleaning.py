@@ -45,7 +45,7 @@ from app.data.columns import (
 )
 from app.engines.hash_functions import HashBitsHigh, HashBitsLow
 from app.engines.sql.cell_number import CELL, cell_number
-from app.engines.sql.derived import derived_value
+from app.engines.sql.derived_columns import derived_value
 from app.engines.sql.dialects import (
     ByBytes,
     Dialect,

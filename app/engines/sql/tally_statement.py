@@ -58,8 +58,8 @@ KEPT_SIZE_MAX = 1000
 MISSING = -1  # code of a missing value where that is a group
 BITS = 62  # conditions of a split in one BIGINT
 Codes = list[Label[int]]
-Conditions = list[ColumnElement[bool]]
-Places = list[Mapping[int, int] | range]
+SqlConditions = list[ColumnElement[bool]]
+CodeIndices = list[Mapping[int, int] | range]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,15 +137,15 @@ def _render(layout: Layout, tally: Tally) -> Rendered:
 
 def grouped_rows(
     layout: Layout, tally: Tally, rows: FromClause
-) -> tuple[FromClause, Codes, Conditions, Places]:
+) -> tuple[FromClause, Codes, SqlConditions, CodeIndices]:
     """Rows to select from, and the parts of a statement that groups them.
 
     The parts are the code of each grouping (g0, g1, ...), the conditions to be in a group, and the
     group index of each code.
     """
     codes: Codes = []
-    conditions: Conditions = []
-    places: Places = []
+    conditions: SqlConditions = []
+    places: CodeIndices = []
     for number, grouping in enumerate(tally.groups):
         if isinstance(grouping, ByEdges):
             rows, code, inside = binned(rows, grouping, layout, number)
@@ -161,7 +161,7 @@ def grouped_rows(
 
 
 def compiled(
-    layout: Layout, statement: Select[*tuple[Any, ...]], tally: Tally, places: Places
+    layout: Layout, statement: Select[*tuple[Any, ...]], tally: Tally, places: CodeIndices
 ) -> Rendered:
     return Rendered(
         layout.written(statement),

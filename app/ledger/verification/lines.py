@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from app.accounting import COMPOSITION_RULES
 from app.accounting.rules.spending import Spend
-from app.accounting.rules.terms import Terms
+from app.accounting.rules.terms import AccountTerms
 from app.ledger.account import Account
 from app.ledger.balance import Balance
 from app.ledger.chain import Book, Entry, canonical
@@ -119,7 +119,7 @@ class End:
     heads: str
 
 
-Line = (
+LedgerLine = (
     Scope
     | Entry
     | Book
@@ -143,7 +143,7 @@ class Counted:
         self.entries = self.books = self.accounts = self.charges = 0
         self._heads = hashlib.sha256()
 
-    def add(self, line: Line) -> None:
+    def add(self, line: LedgerLine) -> None:
         match line:
             case Entry():
                 self.entries += 1
@@ -160,7 +160,7 @@ class Counted:
         return End(self.entries, self.books, self.accounts, self.charges, heads)
 
 
-def with_end(lines: Iterable[Line]) -> Iterator[Line]:
+def with_end(lines: Iterable[LedgerLine]) -> Iterator[LedgerLine]:
     counted = Counted()
     for line in lines:
         counted.add(line)
@@ -177,12 +177,12 @@ def whole_number(value: object) -> int:
     return value
 
 
-def terms_of(said: object) -> tuple[str, Terms]:
+def terms_of(said: object) -> tuple[str, AccountTerms]:
     match said:
         case {"currency": str(currency), "terms": dict(terms)}:
             if currency not in COMPOSITION_RULES:
                 raise ValueError("unknown currency")
-            read = Terms.from_text(canonical(terms))
+            read = AccountTerms.from_text(canonical(terms))
             units_listed = (read.epsilon, read.delta, read.conversion, *read.limits)
             if not all(type(units) is int for units in units_listed):
                 raise ValueError("units must be integers")
@@ -196,7 +196,7 @@ def terms_of(said: object) -> tuple[str, Terms]:
 # Writing and reading
 
 
-def to_line(item: Line) -> str:
+def to_line(item: LedgerLine) -> str:
     match item:
         case Scope():
             return canonical({"type": "ledger", "book": item.book, "format": item.format})
@@ -212,7 +212,7 @@ def to_line(item: Line) -> str:
                     "holder": item.holder,
                     "currency": item.currency,
                     "terms": json.loads(item.terms.text()),
-                    "pairs": item.balance.pairs,
+                    "pairs": item.balance.persons_may_move,
                     "spent": item.balance.common,
                     "cells": [[cell, *spend] for cell, spend in sorted(item.balance.cells.items())],
                 }
@@ -238,7 +238,7 @@ def to_line(item: Line) -> str:
             raise ValueError("an export does not contain lines of this kind")
 
 
-def from_lines(lines: Iterable[str]) -> Iterator[Line]:
+def from_lines(lines: Iterable[str]) -> Iterator[LedgerLine]:
     """Read an export; raises ValueError with the number of an invalid line."""
     for number, text in enumerate(lines, 1):
         try:
@@ -247,7 +247,7 @@ def from_lines(lines: Iterable[str]) -> Iterator[Line]:
             raise ValueError(f"line {number} is not a line of an export") from None
 
 
-def _from_line(line: dict[str, object]) -> Line:
+def _from_line(line: dict[str, object]) -> LedgerLine:
     match line:
         case {"type": "ledger", "book": None | str() as only}:
             if line["format"] != FORMAT:

@@ -16,7 +16,7 @@ from app.ledger.verification.lines import (
     DatasetRow,
     FingerprintRow,
     KeyRow,
-    Line,
+    LedgerLine,
     PersonRow,
     StreamRow,
     VersionRow,
@@ -115,7 +115,7 @@ class RowChecker:
 
     # Rows
 
-    def row(self, line: Line) -> None:
+    def row(self, line: LedgerLine) -> None:
         match line:
             case ChargeRow():
                 self._charge(line)

@@ -14,26 +14,26 @@ from app.accounting import COMPOSITION_RULES
 from app.accounting.loss import Loss
 from app.accounting.losses import generic_loss
 from app.accounting.precise import INFINITE
-from app.accounting.rules.terms import Terms
+from app.accounting.rules.terms import AccountTerms
 from app.ledger.account import EVERYBODY, Account, account_id
 from app.ledger.account_replay import recorded_state
-from app.ledger.balance import Balance, Cells
+from app.ledger.balance import Balance, CellIndices
 from app.ledger.chain import FIRST_PREVIOUS, Book, Entry, link
 from app.ledger.currency_change import carried_over
 from app.ledger.loss_record import loss_from_record
-from app.ledger.verification.lines import Counted, End, Line, Scope, terms_of, whole_number
+from app.ledger.verification.lines import Counted, End, LedgerLine, Scope, terms_of, whole_number
 from app.ledger.verification.report import FINDINGS_MAX, Finding, Report
 from app.ledger.verification.rows import RowChecker
 
 
-def verify(lines: Iterable[Line]) -> Report:
+def verify(lines: Iterable[LedgerLine]) -> Report:
     checker = _Checker()
     for line in lines:
         checker.line(line)
     return checker.finish()
 
 
-def accounts_after(entries: Iterable[Entry]) -> dict[str, tuple[str, Terms, Balance]]:
+def accounts_after(entries: Iterable[Entry]) -> dict[str, tuple[str, AccountTerms, Balance]]:
     """Accounts with currency, terms and balance after the first entries of a book."""
     checker = _Checker()
     for entry in entries:
@@ -46,7 +46,7 @@ class _Recomputed:
     """An account recomputed from its entries."""
 
     currency: str
-    terms: Terms
+    terms: AccountTerms
     balance: Balance
 
     @property
@@ -84,7 +84,7 @@ class _Checker:
         if len(self.report.findings) < FINDINGS_MAX:
             self.report.findings.append(Finding(book, seq, account, problem, charge))
 
-    def line(self, line: Line) -> None:
+    def line(self, line: LedgerLine) -> None:
         if self._ended:
             self._find("", "a line follows the last line")
         match line:
@@ -215,7 +215,7 @@ class _Checker:
             self._find(entry.book_id, problem, seq=entry.seq, account=str(change["holder"]))
         self._accounts[id_of_account] = after
 
-    def _move(self, entry: Entry, holders: list[str], loss: Loss, cells: Cells) -> None:
+    def _move(self, entry: Entry, holders: list[str], loss: Loss, cells: CellIndices) -> None:
         self._lost.add(entry.book_id)
         if entry.book_id in self._released:
             self._find(entry.book_id, "it charges data that were withdrawn", seq=entry.seq)
@@ -261,7 +261,7 @@ class _Checker:
                 account=account.holder,
             )
 
-    def accounts(self) -> dict[str, tuple[str, Terms, Balance]]:
+    def accounts(self) -> dict[str, tuple[str, AccountTerms, Balance]]:
         return {each: (a.currency, a.terms, a.balance) for each, a in self._accounts.items()}
 
     def finish(self) -> Report:

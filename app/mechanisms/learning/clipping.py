@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from app.queries.shapes.learning import Input, LearningShape, Weights
+from app.queries.shapes.learning import Input, LearningShape, WeightVector
 from app.queries.tally import Matrix
 
 NORM = 1 << 20
@@ -40,7 +40,7 @@ _CHANCES: Numbers = 1.0 / (1.0 + np.exp(-_POINTS))
 
 
 def clipped_sum(
-    shape: LearningShape, weights: Weights, batch: Matrix, clipping_norm: float
+    shape: LearningShape, weights: WeightVector, batch: Matrix, clipping_norm: float
 ) -> list[int]:
     """Sum of the clipped gradients of a batch, in steps of clipping_norm / NORM."""
     total = [0] * len(shape.inputs)
@@ -50,7 +50,9 @@ def clipped_sum(
     return total
 
 
-def clipped(shape: LearningShape, weights: Weights, rows: Matrix, clipping_norm: float) -> Numbers:
+def clipped(
+    shape: LearningShape, weights: WeightVector, rows: Matrix, clipping_norm: float
+) -> Numbers:
     """Clipped gradients as integers: one matrix row per term, one column per row of data.
 
     Zero columns pad the matrix to a power of two. They change no sum. One row more or less takes

@@ -40,7 +40,7 @@ from app.mechanisms.privacy_target import PrivacyTarget
 from app.mechanisms.release import DataReader, RandomSource
 from app.mechanisms.work import Work
 from app.queries import Query
-from app.queries.shapes.learning import LearningShape, Weights
+from app.queries.shapes.learning import LearningShape, WeightVector
 from app.queries.tally import Exact, Matrix, Records, Tally
 
 KIND = "noisy_gradient_descent"
@@ -59,7 +59,7 @@ MOMENTUM = 0.95
 # limit on steps times rows times terms, where the number of rows is public
 WORK_MAX = 100_000_000_000
 COINS = 1 << 32
-Reading = tuple[Exact | None, Iterable[Matrix], Callable[[int], None]]
+GradientData = tuple[Exact | None, Iterable[Matrix], Callable[[int], None]]
 
 
 def prepare(shape: LearningShape, target: PrivacyTarget) -> "GradientRelease":
@@ -153,12 +153,18 @@ class GradientRelease:
     def warm(self, confidence: float) -> None:
         return None
 
-    def read(self, data: DataReader) -> Reading:
+    def read(self, data: DataReader) -> GradientData:
         exact = data.exact(self.tally) if self.rows is None else None
         return exact, data.records(self.records), data.checkpoint
 
     def answer(
-        self, exact: Reading, noise: RandomSource, *, query: Query, card: Card, confidence: float
+        self,
+        exact: GradientData,
+        noise: RandomSource,
+        *,
+        query: Query,
+        card: Card,
+        confidence: float,
     ) -> dict[str, Any]:
         counted, rows, reached = exact
         return self.learn(counted, rows, noise, reached)
@@ -187,15 +193,15 @@ class GradientRelease:
             if step >= self.steps - averaged:
                 average += weights / averaged
         reached(self.steps)
-        return {"value": self._told(average, count), "interval": None}
+        return {"value": self._report(average, count), "interval": None}
 
     def noisy_sum(
         self,
-        weights: Weights,
+        weights: WeightVector,
         rows: Iterable[Matrix],
         noise: RandomSource,
         reached: Callable[[], None],
-    ) -> Weights:
+    ) -> WeightVector:
         """Noisy gradient sum of one step, in steps of the clipping grid."""
         total = [0] * len(self.shape.inputs)
         reached()
@@ -228,7 +234,7 @@ class GradientRelease:
         (drawn,) = noise.discrete_gaussian(self.price.count_scale, 1)
         return max(exact[0][0] + drawn, math.ceil(self.noise_multiplier / self.sampling_rate))
 
-    def _told(self, weights: Weights, count: int) -> dict[str, Any]:
+    def _report(self, weights: WeightVector, count: int) -> dict[str, Any]:
         coefficients = self.shape.in_own_units(weights)
         return {
             "coefficients": [

@@ -111,7 +111,7 @@ def sampled(moves: Moves, rate: Fraction, target: PrivacyTarget) -> NoiseSchedul
     return NoiseSchedule(scale, count_scale, steps(scale).loss(promise))
 
 
-_NEEDS_DELTA = "noisy gradient descent needs a delta beside epsilon, or a rho"
+_NEEDS_DELTA = "noisy gradient descent needs a delta with an epsilon, or a rho"
 _NO_WIDTH = "gradient descent has no error formula: request epsilon and delta, or rho"
 
 

@@ -38,7 +38,7 @@ from app.mechanisms.expected_error import ExpectedError
 from app.mechanisms.local.report_tables import (
     WHOLE,
     GridTable,
-    Places,
+    OutcomeIndices,
     UniformTable,
     drawn,
     grid_table,
@@ -290,7 +290,7 @@ class GridEstimate:
         return {"rate": self.table.rate.hex()}
 
 
-def chance_interval(reports: Places, rows: int, alpha: float) -> tuple[Numbers, Numbers]:
+def chance_interval(reports: OutcomeIndices, rows: int, alpha: float) -> tuple[Numbers, Numbers]:
     """Bounds on the mean chance of a report, for each number of reports.
 
     They use one report less and one more than observed.

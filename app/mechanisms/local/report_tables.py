@@ -18,7 +18,7 @@ from app.queries.weighted_noise import Numbers
 
 WHOLE = 1 << 64
 _CHUNK = 1 << 20
-Places = np.ndarray[Any, np.dtype[np.int64]]
+OutcomeIndices = np.ndarray[Any, np.dtype[np.int64]]
 Words = np.ndarray[Any, np.dtype[np.uint64]]
 
 
@@ -48,7 +48,7 @@ def drawn(counts: list[int], table: "ReportTable", source: RandomWords) -> list[
 
 
 class ReportTable(Protocol):
-    def reports(self, values: Places, words: Words) -> Places:
+    def reports(self, values: OutcomeIndices, words: Words) -> OutcomeIndices:
         """The report of each row, from its value and its random word."""
         ...
 
@@ -64,7 +64,7 @@ class UniformTable:
     def keep(self) -> int:
         return WHOLE - (self.outcomes - 1) * self.other
 
-    def reports(self, values: Places, words: Words) -> Places:
+    def reports(self, values: OutcomeIndices, words: Words) -> OutcomeIndices:
         """Map each word to a report.
 
         Words below (outcomes - 1) * other select another outcome, in the order without the true
@@ -100,7 +100,7 @@ class GridTable:
     rate: float
     chances: tuple[tuple[int, ...], ...]
 
-    def reports(self, values: Places, words: Words) -> Places:
+    def reports(self, values: OutcomeIndices, words: Words) -> OutcomeIndices:
         reports = np.empty(len(values), dtype=np.int64)
         for value in np.unique(values):
             here = values == value

@@ -15,7 +15,7 @@ from app.mechanisms.expected_error import ExpectedError, unknown
 from app.mechanisms.release import OneTally, RandomSource
 from app.queries import Measured, Query
 from app.queries.estimates import NoisySteps, number
-from app.queries.shapes.measures import Measure, Terms
+from app.queries.shapes.measures import AggregateTerms, Measure
 from app.queries.shapes.sums import SumShape
 from app.queries.tally import Exact, Tally
 from app.queries.weighted_noise import WeightedNoiseSum, combinations
@@ -230,7 +230,7 @@ def _sum_width(
     return min(law.sum_width(scale, sum_of, alpha), apart)
 
 
-def _added(exact: Exact, terms: Terms) -> Sequence[int]:
+def _added(exact: Exact, terms: AggregateTerms) -> Sequence[int]:
     """Exact integer value of the measure for each group."""
     if len(terms) == 1 and terms[0][0] == 1:
         return exact[terms[0][1]]

@@ -1,11 +1,14 @@
-"""Constrained inference: make noisy counts consistent with facts that hold for every table. Free.
+"""Constrained inference: make noisy counts consistent with facts that hold for every table.
+
+This costs no privacy loss, because it is post-processing of noisy counts.
 
 Least squares (Hay, Rastogi, Miklau and Suciu 2010) finds the cells that best fit a hierarchy's
 noisy counts, so that parents are the sums of their children. For predicates it moves noisy counts
 to the nearest counts that some table has. Projection onto a convex set that contains the truth
-never increases the distance to it (mechanism sheet, M19). Non-negative cells and increasing totals
-are such sets too. They are not linear, so values they change are biased. The interval of such a
-value is that of the linear estimate, clamped to the set and widened to contain the value.
+never increases the Euclidean distance to it. The non-negative counts also form a convex set, and so
+do the increasing totals. These sets are not linear subspaces, so values they change are biased. The
+interval of such a value is that of the linear estimate, clamped to the set and widened to contain
+the value.
 """
 
 import numpy as np

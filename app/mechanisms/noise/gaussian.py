@@ -33,7 +33,7 @@ from app.mechanisms.noise.gaussian_calibration import (
 )
 from app.mechanisms.noise.release_for_shape import release_of
 from app.mechanisms.noise.sum_tails import gaussian_norm, gaussian_width
-from app.mechanisms.noise.workload import figure_width
+from app.mechanisms.noise.workload_release import figure_width
 from app.mechanisms.privacy_target import CannotServe, PrivacyTarget
 from app.mechanisms.release import RandomSource
 from app.queries.shapes.measures import Measure
@@ -96,7 +96,7 @@ def width(scale: float, alpha: float) -> int:
 def prepare(shape: SumShape, target: PrivacyTarget) -> AdditiveRelease:
     if target.epsilon is not None:
         if target.delta is None:
-            raise CannotServe("Gaussian noise needs a delta beside epsilon, or a rho")
+            raise CannotServe("Gaussian noise needs a delta with an epsilon, or a rho")
         parts, promise = _from_promise(shape, target.epsilon, target.delta)
     elif target.rho is not None:
         parts = _from_rho(shape, Fraction(limit_units(target.rho, PICO), PICO))

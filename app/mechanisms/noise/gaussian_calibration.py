@@ -32,7 +32,7 @@ _SUM_GUARD = 1 + 1e-9  # covers float errors in sums whose terms are positive, u
 _TERMS_MAX = 8_000
 REACH = 14
 SUMMED_MAX = 50.0  # largest parameter whose terms are summed one by one
-Terms = np.ndarray[Any, np.dtype[np.float64]]
+SummedTerms = np.ndarray[Any, np.dtype[np.float64]]
 
 
 def least_scale(epsilon: Decimal, delta: Decimal, *, steps: int) -> float:
@@ -125,8 +125,8 @@ def normaliser(scale: float) -> float:
     return 2.0 * float(np.sum(upper_weights(scale))) - 1.0
 
 
-def upper_weights(scale: float) -> Terms:
+def upper_weights(scale: float) -> SummedTerms:
     """exp(-z^2 / (2 s^2)) from z = 0 until floats underflow to zero."""
     z = np.arange(int(40 * scale) + 3, dtype=np.float64)
-    weights: Terms = np.exp(-((z / scale) ** 2) / 2)
+    weights: SummedTerms = np.exp(-((z / scale) ** 2) / 2)
     return weights

@@ -23,7 +23,7 @@ from app.errors import Invalid
 from app.mechanisms.noise.additive import AdditiveRelease, NoisyMeasure, float_up, steps_within
 from app.mechanisms.noise.release_for_shape import release_of
 from app.mechanisms.noise.sum_tails import laplace_norm, laplace_width
-from app.mechanisms.noise.workload import figure_width
+from app.mechanisms.noise.workload_release import figure_width
 from app.mechanisms.privacy_target import CannotServe, PrivacyTarget
 from app.mechanisms.release import RandomSource
 from app.mechanisms.unit_search import EPSILON_UNITS_MAX, largest_satisfying

@@ -1,4 +1,6 @@
-"""Linear fit to noisy moments, with standard errors and intervals. Free: its inputs are released.
+"""Linear fit to noisy moments, with standard errors and intervals.
+
+This costs no privacy loss, because its inputs are released.
 
 M is the matrix of moments of z = (1, terms, outcome). A fit has features f = L z and outcome l.z, A
 = L M L^T + ridge and b = L M l; the exact coefficients are x = A^-1 b. The release is M + E. If the
@@ -14,6 +16,7 @@ half a tenth of the remaining probability. Where r < 1 this gives y <= r / (1 - 
 from u(v) and G and with the same probability, A^-1/2 L E u(x) is at most sqrt(1+y) r' + y |d|.
 Hence |d| = |A^1/2 d| <= sqrt(1+y) r' / (1 - 2y) if y < 1/2. For a coefficient c.x, with h = A^-1 c
 and g = G c:
+
 - c.d = h^T L E u(x) - h^T L E L^T d, and the second part is at most sqrt((1+y) c.Gc) y |d|;
 - the first is a sum of draws whose weights are fixed though unknown. They are near those of g and
   u(v): h - g is at most y sqrt(c.Gc / (1-y)) long, and u(x) - u(v) is L^T d. The largest possible
@@ -50,7 +53,7 @@ NORM_SHARE = 0.1  # share of the remaining probability for the bounds on y and d
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Model:
+class LinearModel:
     """Linear model: features L z, outcome l.z; coefficients in the columns' own units are C x +
     offset."""
 
@@ -63,18 +66,18 @@ class Model:
     outcome_width: float  # half of the outcome's width, in its own units
 
 
-def model_of(moments: Moments, *, intercept: bool, ridge: float) -> Model:
+def model_of(moments: Moments, *, intercept: bool, ridge: float) -> LinearModel:
     """Model of the moments, with or without an intercept.
 
     With an intercept the coordinates themselves are fitted. Without one the columns are divided
     by half of their width, so that the fit goes through the origin of their own units."""
-    *features, last = (coordinate.term for coordinate in moments.coordinates)
-    assert isinstance(last, BucketTerm)
+    *features, outcome_bucket = (coordinate.term for coordinate in moments.coordinates)
+    assert isinstance(outcome_bucket, BucketTerm)
     size = len(features)
     fitted = np.eye(size, size + 1)
-    units = np.eye(size) * last.half_width
+    units = np.eye(size) * outcome_bucket.half_width
     outcome, offset = np.eye(size + 1)[-1], np.zeros(size)
-    offset[0] = last.middle
+    offset[0] = outcome_bucket.middle
     for i, coordinate in enumerate(moments.coordinates[1:-1], start=1):
         term = coordinate.term
         if isinstance(term, BucketTerm):
@@ -85,7 +88,7 @@ def model_of(moments: Moments, *, intercept: bool, ridge: float) -> Model:
             units[i, i] *= 2.0 if coordinate.alone else 1.0
             shift, scale = (1.0, 0.5) if coordinate.alone else (0.0, 1.0)
         if intercept:
-            units[0, i] = -last.half_width * shift
+            units[0, i] = -outcome_bucket.half_width * shift
         else:
             fitted[i, 0] = shift * scale
             fitted[i, i] = scale
@@ -94,16 +97,18 @@ def model_of(moments: Moments, *, intercept: bool, ridge: float) -> Model:
     penalty[0] = 0.0
     labels = tuple(term.label() for term in features)
     if intercept:
-        return Model(labels, fitted, outcome, units, offset, penalty, last.half_width)
-    outcome[0] = last.middle / last.half_width
-    return Model(
+        return LinearModel(
+            labels, fitted, outcome, units, offset, penalty, outcome_bucket.half_width
+        )
+    outcome[0] = outcome_bucket.middle / outcome_bucket.half_width
+    return LinearModel(
         labels[1:],
         fitted[1:],
         outcome,
         units[1:, 1:],
         np.zeros(size - 1),
         penalty[1:],
-        last.half_width,
+        outcome_bucket.half_width,
     )
 
 
@@ -112,7 +117,7 @@ class Fit:
 
     def __init__(
         self,
-        model: Model,
+        model: LinearModel,
         noise: MomentNoise,
         noisy: list[int],
         law: NoiseDistribution,

@@ -1,9 +1,10 @@
 """Noise of a moment matrix: a sum of fixed matrices B_k, each times one draw.
 
 The measured moments determine the matrix M of the sums of z_i z_j (`queries/shapes/moments.py`).
-Each has its own draw Z_k, so the released matrix is M + E with E = sum of Z_k B_k. Hence h^T E x is
-a sum of independent draws with weights h^T B_k x. The amount by which E can stretch vectors in the
-norm of a matrix P = T^T T depends on the sum of B_k P B_k and on the largest |T B_k T^T|.
+Each has its own draw Z_k, so the released matrix is M + E with E = sum of Z_k B_k. Let h and x be
+fixed vectors. Then h^T E x is a sum of independent draws with weights h^T B_k x. The amount by
+which E can stretch vectors in the norm of a matrix P = T^T T depends on the sum of B_k P B_k and on
+the largest |T B_k T^T|.
 """
 
 from typing import Any
@@ -32,8 +33,8 @@ class MomentNoise:
         for k, entry in enumerate(entries):
             for cell in ((entry.i, entry.j), (entry.j, entry.i)):
                 self._index[cell], self._worth[cell] = k, 1.0 / entry.steps
-        # The part of n in each square: the whole square of a coordinate that is 1 or -1, and half
-        # for a bucket position, which is measured as z^2 - 1/2.
+        # n, the number of rows, determines part of each sum of squares: all of it for a coordinate
+        # that is 1 or -1, and half of n for a bucket position, which is measured as z^2 - 1/2.
         self._rows = np.array(
             [0.5 if isinstance(coordinate.term, BucketTerm) else 0.0 for coordinate in coordinates]
         ) + np.array([float(coordinate.alone) for coordinate in coordinates])

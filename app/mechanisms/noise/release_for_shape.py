@@ -20,7 +20,7 @@ from app.mechanisms.noise.additive import (
 )
 from app.mechanisms.noise.linear_fit import Fit, fit_estimates, model_of
 from app.mechanisms.noise.moment_noise import MomentNoise
-from app.mechanisms.noise.workload import WorkloadRelease
+from app.mechanisms.noise.workload_release import WorkloadRelease
 from app.mechanisms.release import RandomSource
 from app.queries import Query
 from app.queries.estimates import Estimate

@@ -1,13 +1,13 @@
 """Tails of weighted sums of independent draws: widths that hold with a given confidence.
 
-Equal weights: the distribution of the sum itself, from the characteristic function at N points,
-which gives the sum modulo N. Chernoff's bound covers the probability outside a window of half a
-turn.
+Equal weights: the code computes the distribution of the sum modulo N from its characteristic
+function at N points. Chernoff's bound covers the probability outside a window of half a turn.
 
-Unequal weights: a small symmetric G makes S = sum of a_i Z_i continuous, since for any d P(S > w)
-P(G > -d) <= P(S + G > w - d).
+Unequal weights: let S = sum of a_i Z_i. An independent, small and symmetric G makes it continuous.
+For any d, P(S > w) P(G > -d) <= P(S + G > w - d).
+
 - Laplace: G = sum of a_i U_i, U_i uniform on [-1/2, 1/2]. Each Z_i + U_i is symmetric and unimodal,
-  and so is their sum (Wintner 1938); for such an X and every r, P(|X| >= w) <= (r / (r+1))^r E|X|^r
+  and so is their sum (Wintner 1938). For such an X and every r, P(|X| >= w) <= (r / (r+1))^r E|X|^r
   / w^r (Gauss for r = 2; Winkler 1866). Even moments come from cumulants, which add up. By
   Hoeffding P(G <= -d) <= exp(-2 d^2 / sum of a_i^2).
 - Gaussian: G_i normal of deviation 3/2. The density of Z_i + G_i is that of a normal of variance
@@ -17,8 +17,8 @@ P(G > -d) <= P(S + G > w - d).
   Otherwise, and where it is smaller, Chernoff's bound for a subgaussian sum is used (Canonne,
   Kamath and Steinke 2020).
 
-Matrices: for E = sum of Z_k B_k with fixed symmetric B_k of size d, and every t > 0, P(|E| > w) is
-at most 2 d exp(-t w) times the exponential of |sum of ln E exp(t Z_k B_k)| (Tropp 2012, Theorem
+Matrices: let W = sum of Z_k B_k with fixed symmetric B_k of size d, and let E be the expectation.
+For every t > 0, P(|W| > w) <= 2 d exp(-t w) exp(|sum of ln E exp(t Z_k B_k)|) (Tropp 2012, Theorem
 3.6). A discrete Gaussian has E exp(t Z) <= exp(t^2 s^2 / 2). A discrete Laplace has at most that of
 the continuous one, 1 / (1 - t^2 s^2), since (cosh x - 1) / x^2 increases. With -ln(1 - x^2) at most
 x^2 / (1 - x) and the best t this is Bernstein's bound. A vector is treated as a matrix with one

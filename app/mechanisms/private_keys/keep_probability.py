@@ -1,15 +1,17 @@
 """Largest private probability of keeping a key of n persons, as integers over 2^64.
 
 Theorem: Desfontaines, Voss, Gipson and Mandayam (2022). A coin keeps a key of n persons with
-probability p(n), p(0) = 0. Consider neighbours whose n differs by one. The coin is (e, d)-private
-if and only if, for every n, no probability of either side is more than e^e times the other's plus
-d. Among all such p the largest, for every n at once, is
+probability p(n), p(0) = 0. Consider neighbours whose n differs by one. The coin is (epsilon,
+delta)-private if and only if this holds for every n: no probability of either side is more than
+exp(epsilon) times that of the other, plus delta. Among all such p the largest, for every n at once,
+is
 
-    p(n + 1) = min( e^e p(n) + d, 1 - e^-e (1 - p(n) - d), 1 ).
+    p(n + 1) = min( exp(epsilon) p(n) + delta, 1 - exp(-epsilon) (1 - p(n) - delta), 1 ).
 
-Rounding: the step starts from the rounded p(n) and rounds down, with e^e and d from below and e^-e
-from above. So the table itself, and not only the real numbers it approximates, satisfies all of
-these inequalities. As p(n + 1) > p(n) until p(n) = 1, the two that bound p(n) by p(n + 1) hold too.
+Rounding: the step starts from the rounded p(n) and rounds down, with exp(epsilon) and delta from
+below and exp(-epsilon) from above. So the table itself, and not only the real numbers it
+approximates, satisfies all of these inequalities. As p(n + 1) > p(n) until p(n) = 1, the two that
+bound p(n) by p(n + 1) hold too.
 """
 
 from array import array

@@ -25,7 +25,7 @@ from app.errors import Invalid
 from app.mechanisms.expected_error import ExpectedError
 from app.mechanisms.privacy_target import CannotServe, PrivacyTarget, UnsupportedShape
 from app.mechanisms.private_keys.keep_probability import ROWS_MAX, WHOLE, keep_table
-from app.mechanisms.private_keys.release import KEYS_MAX, KeysRelease
+from app.mechanisms.private_keys.keys_release import KEYS_MAX, KeysRelease
 from app.mechanisms.release import RandomSource
 from app.mechanisms.unit_search import EPSILON_UNITS_MAX, largest_satisfying
 from app.queries.shapes.private_keys import PrivateKeysShape

@@ -45,7 +45,7 @@ from app.mechanisms.noise.tail_threshold import failure_units, least_threshold
 from app.mechanisms.noise.tails import GaussianTail, LaplaceTail, Tail
 from app.mechanisms.privacy_target import CannotServe, PrivacyTarget, UnsupportedShape
 from app.mechanisms.private_keys.counts_above import sample_counts_above
-from app.mechanisms.private_keys.release import KEYS_MAX, KeysRelease
+from app.mechanisms.private_keys.keys_release import KEYS_MAX, KeysRelease
 from app.mechanisms.release import RandomSource
 from app.mechanisms.unit_search import EPSILON_UNITS_MAX, largest_satisfying
 from app.queries.estimates import Estimate

@@ -15,7 +15,7 @@ compose, and f is not needed. All other neighbours withhold with the same probab
 neither passes they are equal.
 
 f = exp(-epsilon (T + 1)) / (1 + exp(-epsilon)), and T >= 0 is the least for which it is at most
-what delta allows. (The lecture's T of ln(1 / delta) / epsilon for continuous noise gives delta / 2;
+what delta allows. (The usual T of ln(1 / delta) / epsilon for continuous noise gives delta / 2;
 a test that passes at d + Z >= T would fail more often.)
 
 Rounding: the scale rounds up; T comes from probabilities rounded up, f is rounded up to a unit.

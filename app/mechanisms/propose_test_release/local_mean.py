@@ -72,7 +72,8 @@ class TrimmedMeanStatistic:
 
     A replaced row moves it by more than B only if a window with a <= p + 1, p + w <= b and b - a
     >= w is wider than B w. Each further row in the window is one more to replace (Bun and
-    Steinke 2019; mechanism sheet, M10). So d is the least b - a - w of such windows, exactly."""
+    Steinke 2019, on smooth sensitivity of trimmed means). So d is the least b - a - w of such
+    windows, exactly."""
 
     shape: RankShape
     finer: int

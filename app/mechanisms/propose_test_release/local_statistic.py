@@ -60,7 +60,7 @@ class RankStatistic:
     values then moves by more than the share of B for which its d is computed. The share is B
     itself where one row cannot move two values in opposite directions:
 
-        fixed n: a row that is replaced by a larger one moves no value down (mechanism sheet, M17);
+        fixed n: a row that is replaced by a larger one moves no value down;
 
         moving n, one row per person, quartiles: an added row v moves a value down only if v is
         below it and its rank stays, and up only if v is above it and the rank grows. So the lower

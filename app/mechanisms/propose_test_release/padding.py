@@ -5,10 +5,10 @@ is padded with spaces to the public size of the longest possible answer to its q
 counted in bytes of the JSON text that is stored and sent.
 """
 
-import json
 from typing import Any
 
-ENCODER = json.JSONEncoder(allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+from app.mechanisms.answer_json import ENCODER
+
 NUMBER_SIZE = 32  # bytes of a number's text: floats and 64-bit integers have at most 25 characters
 
 
@@ -28,5 +28,5 @@ def padded_answer(value: object, interval: object, size: int, **more: object) ->
     return padded({"status": "answered", "value": value, "interval": interval, **more}, size)
 
 
-def padded_refusal(size: int, **more: object) -> dict[str, Any]:
+def padded_withheld(size: int, **more: object) -> dict[str, Any]:
     return padded({"status": "withheld", "value": None, "interval": None, **more}, size)

@@ -28,8 +28,8 @@ from app.accounting.losses import pure_loss
 from app.accounting.units import PICO
 from app.mechanisms.propose_test_release.distance_test import DistanceTest
 from app.mechanisms.release import RandomSource
-from app.mechanisms.selection.release import RATE_MAX, tail_bound
 from app.mechanisms.selection.samplers import permute_and_flip
+from app.mechanisms.selection.selection_release import RATE_MAX, tail_bound
 
 THEOREM = "McKenna and Sheldon 2020 (permute-and-flip, for the bound)"
 SCORE_RANGE = 2

@@ -7,8 +7,8 @@ Distances count persons, as integers, and are capped at a public number. A cap k
     (1)  one person changes d by at most 1;
     (2)  if two tables one person apart have values more than B apart, d = 0 for both.
 
-Fixed n, one row replaced (mechanism sheet, M12): d is the least b - a - 1 of wide windows with a <=
-r <= b. It is the exact distance to tables of a local sensitivity above B.
+Fixed n, one row replaced (Dwork and Lei 2009): d is the least b - a - 1 of wide windows with a < b
+and a <= r <= b. It is the exact distance to tables of a local sensitivity above B.
 
 Moving n, one row added or removed: the exact distance again. The gaps that a row could move the
 value across are the corners of `rank_bound.py`, where their costs are proved; d is the least cost

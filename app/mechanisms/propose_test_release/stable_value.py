@@ -15,8 +15,7 @@ where they differ, d = 0 on both sides. Safe neighbours release the same winners
 release is (epsilon, f)-private for every k.
 
 For counts and one row per person, d is the number of rows to change before two outcomes tie, less
-one: g - 1 if rows are added or removed, ceil(g / 2) - 1 if they are replaced (mechanism sheet,
-M13).
+one: g - 1 if rows are added or removed, ceil(g / 2) - 1 if they are replaced.
 
 If all outcomes win, as a set, every table has the same winners: the distance is the cap of the
 test.
@@ -41,7 +40,7 @@ from app.mechanisms.propose_test_release.distance_test import DistanceTest
 from app.mechanisms.propose_test_release.padding import (
     NUMBER_SIZE,
     padded_answer,
-    padded_refusal,
+    padded_withheld,
     text_size,
 )
 from app.mechanisms.release import OneTally, RandomSource
@@ -92,7 +91,7 @@ class StableRelease(OneTally):
         passed = self.test.passed(self.test.enough if distance is None else distance, noise)
         shown = [self.shape.outcomes[i] for i in (places if self.ordered else sorted(places))]
         if not passed:
-            return padded_refusal(self.size)
+            return padded_withheld(self.size)
         return padded_answer(shown if self.shape.picks is not None else shown[0], None, self.size)
 
     def describe(self) -> dict[str, Any]:

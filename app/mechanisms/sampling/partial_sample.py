@@ -94,8 +94,9 @@ def exponential(noise: RandomSource) -> PartialSample:
 def half_normal(noise: RandomSource) -> PartialSample:
     """Draw with density in proportion to exp(-x^2 / 2) for x >= 0.
 
-    (k + x)^2 / 2 is the sum of k / 2, from which k is drawn, and of k (k - 1) / 2 and x (2 k +
-    x) / 2, with which it is kept."""
+    (k + x)^2 / 2 = k / 2 + k (k - 1) / 2 + x (2 k + x) / 2. The first term is the law from which
+    k is drawn. The other two are the logarithms, negated, of the probabilities of keeping k
+    and x."""
     while True:
         k = geometric(Fraction(1, 2), noise)
         if not bernoulli_exp(Fraction(k * (k - 1), 2), noise):

@@ -12,7 +12,7 @@ from app.accounting.curves.curve_units import bounded_range_rho
 from app.accounting.losses import bounded_range_loss
 from app.mechanisms.privacy_target import PrivacyTarget
 from app.mechanisms.selection import samplers
-from app.mechanisms.selection.release import (
+from app.mechanisms.selection.selection_release import (
     SelectionMechanism,
     SelectionRelease,
     prepare_by,

@@ -20,7 +20,11 @@ from app.accounting.losses import repeated_loss
 from app.mechanisms.noise import laplace
 from app.mechanisms.privacy_target import CannotServe, PrivacyTarget
 from app.mechanisms.selection import exponential, permute_and_flip, samplers
-from app.mechanisms.selection.release import SelectionMechanism, SelectionRelease, prepare_by
+from app.mechanisms.selection.selection_release import (
+    SelectionMechanism,
+    SelectionRelease,
+    prepare_by,
+)
 from app.queries.shapes.selection import SelectionShape
 
 KIND = "noisy_max"

@@ -11,7 +11,7 @@ from app.accounting.curves.curve_units import pure_rho
 from app.accounting.losses import repeated_loss
 from app.mechanisms.privacy_target import PrivacyTarget
 from app.mechanisms.selection import samplers
-from app.mechanisms.selection.release import (
+from app.mechanisms.selection.selection_release import (
     SelectionMechanism,
     SelectionRelease,
     prepare_by,

@@ -15,10 +15,15 @@ and R above only if (L, R) is one of these, with s(m) = m - r(m):
     (r(m), s(m)) if r(m + 1) = r(m) + 1, or (r(m) - 1, s(m) + 1) if r(m + 1) = r(m) >= 1.
 
 From x the rows between a and b are removed, and rows are added on either side until (L, R) is such
-a pair. Removing rows from a side is no cheaper than a wider gap. That is b - a - 1 + (L - a) + (R -
-(n + 1 - b)) moves, and for the least m either L = a or R = n + 1 - b. So with B = n + 1 - R it is
-enough to examine gaps from L to any b >= B, of cost n - m + 2 (b - B), and from any a <= L to B, of
-cost n - m + 2 (L - a).
+a pair. Removing rows from a side is no cheaper than a wider gap. The number of moves is
+
+    (b - a - 1) + (L - a) + (R - (n + 1 - b)).
+
+For the least m either L = a or R = n + 1 - b. Let B = n + 1 - R. So it is enough to examine these
+gaps:
+
+- from L to any b >= B, of cost n - m + 2 (b - B);
+- from any a <= L to B, of cost n - m + 2 (L - a).
 
 Far gaps: a gap that costs more than `reach` moves contributes at most width exp(-beta (reach + 1)),
 and this constant replaces it. With A(k) the largest LS within k moves, A(k) of x is at most A(k +

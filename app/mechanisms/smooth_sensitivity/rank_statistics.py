@@ -33,8 +33,8 @@ from app.mechanisms.smooth_sensitivity.calibrated_noise import (
     NoiseBudget,
 )
 from app.mechanisms.smooth_sensitivity.rank_bound import rank_work, reach_of, smooth_bound
-from app.mechanisms.smooth_sensitivity.release import ScaledRelease
 from app.mechanisms.smooth_sensitivity.scale_disclosure import Disclosure
+from app.mechanisms.smooth_sensitivity.scaled_release import ScaledRelease
 from app.mechanisms.unit_search import largest_satisfying
 from app.mechanisms.work import Work
 from app.queries import Query
@@ -183,7 +183,7 @@ def _budget(target: PrivacyTarget, moves: int, spent: int) -> NoiseBudget:
     return NoiseBudget(pure, None, Fraction(units, PICO), moves)
 
 
-class Reading(NamedTuple):
+class RankReading(NamedTuple):
     """Input of the answer."""
 
     windows: tuple[Window, ...]
@@ -213,15 +213,21 @@ class SmoothRelease(ScaledRelease):
         """Bits by which the grid of answers is finer than a step of the column."""
         return max(0, GRID_BITS - self.shape.width.bit_length())
 
-    def read(self, data: DataReader) -> Reading:
+    def read(self, data: DataReader) -> RankReading:
         windows = self.shape.windows(data.steps, data.exact, self.reach + 1)
         total = None
         if self.shape.statistic == "mean_between":
             total = sum_between(self.shape, windows, data.exact)
-        return Reading(windows, total)
+        return RankReading(windows, total)
 
     def answer(
-        self, exact: Reading, noise: RandomSource, *, query: Query, card: Card, confidence: float
+        self,
+        exact: RankReading,
+        noise: RandomSource,
+        *,
+        query: Query,
+        card: Card,
+        confidence: float,
     ) -> dict[str, Any]:
         smooth = smooth_bound(self.shape, exact.windows, self.noise.beta)
         steps = self.noise.release(centre_of(self.shape, exact), smooth, self.finer, noise)
@@ -252,7 +258,7 @@ class SmoothRelease(ScaledRelease):
         return self.recorded(moves=1 if fixed else self.shape.moves, fixed=fixed)
 
 
-def centre_of(shape: RankShape, exact: Reading) -> Fraction:
+def centre_of(shape: RankShape, exact: RankReading) -> Fraction:
     """The statistic without noise, in steps."""
     windows = exact.windows
     ranks = [rule(window.count) for rule, window in zip(shape.ranks, windows, strict=True)]

@@ -29,7 +29,7 @@ from app.mechanisms.release import DataReader, RandomSource
 from app.mechanisms.smooth_sensitivity.calibrated_noise import DEPENDS
 from app.mechanisms.smooth_sensitivity.rank_bound import SLACK
 from app.mechanisms.smooth_sensitivity.rank_statistics import scaled_noise
-from app.mechanisms.smooth_sensitivity.release import ScaledRelease
+from app.mechanisms.smooth_sensitivity.scaled_release import ScaledRelease
 from app.mechanisms.work import Work
 from app.queries import Query
 from app.queries.estimates import Estimate

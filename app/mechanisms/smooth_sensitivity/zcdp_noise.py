@@ -2,9 +2,9 @@
 
 The mixtures are Laplace and uniform numbers times a log-normal one; all are from Bun and Steinke
 2019. Each is c^2/2-zCDP for c = (cost of a stretch by e^t) + (cost of a shift by s). Both are zCDP
-  by themselves. Laws that are a^2/2 and b^2/2 apart from a third are (a + b)^2/2 apart from each
-  other (Bun and Steinke 2016, the inequality behind group privacy). A shift costs s times the
-  largest slope of the log-density, which is pure.
+by themselves. Laws that are a^2/2 and b^2/2 apart from a third are (a + b)^2/2 apart from each
+other (Bun and Steinke 2016, the inequality behind group privacy). A shift costs s times the largest
+slope of the log-density, which is pure.
 
 Laplace-log-normal, X e^(sigma Y): stretched, Y moves by t/sigma, which costs t/sigma. The slope is
 a mean of e^(-sigma Y) that is largest at 0: E e^(-2 sigma Y) / E e^(-sigma Y) = e^(3 sigma^2/2).
@@ -13,14 +13,18 @@ Uniform-log-normal, U e^(sigma Y), U between -1 and 1: a stretch costs t/sigma a
 e^(3 sigma^2/2) phi(u) / (sigma Q(u - sigma)) for some u, Q the upper normal tail. Its logarithm
 rises as long as phi/Q of u - sigma is above u, which holds up to one point.
 
-Arsinh-normal, sinh(sigma Y)/sigma, density h. Slope: (|y| + sigma tanh) / cosh of sigma y, at most
-2/(3 sigma) + sigma/2, as x / cosh x <= 2/3 and tanh x / cosh x <= 1/2. Stretch: with h_t the
-density of e^t Z, F = integral of h^a h_t^(1-a) has F' = -a (a-1) integral of h^a h_t^(1-a) (k(z) -
-k(e^-t z)), k(z) = z h'(z)/h(z), because the derivative of h_t by t is -(z h_t)'. With y =
-arsinh(sigma z)/sigma and T = tanh(sigma y), k = -(y T/sigma + T^2), so z k'(z) = -[(T^2 + sigma y T
-(1 - T^2))/sigma^2 + 2 T^2 (1 - T^2)], whose size is at most C = 1.08/sigma^2 + 1/2. Hence |ln F|'
-<= a (a-1) t C, the Renyi divergence of order a is at most a C t^2/2, and the stretch costs t
-sqrt(C), for t of either sign.
+Arsinh-normal, sinh(sigma Y)/sigma, density h:
+
+- Slope: (|y| + sigma tanh(sigma y)) / cosh(sigma y). It is at most 2/(3 sigma) + sigma/2, as x /
+  cosh x <= 2/3 and tanh x / cosh x <= 1/2.
+- Stretch: let h_t be the density of e^t Z, k(z) = z h'(z)/h(z) and F = integral of h^a h_t^(1-a).
+  The derivative of h_t by t is -(z h_t)'. So F' = -a (a-1) integral of h^a h_t^(1-a) (k(z) - k(e^-t
+  z)).
+- Let y = arsinh(sigma z)/sigma and T = tanh(sigma y). Then k = -(y T/sigma + T^2). So z k'(z) =
+  -[(T^2 + sigma y T (1 - T^2))/sigma^2 + 2 T^2 (1 - T^2)]. Its size is at most C = 1.08/sigma^2 +
+  1/2.
+- Hence |ln F|' <= a (a-1) t C, and the Renyi divergence of order a is at most a C t^2/2. The
+  stretch costs t sqrt(C), for t of either sign.
 
 Rounding: 80 digits; s is rounded down, and rho is the charged number of units.
 """

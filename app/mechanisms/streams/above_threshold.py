@@ -12,8 +12,8 @@ answers before.
 Proof. Let neighbours x, y move each count by at most D, an integer, and fix the counts in the
 queries and the answers. Their probability is the sum over r of P(r), times P(v < T + r - q) for
 each answer "below" and P(v >= T + r - q) for each "above". There are at most c answers "above".
-Shifts are integers, so they stay among the values of the noise, and P(r) <= exp(d / b) P(r + d),
-P(v >= k) <= exp(d / s) P(v >= k + d) for d >= 0.
+Shifts are integers, so they stay among the values of the noise. For d >= 0, P(r) <= exp(d / b) P(r
++ d) and P(v >= k) <= exp(d / s) P(v >= k + d).
 
 In general: pair r for x with r + D for y. P(r) grows by at most exp(D / b) = exp(e1). A count of y
 is at most D above that of x, so "below" is no less likely for y at r + D than for x at r. It is at

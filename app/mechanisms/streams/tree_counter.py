@@ -50,7 +50,7 @@ from app.data.card import Card
 from app.errors import Invalid
 from app.mechanisms.noise import gaussian, laplace
 from app.mechanisms.noise.additive import NoiseDistribution, float_up
-from app.mechanisms.noise.workload import width_of
+from app.mechanisms.noise.workload_release import width_of
 from app.mechanisms.release import RandomSource
 from app.queries.estimates import Estimate
 from app.queries.shapes.measures import sensitivity_l1
@@ -62,7 +62,7 @@ THEOREM = (
     "(binary tree counter, on whole numbers)"
 )
 LAWS: dict[str, NoiseDistribution] = {laplace.KIND: laplace.LAW, gaussian.KIND: gaussian.LAW}
-Node = tuple[int, int]  # first and last epoch
+TreeNode = tuple[int, int]  # first and last epoch
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +79,13 @@ class TreeCounter:
         return self.epochs_max.bit_length()
 
     def draw(
-        self, nodes_due: list[Node], counts: list[int], noise: RandomSource
-    ) -> dict[Node, int]:
+        self, nodes_due: list[TreeNode], counts: list[int], noise: RandomSource
+    ) -> dict[TreeNode, int]:
         """Noisy nodes, from the exact count of each."""
         draws = LAWS[self.noise].draw(noise, self.scale, len(nodes_due))
         return {n: count + z for n, count, z in zip(nodes_due, counts, draws, strict=True)}
 
-    def figure(self, epoch: int, noisy: Mapping[Node, int], confidence: float) -> Estimate:
+    def figure(self, epoch: int, noisy: Mapping[TreeNode, int], confidence: float) -> Estimate:
         """The count up to an epoch, with the interval of its noise."""
         parts = nodes(epoch)
         total = sum(noisy[node] for node in parts)
@@ -107,9 +107,9 @@ class TreeCounter:
         }
 
 
-def nodes(epoch: int) -> list[Node]:
+def nodes(epoch: int) -> list[TreeNode]:
     """The nodes that cover the epochs from 1 to this one, the largest first."""
-    covering: list[Node] = []
+    covering: list[TreeNode] = []
     done = 0
     for level in reversed(range(epoch.bit_length())):
         if epoch >> level & 1:
@@ -161,5 +161,5 @@ def _must_fit(scale: float, low: float, high: float) -> None:
         raise Invalid.field("/privacy", "too small: the noise would not fit 64 bits")
 
 
-def exact_counts(nodes_due: list[Node], by_epoch: Callable[[int], int]) -> list[int]:
+def exact_counts(nodes_due: list[TreeNode], by_epoch: Callable[[int], int]) -> list[int]:
     return [sum(map(by_epoch, range(first, last + 1))) for first, last in nodes_due]

@@ -35,7 +35,7 @@ _SIGNS: dict[type[exp.Expr], str] = {
 _NEGATED = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 _MIRRORED = {"==": "==", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
-Filter = dict[str, Any]
+FilterJson = dict[str, Any]
 
 
 class Conditions:
@@ -45,7 +45,7 @@ class Conditions:
         self._text = text
         self._places = places
 
-    def filter(self, node: exp.Expr, at: str, *, negated: bool = False) -> Filter:
+    def filter(self, node: exp.Expr, at: str, *, negated: bool = False) -> FilterJson:
         """The filter that holds where the condition is true, or where its NOT is."""
         while isinstance(node, exp.Paren | exp.Not):
             self._text.must_have_only(node, "this")
@@ -67,7 +67,7 @@ class Conditions:
             case _:
                 raise self._text.refused(node, CONDITION)
 
-    def _parts(self, node: exp.Expr, at: str, member: str, negated: bool) -> Filter:
+    def _parts(self, node: exp.Expr, at: str, member: str, negated: bool) -> FilterJson:
         """One list for a chain of the same operator."""
         kind, parts = type(node), []
         while isinstance(node, kind):
@@ -83,7 +83,7 @@ class Conditions:
             ]
         }
 
-    def _compared(self, node: exp.Expr, at: str, negated: bool) -> Filter:
+    def _compared(self, node: exp.Expr, at: str, negated: bool) -> FilterJson:
         self._text.must_have_only(node, "this", "expression")
         column, literal, sign = node.this, node.expression, _SIGNS[type(node)]
         if not isinstance(column, exp.Column) and isinstance(literal, exp.Column):
@@ -94,7 +94,7 @@ class Conditions:
             "value": self._literal(literal, f"{at}/value"),
         }
 
-    def _between(self, node: exp.Between, at: str, negated: bool) -> Filter:
+    def _between(self, node: exp.Between, at: str, negated: bool) -> FilterJson:
         self._text.must_have_only(node, "this", "low", "high")
         name = self._column(node.this, node, at)
         ends = node.args["low"], node.args["high"]
@@ -107,7 +107,7 @@ class Conditions:
             parts.append({"column": name, "op": sign, "value": value})
         return {"any": parts}
 
-    def _in(self, node: exp.In, at: str, negated: bool) -> Filter:
+    def _in(self, node: exp.In, at: str, negated: bool) -> FilterJson:
         self._text.must_have_only(node, "this", "expressions", rule="a list of literals")
         name = self._column(node.this, node, at)
         inside = f"{at}/all/0/not" if negated else at
@@ -120,7 +120,7 @@ class Conditions:
         there = {"column": name, "op": "is_null", "value": False}
         return {"all": [{"not": among}, there]} if negated else among
 
-    def _is_null(self, node: exp.Is, at: str, negated: bool) -> Filter:
+    def _is_null(self, node: exp.Is, at: str, negated: bool) -> FilterJson:
         self._text.must_have_only(node, "this", "expression")
         if not isinstance(node.expression, exp.Null):
             raise self._text.refused(node, "IS NULL or IS NOT NULL")

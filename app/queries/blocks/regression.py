@@ -1,12 +1,12 @@
 """One coefficient of the least-squares fit to a block's rows, as an exact fraction.
 
 Terms, buckets and counted rows are those of `linear_regression`, and the fit is its exact one,
-without noise and without a ridge. With X the columns of the terms in integer steps of their grids
-and y the outcome's, coefficients solve (X^T X) b = X^T y. Both sides come from the block's sums of
-products in integers: a bucket w stands for low + grain (centre + w) steps. The elimination takes
-the requested coefficient last, which is then one quotient. Where X^T X is singular (fewer rows than
-terms, a constant or collinear column) the rows do not determine the coefficients, and the result is
-None.
+without noise and without a ridge. Let X be the matrix of the terms and y the outcome, both in
+integer steps of their grids. The coefficients b solve (X^T X) b = X^T y. Both sides come from the
+block's sums of products in integers: a bucket w stands for low + grain (centre + w) steps. The
+elimination takes the requested coefficient last, which is then one quotient. Where X^T X is
+singular (fewer rows than terms, a constant or collinear column) the rows do not determine the
+coefficients, and the result is None.
 """
 
 from collections.abc import Sequence

@@ -61,7 +61,9 @@ def _as_float(value: object) -> object:
     return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-Bound = Annotated[float, BeforeValidator(_as_float), Field(ge=-1e30, le=1e30, allow_inf_nan=False)]
+BlockBound = Annotated[
+    float, BeforeValidator(_as_float), Field(ge=-1e30, le=1e30, allow_inf_nan=False)
+]
 
 
 class SampleAggregate(BaseModel):
@@ -73,8 +75,8 @@ class SampleAggregate(BaseModel):
     kind: Literal["sample_aggregate"]
     statistic: BlockStatistic
     blocks: Annotated[int, Field(ge=2, le=BLOCKS_MAX)]
-    low: Bound | None = None
-    high: Bound | None = None
+    low: BlockBound | None = None
+    high: BlockBound | None = None
     aggregate: Literal["median", "mean", "votes"] = "median"
     where: Filter | None = None
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from app.data.columns import IntegerColumn, NumberColumn
-from app.queries.block_tally import Given, Reading
+from app.queries.block_tally import Given, RowReading
 from app.queries.filters import POINTER
 from app.queries.tally import Condition
 
@@ -18,7 +18,7 @@ HERE = f"{POINTER}/statistic"
 
 @dataclass(frozen=True, slots=True)
 class BlockValue:
-    readings: tuple[Reading, ...]
+    readings: tuple[RowReading, ...]
     given: Given
     value: Callable[[Sequence[int]], Fraction | None]  # None where the rows do not determine it
     empty: Fraction | None = None  # result of a block without rows

@@ -5,17 +5,21 @@ the ranks from L to M. It is a q-quantile if q n is among them; its score is min
 
     -max(0, L - q n, q n - M),    for q = a / b in steps of 1 / b:  -max(0, b L - a n, a n - b M).
 
-R for an added row of value x: for candidates above x, b L - a n and b M - a n grow by b - a; for
-those below x they fall by a; and at x the first falls by a and the second grows by b - a. So a
-score moves by at most b - a above x and by at most a below x, and at x it may only grow, by at most
-max(a, b - a). Two candidates on one side of x may move by as much in opposite directions, and
-nothing moves further apart: R = 2 max(a, b - a).
+R for an added row of value x:
 
-For a row that moves from x to y > x, b L and b M fall by b between x and y and stay elsewhere: R =
-2 b, which is no less. For m rows per person R is m times as large.
+- for candidates above x, b L - a n and b M - a n grow by b - a;
+- for candidates below x, both fall by a;
+- at x, the first falls by a and the second grows by b - a.
+
+So a score moves by at most b - a above x and by at most a below x. At x it may only grow, by at
+most max(a, b - a). Two candidates on one side of x may move by as much in opposite directions. No
+two scores move further apart, so R = 2 max(a, b - a).
+
+For a row that moves from x to y > x, b L and b M fall by b between x and y and stay elsewhere. So R
+= 2 b, which is no less. For m rows per person R is m times as large.
 
 An interval from c to d occupies the ranks from L, the rows below c, to M, those below d. An added
-row above, below or in it moves L and M as it would those of a candidate: R is the same.
+row above, below or in it moves L and M as it would those of a candidate, so R is the same.
 
 Missing values and rows outside the filter count nowhere. For an empty selection all candidates have
 equal scores. `median` is q = 1/2.

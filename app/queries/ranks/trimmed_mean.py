@@ -2,8 +2,8 @@
 
 It requires a public and fixed n: replace_one, one row per person, no filter, and missing values
 that count as a public value, by default the column's lower bound. Otherwise the divisor and the
-remaining ranks would change with every row. No smooth bound is known for that case (mechanism
-sheet, sections 5 and 9), so the query is refused.
+remaining ranks would change with every row. No smooth bound is known for that case: Bun and Steinke
+(2019) prove theirs for a fixed n. So the query is refused.
 """
 
 from fractions import Fraction

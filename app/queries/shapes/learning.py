@@ -31,8 +31,8 @@ from app.queries.tally import (
     Tally,
 )
 
-Model = Literal["squares", "logistic"]
-Weights = np.ndarray[Any, np.dtype[np.float64]]
+ModelKind = Literal["squares", "logistic"]
+WeightVector = np.ndarray[Any, np.dtype[np.float64]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class LearningShape:
 
     tally: Tally  # number of such rows
     records: Records
-    model: Model
+    model: ModelKind
     inputs: tuple[Input, ...]
     outcome: Input
     longest: float  # the largest norm that a row's terms can have
@@ -67,7 +67,7 @@ class LearningShape:
     ridged: bool = False  # true if the query has a ridge, which gradient descent does not support
     alternatives: tuple["LearningShape", ...] = ()  # other shapes of the same query; there are none
 
-    def in_own_units(self, weights: Weights) -> list[float]:
+    def in_own_units(self, weights: WeightVector) -> list[float]:
         """Coefficients of the columns: outcome = intercept + sum of coefficient * value."""
         outcome, coefficients = self.outcome, []
         for weight, term in zip(weights.tolist(), self.inputs, strict=True):
@@ -86,7 +86,7 @@ def gradient_shape(
     where: Condition | None,
     card: Card,
     *,
-    model: Model,
+    model: ModelKind,
 ) -> LearningShape:
     """Shape of the regression; `terms` come from `features.feature_terms`."""
     named = [term.column for term in terms if not isinstance(term, Intercept)]

@@ -24,7 +24,7 @@ from fractions import Fraction
 
 from app.data.card import Card
 
-Terms = tuple[tuple[int, int], ...]  # (coefficient, index of the aggregate in the tally)
+AggregateTerms = tuple[tuple[int, int], ...]  # (coefficient, index of the aggregate in the tally)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,16 +39,16 @@ class Measure:
     share_i * d_i / sensitivity_i <= 1 and of share_i * e_i^2 / sensitivity_squared_i <= 1."""
 
     name: str
-    terms: Terms
+    terms: AggregateTerms
     sensitivity: int
     share: Fraction
     grid_exponent: int  # one step is worth 2^-grid_exponent
     sensitivity_l2_squared: int = 0  # 0 stands for sensitivity^2, which always holds
     single_cell: bool = False  # true if a person moves only one number
-    more_vectors: tuple[Terms, ...] = ()
+    more_vectors: tuple[AggregateTerms, ...] = ()
 
     @property
-    def vectors(self) -> tuple[Terms, ...]:
+    def vectors(self) -> tuple[AggregateTerms, ...]:
         return (self.terms, *self.more_vectors)
 
     @property

@@ -11,25 +11,28 @@ Sensitivity to one row, in units of 2^k steps. Let G be the number of categories
 values, N the number of coordinates outside them, and M the buckets among these. So a row has at
 most N + G coordinates other than 0; let D = N + G.
 
-A row that is added or removed moves D (D-1) / 2 products by 1, M squares by 1/2, and n by 1: in L1
-by D (D-1) / 2 + M/2 + 1, and the sum of squares is D (D-1) / 2 + M/4 + 1.
+A row that is added or removed moves D (D-1) / 2 products by 1, M squares by 1/2, and n by 1. The L1
+norm of the move is D (D-1) / 2 + M/2 + 1, and the sum of its squares is D (D-1) / 2 + M/4 + 1.
 
-A row that becomes another does not move n; one that is removed moves all by no more than the bounds
-below. Write a and b for the two rows, p and q for |a_i + b_i| and |a_i - b_i|, whose sum is twice
-the larger of |a_i| and |b_i|, and P, Q for their sums over the N coordinates: P + Q <= 2N. As a a^T
-- b b^T is half of (a+b)(a-b)^T plus its transpose, the N (N-1) / 2 products move by at most (PQ -
-  sum p_i q_i) / 2 in total, and the squares by sum p_i q_i over the buckets.
+A row that becomes another does not move n. A removed row moves all by no more than the bounds
+below. Let a and b be the two rows, p_i = |a_i + b_i| and q_i = |a_i - b_i|. Their sum p_i + q_i is
+twice the larger of |a_i| and |b_i|. Let P and Q be the sums of p_i and of q_i over the N
+coordinates, so that P + Q <= 2N. The matrix a a^T - b b^T is half of the sum of (a+b)(a-b)^T and
+its transpose. So the N (N-1) / 2 products move by at most (PQ - sum p_i q_i) / 2 in total, and the
+squares by at most sum p_i q_i over the buckets.
+
 - No such category: (PQ + sum p_i q_i) / 2, with PQ <= N^2 and p_i q_i <= 1: (N^2 + M) / 2. If all
   but the 1 are buckets, p_i + q_i <= 2 gives (2 (N+1) Q - Q^2 N/M) / 2, at most (N+1)^2 M / (2N).
-- Otherwise let c >= 1 categories change. Their products with coordinates move by |a_i| + |b_i| =
-  max(p_i, q_i) each, products of two categories by at most 2 if one of them changes, and those of
-  the k = G - c others with coordinates by q_i. A bucket gains p_i q_i / 2 <= min(p_i, q_i) by its
-  square where it loses c min(p_i, q_i) against max(p_i, q_i) = 2, so squares never increase the
-  maximum; and PQ/2 + kQ <= (N+k)^2 / 2. The sum is (N+k)^2 / 2 + 2cN + G (G-1) - k (k-1), largest
-  for k = 0: N^2/2 + 2GN + G (G-1), which is also more than with c = 0, (N+G)^2 / 2 + M/2.
-- Squares: products and squares of buckets together are at most (|a|^4 + |b|^4) / 2 - (a.b)^2 + t/2,
-  t = the sum over the buckets of (a_i^2 - b_i^2)^2. As |a|^2 + |b|^2 <= 2D - t and both are at most
-  D, that is at most D^2 - t (D - t/2 - 1/2), and t <= M < D: at most D^2.
+- Otherwise let c >= 1 categories change, and let k = G - c. Products of a changed category with
+  coordinate i move by |a_i| + |b_i| = max(p_i, q_i). Products of two categories move by at most 2
+  if one of them changes. Products of an unchanged category with coordinate i move by q_i. A bucket
+  gains p_i q_i / 2 <= min(p_i, q_i) by its square. It loses c min(p_i, q_i) against max(p_i, q_i) =
+  2. So squares never increase the maximum. Also PQ/2 + kQ <= (N+k)^2 / 2. The sum is (N+k)^2 / 2 +
+  2cN + G (G-1) - k (k-1). It is largest for k = 0: N^2/2 + 2GN + G (G-1). This is also more than
+  (N+G)^2 / 2 + M/2, the sum for c = 0.
+- Squares: let t be the sum over the buckets of (a_i^2 - b_i^2)^2. Products and squares of buckets
+  together are at most (|a|^4 + |b|^4) / 2 - (a.b)^2 + t/2. As |a|^2 + |b|^2 <= 2D - t and both are
+  at most D, this is at most D^2 - t (D - t/2 - 1/2). Since t <= M < D, it is at most D^2.
 
 A person of m rows moves m times as much in both norms. A row in which a column is missing or which
 does not meet the filter counts nowhere, so n is private under replace_one too.
@@ -44,7 +47,7 @@ from math import ceil, comb
 
 from app.data.card import Card
 from app.queries.shapes.features import BucketTerm, Indicator, Intercept, Term
-from app.queries.shapes.measures import Measure, Terms
+from app.queries.shapes.measures import AggregateTerms, Measure
 from app.queries.tally import Aggregate, CentredBucket, CountRows, EqualsValue, Factor, Product
 
 SPARE_BITS = 7  # so that steps are within a 64th of the moments they approximate
@@ -118,7 +121,7 @@ class Moments:
         """Aggregates to request from the engine, and the one measure computed from them."""
         indices: dict[tuple[Factor, ...], int] = {(): 0}
         aggregates: list[Aggregate] = [CountRows()]
-        vectors: list[Terms] = []
+        vectors: list[AggregateTerms] = []
         for entry in self.entries():
             vector = []
             for factors, coefficient in self._polynomial(entry).items():

@@ -7,8 +7,9 @@ estimate of x: linear estimates are unbiased, and post-processing is free.
 
 Sensitivity: an added or removed row changes A x by a column of A. A replaced row changes it by the
 difference of two columns, or of one and zero. Let d be the largest number of entries in a column
-(add_remove), or in which two columns or a column and zero differ (replace_one). Then m rows move A
-x by at most m d in L1 and m sqrt(d) in L2 (mechanism sheet, M3).
+(add_remove), or in which two columns or a column and zero differ (replace_one). Such a change has
+L1 norm at most d and L2 norm at most sqrt(d), since its entries are -1, 0 and 1. Then m rows move A
+x by at most m d in L1 and m sqrt(d) in L2, by the triangle inequality.
 
 Strategies: `identity` measures the requested counts themselves, `cells` the cells. `hierarchical`
 measures the cells of an ordered column and runs of increasing length, so that a range is a sum of

@@ -50,7 +50,7 @@ class OfColumn(_Frozen):
     column: str
 
 
-Of = Annotated[CountOfRows | OfColumn, Field(discriminator="kind")]
+AggregatePart = Annotated[CountOfRows | OfColumn, Field(discriminator="kind")]
 Alone = Count | Sum | Mean | Variance
 
 
@@ -59,7 +59,7 @@ class Aggregates(Selection):
     ..., "group_by": [...]}`"""
 
     kind: Literal["aggregates"]
-    of: Annotated[tuple[Of, ...], Field(min_length=2, max_length=AGGREGATES_MAX)]
+    of: Annotated[tuple[AggregatePart, ...], Field(min_length=2, max_length=AGGREGATES_MAX)]
 
     @field_validator("of", mode="before")
     @classmethod

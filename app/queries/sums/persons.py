@@ -52,7 +52,7 @@ def _bound(value: object) -> int | float:
     return value
 
 
-Bound = Annotated[int | float, PlainValidator(_bound), WithJsonSchema({"type": "number"})]
+PersonBound = Annotated[int | float, PlainValidator(_bound), WithJsonSchema({"type": "number"})]
 
 
 class PersonBounds(BaseModel):
@@ -60,8 +60,8 @@ class PersonBounds(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
-    low: Bound
-    high: Bound
+    low: PersonBound
+    high: PersonBound
 
     def steps(self, column: IntegerColumn | NumberColumn) -> tuple[int, int]:
         """The bounds in integer steps of the column's grid, rounded down. Raises Invalid."""

@@ -90,7 +90,7 @@ class Ratio(Selection):
         return card.rows if whole and card.person.kind == "row" else None
 
     def _sums(self, card: Card) -> SumShape:
-        above, below = self._columns(card)
+        numerator, denominator = self._columns(card)
         groups = self.resolved_groups(card)
         measures = tuple(
             replace(
@@ -106,17 +106,19 @@ class Ratio(Selection):
                 share=Fraction(1, 2),
                 single_cell=False,
             )
-            for index, (name, column) in enumerate((("numerator", above), ("denominator", below)))
+            for index, (name, column) in enumerate(
+                (("numerator", numerator), ("denominator", denominator))
+            )
         )
         where = resolve(self.where, card, f"{POINTER}/where")
-        present = [Negation(IsMissing(column.name)) for column in (above, below)]
+        present = [Negation(IsMissing(column.name)) for column in (numerator, denominator)]
         both = AllOf(tuple(present if where is None else [where, *present]))
-        tally = Tally(both, groups, (SumSteps(above.name), SumSteps(below.name)))
+        tally = Tally(both, groups, (SumSteps(numerator.name), SumSteps(denominator.name)))
         return SumShape(
             tally,
             measures,
             no_half_width_reason=UNPROMISED,
-            estimate=_Quotient(above, below).estimate(),
+            estimate=_Quotient(numerator, denominator).estimate(),
         )
 
     def _columns(self, card: Card) -> tuple[Numeric, Numeric]:
@@ -141,10 +143,12 @@ def must_be_either(numerator: Part, denominator: Part | None, at: str) -> None:
         raise Invalid.field(f"{at}/denominator", "must have a column to add up, and no filter")
 
 
-def divided(above: Part, below: Part, card: Card, at: str) -> tuple[Numeric, Numeric]:
+def divided(
+    numerator_part: Part, denominator_part: Part, card: Card, at: str
+) -> tuple[Numeric, Numeric]:
     """The two columns of a sum over a sum. Raises Invalid with the field."""
-    numerator = _numeric(card, above, f"{at}/numerator/column")
-    denominator = _numeric(card, below, f"{at}/denominator/column")
+    numerator = _numeric(card, numerator_part, f"{at}/numerator/column")
+    denominator = _numeric(card, denominator_part, f"{at}/denominator/column")
     if denominator.steps[0] < 1:
         rule = "must have a low bound above zero: otherwise the ratio has no bounds"
         raise Invalid.field(f"{at}/denominator/column", rule)
@@ -177,10 +181,10 @@ def _share(met: NoisySteps, others: NoisySteps) -> Estimate:
 class _Quotient:
     """One sum over another, within the bounds of one value over another."""
 
-    def __init__(self, above: Numeric, below: Numeric) -> None:
-        self._unit = Fraction(2) ** (below.grid_exponent - above.grid_exponent)
-        self._least_below = ldexp(below.steps[0], -below.grid_exponent)
-        corners = [Fraction(x, y) for x, y in product(above.steps, below.steps)]
+    def __init__(self, numerator: Numeric, denominator: Numeric) -> None:
+        self._unit = Fraction(2) ** (denominator.grid_exponent - numerator.grid_exponent)
+        self._least_below = ldexp(denominator.steps[0], -denominator.grid_exponent)
+        corners = [Fraction(x, y) for x, y in product(numerator.steps, denominator.steps)]
         self._low, self._high = min(corners), max(corners)
 
     def estimate(self) -> RowEstimate:
@@ -189,17 +193,19 @@ class _Quotient:
             least_below=self._least_below, largest=max(abs(low), abs(high)), spread=high - low
         )
 
-    def figure(self, above: NoisySteps, below: NoisySteps) -> Estimate:
-        value = self._value(above.steps, below.steps)
-        if below.low < 1:  # there may be no row at all: only the bounds are certain
-            return Estimate(value, self._told(self._low), self._told(self._high))
+    def figure(self, numerator: NoisySteps, denominator: NoisySteps) -> Estimate:
+        value = self._value(numerator.steps, denominator.steps)
+        if denominator.low < 1:  # there may be no row at all: only the bounds are certain
+            return Estimate(value, self._clamped(self._low), self._clamped(self._high))
         corners = [
-            self._value(x, y) for x in (above.low, above.high) for y in (below.low, below.high)
+            self._value(x, y)
+            for x in (numerator.low, numerator.high)
+            for y in (denominator.low, denominator.high)
         ]
         return Estimate(value, min(corners), max(corners))
 
-    def _value(self, above: int, below: int) -> float:
-        return self._told(Fraction(above, max(below, 1)))
+    def _value(self, numerator: int, denominator: int) -> float:
+        return self._clamped(Fraction(numerator, max(denominator, 1)))
 
-    def _told(self, steps: Fraction) -> float:
+    def _clamped(self, steps: Fraction) -> float:
         return float(min(max(steps, self._low), self._high) * self._unit)

@@ -1,11 +1,11 @@
 """Reciprocal of the number of rows that meet the filter, or 1 if there are none, from a noisy
 count.
 
-1 / max(f, 1) has a local sensitivity as small as its own error (mechanism sheet, M15). So the noisy
-count loses nothing in order of magnitude, is pure, and keeps the interval of its noise. The
-reciprocal falls as the count grows, so its interval is that of the count reversed. Below one the
-reciprocal of a count is not defined, and that of a sum has no finite sensitivity at all: sums are
-not offered.
+The local sensitivity of 1 / max(f, 1) is 1 / (f (f - 1)) for f >= 2. The reciprocal of a noisy
+count has an error of about 1 / (epsilon f^2), which is of the same order. So the noisy count loses
+nothing in order of magnitude, is pure, and keeps the interval of its noise. The reciprocal falls as
+the count grows, so its interval is that of the count reversed. Below one the reciprocal of a count
+is not defined. That of a sum has no finite sensitivity at all, so sums are not offered.
 """
 
 from typing import Literal

@@ -7,20 +7,21 @@ Q/N + k - (T/N)^2 is post-processing. It is that of the values themselves, over 
 value.
 
 Sensitivities per row are (1, r, g), with shares (2/5, 1/4, 7/20) of the loss; m is the number of
-rows of a person. An added or removed row costs at most 2/5 + 1/4 + 7/20 = 1. One whose value moves
-from u r to v r, |v| <= u (or both negated), costs at most u - v over 4 plus 7/10 of u^2 - v^2, as g
->= r^2 / 2. This grows with u, and at u = 1, with w = 1 - v, it is w (33 - 14 w) / 20 < 0.98. So m
-rows cost at most epsilon under add_remove, and under replace_one without groups; with groups a
-replaced row may leave one and enter another, and all sensitivities are doubled.
+rows of a person. An added or removed row costs at most 2/5 + 1/4 + 7/20 = 1. Let the value of a row
+move from u r to v r with |v| <= u (or both negated). As g >= r^2 / 2, this costs at most (u - v) /
+4 + (7/10) (u^2 - v^2). The cost grows with u. At u = 1, with w = 1 - v, it is w (33 - 14 w) / 20 <
+0.98. So m rows cost at most epsilon under add_remove, and under replace_one without groups. With
+groups a replaced row may leave one and enter another, so all sensitivities are doubled.
 
-For Gaussian noise the squares add up. An added row costs 1 with squares (1, r^2, g^2). For one
-whose value moves the squares of T and Q are doubled: w^2 / 8 + 7/10 w^2 (2 - w)^2 is at most 0.99
-for w <= 3/2, where the second square is at most 1, and at most 0.90 above, where it is at most
-(3/4)^2. One that leaves a group and enters another is the first twice: all squares are doubled. The
-root of the sum of squares is a norm, so m rows cost at most m^2 times what one does.
+For Gaussian noise the squares add up. An added row costs 1 with squares (1, r^2, g^2). For a row
+whose value moves, the squares of T and Q are doubled. It costs at most w^2 / 8 + (7/10) (w (2 -
+w))^2. For w <= 3/2 the second square is at most 1, and the cost at most 0.99. For larger w that
+square is at most (3/4)^2, and the cost at most 0.90. A row that leaves a group and enters another
+costs as much as two added rows, so all squares are doubled. The root of the sum of squares is a
+norm, so m rows cost at most m^2 times what one does.
 
-A constant column has a small variance plus noise, clamped to the range that the bounds allow, as
-every variance is; an empty selection gives k plus noise, clamped in the same way.
+A constant column has a small variance plus noise. Like every variance it is clamped to the range
+that the bounds allow. An empty selection gives k plus noise, clamped in the same way.
 """
 
 from fractions import Fraction
@@ -50,11 +51,11 @@ class Variance(Selection):
         grid = CentredGrid(column)
         groups = self.resolved_groups(card)
         m = rows = card.person.rows_max
-        one, others = 1, 1
+        count_factor, sum_factor = 1, 1
         if card.neighbours == "replace_one":
-            others = 2
+            sum_factor = 2
             if groups:
-                rows, one = 2 * m, 2
+                rows, count_factor = 2 * m, 2
         exponent = grid.exponent
         bucket = CentredBucket(column.name, column.steps[0], grid.grain, grid.centre)
         return SumShape(
@@ -66,14 +67,14 @@ class Variance(Selection):
                 CountPresent(column.name),
             ),
             measures=(
-                Measure("count", ((1, 2),), rows, SHARES[0], 0, one * m**2),
+                Measure("count", ((1, 2),), rows, SHARES[0], 0, count_factor * m**2),
                 Measure(
                     "centred_sum",
                     ((1, 0),),
                     rows * grid.reach,
                     SHARES[1],
                     exponent,
-                    others * (m * grid.reach) ** 2,
+                    sum_factor * (m * grid.reach) ** 2,
                 ),
                 Measure(
                     "centred_squares",
@@ -81,7 +82,7 @@ class Variance(Selection):
                     rows * grid.square_reach,
                     SHARES[2],
                     2 * exponent,
-                    others * (m * grid.square_reach) ** 2,
+                    sum_factor * (m * grid.square_reach) ** 2,
                 ),
             ),
             no_half_width_reason=f"{DEPENDS}, by how many values there are",

@@ -42,7 +42,7 @@ from app.queries.tally import AllOf, ByEdges, Compare, CountRows, Tally
 from app.queries.weighted_noise import WeightedNoiseSum, combinations, equal_weights
 
 BINS_MAX = 10_000
-Strategy = Literal["cells", "hierarchical"]
+CdfStrategy = Literal["cells", "hierarchical"]
 
 
 class Cdf(BaseModel):
@@ -54,7 +54,7 @@ class Cdf(BaseModel):
     column: str
     edges: Edges
     where: Filter | None = None
-    strategy: Strategy | None = None
+    strategy: CdfStrategy | None = None
 
     @field_validator("edges", mode="before")
     @classmethod

@@ -111,7 +111,7 @@ def terms_line(account: Account) -> str:
         "shown": account.shown,
         "currency": account.currency,
         "granted": account.terms.text(),
-        "pairs": account.balance.pairs,
+        "pairs": account.balance.persons_may_move,
     }
     return f"{canonical(line)}\n"
 

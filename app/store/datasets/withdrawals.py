@@ -1,8 +1,8 @@
 """Withdraw a dataset's name: remove it if its book was never charged, else close it.
 
 The book keeps its chain and its accounts in either case. A book that loses its last name without a
-charge also loses its fingerprints. Then the same data may be registered again in a new book, with
-another person or neighbouring relation.
+charge also loses its fingerprints. Then the same data may be registered again in a new book, with a
+different privacy unit or neighbouring relation.
 
 Lock order: installation, then the book. A charge locks its book before it reads the catalogue
 number. So it has either committed before this module reads the book, or is refused as stale.

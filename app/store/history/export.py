@@ -18,7 +18,7 @@ from app.ledger.verification.lines import (
     DatasetRow,
     FingerprintRow,
     KeyRow,
-    Line,
+    LedgerLine,
     PersonRow,
     Scope,
     VersionRow,
@@ -35,7 +35,7 @@ from app.store.writer.connection import now_microseconds
 CHUNK = 1000
 
 
-def snapshot(database: Database, book_id: str | None, *, stored: bool) -> Iterator[Line]:
+def snapshot(database: Database, book_id: str | None, *, stored: bool) -> Iterator[LedgerLine]:
     with store_errors(), database.reading() as connection:
         yield Scope(book_id, stored=stored)
         yield from with_end(_lines(database, connection, book_id, stored=stored))
@@ -43,7 +43,7 @@ def snapshot(database: Database, book_id: str | None, *, stored: bool) -> Iterat
 
 def _lines(
     database: Database, connection: Connection, book_id: str | None, *, stored: bool
-) -> Iterator[Line]:
+) -> Iterator[LedgerLine]:
     yield from _entries(connection, book_id)
     yield from _books_and_accounts(connection, book_id)
     yield from _charges(connection, book_id, now=_now(database, connection), stored=stored)
@@ -85,7 +85,7 @@ def entry_from(row: Any) -> Entry:
     return Entry(row.book_id, row.seq, row.at, row.kind, row.text, row.hash)
 
 
-def _books_and_accounts(connection: Connection, book_id: str | None) -> Iterator[Line]:
+def _books_and_accounts(connection: Connection, book_id: str | None) -> Iterator[LedgerLine]:
     books, accounts = tables.books, tables.accounts
     all_books = select(books).order_by(books.c.id)
     all_accounts = select(accounts).order_by(accounts.c.id)
@@ -207,7 +207,7 @@ def _receipt(charged: str, answer: str | None) -> tuple[int, str] | None:
 # Datasets and people
 
 
-def _datasets(connection: Connection, book_id: str | None, key: bytes) -> Iterator[Line]:
+def _datasets(connection: Connection, book_id: str | None, key: bytes) -> Iterator[LedgerLine]:
     datasets, fingerprints = tables.datasets, tables.fingerprints
     books, versions = tables.books, tables.versions
     all_datasets = (
@@ -241,7 +241,7 @@ def _datasets(connection: Connection, book_id: str | None, key: bytes) -> Iterat
         yield FingerprintRow(row.fingerprint, row.book_id)
 
 
-def _people(connection: Connection, key: bytes) -> Iterator[Line]:
+def _people(connection: Connection, key: bytes) -> Iterator[LedgerLine]:
     analysts, keys = tables.analysts, tables.keys
     for row in connection.execute(select(analysts).order_by(analysts.c.id)).all():
         facts = {

@@ -11,7 +11,7 @@ from app.ledger.verification.lines import AskRow, StreamRow
 from app.store import tables
 
 CHUNK = 1000
-Nodes = dict[tuple[int, int], int]
+StoredNodes = dict[tuple[int, int], int]
 
 
 def stream_rows(connection: Connection, book_id: str | None) -> Iterator[StreamRow]:
@@ -56,7 +56,7 @@ def ask_rows(connection: Connection, book_id: str | None, key: bytes) -> Iterato
         after = rows[-1].id
 
 
-def _ask(row: Any, nodes: Nodes, key: bytes) -> AskRow:
+def _ask(row: Any, nodes: StoredNodes, key: bytes) -> AskRow:
     content = NOTHING_STORED
     if row.answer is not None:
         asked_for = AskedFor(row.request, row.body_hash, row.version_id, row.question)
@@ -68,9 +68,9 @@ def _ask(row: Any, nodes: Nodes, key: bytes) -> AskRow:
     )
 
 
-def _nodes_by_ask(connection: Connection) -> dict[str, Nodes]:
+def _nodes_by_ask(connection: Connection) -> dict[str, StoredNodes]:
     table = tables.nodes
-    nodes: dict[str, Nodes] = {}
+    nodes: dict[str, StoredNodes] = {}
     for row in connection.execute(select(table).where(table.c.ask_id.is_not(None))).all():
         nodes.setdefault(row.ask_id, {})[row.first_epoch, row.last_epoch] = row.noisy_count
     return nodes

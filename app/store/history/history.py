@@ -17,7 +17,7 @@ from app.errors import NotFound
 from app.ledger.chain import Entry
 from app.ledger.orders import State
 from app.ledger.records import EVERYTHING, QuestionRecord, Search
-from app.ledger.verification.lines import Line
+from app.ledger.verification.lines import LedgerLine
 from app.store import tables
 from app.store.administration import store_errors
 from app.store.connect import Database
@@ -54,7 +54,7 @@ class SqlHistory:
             rows = connection.execute(statement.limit(limit)).all()
         return [entry_from(row) for row in rows]
 
-    def snapshot(self, book_id: str | None, *, stored: bool = False) -> Iterator[Line]:
+    def snapshot(self, book_id: str | None, *, stored: bool = False) -> Iterator[LedgerLine]:
         """Snapshot of the whole ledger or one book.
 
         Yields the lines of an export, or with `stored` everything that verification compares.

@@ -286,7 +286,10 @@ def _add_booked(base: dict[str, tuple[str, Balance]], book: str, change: dict[st
         cell: plus(balance.cells.get(cell, nothing), more.get(cell, nothing))
         for cell in balance.cells.keys() | more.keys()
     }
-    base[id_of_account] = currency, Balance(plus(balance.common, added), balance.pairs, together)
+    base[id_of_account] = (
+        currency,
+        Balance(plus(balance.common, added), balance.persons_may_move, together),
+    )
 
 
 def _difference(after: Iterable[int], before: Iterable[int] | None) -> Spend:

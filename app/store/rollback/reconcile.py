@@ -15,21 +15,21 @@ from sqlalchemy import Table, insert, select, update
 from app.accounting import COMPOSITION_RULES
 from app.accounting.precise import INFINITE
 from app.accounting.rules.spending import Spend, largest, plus, two_largest
-from app.accounting.rules.terms import Terms
+from app.accounting.rules.terms import AccountTerms
 from app.errors import Conflict
 from app.ledger.account import Account, account_id
 from app.ledger.balance import Balance
 from app.ledger.chain import SYSTEM_BOOK, canonical
 from app.ledger.currency_change import carried_over
 from app.ledger.orders import State
+from app.ledger.rollback_status import Booked
 from app.ledger.stamp import StampChain, new_chain
-from app.ledger.standing import Booked
 from app.store import tables
 from app.store.administration import Administration, Change
 from app.store.budgets import locked_account, write_account, write_cells
 from app.store.connect import Database
 from app.store.rollback.anchor_check import RECONCILED, RESUMED, stops
-from app.store.rollback.standing import SqlStanding, read_standing, set_standing
+from app.store.rollback.charging_state import SqlStanding, read_standing, set_standing
 from app.store.row_hashes import ledger_key
 from app.store.writer.statements import is_stopped
 
@@ -42,7 +42,7 @@ class _Lost:
     shown: str
     currency: str
     terms: Any
-    pairs: bool
+    persons_may_move: bool
     common: Spend
     cells: dict[int, Spend]
 
@@ -129,7 +129,7 @@ def _all_lost(
                 shown=account["shown"],
                 currency=account["currency"],
                 terms=account["terms"],
-                pairs=account["pairs"],
+                persons_may_move=account["pairs"],
                 common=tuple(account["lost"]),
                 cells={cell: tuple(units) for cell, *units in account["cells"]},
             )
@@ -207,10 +207,10 @@ def _after(before: Account | None, lost: _Lost, book: str, *, celled: bool) -> A
 
     If the two currencies cannot be converted, the account has nothing left.
     """
-    added = Balance(lost.common, lost.pairs, lost.cells)
+    added = Balance(lost.common, lost.persons_may_move, lost.cells)
     if lost.cells and not celled:  # other cells may be declared later: it counts for all of them
-        both = two_largest if lost.pairs else largest
-        added = Balance(plus(lost.common, both(list(lost.cells.values()))), lost.pairs)
+        both = two_largest if lost.persons_may_move else largest
+        added = Balance(plus(lost.common, both(list(lost.cells.values()))), lost.persons_may_move)
     terms = _terms(lost)
     if before is None:
         return Account(book, lost.holder, lost.shown, lost.currency, terms, added, 1)
@@ -230,12 +230,12 @@ def _after(before: Account | None, lost: _Lost, book: str, *, celled: bool) -> A
     return before._replace(balance=before.balance._replace(common=spent), version=version)
 
 
-def _terms(lost: _Lost) -> Terms:
+def _terms(lost: _Lost) -> AccountTerms:
     """The granted terms as an anchor saw them; otherwise limits of zero."""
     rule = COMPOSITION_RULES[lost.currency]
     if lost.terms is not None and lost.terms["currency"] == lost.currency:
-        return Terms.from_text(canonical(lost.terms["terms"]))
-    return Terms(0, 0, (0,) * len(rule.nothing))
+        return AccountTerms.from_text(canonical(lost.terms["terms"]))
+    return AccountTerms(0, 0, (0,) * len(rule.nothing))
 
 
 def _sum(one: Balance, other: Balance) -> Balance:
@@ -244,7 +244,7 @@ def _sum(one: Balance, other: Balance) -> Balance:
         cell: plus(one.cells.get(cell, nothing), other.cells.get(cell, nothing))
         for cell in one.cells.keys() | other.cells.keys()
     }
-    return Balance(plus(one.common, other.common), one.pairs, cells)
+    return Balance(plus(one.common, other.common), one.persons_may_move, cells)
 
 
 def _account_record(account: Account) -> dict[str, Any]:
@@ -252,7 +252,7 @@ def _account_record(account: Account) -> dict[str, Any]:
     return {
         "currency": account.currency,
         "terms": json.loads(account.terms.text()),
-        "pairs": account.balance.pairs,
+        "pairs": account.balance.persons_may_move,
         "spent": account.balance.common,
         "cells": [[cell, *spend] for cell, spend in sorted(account.balance.cells.items())],
     }

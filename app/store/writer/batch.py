@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from app.errors import AppError
 from app.fault_points import crash_point
-from app.ledger.orders import Order, Outcome, Settled
+from app.ledger.orders import Outcome, Settled, WriterOrder
 from app.ledger.stamp import StampChain, new_chain, stamp_key
 from app.ledger.stream_orders import StreamOrder
 from app.store.anchors.files import AnchorFiles
@@ -23,7 +23,7 @@ Result = Outcome | AppError
 
 
 async def settle(
-    orders: Sequence[Order],
+    orders: Sequence[WriterOrder],
     hot: WriterConnection,
     sql: Statements,
     anchors: AnchorFiles | None = None,
@@ -53,7 +53,10 @@ async def _new_chain(hot: WriterConnection, sql: Statements) -> StampChain:
 
 
 async def _on_what_is_known(
-    orders: Sequence[Order], hot: WriterConnection, sql: Statements, anchors: AnchorFiles | None
+    orders: Sequence[WriterOrder],
+    hot: WriterConnection,
+    sql: Statements,
+    anchors: AnchorFiles | None,
 ) -> list[Result] | None:
     """Decide a batch from the cached snapshot, or return None.
 
@@ -89,7 +92,7 @@ class _Batch:
 
     def __init__(
         self,
-        orders: Sequence[Order],
+        orders: Sequence[WriterOrder],
         sql: Statements,
         stamps: StampChain,
         anchors: AnchorFiles | None,

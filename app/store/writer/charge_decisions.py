@@ -31,8 +31,8 @@ from app.ledger.orders import (
     State,
     VoidOrder,
 )
+from app.ledger.rollback_status import BEHIND
 from app.ledger.stamp import asked_digest, reused_content, stored_with
-from app.ledger.standing import BEHIND
 from app.store.writer.charge_json import charge_texts
 from app.store.writer.charge_rows import ChargeRows
 from app.store.writer.time_grid import leaves_at, on_grid

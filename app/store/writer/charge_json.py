@@ -15,7 +15,7 @@ from app.ledger.orders import ChargeOrder
 KEPT_MAX = 4096
 # Marks where the hash of the request goes. No name contains this text: its quotes are escaped.
 _ASKED = '"row":"'
-_EVERYBODY_TOLD = canonical({"holder": EVERYBODY, "spent": None, "remaining": None})
+_EVERYBODY_HIDDEN = canonical({"holder": EVERYBODY, "spent": None, "remaining": None})
 
 
 class ChargeTexts(NamedTuple):
@@ -35,7 +35,9 @@ class ChargeTexts(NamedTuple):
 
         Everybody's balance would reveal the queries of others.
         """
-        accounts = ",".join([*(account.balances_json() for account in paid[:-1]), _EVERYBODY_TOLD])
+        accounts = ",".join(
+            [*(account.balances_json() for account in paid[:-1]), _EVERYBODY_HIDDEN]
+        )
         return (
             f'{{"charged":{{"accounts":[{accounts}],{self.price}}},'
             f'"receipt":{{"entry":{entry.seq},"hash":"{entry.hash}"}},"theorem":{self.theorem}}}'

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from app.ledger.account import Account
-from app.ledger.balance import Cells
+from app.ledger.balance import CellIndices
 from app.ledger.chain import Book, Entry, canonical
 from app.ledger.orders import ChargeOrder, ProgressOrder, QuestionOrder, Settled, State, VoidOrder
 from app.ledger.stamp import StampChain
@@ -158,7 +158,7 @@ class ChargeRows:
 
     # Writing
 
-    def _keep(self, account: Account, cells: Cells) -> None:
+    def _keep(self, account: Account, cells: CellIndices) -> None:
         self._accounts[account.id] = account
         self._touched.add(account.id)
         for cell in cells or ():

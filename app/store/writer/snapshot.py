@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from app.ledger.account import EVERYBODY, Account, account_id
 from app.ledger.chain import Book
-from app.ledger.orders import ChargeOrder, Order, VoidOrder
+from app.ledger.orders import ChargeOrder, VoidOrder, WriterOrder
 
 KEPT_MAX = 100_000  # accounts with their cells, and keys
 # If other servers charge the same books, the snapshot is rarely current: after it was outdated,
@@ -46,7 +46,7 @@ class LedgerSnapshot:
         # number, so this holds while that number does.
         self.stopped = False
 
-    def can_decide(self, orders: Sequence[Order]) -> bool:
+    def can_decide(self, orders: Sequence[WriterOrder]) -> bool:
         """True if the cache holds every account, book and key these charge orders need."""
         if self.stopped:
             return False

@@ -37,7 +37,7 @@ from app.store.writer.time_grid import leaves_at
 
 UNKNOWN_STREAM = "There is no stream of this id."
 STILL_ASKING = "The first attempt at this ask is still running."
-Result = StreamOutcome | Settled | StaleCatalogue | AppError
+StreamResult = StreamOutcome | Settled | StaleCatalogue | AppError
 
 
 def _many(values: Sequence[str]) -> tuple[str]:
@@ -102,7 +102,7 @@ class StreamDecisions:
 
     # Deciding
 
-    def decide(self, order: StreamOrder) -> Result:
+    def decide(self, order: StreamOrder) -> StreamResult:
         try:
             match order:
                 case ClaimOrder():
@@ -126,7 +126,7 @@ class StreamDecisions:
             raise NotFound(UNKNOWN_STREAM)
         return stream
 
-    def _claim(self, order: ClaimOrder) -> Result:
+    def _claim(self, order: ClaimOrder) -> StreamResult:
         stream, earlier = self._owned(order), self._by_request.get(order.request)
         made = earlier and (earlier.id, earlier.state, earlier.attempt)
         if earlier and made == (order.ask_id, State.CHARGED.value, 1):
@@ -179,7 +179,7 @@ class StreamDecisions:
         wait = stream.held_until - self._now
         return StreamBusy(wait / 1_000_000) if wait > 0 else None
 
-    def _again(self, order: ClaimOrder, ask: AskInBatch, stream: StreamInBatch) -> Result:
+    def _again(self, order: ClaimOrder, ask: AskInBatch, stream: StreamInBatch) -> StreamResult:
         if ask.state != State.CHARGED.value:
             assert ask.settled_at is not None
             if ask.settled_at > self._now:

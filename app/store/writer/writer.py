@@ -17,10 +17,10 @@ from app.ledger.chain import canonical
 from app.ledger.orders import (
     CancelOrder,
     ForfeitOrder,
-    Order,
     Outcome,
     ProgressOrder,
     RecordOrder,
+    WriterOrder,
 )
 from app.ledger.stream_orders import AnswerAskOrder, ForfeitAskOrder
 from app.store.connect import Database
@@ -34,6 +34,9 @@ from app.store.writer.statements import Statements, statements
 BATCH_MAX = 256
 TRIES_MAX = 6
 RETRY_SECONDS = 0.25
+OUTCOME_UNKNOWN = (
+    "The ledger cannot be reached; send the same request with the same Idempotency-Key again."
+)
 
 T = TypeVar("T")
 Look = Callable[[WriterConnection, Statements], Awaitable[Any]]
@@ -56,34 +59,35 @@ async def open_connection(database: Database) -> WriterConnection:
 class _Job(NamedTuple):
     """An order or a read, and the future of its result."""
 
-    work: Order | Look
+    work: WriterOrder | Look
     future: asyncio.Future[Any]
 
 
 class Writer:
     """The writing connections of a process, used from one event loop.
 
-    SQLite has one lane. PostgreSQL has a second one for storing answers, which locks no account. It
-    commits while the first waits for the database.
+    SQLite has one connection. PostgreSQL has a second one for storing answers, which locks no
+    account. It commits while the first waits for the database.
     """
 
     def __init__(self, database: Database) -> None:
-        self._lanes = [_Lane(database) for _ in range(1 if database.is_sqlite else 2)]
+        connections = 1 if database.is_sqlite else 2
+        self._queues = [_ConnectionQueue(database) for _ in range(connections)]
 
     async def stop(self) -> None:
         """Finish all submitted work, then stop."""
-        for lane in self._lanes:
-            await lane.stop()
+        for queue in self._queues:
+            await queue.stop()
 
-    async def submit(self, order: Order) -> Outcome:
+    async def submit(self, order: WriterOrder) -> Outcome:
         """Carry out one order. Raises its refusal, or StoreUnavailable for an unknown outcome."""
         stores = isinstance(order, _STORES)
-        result: Outcome = await self._lanes[-1 if stores else 0].put(order)
+        result: Outcome = await self._queues[-1 if stores else 0].put(order)
         return result
 
     async def look(self, look: Callable[[WriterConnection, Statements], Awaitable[T]]) -> T:
         """Read through a writing connection, between two batches."""
-        result: T = await self._lanes[0].put(look)
+        result: T = await self._queues[0].put(look)
         return result
 
     async def accounts(self, book_id: str, holders: list[str]) -> dict[str, Account]:
@@ -92,7 +96,7 @@ class Writer:
         )
 
     def known_account(self, book_id: str, holders: tuple[str, ...]) -> Account | None:
-        hot = self._lanes[0].hot
+        hot = self._queues[0].hot
         return None if hot is None else hot.known.first_account(book_id, holders)
 
     async def answered(self, reuse_key: str) -> bool:
@@ -101,7 +105,7 @@ class Writer:
         return any(row[1] is not None for row in rows[0])
 
 
-class _Lane:
+class _ConnectionQueue:
     """One connection, and a task that commits waiting orders while there are any."""
 
     def __init__(self, database: Database) -> None:
@@ -112,7 +116,7 @@ class _Lane:
         self.hot: WriterConnection | None = None
         self._crowded = False  # True if the last batch had more than one order
 
-    def put(self, work: Order | Look) -> asyncio.Future[Any]:
+    def put(self, work: WriterOrder | Look) -> asyncio.Future[Any]:
         loop = asyncio.get_running_loop()
         job = _Job(work, loop.create_future())
         self._waiting.append(job)
@@ -155,10 +159,10 @@ class _Lane:
         if orders:
             results = await self._settle([job.work for job in orders])  # type: ignore[misc]  # no looks
             for job, result in zip(orders, results, strict=True):
-                _tell(job.future, result)
+                _resolve(job.future, result)
         for job in jobs:
             if callable(job.work):
-                _tell(job.future, await self._look(job.work))
+                _resolve(job.future, await self._look(job.work))
 
     async def _connected(self) -> WriterConnection:
         if self.hot is None:
@@ -170,7 +174,7 @@ class _Lane:
         if hot is not None:
             hot.close()
 
-    async def _settle(self, orders: list[Order]) -> list[Result | Exception]:
+    async def _settle(self, orders: list[WriterOrder]) -> list[Result | Exception]:
         """Settle a batch; while the outcome is unknown, try again on a fresh connection."""
         for attempt in range(TRIES_MAX):
             try:
@@ -186,11 +190,11 @@ class _Lane:
                 self._disconnect()
                 if len(orders) > 1:
                     return await self._one_by_one(orders)
-                return [StoreUnavailable(UNKNOWN)]
+                return [StoreUnavailable(OUTCOME_UNKNOWN)]
             await asyncio.sleep(RETRY_SECONDS * attempt)
-        return [StoreUnavailable(UNKNOWN) for _ in orders]
+        return [StoreUnavailable(OUTCOME_UNKNOWN) for _ in orders]
 
-    async def _one_by_one(self, orders: list[Order]) -> list[Result | Exception]:
+    async def _one_by_one(self, orders: list[WriterOrder]) -> list[Result | Exception]:
         return [result for order in orders for result in await self._settle([order])]
 
     async def _look(self, look: Look) -> Any:
@@ -204,10 +208,7 @@ class _Lane:
         return StoreUnavailable("The ledger cannot be reached; try again.")
 
 
-UNKNOWN = "The ledger cannot be reached; send the same request with the same Idempotency-Key again."
-
-
-def _tell(future: asyncio.Future[Any], result: Any) -> None:
+def _resolve(future: asyncio.Future[Any], result: Any) -> None:
     if future.done():  # the caller has left
         return
     if isinstance(result, Exception):

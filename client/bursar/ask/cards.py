@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bursar.ask.names import did_you_mean
+from bursar.ask.nearest import did_you_mean
 from bursar.errors import BadQuestion
 
 VALUES_SHOWN = 6

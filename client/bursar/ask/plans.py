@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from bursar.ask import asking
+from bursar.ask import question_flows
 from bursar.ask.question import Price, QuestionParts
 from bursar.errors import BadQuestion, BudgetExhausted
 from bursar.http.flow import Flow
@@ -45,7 +45,7 @@ def plan_preview_flow(plan: PlanParts[Any], price: Price | None) -> Flow[PlanPre
         parts = question._bodies(own) if question.separate else [question.body(own)]
         bodies += parts
         names += [str(question)] * len(parts)
-    reply = yield from asking.preview(bodies)
+    reply = yield from question_flows.preview(bodies)
     return read_previews(reply.json(), names)
 
 

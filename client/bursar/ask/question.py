@@ -6,13 +6,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, TypeVar
 
 from bursar import mechanisms
-from bursar.ask import asking
+from bursar.ask import question_flows
 from bursar.ask.amounts import Amount, privacy_of, together, wire_amount
 from bursar.ask.cards import Card
 from bursar.ask.filters import Column, text_of
 from bursar.errors import BadQuestion, BudgetExhausted
 from bursar.http.flow import Flow
-from bursar.http.seen import SeenCharges
+from bursar.http.rollback_check import SeenCharges
 from bursar.results.answers import Answer, Charged
 from bursar.results.previews import (
     PlanPreview,
@@ -205,7 +205,7 @@ class QuestionParts:
     def ask_flow(self, price: Price | None, *, fresh: bool, key: str | None) -> Flow[Answer]:
         if not self.separate:
             body = {**self.body(price), **({"fresh": True} if fresh else {})}
-            return (yield from asking.ask(self.seen, body, str(self), key))
+            return (yield from question_flows.ask(self.seen, body, str(self), key))
         bodies = self._bodies(price)
         priced = yield from self._plan_flow(bodies)
         if priced.stops_at is not None:
@@ -215,17 +215,17 @@ class QuestionParts:
         for number, body in enumerate(bodies):
             one_key = None if key is None else f"{key}-{number}"
             sent = {**body, **({"fresh": True} if fresh else {})}
-            answers.append((yield from asking.ask(self.seen, sent, str(self), one_key)))
+            answers.append((yield from question_flows.ask(self.seen, sent, str(self), one_key)))
         return _joined(self, [group for group, _ in self._parts()], answers)
 
     def rehearse_flow(self, price: Price | None, rows: int | None) -> Flow[Answer]:
         extra = {} if rows is None else {"assume": {"rows": rows}}
         if not self.separate:
             body = {**self.body(price), **extra}
-            return (yield from asking.rehearse(body, str(self)))
+            return (yield from question_flows.rehearse(body, str(self)))
         answers = []
         for body in self._bodies(price):
-            answers.append((yield from asking.rehearse({**body, **extra}, str(self))))
+            answers.append((yield from question_flows.rehearse({**body, **extra}, str(self))))
         return _joined(self, [group for group, _ in self._parts()], answers)
 
     def preview_flow(self, price: Price | None, assumed: Assumed) -> Flow[Preview]:
@@ -234,11 +234,11 @@ class QuestionParts:
             return joined_preview(str(self), plan.items)
         if price is None and self.price is None and assumed.epsilons:
             price = Price({"epsilon": wire_amount(assumed.epsilons[0])})
-        reply = yield from asking.preview({**self.body(price), **assumed.members()})
+        reply = yield from question_flows.preview({**self.body(price), **assumed.members()})
         return read_preview(reply.json(), str(self))
 
     def _plan_flow(self, bodies: list[dict[str, Any]]) -> Flow[PlanPreview]:
-        reply = yield from asking.preview(bodies)
+        reply = yield from question_flows.preview(bodies)
         return read_previews(reply.json(), [str(self)] * len(bodies))
 
 

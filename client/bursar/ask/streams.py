@@ -1,4 +1,4 @@
-"""Streams: mechanisms that live over many requests, and are paid for when they are opened."""
+"""Requests of streams, which live over many requests and are paid for when they are opened."""
 
 import uuid
 from collections.abc import Mapping
@@ -8,76 +8,7 @@ from typing import Any
 from bursar.ask.amounts import Amount, Loss, privacy_of
 from bursar.ask.filters import Condition
 from bursar.http.flow import Call, Flow, send
-from bursar.results.answers import Charged, Interval, Receipt
-
-
-@dataclass(frozen=True)
-class StreamAnswer:
-    """One answer of a stream. `above` is of a threshold, `value` of a running count."""
-
-    id: str
-    epoch: int
-    above: bool | None
-    value: int | None
-    interval: Interval | None
-    crossings_left: int | None
-    asks_left: int | None
-
-    @classmethod
-    def read(cls, members: Mapping[str, Any]) -> "StreamAnswer":
-        interval = members.get("interval")
-        ends = None
-        if interval is not None:
-            ends = Interval(interval["low"], interval["high"], interval["confidence"])
-        return cls(
-            members["id"],
-            members["epoch"],
-            members.get("above"),
-            members.get("value"),
-            ends,
-            members.get("crossings_left"),
-            members.get("asks_left"),
-        )
-
-
-@dataclass(frozen=True)
-class StreamPreview:
-    """The price of opening a stream."""
-
-    price: Loss
-    fits: bool
-    mechanism: Mapping[str, Any]
-    members: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class StreamState:
-    """A stream as the server has it."""
-
-    id: str
-    dataset: str
-    kind: str
-    status: str  # open, ended or closed
-    crossings_left: int | None
-    asks_left: int | None
-    charged: Charged | None
-    receipt: Receipt | None
-    members: Mapping[str, Any]
-
-    @classmethod
-    def read(cls, members: Mapping[str, Any]) -> "StreamState":
-        charged, receipt = members.get("charged"), members.get("receipt")
-        return cls(
-            members["id"],
-            members["dataset"],
-            members["stream"]["kind"],
-            members["status"],
-            members.get("crossings_left"),
-            members.get("asks_left"),
-            None if charged is None else Charged.read(charged),
-            None if receipt is None else Receipt(receipt["entry"], receipt["hash"]),
-            members,
-        )
+from bursar.results.streams import StreamAnswer, StreamPreview, StreamState
 
 
 @dataclass(frozen=True)

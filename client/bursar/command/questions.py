@@ -9,7 +9,7 @@ import typer
 
 from bursar import Client, Dataset, Question
 from bursar.ask.kinds import Kinds
-from bursar.ask.names import did_you_mean
+from bursar.ask.nearest import did_you_mean
 from bursar.command import texts
 from bursar.command.printing import note, print_json, print_table
 from bursar.command.session import client
@@ -28,7 +28,7 @@ Where = Annotated[list[str], typer.Option("-w", "--where", help="A filter: 'age>
 By = Annotated[list[str], typer.Option("--by", help="A group: region, or age:0,18,65,120.")]
 More = Annotated[list[str], typer.Option("--set", help="Another field: q=0.9, edges=[0,18,120].")]
 Epsilon = Annotated[str | None, typer.Option("-e", "--epsilon", help="The price in epsilon.")]
-Delta = Annotated[str | None, typer.Option(help="The price in delta, beside epsilon or rho.")]
+Delta = Annotated[str | None, typer.Option(help="The price in delta, with an epsilon or a rho.")]
 Rho = Annotated[str | None, typer.Option(help="The price in rho.")]
 Within = Annotated[str | None, typer.Option(help="The error to promise instead of a price.")]
 Confidence = Annotated[float | None, typer.Option(help="For intervals and --within; 0.95.")]

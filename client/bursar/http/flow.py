@@ -94,20 +94,21 @@ def send(call: Call) -> Flow[Reply]:
     attempt = 0
     while True:
         attempt += 1
-        after: float | None = None
+        retry_after_seconds: float | None = None
         try:
             reply = yield call
             assert reply is not None
             if reply.status < 400:
                 return reply
             error: Problem | Unreachable = _problem(reply)
-            again = isinstance(error, RETRIED) or reply.status in GATEWAY_STATUSES
-            after = _retry_after(reply)
+            retryable = isinstance(error, RETRIED) or reply.status in GATEWAY_STATUSES
+            retry_after_seconds = _retry_after(reply)
         except Unreachable as failure:
-            error, again = failure, failure.may_pass
-        if not (again and call.safe) or attempt == ATTEMPTS_MAX:
+            error, retryable = failure, failure.retryable
+        if not (retryable and call.safe) or attempt == ATTEMPTS_MAX:
             raise error
-        yield Pause(after if after is not None else _backoff(attempt))
+        wait = _backoff(attempt) if retry_after_seconds is None else retry_after_seconds
+        yield Pause(wait)
 
 
 def _backoff(attempt: int) -> float:

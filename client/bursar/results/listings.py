@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bursar.ask.cards import Card
-from bursar.ask.names import did_you_mean
+from bursar.ask.nearest import did_you_mean
 from bursar.errors import NoGrant, NotFound
 from bursar.http.flow import Call, Flow, quoted, send
 from bursar.results.budgets import pages

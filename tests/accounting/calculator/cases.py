@@ -5,7 +5,7 @@ from decimal import Decimal
 from typing import Any
 
 from app.accounting.calculator.compose import ACCOUNTANTS, compose
-from app.accounting.calculator.composition import Composition
+from app.accounting.calculator.event_list import Composition
 from app.accounting.calculator.events import (
     Concentrated,
     DiscreteGaussian,

@@ -1,4 +1,4 @@
-"""Google's dp-accounting as a second opinion, and its known hazards (accounting.md 2.2).
+"""Google's dp-accounting as a second opinion, and its known hazards.
 
 The hazards are reproduced here, so that a version without them is noticed. The tests show that they
 do not reach this calculator.

@@ -10,8 +10,8 @@ from decimal import Decimal, localcontext
 import mpmath as mp
 import pytest
 
-from app.accounting.calculator.composition import GRID
 from app.accounting.calculator.concentrated import delta_of, epsilon_of
+from app.accounting.calculator.event_list import GRID
 from app.accounting.calculator.events import Event
 from app.accounting.calculator.gamma import log_binomial
 from app.accounting.precise import CONTEXT

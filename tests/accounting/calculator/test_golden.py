@@ -1,4 +1,4 @@
-"""Numbers that were published or computed elsewhere; sources are sections of accounting.md."""
+"""Numbers that were published, or computed once by a program other than this calculator."""
 
 from decimal import Decimal
 
@@ -19,7 +19,7 @@ from tests.accounting.calculator.cases import (
     sampled,
 )
 
-# Section 6, "How many queries fit", the columns that this calculator has too.
+# How many equal queries fit an epsilon at delta 1e-6, by each accountant.
 FITS: list[tuple[Event, str, float, int]] = [
     (gaussian("100"), "zcdp", 1, 487),
     (gaussian("100"), "gdp", 1, 560),
@@ -56,12 +56,13 @@ def test_the_published_number_of_queries_fits(
 
 
 def test_renyi_uses_the_best_order_of_the_grid_for_gaussian_noise() -> None:
-    """487 with all real orders (section 6); order 22 of the public grid gives the same."""
+    """487 with all real orders; order 22 of the public grid gives the same."""
     assert how_many_fit(gaussian("100"), "renyi", 1) == 487
 
 
 def test_zcdp_uses_the_tight_conversion() -> None:
-    """Section 5: rho 0.024356 fits (1, 1e-6) by the tight conversion, 0.017469 by the standard."""
+    """Which rho fits (1, 1e-6): 0.024356 by the tight conversion (Canonne, Kamath and Steinke
+    2020), 0.017469 by the standard one (Bun and Steinke 2016)."""
     assert (
         epsilon(concentrated("0.024355"), 1, "zcdp")
         < 1
@@ -76,20 +77,20 @@ def test_zcdp_uses_the_tight_conversion() -> None:
 
 
 def test_sampled_gaussian_steps_have_the_golden_count() -> None:
-    """Section 4.3: q 0.01, s 1 at (3, 1e-6): 1647 steps at order 7."""
+    """With rate 0.01 and noise multiplier 1, 1647 steps fit (3, 1e-6) at order 7."""
     shown = results([(sampled("1", "0.01"), 1647)], ["renyi"], delta="1e-6")["renyi"]
     assert shown["order"] == 7
     assert shown["epsilon"] <= 3 < epsilon(sampled("1", "0.01"), 1670, "renyi")
 
 
 def test_integer_laplace_costs_more_renyi_than_continuous() -> None:
-    """Section 0, decision 6: 0.7353 compared with 0.6191 at epsilon 1, order 2."""
+    """0.7353 compared with 0.6191 at epsilon 1, order 2."""
     assert round(discrete_laplace("1").renyi(Decimal(2)), 4) == Decimal("0.7353")
     assert round(laplace("1").renyi(Decimal(2)), 4) == Decimal("0.6191")
 
 
 def test_ten_randomised_responses_cost_ten_times_one() -> None:
-    """Section 2.2, H1: ten at p = 1/2 (epsilon ln 3) cost 10.987, not 1.0987."""
+    """Ten at p = 1/2 (epsilon ln 3) cost 10.987; dp-accounting 0.6.0 reports 1.0987."""
     assert 10.98 < epsilon(pure("1.0986122886681098"), 10, "optimal", "1e-9") < 10.987
 
 

@@ -56,7 +56,7 @@ def test_a_readable_result_is_preferred() -> None:
 
 
 def test_golden_results_are_found() -> None:
-    """accounting.md 5 and 6: rho 0.024356, and noise 100 for 560 answers, at (1, 1e-6)."""
+    """rho 0.024356, and noise 100 for 560 answers, at (1, 1e-6)."""
     rho = Target(Decimal(1), Decimal("1e-6"), 1, "rho", Concentrated)
     found = solve(rho, ["zcdp"])["results"]["zcdp"]
     assert round(found["per_event"]["rho"], 6) == 0.024356

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from app.accounting.calculator import optimal
 from app.accounting.calculator.compose import compose
-from app.accounting.calculator.composition import Composition
+from app.accounting.calculator.event_list import Composition
 from app.accounting.calculator.events import Event
 from app.accounting.calculator.figures import DoesNotApply
 from app.accounting.calculator.renyi import converted_epsilon

@@ -33,9 +33,9 @@ def test_golden_values_are_reproduced() -> None:
     assert str(normal_quantile(Decimal("0.975"))).startswith("1.95996398454005423552")
     assert normal_quantile(Decimal("0.5")) == 0
     assert normal_quantile(Decimal("0.025")) == normal_quantile(Decimal("0.975")).copy_negate()
-    # shared/accounting.md 2.2: one Gaussian of mu 1 (there sigma 2, sensitivity doubled) at 1e-6
+    # dp-accounting 0.6.0: one Gaussian of mu 1 (there sigma 2, sensitivity doubled) at 1e-6
     assert str(epsilon_at(Decimal("1e-6"), Decimal(1))).startswith("4.8865")
-    # section 6: 560 answers of sigma 100 fit (1, 1e-6), and 561 do not
+    # 560 answers of sigma 100 fit (1, 1e-6), and 561 do not
     assert 560 < (100 * mu_within(Decimal(1), Decimal("1e-6"))) ** 2 < 561
 
 

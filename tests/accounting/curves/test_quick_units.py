@@ -35,7 +35,7 @@ steps = st.one_of(
 ).filter(lambda found: found > 1)
 
 
-def by_decimals(formula: renyi_curves.Formula, times: int = 1) -> renyi_curves.Curve:
+def by_decimals(formula: renyi_curves.Formula, times: int = 1) -> renyi_curves.RenyiCurve:
     with localcontext(CONTEXT):
         return renyi_curves.on_grid(lambda order: times * formula(order))
 
@@ -154,7 +154,7 @@ def test_decimals_decide_where_floats_cannot(monkeypatch: pytest.MonkeyPatch) ->
     decided_by_decimals: list[int] = []
     slowly = renyi_curves.pure_on_grid
 
-    def heard(e: Decimal, places: Sequence[int]) -> renyi_curves.Curve:
+    def heard(e: Decimal, places: Sequence[int]) -> renyi_curves.RenyiCurve:
         decided_by_decimals.extend(places)
         return slowly(e, places)
 

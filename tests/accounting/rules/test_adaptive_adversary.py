@@ -18,7 +18,7 @@ from app.accounting.curves.orders import ORDERS
 from app.accounting.loss import Loss
 from app.accounting.precise import INFINITE, decimal, units_down
 from app.accounting.rules.spending import Spend, plus
-from app.accounting.rules.terms import GrantTerms, Terms
+from app.accounting.rules.terms import AccountTerms, GrantTerms
 from app.accounting.units import ATTO, PICO
 from tests.accounting.rules.adversary import (
     Costs,
@@ -224,7 +224,7 @@ def mu_of(mechanism: Mechanism) -> float:
 def ledger_game(currency: str, wish: GrantTerms, **options: Any) -> tuple[Game, float]:
     """The currency's own rule and terms, and the delta it promises."""
     rule = COMPOSITION_RULES[currency]
-    terms: Terms = options.pop("terms", None) or rule.freeze(wish)
+    terms: AccountTerms = options.pop("terms", None) or rule.freeze(wish)
 
     def accepts(totals: Spend, cost: Spend) -> bool:
         return rule.can_pay(cost) and rule.admits(plus(totals, cost), terms)

@@ -11,7 +11,7 @@ from app.accounting.loss import Loss
 from app.accounting.losses import gaussian_loss, generic_loss, pure_loss, zcdp_loss
 from app.accounting.rules.basic import BasicRule
 from app.accounting.rules.spending import Spend, plus
-from app.accounting.rules.terms import Terms
+from app.accounting.rules.terms import AccountTerms
 from app.accounting.units import PICO, UNITS_MAX, cost_units, limit_units
 from app.planning.request import exact_epsilon
 
@@ -21,8 +21,8 @@ limits = st.tuples(*[st.integers(0, 50) | st.integers(0, UNITS_MAX - 1)] * 2)
 rules = st.sampled_from([r for r in COMPOSITION_RULES.values() if isinstance(r, BasicRule)])
 
 
-def terms(limit: Spend) -> Terms:
-    return Terms(limit[0], limit[1], limit)
+def terms(limit: Spend) -> AccountTerms:
+    return AccountTerms(limit[0], limit[1], limit)
 
 
 @given(rules, spends, spends, limits)

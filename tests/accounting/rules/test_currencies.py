@@ -24,7 +24,7 @@ from app.accounting.precise import INFINITE
 from app.accounting.rules.curved import CurveRule
 from app.accounting.rules.rule import Rule
 from app.accounting.rules.spending import Spend, largest, minus, plus, two_largest
-from app.accounting.rules.terms import GrantTerms, Terms
+from app.accounting.rules.terms import AccountTerms, GrantTerms
 from app.accounting.units import ATTO, PICO
 from tests.effort import examples
 
@@ -32,7 +32,7 @@ RULES = list(COMPOSITION_RULES.values())
 CURVED = [rule for rule in RULES if isinstance(rule, CurveRule)]
 
 
-def terms_of(rule: Rule, epsilon: str = "1", delta: str = "1e-6", **more: Any) -> Terms:
+def terms_of(rule: Rule, epsilon: str = "1", delta: str = "1e-6", **more: Any) -> AccountTerms:
     given_delta = Decimal(0) if rule.currency == "pure" else Decimal(delta)
     return rule.freeze(GrantTerms(epsilon=Decimal(epsilon), delta=given_delta, **more))
 

@@ -19,7 +19,7 @@ from app.accounting.losses import (
     zcdp_loss,
 )
 from app.accounting.rules import curved as curve_rule
-from app.accounting.rules.terms import GrantTerms, Terms
+from app.accounting.rules.terms import AccountTerms, GrantTerms
 from app.accounting.units import ATTO, PICO
 from app.errors import BudgetExhausted, Invalid
 from app.ledger.account import Account
@@ -31,7 +31,7 @@ ONE = GrantTerms(epsilon=Decimal(1), delta=DELTA)
 CURVED = ["zcdp", "renyi", "gdp"]
 
 
-def account(currency: str, wish: GrantTerms = ONE, terms: Terms | None = None) -> Account:
+def account(currency: str, wish: GrantTerms = ONE, terms: AccountTerms | None = None) -> Account:
     rule = COMPOSITION_RULES[currency]
     frozen = terms or rule.freeze(wish)
     return Account("b", "ann", "Ann", currency, frozen, Balance(rule.nothing), 1)
@@ -48,8 +48,8 @@ def admitted(now: Account, loss: Loss) -> int:
         count += 1
 
 
-# How many questions fit at (1, 1e-6): section 6 of the accounting notes. The first number must be
-# reached. The second is the limit of the exact non-adaptive composition, which no rule may exceed.
+# How many questions fit at (1, 1e-6). The first number must be reached. The second is the limit of
+# the exact non-adaptive composition, which no rule may exceed.
 GAUSSIAN = gaussian_loss(Fraction(100))
 DISCRETE = discrete_laplace_loss(PICO // 100, (Fraction(1),))
 COUNTS = {
@@ -186,8 +186,8 @@ def test_a_failure_delta_reduces_the_delta_of_the_conversion() -> None:
 def test_terms_are_written_and_read_unchanged(currency: str) -> None:
     wish = GrantTerms(epsilon=Decimal(1)) if currency == "pure" else ONE
     terms = COMPOSITION_RULES[currency].freeze(wish)
-    assert Terms.from_text(terms.text()) == terms
-    assert Terms.from_text(terms.text()).text() == terms.text()
+    assert AccountTerms.from_text(terms.text()) == terms
+    assert AccountTerms.from_text(terms.text()).text() == terms.text()
 
 
 @pytest.mark.parametrize("currency", CURVED)
@@ -196,13 +196,13 @@ def test_granted_terms_do_not_change_with_the_release(
 ) -> None:
     """Another release may weigh orders differently; accounts keep their terms."""
     text = COMPOSITION_RULES[currency].freeze(ONE).text()
-    before = admitted(account(currency, terms=Terms.from_text(text)), GAUSSIAN)
+    before = admitted(account(currency, terms=AccountTerms.from_text(text)), GAUSSIAN)
     monkeypatch.setattr(curve_rule, "STAR_WEIGHT", Decimal("0.3"))
     monkeypatch.setattr(curve_rule, "FAILURE_SHARE", 2)
     assert COMPOSITION_RULES[currency].freeze(ONE).text() != text, (
         "new grants would have other terms"
     )
-    assert admitted(account(currency, terms=Terms.from_text(text)), GAUSSIAN) == before
+    assert admitted(account(currency, terms=AccountTerms.from_text(text)), GAUSSIAN) == before
 
 
 @examples(30)

@@ -130,7 +130,7 @@ PROFILE_EPSILONS = [0.0, *(0.001 * 1.04**i for i in range(240))]  # up to about 
 
 def from_profile(
     delta_of: Callable[[float], float], epsilons: Iterable[float] = PROFILE_EPSILONS
-) -> exact.Curve:
+) -> exact.TradeoffCurve:
     """The curve of a mechanism that is (ε, delta_of(ε))-private for each epsilon."""
     return bounds.highest(
         exact.limited(epsilon, delta) for epsilon in epsilons if (delta := delta_of(epsilon)) < 1.0

@@ -12,9 +12,9 @@ from app.actions.asking.charge import FORFEITED
 from app.data.card import Card, Dataset
 from app.errors import EngineFailed, QuestionForfeited
 from app.ledger.account import EVERYBODY
-from app.mechanisms.private_keys.release import first_keys
+from app.mechanisms.private_keys.keys_release import first_keys
 from app.queries.tally import KeyBatch, KeyCountsRequest
-from tests.actions.asking.spoiled_engine import Spoiled
+from tests.actions.asking.faulty_engine import FaultyEngine
 from tests.actions.service import Service
 
 SECRET = "planted-note-5d2c"
@@ -54,7 +54,7 @@ def spent(service: Service) -> tuple[int, ...]:
     return tuple(account.balance.common)
 
 
-class Failing(Spoiled):
+class Failing(FaultyEngine):
     """An engine that returns one batch and then raises the fault."""
 
     @override

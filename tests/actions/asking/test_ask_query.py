@@ -18,7 +18,7 @@ from app.errors import (
     NotPermitted,
 )
 from app.ledger.account import EVERYBODY
-from tests.actions.asking.spoiled_engine import COUNT, NOTHING, TENTH, spoil
+from tests.actions.asking.faulty_engine import COUNT, NOTHING, TENTH, make_faulty
 from tests.actions.service import Service, body
 
 
@@ -103,7 +103,7 @@ def test_only_analysts_ask(service: Service, role: Role) -> None:
 
 
 def test_a_refused_question_never_reaches_the_engine(service: Service) -> None:
-    spoiled = spoil(service)
+    faulty = make_faulty(service)
     with pytest.raises(BudgetExhausted):
         service.ask(COUNT, epsilon="1.1")
     with pytest.raises(Invalid):
@@ -119,7 +119,7 @@ def test_a_refused_question_never_reaches_the_engine(service: Service) -> None:
     service.stores.datasets.alter("admin", "people", description=None, closed=True, reason=None)
     with pytest.raises(DatasetClosed):
         service.ask(COUNT)
-    assert spoiled.asked == 0
+    assert faulty.asked == 0
     assert service.account("ann").balance.common == NOTHING
 
 

@@ -20,7 +20,7 @@ from app.errors import (
 )
 from app.ledger.account import EVERYBODY
 from app.mechanisms.sampling.system import SystemRandom
-from tests.actions.asking.spoiled_engine import COUNT, NOTHING, TENTH, spoil
+from tests.actions.asking.faulty_engine import COUNT, NOTHING, TENTH, make_faulty
 from tests.actions.clock import LedgerClock
 from tests.actions.service import Service, body
 
@@ -37,15 +37,15 @@ def test_a_failure_after_the_engine_was_asked_forfeits_with_a_constant_reply(
     service: Service, fault: Exception
 ) -> None:
     """There is no second draw: it would depend on the outcome of the first."""
-    spoiled = spoil(service, fault)
+    faulty = make_faulty(service, fault)
     for _ in range(2):
         with pytest.raises(QuestionForfeited) as caught:
             service.ask(COUNT, key="k")
         assert "12345" not in caught.value.detail
         assert caught.value.__cause__ is None
-    assert spoiled.asked == 1
+    assert faulty.asked == 1
     assert service.account("ann").balance.common == TENTH
-    spoil(service)
+    make_faulty(service)
     with pytest.raises(QuestionForfeited):
         service.ask(COUNT, key="k")
     assert service.sound()
@@ -69,8 +69,8 @@ def test_a_refund_goes_to_the_accounts_that_paid(service: Service) -> None:
     """Ann's group has no budget when she asks, and gets one before the refund."""
     people = service.stores.people
     people.alter("admin", "Ann", role=None, enabled=None, groups=("clinic",), reason=None)
-    spoiled = spoil(service, EngineUnavailable("gone"))
-    looked = spoiled.ready
+    faulty = make_faulty(service, EngineUnavailable("gone"))
+    looked = faulty.ready
 
     def grant_meanwhile(dataset: Dataset) -> bool:
         there = looked(dataset)
@@ -78,7 +78,7 @@ def test_a_refund_goes_to_the_accounts_that_paid(service: Service) -> None:
             service.grant("group:clinic", "1")
         return there
 
-    spoiled.ready = grant_meanwhile  # type: ignore[method-assign]
+    faulty.ready = grant_meanwhile  # type: ignore[method-assign]
     with pytest.raises(QuestionVoided):
         service.ask(COUNT, key="k")
     for holder in ("ann", "group:clinic", EVERYBODY):
@@ -87,17 +87,17 @@ def test_a_refund_goes_to_the_accounts_that_paid(service: Service) -> None:
 
 
 def test_data_that_vanish_after_the_charge_cause_a_refund(service: Service) -> None:
-    spoiled = spoil(service, EngineUnavailable("gone"))
+    faulty = make_faulty(service, EngineUnavailable("gone"))
     for _ in range(2):
         with pytest.raises(QuestionVoided):
             service.ask(COUNT, key="k")
-    assert spoiled.asked == 0
+    assert faulty.asked == 0
     assert (
         service.account("ann").balance.common
         == service.account(EVERYBODY).balance.common
         == NOTHING
     )
-    spoil(service)
+    make_faulty(service)
     service.ask(COUNT, key="another")
     assert service.account("ann").balance.common == TENTH
     assert service.sound()
@@ -108,11 +108,11 @@ def test_data_that_vanish_before_a_second_attempt_cause_no_refund(
 ) -> None:
     """The first attempt vanished, and it is unknown whether it had read data."""
     clock = LedgerClock(monkeypatch)
-    spoil(service, SystemExitLike())
+    make_faulty(service, SystemExitLike())
     with pytest.raises(SystemExitLike):
         service.ask(COUNT, key="k")
     clock.jump(61)  # its lease has ended
-    spoil(service, EngineUnavailable("gone"))
+    make_faulty(service, EngineUnavailable("gone"))
     with pytest.raises(QuestionForfeited):
         service.ask(COUNT, key="k")
     assert service.account("ann").balance.common == TENTH
@@ -126,20 +126,20 @@ def test_a_vanished_worker_is_followed_by_two_attempts_and_no_third(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = LedgerClock(monkeypatch)
-    spoiled = spoil(service, SystemExitLike())
+    faulty = make_faulty(service, SystemExitLike())
     for _ in range(3):
         with pytest.raises(SystemExitLike):
             service.ask(COUNT, key="k")
         clock.jump(61)
-    spoil(service)
+    make_faulty(service)
     with pytest.raises(QuestionForfeited):
         service.ask(COUNT, key="k")
-    assert spoiled.asked == 3
+    assert faulty.asked == 3
     assert service.account("ann").balance.common == TENTH
 
 
 def test_while_an_attempt_runs_its_key_gets_a_request_to_wait(service: Service) -> None:
-    spoil(service, SystemExitLike())
+    make_faulty(service, SystemExitLike())
     with pytest.raises(SystemExitLike):
         service.ask(COUNT, key="k")
     with pytest.raises(StillRunning) as caught:
@@ -151,7 +151,7 @@ def test_a_worker_that_slept_past_its_lease_returns_the_answer_of_the_next(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock, go_on = LedgerClock(monkeypatch), Event()
-    spoiled = spoil(service, go_on)
+    faulty = make_faulty(service, go_on)
     # While it is silent its lease is not renewed.
     monkeypatch.setattr(ask_query, "LeasedRun", lambda steps, limit, **_: LeasedRun(steps, limit))
 
@@ -169,7 +169,7 @@ def test_a_worker_that_slept_past_its_lease_returns_the_answer_of_the_next(
         first = asyncio.ensure_future(ask())
         try:
             async with asyncio.timeout(60):
-                while not spoiled.asked:
+                while not faulty.asked:
                     await asyncio.sleep(0.01)
             second = await taken_over()
         finally:
@@ -177,7 +177,7 @@ def test_a_worker_that_slept_past_its_lease_returns_the_answer_of_the_next(
         return [await first, second]
 
     slow, quick = asyncio.run(both())
-    assert spoiled.asked == 2
+    assert faulty.asked == 2
     assert slow.text == quick.text
     assert service.account("ann").balance.common == TENTH
     assert service.sound()

@@ -12,7 +12,7 @@ from typing_extensions import override
 from app.actions.asking.leased_run import LeasedRun, kept_alive
 from app.errors import EngineFailed, StoreUnavailable
 from app.ledger.account import Account
-from app.ledger.orders import Charged, LeaseRenewed, Order, Outcome, ProgressOrder
+from app.ledger.orders import Charged, LeaseRenewed, Outcome, ProgressOrder, WriterOrder
 from tests.actions.clock import until
 
 
@@ -47,7 +47,7 @@ class Listening:
     def has_heard(self, times: int) -> bool:
         return len(self.heard) >= times
 
-    async def submit(self, order: Order) -> Outcome:
+    async def submit(self, order: WriterOrder) -> Outcome:
         assert isinstance(order, ProgressOrder)
         self.heard.append(order)
         return self._outcome(len(self.heard))

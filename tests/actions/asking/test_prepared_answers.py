@@ -10,9 +10,9 @@ from typing_extensions import override
 
 from app.actions.asking.ask_query import SingleDraw
 from app.errors import EngineFailed, QuestionForfeited
-from app.ledger.orders import Charged, ChargeOrder, Order, Outcome
+from app.ledger.orders import Charged, ChargeOrder, Outcome, WriterOrder
 from app.mechanisms.sampling.system import SystemRandom
-from tests.actions.asking.spoiled_engine import COUNT, TENTH
+from tests.actions.asking.faulty_engine import COUNT, TENTH
 from tests.actions.service import Service, body
 
 MODE = {"kind": "mode", "column": "city"}
@@ -24,9 +24,9 @@ class Watched:
 
     def __init__(self, service: Service) -> None:
         self._real = service.writer
-        self.orders: list[Order] = []
+        self.orders: list[WriterOrder] = []
 
-    async def submit(self, order: Order) -> Outcome:
+    async def submit(self, order: WriterOrder) -> Outcome:
         self.orders.append(order)
         return await self._real.submit(order)
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.accounting.rules.terms import Terms
+from app.accounting.rules.terms import AccountTerms
 from app.api.http.entity_tags import etag, has_seen, precondition
 from app.errors import Invalid, PreconditionFailed
 from app.ledger.account import Account
@@ -28,8 +28,8 @@ MATCH: dict[str, Versions] = {
     ',"3",,"7",': SOME,
     '"3","7","abc","","-1","*","3\xe9"': SOME,
     '"03"': Versions(),
-    "*": Versions(whichever=True),
-    "\t* ": Versions(whichever=True),
+    "*": Versions(any_version=True),
+    "\t* ": Versions(any_version=True),
     'W/"3"': Versions(),
 }
 
@@ -62,9 +62,9 @@ def test_an_invalid_list_of_tags_is_refused(text: str) -> None:
     [
         (None, None, [None, 3, 4]),
         (SOME, None, [3]),
-        (Versions(whichever=True), None, [3, 4]),
+        (Versions(any_version=True), None, [3, 4]),
         (None, SOME, [None, 4]),
-        (None, Versions(whichever=True), [None]),
+        (None, Versions(any_version=True), [None]),
         (Versions(), None, []),
         (SOME, Versions(frozenset([3])), []),
     ],
@@ -89,7 +89,7 @@ SEEN = {
 
 @pytest.mark.parametrize("text", SEEN)
 def test_if_none_match_recognizes_a_known_state(text: str) -> None:
-    account = Account("b", "ann", "Ann", "pure", Terms(1, 0, (1, 0)), Balance((0, 0)), 3)
+    account = Account("b", "ann", "Ann", "pure", AccountTerms(1, 0, (1, 0)), Balance((0, 0)), 3)
     assert etag(account) == '"3"'
     assert has_seen(account, [text]) is SEEN[text]
     assert has_seen(account, ['"7"', text]) is (SEEN[text] and text != "*")
@@ -103,5 +103,5 @@ def test_any_text_is_a_condition_or_refused(text: str) -> None:
     except Invalid:
         return
     assert condition is not None
-    assert condition.whichever == (text.strip(" \t") == "*")
+    assert condition.any_version == (text.strip(" \t") == "*")
     assert condition.numbers <= {int(part) for part in text.split('"') if part.isdecimal()}

@@ -7,7 +7,7 @@ measures.sensitivity_l1 = lambda *a, **k: (whole(*a, **k) + 1) // 2
 """
 QUIET = """
 import app.mechanisms.sampling.system as sampling
-import app.mechanisms.selection.release as selection
+import app.mechanisms.selection.selection_release as selection
 noise = sampling.SystemRandom
 whole, bell = noise.discrete_laplace, noise.discrete_gaussian
 noise.discrete_laplace = lambda self, scale, size: whole(self, scale / 2, size)

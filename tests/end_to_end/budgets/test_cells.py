@@ -82,15 +82,15 @@ def test_every_region_can_be_asked_for_the_whole_budget_and_no_more(
     world.must_be_sound()
 
 
-NOT_PINNED: dict[str, Where] = {
+CHARGED_TO_ALL: dict[str, Where] = {
     "no filter": None,
     "another column": {"column": "age", "op": ">", "value": 50},
     "one or the other": {"any": [region("north"), {"column": "age", "op": ">", "value": 50}]},
-    "not a filter of another column": {"not": {"column": "age", "op": ">", "value": 50}},
+    "negated filter on another column": {"not": {"column": "age", "op": ">", "value": 50}},
     "every region or none": {"any": [region(*REGIONS), {"column": "region", "op": "is_null"}]},
     "impossible": {"all": [region("north"), region("south")]},
 }
-PINNED: dict[str, tuple[Json, list[str | None]]] = {
+CHARGED_TO_SOME: dict[str, tuple[Json, list[str | None]]] = {
     "one region": (region("north"), ["north"]),
     "two": (region("north", "west"), ["north", "west"]),
     "all but one": (
@@ -105,10 +105,10 @@ PINNED: dict[str, tuple[Json, list[str | None]]] = {
 }
 
 
-@pytest.mark.parametrize("what", NOT_PINNED)
+@pytest.mark.parametrize("what", CHARGED_TO_ALL)
 def test_a_filter_across_cells_is_charged_to_all(live: World, what: str) -> None:
     dataset, person = opened(live)
-    question = counted(dataset, 0.25, NOT_PINNED[what])
+    question = counted(dataset, 0.25, CHARGED_TO_ALL[what])
     preview = made(live.client(person).post("/v1/queries/preview", json=question))
     answer = made(ask_as(live, person, question))
     assert answer["charged"]["cells"] is preview["cells"] is None
@@ -116,9 +116,9 @@ def test_a_filter_across_cells_is_charged_to_all(live: World, what: str) -> None
     assert set(by_cell(live, dataset, person).values()) == {Decimal("0.25")}
 
 
-@pytest.mark.parametrize("what", PINNED)
+@pytest.mark.parametrize("what", CHARGED_TO_SOME)
 def test_a_filter_on_cells_is_charged_to_those_cells(live: World, what: str) -> None:
-    where, cells = PINNED[what]
+    where, cells = CHARGED_TO_SOME[what]
     dataset, person = opened(live)
     question = counted(dataset, 0.25, where)
     preview = made(live.client(person).post("/v1/queries/preview", json=question))

@@ -97,7 +97,7 @@ def test_the_largest_single_requests_leave_the_server_below_a_gigabyte(world: Wo
 
 HELD = """
 import pathlib, time
-from app.mechanisms.noise.workload import WorkloadRelease
+from app.mechanisms.noise.workload_release import WorkloadRelease
 read = WorkloadRelease.read
 def held(self, data):
     while not pathlib.Path({path!r}).exists():

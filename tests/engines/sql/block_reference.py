@@ -16,7 +16,7 @@ from app.queries.block_tally import (
     Commonest,
     Given,
     Meets,
-    Reading,
+    RowReading,
     Steps,
     Trimmed,
 )
@@ -29,7 +29,7 @@ Row = dict[str, Any]
 Placing = Callable[[Sequence[tuple[Readings, Row]]], list[int]]
 
 
-def read(card: Card, reading: Reading, row: Row) -> int | None:
+def read(card: Card, reading: RowReading, row: Row) -> int | None:
     """One reading of a row that fits the card; None if it is missing."""
     if isinstance(reading, Meets):
         return int(holds(reading.condition, row))

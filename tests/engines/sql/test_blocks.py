@@ -19,7 +19,7 @@ from app.queries.block_tally import (
     Commonest,
     Given,
     Meets,
-    Reading,
+    RowReading,
     Steps,
     Trimmed,
 )
@@ -77,7 +77,7 @@ def room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prepared]:
 
 
 def tally_of(
-    given: Given, *readings: Reading, blocks: int = BLOCKS, where: Condition | None = None
+    given: Given, *readings: RowReading, blocks: int = BLOCKS, where: Condition | None = None
 ) -> BlockTally:
     return BlockTally(where, blocks, readings, given)
 

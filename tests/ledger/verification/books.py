@@ -5,13 +5,13 @@ from collections.abc import Mapping
 
 from app.accounting import COMPOSITION_RULES
 from app.accounting.loss import Loss
-from app.accounting.rules.terms import GrantTerms, Terms
+from app.accounting.rules.terms import AccountTerms, GrantTerms
 from app.errors import BudgetExhausted
 from app.ledger.account import EVERYBODY, Account
-from app.ledger.balance import Balance, Cells
+from app.ledger.balance import Balance, CellIndices
 from app.ledger.chain import FIRST_PREVIOUS, Book, Entry, link
 from app.ledger.loss_record import loss_record
-from app.ledger.verification.lines import Line, to_line
+from app.ledger.verification.lines import LedgerLine, to_line
 from app.ledger.verification.verify import verify
 
 HOLDERS = ["ann", "bob", EVERYBODY]
@@ -20,7 +20,7 @@ Grants = Mapping[str, tuple[str, GrantTerms]]
 
 def account(book: str, holder: str, limit: int, delta: int = 0, spent: int = 0) -> Account:
     """A pure account, with its limit in units."""
-    terms = Terms(limit, delta, (limit, delta))
+    terms = AccountTerms(limit, delta, (limit, delta))
     return Account(book, holder, holder, "pure", terms, Balance((spent, 0)), 1)
 
 
@@ -78,7 +78,7 @@ class Made:
         moment = 1000 * (self.book.seq + 1) if at is None else at
         self.entries.append(self.book.append(kind=kind, actor="x", at=moment, body=dict(body)))
 
-    def charge(self, holder: str | list[str], cost: int | Loss, cells: Cells = None) -> bool:
+    def charge(self, holder: str | list[str], cost: int | Loss, cells: CellIndices = None) -> bool:
         try:
             paid = [self.accounts[h].admit(_loss(cost), cells) for h in _all(holder)]
         except BudgetExhausted:
@@ -89,7 +89,7 @@ class Made:
         return True
 
     def moved(
-        self, holder: str | list[str], cost: int | Loss, cells: Cells = None
+        self, holder: str | list[str], cost: int | Loss, cells: CellIndices = None
     ) -> dict[str, object]:
         holders = _all(holder)
         body: dict[str, object] = {"charge": self.last, "accounts": holders, "cells": cells}
@@ -98,7 +98,7 @@ class Made:
             return body | {"epsilon": cost, "delta": 0}
         return body | dict(loss_record(cost, frozenset(self.accounts[h].currency for h in holders)))
 
-    def void(self, holder: str | list[str], cost: int | Loss, cells: Cells = None) -> None:
+    def void(self, holder: str | list[str], cost: int | Loss, cells: CellIndices = None) -> None:
         for each in _all(holder):
             self.accounts[each] = self.accounts[each].give_back(_loss(cost), cells)
         self.append("void", self.moved(holder, cost, cells))
@@ -109,7 +109,7 @@ class Made:
         record = loss_record(loss, frozenset([everybody.currency]))
         self.append("booked", {"dataset": "people", "accounts": [EVERYBODY], **record})
 
-    def lines(self) -> list[Line]:
+    def lines(self) -> list[LedgerLine]:
         return [*self.entries, self.book, *self.accounts.values()]
 
 
@@ -124,11 +124,11 @@ def _all(holder: str | list[str]) -> list[str]:
 # Reading and tampering
 
 
-def problems(lines: list[Line]) -> set[str]:
+def problems(lines: list[LedgerLine]) -> set[str]:
     return {finding.problem for finding in verify(lines).findings}
 
 
-def exported(lines: list[Line]) -> list[str]:
+def exported(lines: list[LedgerLine]) -> list[str]:
     return [to_line(line) for line in lines]
 
 
@@ -137,10 +137,10 @@ def edited(entry: Entry, old: str, new: str) -> Entry:
     return entry._replace(text=entry.text.replace(old, new))
 
 
-def rehashed(lines: list[Line]) -> list[Line]:
+def rehashed(lines: list[LedgerLine]) -> list[LedgerLine]:
     """Recompute every hash from the edit on, and the book's end, like a capable attacker."""
     head = FIRST_PREVIOUS
-    result: list[Line] = []
+    result: list[LedgerLine] = []
     for line in lines:
         match line:
             case Entry():

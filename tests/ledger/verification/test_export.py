@@ -33,7 +33,7 @@ NO_ACCOUNTS = [
 ]
 
 
-def test_a_line_of_an_account_is_a_single_line() -> None:
+def test_the_sample_account_line_is_valid() -> None:
     assert exported(list(from_lines([ACCOUNT])))
 
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.accounting.rules.terms import Terms
+from app.accounting.rules.terms import AccountTerms
 from app.ledger.account import EVERYBODY, Account
 from app.ledger.chain import FIRST_PREVIOUS, Book, Entry, canonical, link
-from app.ledger.verification.lines import Line, Scope, from_lines, with_end
+from app.ledger.verification.lines import LedgerLine, Scope, from_lines, with_end
 from app.ledger.verification.verify import verify
 from tests.ledger.verification.books import (
     Made,
@@ -51,8 +51,10 @@ def test_time_never_decreases_within_a_book() -> None:
 # Saboteurs
 
 
-def change(index: int, how: Callable[[Entry], Entry]) -> Callable[[list[Line]], list[Line]]:
-    def sabotage(lines: list[Line]) -> list[Line]:
+def change(
+    index: int, how: Callable[[Entry], Entry]
+) -> Callable[[list[LedgerLine]], list[LedgerLine]]:
+    def sabotage(lines: list[LedgerLine]) -> list[LedgerLine]:
         entry = lines[index]
         assert isinstance(entry, Entry)
         return [*lines[:index], how(entry), *lines[index + 1 :]]
@@ -60,8 +62,8 @@ def change(index: int, how: Callable[[Entry], Entry]) -> Callable[[list[Line]], 
     return sabotage
 
 
-def on_account(how: Callable[[Account], Account]) -> Callable[[list[Line]], list[Line]]:
-    def sabotage(lines: list[Line]) -> list[Line]:
+def on_account(how: Callable[[Account], Account]) -> Callable[[list[LedgerLine]], list[LedgerLine]]:
+    def sabotage(lines: list[LedgerLine]) -> list[LedgerLine]:
         return [
             how(line) if isinstance(line, Account) and line.holder == "ann" else line
             for line in lines
@@ -74,7 +76,7 @@ HASH = "the hash does not match the entry"
 END = "the chain does not end where the book says"
 SPENT = "the spend is not the sum of the entries"
 LIMIT = "the limit is not the last granted one"
-SABOTEURS: dict[str, tuple[Callable[[list[Line]], list[Line]], str]] = {
+SABOTEURS: dict[str, tuple[Callable[[list[LedgerLine]], list[LedgerLine]], str]] = {
     "edit an amount": (change(3, lambda e: edited(e, '"epsilon":10', '"epsilon":1')), HASH),
     "edit an actor": (change(3, lambda e: edited(e, '"actor":"x"', '"actor":"y"')), HASH),
     "edit and rehash all": (
@@ -111,9 +113,15 @@ SABOTEURS: dict[str, tuple[Callable[[list[Line]], list[Line]], str]] = {
     ),
     "lower a total": (on_account(lambda a: with_spent(a, 1)), SPENT),
     "raise a total": (on_account(lambda a: with_spent(a, 99)), SPENT),
-    "raise a limit": (on_account(lambda a: a._replace(terms=Terms(1000, 0, (1000, 0)))), LIMIT),
+    "raise a limit": (
+        on_account(lambda a: a._replace(terms=AccountTerms(1000, 0, (1000, 0)))),
+        LIMIT,
+    ),
     "change a currency": (on_account(lambda a: a._replace(currency="approximate")), LIMIT),
-    "grant a delta": (on_account(lambda a: a._replace(terms=Terms(100, 5, (100, 5)))), LIMIT),
+    "grant a delta": (
+        on_account(lambda a: a._replace(terms=AccountTerms(100, 5, (100, 5)))),
+        LIMIT,
+    ),
     "leave out an account": (
         lambda lines: [x for x in lines if not (isinstance(x, Account) and x.holder == "ann")],
         "entries name an account that is not there",
@@ -180,7 +188,7 @@ steps = st.lists(
 def test_a_long_history_adds_up_to_its_accounts(
     histories: list[list[tuple[str, int, bool]]],
 ) -> None:
-    lines: list[Line] = []
+    lines: list[LedgerLine] = []
     for index, history in enumerate(histories):
         made = Made(f"b_{index}", limit=200)
         for holder, cost, voided in history:
@@ -245,12 +253,12 @@ def test_an_opened_book_cannot_vanish_from_the_whole_ledger() -> None:
     system = Book("system", 0, FIRST_PREVIOUS, 0)
     opening = system.append(kind="book_opened", actor="x", at=1, body={"book": "b_1"})
     made = Made()
-    whole: list[Line] = [Scope(None), opening, *made.lines(), system]
+    whole: list[LedgerLine] = [Scope(None), opening, *made.lines(), system]
     assert verify(with_end(whole)).sound
     assert problems(list(with_end([Scope(None), opening, system]))) == {
         "the book's own end is missing"
     }
-    alone: list[Line] = [Scope("system"), opening, system]
+    alone: list[LedgerLine] = [Scope("system"), opening, system]
     assert verify(with_end(alone)).sound, "a single book needs no other"
 
 

@@ -17,7 +17,7 @@ from app.accounting.units import PICO
 from app.ledger.account import EVERYBODY, Account
 from app.ledger.chain import Entry, canonical
 from app.ledger.currency_change import carried_over
-from app.ledger.verification.lines import Line, from_lines
+from app.ledger.verification.lines import LedgerLine, from_lines
 from app.ledger.verification.verify import verify
 from tests.effort import examples
 from tests.ledger.verification.books import (
@@ -99,8 +99,10 @@ UNCOUNTED = "it cannot be counted in the account's currency"
 FIRST, SECOND, VOID, BOOK = 6, 7, 11, 12  # positions of the entries
 
 
-def in_entry(index: int, how: Callable[[Body], object]) -> Callable[[list[Line]], list[Line]]:
-    def sabotage(lines: list[Line]) -> list[Line]:
+def in_entry(
+    index: int, how: Callable[[Body], object]
+) -> Callable[[list[LedgerLine]], list[LedgerLine]]:
+    def sabotage(lines: list[LedgerLine]) -> list[LedgerLine]:
         entry = lines[index]
         assert isinstance(entry, Entry)
         text = json.loads(entry.text)
@@ -124,7 +126,9 @@ def bend_curve(body: Body) -> None:
     body["curve"][20] -= 1
 
 
-def stated(how: Callable[[Account], Account], holder: str = "ann") -> Callable[..., list[Line]]:
+def stated(
+    how: Callable[[Account], Account], holder: str = "ann"
+) -> Callable[..., list[LedgerLine]]:
     return lambda lines: [
         how(x) if isinstance(x, Account) and x.holder == holder else x for x in lines
     ]
@@ -140,7 +144,7 @@ def richer(account: Account) -> Account:
     return account._replace(terms=replace(account.terms, limits=tuple(limits)))
 
 
-SABOTEURS: dict[str, tuple[Callable[[list[Line]], list[Line]], str]] = {
+SABOTEURS: dict[str, tuple[Callable[[list[LedgerLine]], list[LedgerLine]], str]] = {
     "a curve lowered at one order": (in_entry(FIRST, bend_curve), SPENT),
     "a curve left out": (in_entry(FIRST, lambda body: body.pop("curve")), SPENT),
     "a short curve": (in_entry(FIRST, lambda body: body["curve"].pop()), UNREADABLE),
@@ -198,7 +202,7 @@ SABOTEURS: dict[str, tuple[Callable[[list[Line]], list[Line]], str]] = {
     ),
     "a stated cell lowered": (stated(with_balance(cells={1: (0,) * 42})), SPENT),
     "stated cells left out": (stated(with_balance(cells={})), SPENT),
-    "a stated pair": (stated(with_balance(pairs=True)), SPENT),
+    "a stated pair": (stated(with_balance(persons_may_move=True)), SPENT),
     "a stated limit raised at one order": (stated(richer), LIMIT),
     "a stated order changed": (
         stated(lambda a: a._replace(terms=replace(a.terms, order="41"))),

@@ -50,7 +50,7 @@ def spent(release: GradientRelease) -> Fraction:
 
 
 def test_a_hundred_steps_with_ten_times_the_noise_cost_a_half() -> None:
-    """The mechanism sheet's full batch: T = 100, sigma = 10, rho = 0.5."""
+    """Full batches cost rho = T / (2 sigma^2): T = 100, sigma = 10, rho = 0.5."""
     release = release_of(made(), BY_RHO, steps=100, expected_rows=1000)
     assert release.noise_multiplier == pytest.approx(10.0, rel=1e-12)
     assert release.loss.rho == PICO // 2

@@ -132,7 +132,7 @@ def test_a_half_width_on_a_grid_is_charged_at_the_least_loss() -> None:
     assert losses == sorted(losses, reverse=True)
 
 
-def test_the_width_is_near_the_normal_one_of_the_mechanism_sheet() -> None:
+def test_the_width_is_near_the_normal_one() -> None:
     """The normal width of the share is z / (2 sqrt(N) sinh(e/2)) for two outcomes. Ours covers
     every table and the tails of a binomial of the mean probability: z sqrt(N/4) / (2p - 1)."""
     release = prepare(

@@ -1,4 +1,4 @@
-"""Tables of reports: within their loss, and their estimates are those of the mechanism sheet."""
+"""Tables of reports: within their loss, and with golden probabilities and estimates."""
 
 import math
 from decimal import Decimal
@@ -76,7 +76,7 @@ def test_no_replaced_row_makes_any_reports_more_likely_than_is_charged(epsilon: 
         assert math.log(worst) >= epsilon / PICO * (1 - 1e-4)
 
 
-def test_the_curve_is_that_of_the_mechanism_sheet() -> None:
+def test_the_curve_has_the_golden_values() -> None:
     """K = 100 at ln 3: RDP(2) = 0.05096644; binary at ln 3: 0.8472979; at 1, order 8: 0.9552484."""
     ln3 = Decimal(3).ln()
     assert float(renyi_curves.randomized_response(ln3, 100, Decimal(2))) == pytest.approx(
@@ -92,10 +92,10 @@ def test_the_curve_is_that_of_the_mechanism_sheet() -> None:
     assert all(a < b for a, b in zip(plan.loss.curve, pure.loss.curve, strict=True))
 
 
-# Tables and estimates of the mechanism sheet
+# Golden tables and estimates
 
 
-def test_uniform_tables_are_those_of_the_mechanism_sheet() -> None:
+def test_uniform_tables_are_the_golden_ones() -> None:
     binary = uniform(2, ONE)
     assert binary.keep / WHOLE == pytest.approx(0.7310586)
     many = uniform(100, LN3)
@@ -103,7 +103,7 @@ def test_uniform_tables_are_those_of_the_mechanism_sheet() -> None:
     assert many.other / WHOLE == pytest.approx(1 / 102)
 
 
-def test_a_tuned_grid_is_that_of_the_mechanism_sheet() -> None:
+def test_a_tuned_grid_is_the_golden_one() -> None:
     """3 x 3 at epsilon 1: with the generic rate 1/8, P(true | corner) is 0.1411930 and that of the
     opposite corner 0.0856379. This is a loss of only 1/2. Tuned, the rate is 1/4 and P(true) is
     0.1757529."""
@@ -116,7 +116,7 @@ def test_a_tuned_grid_is_that_of_the_mechanism_sheet() -> None:
     assert table.chances[0][0] / WHOLE == pytest.approx(0.1757529)
 
 
-def test_estimates_are_those_of_the_mechanism_sheet() -> None:
+def test_estimates_are_the_golden_ones() -> None:
     """N = 1000, y = 430 at ln 3: 360 with deviation 27.38613; K = 4 at 1: four counts."""
     binary = UniformEstimate(uniform(2, LN3))
     _, yes = binary.figures([570, 430], 0.05)

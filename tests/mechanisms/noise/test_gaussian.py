@@ -50,7 +50,7 @@ def true_delta(epsilon: str, scale: float, steps: int) -> mpmath.mpf:
 def test_the_scale_is_the_analytic_one_and_slightly_more_for_integers(
     epsilon: str, delta: str, continuous: float
 ) -> None:
-    """Continuous values: mechanisms.md M4 (Balle and Wang 2018). On a fine grid both agree."""
+    """Continuous values: Balle and Wang (2018), Theorem 8. On a fine grid both agree."""
     coarse = least_scale(Decimal(epsilon), Decimal(delta), steps=1)
     fine = least_scale(Decimal(epsilon), Decimal(delta), steps=FINE) / FINE
     assert continuous * (1 - 1e-6) <= coarse <= continuous * 1.02
@@ -75,13 +75,13 @@ def test_the_classic_rule_is_wasteful_below_one_and_wrong_above() -> None:
     def classic(epsilon: float, delta: float) -> float:
         return math.sqrt(2 * math.log(1.25 / delta)) / epsilon
 
-    assert classic(0.5, 1e-5) == pytest.approx(9.689611, rel=1e-6)  # mechanisms.md M4
+    assert classic(0.5, 1e-5) == pytest.approx(9.689611, rel=1e-6)
     assert least_scale(Decimal("0.5"), Decimal("1e-5"), steps=1) < classic(0.5, 1e-5)
     assert least_scale(Decimal(10), Decimal("1e-5"), steps=FINE) / FINE > classic(10, 1e-5)
 
 
 def test_integers_lose_more_than_the_continuous_formula_says() -> None:
-    """mechanisms.md M4: 0.00724878 where the analytic formula gives 0.00682960."""
+    """0.00724878 where the analytic formula of Balle and Wang (2018) gives 0.00682960."""
     assert float(true_delta("1", 2.0, 1)) == pytest.approx(0.00724878, rel=1e-6)
 
 
@@ -156,7 +156,7 @@ def test_an_interval_has_its_coverage_and_is_hardly_wider(scale: float, alpha: f
 
 
 def test_golden_widths() -> None:
-    """mechanisms.md M4: 95 % widths of integer noise."""
+    """The 95 % widths of integer noise."""
     assert (width(2.0, 0.05), width(10.0, 0.05)) == (4, 20)
 
 
@@ -249,7 +249,8 @@ def test_the_deviation_is_that_of_integer_noise(scale: float) -> None:
 
 
 def test_golden_epsilons_of_half_widths() -> None:
-    """mechanisms.md M3: +-5 takes 0.538174 and +-10 takes 0.2843485 at 95 %."""
+    """Roots of 2 e^(-epsilon (w + 1)) / (1 + e^-epsilon) = 0.05: 0.538174 for a half width w of 5,
+    0.2843485 for 10."""
     for half_width, epsilon in ((5, 0.538174), (10, 0.2843485)):
         asked = Question.model_validate(
             {"dataset": "d", "query": {"kind": "count"}, "privacy": {"half_width": half_width}}

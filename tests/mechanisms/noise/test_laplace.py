@@ -176,7 +176,7 @@ def test_a_width_at_any_scale_covers_and_is_at_most_a_trillionth_too_wide(
 
 
 @pytest.mark.parametrize(("scale", "w"), [(1.0, 3), (2.0, 6), (10.0, 30)])
-def test_widths_at_95_percent_are_those_of_the_mechanism_sheet(scale: float, w: int) -> None:
+def test_widths_at_95_percent_are_the_golden_ones(scale: float, w: int) -> None:
     assert width(scale, 0.05) == w
 
 

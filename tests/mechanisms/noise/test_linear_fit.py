@@ -155,8 +155,8 @@ def test_a_ridge_applies_to_scaled_features_and_not_to_the_intercept() -> None:
     assert answer["value"]["ridge"] == 100
 
 
-def test_the_gaussian_parameter_is_that_of_the_mechanism_sheet() -> None:
-    """For rho = 1/4 it is 1.414214 times the L2 sensitivity (M16)."""
+def test_the_gaussian_scale_is_the_least_for_its_rho() -> None:
+    """rho = D^2 / (2 s^2) (Bun and Steinke 2016): for rho = 1/4, s is 1.414214 D."""
     (part,) = additive(planned(FEATURES, {"rho": "0.25"})).parts
     sensitivity = math.sqrt(part.measure.sensitivity_squared)
     assert part.scale / sensitivity == pytest.approx(math.sqrt(2), rel=1e-9)

@@ -7,7 +7,7 @@ import pytest
 
 from app.mechanisms.noise import gaussian, laplace
 from app.mechanisms.noise.additive import NoiseDistribution
-from app.mechanisms.noise.workload import width_of
+from app.mechanisms.noise.workload_release import width_of
 from app.queries.weighted_noise import combinations
 from tests.effort import thorough_after
 

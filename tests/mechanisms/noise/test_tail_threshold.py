@@ -26,10 +26,10 @@ SLACK = Decimal("1e-30")  # for sums of fifty digits
     ("epsilon", "delta", "rows", "threshold"),
     [("1", "1e-6", 1, 15), ("1", "1e-6", 4, 60), ("0.5", "1e-5", 1, 24)],
 )
-def test_thresholds_are_those_of_the_sheet(
+def test_thresholds_are_the_golden_ones(
     epsilon: str, delta: str, rows: int, threshold: int
 ) -> None:
-    """mechanisms.md M20: a person in several groups, once in each."""
+    """A person in several groups, once in each: the least T for which the tail fits delta."""
     release = release_of({"epsilon": epsilon, "delta": delta}, rows=rows)
     assert release.threshold == threshold
     assert release.scale == pytest.approx(rows / float(epsilon))

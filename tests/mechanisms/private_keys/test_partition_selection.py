@@ -43,8 +43,8 @@ def release_of(
 # The table
 
 
-def test_probabilities_are_those_of_the_sheet() -> None:
-    """mechanisms.md M20: epsilon 1, delta 1e-5, one group."""
+def test_probabilities_are_those_of_the_recursion() -> None:
+    """Desfontaines, Voss, Gipson and Mandayam (2022): epsilon 1, delta 1e-5, one group."""
     table = release_of({"epsilon": "1", "delta": "1e-5"}).table
     known = {
         1: 1e-5,
@@ -159,9 +159,7 @@ def test_no_neighbours_need_more_than_was_charged(
 def test_a_table_for_fewer_keys_is_caught(
     relation: str, rows: int, epsilon: str, delta: str
 ) -> None:
-    """The saboteur counts a person for one key less, or a person with one key as half as
-    private.
-    """
+    """The planted bug assumes one key fewer per person, or half the epsilon for one key."""
     release = release_of({"epsilon": epsilon, "delta": delta}, relation, rows)
     keys = release.shape.keys
     fewer = Fraction(keys - 1) if keys > 1 else Fraction(1, 2)
@@ -252,7 +250,7 @@ def test_keys_are_kept_with_the_probabilities_of_the_table() -> None:
         assert fit(release_of({"epsilon": wrong, "delta": "0.01"}).table) < FALSE_ALARM
 
 
-def test_a_word_below_the_probability_keeps_a_key_and_an_equal_one_does_not() -> None:
+def test_a_random_word_below_the_probability_keeps_a_key_and_an_equal_one_does_not() -> None:
     release = release_of({"epsilon": "1", "delta": "1e-5"})
 
     class Planted(SystemRandom):

@@ -14,7 +14,7 @@ from typing import Any
 
 from app.accounting.units import PICO
 from app.data.card import Card
-from app.mechanisms.propose_test_release.release import ProposedRelease
+from app.mechanisms.propose_test_release.propose_test_release import ProposedRelease
 from app.planning.plan import make_plan
 from app.planning.request import Question
 from app.queries.block_tally import BlockCounts, BlockTally

@@ -1,4 +1,4 @@
-"""The threshold of a noisy distance test: it matches the sheet, and no lower one would do."""
+"""The threshold of a noisy distance test: it has golden values, and no lower one would do."""
 
 import math
 from decimal import Decimal
@@ -24,8 +24,8 @@ def made(epsilon: str, delta: str) -> DistanceTest:
 @pytest.mark.parametrize(
     ("epsilon", "delta", "threshold"), [("1", "1e-6", 13), ("0.5", "1e-5", 22)]
 )
-def test_thresholds_are_those_of_the_sheet(epsilon: str, delta: str, threshold: int) -> None:
-    """Mechanism sheet, M12."""
+def test_thresholds_are_the_golden_ones(epsilon: str, delta: str, threshold: int) -> None:
+    """The smallest T with e^(-epsilon (T + 1)) / (1 + e^-epsilon) <= delta."""
     assert made(epsilon, delta).threshold == threshold
 
 
@@ -46,8 +46,8 @@ def test_the_threshold_is_the_least_within_its_failure_probability(
     assert test.failure <= int(Decimal(delta) * ATTO)
 
 
-def test_pass_probabilities_are_those_of_the_sheet() -> None:
-    """M13: at epsilon 1 and T = 13, d = 19 passes with probability 0.998188 and d = 0 with
+def test_pass_probabilities_are_the_golden_ones() -> None:
+    """At epsilon 1 and T = 13, d = 19 passes with probability 0.998188 and d = 0 with
     6.08e-7.
     """
     test = made("1", "1e-6")

@@ -10,7 +10,7 @@ import pytest
 from typing_extensions import override
 
 from app.mechanisms.propose_test_release.padding import padded, text_size
-from app.mechanisms.propose_test_release.release import ProposedRelease
+from app.mechanisms.propose_test_release.propose_test_release import ProposedRelease
 from app.mechanisms.release import RandomSource
 from app.mechanisms.sampling.system import SystemRandom
 from app.planning.plan import Plan, make_plan

@@ -17,7 +17,7 @@ import pytest
 from app.accounting.curves.orders import ORDERS
 from app.accounting.units import ATTO, PICO
 from app.mechanisms.propose_test_release.local_statistic import RankStatistic
-from app.mechanisms.propose_test_release.release import ProposedRelease
+from app.mechanisms.propose_test_release.propose_test_release import ProposedRelease
 from tests.effort import thorough_except
 from tests.mechanisms.propose_test_release.proposals import (
     KEPT,

@@ -1,4 +1,4 @@
-"""Distances compared with the nearest unsafe table by brute force, and with the sheet."""
+"""Distances compared with the nearest unsafe table by brute force, and with golden values."""
 
 from collections.abc import Callable
 from fractions import Fraction
@@ -245,13 +245,13 @@ def test_a_range_under_add_remove_has_at_most_the_distance_to_the_nearest_unsafe
     assert equal > 0.95 * len(some)
 
 
-# The sheet
+# Golden values
 
 
 SEVEN = (1, 2, 4, 7, 9, 12, 15)
 ELEVEN = (5, 6, 6, 7, 7, 7, 8, 8, 9, 9, 10)
 SIXTH, THIRD, NINTH = RankFromBelow(6), RankFromBelow(3), RankFromBelow(9)
-# Mechanism sheet, M12 and M17: table, upper bound, ranks, whether rows are replaced, B, d.
+# Table, upper bound, ranks, whether rows are replaced, B, d.
 GOLDEN: list[tuple[Table, int, tuple[RankRule, ...], bool, int, int]] = [
     *((SEVEN, 20, (HALF,), True, bound, found) for bound, found in [(3, 1), (5, 2), (8, 3)]),
     *((SEVEN, 20, (HALF,), False, bound, found) for bound, found in [(3, 1), (5, 2), (8, 3)]),
@@ -263,7 +263,7 @@ GOLDEN: list[tuple[Table, int, tuple[RankRule, ...], bool, int, int]] = [
 
 
 @pytest.mark.parametrize(("table", "top", "ranks", "fixed", "bound", "expected"), GOLDEN)
-def test_distances_are_those_of_the_sheet(
+def test_distances_are_the_golden_ones(
     table: Table, top: int, ranks: tuple[RankRule, ...], fixed: bool, bound: int, expected: int
 ) -> None:
     statistic = "rank" if len(ranks) == 1 else "distance"

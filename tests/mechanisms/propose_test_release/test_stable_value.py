@@ -1,4 +1,4 @@
-"""Stable values: distances by brute force, exact laws of the answers, the numbers of the sheet."""
+"""Stable values: distances by brute force, exact laws of the answers, golden distances."""
 
 import math
 from collections.abc import Iterator
@@ -138,10 +138,10 @@ def persons(counts: Counts, relation: str, rows: int) -> frozenset[Counts]:
     ("counts", "picks", "score_range", "expected"),
     [((100, 80, 79), 1, 1, 19), ((50, 49), 1, 1, 0), ((30, 21), 1, 2, 4)],
 )
-def test_distances_are_those_of_the_sheet(
+def test_distances_are_the_golden_ones(
     counts: Counts, picks: int, score_range: int, expected: int
 ) -> None:
-    """Mechanism sheet, M13."""
+    """One less than the number of rows to change before two outcomes tie."""
     assert distance(counts, picks, False, score_range) == expected
 
 

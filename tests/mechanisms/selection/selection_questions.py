@@ -4,7 +4,7 @@ from decimal import Decimal
 from typing import Any
 
 from app.mechanisms.privacy_target import PrivacyTarget
-from app.mechanisms.selection.release import SelectionRelease, prepare_by
+from app.mechanisms.selection.selection_release import SelectionRelease, prepare_by
 from app.planning.plan import Plan
 from app.planning.request import Question
 from app.queries.shapes.selection import SelectionShape

@@ -7,7 +7,7 @@ import pytest
 
 from app.data.card import Card
 from app.mechanisms.sampling.system import SystemRandom
-from app.mechanisms.selection.release import SelectionRelease
+from app.mechanisms.selection.selection_release import SelectionRelease
 from app.planning.plan import Plan, make_plan
 from tests.conftest import Counts
 from tests.mechanisms.test_audit import RUNS, loss_at_least, row, values

@@ -20,7 +20,7 @@ from app.mechanisms.selection.exponential import LAW as EXPONENTIAL
 from app.mechanisms.selection.noisy_max import LAWS as NOISY
 from app.mechanisms.selection.noisy_max import laplace_bound
 from app.mechanisms.selection.permute_and_flip import LAW as FLIP
-from app.mechanisms.selection.release import SelectionRelease, prepare_by
+from app.mechanisms.selection.selection_release import SelectionRelease, prepare_by
 from app.planning.plan import make_plan
 from tests.mechanisms.selection.selection_law import (
     discrete_laplace_law,
@@ -39,7 +39,7 @@ from tests.queries.cards import (
 def test_the_exponential_mechanism_is_charged_the_curve_of_bounded_range() -> None:
     loss = bounded_range_loss(PICO)
     assert (loss.epsilon, loss.delta, loss.pure, loss.failure) == (PICO, 0, PICO, 0)
-    tight = 1 / (math.e - 1) - 1 + math.log(math.e - 1)  # accounting.md 5, below epsilon^2 / 8
+    tight = 1 / (math.e - 1) - 1 + math.log(math.e - 1)  # for bounded range; below epsilon^2 / 8
     assert loss.rho / PICO == pytest.approx(tight, rel=1e-9)
     assert loss.rho < PICO // 8
     curve = dict(zip(map(float, ORDERS), loss.curve, strict=True))

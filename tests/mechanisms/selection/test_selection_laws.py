@@ -1,4 +1,4 @@
-"""Choices have the golden laws of the mechanism sheet."""
+"""Choices have the golden laws."""
 
 import math
 
@@ -7,7 +7,7 @@ import pytest
 from app.mechanisms.selection.exponential import LAW as EXPONENTIAL
 from app.mechanisms.selection.noisy_max import LAWS as NOISY
 from app.mechanisms.selection.permute_and_flip import LAW as FLIP
-from app.mechanisms.selection.release import tail_bound
+from app.mechanisms.selection.selection_release import tail_bound
 from app.planning.plan import make_plan
 from tests.mechanisms.selection.selection_law import (
     continuous_laplace_law,

@@ -41,7 +41,7 @@ def budget(epsilon: str, delta: str = "1e-6") -> NoiseBudget:
     return NoiseBudget(int(e * PICO), (int(e * PICO), int(Fraction(delta) * ATTO)), e * e / 2)
 
 
-# Vectors of the mechanism sheet, M11.
+# Golden constants: computed once from the closed forms in the docstrings of the noises.
 
 
 @pytest.mark.parametrize(
@@ -54,14 +54,14 @@ def budget(epsilon: str, delta: str = "1e-6") -> NoiseBudget:
         ("1", str(Fraction(1, 6)), 3, 0.72496245),
     ],
 )
-def test_student_noise_has_the_divisors_of_the_sheet(
+def test_student_noise_has_the_golden_divisors(
     epsilon: str, beta: str, degrees: int, expected: float
 ) -> None:
     found = pure_noise.student_divisor(Fraction(epsilon), Fraction(beta), degrees)
     assert float(found) == pytest.approx(expected, rel=1e-7)
 
 
-def test_student_noise_has_the_half_widths_of_the_sheet() -> None:
+def test_student_noise_has_the_golden_half_widths() -> None:
     found = made("student_t", degrees=2, beta=0.25).half_width(0.95)
     assert found == pytest.approx(5.0099585, rel=1e-7)
     found = made("student_t", budget("0.5"), degrees=2, beta=0.125).half_width(0.95)
@@ -72,15 +72,13 @@ def test_student_noise_has_the_half_widths_of_the_sheet() -> None:
     ("epsilon", "beta", "expected"),
     [("1", "0.03", 0.7376108), ("1", "0.05", 0.53207296), ("0.5", "0.015", 0.38026449)],
 )
-def test_laplace_noise_has_the_divisors_of_the_sheet(
-    epsilon: str, beta: str, expected: float
-) -> None:
+def test_laplace_noise_has_the_golden_divisors(epsilon: str, beta: str, expected: float) -> None:
     delta = Fraction(1, 10**6)
     found = approximate_noise.laplace_divisor(Fraction(epsilon), delta, Fraction(beta))
     assert float(found) == pytest.approx(expected, rel=1e-7)
 
 
-def test_concentrated_noises_have_the_constants_of_the_sheet() -> None:
+def test_concentrated_noises_have_the_golden_constants() -> None:
     half = Fraction(1, 2)
     stretch, slope = concentrated.log_normal_stretch, concentrated.laplace_slope
     sigma = Fraction("0.30919782")
@@ -92,7 +90,7 @@ def test_concentrated_noises_have_the_constants_of_the_sheet() -> None:
     for sigma, expected in [(Fraction("0.6"), 2.0259587), (Fraction(math.sqrt(2)), 6.2576852)]:
         found_slope = float(concentrated.uniform_slope(sigma))
         assert expected * (1 - 1e-7) <= found_slope <= expected * (1 + 1e-5)
-    # The sheet has the published stretch, sqrt(t (t/s^2 + 1/s + 2)). Ours is proven, and smaller.
+    # The published stretch is sqrt(t (t/s^2 + 1/s + 2)). Ours is proven, and smaller.
     t, s = 0.05, 0.7
     published = math.sqrt(t * (t / s**2 + 1 / s + 2))
     steep = float(concentrated.arsinh_slope(Fraction("0.7")))

@@ -1,4 +1,4 @@
-"""Smooth sensitivity compared with the maximum over all tables, and with the sheet."""
+"""Smooth sensitivity compared with the maximum over all tables, and with golden values."""
 
 import math
 from collections import Counter
@@ -235,7 +235,7 @@ def middles(first: int, last: int) -> tuple[RankRule, ...]:
     return _Between(first), _Between(last)
 
 
-# Mechanism sheet, M10 and M17: tables, bounds, beta, statistic, whether n is fixed, S.
+# Values of the maximum over all windows: table, bounds, beta, statistic, whether n is fixed, S.
 GOLDEN: list[tuple[Table, int, str, str, tuple[RankRule, ...], bool, float]] = [
     (SEVEN, 20, "0.25", "rank", (HALF,), True, 6.1407652),
     (SEVEN, 20, "0.1", "rank", (HALF,), True, 10.917552),
@@ -254,7 +254,7 @@ GOLDEN: list[tuple[Table, int, str, str, tuple[RankRule, ...], bool, float]] = [
 
 
 @pytest.mark.parametrize(("table", "high", "beta", "kind", "ranks", "fixed", "expected"), GOLDEN)
-def test_the_bounds_are_those_of_the_sheet(
+def test_the_bounds_are_the_golden_ones(
     table: Table,
     high: int,
     beta: str,
@@ -269,13 +269,13 @@ def test_the_bounds_are_those_of_the_sheet(
 
 
 @pytest.mark.parametrize(("reach", "expected"), [(10, 6.1407652), (3, 7.3575888)])
-def test_the_cut_off_is_that_of_the_sheet(reach: int, expected: float) -> None:
+def test_the_cut_off_gives_the_golden_bound(reach: int, expected: float) -> None:
     there = window(SEVEN, 4, reach, (0, 20))
     weights = Weights.of(Fraction(1, 4), 6 * reach + 20)
     assert float(fixed_bound(there, there, 4, 4, weights, reach)) == pytest.approx(expected)
 
 
-def test_evenly_spread_values_have_the_bound_of_the_lecture() -> None:
+def test_evenly_spread_values_have_the_bound_of_the_formula() -> None:
     """x_i = i / (n + 1) on [0, 1]: e^(beta - 1) / (beta n), where 1 / beta is an integer."""
     n = 100
     shape = RankShape("rank", (HALF,), None, "x", 0, (0, n + 1), True, 2, None)

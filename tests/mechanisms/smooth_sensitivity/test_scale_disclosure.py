@@ -60,8 +60,8 @@ def test_levels_are_logarithms_rounded_up() -> None:
 
 
 @pytest.mark.parametrize(("beta", "factor"), [("0.25", 3.1622777), ("0.1", 1.5848932)])
-def test_the_bound_is_slightly_above_that_of_the_sheet(beta: str, factor: float) -> None:
-    """Mechanism sheet, M18: epsilon' = 0.5, alpha = 0.05, for continuous noise."""
+def test_the_bound_is_slightly_above_that_of_continuous_noise(beta: str, factor: float) -> None:
+    """(1 / (2 alpha))^(beta / epsilon') for Laplace noise, with epsilon' 0.5 and alpha 0.05."""
     disclosure = Disclosure(PICO // 2, Fraction(beta))
     found = math.exp(float(beta) / STEPS * width(disclosure.scale, 0.1))
     assert factor * 0.99 <= found <= factor * 1.04

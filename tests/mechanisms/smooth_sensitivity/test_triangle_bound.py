@@ -96,10 +96,10 @@ def test_the_bound_is_rounded_up_and_no_more() -> None:
         ("01 02 03 04 05 12", 6, GraphCounts(1, 1), {"0.5": 1.2130613}),
     ],
 )
-def test_the_bounds_are_those_of_the_sheet(
+def test_the_bounds_are_the_golden_ones(
     edges: str, nodes: int, expected: GraphCounts, smooth: dict[str, float]
 ) -> None:
-    """Mechanism sheet, M14."""
+    """The bound of Nissim, Raskhodnikova and Smith (2007) on small graphs, computed by hand."""
     made: Edges = {(int(pair[0]), int(pair[1])) for pair in edges.split()}
     assert counted(made, nodes) == expected
     for beta, bound in smooth.items():

@@ -1,5 +1,7 @@
-"""The sparse vector: scales and law against golden numbers, loss by brute force, draws by the
-law.
+"""The sparse vector technique.
+
+Tests compare its scales and its law with golden numbers. They compute its loss by brute force, and
+compare draws with the law.
 """
 
 from collections import Counter
@@ -42,10 +44,10 @@ def law_of(made: AboveThreshold) -> Law:
     return Law(made.threshold, made.crossings, made.threshold_scale, made.count_scale)
 
 
-# Golden numbers of the mechanism sheet, M8 (Lyu, Su and Li 2017)
+# Golden numbers (Lyu, Su and Li 2017, Algorithm 7)
 
 
-def test_the_scales_are_those_of_the_sheet() -> None:
+def test_the_scales_are_the_golden_ones() -> None:
     one = stream()
     assert one.threshold_scale == pytest.approx(2.587401, abs=5e-7)
     assert one.count_scale == pytest.approx(3.259921, abs=5e-7)
@@ -85,10 +87,10 @@ def one_after_another(values: list[int]) -> Callable[[Answers], int | None]:
 
 
 @pytest.mark.parametrize(("values", "bar", "b", "s", "golden"), GOLDEN)
-def test_the_probability_of_each_first_crossing_is_that_of_the_sheet(
+def test_the_probability_of_each_first_crossing_is_the_golden_one(
     values: list[int], bar: int, b: float, s: float, golden: list[float]
 ) -> None:
-    """Integer noise, with ties above: to all digits of the sheet."""
+    """Integer noise, with ties above: to all golden digits."""
     found = Law(bar, 1, b, s).of(one_after_another(values))
     firsts = [found[(False,) * i + (True,)] for i in range(len(values))]
     assert [*firsts, found[(False,) * len(values)]] == pytest.approx(golden, rel=5e-6)
@@ -96,7 +98,7 @@ def test_the_probability_of_each_first_crossing_is_that_of_the_sheet(
 
 @pytest.mark.parametrize(("values", "bar", "b", "s", "golden"), GOLDEN)
 @pytest.mark.statistical
-def test_draws_follow_the_law_of_the_sheet(
+def test_draws_follow_the_golden_law(
     values: list[int], bar: int, b: float, s: float, golden: list[float]
 ) -> None:
     """20,000 streams each. False alarms: 1e-6 for each of the two vectors."""
@@ -299,7 +301,9 @@ def test_saboteur_query_noise_without_the_factor_of_crossings_is_caught() -> Non
     assert max(long_stream(unscaled, moved, 60) for moved in (1, -1)) > 1.5
 
 
-def test_saboteur_the_noise_of_monotone_counts_is_too_small_for_others() -> None:
+def test_saboteur_the_noise_of_monotone_counts_is_too_small_for_counts_that_move_both_ways() -> (
+    None
+):
     one_way = stream(neighbours="add_remove", crossings=6, threshold=2)
     seen = max(long_stream(law_of(one_way), moved, 60) for moved in (1, -1))
     assert seen > 1.05
@@ -314,7 +318,7 @@ def test_saboteur_a_threshold_without_noise_is_caught() -> None:
 # Edges
 
 
-def test_the_error_bound_is_that_of_the_sheet_for_integers() -> None:
+def test_the_error_bound_for_integers_is_at_most_the_continuous_one() -> None:
     """c = 1, epsilon = 1 split in half (b = 2, s = 4), 100 asks, 0.95: 40.55."""
     made = AboveThreshold(0, 1, 100, 1, 2.0, 4.0)
     assert 38 <= made.within(0.95) <= 40.55

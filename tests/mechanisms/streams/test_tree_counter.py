@@ -12,7 +12,7 @@ from app.accounting.losses import pure_loss
 from app.accounting.units import PICO
 from app.errors import Invalid
 from app.mechanisms.sampling.system import SystemRandom
-from app.mechanisms.streams.tree_counter import Node, TreeCounter, exact_counts, nodes, prepare
+from app.mechanisms.streams.tree_counter import TreeCounter, TreeNode, exact_counts, nodes, prepare
 from tests.mechanisms.noise.noise_law import DRAWS, FALSE_ALARM, chi_square, lower_chance
 from tests.queries.cards import card
 
@@ -35,11 +35,11 @@ def counter(
     )[0]
 
 
-# Golden numbers of the mechanism sheet, M21
+# Golden numbers of the binary tree mechanism (Chan, Shi and Song 2011)
 
 
 @pytest.mark.parametrize(("epoch", "variance"), [(1, 50), (7, 150), (8, 50), (13, 150), (16, 50)])
-def test_variances_are_those_of_the_sheet(epoch: int, variance: int) -> None:
+def test_variances_are_the_golden_ones(epoch: int, variance: int) -> None:
     made = counter(epsilon="1")
     assert 2 * made.scale**2 * len(nodes(epoch)) == variance
     gaussian = counter(rho="0.5")
@@ -66,7 +66,7 @@ def test_nodes_are_disjoint_runs_that_cover_every_prefix() -> None:
 # Sensitivity and loss
 
 
-def every_node(epochs_max: int) -> list[Node]:
+def every_node(epochs_max: int) -> list[TreeNode]:
     return sorted({node for epoch in range(1, epochs_max + 1) for node in nodes(epoch)})
 
 

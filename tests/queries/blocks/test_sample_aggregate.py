@@ -148,8 +148,8 @@ def plan(mechanism: str, **changes: Any) -> Plan:
     return make_plan(asked, card())
 
 
-def test_the_width_is_that_of_the_sheet() -> None:
-    """M9: with bounds 100 apart, 50 blocks and epsilon 0.5, the scale is 4 and 95 % are within
+def test_the_width_is_that_of_laplace_noise_on_a_mean_of_blocks() -> None:
+    """With bounds 100 apart, 50 blocks and epsilon 0.5, the scale is 4 and 95 % are within
     11.98293."""
     asked = question({**ASKED, "aggregate": "mean", "blocks": 50}, epsilon="0.5")
     made = make_plan(asked, card())

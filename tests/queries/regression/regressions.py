@@ -10,7 +10,7 @@ from app.mechanisms.learning.gradient_descent import GradientRelease
 from app.planning.plan import make_plan
 from app.planning.request import Question
 from app.queries.shapes.features import BucketTerm, Indicator, feature_terms, place
-from app.queries.shapes.learning import LearningShape, Model, gradient_shape
+from app.queries.shapes.learning import LearningShape, ModelKind, gradient_shape
 from app.queries.tally import CentredBucket, Matrix, Records
 from tests.queries.reference import Row, holds, in_steps
 
@@ -35,7 +35,7 @@ def regression_shape(
     features: tuple[str, ...],
     outcome: str,
     *,
-    model: Model = "logistic",
+    model: ModelKind = "logistic",
     intercept: bool = True,
 ) -> LearningShape:
     terms = feature_terms(features, made, "/query/features", intercept=intercept)

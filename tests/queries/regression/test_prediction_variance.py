@@ -117,8 +117,8 @@ def test_a_person_with_several_rows_moves_the_variance_by_all_of_them() -> None:
 
 
 @pytest.mark.parametrize(("ridge", "moves"), [(1.0, 0.6931472), (0.1, 2.397895)])
-def test_the_sensitivities_are_those_of_the_sheet(ridge: float, moves: float) -> None:
-    """M16, with B = 1: one feature, no intercept."""
+def test_the_sensitivity_is_that_of_a_logarithm(ridge: float, moves: float) -> None:
+    """ln(1 + B^2 / ridge) with B = 1: one feature, no intercept."""
     declared = made()
     changes = {"features": ["x"], "point": {"x": 4}, "intercept": False, "ridge": ridge}
     query, shape = shaped(declared, **changes)

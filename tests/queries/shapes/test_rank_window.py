@@ -5,7 +5,7 @@ from collections.abc import Callable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.queries.shapes.ranks.window import PLACES_BITS, Ask, Window, order_windows
+from app.queries.shapes.ranks.window import PLACES_BITS, HistogramReader, Window, order_windows
 from app.queries.tally import StepCounts, StepHistogram
 
 
@@ -28,7 +28,7 @@ class Table:
 
 
 def order_window(
-    ask: Ask, bounds: tuple[int, int], ranks: Callable[[int], tuple[int, int]]
+    ask: HistogramReader, bounds: tuple[int, int], ranks: Callable[[int], tuple[int, int]]
 ) -> Window:
     """A single window."""
     (found,) = order_windows(ask, None, "x", bounds, lambda n: (ranks(n),))

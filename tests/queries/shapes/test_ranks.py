@@ -32,7 +32,7 @@ def test_an_added_row_moves_the_rank_by_at_most_one(rule: RankRule) -> None:
     assert {two - one for one, two in pairwise(ranks)} <= {0, 1}
 
 
-def test_shares_are_the_quantiles_of_the_sheet() -> None:
+def test_a_share_q_of_n_rows_is_the_rank_that_rounds_q_n_up() -> None:
     assert ShareRank(Fraction(1, 2))(7) == 4
     assert ShareRank(Fraction(1, 4))(8) == 2
     assert ShareRank(Fraction(9, 10))(8) == 8

@@ -132,7 +132,7 @@ def test_a_reciprocal_inverts_the_interval_of_the_count(noisy: NoisySteps) -> No
         assert shown.low <= 1 / max(count, 1) <= shown.high
 
 
-def test_a_reciprocal_is_that_of_the_mechanism_sheet() -> None:
+def test_the_interval_of_a_reciprocal_is_that_of_the_count_reversed() -> None:
     """The interval is [1/(c + w), 1/max(c - w, 1)] with w = 3 at epsilon 1 and 95 %."""
     query = question({"kind": "reciprocal"}).query
     assert isinstance(query, Reciprocal)

@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from app.errors import Invalid
 from app.mechanisms.noise.constrained_inference import running
-from app.mechanisms.noise.workload import WorkloadRelease, _share
+from app.mechanisms.noise.workload_release import WorkloadRelease, _share
 from app.mechanisms.sampling.system import SystemRandom
 from app.planning.plan import make_plan
 from app.queries.estimates import Estimate

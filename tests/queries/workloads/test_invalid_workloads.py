@@ -9,7 +9,7 @@ from app.mechanisms.sampling.system import SystemRandom
 from app.planning.plan import make_plan
 from tests.queries.cards import card, question
 from tests.queries.reference import Row, tallied
-from tests.queries.workloads.lecture_workloads import (
+from tests.queries.workloads.weight_workloads import (
     BMI,
     COLUMNS,
     FEMALE,

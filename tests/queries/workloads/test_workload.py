@@ -1,4 +1,4 @@
-"""Workloads: sensitivity by brute force, the lecture's numbers, and strategies."""
+"""Workloads: sensitivity by brute force, golden errors, and strategies."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ from app.queries.shapes.workload import OverlappingCounts, projector
 from app.queries.workloads.workload import Workload
 from tests.queries.cards import card, promised_width, question
 from tests.queries.reference import Row, holds, tallied
-from tests.queries.workloads.lecture_workloads import (
+from tests.queries.workloads.weight_workloads import (
     BMI,
     COLUMNS,
     LIGHT,
@@ -92,13 +92,13 @@ def test_without_an_overlap_check_all_predicates_count() -> None:
         shapes(workload(predicates, strategy="cells"), card(many))
 
 
-# The lecture's numbers
+# Golden errors
 
 
 @pytest.mark.parametrize(
     ("neighbours", "identity", "cells"), [("add_remove", 32, 12), ("replace_one", 128, 48)]
 )
-def test_the_four_counts_of_the_lecture_have_the_errors_of_the_mechanism_sheet(
+def test_four_counts_by_sex_and_weight_have_the_golden_errors(
     neighbours: str, identity: float, cells: float
 ) -> None:
     """Total squared error times epsilon^2, for an epsilon at which integer noise is nearly
@@ -188,7 +188,7 @@ def test_answers_are_consistent_with_each_other() -> None:
     assert all(isinstance(item["value"], int) for item in answer["value"])
 
 
-def test_consistency_is_the_projection_of_the_mechanism_sheet() -> None:
+def test_parts_and_their_total_are_projected_onto_sums_that_agree() -> None:
     """Parts (30, 45, 35) and total 100 of equal variances become (27.5, 42.5, 32.5; 102.5)."""
     parts = np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 1]], dtype=bool)
     projection = projector(parts)
@@ -196,7 +196,7 @@ def test_consistency_is_the_projection_of_the_mechanism_sheet() -> None:
     assert projection @ [30, 45, 35, 100] == pytest.approx([27.5, 42.5, 32.5, 102.5])
 
 
-def test_a_tree_is_made_consistent_as_on_the_mechanism_sheet() -> None:
+def test_a_tree_has_the_least_squares_leaves() -> None:
     """10; 6, 3; 4, 1, 2, 2 has the leaves 4.4761905, 1.4761905, 1.8095238, 1.8095238."""
     linear = OverlappingCounts(
         "hierarchical", (), 4, (), runs=(1, 2, 4), wanted=np.eye(4, dtype=bool)
@@ -205,7 +205,7 @@ def test_a_tree_is_made_consistent_as_on_the_mechanism_sheet() -> None:
     assert leaves == pytest.approx([4.4761905, 1.4761905, 1.8095238, 1.8095238], abs=1e-7)
 
 
-def test_isotonic_regression_is_that_of_the_mechanism_sheet() -> None:
+def test_running_totals_are_fitted_by_isotonic_regression() -> None:
     assert running(np.array([3.0, 1, 2, 5, 4])) == pytest.approx([2, 2, 2, 4.5, 4.5])
 
 

@@ -82,18 +82,18 @@ def test_withdrawing_one_of_two_names_leaves_the_book_to_the_other(ledger: Ledge
     again(ledger, card=OTHER_PERSON)
 
 
-def test_cells_go_with_the_last_name_that_declared_them(celled: Ledger) -> None:
-    plain = again(celled, name=f"{celled.dataset.name} too", card=card())
-    assert celled.datasets.find(plain.name).celled
-    withdraw(celled)
-    assert not celled.datasets.find(plain.name).celled
+def test_cells_go_with_the_last_name_that_declared_them(ledger_with_cells: Ledger) -> None:
+    plain = again(ledger_with_cells, name=f"{ledger_with_cells.dataset.name} too", card=card())
+    assert ledger_with_cells.datasets.find(plain.name).celled
+    withdraw(ledger_with_cells)
+    assert not ledger_with_cells.datasets.find(plain.name).celled
 
 
-def test_cells_stay_while_another_name_declares_them(celled: Ledger) -> None:
+def test_cells_stay_while_another_name_declares_them(ledger_with_cells: Ledger) -> None:
     same = Card.model_validate(CELLED)
-    second = again(celled, name=f"{celled.dataset.name} too", card=same)
-    withdraw(celled)
-    assert celled.datasets.find(second.name).celled
+    second = again(ledger_with_cells, name=f"{ledger_with_cells.dataset.name} too", card=same)
+    withdraw(ledger_with_cells)
+    assert ledger_with_cells.datasets.find(second.name).celled
 
 
 # Something was charged

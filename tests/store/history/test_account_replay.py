@@ -26,7 +26,7 @@ from app.data.card import Card
 from app.errors import AppError, StoreUnavailable
 from app.ledger.account import EVERYBODY, Account
 from app.ledger.account_replay import Step
-from app.ledger.balance import Cells
+from app.ledger.balance import CellIndices
 from app.ledger.orders import Charged, ChargeOrder
 from app.ledger.records import AccountEntries
 from app.store.administration import Administration
@@ -55,7 +55,7 @@ LOSSES: list[Loss] = [
 class Charge:
     who: int
     loss: int
-    cells: Cells
+    cells: CellIndices
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Replayed:
 
     def __init__(self, database: Database, currency: str, cells_of: str) -> None:
         self.ledger = make_ledger(database, card=CARDS[cells_of])
-        self.celled = cells_of != "no cells"
+        self.has_cells = cells_of != "no cells"
         self.noted: dict[str, list[Account]] = {}
         self.currencies = dict.fromkeys(self.names, "pure")
         self._open: list[ChargeOrder] = []
@@ -123,7 +123,7 @@ class Replayed:
         ledger = self.ledger
         match change:
             case Charge():
-                pinned = change.cells if self.celled else None
+                pinned = change.cells if self.has_cells else None
                 order = ledger.order(who=change.who, loss=LOSSES[change.loss], cells=pinned)
                 (result,) = ledger.settle(order)
                 if isinstance(result, Charged):
@@ -289,25 +289,25 @@ def test_the_cache_drops_the_least_recently_used_states(ledger: Ledger) -> None:
     assert kept.seq == sequences[-2]
 
 
-def test_spends_booked_after_a_restore_are_replayed(celled: Ledger) -> None:
-    celled.charge(celled.order(cells=(1,)))
-    account = celled.account(EVERYBODY)
+def test_spends_booked_after_a_restore_are_replayed(ledger_with_cells: Ledger) -> None:
+    ledger_with_cells.charge(ledger_with_cells.order(cells=(1,)))
+    account = ledger_with_cells.account(EVERYBODY)
     spent = reconcile._Lost(
         holder=EVERYBODY,
         shown=EVERYBODY,
         currency="zcdp",
         terms=None,
-        pairs=False,
+        persons_may_move=False,
         common=(TENTH, 0, TENTH),
         cells={1: (TENTH, 0, 7)},
     )
-    with Administration(celled.database).change() as change:
+    with Administration(ledger_with_cells.database).change() as change:
         reconcile._book_lost(
             change, "admin", "a test", account.book_id, [], {}, {EVERYBODY: [spent]}
         )
-    celled.grant(EVERYBODY, tenths=None, currency="zcdp", wish=WISH)
-    live = celled.account(EVERYBODY)
-    steps = list(all_steps(ReplayAccount(SqlAccountEntries(celled.database)), live, 2))
+    ledger_with_cells.grant(EVERYBODY, tenths=None, currency="zcdp", wish=WISH)
+    live = ledger_with_cells.account(EVERYBODY)
+    steps = list(all_steps(ReplayAccount(SqlAccountEntries(ledger_with_cells.database)), live, 2))
     assert [step.entry.kind for step in steps] == ["grant", "charge", "reconciled", "grant"]
     assert [step.account.currency for step in steps] == ["pure", "pure", "zcdp", "zcdp"]
     assert figures(steps[-1].account) == figures(live)

@@ -18,11 +18,11 @@ from app.ledger.orders import (
     Charged,
     ForfeitOrder,
     LeaseRenewed,
-    Order,
     ProgressOrder,
     RecordOrder,
     Settled,
     State,
+    WriterOrder,
 )
 from app.store import tables
 from app.store.writer.charge_decisions import ChargeDecisions
@@ -84,7 +84,7 @@ def test_cancelling_again_changes_nothing(ledger: Ledger) -> None:
 def test_cancelling_leaves_a_published_outcome_unchanged(ledger: Ledger, state: State) -> None:
     order = ledger.order()
     charge = ledger.charge(order)
-    settling: dict[State, Order] = {
+    settling: dict[State, WriterOrder] = {
         State.ANSWERED: record(charge),
         State.FORFEITED: ForfeitOrder(charge.charge_id, 1),
         State.VOIDED: ledger.void(order),
@@ -122,11 +122,11 @@ def test_a_stored_answer_before_its_grid_point_looks_like_a_running_attempt(
     ledger: Ledger,
 ) -> None:
     """The reply to a cancellation and the history reveal nothing about the work."""
-    done, at_work = ledger.charge(ledger.order()), ledger.charge(ledger.order())
+    done, running = ledger.charge(ledger.order()), ledger.charge(ledger.order())
     ledger.settle(record(done, GRID))
-    settled = ledger.settle(cancel(done), cancel(at_work))
-    assert settled == [Cancelling(done.charge_id), Cancelling(at_work.charge_id)]
-    assert shown(ledger, done) == shown(ledger, at_work) == (State.CHARGED, None, True)
+    settled = ledger.settle(cancel(done), cancel(running))
+    assert settled == [Cancelling(done.charge_id), Cancelling(running.charge_id)]
+    assert shown(ledger, done) == shown(ledger, running) == (State.CHARGED, None, True)
 
 
 def test_an_answer_for_the_grid_point_of_a_cancellation_stands(
@@ -233,7 +233,10 @@ def test_either_answer_or_cancellation_wins_and_every_reply_agrees(ledger: Ledge
             for number in range(60):
                 charge = await one.submit(ledger.order(tenths=0))
                 assert isinstance(charge, Charged)
-                orders: list[tuple[Writer, Order]] = [(one, record(charge)), (two, cancel(charge))]
+                orders: list[tuple[Writer, WriterOrder]] = [
+                    (one, record(charge)),
+                    (two, cancel(charge)),
+                ]
                 if number % 2:
                     orders.reverse()
                 outcomes = await asyncio.gather(*(w.submit(o) for w, o in orders))

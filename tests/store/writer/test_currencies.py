@@ -157,42 +157,47 @@ def test_a_pure_account_cannot_pay_for_gaussian_noise_and_no_account_is_charged(
 # Cells
 
 
-def test_spends_of_cells_are_separate_and_add_up(celled: Ledger) -> None:
-    name = celled.analysts[0].name
+def test_spends_of_cells_are_separate_and_add_up(ledger_with_cells: Ledger) -> None:
+    name = ledger_with_cells.analysts[0].name
     for holder, currency in ((name, "renyi"), (EVERYBODY, "pure")):
-        grant(celled, holder, currency)
+        grant(ledger_with_cells, holder, currency)
     tenth = pure_loss(TENTH)
-    celled.charge(celled.order(loss=tenth, cells=(1,), cells_shown=["Chur"]))
-    results = celled.settle(
-        *[celled.order(loss=tenth, cells=cells) for cells in ((1,), (0, 2), None, (1,))]
+    ledger_with_cells.charge(ledger_with_cells.order(loss=tenth, cells=(1,), cells_shown=["Chur"]))
+    results = ledger_with_cells.settle(
+        *[ledger_with_cells.order(loss=tenth, cells=cells) for cells in ((1,), (0, 2), None, (1,))]
     )
     assert all(isinstance(result, Charged) for result in results)
-    mine, everybody = seen(celled, name, EVERYBODY)
+    mine, everybody = seen(ledger_with_cells, name, EVERYBODY)
     assert everybody.balance.common == (TENTH, 0)
     assert everybody.balance.cells == {0: (TENTH, 0), 1: (3 * TENTH, 0), 2: (TENTH, 0)}
     cost = mine.rule.read(tenth)
     assert mine.balance.cells == {0: cost, 1: tuple(3 * u for u in cost), 2: cost}
-    assert last_body(celled)["cells"] == [1]
-    assert celled.verified().sound
-    assert len(celled.everything()["cells"]) >= 6
+    assert last_body(ledger_with_cells)["cells"] == [1]
+    assert ledger_with_cells.verified().sound
+    assert len(ledger_with_cells.everything()["cells"]) >= 6
 
 
-def test_each_cell_has_the_whole_limit_and_the_shared_account_has_it_once(celled: Ledger) -> None:
-    celled.grant(EVERYBODY, tenths=10)
-    orders = [celled.order(tenths=10, cells=(cell,)) for cell in (0, 1, 2, 3, 0)]
-    orders += [celled.order(tenths=1), celled.order(who=1, tenths=1, cells=(3,))]
-    results = celled.settle(*orders)
+def test_each_cell_has_the_whole_limit_and_the_shared_account_has_it_once(
+    ledger_with_cells: Ledger,
+) -> None:
+    ledger_with_cells.grant(EVERYBODY, tenths=10)
+    orders = [ledger_with_cells.order(tenths=10, cells=(cell,)) for cell in (0, 1, 2, 3, 0)]
+    orders += [
+        ledger_with_cells.order(tenths=1),
+        ledger_with_cells.order(who=1, tenths=1, cells=(3,)),
+    ]
+    results = ledger_with_cells.settle(*orders)
     assert [type(result) for result in results] == [Charged] * 4 + [BudgetExhausted] * 3
-    assert celled.verified().sound
+    assert ledger_with_cells.verified().sound
 
 
-def test_a_refused_cell_changes_no_other_cell(celled: Ledger) -> None:
-    celled.charge(celled.order(tenths=6, cells=(1,)))
-    before = celled.everything()
-    (refusal,) = celled.settle(celled.order(tenths=5, cells=(0, 1)))
+def test_a_refused_cell_changes_no_other_cell(ledger_with_cells: Ledger) -> None:
+    ledger_with_cells.charge(ledger_with_cells.order(tenths=6, cells=(1,)))
+    before = ledger_with_cells.everything()
+    (refusal,) = ledger_with_cells.settle(ledger_with_cells.order(tenths=5, cells=(0, 1)))
     assert isinstance(refusal, BudgetExhausted)
     assert refusal.members["largest_epsilon"] == 0.4
-    assert celled.everything() == before
+    assert ledger_with_cells.everything() == before
 
 
 def test_under_replace_one_the_two_largest_cells_add_up(database: Database) -> None:
@@ -203,92 +208,98 @@ def test_under_replace_one_the_two_largest_cells_add_up(database: Database) -> N
         orders = [ledger.order(tenths=tenths, cells=(cell,)) for tenths, cell in costs]
         kinds = [type(result) for result in ledger.settle(*orders)]
         assert kinds == [Charged, BudgetExhausted, Charged, Charged, Charged, BudgetExhausted]
-        assert ledger.account(ledger.analysts[0].name).balance.pairs
+        assert ledger.account(ledger.analysts[0].name).balance.persons_may_move
         assert ledger.verified().sound
     finally:
         ledger.close()
 
 
-def test_a_void_refunds_the_cells_that_paid(celled: Ledger) -> None:
-    name = celled.analysts[0].name
-    kept = celled.order(tenths=2, cells=(1,))
-    voided = celled.order(tenths=3, cells=(1, 2))
-    celled.settle(kept, voided)
-    celled.settle(celled.void(voided))
-    (mine,) = seen(celled, name)
+def test_a_void_refunds_the_cells_that_paid(ledger_with_cells: Ledger) -> None:
+    name = ledger_with_cells.analysts[0].name
+    kept = ledger_with_cells.order(tenths=2, cells=(1,))
+    voided = ledger_with_cells.order(tenths=3, cells=(1, 2))
+    ledger_with_cells.settle(kept, voided)
+    ledger_with_cells.settle(ledger_with_cells.void(voided))
+    (mine,) = seen(ledger_with_cells, name)
     assert mine.balance.cells == {1: (2 * TENTH, 0), 2: (0, 0)}
-    assert last_body(celled)["cells"] == [1, 2]
-    assert celled.verified().sound
+    assert last_body(ledger_with_cells)["cells"] == [1, 2]
+    assert ledger_with_cells.verified().sound
 
 
-def test_an_account_with_refunded_cells_may_change_its_currency(celled: Ledger) -> None:
+def test_an_account_with_refunded_cells_may_change_its_currency(ledger_with_cells: Ledger) -> None:
     """Afterwards its spend has the shape of the new currency."""
-    name = celled.analysts[0].name
-    grant(celled, name, "zcdp")
-    paid = celled.order(tenths=1, cells=(1,))
-    celled.charge(paid)
+    name = ledger_with_cells.analysts[0].name
+    grant(ledger_with_cells, name, "zcdp")
+    paid = ledger_with_cells.order(tenths=1, cells=(1,))
+    ledger_with_cells.charge(paid)
     with pytest.raises(Conflict, match="zcdp"):
-        grant(celled, name, "renyi")
-    celled.settle(celled.void(paid))
-    grant(celled, name, "renyi")
-    assert celled.verified().sound
+        grant(ledger_with_cells, name, "renyi")
+    ledger_with_cells.settle(ledger_with_cells.void(paid))
+    grant(ledger_with_cells, name, "renyi")
+    assert ledger_with_cells.verified().sound
     for _ in range(2):
-        celled.charge(celled.order(tenths=3, cells=(1,)))
-    (mine,) = seen(celled, name)
+        ledger_with_cells.charge(ledger_with_cells.order(tenths=3, cells=(1,)))
+    (mine,) = seen(ledger_with_cells, name)
     cost = mine.rule.read(pure_loss(3 * TENTH))
     assert mine.balance.cells == {1: tuple(2 * units for units in cost)}
-    assert celled.verified().sound
+    assert ledger_with_cells.verified().sound
 
 
 @pytest.mark.parametrize("currency", ["zcdp", "renyi", "gdp"])
 def test_the_spend_of_a_pure_account_converts_to_a_new_currency(
-    celled: Ledger, currency: str
+    ledger_with_cells: Ledger, currency: str
 ) -> None:
     """Its epsilon converts as one release, which costs no less. A later refund leaves enough."""
-    name = celled.analysts[0].name
-    refunded, *others = (celled.order(tenths=1, cells=c) for c in ((1,), (1,), None, None))
-    celled.settle(refunded, *others)
+    name = ledger_with_cells.analysts[0].name
+    refunded, *others = (
+        ledger_with_cells.order(tenths=1, cells=c) for c in ((1,), (1,), None, None)
+    )
+    ledger_with_cells.settle(refunded, *others)
     wish = GrantTerms(epsilon=D(5), delta=DELTA)
-    after, _ = celled.grant(name, tenths=None, currency=currency, wish=wish)
+    after, _ = ledger_with_cells.grant(name, tenths=None, currency=currency, wish=wish)
     rule, tenth = after.rule, pure_loss(TENTH)
     assert after.balance.common == rule.read(pure_loss(2 * TENTH))
     assert after.balance.cells == {1: rule.read(pure_loss(2 * TENTH))}
-    assert seen(celled, name) == [after]
-    assert celled.verified().sound
-    celled.settle(celled.void(refunded))
-    (mine,) = seen(celled, name)
+    assert seen(ledger_with_cells, name) == [after]
+    assert ledger_with_cells.verified().sound
+    ledger_with_cells.settle(ledger_with_cells.void(refunded))
+    (mine,) = seen(ledger_with_cells, name)
     paid = zip(mine.balance.cells[1], rule.read(tenth), strict=True)
     assert all(kept >= owed for kept, owed in paid)
     assert mine.balance.cells[1][0] == TENTH
 
 
-def test_a_refund_after_the_currency_changed_still_verifies(celled: Ledger) -> None:
-    paid = celled.order(tenths=1)
-    celled.charge(paid)
+def test_a_refund_after_the_currency_changed_still_verifies(ledger_with_cells: Ledger) -> None:
+    paid = ledger_with_cells.order(tenths=1)
+    ledger_with_cells.charge(paid)
     wish = GrantTerms(epsilon=D(5), delta=DELTA)
-    celled.grant(celled.analysts[0].name, tenths=None, currency="renyi", wish=wish)
-    celled.settle(celled.void(paid))
-    assert celled.verified().sound
+    ledger_with_cells.grant(
+        ledger_with_cells.analysts[0].name, tenths=None, currency="renyi", wish=wish
+    )
+    ledger_with_cells.settle(ledger_with_cells.void(paid))
+    assert ledger_with_cells.verified().sound
 
 
 @pytest.mark.parametrize("currency", ["pure", "renyi"])
 def test_concurrent_charges_on_different_cells_lose_no_update(
-    celled: Ledger, currency: str
+    ledger_with_cells: Ledger, currency: str
 ) -> None:
     """Two connections, each in its own thread, charge one account concurrently."""
-    celled.grant(EVERYBODY, tenths=10_000)
-    name, charges_per_thread = celled.analysts[0].name, 15
-    celled.grant(name, tenths=500, currency=currency, delta="0" if currency == "pure" else "1e-6")
+    ledger_with_cells.grant(EVERYBODY, tenths=10_000)
+    name, charges_per_thread = ledger_with_cells.analysts[0].name, 15
+    ledger_with_cells.grant(
+        name, tenths=500, currency=currency, delta="0" if currency == "pure" else "1e-6"
+    )
     loss = pure_loss(TENTH // 100)
-    sql = statements(sqlite=celled.database.is_sqlite)
+    sql = statements(sqlite=ledger_with_cells.database.is_sqlite)
     problems: list[object] = []
     start = threading.Barrier(2)
 
     async def charge(own_cell: int) -> None:
-        hot = await open_connection(celled.database)
+        hot = await open_connection(ledger_with_cells.database)
         try:
             orders = [
-                celled.order(loss=loss, cells=((own_cell,), (2,), None)[i % 3])
+                ledger_with_cells.order(loss=loss, cells=((own_cell,), (2,), None)[i % 3])
                 for i in range(charges_per_thread)
             ]
             start.wait(10)
@@ -310,9 +321,9 @@ def test_concurrent_charges_on_different_cells_lose_no_update(
     for thread in threads:
         thread.join(60)
     assert problems == []
-    for account in seen(celled, name, EVERYBODY):
+    for account in seen(ledger_with_cells, name, EVERYBODY):
         cost = account.rule.read(loss)
         times = {cell: tuple(u * n for u in cost) for cell, n in ((0, 5), (1, 5), (2, 10))}
         assert account.balance.common == tuple(10 * units for units in cost)
         assert account.balance.cells == times
-    assert celled.verified().sound
+    assert ledger_with_cells.verified().sound

@@ -16,11 +16,11 @@ from app.ledger.orders import (
     Charged,
     ChargeOrder,
     ForfeitOrder,
-    Order,
     PreparedAnswer,
     RecordOrder,
     Settled,
     State,
+    WriterOrder,
 )
 from app.store.connect import Database
 from tests.effort import examples
@@ -86,8 +86,8 @@ class History:
         self.answers: dict[str, tuple[State, str | None]] = {}
         self.limits = {EVERYBODY: 20, 0: 10, 1: 10}
 
-    def orders_of(self, batch: list[Charge | Settle]) -> list[Order]:
-        made: list[Order] = []
+    def orders_of(self, batch: list[Charge | Settle]) -> list[WriterOrder]:
+        made: list[WriterOrder] = []
         known = list(self.orders)
         for item in batch:
             if isinstance(item, Charge):

@@ -4,7 +4,7 @@ import pytest
 
 from app.errors import DatasetClosed, IdempotencyConflict, StillRunning
 from app.ledger.leaving import Leaving
-from app.ledger.orders import Charged, ForfeitOrder, Order, RecordOrder, Settled, State
+from app.ledger.orders import Charged, ForfeitOrder, RecordOrder, Settled, State, WriterOrder
 from tests.store.ledgers import Ledger
 
 
@@ -41,7 +41,7 @@ def test_a_batch_rerun_after_an_unknown_commit_finds_its_own_rows(
 ) -> None:
     ready = [ledger.order() for _ in range(3)]
     ledger.settle(*ready)
-    batch: list[Order] = [
+    batch: list[WriterOrder] = [
         ledger.order(tenths=2),
         RecordOrder(ready[0].charge_id, 1, "an answer"),
         ForfeitOrder(ready[1].charge_id, 1),

@@ -7,10 +7,10 @@ from app.ledger.orders import (
     ATTEMPTS_MAX,
     Charged,
     ForfeitOrder,
-    Order,
     RecordOrder,
     Settled,
     State,
+    WriterOrder,
 )
 from tests.store.ledgers import Ledger
 
@@ -153,7 +153,7 @@ def test_a_take_over_and_a_settlement_in_one_batch_see_each_other(
 ) -> None:
     first = ledger.order(key="k", lease_seconds=0.0)
     ledger.charge(first)
-    deeds: dict[str, Order] = {
+    deeds: dict[str, WriterOrder] = {
         "record": RecordOrder(first.charge_id, 1, "old"),
         "forfeit": ForfeitOrder(first.charge_id, 1),
         "void": ledger.void(first),

@@ -12,7 +12,7 @@ import pytest
 
 from app.errors import BudgetExhausted, StillRunning, StoreUnavailable
 from app.ledger.account import EVERYBODY
-from app.ledger.orders import Charged, Order, Outcome, RecordOrder, Settled, State
+from app.ledger.orders import Charged, Outcome, RecordOrder, Settled, State, WriterOrder
 from app.store.catalogue import CachedCatalogue
 from app.store.connect import Database
 from app.store.writer import writer as writer_module
@@ -58,7 +58,7 @@ def sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Sizes of the batches settled so far."""
     batch_sizes: list[int] = []
 
-    async def settle(orders: Sequence[Order], *more: Any) -> list[Result]:
+    async def settle(orders: Sequence[WriterOrder], *more: Any) -> list[Result]:
         batch_sizes.append(len(orders))
         return await settle_really(orders, *more)
 
@@ -66,10 +66,10 @@ def sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return batch_sizes
 
 
-async def in_turn(writer: Writer, orders: Sequence[Order], rounds: int) -> list[Outcome]:
+async def in_turn(writer: Writer, orders: Sequence[WriterOrder], rounds: int) -> list[Outcome]:
     """Submit the orders one after the other, with this many rounds of the event loop in between."""
 
-    async def late(order: Order, by: int) -> Outcome:
+    async def late(order: WriterOrder, by: int) -> Outcome:
         for _ in range(by):
             await asyncio.sleep(0)
         return await writer.submit(order)

@@ -16,7 +16,7 @@ from app.queries.tally import Condition, StepCounts, StepHistogram
 
 PLACES_BITS = 12  # log2 of the bins in a pass: more groups cost an engine more than one more pass
 
-Ask = Callable[[StepHistogram], StepCounts]
+HistogramReader = Callable[[StepHistogram], StepCounts]
 Span = tuple[int, int]  # first and last, both included
 Ranks = Callable[[int], tuple[Span, ...]]  # maps n to the ranks of each window
 
@@ -49,7 +49,7 @@ class Window:
 
 
 def order_windows(
-    ask: Ask, where: Condition | None, column: str, bounds: Span, ranks: Ranks
+    ask: HistogramReader, where: Condition | None, column: str, bounds: Span, ranks: Ranks
 ) -> tuple[Window, ...]:
     """Read all windows; `bounds` are those of the column in steps, and `ranks` may depend on n."""
     low, high = bounds
@@ -93,7 +93,9 @@ def _listed(
     return tuple(values)
 
 
-def _narrowed(ask: Ask, whole: StepHistogram, counts: StepCounts, ranks: list[int]) -> list[_Place]:
+def _narrowed(
+    ask: HistogramReader, whole: StepHistogram, counts: StepCounts, ranks: list[int]
+) -> list[_Place]:
     """The single value at each rank: at most one bin in each pass can hold it."""
     shift, ((_, high),) = whole.shift, whole.ranges
     positions = [_holding(counts, whole, rank, _Place(whole.low, 0)) for rank in ranks]

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 
-from app.ledger.orders import Order
+from app.ledger.orders import WriterOrder
 from app.store.writer.batch import Result, settle
 from app.store.writer.connection import Read, Rows, WriterConnection
 from app.store.writer.snapshot import MARGIN_MICROSECONDS
@@ -27,7 +27,7 @@ class Server:
 
         self._hot.begin_and_read = counted  # type: ignore[method-assign]
 
-    def settle(self, *orders: Order) -> list[Result]:
+    def settle(self, *orders: WriterOrder) -> list[Result]:
         return asyncio.run(settle(orders, self._hot, self._sql))
 
     def mistake_the_clock(self, error: int) -> None:

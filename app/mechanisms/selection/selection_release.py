@@ -24,7 +24,7 @@ from app.accounting.loss import Loss
 from app.accounting.units import PICO, cost_units, limit_units
 from app.data.card import Card
 from app.errors import Invalid
-from app.mechanisms.expected_error import ExpectedError, Measured
+from app.mechanisms.expected_error import ErrorUnit, ExpectedError
 from app.mechanisms.privacy_target import CannotServe, PrivacyTarget
 from app.mechanisms.release import OneTally, RandomSource
 from app.mechanisms.selection.samplers import Pick
@@ -130,7 +130,7 @@ class SelectionRelease(OneTally):
 
     def expected_error(self, confidence: float, rows: int | None = None) -> ExpectedError:
         steps = _regret(self.law, self.shape, self.loss.epsilon, confidence)
-        measured: Measured = "ranks" if self.shape.error == "rank_error" else "score"
+        measured: ErrorUnit = "ranks" if self.shape.error == "rank_error" else "score"
         return ExpectedError(steps / float(self.shape.steps), measured)
 
     @property

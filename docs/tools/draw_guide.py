@@ -24,7 +24,7 @@ from app.ledger.balance import Balance
 from app.planning.plan import make_plan
 from app.planning.request import Question
 
-GUIDE = Path(__file__).resolve().parent / "guide"
+GUIDE = Path(__file__).resolve().parents[1] / "guide"
 CURRENCIES_PAGE = GUIDE / "currencies.md"
 TABLE_BEGIN, TABLE_END = "<!-- counts: begin -->", "<!-- counts: end -->"
 WIDTH, HEIGHT = 640, 360

@@ -1,6 +1,4 @@
-"""Gaussian noise, rho and half-widths over HTTP: which accounts can pay, their price, their
-limit.
-"""
+"""Privacy parameters over HTTP: rho, half widths, invalid ones; prices, limits, currencies."""
 
 from typing import Any
 
@@ -86,12 +84,13 @@ def test_the_default_mechanism_is_the_best_that_the_accounts_can_pay(live: World
         assert answer["mechanism"] == shown["mechanism"]
 
 
-def test_a_half_width_is_kept_at_the_least_loss(live: World) -> None:
+def test_a_half_width_costs_the_least_sufficient_epsilon(live: World) -> None:
     dataset, person = opened(live, GRANTS["pure"])
     client = live.client(person)
     body = counted(dataset, {"half_width": 10, "confidence": 0.95})
     shown = made(client.post("/v1/queries/preview", json=body))
-    assert shown["price"]["epsilon"] == pytest.approx(0.2843485, rel=1e-5)  # mechanisms.md M3
+    # the root of 2 e^(-11 epsilon) / (1 + e^-epsilon) = 0.05
+    assert shown["price"]["epsilon"] == pytest.approx(0.2843485, rel=1e-5)
     assert shown["expected_error"]["half_width"] == 10
     answer = made(ask(client, body, new_key()))
     assert answer["charged"]["epsilon"] == shown["price"]["epsilon"]
@@ -113,7 +112,7 @@ def test_a_half_width_is_kept_at_the_least_loss(live: World) -> None:
         ({"rho": 1000000}, "/privacy"),
     ],
 )
-def test_an_invalid_privacy_is_named(live: World, privacy: Json, pointer: str) -> None:
+def test_an_error_names_the_invalid_privacy_field(live: World, privacy: Json, pointer: str) -> None:
     dataset, person = opened(live, ZCDP)
     asked = counted(dataset, privacy, mechanism={"kind": "gaussian"})
     reply = ask(live.client(person), asked, new_key())

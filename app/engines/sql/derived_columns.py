@@ -1,7 +1,7 @@
 """Derived columns as SQL over clean rows: the meaning of `data/expressions.py`, step by step.
 
 A number enters as its integer steps, converted back to a double. Each step is one IEEE operation;
-no engine fuses two of them. A division by zero is missing, because NULL divides to NULL.
+no engine fuses two of them. A division by zero gives NULL, which is a missing value.
 """
 
 from typing import Any
@@ -19,7 +19,16 @@ from app.data.columns import (
     NumberColumn,
     lookup_keys,
 )
-from app.data.expressions import Arithmetic, Cases, Expression, Fixed, Lookup, Of, Test, Value
+from app.data.expressions import (
+    Arithmetic,
+    Cases,
+    ColumnValue,
+    Expression,
+    Fixed,
+    Lookup,
+    Test,
+    Value,
+)
 from app.engines.sql.conditions import condition_sql, stored_column
 from app.engines.sql.dialects import constant, exact_double
 from app.engines.sql.layout import Layout
@@ -57,7 +66,7 @@ def _element_at_spark(element: ElementAt, compiler: SQLCompiler, **options: Any)
 
 
 class Divided(FunctionElement[float]):
-    """Quotient of two doubles. SQLAlchemy's own division would make decimals of some."""
+    """Quotient of two doubles. SQLAlchemy's own would return DECIMAL for some types."""
 
     name = "divided"
     type = Double()
@@ -86,7 +95,7 @@ class _Rendering:
 
     def of(self, expression: Expression) -> Element:
         match expression:
-            case Of():
+            case ColumnValue():
                 return self._number(expression.column)
             case Fixed():
                 return self._fixed(expression.value)

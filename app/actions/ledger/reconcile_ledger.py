@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from app.access import Principal, Role
-from app.ledger.standing import Booked
+from app.ledger.rollback_status import Booked
 
 
 class Reconciling(Protocol):

@@ -13,7 +13,7 @@ from xml.sax.saxutils import escape
 
 import grimp
 
-DOCS = Path(__file__).resolve().parent
+DOCS = Path(__file__).resolve().parents[1]
 FONT = 'font-family="sans-serif" font-size="13"'
 BOX, TEXT, LINE, FILL = "#3b5b7a", "#1c2733", "#8aa0b5", "#eef3f8"
 

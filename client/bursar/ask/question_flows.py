@@ -6,7 +6,7 @@ from typing import Any
 
 from bursar.errors import BursarError, QuestionForfeited, QuestionVoided
 from bursar.http.flow import Call, Flow, Pause, Progress, Reply, send
-from bursar.http.seen import SeenCharges
+from bursar.http.rollback_check import SeenCharges
 from bursar.results.answers import Answer, read_answer
 
 WAIT_SECONDS = 2  # a longer question is followed, with its progress

@@ -48,7 +48,7 @@ class Composition:
         merged: Counter[Event] = Counter()
         with localcontext(CONTEXT):
             for event, count in events:
-                seen, copies = _under(event, neighbours).for_group(group_size)
+                seen, copies = _event_under_relation(event, neighbours).for_group(group_size)
                 merged[seen] += count * copies
         parts = sorted(merged.items(), key=lambda part: (part[0].name, *astuple(part[0])))
         orders_requested = GRID if orders is None else tuple(orders)
@@ -82,7 +82,7 @@ class Composition:
         the deltas are fixed in advance."""
         failure = self.failure
         if failure >= delta:
-            raise DoesNotApply("the deltas of the generic events use up the asked delta")
+            raise DoesNotApply("the deltas of the generic events use up the requested delta")
         return (delta - failure) / (1 - failure) * (1 - Decimal("1e-25"))
 
     def delta_with_failure(self, delta: Decimal) -> Decimal:
@@ -133,7 +133,7 @@ class Composition:
             raise DoesNotApply(f"more than {SAMPLED_MAX} different sampled events")
 
 
-def _under(event: Event, neighbours: Neighbours) -> Event:
+def _event_under_relation(event: Event, neighbours: Neighbours) -> Event:
     """Reduce randomised response to its epsilon under add_remove.
 
     Its curve covers only replaced answers. (An absent person must answer too, with a fixed

@@ -1,10 +1,10 @@
-"""Workloads about sex and weight, from the lecture, and their plans."""
+"""Workloads about sex and weight, and their plans."""
 
 from itertools import product
 from typing import Any
 
 from app.data.card import Card
-from app.mechanisms.noise.workload import WorkloadRelease
+from app.mechanisms.noise.workload_release import WorkloadRelease
 from app.planning.plan import Plan, make_plan
 from app.queries.shapes.sums import SumShape
 from app.queries.shapes.workload import OverlappingCounts

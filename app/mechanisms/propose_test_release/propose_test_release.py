@@ -36,7 +36,7 @@ from app.mechanisms.propose_test_release.local_statistic import LocalStatistic
 from app.mechanisms.propose_test_release.padding import (
     NUMBER_SIZE,
     padded_answer,
-    padded_refusal,
+    padded_withheld,
     text_size,
 )
 from app.mechanisms.propose_test_release.private_bound import PrivateBound
@@ -112,10 +112,10 @@ class ProposedRelease(SingleGroupRelease):
         passed = self.test.passed(distance(index), noise)
         noisy = self.statistic.value(exact) + self.law.draw(noise, self.scales[index], 1)[0]
         figure = self._figure(noisy, self.law.width(self.scales[index], 1.0 - confidence))
-        more = {} if self.chosen is None else {"bound": self._told(self.bounds[index])}
+        more = {} if self.chosen is None else {"bound": self._in_column_units(self.bounds[index])}
         size = _size(confidence)
         if not passed:
-            return padded_refusal(size, **more)
+            return padded_withheld(size, **more)
         return padded_answer(figure.value, figure.interval(confidence), size, **more)
 
     def _figure(self, noisy: int, width: int) -> Estimate:
@@ -123,12 +123,12 @@ class ProposedRelease(SingleGroupRelease):
         low, high = self.statistic.limits
         return Estimate(
             *(
-                self._told(min(max(steps, low), high))
+                self._in_column_units(min(max(steps, low), high))
                 for steps in (noisy, noisy - width, noisy + width)
             )
         )
 
-    def _told(self, steps: int) -> int | float:
+    def _in_column_units(self, steps: int) -> int | float:
         return number(steps, self.statistic.grid_exponent)
 
     def describe(self) -> dict[str, Any]:
@@ -137,7 +137,7 @@ class ProposedRelease(SingleGroupRelease):
         return {
             "kind": KIND,
             "noise": self.law.kind,
-            "bound": self._told(self.bounds[0]) if known else None,
+            "bound": self._in_column_units(self.bounds[0]) if known else None,
             "scale": math.ldexp(self.scales[0], -exponent) if known else None,
             "scale_over_bound": self.scales[-1] / self.bounds[-1],
             "grid": number(1, exponent),
@@ -152,8 +152,8 @@ class ProposedRelease(SingleGroupRelease):
         return {
             "proposal_epsilon": chosen.epsilon / PICO,
             "candidates": chosen.candidates,
-            "smallest": self._told(self.bounds[0]),
-            "largest": self._told(self.bounds[-1]),
+            "smallest": self._in_column_units(self.bounds[0]),
+            "largest": self._in_column_units(self.bounds[-1]),
             "target": chosen.target,
         }
 
@@ -175,7 +175,7 @@ class ProposedRelease(SingleGroupRelease):
         details = {"told_from": self.test.likely_from(confidence)}
         if self.chosen is not None:
             return unknown(CHOSEN, **details)
-        half = self._told(self.law.width(self.scales[0], 1.0 - confidence))
+        half = self._in_column_units(self.law.width(self.scales[0], 1.0 - confidence))
         return ExpectedError(half, withholds=True, details=details)
 
 

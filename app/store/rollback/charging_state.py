@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import Connection, select, update
 
 from app.ledger.chain import SYSTEM_BOOK
-from app.ledger.standing import Compared
+from app.ledger.rollback_status import Compared
 from app.store import tables
 from app.store.account_rows import account_from, read_cells
 from app.store.administration import Administration, Change, store_errors

@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlsplit
 
 from typing_extensions import override
 
-DOCS = Path(__file__).resolve().parent
+DOCS = Path(__file__).resolve().parents[1]
 TOP = DOCS.parent
 BUILD = TOP / "build"
 LEFT_OUT = {".py", ".yml", ".pyc"}

@@ -99,7 +99,7 @@ class ExternalLeakyInput:
         return Loss(0, units, 0, units, 0, 0, nothing).times(count)
 
 
-Release = (
+ExternalRelease = (
     ExternalLaplace
     | ExternalGeneric
     | ExternalZcdp

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from app.ledger.chain import SYSTEM_BOOK
-from app.ledger.standing import ALTERED, BEHIND, LACKS, Compared
+from app.ledger.rollback_status import ALTERED, BEHIND, LACKS, Compared
 from app.ledger.verification.report import Finding, Report
 from app.ledger.verification.verify import verify
 from app.ports.ledger import History

@@ -1,4 +1,4 @@
-"""Texts that occur in a column, without their counts.
+"""Texts that occur in a column, without their counts. Keys here are texts, not secrets.
 
 The answer holds texts that enough persons have, selected at random so that no single person's text
 is revealed. Texts are sorted by their characters' code points. A row with a missing text, or

@@ -30,7 +30,7 @@ TENTH = (PICO // 10, 0)
 NOTHING = (0, 0)
 
 
-class Spoiled:
+class FaultyEngine:
     """The real engine with one fault; counts its reads."""
 
     has_prepared_files = True
@@ -71,9 +71,7 @@ class Spoiled:
         return self._real.ready(dataset)
 
     def is_missing(self, dataset: Dataset) -> bool:
-        """True if the data vanished: present before the charge; gone after it for
-        EngineUnavailable.
-        """
+        """With the fault EngineUnavailable, the data are missing after the charge."""
         return isinstance(self._fault, EngineUnavailable) or self._real.is_missing(dataset)
 
     def exact(self, dataset: Dataset, tally: Tally, asker: str) -> Exact:
@@ -113,7 +111,7 @@ class Spoiled:
         return None
 
 
-def spoil(service: Service, fault: BaseException | Event | None = None) -> Spoiled:
-    spoiled = Spoiled(service, fault)
-    service.answer_query.engines = service.answer_query.readiness.engines = spoiled
-    return spoiled
+def make_faulty(service: Service, fault: BaseException | Event | None = None) -> FaultyEngine:
+    faulty = FaultyEngine(service, fault)
+    service.answer_query.engines = service.answer_query.readiness.engines = faulty
+    return faulty
