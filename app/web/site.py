@@ -39,7 +39,7 @@ class Form(dict[str, list[str]]):
 
 
 @dataclass(frozen=True)
-class Person:
+class SignedIn:
     """Who has signed in."""
 
     name: str
@@ -65,7 +65,7 @@ class Visit:
 
     request: Request
     api: Interface
-    person: Person
+    person: SignedIn
     form: Form = field(default_factory=Form)
 
     @property
@@ -183,7 +183,7 @@ def signed_in(page: Page, *roles: str) -> Callable[[Request], Awaitable[Response
             raise Refused(401, {"title": "Not signed in"})
         api = site.interface_for(request, key)
         me = await api.get("/v1/me")
-        person = Person(me["name"], me["role"], tuple(me["groups"]))
+        person = SignedIn(me["name"], me["role"], tuple(me["groups"]))
         if roles and person.role not in roles:
             only = " and ".join(f"{role}s" for role in roles)
             return problem_page(403, f"This page is for {only}.")

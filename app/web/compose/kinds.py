@@ -58,7 +58,7 @@ OTHER = "Other"
 
 
 @dataclass(frozen=True)
-class Field:
+class FormField:
     """One field of a form. `shape` is column, columns, choice, number, text, list or json."""
 
     name: str
@@ -74,22 +74,22 @@ class Field:
 
 
 @dataclass(frozen=True)
-class Kind:
+class KindInForm:
     """A kind of question."""
 
     name: str
     label: str
     family: str
-    fields: tuple[Field, ...]
+    fields: tuple[FormField, ...]
     has_filter: bool
     has_groups: bool
 
     @property
-    def first_column(self) -> Field | None:
+    def first_column(self) -> FormField | None:
         return next((field for field in self.fields if field.shape == "column"), None)
 
 
-class Description:
+class KindsOfQuestion:
     """The interface description, as far as forms need it."""
 
     def __init__(self, openapi: Json) -> None:
@@ -101,7 +101,7 @@ class Description:
             name for one in self._variants(mechanism) for name in _kinds_of(one)
         )
 
-    def families(self, usable: Mapping[str, bool]) -> Iterator[tuple[str, list[Kind]]]:
+    def families(self, usable: Mapping[str, bool]) -> Iterator[tuple[str, list[KindInForm]]]:
         """Kinds that this dataset allows, under their headings."""
         for family in (*FAMILIES, OTHER):
             kinds = [
@@ -113,7 +113,7 @@ class Description:
                 order = list(FAMILIES.get(family, ()))
                 yield family, sorted(kinds, key=lambda kind: _place(order, kind.name))
 
-    def _kind(self, schema: Json) -> Kind:
+    def _kind(self, schema: Json) -> KindInForm:
         name, properties = _constant(schema), schema["properties"]
         required = set(schema.get("required", ()))
         fields = (
@@ -122,7 +122,7 @@ class Description:
             if field not in ELSEWHERE
         )
         family = next((f for f, kinds in FAMILIES.items() if name in kinds), OTHER)
-        return Kind(
+        return KindInForm(
             name,
             FAMILIES.get(family, {}).get(name, name.replace("_", " ")),
             family,
@@ -131,11 +131,11 @@ class Description:
             "group_by" in properties,
         )
 
-    def _field(self, name: str, schema: Json, required: bool) -> Field:
+    def _field(self, name: str, schema: Json, required: bool) -> FormField:
         shape, choices = self._shape(name, schema)
         default = schema.get("default")
         text = str(schema.get("description", ""))
-        return Field(name, shape, required, choices, default, text)
+        return FormField(name, shape, required, choices, default, text)
 
     def _shape(self, name: str, schema: Json) -> tuple[str, tuple[str, ...]]:
         if name in COLUMNS:

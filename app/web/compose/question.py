@@ -8,7 +8,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from app.web.compose.kinds import Description, Field, Kind
+from app.web.compose.kinds import KindsOfQuestion, FormField, KindInForm
 from app.web.site import Form
 
 Json = dict[str, Any]
@@ -32,13 +32,13 @@ PRICES = {"epsilon": "ε", "rho": "rho", "within": "error at most"}
 class Composed:
     """The question in a form. `body` is None while a needed field is missing."""
 
-    kind: Kind
+    kind: KindInForm
     query: Json
     body: Json | None
     missing: list[str] = field(default_factory=list)
 
 
-def composed(description: Description, card: Json, form: Form) -> Composed:
+def composed(description: KindsOfQuestion, card: Json, form: Form) -> Composed:
     """The question of a form. An unknown kind is a count."""
     kind = description.kinds.get(form.text("kind"), description.kinds["count"])
     query: Json = {"kind": kind.name}
@@ -132,7 +132,7 @@ def groups_of(form: Form, card: Json) -> list[Any]:
     return groups
 
 
-def read_field(one: Field, form: Form, card: Json) -> Any:
+def read_field(one: FormField, form: Form, card: Json) -> Any:
     """The value of a kind's own field; None if it is empty."""
     values = [text for text in form.texts(f"f:{one.name}") if text]
     if not values:

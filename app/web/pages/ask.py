@@ -11,7 +11,7 @@ from app.names import new_id
 from app.web.compose import question as composing
 from app.web.compose.answers import rows_of_answer
 from app.web.compose.code import as_code
-from app.web.compose.kinds import Description
+from app.web.compose.kinds import KindsOfQuestion
 from app.web.compose.words import question_in_words
 from app.web.interface import Interface, Json, Refused
 from app.web.site import Form, Visit, segment, signed_in
@@ -19,13 +19,13 @@ from app.web.site import Form, Visit, segment, signed_in
 CURVE = [f"{10 ** (k / 4 - 3):.3g}" for k in range(17)]  # epsilon 0.001 to 10
 FILTER_ROWS = 3  # empty rows that a form offers
 TABS = {"form": "Form", "sql": "SQL"}
-_DESCRIPTIONS: dict[int, Description] = {}
+_DESCRIPTIONS: dict[int, KindsOfQuestion] = {}
 
 
-async def description_of(api: Interface) -> Description:
+async def description_of(api: Interface) -> KindsOfQuestion:
     """Kinds and fields of the interface; read once in each process."""
     if 0 not in _DESCRIPTIONS:
-        _DESCRIPTIONS[0] = Description(await api.get("/openapi.json"))
+        _DESCRIPTIONS[0] = KindsOfQuestion(await api.get("/openapi.json"))
     return _DESCRIPTIONS[0]
 
 
