@@ -107,7 +107,7 @@ def _register(stores: Stores, operator: Principal, root: Path, description: dict
 
 
 def message(keys: dict[str, str], home: Path, url: str) -> str:
-    """Text to print: the keys, and lines to paste for curl, Python and the program `bursar`."""
+    """Text to print: keys, sign-in links, and lines to paste for curl, Python and `bursar`."""
     programs = os.path.dirname(sys.executable)
     lines = [f"  {name:10} {key}" for name, key in keys.items()]
     question = {
@@ -122,6 +122,9 @@ def message(keys: dict[str, str], home: Path, url: str) -> str:
         [
             f"Demo keys (delete the folder {os.path.relpath(home)} to start again):",
             *lines,
+            "",
+            "The pages, signed in as each of them; the key behind # is never sent:",
+            *(f"  {name:10} {url}/sign-in#key={key}" for name, key in keys.items()),
             "",
             "How many are 65 or older? Paste:",
             "",

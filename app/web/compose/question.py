@@ -8,7 +8,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from app.web.compose.kinds import KindsOfQuestion, FormField, KindInForm
+from app.web.compose.kinds import FormField, KindInForm, KindsOfQuestion
 from app.web.site import Form
 
 Json = dict[str, Any]
