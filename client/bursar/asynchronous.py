@@ -198,11 +198,21 @@ class AsyncPlan(PlanParts[AsyncQuestion]):
     transport: AsyncTransport = field(compare=False, kw_only=True)
 
     async def preview(
-        self, *, epsilon: Amount | None = None, rho: Amount | None = None
+        self,
+        *,
+        epsilon: Amount | None = None,
+        rho: Amount | None = None,
+        rows: int | None = None,
+        holder: str | None = None,
+        account: Mapping[str, Any] | None = None,
     ) -> PlanPreview:
-        """Prices in order, and where the budget stops. The price is for each question."""
+        """Prices in order, and where the budget stops. The price is for each question.
+
+        `rows` is your guess for each question; `holder` and `account` name who would pay for all.
+        """
         price = price_of(epsilon, None, rho, None, None, None)
-        return await self.transport.run(plan_preview_flow(self, price))
+        assumed = Assumed(rows, None, holder, account)
+        return await self.transport.run(plan_preview_flow(self, price, assumed))
 
     async def ask(
         self, *, epsilon: Amount | None = None, rho: Amount | None = None

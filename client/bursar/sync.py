@@ -195,10 +195,22 @@ class Plan(PlanParts[Question]):
 
     transport: Transport = field(compare=False, kw_only=True)
 
-    def preview(self, *, epsilon: Amount | None = None, rho: Amount | None = None) -> PlanPreview:
-        """Prices in order, and where the budget stops. The price is for each question."""
+    def preview(
+        self,
+        *,
+        epsilon: Amount | None = None,
+        rho: Amount | None = None,
+        rows: int | None = None,
+        holder: str | None = None,
+        account: Mapping[str, Any] | None = None,
+    ) -> PlanPreview:
+        """Prices in order, and where the budget stops. The price is for each question.
+
+        `rows` is your guess for each question; `holder` and `account` name who would pay for all.
+        """
         price = price_of(epsilon, None, rho, None, None, None)
-        return self.transport.run(plan_preview_flow(self, price))
+        assumed = Assumed(rows, None, holder, account)
+        return self.transport.run(plan_preview_flow(self, price, assumed))
 
     def ask(self, *, epsilon: Amount | None = None, rho: Amount | None = None) -> list[Answer]:
         """Ask all of them in order, if the budget pays for all; otherwise none."""
