@@ -114,10 +114,11 @@ class AsyncStream:
 
     state: streams.StreamState
     transport: AsyncTransport = field(compare=False, repr=False)
+    seen: SeenCharges = field(compare=False, repr=False)
 
     async def ask(self, where: Condition | None = None) -> streams.StreamAnswer:
         """The next answer: for a threshold, about the rows that meet a filter."""
-        return await self.transport.run(streams.ask_flow(self.state.id, where, self.state.kind))
+        return await self.transport.run(streams.ask_flow(self.seen, self.state, where))
 
     async def refresh(self) -> "AsyncStream":
         """Read the state of the stream again."""
@@ -134,6 +135,7 @@ class AsyncStreamOpener:
 
     request: streams.StreamRequest
     transport: AsyncTransport = field(compare=False, repr=False)
+    seen: SeenCharges = field(compare=False, repr=False)
 
     async def preview(
         self,
@@ -157,7 +159,8 @@ class AsyncStreamOpener:
     ) -> AsyncStream:
         """Pay for the whole stream and open it."""
         body = self.request.body(epsilon=epsilon, delta=delta, rho=rho, confidence=confidence)
-        return AsyncStream(await self.transport.run(streams.open_flow(body, key)), self.transport)
+        state = await self.transport.run(streams.open_flow(self.seen, body, key))
+        return AsyncStream(state, self.transport, self.seen)
 
 
 @dataclass(frozen=True, repr=False)
@@ -184,11 +187,12 @@ class AsyncDataset(DatasetParts[AsyncQuestion]):
     ) -> AsyncStreamOpener:
         """A stream that says for one count after another whether it reaches a threshold."""
         request = self._above_threshold(threshold, crossings, asks_max)
-        return AsyncStreamOpener(request, self.transport)
+        return AsyncStreamOpener(request, self.transport, self.empty.seen)
 
     def running_count(self, *, epochs_max: int) -> AsyncStreamOpener:
         """A stream of the number of rows up to the newest epoch."""
-        return AsyncStreamOpener(self._running_count(epochs_max), self.transport)
+        request = self._running_count(epochs_max)
+        return AsyncStreamOpener(request, self.transport, self.empty.seen)
 
 
 @dataclass(frozen=True, repr=False)

@@ -114,10 +114,11 @@ class Stream:
 
     state: streams.StreamState
     transport: Transport = field(compare=False, repr=False)
+    seen: SeenCharges = field(compare=False, repr=False)
 
     def ask(self, where: Condition | None = None) -> streams.StreamAnswer:
         """The next answer: for a threshold, about the rows that meet a filter."""
-        return self.transport.run(streams.ask_flow(self.state.id, where, self.state.kind))
+        return self.transport.run(streams.ask_flow(self.seen, self.state, where))
 
     def refresh(self) -> "Stream":
         """Read the state of the stream again."""
@@ -134,6 +135,7 @@ class StreamOpener:
 
     request: streams.StreamRequest
     transport: Transport = field(compare=False, repr=False)
+    seen: SeenCharges = field(compare=False, repr=False)
 
     def preview(
         self,
@@ -157,7 +159,8 @@ class StreamOpener:
     ) -> Stream:
         """Pay for the whole stream and open it."""
         body = self.request.body(epsilon=epsilon, delta=delta, rho=rho, confidence=confidence)
-        return Stream(self.transport.run(streams.open_flow(body, key)), self.transport)
+        state = self.transport.run(streams.open_flow(self.seen, body, key))
+        return Stream(state, self.transport, self.seen)
 
 
 @dataclass(frozen=True, repr=False)
@@ -182,11 +185,12 @@ class Dataset(DatasetParts[Question]):
     def above_threshold(self, threshold: int, *, crossings: int, asks_max: int) -> StreamOpener:
         """A stream that says for one count after another whether it reaches a threshold."""
         request = self._above_threshold(threshold, crossings, asks_max)
-        return StreamOpener(request, self.transport)
+        return StreamOpener(request, self.transport, self.empty.seen)
 
     def running_count(self, *, epochs_max: int) -> StreamOpener:
         """A stream of the number of rows up to the newest epoch."""
-        return StreamOpener(self._running_count(epochs_max), self.transport)
+        request = self._running_count(epochs_max)
+        return StreamOpener(request, self.transport, self.empty.seen)
 
 
 @dataclass(frozen=True, repr=False)

@@ -3,6 +3,9 @@
 import asyncio
 import json
 import os
+import signal
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -166,6 +169,21 @@ def test_a_long_question_shows_progress_and_can_be_interrupted(keys: dict[str, s
         question.ask(rho=1e-4, mechanism=long)
     assert [progress.share for progress in shown][-1] == 1.0
     last = b.history().rows()[0]
+    assert last["kind"] == "logistic_regression"
+    assert last["status"] in ("forfeited", "voided")
+
+
+def test_an_interruption_in_the_first_second_cancels_as_well(keys: dict[str, str]) -> None:
+    grant_zcdp(keys["admin"], "rand-hie", "analyst-2")
+    b = bursar.connect(key=keys["analyst-2"])
+    question = b["rand-hie"].logistic_regression("individual_deductible", ["year", "age"])
+    long = bursar.mechanisms.noisy_gradient_descent(steps=1999)
+    threading.Timer(0.8, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        question.ask(rho=1e-4, mechanism=long)
+    deadline = time.monotonic() + 30
+    while (last := b.history().rows()[0])["status"] == "running" and time.monotonic() < deadline:
+        time.sleep(0.1)
     assert last["kind"] == "logistic_regression"
     assert last["status"] in ("forfeited", "voided")
 

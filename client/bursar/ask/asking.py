@@ -1,10 +1,11 @@
 """The flows of a question: ask, preview and rehearse."""
 
+import contextlib
 import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bursar.errors import BursarError, QuestionForfeited, QuestionVoided
+from bursar.errors import BursarError, Problem, QuestionForfeited, QuestionVoided
 from bursar.http.flow import Call, Flow, Pause, Progress, Reply, send
 from bursar.http.seen import SeenCharges
 from bursar.results.answers import Answer, read_answer
@@ -18,12 +19,17 @@ def ask(
     seen: SeenCharges, body: Body, text: str, key: str | None, *, fresh: bool = False
 ) -> Flow[Answer]:
     """Ask a question once: the same idempotency key is kept over every retry."""
-    dataset = str(body.get("dataset") or text)
+    dataset = yield from _dataset_of(seen, body)
     yield from seen.check(dataset)
     before = seen.entry(dataset)
     headers = {"idempotency-key": key or f"py-{uuid.uuid4()}"}
     first = {**headers, "prefer": f"wait={WAIT_SECONDS}"}
-    reply = yield from send(Call("POST", "/v1/queries", body, first))
+    try:
+        reply = yield from send(Call("POST", "/v1/queries", body, first))
+    except BaseException as error:
+        if _is_interruption(error):
+            yield from _cancel(body, headers)
+        raise
     if reply.status == 202:
         yield from _follow(reply.json()["id"], text)
         reply = yield from send(Call("POST", "/v1/queries", body, headers))
@@ -31,6 +37,30 @@ def ask(
     new = not {"idempotent-replayed", "bursar-reused"} & set(reply.headers)
     seen.note(dataset, members, before=before, new=new)
     return read_answer(members, text, reply.headers)
+
+
+def _dataset_of(seen: SeenCharges, body: Body) -> Flow[str]:
+    """The dataset of a question. A free preview names that of SQL."""
+    if body.get("dataset"):
+        return str(body["dataset"])
+    try:
+        return str((yield from preview(body)).json()["dataset"])
+    except Problem:  # the question itself will have the same problem, and says so better
+        yield from seen.check_all()
+        return ""
+
+
+def _is_interruption(error: BaseException) -> bool:
+    """True for Ctrl-C and a cancelled task."""
+    return not isinstance(error, (BursarError, GeneratorExit))
+
+
+def _cancel(body: Body, headers: Mapping[str, str]) -> Flow[None]:
+    """Cancel a question whose reply never came: the same key names it, and nothing waits."""
+    with contextlib.suppress(BursarError):
+        found = yield Call("POST", "/v1/queries", body, {**headers, "prefer": "wait=0"})
+        if found is not None and found.status == 202:
+            yield Call("DELETE", f"/v1/queries/{found.json()['id']}")
 
 
 def _follow(query_id: str, text: str) -> Flow[None]:
@@ -45,11 +75,12 @@ def _follow(query_id: str, text: str) -> Flow[None]:
             yield Progress(text, _share(item.get("progress")))
             yield Pause(POLL_SECONDS)
     except BaseException as error:
-        if not isinstance(error, BursarError):  # Ctrl-C, or a cancelled task
+        if _is_interruption(error):
             yield from send(Call("DELETE", path))
+        if not isinstance(error, GeneratorExit):
+            yield Progress(text, 1.0)
         raise
-    finally:
-        yield Progress(text, 1.0)
+    yield Progress(text, 1.0)
     if item["status"] in ("forfeited", "voided"):
         raise _ended(item["status"])
 

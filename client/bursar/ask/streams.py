@@ -8,6 +8,7 @@ from typing import Any
 from bursar.ask.amounts import Amount, Loss, privacy_of
 from bursar.ask.filters import Condition
 from bursar.http.flow import Call, Flow, send
+from bursar.http.seen import SeenCharges
 from bursar.results.answers import Charged, Interval, Receipt
 
 
@@ -121,18 +122,27 @@ def preview_flow(body: Mapping[str, Any]) -> Flow[StreamPreview]:
     return StreamPreview(price, members["fits"], members["mechanism"], members)
 
 
-def open_flow(body: Mapping[str, Any], key: str | None) -> Flow[StreamState]:
+def open_flow(seen: SeenCharges, body: Mapping[str, Any], key: str | None) -> Flow[StreamState]:
+    """Pay for a stream, on a server that still has the last charge that this client saw."""
+    dataset = str(body["dataset"])
+    yield from seen.check(dataset)
+    before = seen.entry(dataset)
     headers = {"idempotency-key": key or f"py-{uuid.uuid4()}"}
     reply = yield from send(Call("POST", "/v1/streams", body, headers))
-    return StreamState.read(reply.json())
+    members = reply.json()
+    charge = {"id": members.get("query"), "receipt": members.get("receipt")}
+    seen.note(dataset, charge, before=before, new="idempotent-replayed" not in reply.headers)
+    return StreamState.read(members)
 
 
-def ask_flow(stream_id: str, where: Condition | None, kind: str) -> Flow[StreamAnswer]:
+def ask_flow(seen: SeenCharges, state: StreamState, where: Condition | None) -> Flow[StreamAnswer]:
+    """The next answer. An older copy of the ledger would answer from a stream of then."""
+    yield from seen.check(state.dataset)
     body: dict[str, Any] = {}
-    if kind == "above_threshold":
+    if state.kind == "above_threshold":
         body["query"] = {"kind": "count", **({} if where is None else {"where": where.body})}
     headers = {"idempotency-key": f"py-{uuid.uuid4()}"}
-    reply = yield from send(Call("POST", f"/v1/streams/{stream_id}/ask", body, headers))
+    reply = yield from send(Call("POST", f"/v1/streams/{state.id}/ask", body, headers))
     return StreamAnswer.read(reply.json())
 
 
