@@ -14,8 +14,9 @@ _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([KMGT])(i?)B")
 _AUTHORITY = re.compile(r"[a-z+]+://(?:[^@]*@)?(?:\[[^]]*\]|[^/?:@[]*)(?::[0-9]{1,5})?(?:[/?]|$)")
 _PREFIX = "BURSAR_"
 # Variables for other purposes: fault points of the tests, the compose file's password, and the
-# address and key of the client, which people set in the same terminal.
+# address, key and authority of the client, which people set in the same terminal.
 _OTHERS = {
+    "BURSAR_CA",
     "BURSAR_DATABASE_PASSWORD",
     "BURSAR_FAULT",
     "BURSAR_FAULT_ONCE",

@@ -9,6 +9,7 @@ from bursar.ask import asking, streams
 from bursar.ask.amounts import Amount
 from bursar.ask.datasets import DatasetParts
 from bursar.ask.filters import Condition
+from bursar.ask.keywords import named_arguments
 from bursar.ask.plans import PlanParts, plan_flow, plan_preview_flow
 from bursar.ask.question import Assumed, MechanismLike, QuestionParts, price_of
 from bursar.errors import NotFound
@@ -27,6 +28,7 @@ class AsyncQuestion(QuestionParts):
 
     transport: AsyncTransport = field(compare=False, kw_only=True)
 
+    @named_arguments
     async def ask(
         self,
         *,
@@ -46,6 +48,7 @@ class AsyncQuestion(QuestionParts):
         price = price_of(epsilon, delta, rho, within, confidence, mechanism)
         return await self.transport.run(self.ask_flow(price, fresh=fresh, key=key))
 
+    @named_arguments
     async def preview(
         self,
         *,
@@ -70,6 +73,7 @@ class AsyncQuestion(QuestionParts):
             self.preview_flow(price, Assumed(rows, epsilons, holder, account))
         )
 
+    @named_arguments
     async def rehearse(
         self,
         *,
@@ -108,7 +112,7 @@ class AsyncBudget(budgets.BudgetFigures):
         return budget_html(self)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class AsyncStream:
     """An open stream."""
 
@@ -128,8 +132,14 @@ class AsyncStream:
         """Close it early. Nothing is given back."""
         await self.transport.run(streams.close_flow(self.state.id))
 
+    def __repr__(self) -> str:
+        return repr(self.state)
 
-@dataclass(frozen=True)
+    def _repr_html_(self) -> str:
+        return self.state._repr_html_()
+
+
+@dataclass(frozen=True, repr=False)
 class AsyncStreamOpener:
     """A stream that is not open yet."""
 
@@ -162,6 +172,12 @@ class AsyncStreamOpener:
         state = await self.transport.run(streams.open_flow(self.seen, body, key))
         return AsyncStream(state, self.transport, self.seen)
 
+    def __repr__(self) -> str:
+        return repr(self.request)
+
+    def _repr_html_(self) -> str:
+        return self.request._repr_html_()
+
 
 @dataclass(frozen=True, repr=False)
 class AsyncDataset(DatasetParts[AsyncQuestion]):
@@ -175,7 +191,7 @@ class AsyncDataset(DatasetParts[AsyncQuestion]):
 
     @property
     async def budget(self) -> AsyncBudget:
-        """Your budget on this dataset."""
+        """Your budget on this dataset, or everybody's (`*`) if your role has none."""
         figures = await self.transport.run(budgets.own_budget_flow(self.name))
         if figures is None:
             detail = f"You have no budget on {self.name}. Ask an administrator for one."
@@ -250,9 +266,16 @@ class AsyncClient:
         """The datasets that you may ask about."""
         return await self._transport.run(listings.datasets_flow())
 
-    async def budgets(self, **filters: Any) -> list[AsyncBudget]:
-        """Budgets; filters are `dataset`, `holder` and `used_above`."""
-        figures = await self._transport.run(budgets.budgets_flow(**filters))
+    async def budgets(
+        self,
+        *,
+        dataset: str | None = None,
+        holder: str | None = None,
+        used_above: float | None = None,
+    ) -> list[AsyncBudget]:
+        """Budgets that you may see, perhaps only those above a share that is used."""
+        flow = budgets.budgets_flow(dataset=dataset, holder=holder, used_above=used_above)
+        figures = await self._transport.run(flow)
         return [AsyncBudget(**each, transport=self._transport) for each in figures]
 
     async def budget(self, dataset: str, holder: str) -> AsyncBudget:
@@ -278,8 +301,16 @@ class AsyncClient:
         """Questions in order, to see how far a budget reaches."""
         return AsyncPlan(questions, transport=self._transport)
 
-    async def history(self, **filters: Any) -> listings.Listing:
-        """Questions asked before; filters are `holder`, `kind`, `status` and `since`."""
+    async def history(
+        self,
+        *,
+        holder: str | None = None,
+        kind: str | None = None,
+        status: str | None = None,
+        since: str | None = None,
+    ) -> listings.Listing:
+        """Questions asked before. `since` is a moment such as `2026-11-18T00:00:00Z`."""
+        filters = {"holder": holder, "kind": kind, "status": status, "since": since}
         return await self._transport.run(listings.history_flow(filters))
 
     async def compose(

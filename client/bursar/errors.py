@@ -55,6 +55,10 @@ class BadQuestion(BursarError):
     """The question cannot be built: a wrong name, type or combination."""
 
 
+class NoSuchName(BadQuestion, AttributeError):
+    """There is no such method or mechanism."""
+
+
 class MissingPackage(BursarError):
     """An optional package is not installed."""
 

@@ -9,6 +9,7 @@ from bursar.ask import asking, streams
 from bursar.ask.amounts import Amount
 from bursar.ask.datasets import DatasetParts
 from bursar.ask.filters import Condition
+from bursar.ask.keywords import named_arguments
 from bursar.ask.plans import PlanParts, plan_flow, plan_preview_flow
 from bursar.ask.question import Assumed, MechanismLike, QuestionParts, price_of
 from bursar.errors import NotFound
@@ -27,6 +28,7 @@ class Question(QuestionParts):
 
     transport: Transport = field(compare=False, kw_only=True)
 
+    @named_arguments
     def ask(
         self,
         *,
@@ -46,6 +48,7 @@ class Question(QuestionParts):
         price = price_of(epsilon, delta, rho, within, confidence, mechanism)
         return self.transport.run(self.ask_flow(price, fresh=fresh, key=key))
 
+    @named_arguments
     def preview(
         self,
         *,
@@ -70,6 +73,7 @@ class Question(QuestionParts):
             self.preview_flow(price, Assumed(rows, epsilons, holder, account))
         )
 
+    @named_arguments
     def rehearse(
         self,
         *,
@@ -108,7 +112,7 @@ class Budget(budgets.BudgetFigures):
         return history_html(self.history())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Stream:
     """An open stream."""
 
@@ -128,8 +132,14 @@ class Stream:
         """Close it early. Nothing is given back."""
         self.transport.run(streams.close_flow(self.state.id))
 
+    def __repr__(self) -> str:
+        return repr(self.state)
 
-@dataclass(frozen=True)
+    def _repr_html_(self) -> str:
+        return self.state._repr_html_()
+
+
+@dataclass(frozen=True, repr=False)
 class StreamOpener:
     """A stream that is not open yet."""
 
@@ -162,6 +172,12 @@ class StreamOpener:
         state = self.transport.run(streams.open_flow(self.seen, body, key))
         return Stream(state, self.transport, self.seen)
 
+    def __repr__(self) -> str:
+        return repr(self.request)
+
+    def _repr_html_(self) -> str:
+        return self.request._repr_html_()
+
 
 @dataclass(frozen=True, repr=False)
 class Dataset(DatasetParts[Question]):
@@ -175,7 +191,7 @@ class Dataset(DatasetParts[Question]):
 
     @property
     def budget(self) -> Budget:
-        """Your budget on this dataset."""
+        """Your budget on this dataset, or everybody's (`*`) if your role has none."""
         figures = self.transport.run(budgets.own_budget_flow(self.name))
         if figures is None:
             detail = f"You have no budget on {self.name}. Ask an administrator for one."
@@ -245,9 +261,16 @@ class Client:
         """The datasets that you may ask about."""
         return self._transport.run(listings.datasets_flow())
 
-    def budgets(self, **filters: Any) -> list[Budget]:
-        """Budgets; filters are `dataset`, `holder` and `used_above`."""
-        figures = self._transport.run(budgets.budgets_flow(**filters))
+    def budgets(
+        self,
+        *,
+        dataset: str | None = None,
+        holder: str | None = None,
+        used_above: float | None = None,
+    ) -> list[Budget]:
+        """Budgets that you may see, perhaps only those above a share that is used."""
+        flow = budgets.budgets_flow(dataset=dataset, holder=holder, used_above=used_above)
+        figures = self._transport.run(flow)
         return [Budget(**each, transport=self._transport) for each in figures]
 
     def budget(self, dataset: str, holder: str) -> Budget:
@@ -273,8 +296,16 @@ class Client:
         """Questions in order, to see how far a budget reaches."""
         return Plan(questions, transport=self._transport)
 
-    def history(self, **filters: Any) -> listings.Listing:
-        """Questions asked before; filters are `holder`, `kind`, `status` and `since`."""
+    def history(
+        self,
+        *,
+        holder: str | None = None,
+        kind: str | None = None,
+        status: str | None = None,
+        since: str | None = None,
+    ) -> listings.Listing:
+        """Questions asked before. `since` is a moment such as `2026-11-18T00:00:00Z`."""
+        filters = {"holder": holder, "kind": kind, "status": status, "since": since}
         return self._transport.run(listings.history_flow(filters))
 
     def compose(

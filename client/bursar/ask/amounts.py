@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from decimal import Decimal
 from math import isfinite
 from operator import index
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, SupportsFloat, TypeAlias
 
 from bursar.errors import BadQuestion
 
 if TYPE_CHECKING:
     from bursar.bodies import Privacy
 
-Amount: TypeAlias = int | float | str | Decimal
+Amount: TypeAlias = str | SupportsFloat  # also decimals, fractions and numpy's numbers
 
 
 def wire_amount(amount: object) -> float | str:

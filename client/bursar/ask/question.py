@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from bursar import mechanisms
 from bursar.ask import asking
@@ -10,6 +10,7 @@ from bursar.ask.amounts import Amount, privacy_of, wire_amount, wire_count
 from bursar.ask.cards import Card
 from bursar.ask.filters import Column, text_of
 from bursar.ask.groups import combinations, together
+from bursar.ask.keywords import named_arguments, no_attribute
 from bursar.errors import BadQuestion, BudgetExhausted
 from bursar.http.flow import Flow
 from bursar.http.seen import SeenCharges
@@ -75,8 +76,13 @@ def price_of(
     body: Mapping[str, Any] | None = None
     if isinstance(mechanism, str):
         body = {"kind": mechanism}
-    elif mechanism is not None:
+    elif isinstance(mechanism, mechanisms.Mechanism):
         body = mechanism.body
+    elif mechanism is not None:
+        raise BadQuestion(
+            f"A mechanism cannot be a {type(mechanism).__name__}.",
+            hint="For example: mechanism=bursar.mechanisms.laplace()",
+        )
     return Price(dict(privacy), body, confidence)
 
 
@@ -150,6 +156,7 @@ class QuestionParts:
         column = self.card.column(name)
         return [False, True] if column.type == "boolean" else list(column.values)
 
+    @named_arguments
     def at(
         self: Self,
         *,
@@ -189,6 +196,11 @@ class QuestionParts:
 
     def __repr__(self) -> str:
         return f"<question: {self}; nothing asked yet, use .preview() or .ask()>"
+
+    if not TYPE_CHECKING:  # so that type checkers know which methods there are
+
+        def __getattr__(self, name: str) -> Any:
+            raise no_attribute("A question", name, dir(type(self)))
 
     # Flows
 

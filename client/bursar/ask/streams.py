@@ -10,9 +10,10 @@ from bursar.ask.filters import Condition
 from bursar.http.flow import Call, Flow, send
 from bursar.http.seen import SeenCharges
 from bursar.results.answers import Charged, Interval, Receipt
+from bursar.results.show import stream as shown
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class StreamAnswer:
     """One answer of a stream. `above` is of a threshold, `value` of a running count."""
 
@@ -40,8 +41,14 @@ class StreamAnswer:
             members.get("asks_left"),
         )
 
+    def __repr__(self) -> str:
+        return shown.answer_text(self)
 
-@dataclass(frozen=True)
+    def _repr_html_(self) -> str:
+        return shown.as_html(repr(self))
+
+
+@dataclass(frozen=True, repr=False)
 class StreamPreview:
     """The price of opening a stream."""
 
@@ -50,8 +57,14 @@ class StreamPreview:
     mechanism: Mapping[str, Any]
     members: Mapping[str, Any]
 
+    def __repr__(self) -> str:
+        return shown.preview_text(self)
 
-@dataclass(frozen=True)
+    def _repr_html_(self) -> str:
+        return shown.as_html(repr(self))
+
+
+@dataclass(frozen=True, repr=False)
 class StreamState:
     """A stream as the server has it."""
 
@@ -80,8 +93,14 @@ class StreamState:
             members,
         )
 
+    def __repr__(self) -> str:
+        return shown.state_text(self)
 
-@dataclass(frozen=True)
+    def _repr_html_(self) -> str:
+        return shown.as_html(repr(self))
+
+
+@dataclass(frozen=True, repr=False)
 class StreamRequest:
     """A stream that is not open yet."""
 
@@ -100,6 +119,12 @@ class StreamRequest:
         body = {"dataset": self.dataset, "stream": self.stream, "privacy": privacy}
         return body if confidence is None else {**body, "confidence": confidence}
 
+    def __repr__(self) -> str:
+        return shown.request_text(self)
+
+    def _repr_html_(self) -> str:
+        return shown.as_html(repr(self))
+
 
 def above_threshold(dataset: str, threshold: int, crossings: int, asks_max: int) -> StreamRequest:
     fields = {"threshold": threshold, "crossings": crossings, "asks_max": asks_max}
@@ -107,8 +132,8 @@ def above_threshold(dataset: str, threshold: int, crossings: int, asks_max: int)
 
 
 def running_count(dataset: str, epochs_max: int, where: Condition | None) -> StreamRequest:
-    stream: dict[str, Any] = {"kind": "running_count", "epochs_max": epochs_max}
-    return StreamRequest(dataset, stream if where is None else {**stream, "where": where.body})
+    fields: dict[str, Any] = {"kind": "running_count", "epochs_max": epochs_max}
+    return StreamRequest(dataset, fields if where is None else {**fields, "where": where.body})
 
 
 # Flows
