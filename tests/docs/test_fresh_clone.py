@@ -21,6 +21,7 @@ def test_a_fresh_clone_answers_a_first_question(tmp_path: Path, counts: Counts) 
     began = time.monotonic()
     clone = tmp_path / "bursar"
     subprocess.run(["git", "clone", "--quiet", str(TOP), str(clone)], check=True)
+    assert not (clone / ".venv").exists(), "a committed link would be installed into"
     kept = {
         name: value
         for name, value in os.environ.items()
