@@ -20,6 +20,7 @@ from bursar.results import budgets, listings
 from bursar.results.answers import Answer
 from bursar.results.previews import PlanPreview, Preview
 from bursar.results.show.budget import budget_html
+from bursar.results.show.stream import Shown
 
 
 @dataclass(frozen=True, repr=False)
@@ -113,7 +114,7 @@ class AsyncBudget(budgets.BudgetFigures):
 
 
 @dataclass(frozen=True, repr=False)
-class AsyncStream:
+class AsyncStream(Shown):
     """An open stream."""
 
     state: streams.StreamState
@@ -135,12 +136,9 @@ class AsyncStream:
     def __repr__(self) -> str:
         return repr(self.state)
 
-    def _repr_html_(self) -> str:
-        return self.state._repr_html_()
-
 
 @dataclass(frozen=True, repr=False)
-class AsyncStreamOpener:
+class AsyncStreamOpener(Shown):
     """A stream that is not open yet."""
 
     request: streams.StreamRequest
@@ -174,9 +172,6 @@ class AsyncStreamOpener:
 
     def __repr__(self) -> str:
         return repr(self.request)
-
-    def _repr_html_(self) -> str:
-        return self.request._repr_html_()
 
 
 @dataclass(frozen=True, repr=False)

@@ -1,4 +1,4 @@
-"""What separately asked groups cost together is what the ledger books, and previews assume it."""
+"""The ledger books what the client states as the price of separately asked groups."""
 
 from collections.abc import Iterator
 from typing import Any

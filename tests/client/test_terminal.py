@@ -1,4 +1,4 @@
-"""What a terminal shows: names and values as they are, in columns whose words stay whole."""
+"""A terminal shows names and values as they are, in columns whose words stay whole."""
 
 import os
 import re

@@ -18,7 +18,7 @@ Amount: TypeAlias = str | SupportsFloat  # also decimals, fractions and numpy's 
 def wire_amount(amount: object) -> float | str:
     """An amount as JSON has it. Decimals and texts keep every digit.
 
-    Whatever else is a number becomes one of Python's: numpy's scalars, fractions.
+    Fractions and numpy's scalars become plain numbers.
     """
     if isinstance(amount, str):
         return str(amount)

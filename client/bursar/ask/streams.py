@@ -14,7 +14,7 @@ from bursar.results.show import stream as shown
 
 
 @dataclass(frozen=True, repr=False)
-class StreamAnswer:
+class StreamAnswer(shown.Shown):
     """One answer of a stream. `above` is of a threshold, `value` of a running count."""
 
     id: str
@@ -44,12 +44,9 @@ class StreamAnswer:
     def __repr__(self) -> str:
         return shown.answer_text(self)
 
-    def _repr_html_(self) -> str:
-        return shown.as_html(repr(self))
-
 
 @dataclass(frozen=True, repr=False)
-class StreamPreview:
+class StreamPreview(shown.Shown):
     """The price of opening a stream."""
 
     price: Loss
@@ -60,12 +57,9 @@ class StreamPreview:
     def __repr__(self) -> str:
         return shown.preview_text(self)
 
-    def _repr_html_(self) -> str:
-        return shown.as_html(repr(self))
-
 
 @dataclass(frozen=True, repr=False)
-class StreamState:
+class StreamState(shown.Shown):
     """A stream as the server has it."""
 
     id: str
@@ -96,12 +90,9 @@ class StreamState:
     def __repr__(self) -> str:
         return shown.state_text(self)
 
-    def _repr_html_(self) -> str:
-        return shown.as_html(repr(self))
-
 
 @dataclass(frozen=True, repr=False)
-class StreamRequest:
+class StreamRequest(shown.Shown):
     """A stream that is not open yet."""
 
     dataset: str
@@ -121,9 +112,6 @@ class StreamRequest:
 
     def __repr__(self) -> str:
         return shown.request_text(self)
-
-    def _repr_html_(self) -> str:
-        return shown.as_html(repr(self))
 
 
 def above_threshold(dataset: str, threshold: int, crossings: int, asks_max: int) -> StreamRequest:

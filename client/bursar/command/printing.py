@@ -63,16 +63,16 @@ def blocks(shown: dict[str, list[str]], width: int) -> list[list[str]]:
     Each block after the first begins with the first column, which says whose row it is.
     """
     first = next(iter(shown), None)
-    found: list[list[str]] = [[]]
+    lines: list[list[str]] = [[]]
     used = 0
     for name, cells in shown.items():
         least = _widths(name, cells)[0] + GAP
-        if found[-1] and used + least - GAP > width:
-            found.append([str(first)])
+        if lines[-1] and used + least - GAP > width:
+            lines.append([str(first)])
             used = _widths(str(first), shown[str(first)])[0] + GAP
-        found[-1].append(name)
+        lines[-1].append(name)
         used += least
-    return found
+    return lines
 
 
 def _widths(name: str, cells: list[str]) -> tuple[int, int]:

@@ -8,6 +8,14 @@ if TYPE_CHECKING:
     from bursar.ask.streams import StreamAnswer, StreamPreview, StreamRequest, StreamState
 
 
+class Shown:
+    """Shows its text in a notebook, with the first line as a title."""
+
+    def _repr_html_(self) -> str:
+        first, *others = repr(self).strip("<>").splitlines()
+        return html.box(html.title(first), *map(html.quiet, others))
+
+
 def request_text(request: "StreamRequest") -> str:
     """A stream that is not open yet."""
     return (
@@ -36,12 +44,6 @@ def answer_text(answer: "StreamAnswer") -> str:
         low, high = html.cell(answer.interval.low), html.cell(answer.interval.high)
         text += f"  [{low} to {high}, {100 * answer.interval.confidence:g} % of the noise]"
     return text + _left(answer)
-
-
-def as_html(text: str) -> str:
-    """The first line as a title, and the others below it."""
-    first, *others = text.strip("<>").splitlines()
-    return html.box(html.title(first), *map(html.quiet, others))
 
 
 def _left(one: "StreamState | StreamAnswer") -> str:
