@@ -271,6 +271,8 @@ def test_typos_get_the_nearest_name(b: Client) -> None:
     with pytest.raises(bursar.NotFound) as caught:
         b["cenus"]
     assert "did you mean 'census'" in lines_of(caught.value)
+    with pytest.raises(bursar.NoGrant, match="no dataset 'cenus'; did you mean 'census'"):
+        b.sql("SELECT COUNT(*) FROM cenus").ask(epsilon=0.01)
     census = b["census"]
     with pytest.raises(bursar.BadQuestion, match="did you mean 'income'"):
         census.mean("incme")

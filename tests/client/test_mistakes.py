@@ -102,6 +102,13 @@ def test_a_body_that_is_not_json_is_refused() -> None:
         b.ask_body(body)
 
 
+def test_the_largest_epsilon_that_is_shown_can_be_asked() -> None:
+    for largest, shown in {2.635058831077: "2.63505", 3.0: "3", 1e-7: "0.0000001"}.items():
+        members = {"type": "/problems/budget-exhausted", "largest_epsilon": largest}
+        error = bursar.BudgetExhausted(402, members)
+        assert str(error).endswith(f"epsilon={shown}")
+
+
 def test_texts_of_the_command_name_its_options() -> None:
     assert as_options("The most you can ask for now: epsilon=1.72506") == (
         "The most you can ask for now: --epsilon 1.72506"

@@ -1,14 +1,24 @@
 """The flows of a question: ask, preview and rehearse."""
 
 import contextlib
+import re
 import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bursar.errors import BursarError, Problem, QuestionForfeited, QuestionVoided
+from bursar.ask.names import did_you_mean
+from bursar.errors import (
+    BursarError,
+    NoGrant,
+    NotFound,
+    Problem,
+    QuestionForfeited,
+    QuestionVoided,
+)
 from bursar.http.flow import Call, Flow, Pause, Progress, Reply, send
 from bursar.http.seen import SeenCharges
 from bursar.results.answers import Answer, read_answer
+from bursar.results.budgets import pages
 
 WAIT_SECONDS = 2  # a longer question is followed, with its progress
 POLL_SECONDS = 0.5
@@ -45,6 +55,8 @@ def _dataset_of(seen: SeenCharges, body: Body) -> Flow[str]:
         return str(body["dataset"])
     try:
         return str((yield from preview(body)).json()["dataset"])
+    except (NoGrant, NotFound):
+        raise
     except Problem:  # the question itself will have the same problem, and says so better
         yield from seen.check_all()
         return ""
@@ -105,4 +117,21 @@ def rehearse(body: Body, text: str) -> Flow[Answer]:
 
 def preview(body: Body | Sequence[Body]) -> Flow[Reply]:
     """The price and the expected error of one question, or of a list in order."""
-    return (yield from send(Call("POST", "/v1/queries/preview", body, free=True)))
+    try:
+        return (yield from send(Call("POST", "/v1/queries/preview", body, free=True)))
+    except (NoGrant, NotFound) as error:
+        if not isinstance(body, Mapping) or "sql" not in body or body.get("dataset"):
+            raise
+        raise (yield from _with_nearest_dataset(error, str(body["sql"]))) from None
+
+
+def _with_nearest_dataset(error: Problem, sql: str) -> Flow[Problem]:
+    """The same error, with the nearest name of a dataset after FROM."""
+    named = re.search(r"\bfrom\s+[\"`]?([\w-]+)", sql, re.IGNORECASE)
+    if named is None:
+        return error
+    names = [item["name"] for item in (yield from pages("/v1/datasets", {}))]
+    near = did_you_mean(named[1], names)
+    text = f"You have no dataset '{named[1]}'{near or '.'}"
+    listed = "" if near else f"You may ask about {', '.join(names) or 'nothing yet'}."
+    return type(error)(error.status, {**error.members, "detail": text}, hint=listed)
