@@ -112,7 +112,7 @@ def test_a_named_authority_is_accepted(secure: tuple[str, Path]) -> None:
         assert len(client.datasets()) == 0
 
 
-def test_a_server_without_tls_is_told_apart(live: World) -> None:
+def test_a_server_without_tls_has_an_error_of_its_own(live: World) -> None:
     url = live.server.url.replace("http:", "https:")
     with (
         bursar.connect(url, "key", state=None) as client,
