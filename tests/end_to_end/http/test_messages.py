@@ -152,7 +152,7 @@ def test_a_misspelt_query_parameter_gets_the_nearest_as_suggestion(live: World) 
 
 
 def test_a_query_parameter_that_is_given_twice_is_refused(live: World) -> None:
-    twice = [("dataset", "people"), ("dataset", "planted")]
+    twice = "dataset=people&dataset=planted"
     reply = live.client("ada").get("/v1/budgets", params=twice)
     assert reply.status_code == 422
     assert rules(reply) == {"/dataset": "a query parameter is given once only"}
