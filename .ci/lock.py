@@ -1,8 +1,9 @@
 """Write requirements.lock from pyproject.toml; for maintainers, who have `uv` on their path.
 
-The file has three parts: packages to run and build the service and the client, those that
-development adds, and Apache Spark, which tests start as a server. The first two come from one
-resolution, so a package has the same version in both. Spark is installed in its own folder, because
+The file has three parts. The first has the packages to run and build the service and the client,
+with its command and with pandas and Arrow for its frames. The second has those that development
+adds, the third Apache Spark, which tests start as a server. The first two come from one resolution,
+so a package has the same version in both. Spark is installed in its own folder, because
 its package has the name of the thin client's. `client/oldest.lock` and `newest.lock` have the
 packages for the client's own suite. The files hold versions and hashes for every system and no
 address: the installer decides where packages come from. Versions of the present file are kept where
@@ -35,6 +36,7 @@ def main() -> None:
         *project["build-system"]["requires"],  # the project itself is installed without isolation
         *client["dependencies"],
         *client["optional-dependencies"]["command"],
+        *(each for each in client["optional-dependencies"]["frames"] if "polars" not in each),
     ]
     everything = resolve(build, "pyproject.toml", "--extra", "dev")
     versions = [pin.split("\\")[0].strip() for pin in everything]  # markers kept, hashes not

@@ -17,8 +17,9 @@ _PUBLIC_URL = re.compile(
 )
 _PREFIX = "BURSAR_"
 # Variables for other purposes: fault points of the tests, the compose file's password, and the
-# address and key of the client, which people set in the same terminal.
+# address, key and authority of the client, which people set in the same terminal.
 _OTHERS = {
+    "BURSAR_CA",
     "BURSAR_DATABASE_PASSWORD",
     "BURSAR_FAULT",
     "BURSAR_FAULT_ONCE",

@@ -151,6 +151,7 @@ def test_variables_of_other_programs_are_ignored() -> None:
         "BURSAR_FAULT_ONCE": "file",
         "BURSAR_URL": "http://127.0.0.1:8000",
         "BURSAR_KEY": "key",
+        "BURSAR_CA": "ca.pem",
         "BURSAR_TEST_POSTGRES_URL": "postgresql://x",
         "BURSAR_DATABASE_PASSWORD": "hush",
         "BURSAR_PRT": "",

@@ -34,6 +34,7 @@ from bursar.errors import (
     MissingPackage,
     NoGrant,
     NoLogin,
+    NoSuchName,
     NotAuthenticated,
     NotFound,
     NotPermitted,
@@ -73,7 +74,8 @@ def connect(
 ) -> Client:
     """Connect to a server: arguments, then BURSAR_URL and BURSAR_KEY, then `bursar login`.
 
-    `verify` names a file of authorities if the server's certificate is your own. `state` is the
+    `verify` names a file of authorities if the server's certificate is your own; so does the
+    variable BURSAR_CA. `state` is the
     folder in which the client remembers the last charge that it saw; None remembers nothing.
     """
     return Client(*_options(url, key, verify, progress, state))
@@ -97,7 +99,8 @@ def _options(
     login = find_login(url, key)
     folder = state_folder() if state == "default" else None if state is None else Path(state)
     shown = show_progress if progress else show_nothing
-    return login, verify, shown, SeenCharges(login.url, login.key, folder)
+    trusted = (login.ca or True) if verify is True else verify
+    return login, trusted, shown, SeenCharges(login.url, login.key, folder)
 
 
 __all__ = [
@@ -134,6 +137,7 @@ __all__ = [
     "MissingPackage",
     "NoGrant",
     "NoLogin",
+    "NoSuchName",
     "NotAuthenticated",
     "NotFound",
     "NotPermitted",

@@ -9,6 +9,7 @@ from bursar.ask import question_flows, streams
 from bursar.ask.amounts import Amount
 from bursar.ask.datasets import DatasetParts
 from bursar.ask.filters import Condition
+from bursar.ask.keywords import named_arguments
 from bursar.ask.plans import PlanParts, plan_flow, plan_preview_flow
 from bursar.ask.question import Assumed, MechanismLike, QuestionParts, price_of
 from bursar.errors import NotFound
@@ -19,6 +20,7 @@ from bursar.results import budgets, listings
 from bursar.results.answers import Answer
 from bursar.results.previews import PlanPreview, Preview
 from bursar.results.show.budget import budget_html
+from bursar.results.show.stream import Shown
 from bursar.results.streams import StreamAnswer, StreamPreview, StreamState
 
 
@@ -28,6 +30,7 @@ class AsyncQuestion(QuestionParts):
 
     transport: AsyncTransport = field(compare=False, kw_only=True)
 
+    @named_arguments
     async def ask(
         self,
         *,
@@ -47,6 +50,7 @@ class AsyncQuestion(QuestionParts):
         price = price_of(epsilon, delta, rho, within, confidence, mechanism)
         return await self.transport.run(self.ask_flow(price, fresh=fresh, key=key))
 
+    @named_arguments
     async def preview(
         self,
         *,
@@ -71,6 +75,7 @@ class AsyncQuestion(QuestionParts):
             self.preview_flow(price, Assumed(rows, epsilons, holder, account))
         )
 
+    @named_arguments
     async def rehearse(
         self,
         *,
@@ -109,16 +114,17 @@ class AsyncBudget(budgets.BudgetFigures):
         return budget_html(self)
 
 
-@dataclass(frozen=True)
-class AsyncStream:
+@dataclass(frozen=True, repr=False)
+class AsyncStream(Shown):
     """An open stream."""
 
     state: StreamState
     transport: AsyncTransport = field(compare=False, repr=False)
+    seen: SeenCharges = field(compare=False, repr=False)
 
     async def ask(self, where: Condition | None = None) -> StreamAnswer:
         """The next answer: for a threshold, about the rows that meet a filter."""
-        return await self.transport.run(streams.ask_flow(self.state.id, where, self.state.kind))
+        return await self.transport.run(streams.ask_flow(self.seen, self.state, where))
 
     async def refresh(self) -> "AsyncStream":
         """Read the state of the stream again."""
@@ -128,13 +134,17 @@ class AsyncStream:
         """Close it early. Nothing is given back."""
         await self.transport.run(streams.close_flow(self.state.id))
 
+    def __repr__(self) -> str:
+        return repr(self.state)
 
-@dataclass(frozen=True)
-class AsyncStreamOpener:
+
+@dataclass(frozen=True, repr=False)
+class AsyncStreamOpener(Shown):
     """A stream that is not open yet."""
 
     request: streams.StreamRequest
     transport: AsyncTransport = field(compare=False, repr=False)
+    seen: SeenCharges = field(compare=False, repr=False)
 
     async def preview(
         self,
@@ -158,7 +168,11 @@ class AsyncStreamOpener:
     ) -> AsyncStream:
         """Pay for the whole stream and open it."""
         body = self.request.body(epsilon=epsilon, delta=delta, rho=rho, confidence=confidence)
-        return AsyncStream(await self.transport.run(streams.open_flow(body, key)), self.transport)
+        state = await self.transport.run(streams.open_flow(self.seen, body, key))
+        return AsyncStream(state, self.transport, self.seen)
+
+    def __repr__(self) -> str:
+        return repr(self.request)
 
 
 @dataclass(frozen=True, repr=False)
@@ -173,7 +187,7 @@ class AsyncDataset(DatasetParts[AsyncQuestion]):
 
     @property
     async def budget(self) -> AsyncBudget:
-        """Your budget on this dataset."""
+        """Your budget on this dataset, or everybody's (`*`) if your role has none."""
         figures = await self.transport.run(budgets.own_budget_flow(self.name))
         if figures is None:
             detail = f"You have no budget on {self.name}. Ask an administrator for one."
@@ -185,11 +199,12 @@ class AsyncDataset(DatasetParts[AsyncQuestion]):
     ) -> AsyncStreamOpener:
         """A stream that says for one count after another whether it reaches a threshold."""
         request = self._above_threshold(threshold, crossings, asks_max)
-        return AsyncStreamOpener(request, self.transport)
+        return AsyncStreamOpener(request, self.transport, self.empty.seen)
 
     def running_count(self, *, epochs_max: int) -> AsyncStreamOpener:
         """A stream of the number of rows up to the newest epoch."""
-        return AsyncStreamOpener(self._running_count(epochs_max), self.transport)
+        request = self._running_count(epochs_max)
+        return AsyncStreamOpener(request, self.transport, self.empty.seen)
 
 
 @dataclass(frozen=True, repr=False)
@@ -199,11 +214,21 @@ class AsyncPlan(PlanParts[AsyncQuestion]):
     transport: AsyncTransport = field(compare=False, kw_only=True)
 
     async def preview(
-        self, *, epsilon: Amount | None = None, rho: Amount | None = None
+        self,
+        *,
+        epsilon: Amount | None = None,
+        rho: Amount | None = None,
+        rows: int | None = None,
+        holder: str | None = None,
+        account: Mapping[str, Any] | None = None,
     ) -> PlanPreview:
-        """Prices in order, and where the budget stops. The price is for each question."""
+        """Prices in order, and where the budget stops. The price is for each question.
+
+        `rows` is your guess for each question; `holder` and `account` name who would pay for all.
+        """
         price = price_of(epsilon, None, rho, None, None, None)
-        return await self.transport.run(plan_preview_flow(self, price))
+        assumed = Assumed(rows, None, holder, account)
+        return await self.transport.run(plan_preview_flow(self, price, assumed))
 
     async def ask(
         self, *, epsilon: Amount | None = None, rho: Amount | None = None
@@ -237,9 +262,16 @@ class AsyncClient:
         """The datasets that you may ask about."""
         return await self._transport.run(listings.datasets_flow())
 
-    async def budgets(self, **filters: Any) -> list[AsyncBudget]:
-        """Budgets; filters are `dataset`, `holder` and `used_above`."""
-        figures = await self._transport.run(budgets.budgets_flow(**filters))
+    async def budgets(
+        self,
+        *,
+        dataset: str | None = None,
+        holder: str | None = None,
+        used_above: float | None = None,
+    ) -> list[AsyncBudget]:
+        """Budgets that you may see, perhaps only those above a share that is used."""
+        flow = budgets.budgets_flow(dataset=dataset, holder=holder, used_above=used_above)
+        figures = await self._transport.run(flow)
         return [AsyncBudget(**each, transport=self._transport) for each in figures]
 
     async def budget(self, dataset: str, holder: str) -> AsyncBudget:
@@ -267,8 +299,16 @@ class AsyncClient:
         """Questions in order, to see how far a budget reaches."""
         return AsyncPlan(questions, transport=self._transport)
 
-    async def history(self, **filters: Any) -> listings.Listing:
-        """Questions asked before; filters are `holder`, `kind`, `status` and `since`."""
+    async def history(
+        self,
+        *,
+        holder: str | None = None,
+        kind: str | None = None,
+        status: str | None = None,
+        since: str | None = None,
+    ) -> listings.Listing:
+        """Questions asked before. `since` is a moment such as `2026-11-18T00:00:00Z`."""
+        filters = {"holder": holder, "kind": kind, "status": status, "since": since}
         return await self._transport.run(listings.history_flow(filters))
 
     async def compose(

@@ -6,6 +6,7 @@ in a notebook too: what is wrong, and what to do.
 
 import re
 from collections.abc import Mapping
+from decimal import ROUND_DOWN, Context, Decimal, localcontext
 from typing import Any
 
 
@@ -53,6 +54,10 @@ class RolledBack(BursarError):
 
 class BadQuestion(BursarError):
     """The question cannot be built: a wrong name, type or combination."""
+
+
+class NoSuchName(BadQuestion, AttributeError):
+    """There is no such method or mechanism."""
 
 
 class MissingPackage(BursarError):
@@ -233,8 +238,15 @@ def _hint(members: Mapping[str, Any]) -> str:
     slug = _slug_of(members)
     largest = members.get("largest_epsilon")
     if slug == "budget-exhausted" and largest is not None:
-        return f"The most you can ask for now: epsilon={largest:.6g}"
+        return f"The most you can ask for now: epsilon={_rounded_down(largest)}"
     return HINTS.get(slug, "")
+
+
+def _rounded_down(amount: float) -> str:
+    """Six digits of an amount, and never more than it: what is shown can be asked."""
+    with localcontext(Context(prec=6, rounding=ROUND_DOWN)):
+        shown = f"{(+Decimal(str(amount))).normalize():f}"
+    return shown
 
 
 HINTS = {

@@ -117,6 +117,18 @@ def _objects(file: Iterable[str]) -> Iterable[dict[str, Any]]:
         yield line
 
 
+def answers_in(value: Any) -> list[Mapping[str, Any]]:
+    """The answers in a JSON file: one, those of separately asked groups, or a list of them."""
+    match value:
+        case {"receipt": Mapping()}:
+            return [value]
+        case {"answers": list(answers)} | list(answers) if answers:
+            return [one for inner in answers for one in answers_in(inner)]
+    raise BadQuestion(
+        "The file holds no answer with a receipt.", hint="Write it with: bursar ask ... --full"
+    )
+
+
 def check_receipt(answer: Mapping[str, Any], evidence: Evidence) -> str | None:
     """The problem of an answer's receipt, or None if the export has its charge."""
     receipt, query_id = answer.get("receipt"), answer.get("id")

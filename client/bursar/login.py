@@ -2,20 +2,21 @@
 
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from bursar.errors import NoLogin
 
-URL, KEY = "BURSAR_URL", "BURSAR_KEY"
+URL, KEY, CA = "BURSAR_URL", "BURSAR_KEY", "BURSAR_CA"
 
 
 @dataclass(frozen=True)
 class Login:
-    """The address of a server, and a key."""
+    """The address of a server, a key, and perhaps a file with the authority of its certificate."""
 
     url: str
     key: str
+    ca: str | None = None
 
     def __repr__(self) -> str:
         return f"Login({self.url!r}, key hidden)"
@@ -33,7 +34,7 @@ def store_login(login: Login) -> Path:
     temporary = path.with_suffix(f".{os.getpid()}")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with open(descriptor, "w") as file:
-        json.dump({"url": login.url, "key": login.key}, file)
+        json.dump({name: value for name, value in asdict(login).items() if value}, file)
     temporary.replace(path)
     return path
 
@@ -50,10 +51,11 @@ def remove_login() -> bool:
 def stored_login() -> Login | None:
     try:
         stored = json.loads(login_file().read_text())
-        return Login(str(stored["url"]), str(stored["key"]))
+        ca = stored.get("ca")
+        return Login(str(stored["url"]), str(stored["key"]), None if ca is None else str(ca))
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise NoLogin(
             f"The stored login cannot be read: {login_file()}", hint="Log in again: bursar login"
         ) from None
@@ -62,13 +64,14 @@ def stored_login() -> Login | None:
 def find_login(url: str | None, key: str | None) -> Login:
     """The login to use: arguments first, then BURSAR_URL and BURSAR_KEY, then the stored one.
 
-    A stored key is used for its own address only.
+    A stored key is used for its own address only. BURSAR_CA comes before a stored authority.
     """
     url = url or os.environ.get(URL)
     key = key or os.environ.get(KEY)
+    ca = os.environ.get(CA) or None
     stored = None if url and key else stored_login()
     if stored is not None and not key and url in (None, stored.url):
-        return stored
+        return stored if ca is None else replace(stored, ca=ca)
     if not url:
         raise NoLogin(
             "There is no server to connect to.",
@@ -78,6 +81,11 @@ def find_login(url: str | None, key: str | None) -> Login:
         raise NoLogin(
             f"There is no key for {url}.", hint=f"Type 'bursar login {url}', or set {KEY}."
         )
-    if not url.startswith(("http://", "https://")):
-        raise NoLogin(f"{url} is not an address.", hint="Write http://... or https://...")
-    return Login(url.rstrip("/"), key)
+    url, key = url.strip(), key.strip()
+    if not url.isprintable() or not url.startswith(("http://", "https://")):
+        raise NoLogin(f"{url!r:.200} is not an address.", hint="Write http://... or https://...")
+    if not (key.isascii() and key.isprintable()):
+        raise NoLogin(
+            "The key has characters that no key has.", hint="Copy it again, without what is around."
+        )
+    return Login(url.rstrip("/"), key, ca)

@@ -4,9 +4,10 @@ Name none, and the server takes the one with the least expected error that your 
 """
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from bursar.ask.amounts import Amount, wire_amount
+from bursar.ask.keywords import no_attribute
 
 Noise = Literal[
     "student_t",
@@ -142,3 +143,9 @@ def smooth_sensitivity(
 def stable_value(*, ordered: bool = False) -> Mechanism:
     """Release the most frequent value exactly if it is far ahead; otherwise withhold it."""
     return _mechanism("stable_value", ordered=ordered)
+
+
+if not TYPE_CHECKING:  # so that type checkers know which mechanisms there are
+
+    def __getattr__(name: str) -> Any:
+        raise no_attribute("bursar.mechanisms", name, globals())

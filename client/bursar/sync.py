@@ -9,6 +9,7 @@ from bursar.ask import question_flows, streams
 from bursar.ask.amounts import Amount
 from bursar.ask.datasets import DatasetParts
 from bursar.ask.filters import Condition
+from bursar.ask.keywords import named_arguments
 from bursar.ask.plans import PlanParts, plan_flow, plan_preview_flow
 from bursar.ask.question import Assumed, MechanismLike, QuestionParts, price_of
 from bursar.errors import NotFound
@@ -19,6 +20,7 @@ from bursar.results import budgets, listings
 from bursar.results.answers import Answer
 from bursar.results.previews import PlanPreview, Preview
 from bursar.results.show.budget import history_html
+from bursar.results.show.stream import Shown
 from bursar.results.streams import StreamAnswer, StreamPreview, StreamState
 
 
@@ -28,6 +30,7 @@ class Question(QuestionParts):
 
     transport: Transport = field(compare=False, kw_only=True)
 
+    @named_arguments
     def ask(
         self,
         *,
@@ -47,6 +50,7 @@ class Question(QuestionParts):
         price = price_of(epsilon, delta, rho, within, confidence, mechanism)
         return self.transport.run(self.ask_flow(price, fresh=fresh, key=key))
 
+    @named_arguments
     def preview(
         self,
         *,
@@ -71,6 +75,7 @@ class Question(QuestionParts):
             self.preview_flow(price, Assumed(rows, epsilons, holder, account))
         )
 
+    @named_arguments
     def rehearse(
         self,
         *,
@@ -109,16 +114,17 @@ class Budget(budgets.BudgetFigures):
         return history_html(self.history())
 
 
-@dataclass(frozen=True)
-class Stream:
+@dataclass(frozen=True, repr=False)
+class Stream(Shown):
     """An open stream."""
 
     state: StreamState
     transport: Transport = field(compare=False, repr=False)
+    seen: SeenCharges = field(compare=False, repr=False)
 
     def ask(self, where: Condition | None = None) -> StreamAnswer:
         """The next answer: for a threshold, about the rows that meet a filter."""
-        return self.transport.run(streams.ask_flow(self.state.id, where, self.state.kind))
+        return self.transport.run(streams.ask_flow(self.seen, self.state, where))
 
     def refresh(self) -> "Stream":
         """Read the state of the stream again."""
@@ -128,13 +134,17 @@ class Stream:
         """Close it early. Nothing is given back."""
         self.transport.run(streams.close_flow(self.state.id))
 
+    def __repr__(self) -> str:
+        return repr(self.state)
 
-@dataclass(frozen=True)
-class StreamOpener:
+
+@dataclass(frozen=True, repr=False)
+class StreamOpener(Shown):
     """A stream that is not open yet."""
 
     request: streams.StreamRequest
     transport: Transport = field(compare=False, repr=False)
+    seen: SeenCharges = field(compare=False, repr=False)
 
     def preview(
         self,
@@ -158,7 +168,11 @@ class StreamOpener:
     ) -> Stream:
         """Pay for the whole stream and open it."""
         body = self.request.body(epsilon=epsilon, delta=delta, rho=rho, confidence=confidence)
-        return Stream(self.transport.run(streams.open_flow(body, key)), self.transport)
+        state = self.transport.run(streams.open_flow(self.seen, body, key))
+        return Stream(state, self.transport, self.seen)
+
+    def __repr__(self) -> str:
+        return repr(self.request)
 
 
 @dataclass(frozen=True, repr=False)
@@ -173,7 +187,7 @@ class Dataset(DatasetParts[Question]):
 
     @property
     def budget(self) -> Budget:
-        """Your budget on this dataset."""
+        """Your budget on this dataset, or everybody's (`*`) if your role has none."""
         figures = self.transport.run(budgets.own_budget_flow(self.name))
         if figures is None:
             detail = f"You have no budget on {self.name}. Ask an administrator for one."
@@ -183,11 +197,12 @@ class Dataset(DatasetParts[Question]):
     def above_threshold(self, threshold: int, *, crossings: int, asks_max: int) -> StreamOpener:
         """A stream that says for one count after another whether it reaches a threshold."""
         request = self._above_threshold(threshold, crossings, asks_max)
-        return StreamOpener(request, self.transport)
+        return StreamOpener(request, self.transport, self.empty.seen)
 
     def running_count(self, *, epochs_max: int) -> StreamOpener:
         """A stream of the number of rows up to the newest epoch."""
-        return StreamOpener(self._running_count(epochs_max), self.transport)
+        request = self._running_count(epochs_max)
+        return StreamOpener(request, self.transport, self.empty.seen)
 
 
 @dataclass(frozen=True, repr=False)
@@ -196,10 +211,22 @@ class Plan(PlanParts[Question]):
 
     transport: Transport = field(compare=False, kw_only=True)
 
-    def preview(self, *, epsilon: Amount | None = None, rho: Amount | None = None) -> PlanPreview:
-        """Prices in order, and where the budget stops. The price is for each question."""
+    def preview(
+        self,
+        *,
+        epsilon: Amount | None = None,
+        rho: Amount | None = None,
+        rows: int | None = None,
+        holder: str | None = None,
+        account: Mapping[str, Any] | None = None,
+    ) -> PlanPreview:
+        """Prices in order, and where the budget stops. The price is for each question.
+
+        `rows` is your guess for each question; `holder` and `account` name who would pay for all.
+        """
         price = price_of(epsilon, None, rho, None, None, None)
-        return self.transport.run(plan_preview_flow(self, price))
+        assumed = Assumed(rows, None, holder, account)
+        return self.transport.run(plan_preview_flow(self, price, assumed))
 
     def ask(self, *, epsilon: Amount | None = None, rho: Amount | None = None) -> list[Answer]:
         """Ask all of them in order, if the budget pays for all; otherwise none."""
@@ -230,9 +257,16 @@ class Client:
         """The datasets that you may ask about."""
         return self._transport.run(listings.datasets_flow())
 
-    def budgets(self, **filters: Any) -> list[Budget]:
-        """Budgets; filters are `dataset`, `holder` and `used_above`."""
-        figures = self._transport.run(budgets.budgets_flow(**filters))
+    def budgets(
+        self,
+        *,
+        dataset: str | None = None,
+        holder: str | None = None,
+        used_above: float | None = None,
+    ) -> list[Budget]:
+        """Budgets that you may see, perhaps only those above a share that is used."""
+        flow = budgets.budgets_flow(dataset=dataset, holder=holder, used_above=used_above)
+        figures = self._transport.run(flow)
         return [Budget(**each, transport=self._transport) for each in figures]
 
     def budget(self, dataset: str, holder: str) -> Budget:
@@ -258,8 +292,16 @@ class Client:
         """Questions in order, to see how far a budget reaches."""
         return Plan(questions, transport=self._transport)
 
-    def history(self, **filters: Any) -> listings.Listing:
-        """Questions asked before; filters are `holder`, `kind`, `status` and `since`."""
+    def history(
+        self,
+        *,
+        holder: str | None = None,
+        kind: str | None = None,
+        status: str | None = None,
+        since: str | None = None,
+    ) -> listings.Listing:
+        """Questions asked before. `since` is a moment such as `2026-11-18T00:00:00Z`."""
+        filters = {"holder": holder, "kind": kind, "status": status, "since": since}
         return self._transport.run(listings.history_flow(filters))
 
     def compose(

@@ -61,6 +61,7 @@ def test_every_command_of_the_guide_works(run: Run, tmp_path: Path) -> None:
     assert "costs ε 0.1" in run("sql", other, "-e", "0.1", "--preview").stdout
     rehearsed = run("rehearse", "census", "median", "income", "--by", "region", "-e", "0.1")
     assert "MADE-UP" in rehearsed.stderr
+    assert {row["made_up"] for row in csv.DictReader(io.StringIO(rehearsed.stdout))} == {"True"}
     assert run("history", "--kind", "mean").returncode == 0
     budgets = list(csv.DictReader(io.StringIO(run("budget", "census").stdout)))
     assert [row["holder"] for row in budgets] == ["analyst-2"]
@@ -77,7 +78,7 @@ def test_a_plan_says_where_the_budget_stops(run: Run, tmp_path: Path) -> None:
     assert stops.returncode == 3
     assert "pays for 1 of 2" in stops.stderr
     none = run("plan", str(file), "-e", "50", "--ask")
-    assert none.returncode == 2
+    assert none.returncode == 3
     assert "none was asked" in none.stderr
     both = run("plan", str(file), "-e", "0.002", "--ask", "--json")
     assert len(json.loads(both.stdout)) == 2
@@ -86,11 +87,13 @@ def test_a_plan_says_where_the_budget_stops(run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "text"),
     [
-        (["ask", "census", "count", "-e", "9"], 3, "The most you can ask for now: epsilon="),
+        (["ask", "census", "count", "-e", "9"], 3, "The most you can ask for now: --epsilon "),
         (["ask", "census", "mean", "incme", "-e", "0.1"], 2, "did you mean 'income'?"),
         (["ask", "census", "cuont", "-e", "0.1"], 2, "did you mean 'count'?"),
         (["ask", "cenus", "count", "-e", "0.1"], 2, "did you mean 'census'?"),
-        (["ask", "census", "count"], 2, "Give exactly one of"),
+        (["ask", "census", "count"], 2, "Give exactly one of --epsilon 0.1"),
+        (["ask", "census", "histogram", "age", "--set", "egdes=[0,9]", "-e", "1"], 2, "'edges'?"),
+        (["ask", "census", "histogram", "age", "--set", "edges=5", "-e", "1"], 2, "list of values"),
         (["ask", "census", "count", "-w", "age!!3", "-e", "1"], 2, "is not a filter"),
         (["ask", "census", "count", "-w", "age>=old", "-e", "1"], 2, "age is of type integer"),
         (["ask", "census", "count", "-e", "lots"], 2, "privacy.epsilon"),
@@ -190,6 +193,44 @@ def test_a_terminal_gets_a_table_and_a_moving_budget(keys: dict[str, str], own_h
     os.close(leader)
     assert text.count("budget of analyst-2") >= 2
     assert "% used" in text
+
+
+def test_the_program_alone_prints_its_help_only(run: Run) -> None:
+    alone = run()
+    assert alone.returncode == 0
+    assert "Usage" in alone.stdout
+    assert alone.stderr == ""
+    assert run("--version").stdout == f"bursar {bursar.__version__}\n"
+
+
+def test_a_whole_answer_is_printed_and_its_receipt_checked(
+    run: Run, keys: dict[str, str], tmp_path: Path
+) -> None:
+    asked = run("ask", "census", "count", "-w", "age>=71", "-e", "0.01", "--full")
+    answer = json.loads(asked.stdout)
+    assert {"id", "charged", "mechanism", "receipt", "rows", "question"} <= set(answer)
+    groups = run("ask", "census", "median", "hours", "--by", "sex", "-e", "0.01", "--full")
+    assert len(json.loads(groups.stdout)["rows"]) == 2
+    rows = run("ask", "census", "count", "-w", "age>=71", "-e", "0.01", "--json")
+    assert json.loads(rows.stdout)[0]["value"] == answer["value"]
+    admin = bursar.connect(key=keys["admin"])
+    export = tmp_path / "export.ndjson"
+    export.write_bytes(admin._transport.run(send(Call("GET", "/v1/ledger/export"))).content)
+    file = tmp_path / "answer.json"
+    for whole in (asked, groups):
+        file.write_text(whole.stdout)
+        checked = run("verify", str(export), "--answer", str(file))
+        assert checked.returncode == 0, checked.stderr
+    for other in (rows.stdout, "5", "null", "[]", '"text"', '{"receipt": 5}', "[1]", "{"):
+        file.write_text(other)
+        checked = run("verify", str(export), "--answer", str(file))
+        assert checked.returncode == 2, other
+        assert len(checked.stderr.splitlines()) <= 2, other
+
+
+def test_every_value_of_a_category_is_in_a_pipe(run: Run) -> None:
+    shown = csv.DictReader(io.StringIO(run("show", "census").stdout))
+    assert not any("more" in row["values"] for row in shown)
 
 
 def test_completion_can_be_installed(run: Run) -> None:

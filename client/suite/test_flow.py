@@ -161,6 +161,26 @@ def test_an_interruption_cancels_the_question_on_the_server() -> None:
     assert (last.method, last.path) == ("DELETE", "/v1/queries/q_1")
 
 
+def test_an_interruption_before_the_first_reply_cancels_as_well() -> None:
+    replies: list[Reply | BaseException] = [
+        KeyboardInterrupt(),
+        reply(202, {"id": "q_1"}),
+        reply(200, {"status": "voided"}),
+    ]
+    sent: list[Step] = []
+    with pytest.raises(KeyboardInterrupt):
+        perform(ask(memory(), BODY, "count", None), replies, sent)
+    first, again, last = calls(sent)
+    assert again.headers["idempotency-key"] == first.headers["idempotency-key"]
+    assert again.headers["prefer"] == "wait=0"
+    assert (last.method, last.path) == ("DELETE", "/v1/queries/q_1")
+
+
+def test_an_interruption_of_a_server_that_is_away_ends_at_once() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        perform(ask(memory(), BODY, "count", None), [KeyboardInterrupt(), DOWN])
+
+
 def test_a_question_that_ended_without_an_answer_is_an_error() -> None:
     replies = [reply(202, {"id": "q_1"}), reply(200, {"status": "forfeited"})]
     with pytest.raises(QuestionForfeited, match="charged"):
@@ -176,18 +196,21 @@ def test_a_page_that_is_not_json_is_named() -> None:
 # Ledgers that were rolled back
 
 
+KNOWN = reply(200, {"receipt": {"entry": 9, "hash": "aa"}})  # the server still has entry 9
+
+
 def test_a_new_charge_with_an_old_number_is_refused() -> None:
     seen = memory()
     perform(ask(seen, BODY, "count", None), [reply(200, answered(entry=9))])
     with pytest.raises(RolledBack, match="entry 9"):
-        perform(ask(seen, BODY, "count", None), [reply(200, answered(8, "bb", "q_2"))])
+        perform(ask(seen, BODY, "count", None), [KNOWN, reply(200, answered(8, "bb", "q_2"))])
 
 
 def test_replays_and_reused_answers_may_be_old() -> None:
     seen = memory()
     perform(ask(seen, BODY, "count", None), [reply(200, answered(entry=9))])
     old = reply(200, answered(3, "cc", "q_0"), bursar_reused="true")
-    answer, _ = perform(ask(seen, BODY, "count", None), [old])
+    answer, _ = perform(ask(seen, BODY, "count", None), [KNOWN, old])
     assert answer.reused
 
 
@@ -196,7 +219,29 @@ def test_the_same_number_with_another_hash_is_refused() -> None:
     perform(ask(seen, BODY, "count", None), [reply(200, answered(entry=9))])
     other = reply(200, answered(9, "zz"), idempotent_replayed="true")
     with pytest.raises(RolledBack):
-        perform(ask(seen, BODY, "count", None), [other])
+        perform(ask(seen, BODY, "count", None), [KNOWN, other])
+
+
+def test_the_last_charge_is_checked_before_every_question() -> None:
+    seen = memory()
+    perform(ask(seen, BODY, "count", None), [reply(200, answered(entry=9))])
+    gone = problem(404, "not-found")
+    sent: list[Step] = []
+    with pytest.raises(RolledBack):
+        perform(ask(seen, BODY, "count", None), [gone], sent)
+    assert [call.method for call in calls(sent)] == ["GET"]
+
+
+def test_the_dataset_of_sql_is_learned_before_it_is_asked() -> None:
+    seen = memory()
+    perform(ask(seen, BODY, "count", None), [reply(200, answered(entry=9))])
+    sql = {"sql": "SELECT COUNT(*) FROM census", "privacy": {"epsilon": 0.1}}
+    gone = problem(404, "not-found")
+    for learned in (reply(200, {"dataset": "census"}), problem(422, "invalid")):
+        sent: list[Step] = []
+        with pytest.raises(RolledBack):
+            perform(ask(seen, sql, "sql", None), [learned, gone], sent)
+        assert calls(sent)[0].path == "/v1/queries/preview"
 
 
 def test_a_new_process_checks_the_last_charge_before_it_asks(tmp_path: Path) -> None:

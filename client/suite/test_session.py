@@ -3,6 +3,9 @@
 import asyncio
 import json
 import os
+import signal
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +93,8 @@ def test_a_rehearsal_is_free_and_marked(b: Client) -> None:
     assert answer.status == "rehearsed"
     assert answer.receipt is None
     assert len(answer.rows()) == 4
+    assert list(answer.to_pandas()["made_up"]) == [True] * 4
+    assert answer.to_csv().startswith("region,value,low,high,made_up\n")
     assert answer.charged.loss.epsilon == 0
     assert answer.charged.price.epsilon == 0.5
     assert "the real question would cost ε 0.5" in repr(answer)
@@ -117,12 +122,29 @@ def test_an_administrator_sees_what_a_budget_would_buy(keys: dict[str, str]) -> 
         count.preview(epsilon=0.1)
 
 
+def test_an_administrator_sees_the_budget_of_everybody(keys: dict[str, str]) -> None:
+    for name in ("admin", "viewer"):
+        census = bursar.connect(key=keys[name])["census"]
+        assert census.budget.holder == "*"
+        assert "budget of everybody together (*) on census" in repr(census)
+        assert "analyst-" not in repr(census)
+
+
 def test_streams_and_the_calculator(b: Client) -> None:
     opener = b["census"].above_threshold(1000, crossings=1, asks_max=5)
     assert opener.preview(epsilon=0.2).fits
+    assert "nothing paid yet" in repr(opener)
+    assert "costs ε 0.2" in repr(opener.preview(epsilon=0.2))
     stream = opener.open(epsilon=0.2)
+    assert repr(stream) == (
+        "stream above threshold of census: open; 5 asks left; 1 crossings left; charged ε 0.2"
+    )
+    assert "stream above threshold" in stream._repr_html_()
     assert stream.ask(col.age > 119).above is False
-    assert stream.ask(col.age >= 0).above is True
+    last = stream.ask(col.age >= 0)
+    assert last.above is True
+    assert repr(last) == "at or above the threshold; 3 asks left; 0 crossings left"
+    assert "at or above" in last._repr_html_()
     assert stream.refresh().state.status == "ended"
     with pytest.raises(bursar.StreamEnded):
         stream.ask(col.age > 3)
@@ -166,6 +188,22 @@ def test_a_long_question_shows_progress_and_can_be_interrupted(keys: dict[str, s
         question.ask(rho=1e-4, mechanism=long)
     assert [progress.share for progress in shown][-1] == 1.0
     last = b.history().rows()[0]
+    assert last["kind"] == "logistic_regression"
+    assert last["status"] in ("forfeited", "voided")
+
+
+def test_an_interruption_in_the_first_second_cancels_as_well(keys: dict[str, str]) -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores it
+    grant_zcdp(keys["admin"], "rand-hie", "analyst-2")
+    b = bursar.connect(key=keys["analyst-2"])
+    question = b["rand-hie"].logistic_regression("individual_deductible", ["year", "age"])
+    long = bursar.mechanisms.noisy_gradient_descent(steps=1999)
+    threading.Timer(0.8, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        question.ask(rho=1e-4, mechanism=long)
+    deadline = time.monotonic() + 30
+    while (last := b.history().rows()[0])["status"] == "running" and time.monotonic() < deadline:
+        time.sleep(0.1)
     assert last["kind"] == "logistic_regression"
     assert last["status"] in ("forfeited", "voided")
 
@@ -233,6 +271,8 @@ def test_typos_get_the_nearest_name(b: Client) -> None:
     with pytest.raises(bursar.NotFound) as caught:
         b["cenus"]
     assert "did you mean 'census'" in lines_of(caught.value)
+    with pytest.raises(bursar.NoGrant, match="no dataset 'cenus'; did you mean 'census'"):
+        b.sql("SELECT COUNT(*) FROM cenus").ask(epsilon=0.01)
     census = b["census"]
     with pytest.raises(bursar.BadQuestion, match="did you mean 'income'"):
         census.mean("incme")

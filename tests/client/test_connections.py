@@ -4,7 +4,10 @@ import datetime
 import http.server
 import ipaddress
 import json
+import os
 import ssl
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -107,6 +110,47 @@ def test_a_missing_authority_is_named(secure: tuple[str, Path]) -> None:
 def test_a_named_authority_is_accepted(secure: tuple[str, Path]) -> None:
     url, certificate = secure
     with bursar.connect(url, "key", state=None, verify=str(certificate)) as client:
+        assert len(client.datasets()) == 0
+
+
+def test_a_server_without_tls_has_an_error_of_its_own(live: World) -> None:
+    url = live.server.url.replace("http:", "https:")
+    with (
+        bursar.connect(url, "key", state=None) as client,
+        pytest.raises(bursar.TlsFailed, match="does not speak TLS") as caught,
+    ):
+        client.datasets()
+    assert live.server.url in str(caught.value)
+    assert "certificate" not in str(caught.value)
+
+
+def test_an_authority_is_named_by_the_environment_or_stored(
+    secure: tuple[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, certificate = secure
+    program = [sys.executable, "-c", "from bursar.command import main; main()"]
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("BURSAR_")}
+    environment = {**kept, "HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path / "config")}
+
+    def run(*words: str, **more: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*program, *words],
+            env={**environment, **more},
+            capture_output=True,
+            text=True,
+            input="key\n",
+        )
+
+    named = {"BURSAR_URL": url, "BURSAR_KEY": "key"}
+    refused = run("datasets", **named)
+    assert refused.returncode == 2
+    assert "bursar login --ca" in refused.stderr
+    assert run("datasets", **named, BURSAR_CA=str(certificate)).returncode == 0
+    assert run("datasets", **named, BURSAR_CA="nowhere.pem").returncode == 2
+    assert run("login", url, "--ca", str(certificate)).returncode == 0
+    assert run("datasets").returncode == 0
+    monkeypatch.setenv("BURSAR_CA", str(certificate))
+    with bursar.connect(url, "key", state=None) as client:
         assert len(client.datasets()) == 0
 
 

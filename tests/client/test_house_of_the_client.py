@@ -2,6 +2,7 @@
 
 import inspect
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -78,6 +79,55 @@ def test_nothing_but_httpx_is_loaded() -> None:
     ).stdout.split()
     assert "httpx" in loaded
     assert not {"pandas", "polars", "pyarrow", "numpy", "typer", "app"} & set(loaded)
+    # httpx loads rich for a program of its own where it is installed; the package never does.
+    for path in (CLIENT / "bursar").rglob("*.py"):
+        if path.parent.name != "command":
+            assert not re.search(r"^ *(from|import) (rich|typer)", path.read_text(), re.M), path
+
+
+def test_the_time_of_the_import_is_printed() -> None:
+    """The goal is 0.4 s; how fast this machine is, is no claim of a test."""
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-c", "import bursar"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    rows = [line.split("|") for line in done.stderr.splitlines() if line.count("|") == 2]
+    (total,) = [int(row[1]) for row in rows if row[2].strip() == "bursar"]
+    print(f"import bursar: {total / 1e6:.2f} s (goal: 0.4 s)")
+
+
+SCRIPT = """
+import bursar
+from bursar import Answer, Preview, col
+
+b = bursar.connect()
+census = b["census"]
+question = census.where((col.age >= 18) & col.region.isin(["north"])).mean("income").by("region")
+preview: Preview = question.preview(epsilon=0.1, rows=7000)
+answer: Answer = question.ask(epsilon=0.1, mechanism=bursar.mechanisms.laplace())
+total: float = sum(row["value"] for row in answer.rows())
+names: list[str] = [budget.holder for budget in b.budgets(dataset="census")]
+stream = census.above_threshold(100, crossings=1, asks_max=5).open(epsilon=0.1)
+print(total, names, stream.ask(col.age > 3).above, preview.price.epsilon)
+"""
+
+
+def test_a_script_passes_the_strictest_type_check(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    for source, wrong in ((SCRIPT, ""), (SCRIPT + "\ncensus.cuont()\n", "cuont")):
+        script.write_text(source)
+        options = ["--strict", "--no-incremental", "--config-file", os.devnull]
+        done = subprocess.run(
+            [sys.executable, "-m", "mypy", *options, str(script)],
+            cwd=tmp_path,
+            env={**os.environ, "MYPYPATH": str(CLIENT)},
+            capture_output=True,
+            text=True,
+        )
+        assert (done.returncode == 1) == bool(wrong), done.stdout
+        assert wrong in done.stdout
 
 
 def oldest_python() -> str | None:

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -62,7 +63,22 @@ def test_the_tour_shows_its_answers_as_pictures(demo: Server, tmp_path: Path) ->
     assert len(pages) >= 12
     assert sum("<svg" in page for page in pages) >= 6
     assert not any("<script" in page for page in pages)
-    (tmp_path / "tour.html").write_text("\n".join(pages))
+    for page in pages:
+        for picture in re.findall(r"<svg.*?</svg>", page, re.DOTALL):
+            check_picture(picture)
+
+
+def check_picture(picture: str) -> None:
+    """A picture that renders: well-formed, with finite coordinates inside its frame."""
+    svg = ElementTree.fromstring(picture)
+    width, height = float(svg.attrib["width"]), float(svg.attrib["height"])
+    for element in svg.iter():
+        for name, value in element.attrib.items():
+            assert not re.search(r"\b(nan|inf|None)\b", value), (name, value)
+            if name in ("x", "x1", "x2", "cx") and not value.endswith("%"):
+                assert -1 <= float(value) <= width + 1, (name, value)
+            if name in ("y", "y1", "y2", "cy") and not value.endswith("%"):
+                assert -1 <= float(value) <= height + 1, (name, value)
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")

@@ -1,4 +1,4 @@
-"""Refuse query parameters that a route does not take, and suggest the nearest one."""
+"""Refuse query parameters that a route does not take, with the nearest one, and repeated ones."""
 
 from fastapi import Request
 from fastapi.dependencies.models import Dependant
@@ -12,7 +12,7 @@ UNKNOWN_MAX = 50
 
 
 def check_parameters(request: Request) -> None:
-    """Raise Invalid if the URL has a query parameter that the route does not take."""
+    """Raise Invalid if the URL has a query parameter that the route does not take, or has twice."""
     if not request.scope.get("query_string"):
         return
     known = _known(request.scope.get("route"))
@@ -21,6 +21,9 @@ def check_parameters(request: Request) -> None:
         for name in list(dict.fromkeys(request.query_params))[:UNKNOWN_MAX]
         if name not in known
     ]
+    names = [name for name, _ in request.query_params.multi_items()]
+    twice = [name for name in dict.fromkeys(names) if name in known and names.count(name) > 1]
+    broken += [FieldError(f"/{name}", "a query parameter is given once only") for name in twice]
     if broken:
         raise Invalid(f"{broken[0].pointer}: {broken[0].rule}", *broken)
 

@@ -1,21 +1,54 @@
 """Amounts of loss: numbers, exact decimal texts, and how people read them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, TypeAlias
+from math import isfinite
+from operator import index
+from typing import TYPE_CHECKING, Any, SupportsFloat, TypeAlias
 
 from bursar.errors import BadQuestion
 
 if TYPE_CHECKING:
     from bursar.bodies import Privacy
 
-Amount: TypeAlias = int | float | str | Decimal
+Amount: TypeAlias = str | SupportsFloat  # also decimals, fractions and numpy's numbers
 
 
-def wire_amount(amount: Amount) -> float | str:
-    """An amount as JSON has it. Decimals and texts keep every digit."""
-    return str(amount) if isinstance(amount, (str, Decimal)) else amount
+def wire_amount(amount: object) -> float | str:
+    """An amount as JSON has it. Decimals and texts keep every digit.
+
+    Fractions and numpy's scalars become plain numbers.
+    """
+    if isinstance(amount, str):
+        return str(amount)
+    plain = _number(amount)
+    if plain is None or not isfinite(plain):
+        raise BadQuestion(
+            f"{amount!r:.60} is no amount.", hint="Give a number, or a decimal text such as '0.1'."
+        )
+    return str(amount) if isinstance(amount, Decimal) else plain
+
+
+def wire_count(count: object, name: str) -> int:
+    """A whole number as JSON has it."""
+    plain = _number(count)
+    if plain is None or not isfinite(plain) or plain != int(plain):
+        raise BadQuestion(f"{name} is a whole number, not {count!r:.60}.")
+    return int(plain)
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, (str, bool)) or type(value).__name__ == "bool_":
+        return None
+    try:
+        return int(index(value))
+    except TypeError:
+        pass
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
 
 
 def privacy_of(
@@ -61,27 +94,6 @@ class Loss:
         shown = [("ε", self.epsilon), ("δ", self.delta), ("ρ", self.rho), ("μ", self.mu)]
         parts = [f"{name} {short(value)}" for name, value in shown if value]
         return ", ".join(parts) or "nothing"
-
-
-def together(parts: Sequence[tuple[Loss, Sequence[Any] | None]]) -> Loss:
-    """Loss of several parts, each with the cells that it charges.
-
-    Parts about disjoint cells cost as much as the dearest of them, other parts as much as all.
-    """
-    cells = [str(cell) for _, charged in parts for cell in charged or ()]
-    disjoint = all(charged for _, charged in parts) and len(cells) == len(set(cells))
-    combine = max if disjoint else sum
-
-    def total(amounts: list[float | None]) -> float | None:
-        present = [amount for amount in amounts if amount is not None]
-        return combine(present) if present else None
-
-    losses = [loss for loss, _ in parts]
-    return Loss(
-        total([loss.epsilon for loss in losses]),
-        total([loss.delta for loss in losses]),
-        total([loss.rho for loss in losses]),
-    )
 
 
 def short(value: float | None) -> str:

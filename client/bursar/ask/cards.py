@@ -71,6 +71,11 @@ class Card:
         return str(self.members["person"])
 
     @property
+    def replace_one(self) -> bool:
+        """True if neighbouring tables differ by a row that is replaced, not added or removed."""
+        return self.members.get("neighbours") == "replace_one"
+
+    @property
     def cells(self) -> str | None:
         """The column by which persons are divided into cells, each with a budget of its own."""
         cells = self.members.get("cells")

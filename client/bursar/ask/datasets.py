@@ -1,11 +1,12 @@
 """Datasets and filtered tables: where questions are built."""
 
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from bursar.ask import streams
 from bursar.ask.cards import Card
 from bursar.ask.filters import Condition
+from bursar.ask.keywords import no_attribute
 from bursar.ask.kinds import Kinds
 from bursar.ask.question import QuestionParts, named_columns
 from bursar.errors import BadQuestion
@@ -73,6 +74,11 @@ class DatasetParts(Kinds[Q], Generic[Q]):
 
     def _running_count(self, epochs_max: int) -> streams.StreamRequest:
         return streams.running_count(self.name, epochs_max, self.condition)
+
+    if not TYPE_CHECKING:  # so that type checkers know which methods there are
+
+        def __getattr__(self, name: str) -> Any:
+            raise no_attribute("A dataset", name, dir(type(self)))
 
     def __repr__(self) -> str:
         if self.condition is not None:

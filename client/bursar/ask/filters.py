@@ -8,6 +8,8 @@ import datetime
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from fractions import Fraction
+from math import isfinite
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from bursar.errors import BadQuestion
@@ -21,6 +23,11 @@ WireScalar: TypeAlias = bool | int | float | str
 
 def wire_value(value: object) -> WireScalar:
     """A value as JSON has it. Dates become texts, and numpy's numbers become Python's."""
+    if isinstance(value, (float, Decimal)) and not isfinite(value):
+        raise BadQuestion(
+            f"A filter cannot compare with {value}.",
+            hint="Use a finite number; missing values are col.NAME.is_null().",
+        )
     for plain_type in (bool, int, float, str):
         if isinstance(value, plain_type):
             return plain_type(value)  # a subclass, such as numpy's float, becomes a plain number
@@ -30,10 +37,12 @@ def wire_value(value: object) -> WireScalar:
         return value.isoformat()
     if isinstance(value, Decimal):
         return int(value) if value == value.to_integral_value() else float(value)
+    if isinstance(value, Fraction):
+        return float(value)
     item = getattr(value, "item", None)
-    plain = item() if callable(item) else None
+    plain = item() if callable(item) and not getattr(value, "shape", ()) else None
     if isinstance(plain, (bool, int, float, str)):
-        return plain
+        return wire_value(plain)
     raise BadQuestion(
         f"A filter cannot compare with a {type(value).__name__}.",
         hint="Use a number, a text, True or False, or a date.",
@@ -147,10 +156,16 @@ class Column:
         body: Where = {"column": self.name, "op": "between", "value": value}
         return Condition(body, frozenset({self.name}))
 
+    def __contains__(self, value: object) -> NoReturn:
+        raise BadQuestion(
+            f"'in' does not work with the column {self.name}.",
+            hint=f"For one value write col.{self.name} == {value!r}, for several .isin([...]).",
+        )
+
     def isin(self, values: Iterable[Scalar]) -> Condition:
         """Values in a list."""
-        if isinstance(values, str):
-            raise BadQuestion("isin takes a list.", hint=f"Write isin([{values!r}]).")
+        if isinstance(values, str) or not isinstance(values, Iterable):
+            raise BadQuestion("isin takes a list.", hint=f"Write isin([{values!r:.60}]).")
         value = [wire_value(one) for one in values]
         body: Where = {"column": self.name, "op": "in", "value": value}
         return Condition(body, frozenset({self.name}))

@@ -23,6 +23,10 @@ def intervals(edges: Iterable[Scalar]) -> dict[str, Any]:
 
 
 def _values(values: Iterable[Scalar]) -> list[Any]:
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise BadQuestion(
+            f"A list of values is needed, not {values!r:.60}.", hint="For example: [0, 18, 65, 120]"
+        )
     return [wire_value(value) for value in values]
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from bursar.ask import question_flows
-from bursar.ask.question import Price, QuestionParts
+from bursar.ask.question import Assumed, Price, QuestionParts, listed
 from bursar.errors import BadQuestion, BudgetExhausted
 from bursar.http.flow import Flow
 from bursar.results.answers import Answer
@@ -37,7 +37,9 @@ def _price(question: QuestionParts, price: Price | None) -> Price | None:
     return question.price or price
 
 
-def plan_preview_flow(plan: PlanParts[Any], price: Price | None) -> Flow[PlanPreview]:
+def plan_preview_flow(
+    plan: PlanParts[Any], price: Price | None, assumed: Assumed | None = None
+) -> Flow[PlanPreview]:
     bodies: list[dict[str, Any]] = []
     names: list[str] = []
     for question in plan.questions:
@@ -45,7 +47,7 @@ def plan_preview_flow(plan: PlanParts[Any], price: Price | None) -> Flow[PlanPre
         parts = question._bodies(own) if question.separate else [question.body(own)]
         bodies += parts
         names += [str(question)] * len(parts)
-    reply = yield from question_flows.preview(bodies)
+    reply = yield from question_flows.preview(listed(bodies, assumed or Assumed()))
     return read_previews(reply.json(), names)
 
 

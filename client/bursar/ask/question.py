@@ -1,15 +1,16 @@
 """A question: what is asked, apart from its price. Building one sends nothing."""
 
-import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from bursar import mechanisms
 from bursar.ask import question_flows
-from bursar.ask.amounts import Amount, privacy_of, together, wire_amount
+from bursar.ask.amounts import Amount, privacy_of, wire_amount, wire_count
 from bursar.ask.cards import Card
 from bursar.ask.filters import Column, text_of
+from bursar.ask.groups import combinations, together
+from bursar.ask.keywords import named_arguments, no_attribute
 from bursar.errors import BadQuestion, BudgetExhausted
 from bursar.http.flow import Flow
 from bursar.http.rollback_check import SeenCharges
@@ -18,6 +19,7 @@ from bursar.results.previews import (
     PlanPreview,
     Preview,
     joined_preview,
+    point_of,
     read_preview,
     read_previews,
 )
@@ -35,7 +37,6 @@ GROUPED = {
     "sum",
     "variance",
 }
-SEPARATE_MAX = 100
 COLUMN_FIELDS = ("column", "outcome")
 
 
@@ -75,14 +76,22 @@ def price_of(
     body: Mapping[str, Any] | None = None
     if isinstance(mechanism, str):
         body = {"kind": mechanism}
-    elif mechanism is not None:
+    elif isinstance(mechanism, mechanisms.Mechanism):
         body = mechanism.body
+    elif mechanism is not None:
+        raise BadQuestion(
+            f"A mechanism cannot be a {type(mechanism).__name__}.",
+            hint="For example: mechanism=bursar.mechanisms.laplace()",
+        )
     return Price(dict(privacy), body, confidence)
 
 
 @dataclass(frozen=True)
 class Assumed:
-    """Assumptions of a preview: rows, several prices, and the account that pays."""
+    """Assumptions of a preview: rows, several prices, and the account that pays.
+
+    The rows belong to each question, the account to a whole list.
+    """
 
     rows: int | None = None
     epsilons: Sequence[Amount] | None = None
@@ -90,11 +99,16 @@ class Assumed:
     account: Mapping[str, Any] | None = None
 
     def members(self) -> dict[str, Any]:
-        body: dict[str, Any] = {}
-        if self.rows is not None:
-            body["assume"] = {"rows": self.rows}
+        body = {**self.of_each(), **self.of_all()}
         if self.epsilons is not None:
             body["epsilons"] = [wire_amount(one) for one in self.epsilons]
+        return body
+
+    def of_each(self) -> dict[str, Any]:
+        return {} if self.rows is None else {"assume": {"rows": wire_count(self.rows, "rows")}}
+
+    def of_all(self) -> dict[str, Any]:
+        body: dict[str, Any] = {}
         if self.holder is not None:
             body["as"] = self.holder
         if self.account is not None:
@@ -142,6 +156,7 @@ class QuestionParts:
         column = self.card.column(name)
         return [False, True] if column.type == "boolean" else list(column.values)
 
+    @named_arguments
     def at(
         self: Self,
         *,
@@ -175,22 +190,30 @@ class QuestionParts:
         if self.query.get("where"):
             text += f" where {text_of(self.query['where'])}"
         groups = [*map(_group_name, self.query.get("group_by") or ()), *self.separate]
-        return text + (f" by {', '.join(groups)}" if groups else "")
+        text += f" by {', '.join(groups)}" if groups else ""
+        left_out = self._groups()[1] if self.separate else 0
+        return text + (f" ({left_out} groups left out: the filter excludes them)" * bool(left_out))
 
     def __repr__(self) -> str:
         return f"<question: {self}; nothing asked yet, use .preview() or .ask()>"
 
+    if not TYPE_CHECKING:  # so that type checkers know which methods there are
+
+        def __getattr__(self, name: str) -> Any:
+            raise no_attribute("A question", name, dir(type(self)))
+
     # Flows
+
+    def _groups(self) -> tuple[list[dict[str, Any]], int]:
+        assert self.query is not None
+        values = {name: self._values(name) for name in self.separate}
+        return combinations(values, self.query.get("where"))
 
     def _parts(self) -> list[tuple[dict[str, Any], dict[str, Any]]]:
         """Each combination of values that is asked for by itself, with its query."""
         assert self.query is not None
-        combinations = list(itertools.product(*(self._values(name) for name in self.separate)))
-        if len(combinations) > SEPARATE_MAX:
-            raise BadQuestion(f"There are {len(combinations)} groups; at most {SEPARATE_MAX}.")
         parts = []
-        for values in combinations:
-            group = dict(zip(self.separate, values, strict=True))
+        for group in self._groups()[0]:
             conditions = [{"column": n, "op": "==", "value": v} for n, v in group.items()]
             if self.query.get("where"):
                 conditions.insert(0, self.query["where"])
@@ -219,7 +242,7 @@ class QuestionParts:
         return _joined(self, [group for group, _ in self._parts()], answers)
 
     def rehearse_flow(self, price: Price | None, rows: int | None) -> Flow[Answer]:
-        extra = {} if rows is None else {"assume": {"rows": rows}}
+        extra = Assumed(rows).of_each()
         if not self.separate:
             body = {**self.body(price), **extra}
             return (yield from question_flows.rehearse(body, str(self)))
@@ -229,17 +252,42 @@ class QuestionParts:
         return _joined(self, [group for group, _ in self._parts()], answers)
 
     def preview_flow(self, price: Price | None, assumed: Assumed) -> Flow[Preview]:
-        if self.separate:
-            plan = yield from self._plan_flow(self._bodies(price))
-            return joined_preview(str(self), plan.items)
         if price is None and self.price is None and assumed.epsilons:
             price = Price({"epsilon": wire_amount(assumed.epsilons[0])})
+        if self.separate:
+            return (yield from self._groups_flow(price, assumed))
         reply = yield from question_flows.preview({**self.body(price), **assumed.members()})
         return read_preview(reply.json(), str(self))
 
-    def _plan_flow(self, bodies: list[dict[str, Any]]) -> Flow[PlanPreview]:
-        reply = yield from question_flows.preview(bodies)
+    def _groups_flow(self, price: Price | None, assumed: Assumed) -> Flow[Preview]:
+        """One preview of all groups. Each price of a curve is that of the groups together."""
+        bodies = self._bodies(price)
+        plan = yield from self._plan_flow(bodies, assumed)
+        joined = joined_preview(str(self), plan.items, replace_one=self._replace_one)
+        curve = []
+        for epsilon in map(wire_amount, assumed.epsilons or ()):
+            priced = [{**b, "privacy": {**b["privacy"], "epsilon": epsilon}} for b in bodies]
+            plan = yield from self._plan_flow(priced, assumed)
+            point = joined_preview(str(self), plan.items, replace_one=self._replace_one)
+            curve.append(point_of(epsilon, point))
+        return replace(joined, curve=tuple(curve))
+
+    @property
+    def _replace_one(self) -> bool:
+        return self.card is not None and self.card.replace_one
+
+    def _plan_flow(
+        self, bodies: list[dict[str, Any]], assumed: Assumed | None = None
+    ) -> Flow[PlanPreview]:
+        reply = yield from question_flows.preview(listed(bodies, assumed or Assumed()))
         return read_previews(reply.json(), [str(self)] * len(bodies))
+
+
+def listed(bodies: Sequence[Mapping[str, Any]], assumed: Assumed) -> Any:
+    """Bodies with assumptions, as `POST /v1/queries/preview` takes a list."""
+    each = [{**body, **assumed.of_each()} for body in bodies]
+    whole = assumed.of_all()
+    return {"questions": each, **whole} if whole else each
 
 
 def named_columns(query: Mapping[str, Any]) -> list[str]:
@@ -269,15 +317,15 @@ def _joined(question: QuestionParts, groups: list[dict[str, Any]], answers: list
         value=value,
         interval=None,
         question=str(question),
-        charged=_together(answers),
+        charged=_together(answers, replace_one=question._replace_one),
         reused=all(one.reused for one in answers),
         members={"made_up": last.made_up, "answers": [one.members for one in answers]},
     )
 
 
-def _together(answers: list[Answer]) -> Charged:
+def _together(answers: list[Answer], *, replace_one: bool) -> Charged:
     """Price of the answers together."""
     paid = [one.charged for one in answers if not one.reused]
-    loss = together([(charged.loss, charged.cells) for charged in paid])
-    price = together([(charged.price, charged.cells) for charged in paid])
+    loss = together([(one.loss, one.cells) for one in paid], replace_one=replace_one)
+    price = together([(one.price, one.cells) for one in paid], replace_one=replace_one)
     return Charged(loss, price, answers[-1].charged.accounts, None)

@@ -8,11 +8,13 @@ from typing import Any
 from bursar.ask.amounts import Amount, Loss, privacy_of
 from bursar.ask.filters import Condition
 from bursar.http.flow import Call, Flow, send
+from bursar.http.rollback_check import SeenCharges
+from bursar.results.show import stream as shown
 from bursar.results.streams import StreamAnswer, StreamPreview, StreamState
 
 
-@dataclass(frozen=True)
-class StreamRequest:
+@dataclass(frozen=True, repr=False)
+class StreamRequest(shown.Shown):
     """A stream that is not open yet."""
 
     dataset: str
@@ -30,6 +32,9 @@ class StreamRequest:
         body = {"dataset": self.dataset, "stream": self.stream, "privacy": privacy}
         return body if confidence is None else {**body, "confidence": confidence}
 
+    def __repr__(self) -> str:
+        return shown.request_text(self)
+
 
 def above_threshold(dataset: str, threshold: int, crossings: int, asks_max: int) -> StreamRequest:
     fields = {"threshold": threshold, "crossings": crossings, "asks_max": asks_max}
@@ -37,8 +42,8 @@ def above_threshold(dataset: str, threshold: int, crossings: int, asks_max: int)
 
 
 def running_count(dataset: str, epochs_max: int, where: Condition | None) -> StreamRequest:
-    stream: dict[str, Any] = {"kind": "running_count", "epochs_max": epochs_max}
-    return StreamRequest(dataset, stream if where is None else {**stream, "where": where.body})
+    fields: dict[str, Any] = {"kind": "running_count", "epochs_max": epochs_max}
+    return StreamRequest(dataset, fields if where is None else {**fields, "where": where.body})
 
 
 # Flows
@@ -52,18 +57,27 @@ def preview_flow(body: Mapping[str, Any]) -> Flow[StreamPreview]:
     return StreamPreview(price, members["fits"], members["mechanism"], members)
 
 
-def open_flow(body: Mapping[str, Any], key: str | None) -> Flow[StreamState]:
+def open_flow(seen: SeenCharges, body: Mapping[str, Any], key: str | None) -> Flow[StreamState]:
+    """Pay for a stream, on a server that still has the last charge that this client saw."""
+    dataset = str(body["dataset"])
+    yield from seen.check(dataset)
+    before = seen.entry(dataset)
     headers = {"idempotency-key": key or f"py-{uuid.uuid4()}"}
     reply = yield from send(Call("POST", "/v1/streams", body, headers))
-    return StreamState.read(reply.json())
+    members = reply.json()
+    charge = {"id": members.get("query"), "receipt": members.get("receipt")}
+    seen.note(dataset, charge, before=before, new="idempotent-replayed" not in reply.headers)
+    return StreamState.read(members)
 
 
-def ask_flow(stream_id: str, where: Condition | None, kind: str) -> Flow[StreamAnswer]:
+def ask_flow(seen: SeenCharges, state: StreamState, where: Condition | None) -> Flow[StreamAnswer]:
+    """The next answer. An older copy of the ledger would answer from a stream of then."""
+    yield from seen.check(state.dataset)
     body: dict[str, Any] = {}
-    if kind == "above_threshold":
+    if state.kind == "above_threshold":
         body["query"] = {"kind": "count", **({} if where is None else {"where": where.body})}
     headers = {"idempotency-key": f"py-{uuid.uuid4()}"}
-    reply = yield from send(Call("POST", f"/v1/streams/{stream_id}/ask", body, headers))
+    reply = yield from send(Call("POST", f"/v1/streams/{state.id}/ask", body, headers))
     return StreamAnswer.read(reply.json())
 
 

@@ -4,17 +4,18 @@ import json
 import os
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from bursar import connect, evidence
-from bursar.command.printing import note, print_json, print_table
+from bursar.command.printing import note, print_json, print_table, print_text
 from bursar.command.questions import DatasetName, Json
 from bursar.command.session import client
 from bursar.errors import BadQuestion
-from bursar.login import Login, find_login, remove_login, store_login
+from bursar.login import find_login, remove_login, store_login
 from bursar.results.listings import Listing, columns_listing
 from bursar.results.show.budget import budget_text
 
@@ -25,6 +26,10 @@ def login(
     url: Annotated[
         str | None, typer.Argument(help="The server's address.", metavar="[URL]")
     ] = None,
+    ca: Annotated[
+        Path | None,
+        typer.Option(help="PEM file of your own authority, for the server's certificate."),
+    ] = None,
 ) -> None:
     """Store an address and a key for later. The key is read from the terminal, or from a pipe."""
     address = url or os.environ.get("BURSAR_URL") or typer.prompt("Address of the server")
@@ -33,9 +38,12 @@ def login(
     else:
         key = sys.stdin.readline().strip()
     found_login = find_login(address, key)
-    with connect(found_login.url, found_login.key) as connected:
+    if ca is not None:
+        found_login = replace(found_login, ca=str(ca.absolute()))
+    verify = found_login.ca or True
+    with connect(found_login.url, found_login.key, verify=verify) as connected:
         names = [row["name"] for row in connected.datasets().rows()]
-    path = store_login(Login(found_login.url, found_login.key))
+    path = store_login(found_login)
     note(f"Logged in. You may ask about: {', '.join(names) or 'nothing yet'}.")
     note(f"The key is stored in {path}, readable by you only.")
 
@@ -56,7 +64,8 @@ def show(dataset: DatasetName, as_json: Json = False) -> None:
     if as_json:
         print_json(shown.card.members)
         return
-    print_table(columns_listing(shown.card), as_json=False, heading=shown.card.description)
+    columns = columns_listing(shown.card, all_values=not sys.stdout.isatty())
+    print_table(columns, as_json=False, heading=shown.card.description)
     note(shown.card.person)
     if shown.shown_budget is not None:
         note(budget_text(shown.shown_budget))
@@ -78,8 +87,8 @@ def history(
     as_json: Json = False,
 ) -> None:
     """List the questions that you asked."""
-    filters: dict[str, Any] = {"kind": kind, "status": status, "since": since}
-    print_table(client().history(**filters), as_json=as_json)
+    listed = client().history(kind=kind, status=status, since=since)
+    print_table(listed, as_json=as_json)
 
 
 def budget(
@@ -96,12 +105,11 @@ def budget(
 
 
 def _show_budgets(dataset: str | None, *, as_json: bool, again: bool) -> None:
-    filters = {} if dataset is None else {"dataset": dataset}
-    shown = client().budgets(**filters)
+    shown = client().budgets(dataset=dataset)
     if again and sys.stdout.isatty():
         sys.stdout.write("\033[2J\033[H")  # clear the screen
     if sys.stdout.isatty() and not as_json:
-        print("\n\n".join(budget_text(one) for one in shown))
+        print_text("\n\n".join(budget_text(one) for one in shown))
     else:
         rows = tuple(
             {
@@ -131,10 +139,10 @@ def verify(
     if answer is not None:
         try:
             members = json.loads(answer.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             raise BadQuestion(f"{answer} is not a JSON file.") from None
-        problem = evidence.check_receipt(members, checked)
-        problems += [] if problem is None else [problem]
+        found = [evidence.check_receipt(one, checked) for one in evidence.answers_in(members)]
+        problems += [problem for problem in found if problem is not None]
     for problem in problems:
         note(f"bursar: {problem}")
     if problems:

@@ -2,18 +2,22 @@
 
 import sys
 from collections.abc import Callable
+from typing import Annotated
 
 import typer
 
+from bursar import __version__
 from bursar.command import accounts, questions
+from bursar.command.options import as_options
+from bursar.command.printing import note
 from bursar.errors import BudgetExhausted, BursarError, NoLogin, NotAuthenticated
 
 WRONG, EXHAUSTED, KEY = 2, 3, 4  # exit codes; 2 is also "the server is away"
 
 cli = typer.Typer(
     name="bursar",
+    invoke_without_command=True,
     help="Ask private data. Every question has a price; preview and rehearsal are free.",
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
 COMMANDS: list[Callable[..., None]] = [
@@ -33,6 +37,19 @@ COMMANDS: list[Callable[..., None]] = [
 ]
 for command in COMMANDS:
     cli.command()(command)
+
+
+@cli.callback()
+def start(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    """Ask private data. Every question has a price; preview and rehearsal are free."""
+    if version:
+        print(f"bursar {__version__}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        print(context.get_help())
 
 
 def run() -> int:
@@ -67,6 +84,6 @@ def code_of(error: BursarError) -> int:
 
 
 def _complain(message: str, hint: str) -> None:
-    lines = [f"bursar: {message}"]
-    lines += [f"        {line}" for line in hint.splitlines()]
-    sys.stderr.write("\n".join(lines) + "\n")
+    lines = [f"bursar: {as_options(message)}"]
+    lines += [f"        {line}" for line in as_options(hint).splitlines()]
+    note("\n".join(lines))

@@ -11,9 +11,10 @@ from bursar import Client, Dataset, Question
 from bursar.ask.kinds import Kinds
 from bursar.ask.nearest import did_you_mean
 from bursar.command import texts
-from bursar.command.printing import note, print_json, print_table
+from bursar.command.options import as_options
+from bursar.command.printing import note, print_json, print_table, print_text
 from bursar.command.session import client
-from bursar.errors import BadQuestion
+from bursar.errors import BadQuestion, BudgetExhausted
 from bursar.results.answers import Answer
 from bursar.results.previews import PlanPreview, read_previews
 from bursar.results.show.answer import price_line
@@ -35,6 +36,7 @@ Confidence = Annotated[float | None, typer.Option(help="For intervals and --with
 MechanismName = Annotated[str | None, typer.Option("-m", "--mechanism", help="By name.")]
 Rows = Annotated[int | None, typer.Option(help="Your guess of how many rows there are.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Full = Annotated[bool, typer.Option("--full", help="Print the whole answer as one JSON object.")]
 Fresh = Annotated[bool, typer.Option(help="Pay for a new answer, though there is one.")]
 
 
@@ -66,9 +68,13 @@ def build(
     try:
         question: Question = method(**fields)
     except TypeError:
-        names = ", ".join(inspect.signature(method).parameters) or "nothing"
+        takes = list(inspect.signature(method).parameters)
+        wrong = next((field for field in fields if field not in takes), None)
+        near = "" if wrong is None else did_you_mean(wrong, takes)
+        if near:
+            raise BadQuestion(f"A {kind} has no field '{wrong}'{near}") from None
         raise BadQuestion(
-            f"A {kind} takes {names}.",
+            f"A {kind} takes {', '.join(takes) or 'nothing'}.",
             hint="Give the column, and other fields with --set NAME=VALUE.",
         ) from None
     groups = [texts.group(dataset.card, text) for text in by]
@@ -107,7 +113,7 @@ def price(
     if as_json:
         print_json(preview.members)
     else:
-        print(preview_text(preview))
+        print_text(as_options(preview_text(preview)))
 
 
 def ask(
@@ -125,6 +131,7 @@ def ask(
     mechanism: MechanismName = None,
     fresh: Fresh = False,
     as_json: Json = False,
+    full: Full = False,
 ) -> None:
     """Pay for an answer and print it. The same question again is free."""
     question = build(client()[dataset], kind, column, where, by, more)
@@ -137,7 +144,7 @@ def ask(
         mechanism=mechanism,
         fresh=fresh,
     )
-    show(answer, as_json=as_json)
+    show(answer, as_json=as_json, full=full)
 
 
 def rehearse(
@@ -155,6 +162,7 @@ def rehearse(
     mechanism: MechanismName = None,
     rows: Rows = None,
     as_json: Json = False,
+    full: Full = False,
 ) -> None:
     """Go the whole way on made-up rows, for free."""
     question = build(client()[dataset], kind, column, where, by, more)
@@ -167,7 +175,7 @@ def rehearse(
         mechanism=mechanism,
         rows=rows,
     )
-    show(answer, as_json=as_json)
+    show(answer, as_json=as_json, full=full)
 
 
 def sql(
@@ -178,21 +186,27 @@ def sql(
     preview: Annotated[bool, typer.Option(help="Only show the price.")] = False,
     fresh: Fresh = False,
     as_json: Json = False,
+    full: Full = False,
 ) -> None:
     """Ask a question in SQL."""
     question = client().sql(text)
     if preview:
-        print(preview_text(question.preview(epsilon=epsilon, delta=delta, rho=rho)))
+        shown = question.preview(epsilon=epsilon, delta=delta, rho=rho)
+        print_text(as_options(preview_text(shown)))
         return
-    show(question.ask(epsilon=epsilon, delta=delta, rho=rho, fresh=fresh), as_json=as_json)
+    answer = question.ask(epsilon=epsilon, delta=delta, rho=rho, fresh=fresh)
+    show(answer, as_json=as_json, full=full)
 
 
-def show(answer: Answer, *, as_json: bool) -> None:
+def show(answer: Answer, *, as_json: bool, full: bool = False) -> None:
     if answer.status == "withheld":
         note(f"{answer.question}: withheld; the data are not stable enough")
     if answer.made_up:
         note("MADE-UP ROWS: this says nothing about the data")
-    print_table(answer, as_json=as_json, heading=answer.question)
+    if full:
+        print_json(answer.full())
+    else:
+        print_table(answer, as_json=as_json, heading=answer.question)
     note(price_line(answer))
 
 
@@ -212,10 +226,12 @@ def plan(
         note(f"the budget pays for {fit} of {len(bodies)} questions")
         raise typer.Exit(0 if preview.fits else 3)
     if not preview.fits:
-        raise BadQuestion(
-            f"The budget pays for {preview.stops_at} of {len(bodies)} questions: none was asked.",
-            hint="Lower the prices, or leave out questions.",
+        detail = (
+            f"The budget pays for {preview.stops_at} of {len(bodies)} questions: none was asked."
         )
+        refusal = preview.items[preview.stops_at or 0].refusal or {}
+        members = {**refusal, "type": "/problems/budget-exhausted", "detail": detail}
+        raise BudgetExhausted(402, members, hint="Lower the prices, or leave out questions.")
     answers = [connected.ask_body(body) for body in bodies]
     if as_json:
         print_json([answer.members for answer in answers])

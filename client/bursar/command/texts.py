@@ -63,7 +63,8 @@ def _value(card: Card, name: str, text: str) -> Any:
 
 def group(card: Card, text: str) -> Any:
     """A group: `region`, or `age:0,18,65,120` with edges."""
-    name, _, edges = text.partition(":")
+    plain = ":" not in text or text in [column.name for column in card.columns]
+    name, _, edges = (text, "", "") if plain else text.rpartition(":")
     card.check([name])
     if not edges:
         return name

@@ -30,7 +30,6 @@ class SeenCharges:
         digest = hashlib.sha256(f"{url}\n{key}".encode()).hexdigest()[:32]
         self._file = None if folder is None else folder / f"seen-{digest}.json"
         self._marks: dict[str, Mark] = self._read()
-        self._checked: set[str] = set()
 
     def _read(self) -> dict[str, Mark]:
         if self._file is None:
@@ -46,18 +45,22 @@ class SeenCharges:
         return int(self._marks.get(dataset, {}).get("entry", 0))
 
     def check(self, dataset: str) -> Flow[None]:
-        """Before the first question of this process: the server must still know the last charge."""
+        """Before every question: the server must still know the last charge on its dataset."""
         mark = self._marks.get(dataset)
-        if mark is None or dataset in self._checked:
+        if mark is None:
             return
         try:
             reply = yield from send(Call("GET", f"/v1/queries/{mark['id']}"))
-            receipt = reply.json()["receipt"]
+            receipt = reply.json().get("receipt")
         except NotFound:
             receipt = {}
         if receipt != {"entry": mark["entry"], "hash": mark["hash"]}:
             raise self._error(dataset)
-        self._checked.add(dataset)
+
+    def check_all(self) -> Flow[None]:
+        """Where the dataset of a question is not known: the last charge on every dataset."""
+        for dataset in list(self._marks):
+            yield from self.check(dataset)
 
     def note(self, dataset: str, members: dict[str, Any], *, before: int, new: bool) -> None:
         """Remember a charge. `before` is the largest entry seen when the question was sent."""
@@ -69,7 +72,6 @@ class SeenCharges:
         same_number = mark is not None and mark["entry"] == entry
         if (new and entry <= before) or (same_number and mark["hash"] != receipt["hash"]):  # type: ignore[index]
             raise self._error(dataset)
-        self._checked.add(dataset)
         if mark is None or entry > mark["entry"]:
             self._marks[dataset] = {"id": members["id"], **receipt}
             self._write()

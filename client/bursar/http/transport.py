@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import httpx
 
-from bursar.errors import TlsFailed, Unreachable
+from bursar.errors import BadQuestion, NoLogin, TlsFailed, Unreachable
 from bursar.http.flow import Call, Flow, Pause, Progress, Reply, Step
 
 T = TypeVar("T")
@@ -21,9 +21,13 @@ def _options(url: str, key: str, verify: Any) -> dict[str, Any]:
     if isinstance(verify, str):
         try:
             verify = ssl.create_default_context(cafile=verify)
-        except OSError:
+        except (OSError, ValueError):
             hint = "Name a PEM file with the certificate of your authority."
             raise TlsFailed(f"{verify} cannot be read.", hint=hint) from None
+    try:
+        httpx.URL(url)
+    except httpx.InvalidURL:
+        raise NoLogin(f"{url} is not an address.", hint="Write http://... or https://...") from None
     headers = {"authorization": f"Bearer {key}", "user-agent": "bursar-python"}
     return {"base_url": url, "headers": headers, "timeout": TIMEOUT, "verify": verify}
 
@@ -32,7 +36,14 @@ def _request(call: Call) -> dict[str, Any]:
     parameters = {name: value for name, value in call.parameters.items() if value is not None}
     request: dict[str, Any] = {"headers": dict(call.headers), "params": parameters}
     if call.body is not None:
-        request["content"] = json.dumps(call.body, ensure_ascii=False, allow_nan=False).encode()
+        try:
+            text = json.dumps(call.body, ensure_ascii=False, allow_nan=False)
+            request["content"] = text.encode()
+        except (TypeError, ValueError, RecursionError):
+            raise BadQuestion(
+                "The question holds a value that JSON has not.",
+                hint="Use finite numbers, texts, True, False, None, lists and dictionaries.",
+            ) from None
         request["headers"]["content-type"] = "application/json"
     return request
 
@@ -40,10 +51,15 @@ def _request(call: Call) -> dict[str, Any]:
 def _unreachable(url: str, error: httpx.HTTPError) -> Unreachable:
     cause: BaseException | None = error
     while cause is not None:
-        if isinstance(cause, ssl.SSLError):
+        if isinstance(cause, ssl.SSLCertVerificationError):
             return TlsFailed(
                 f"The certificate of {url} was not accepted.",
                 hint="Check the address, or name your authority: connect(verify='ca.pem')",
+            )
+        if isinstance(cause, ssl.SSLError):
+            return TlsFailed(
+                f"{url} does not speak TLS, or another version of it.",
+                hint=f"Without TLS the address is {url.replace('https:', 'http:', 1)}",
             )
         cause = cause.__cause__ or cause.__context__
     if isinstance(error, httpx.TimeoutException):

@@ -96,7 +96,13 @@ class Answer(Table):
         return bool(self.members.get("made_up"))
 
     def rows(self) -> list[Row]:
-        return rows_of(self.value, self.members.get("interval"))
+        """The rows of the value. Those of a rehearsal say that they are made up."""
+        rows = rows_of(self.value, self.members.get("interval"))
+        return [{**row, "made_up": True} for row in rows] if self.made_up else rows
+
+    def full(self) -> dict[str, Any]:
+        """Everything as one JSON object: question, rows, and what the server sent."""
+        return {"question": self.question, "rows": self.rows(), **self.members}
 
     def __float__(self) -> float:
         if isinstance(self.value, (int, float)) and not isinstance(self.value, bool):

@@ -165,10 +165,14 @@ def budgets_flow(**filters: Any) -> Flow[list[dict[str, Any]]]:
 
 
 def own_budget_flow(dataset: str) -> Flow[dict[str, Any] | None]:
-    """The caller's own account on a dataset, or the first that they may see."""
+    """The caller's own account on a dataset, or that of a group.
+
+    Administrators and viewers have none, and see `*` in the list; they get that one.
+    """
     items = yield from pages("/v1/budgets", {"dataset": dataset})
-    own = [item for item in items if not item["holder"].startswith(("*", "group:"))]
-    chosen = own or items
+    everybody = [item for item in items if item["holder"] == "*"]
+    own = [item for item in items if not item["holder"].startswith("group:")]
+    chosen = everybody or own or items
     return read_figures(chosen[0]) if chosen else None
 
 

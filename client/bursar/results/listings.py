@@ -6,7 +6,7 @@ from typing import Any
 
 from bursar.ask.cards import Card
 from bursar.ask.nearest import did_you_mean
-from bursar.errors import NoGrant, NotFound
+from bursar.errors import BadQuestion, NoGrant, NotFound
 from bursar.http.flow import Call, Flow, quoted, send
 from bursar.results.budgets import pages
 from bursar.results.show import html
@@ -51,6 +51,10 @@ def datasets_flow() -> Flow[Listing]:
 
 
 def card_flow(dataset: str) -> Flow[Card]:
+    named: object = dataset
+    if not isinstance(named, str):
+        kind = type(named).__name__
+        raise BadQuestion(f"A dataset has a name, not a {kind}.", hint='For example: b["census"]')
     try:
         reply = yield from send(Call("GET", f"/v1/datasets/{quoted(dataset)}"))
     except (NotFound, NoGrant) as error:
@@ -86,12 +90,12 @@ def history_flow(filters: Mapping[str, Any]) -> Flow[Listing]:
     return Listing("Questions asked before", rows)
 
 
-def columns_listing(card: Card) -> Listing:
+def columns_listing(card: Card, *, all_values: bool = False) -> Listing:
     rows = tuple(
         {
             "column": column.name,
             "type": column.type,
-            "values": column.range,
+            "values": ", ".join(column.values) if all_values and column.values else column.range,
             "description": column.description,
         }
         for column in card.columns

@@ -4,9 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from bursar.ask.amounts import Loss, together
+from bursar.ask.amounts import Loss
+from bursar.ask.groups import together
 from bursar.results.show.preview import plan_html, plan_text, preview_html, preview_text
 from bursar.results.tables import Row, Table
+
+WIRE_ROWS = 'Say assume: {"rows": n}'  # the server's advice, which is about JSON
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,7 @@ class ExpectedError:
             members.get("unit"),
             members.get("confidence"),
             bool(members.get("promise")),
-            str(members.get("text", "")),
+            str(members.get("text", "")).replace(WIRE_ROWS, "Say rows=N"),
         )
 
 
@@ -84,7 +87,7 @@ def read_preview(members: Mapping[str, Any], question: str) -> Preview:
     )
 
 
-def joined_preview(question: str, items: Sequence[Preview]) -> Preview:
+def joined_preview(question: str, items: Sequence[Preview], *, replace_one: bool) -> Preview:
     """Previews of single groups as one. Its error is the largest of any group."""
     worst = max(items, key=lambda item: item.expected_error.half_width or 0.0)
     refused = next((item for item in items if not item.fits), worst)
@@ -92,11 +95,32 @@ def joined_preview(question: str, items: Sequence[Preview]) -> Preview:
     return replace(
         refused,
         question=question,
-        price=together([(item.price, item.members.get("cells")) for item in new]),
+        price=together(
+            [(item.price, item.members.get("cells")) for item in new], replace_one=replace_one
+        ),
         expected_error=worst.expected_error,
         reused=not new,
-        members={**refused.members, "items": [item.members for item in items]},
+        members={
+            **refused.members,
+            "questions_left": None if replace_one else _all_left(items),
+            "items": [item.members for item in items],
+        },
     )
+
+
+def _all_left(items: Sequence[Preview]) -> int | None:
+    """How often all groups could be asked, where each is charged to cells of its own."""
+    cells = [repr(cell) for item in items for cell in item.members.get("cells") or ()]
+    left = [item.questions_left for item in items if item.questions_left is not None]
+    alone = all(item.members.get("cells") for item in items) and len(cells) == len(set(cells))
+    return min(left, default=None) if alone and len(left) == len(items) else None
+
+
+def point_of(epsilon: float | str, preview: Preview) -> Mapping[str, Any]:
+    """A preview as a point of a curve of error against price."""
+    error = {**preview.members["expected_error"], "half_width": preview.expected_error.half_width}
+    price = {"epsilon": preview.price.epsilon, "delta": preview.price.delta}
+    return {"epsilon": epsilon, "price": price, "expected_error": error, "fits": preview.fits}
 
 
 @dataclass(frozen=True, repr=False)

@@ -6,10 +6,11 @@ from typing import Any
 
 from bursar.ask.amounts import Loss
 from bursar.results.answers import Charged, Interval, Receipt
+from bursar.results.show import stream as shown
 
 
-@dataclass(frozen=True)
-class StreamAnswer:
+@dataclass(frozen=True, repr=False)
+class StreamAnswer(shown.Shown):
     """One answer of a stream. A threshold stream sets `above`; a running count sets `value`."""
 
     id: str
@@ -36,9 +37,12 @@ class StreamAnswer:
             members.get("asks_left"),
         )
 
+    def __repr__(self) -> str:
+        return shown.answer_text(self)
 
-@dataclass(frozen=True)
-class StreamPreview:
+
+@dataclass(frozen=True, repr=False)
+class StreamPreview(shown.Shown):
     """The price of opening a stream."""
 
     price: Loss
@@ -46,9 +50,12 @@ class StreamPreview:
     mechanism: Mapping[str, Any]
     members: Mapping[str, Any]
 
+    def __repr__(self) -> str:
+        return shown.preview_text(self)
 
-@dataclass(frozen=True)
-class StreamState:
+
+@dataclass(frozen=True, repr=False)
+class StreamState(shown.Shown):
     """A stream as the server has it."""
 
     id: str
@@ -75,3 +82,6 @@ class StreamState:
             None if receipt is None else Receipt(receipt["entry"], receipt["hash"]),
             members,
         )
+
+    def __repr__(self) -> str:
+        return shown.state_text(self)

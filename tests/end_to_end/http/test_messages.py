@@ -151,6 +151,14 @@ def test_a_misspelt_query_parameter_gets_the_nearest_as_suggestion(live: World) 
     assert errors["/xyz"].startswith("there is no such query parameter; this path takes ")
 
 
+def test_a_query_parameter_that_is_given_twice_is_refused(live: World) -> None:
+    twice = "dataset=people&dataset=planted"
+    reply = live.client("ada").get("/v1/budgets", params=twice)
+    assert reply.status_code == 422
+    assert rules(reply) == {"/dataset": "a query parameter is given once only"}
+    assert "planted" not in reply.text
+
+
 def test_without_a_key_no_reply_mentions_parameters(live: World) -> None:
     reply = live.server.client().get("/v1/ledger", params={"limt": 5})
     assert reply.status_code == 401

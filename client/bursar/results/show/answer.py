@@ -98,7 +98,7 @@ def _point(row: Row) -> svg.Point | None:
     value = row.get("value")
     if not isinstance(value, (int, float)) or isinstance(value, bool):
         return None
-    names = [name for name in row if name not in ("value", "low", "high", "adjusted")]
+    names = [name for name in row if name not in ("value", "low", "high", "adjusted", "made_up")]
     label = ", ".join(_label(row, name) for name in names if _is_label(name))
     return label, float(value), _number(row.get("low")), _number(row.get("high"))
 

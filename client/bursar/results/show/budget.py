@@ -17,11 +17,15 @@ def budget_text(budget: "BudgetFigures") -> str:
     bar = "#" * full + "." * (BAR - full)
     state = " FROZEN" if budget.frozen else ""
     return (
-        f"budget of {budget.holder} on {budget.dataset}{state}\n"
+        f"budget of {_holder(budget)} on {budget.dataset}{state}\n"
         f"[{bar}] {100 * budget.used:.1f} % used; {budget.remaining} left of {budget.limit}\n"
         f"enough for {budget.questions_left:,} counts of ε 0.1; "
         f"at most ε {short(budget.largest_epsilon)} at once"
     )
+
+
+def _holder(budget: "BudgetFigures") -> str:
+    return "everybody together (*)" if budget.holder == "*" else budget.holder
 
 
 def budget_html(budget: "BudgetFigures", *more: str) -> str:
@@ -29,7 +33,7 @@ def budget_html(budget: "BudgetFigures", *more: str) -> str:
     left = f"{budget.remaining} left of {budget.limit}"
     enough = f"enough for {budget.questions_left:,} counts of ε 0.1"
     return html.box(
-        html.title(f"Budget of {budget.holder} on {budget.dataset}{state}"),
+        html.title(f"Budget of {_holder(budget)} on {budget.dataset}{state}"),
         f"<div>{html.bar(budget.used)}</div>",
         html.quiet(f"{left}; {enough}; at most ε {short(budget.largest_epsilon)} at once"),
         *more,
