@@ -1,6 +1,5 @@
 """Datasets: register, show the card, sample rows, describe, close, append epochs, withdraw."""
 
-import asyncio
 import json
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -26,7 +25,7 @@ from app.api.http.json_body import (
     body,
     hash_at,
     parse,
-    read_bytes,
+    read_body,
     request_key,
     unchanged,
 )
@@ -66,9 +65,9 @@ async def _registration(
 
     For a repeated request it is the registered dataset, even if the tables have changed since.
     """
-    raw, key = await read_bytes(request), request_key(request)
+    key = request_key(request)
 
-    def read() -> Parsed[DatasetRequest] | Dataset:
+    def read(raw: bytes) -> Parsed[DatasetRequest] | Dataset:
         texts: list[str] = []
 
         def translate(sent: Any) -> tuple[Any, ErrorTranslator]:
@@ -84,7 +83,7 @@ async def _registration(
         except _Repeated as repeated:
             return repeated.dataset
 
-    return await asyncio.to_thread(read)
+    return await read_body(request, read, reads_files=True)
 
 
 def _request_name(principal: Principal, key: str | None) -> str | None:
