@@ -35,7 +35,7 @@ def check_shape(raw: bytes) -> None:
 
 
 def _depth(raw: bytes) -> int:
-    """Number of levels of valid JSON. Of other text: at least that of the part that is valid."""
+    """Number of levels in JSON. If only the beginning is valid, at least the number there."""
     unescaped = raw.replace(b"\\\\", b"").replace(b'\\"', b"")
     outside = b"".join(unescaped.split(b'"')[::2])  # without texts and keys
     brackets = outside.translate(None, _NO_BRACKETS)
@@ -44,15 +44,15 @@ def _depth(raw: bytes) -> int:
 
 def check_keys(data: Any) -> None:
     """Raise TooLarge for an object with too many keys: pydantic has an error for each of them."""
-    found: list[tuple[str, Any]] = [("", data)]
-    while found:
-        name, value = found.pop()
+    unchecked: list[tuple[str, Any]] = [("", data)]
+    while unchecked:
+        name, value = unchecked.pop()
         if isinstance(value, dict):
             if len(value) > KEYS_MAX and name != LOOKUP:
                 raise TooLarge(f"An object in a body has at most {KEYS_MAX} keys.")
-            found.extend(value.items())
+            unchecked.extend(value.items())
         elif isinstance(value, list):
-            found.extend(("", item) for item in value)
+            unchecked.extend(("", item) for item in value)
 
 
 class LargeBodies:
