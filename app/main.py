@@ -65,6 +65,7 @@ from app.store.writer.writer import Writer
 PREPARING_THREADS = 4
 SWITCH_SECONDS = 0.0005
 REHEARSALS_WAITING = 10  # of one analyst
+READS_WAITING = 8  # of one analyst: samples, trade-off curves and histories
 COLLECTION = (10_000, 20, 50)  # garbage collection thresholds of the three generations
 
 
@@ -217,9 +218,11 @@ class Worker:
         self._slots = Slots(lanes, public=public)
         self._planning = PlanningThreads(waiting_each=config.running_each)
         self._rehearsing = PlanningThreads(1, REHEARSALS_WAITING, "rehearsal")
+        self._reading = PlanningThreads(2, READS_WAITING, "reading", "requests")
+        self._verifying = PlanningThreads(1, READS_WAITING, "verification", "requests")
         self._readiness = DatasetReadiness(stores.engines, self.preparing)
         self.pools = [self.preparing, *self._slots.pools, self._planning.pool]
-        self.pools.append(self._rehearsing.pool)
+        self.pools += [each.pool for each in (self._rehearsing, self._reading, self._verifying)]
 
     def services(self) -> Services:
         stores = self._stores
@@ -256,6 +259,8 @@ class Worker:
             replay_account=ReplayAccount(stores.account_entries),
             verify_ledger=stores.verify_ledger,
             reconcile_ledger=stores.reconcile_ledger,
+            reading=self._reading,
+            verifying=self._verifying,
             planner=self._planner,
             ledger=self.writer,
             catalogue=self._catalogue,

@@ -30,7 +30,7 @@ from app.api.http.json_body import (
     unchanged,
 )
 from app.api.http.openapi import documented, problems
-from app.api.http.principal import Admin, Anyone, ServicesDep
+from app.api.http.principal import Admin, Anyone, AnyoneHot, ServicesDep
 from app.api.http.services import Services
 from app.api.http.wire import (
     CursorIn,
@@ -155,17 +155,23 @@ def get_dataset(deps: ServicesDep, principal: Anyone, dataset: str) -> Response:
 
 @router.get(
     "/v1/datasets/{dataset}/sample",
-    **documented("sample_dataset", "Made-up rows", SampleResponse, extra_problems=problems(404)),
+    **documented(
+        "sample_dataset", "Made-up rows", SampleResponse, extra_problems=problems(404, 429)
+    ),
 )
-def sample(
+async def sample(
     deps: ServicesDep,
-    principal: Anyone,
+    principal: AnyoneHot,
     dataset: str,
     rows: Annotated[int, Query(ge=1, le=1000)] = 20,
 ) -> Response:
     """Rows drawn from the public card alone, for development without cost."""
-    found = visible(deps, principal, dataset)
-    return json_response({"made_up": True, "rows": sample_rows(found.card, rows, deps.choice)})
+
+    def drawn() -> Response:
+        found = visible(deps, principal, dataset)
+        return json_response({"made_up": True, "rows": sample_rows(found.card, rows, deps.choice)})
+
+    return await deps.reading.run(principal.analyst_id, drawn)
 
 
 @router.patch(

@@ -22,6 +22,7 @@ from app.actions.datasets.append_epoch import AppendEpoch
 from app.actions.datasets.refresh_dataset import RefreshDataset
 from app.actions.datasets.register_dataset import RegisterDataset
 from app.actions.datasets.withdraw_dataset import WithdrawDataset
+from app.actions.scheduling.planning_threads import PlanningThreads
 from app.data.sample_rows import ColumnValues
 from app.planning.plan import Planner
 from app.ports.engines import PublicTables
@@ -54,6 +55,8 @@ class Services:
     replay_account: ReplayAccount
     verify_ledger: VerifyLedger
     reconcile_ledger: ReconcileLedger
+    reading: PlanningThreads
+    verifying: PlanningThreads
     planner: Planner
     ledger: Ledger
     catalogue: Catalogue

@@ -154,6 +154,45 @@ def test_others_are_answered_while_all_questions_of_one_analyst_hang(
     sign.touch()
 
 
+HELD_SAMPLES = """
+import pathlib, time
+from app.api import datasets
+drawn = datasets.sample_rows
+def held(card, rows, choice):
+    while rows == 999 and not pathlib.Path({path!r}).exists():
+        time.sleep(0.01)
+    return drawn(card, rows, choice)
+datasets.sample_rows = held
+"""
+
+
+def test_free_reads_beyond_an_analysts_limit_are_refused(world: World) -> None:
+    """One sample of an analyst hangs, eight wait, and three are refused. Others are served."""
+    sign = world.ledger.folder / "go-on"
+    world.serve(sabotage=HELD_SAMPLES.format(path=str(sign)))
+    busy, other = world.person(), world.person()
+    dataset = world.open_dataset(busy, other)
+    statuses: list[int] = []
+
+    def read() -> None:
+        reply = world.client(busy).get(f"/v1/datasets/{dataset}/sample?rows=999")
+        statuses.append(reply.status_code)
+
+    threads = [threading.Thread(target=read, daemon=True) for _ in range(12)]
+    for thread in threads:
+        thread.start()
+    wait_until(lambda: len(statuses) >= 3, 60, "nothing was refused")
+    assert made(world.client(other).get(f"/v1/datasets/{dataset}/sample?rows=1"))["made_up"]
+    assert ask(world.client(other), count(dataset, 0.001), new_key()).status_code == 200
+    curve = world.client(busy).get(f"/v1/datasets/{dataset}/budgets/{busy.name}/tradeoff")
+    assert (curve.status_code, "8 of your requests" in curve.text) == (429, True)
+    assert statuses == [429] * 3
+    sign.touch()
+    for thread in threads:
+        thread.join(60)
+    assert sorted(statuses) == [200] * 9 + [429] * 3
+
+
 def test_questions_beyond_an_analysts_limit_are_refused_uncharged(
     world: World,
 ) -> None:
