@@ -76,7 +76,7 @@ def test_a_body_may_have_as_many_levels_as_a_filter_needs() -> None:
     check_shape(json.dumps({"questions": [workload(1, 1) | {"where": [where] * 50}]}).encode())
 
 
-# What the parser never sees
+# Refused before the parser runs
 
 
 @pytest.fixture
