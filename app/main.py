@@ -56,7 +56,7 @@ from app.store.connect import Database
 from app.store.datasets.datasets import SqlDatasets
 from app.store.datasets.old_versions import SqlOldVersions
 from app.store.datasets.withdrawals import SqlWithdrawals
-from app.store.encryption import AesSecretBox
+from app.store.encryption import LENGTH, AesSecretBox
 from app.store.history.account_entries import SqlAccountEntries
 from app.store.history.balance_changes import SqlBalanceChanges
 from app.store.history.history import SqlHistory
@@ -66,13 +66,13 @@ from app.store.rollback.charging_state import SqlStanding, open_anchors
 from app.store.rollback.reconcile import SqlReconciling
 from app.store.writer.writer import Writer
 from app.web.pages import ROUTES
-from app.web.session import Sessions
+from app.web.session import SEALED_LENGTH, Sessions
 from app.web.site import Site
 
 PREPARING_THREADS = 4
-SECRET_LENGTHS = {"streams": 64, "sessions": 600}  # characters
 SWITCH_SECONDS = 0.0005
 REHEARSALS_WAITING = 10  # of one analyst
+READS_WAITING = 8  # of one analyst: samples, trade-off curves and histories
 COLLECTION = (10_000, 20, 50)  # garbage collection thresholds of the three generations
 
 
@@ -166,13 +166,17 @@ def application(settings: Settings | None = None) -> ASGIApp:
     interface = make_application(
         lambda: open_services(config), body_bytes_max=config.body_bytes_max
     )
-    return Site(interface, ROUTES, Sessions(secret_box(config, "sessions"), config.public_url))
+    return Site(
+        interface,
+        ROUTES,
+        Sessions(secret_box(config, "sessions", SEALED_LENGTH), config.public_url),
+    )
 
 
-def secret_box(config: Settings, purpose: str) -> AesSecretBox:
-    """If other servers may share the ledger, a key file in our own home would not reach them."""
+def secret_box(config: Settings, purpose: str, length: int) -> AesSecretBox:
+    """Without a key file if other servers may share the ledger: it would not reach them."""
     home = config.home if config.embedded else None
-    return AesSecretBox(config.secret_key, home, purpose=purpose, length=SECRET_LENGTHS[purpose])
+    return AesSecretBox(config.secret_key, home, purpose=purpose, length=length)
 
 
 @asynccontextmanager
@@ -228,16 +232,18 @@ class Worker:
         self.follow_balances = FollowBalances(SqlBalanceChanges(stores.database), self._catalogue)
         self._noise = SystemRandom()
         self._planner = Planner(groups_max=config.groups_max)
-        self._seal = secret_box(config, "streams")
+        self._seal = secret_box(config, "streams", LENGTH)
         self._grid_seconds = config.release_grid_ms / 1000
         public = config.release_grid_ms > 0
         lanes = lanes_for(os.cpu_count() or 1, config.workers, public=public)
         self._slots = Slots(lanes, public=public)
         self._planning = PlanningThreads(waiting_each=config.running_each)
         self._rehearsing = PlanningThreads(1, REHEARSALS_WAITING, "rehearsal")
+        self._reading = PlanningThreads(2, READS_WAITING, "reading", "requests")
+        self._verifying = PlanningThreads(1, READS_WAITING, "verification", "requests")
         self._readiness = DatasetReadiness(stores.engines, self.preparing)
-        self.pools = [self.preparing, *self._slots.pools, self._planning.pool]
-        self.pools.append(self._rehearsing.pool)
+        threads = self._planning, self._rehearsing, self._reading, self._verifying
+        self.pools = [self.preparing, *self._slots.pools, *(some.pool for some in threads)]
 
     def services(self) -> Services:
         stores = self._stores
@@ -250,15 +256,7 @@ class Worker:
                 self._planning,
                 PayingAccounts(self.writer, self._catalogue, stores.people),
             ),
-            rehearse_query=RehearseQuery(
-                self._catalogue,
-                self._planner,
-                self._planning,
-                self._rehearsing,
-                DuckDBMadeUpTables.within(self._config.home),
-                self._noise,
-                self._noise,
-            ),
+            rehearse_query=self._rehearse_query(),
             preview_stream=PreviewStream(
                 self.writer, self._catalogue, StreamPlanner(), self._planning
             ),
@@ -276,6 +274,8 @@ class Worker:
             replay_account=ReplayAccount(stores.account_entries),
             verify_ledger=stores.verify_ledger,
             reconcile_ledger=stores.reconcile_ledger,
+            reading=self._reading,
+            verifying=self._verifying,
             planner=self._planner,
             ledger=self.writer,
             catalogue=self._catalogue,
@@ -289,6 +289,11 @@ class Worker:
             tables=stores.tables,
             readiness=Ready(stores.database),
         )
+
+    def _rehearse_query(self) -> RehearseQuery:
+        parts = self._catalogue, self._planner, self._planning, self._rehearsing
+        tables = DuckDBMadeUpTables.within(self._config.home)
+        return RehearseQuery(*parts, tables, self._noise, self._noise)
 
     def _answer_query(self) -> AnswerQuery:
         config = self._config

@@ -5,7 +5,7 @@ is repeated only if it is near a known name, so that a message never carries arb
 """
 
 from collections.abc import Collection
-from difflib import get_close_matches
+from difflib import SequenceMatcher, get_close_matches
 
 NAME_LENGTH_MAX = 60
 WORK_MAX = 250_000  # pairs of characters compared: about 0.1 s at most
@@ -14,14 +14,23 @@ CUTOFF = 0.6
 
 
 def nearest(name: object, known: Collection[str]) -> str | None:
-    """The known name most similar to this one, ignoring case; None if none is near."""
+    """The known name most similar to this one, ignoring case; None if none is near.
+
+    Among equally similar names, one that begins with this one is taken.
+    """
     if not isinstance(name, str) or not name.isprintable() or not 0 < len(name) <= NAME_LENGTH_MAX:
         return None
     if len(known) > WORK_MAX or len(name) * sum(map(len, known)) > WORK_MAX:
         return None
     spellings = {each.casefold(): each for each in known if len(each) <= NAME_LENGTH_MAX}
-    matches = get_close_matches(name.casefold(), spellings, n=1, cutoff=CUTOFF)
-    return spellings[matches[0]] if matches else None
+    written = name.casefold()
+    matches = get_close_matches(written, spellings, n=LISTED_MAX, cutoff=CUTOFF)
+    if not matches:
+        return None
+    score = SequenceMatcher(None, matches[0], written).ratio()
+    equal = [one for one in matches if SequenceMatcher(None, one, written).ratio() == score]
+    completed = next((one for one in equal if one.startswith(written)), matches[0])
+    return spellings[completed]
 
 
 def did_you_mean(name: object, known: Collection[str]) -> str:

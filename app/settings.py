@@ -34,13 +34,13 @@ class SettingsError(Exception):
 
 
 class _Environment(Mapping[str, str]):
-    """The environment, which records every variable that is read.
+    """The environment without empty variables, which records every variable that is read.
 
     So the variables read are the known ones, and a new setting needs no second list.
     """
 
     def __init__(self, variables: Mapping[str, str]) -> None:
-        self._variables = variables
+        self._variables = {name: text for name, text in variables.items() if text}
         self._read: set[str] = set()
 
     @override
@@ -57,15 +57,11 @@ class _Environment(Mapping[str, str]):
         return len(self._variables)
 
     def refuse_unknown(self) -> None:
-        """Raise SettingsError for a BURSAR_ variable that nothing has read.
-
-        An empty variable counts as not set.
-        """
+        """Raise SettingsError for a BURSAR_ variable that nothing has read."""
         ends = [name.removeprefix(_PREFIX) for name in sorted(self._read)]
         for name in sorted(self._variables):
             ours = name.startswith(_PREFIX) and not name.startswith(_OTHERS_PREFIX)
-            unknown = ours and name not in self._read | _OTHERS
-            if unknown and self._variables[name]:
+            if ours and name not in self._read | _OTHERS:
                 end = nearest(name.removeprefix(_PREFIX), ends)
                 hint = f"did you mean {_PREFIX}{end}?" if end else "docs/settings.md lists all."
                 raise SettingsError(f"There is no setting {name[:60]}; {hint}")

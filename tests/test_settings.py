@@ -19,9 +19,9 @@ def test_an_empty_environment_gives_a_ledger_in_a_folder_on_this_machine_only() 
     assert settings.release_grid_ms > 0
 
 
-def test_every_setting_is_read_from_its_variable(tmp_path: Path) -> None:
-    environment = {
-        "BURSAR_HOME": str(tmp_path),
+def every_variable(home: Path) -> dict[str, str]:
+    return {
+        "BURSAR_HOME": str(home),
         "BURSAR_DATABASE_URL": "postgresql://ledger",
         "BURSAR_HOST": "0.0.0.0",
         "BURSAR_PORT": "1",
@@ -51,7 +51,10 @@ def test_every_setting_is_read_from_its_variable(tmp_path: Path) -> None:
         "BURSAR_STOP_SECONDS": "7.5",
         "BURSAR_PUBLIC_URL": "https://bursar.example/",
     }
-    settings = Settings.from_environment(environment)
+
+
+def test_every_setting_is_read_from_its_variable(tmp_path: Path) -> None:
+    settings = Settings.from_environment(every_variable(tmp_path))
     assert settings == Settings(
         home=tmp_path,
         database_url="postgresql://ledger",
@@ -87,9 +90,14 @@ def test_every_setting_is_read_from_its_variable(tmp_path: Path) -> None:
     assert settings.anchor_folders == (tmp_path / "anchors", Path("/elsewhere"))
 
 
-@pytest.mark.parametrize("name", ["PORT", "WORKERS", "LEASE_SECONDS", "DATA_ROOTS", "DATABASE_URL"])
+@pytest.mark.parametrize("name", every_variable(Path()))
 def test_an_empty_variable_counts_as_unset(name: str) -> None:
-    assert Settings.from_environment({f"BURSAR_{name}": ""}) == Settings.from_environment({})
+    assert Settings.from_environment({name: ""}) == Settings.from_environment({})
+
+
+def test_an_environment_of_empty_variables_counts_as_an_empty_one() -> None:
+    empty = dict.fromkeys(every_variable(Path()), "")
+    assert Settings.from_environment(empty) == Settings.from_environment({})
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """Datasets: register, show the card, sample rows, describe, close, append epochs, withdraw."""
 
-import asyncio
 import json
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -28,12 +27,12 @@ from app.api.http.json_body import (
     body,
     hash_at,
     parse,
-    read_bytes,
+    read_body,
     request_key,
     unchanged,
 )
 from app.api.http.openapi import documented, problems
-from app.api.http.principal import Admin, Anyone, ServicesDep
+from app.api.http.principal import Admin, Anyone, AnyoneHot, ServicesDep
 from app.api.http.services import Services
 from app.api.http.wire import (
     CursorIn,
@@ -68,9 +67,9 @@ async def _registration(
 
     For a repeated request it is the registered dataset, even if the tables have changed since.
     """
-    raw, key = await read_bytes(request), request_key(request)
+    key = request_key(request)
 
-    def read() -> Parsed[DatasetRequest] | Dataset:
+    def read(raw: bytes) -> Parsed[DatasetRequest] | Dataset:
         texts: list[str] = []
 
         def translate(sent: Any) -> tuple[Any, ErrorTranslator]:
@@ -86,7 +85,7 @@ async def _registration(
         except _Repeated as repeated:
             return repeated.dataset
 
-    return await asyncio.to_thread(read)
+    return await read_body(request, read, reads_files=True)
 
 
 def _request_name(principal: Principal, key: str | None) -> str | None:
@@ -180,17 +179,23 @@ def get_dataset(deps: ServicesDep, principal: Anyone, dataset: str) -> Response:
 
 @router.get(
     "/v1/datasets/{dataset}/sample",
-    **documented("sample_dataset", "Made-up rows", SampleResponse, extra_problems=problems(404)),
+    **documented(
+        "sample_dataset", "Made-up rows", SampleResponse, extra_problems=problems(404, 429)
+    ),
 )
-def sample(
+async def sample(
     deps: ServicesDep,
-    principal: Anyone,
+    principal: AnyoneHot,
     dataset: str,
     rows: Annotated[int, Query(ge=1, le=1000)] = 20,
 ) -> Response:
     """Rows drawn from the public card alone, for development without cost."""
-    found = visible(deps, principal, dataset)
-    return json_response({"made_up": True, "rows": sample_rows(found.card, rows, deps.choice)})
+
+    def drawn() -> Response:
+        found = visible(deps, principal, dataset)
+        return json_response({"made_up": True, "rows": sample_rows(found.card, rows, deps.choice)})
+
+    return await deps.reading.run(principal.analyst_id, drawn)
 
 
 @router.patch(

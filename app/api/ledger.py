@@ -169,12 +169,14 @@ def export(deps: ServicesDep, principal: Auditor, dataset: EntryDatasetIn = None
 
 @router.get(
     "/v1/ledger/verify",
-    **documented("verify_ledger", "Recompute everything", VerifyResponse),
+    **documented(
+        "verify_ledger", "Recompute everything", VerifyResponse, extra_problems=problems(429)
+    ),
 )
-def verify_ledger(deps: ServicesDep, principal: Admin) -> Response:
+async def verify_ledger(deps: ServicesDep, principal: Admin) -> Response:
     """Recomputes every chain and every total from the entries, and compares every row with them and
     every stored answer with its stamp. Disagreements are listed."""
-    report, compared = deps.verify_ledger()
+    report, compared = await deps.verifying.run(principal.analyst_id, deps.verify_ledger)
     anchors = {"points": compared.points, "stopped": compared.stopped}
     return json_response({"sound": report.sound, **asdict(report), "anchors": anchors})
 

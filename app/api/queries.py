@@ -1,6 +1,7 @@
 """Questions: ask."""
 
 import asyncio
+from functools import partial
 from typing import Any, Literal
 
 from fastapi import APIRouter, Request, Response
@@ -22,8 +23,7 @@ from app.api.http.json_body import (
     Parsed,
     StrictAdapter,
     parse,
-    parse_off_loop,
-    read_bytes,
+    read_body,
     request_key,
 )
 from app.api.http.openapi import documented, problems, with_balance
@@ -227,8 +227,7 @@ async def ask(request: Request) -> Response:
     principal = await deps.catalogue.principal(shown)  # before the body is read
     try:
         check_parameters(request)
-        raw = await read_bytes(request)
-        parsed = await parse_off_loop(raw, lambda: parse_question(principal.analyst_id, raw))
+        parsed = await read_body(request, partial(parse_question, principal.analyst_id))
         key = request_key(request) or new_id("auto")
         query_request = QueryRequest(shown, parsed.value, parsed.text, parsed.hash, key)
         wish = preference(request)

@@ -22,8 +22,7 @@ from app.api.http.json_body import (
     StrictAdapter,
     body,
     parse,
-    parse_off_loop,
-    read_bytes,
+    read_body,
     request_key,
 )
 from app.api.http.openapi import documented, problems, with_balance
@@ -157,8 +156,7 @@ async def open_stream(request: Request) -> Response:
     try:
         check_parameters(request)
         key = request_key(request) or new_id("auto")
-        raw = await read_bytes(request)
-        parsed = await parse_off_loop(raw, lambda: parse(raw, OPENING, None))
+        parsed = await read_body(request, lambda raw: parse(raw, OPENING, None))
         query_request = QueryRequest(shown, parsed.value, parsed.text, parsed.hash, key)
         try:
             reply = await deps.open_stream(query_request)
@@ -222,8 +220,7 @@ async def ask_stream(request: Request, id: str) -> Response:  # noqa: A002  # in
     try:
         check_parameters(request)
         key = request_key(request) or new_id("auto")
-        raw = await read_bytes(request)
-        parsed = await parse_off_loop(raw, lambda: parse(raw, ASK, None))
+        parsed = await read_body(request, lambda raw: parse(raw, ASK, None))
         ask_request = StreamAskRequest(shown, id, parsed.value, parsed.text, parsed.hash, key)
         reply = await deps.ask_stream(ask_request)
     except (Invalid, AccessError, NotFound):

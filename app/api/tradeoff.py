@@ -1,10 +1,10 @@
 """Trade-off curve of a budget: error rates of the best attack on what was spent."""
 
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel
-from starlette.concurrency import run_in_threadpool
 
 from app.api.budgets import visible_account
 from app.api.http.openapi import documented, problems
@@ -39,7 +39,7 @@ class TradeoffResponse(BaseModel):
         "get_tradeoff",
         "Trade-off curve of the spent budget",
         TradeoffResponse,
-        extra_problems=problems(404),
+        extra_problems=problems(404, 429),
     ),
 )
 async def get_tradeoff(
@@ -49,7 +49,8 @@ async def get_tradeoff(
     for Gaussian releases; otherwise a bound. The spent curve assumes queries fixed in advance. For
     an analyst who chose queries by earlier answers, the promise holds."""
     found_dataset, account = await visible_account(deps, principal, dataset, holder)
-    spent, promise = await run_in_threadpool(deps.trace_tradeoff, account, points)
+    trace = partial(deps.trace_tradeoff, account, points)
+    spent, promise = await deps.reading.run(principal.analyst_id, trace)
     return json_response(
         {
             "dataset": found_dataset.name,

@@ -106,7 +106,7 @@ def demo() -> None:
     """Make a ledger with two demo datasets and four keys, print a question to paste, and serve."""
     from app.demo.populate import message, populate
 
-    os.environ.setdefault("BURSAR_HOME", ".bursar-demo")
+    os.environ["BURSAR_HOME"] = os.environ.get("BURSAR_HOME") or ".bursar-demo"
     os.environ.pop("BURSAR_DATA_ROOTS", None)  # the demo's data are in its own home
     settings = Settings.from_environment()
     listener = own_port(settings)

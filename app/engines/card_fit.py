@@ -5,6 +5,7 @@ from typing import Protocol
 from app.data.card import Card, ColumnPerson
 from app.data.columns import Column
 from app.errors import FieldError, Invalid
+from app.nearest import did_you_mean
 
 _WHOLE = {
     "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT",
@@ -33,6 +34,9 @@ class Described(Protocol):
     """Columns of a source and their types."""
 
     @property
+    def names(self) -> tuple[str, ...]: ...
+
+    @property
     def types(self) -> tuple[str, ...]: ...
 
     def position(self, name: str) -> int | None: ...
@@ -51,8 +55,7 @@ def check_fit(card: Card, table: Described, *, parsed: bool = True) -> None:
                 rule = "a name that no column of the source has: this column is not read from it"
                 broken.append(FieldError(f"/columns/{i}/name", rule))
         elif position is None:
-            rule = "the name of exactly one column of the source"
-            broken.append(FieldError(f"/columns/{i}/name", rule))
+            broken.append(FieldError(f"/columns/{i}/name", _absent(column.name, table.names)))
         elif not _fits(column, table.types[position], parsed=parsed):
             rule = f"the source's column cannot be read as {column.type}"
             broken.append(FieldError(f"/columns/{i}/type", rule))
@@ -62,7 +65,16 @@ def check_fit(card: Card, table: Described, *, parsed: bool = True) -> None:
             rule = "a column of the source that holds text, whole numbers or dates"
             broken.append(FieldError("/person/column", rule))
     if broken:
-        raise Invalid("The card does not fit the source.", *broken)
+        first = broken[0]
+        detail = f"The card does not fit the source: {first.pointer}: {first.rule}"
+        raise Invalid(detail, *broken)
+
+
+def _absent(name: str, names: tuple[str, ...]) -> str:
+    """Only a near name is shown: a file without names has values in their place."""
+    if name in names:
+        return f"several columns of the source are called '{name}'"
+    return f"the source has no column '{name}'{did_you_mean(name, names)}"
 
 
 def _fits(column: Column, stored: str, *, parsed: bool) -> bool:

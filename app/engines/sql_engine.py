@@ -8,8 +8,9 @@ has been released, so that not even a traceback holds it. If an engine cannot be
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import AbstractContextManager
-from typing import Any, Protocol, TypeVar
+from contextlib import AbstractContextManager, nullcontext
+from threading import Lock
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from app.data.card import Dataset
 from app.engines.epochs import render_epochs
@@ -24,6 +25,7 @@ from app.engines.watchdog import WATCHDOG
 from app.errors import EngineFailed, EngineUnavailable
 from app.ports.engines import Stop
 from app.queries.block_tally import BlockCounts, BlockTally
+from app.queries.pieces import is_large, pieces
 from app.queries.tally import (
     Condition,
     Exact,
@@ -40,6 +42,7 @@ from app.queries.tally import (
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
+_ONE_LARGE = Lock()  # held by a large statement that takes this process's memory
 
 
 class EngineSession(Protocol):
@@ -58,7 +61,14 @@ class EngineSession(Protocol):
 
 
 class SqlEngine(ABC):
-    """Query methods of `ports.Engine`. Safe to call from many threads."""
+    """Query methods of `ports.Engine`. Safe to call from many threads.
+
+    An engine inside this process takes its memory: it runs large tallies in pieces, whose rows
+    never change meanwhile, and one large statement at a time. A database runs one statement, which
+    sees one snapshot.
+    """
+
+    inside_process: ClassVar[bool] = False
 
     def __init__(self, memo_size: int) -> None:
         self._memo = Memo(memo_size)
@@ -76,7 +86,8 @@ class SqlEngine(ABC):
     def exact(self, dataset: Dataset, tally: Tally, asker: str) -> Exact:
         result = self.cached(dataset, tally, asker)
         if result is None:
-            result = self._ask(dataset, lambda asking: _tallied(asking, tally))
+            read = _tallied_in_pieces if self.inside_process else _tallied
+            result = self._ask(dataset, lambda asking: read(asking, tally))
             if tally.size() <= KEPT_SIZE_MAX:
                 self._memo.put((asker, dataset.version.id, tally), result)
         return result
@@ -164,6 +175,11 @@ def _pairs(rows: list[Row]) -> list[tuple[int, int]]:
     if rows and [type(each) for each in rows[0]] != [int, int]:  # all rows have these types
         raise TypeError("an exact statistic must be an integer")
     return rows  # without a copy: there may be millions
+
+
+def _tallied_in_pieces(asking: EngineSession, tally: Tally) -> Exact:
+    with _ONE_LARGE if is_large(tally) else nullcontext():
+        return tuple(numbers for piece in pieces(tally) for numbers in _tallied(asking, piece))
 
 
 def _tallied(asking: EngineSession, tally: Tally) -> Exact:

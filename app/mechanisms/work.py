@@ -12,10 +12,11 @@ from app.queries.tally import Tally
 class Work:
     """Work for one answer. The defaults describe a plain count of all rows."""
 
-    scans: int = 1  # SQL statements that each read every row
+    scans: int = 1  # SQL statements that each read every row, before any is made of pieces
     leaves: int = 0  # comparisons in each statement
     edges: int = 0  # bin edges in each statement
     aggregates: int = 1
+    conditional_counts: int = 0  # of these aggregates
     results: int = 1  # numbers that the engine returns and that receive noise
     row_nanoseconds: float = 0.0  # time per row beyond a plain scan: sorting, joining, hashing
     ranks: int = 0  # ranks that a smooth bound or a distance examines
@@ -31,5 +32,6 @@ class Work:
             leaves=tally.leaves(),
             edges=tally.edges(),
             aggregates=aggregates,
+            conditional_counts=tally.conditional_counts(),
             results=tally.group_count() * aggregates,
         )

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from app.data.card import Card
 from app.mechanisms.work import Work
+from app.queries.pieces import pieces_needed
 
 MARGIN = 2.0
 DEFAULT_SIZE = 100_000
@@ -28,10 +29,11 @@ class EngineSpeed:
 
     statement: float  # seconds per statement, for any rows
     rows: float  # factor on the time per row
+    in_pieces: bool = False  # large statements are made of pieces
 
 
 SPEEDS = {
-    "duckdb": EngineSpeed(0.0016, 1.0),
+    "duckdb": EngineSpeed(0.0016, 1.0, in_pieces=True),
     "postgresql": EngineSpeed(0.010, 60.0),
     "spark": EngineSpeed(1.5, 40.0),
 }
@@ -40,6 +42,7 @@ _SLOWEST = SPEEDS["spark"]
 NANO = 1e-9
 ROW = 6.0 * NANO  # seconds to read a row
 ROW_AGGREGATE = 4.0 * NANO  # seconds to add a row to one aggregate
+ROW_CONDITIONAL = 8.0 * NANO  # seconds to select a row for one conditional count
 ROW_LEAF = 1.5 * NANO  # seconds to compare a row once
 LEAF = 0.25e-3  # seconds to write and compile one comparison
 MANY_LEAVES = 1000  # beyond, the compiler's time grows faster than the text
@@ -62,9 +65,12 @@ def size_class(card: Card) -> int:
 def slot_seconds(work: Work, card: Card, engine: str, factor: float = 1.0) -> float:
     """Length of the slot in seconds; `factor` is how many times slower this machine is."""
     rows, speed = size_class(card), SPEEDS.get(engine, _SLOWEST)
-    per_row = ROW + ROW_AGGREGATE * work.aggregates + ROW_LEAF * work.leaves
-    compiling = LEAF * work.leaves * max(1.0, work.leaves / MANY_LEAVES) ** 0.25
-    scan = speed.statement + compiling + EDGE * work.edges + rows * per_row * speed.rows
+    counts = work.conditional_counts
+    pieces = pieces_needed(counts, work.leaves) if speed.in_pieces else 1
+    per_row = ROW * pieces + ROW_AGGREGATE * work.aggregates + ROW_LEAF * work.leaves
+    per_row += ROW_CONDITIONAL * counts
+    compiling = LEAF * work.leaves * max(1.0, work.leaves / pieces / MANY_LEAVES) ** 0.25
+    scan = pieces * speed.statement + compiling + EDGE * work.edges + rows * per_row * speed.rows
     seconds = (
         work.scans * scan
         + rows * work.row_nanoseconds * NANO

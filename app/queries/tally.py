@@ -225,9 +225,12 @@ class Tally:
 
     def leaves(self) -> int:
         """Number of comparisons in its conditions, over all aggregates and groups."""
-        met = sum(_listed(one.condition) for one in self.aggregates if isinstance(one, CountWhere))
-        split = 0 if self.split is None else sum(map(_listed, self.split.conditions))
-        return met + split + (0 if self.where is None else _listed(self.where))
+        met = sum(listed(one.condition) for one in self.aggregates if isinstance(one, CountWhere))
+        split = 0 if self.split is None else sum(map(listed, self.split.conditions))
+        return met + split + (0 if self.where is None else listed(self.where))
+
+    def conditional_counts(self) -> int:
+        return sum(isinstance(aggregate, CountWhere) for aggregate in self.aggregates)
 
     def edges(self) -> int:
         """Number of bin edges in its groups."""
@@ -245,14 +248,15 @@ class Tally:
         return [dict(zip(names, combined, strict=True)) for combined in product(*labels)]
 
 
-def _listed(condition: Condition) -> int:
+def listed(condition: Condition) -> int:
+    """Number of comparisons and listed values."""
     match condition:
         case OneOf():
             return len(condition.values)
         case AllOf() | AnyOf():
-            return sum(map(_listed, condition.parts))
+            return sum(map(listed, condition.parts))
         case Negation():
-            return _listed(condition.part)
+            return listed(condition.part)
         case _:
             return 1
 

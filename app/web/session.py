@@ -16,6 +16,7 @@ from app.errors import SecretUnavailable
 from app.ports.ledger import SecretBox
 
 HOURS = 12
+SEALED_LENGTH = 600  # characters of a sealed cookie: a key has up to 500
 ABOUT = "page session"
 # Base64 without the characters that a cookie must quote.
 _TO_COOKIE, _FROM_COOKIE = str.maketrans("+/", "-_"), str.maketrans("-_", "+/")

@@ -21,6 +21,7 @@ from app.ports.ledger import EntriesOfAccounts
 CHUNK = 500  # entries of one statement
 READS_MAX = 10  # statements of one call
 WEIGHT_MAX = 10_000  # cached states, each counted with its cells
+LOCKS = 16
 UNREADABLE = (
     "The entries of this account cannot be replayed; an administrator should verify the ledger."
 )
@@ -97,11 +98,19 @@ class ReplayedStates:
 class ReplayAccount:
     entries: EntriesOfAccounts
     states: ReplayedStates = field(default_factory=ReplayedStates)
+    _locks: list[Lock] = field(default_factory=lambda: [Lock() for _ in range(LOCKS)])
 
     def __call__(
         self, live: Account, *, after: int, limit: int, since: int | None = None
     ) -> ReplayPage:
-        """Steps after this entry, at this time or later. Blocking: reads entries."""
+        """Steps after this entry, at this time or later. Blocking: reads entries.
+
+        Callers for one account wait for each other, and go on from what the first one has cached.
+        """
+        with self._locks[hash(live.id) % LOCKS]:
+            return self._page(live, after=after, limit=limit, since=since)
+
+    def _page(self, live: Account, *, after: int, limit: int, since: int | None) -> ReplayPage:
         state = self._nearest(live, after, since or 0)
         steps: list[Step] = []
         complete = False

@@ -5,7 +5,6 @@ from typing import Any
 
 from fastapi import APIRouter, Response
 from pydantic import BaseModel
-from starlette.concurrency import run_in_threadpool
 
 from app.access import Principal, Role
 from app.actions.budgets.replay_account import ReplayPage
@@ -70,7 +69,7 @@ class AccountHistoryResponse(BaseModel):
         "get_budget_history",
         "One budget after each entry",
         AccountHistoryResponse,
-        extra_problems=problems(404),
+        extra_problems=problems(404, 429),
     ),
 )
 async def get_budget_history(
@@ -93,7 +92,7 @@ async def get_budget_history(
         replayed = deps.replay_account(account, after=max(0, after), limit=limit, since=earliest)
         return replayed, _rows(deps, principal, replayed.steps)
 
-    replayed, rows = await run_in_threadpool(page)
+    replayed, rows = await deps.reading.run(principal.analyst_id, page)
     following = None
     if not replayed.complete:
         following = cursor_text(replayed.after, replayed.reached)

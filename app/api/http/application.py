@@ -21,7 +21,7 @@ from app.api import (
     tradeoff,
 )
 from app.api.accounts import account_history, budget_events, budget_list
-from app.api.http.openapi import install_openapi
+from app.api.http.openapi import InterfaceDescription, install_openapi
 from app.api.http.parameters import check_parameters
 from app.api.http.problems import install_problems, problem, unexpected
 from app.api.http.services import Services
@@ -53,6 +53,7 @@ class Front:
 
     def __init__(self, api: FastAPI) -> None:
         self._api = api
+        self._description = InterfaceDescription(api)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -75,22 +76,22 @@ class Front:
             elif "\0" in scope["path"]:
                 nothing = problem(NotFound("There is nothing at this path."))
                 await nothing(scope, receive, send_safely)
-            elif (refusal := self._unknown_parameters(scope)) is not None:
-                await refusal(scope, receive, send_safely)
+            elif scope["path"] == self._api.openapi_url and scope["method"] in ("GET", "HEAD"):
+                description = await self._described(scope)
+                await description(scope, receive, send_safely)
             else:
                 await self._api(scope, receive, send_safely)
         except Exception as error:  # noqa: BLE001  # its text may contain a value
             if not started:  # the framework sends its own reply first, and then raises anyway
                 await unexpected(error)(scope, receive, send_safely)
 
-    def _unknown_parameters(self, scope: Scope) -> Response | None:
-        """Refusal of unknown query parameters at the description's path, or None."""
-        if scope["path"] == self._api.openapi_url:
-            try:
-                check_parameters(Request(scope))
-            except Invalid as error:
-                return problem(error)
-        return None
+    async def _described(self, scope: Scope) -> Response:
+        """The interface description. The framework would write it anew for each request."""
+        try:
+            check_parameters(Request(scope))
+        except Invalid as error:
+            return problem(error)
+        return Response(await self._description.text(), media_type="application/json")
 
     async def _ask(self, request: Request) -> Response:
         try:

@@ -8,8 +8,8 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Callable, Coroutine
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from fastapi import Request
@@ -17,6 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import SchemaValidator
 
 from app.access import Role
+from app.api.http.body_limits import KEYS_MAX, LARGE_BODIES, SMALL_BYTES, check_keys, check_shape
 from app.api.http.principal import token
 from app.api.http.services import services
 from app.api.http.validation_errors import FIELDS_MAX, invalid
@@ -26,10 +27,7 @@ from app.ledger.chain import canonical
 T = TypeVar("T")
 REQUEST_KEY_MAX = 255
 DIGITS_MAX = 300  # more than a float can hold
-SMALL_BYTES = 64 << 10
-VALUES_MAX = 250_000
 LISTS = frozenset({"list", "tuple", "set", "frozenset"})
-_LARGE_BODIES = ThreadPoolExecutor(1, thread_name_prefix="large-body")
 
 
 class ExactFloat(float):
@@ -82,11 +80,12 @@ def body(
     adapter: StrictAdapter[Any] = StrictAdapter(model)
 
     async def read(request: Request) -> Parsed[Any]:
-        raw = await read_bytes(request)
-        bytes_sent = raw or b"null" if empty else raw
         key = request_key(request)
-        parsed = await parse_off_loop(raw, lambda: parse(bytes_sent, adapter, key, translate))
-        return parsed.at(request)
+
+        def parsed(raw: bytes) -> Parsed[Any]:
+            return parse(raw or b"null" if empty else raw, adapter, key, translate)
+
+        return (await read_body(request, parsed)).at(request)
 
     return read
 
@@ -134,52 +133,69 @@ def parse(
     return Parsed(value, text, hashlib.sha256(hashed.encode()).hexdigest(), key, translate_error)
 
 
-async def parse_off_loop(raw: bytes, read: Callable[[], Parsed[T]]) -> Parsed[T]:
-    """Parse a body, off the event loop if it is large or may contain SQL.
+async def read_body(
+    request: Request, read: Callable[[bytes], T], *, reads_files: bool = False
+) -> T:
+    """Receive and parse a body, off the event loop if it is large or may contain SQL.
 
     SQL takes milliseconds, and a second while its parser is loaded. Large bodies are parsed one at
-    a time, which limits the memory.
+    a time, which limits the memory. `reads_files`: parsing waits for files, in a thread.
     """
-    if len(raw) > SMALL_BYTES:
-        return await asyncio.get_running_loop().run_in_executor(_LARGE_BODIES, read)
-    return await asyncio.to_thread(read) if b'"sql"' in raw else read()
+    incoming = _Incoming(request)
+    try:
+        raw = await incoming.receive()
+        if reads_files:
+            return await asyncio.to_thread(read, raw)
+        if incoming.sender is not None:
+            return await LARGE_BODIES.threads.submit(incoming.sender, partial(read, raw))
+        return await asyncio.to_thread(read, raw) if b'"sql"' in raw else read(raw)
+    finally:
+        if incoming.sender is not None:
+            LARGE_BODIES.give_back(incoming.sender)
 
 
-async def read_bytes(request: Request) -> bytes:
-    """The whole body. Only callers who may register or query may send more than SMALL_BYTES."""
-    limit: int = request.app.state.body_bytes_max
-    declared = request.headers.get("content-length", "")
-    if declared.isdecimal() and len(declared) < 20:
-        if int(declared) > SMALL_BYTES:
-            limit = await _limit_for(request)
-        if int(declared) > limit:
-            raise TooLarge(f"A body has at most {limit} bytes.")
-    parts: list[bytes] = []
-    size, more = 0, True
-    while more:
-        message = await request.receive()
-        if message["type"] == "http.disconnect":
-            raise Malformed("The body is incomplete.")
-        part = message.get("body", b"")
-        more = message.get("more_body", False)
-        parts.append(part)
-        if size <= SMALL_BYTES < size + len(part):  # the length was not declared
-            limit = await _limit_for(request)
-        size += len(part)
+class _Incoming:
+    """A body on its way. Only callers who may register or query may send a large one."""
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        self._limit: int = request.app.state.body_bytes_max
+        self.sender: str | None = None  # of a large body, who holds a place for it
+
+    async def receive(self) -> bytes:
+        declared = self._request.headers.get("content-length", "")
+        if declared.isdecimal() and len(declared) < 20:
+            await self._check(int(declared))
+        parts: list[bytes] = []
+        size, more = 0, True
+        while more:
+            message = await self._request.receive()
+            if message["type"] == "http.disconnect":
+                raise Malformed("The body is incomplete.")
+            part = message.get("body", b"")
+            more = message.get("more_body", False)
+            parts.append(part)
+            size += len(part)
+            await self._check(size)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    async def _check(self, size: int) -> None:
+        """Raise TooLarge; for a large body also NotAuthenticated and TooManyRunning."""
+        if size > SMALL_BYTES and self.sender is None:
+            catalogue = services(self._request).catalogue
+            principal = await catalogue.principal(token(self._request))
+            trusted = principal.role is Role.ADMIN or (
+                principal.role is Role.ANALYST and await catalogue.has_grant(principal.holders)
+            )
+            self._refuse_above(self._limit if trusted else min(SMALL_BYTES, self._limit), size)
+            LARGE_BODIES.take(principal.analyst_id)
+            self.sender = principal.analyst_id
+        self._refuse_above(self._limit, size)
+
+    @staticmethod
+    def _refuse_above(limit: int, size: int) -> None:
         if size > limit:
             raise TooLarge(f"A body has at most {limit} bytes.")
-    return parts[0] if len(parts) == 1 else b"".join(parts)
-
-
-async def _limit_for(request: Request) -> int:
-    """Number of bytes that the caller may send. Raises NotAuthenticated."""
-    catalogue = services(request).catalogue
-    principal = await catalogue.principal(token(request))
-    trusted = principal.role is Role.ADMIN or (
-        principal.role is Role.ANALYST and await catalogue.has_grant(principal.holders)
-    )
-    most: int = request.app.state.body_bytes_max
-    return most if trusted else min(SMALL_BYTES, most)
 
 
 def request_key(request: Request) -> str | None:
@@ -192,27 +208,28 @@ def request_key(request: Request) -> str | None:
 
 
 def strict_json(raw: bytes) -> Any:
-    # Count first: Python's parser blocks every other thread until it has read all values.
-    if raw.count(b",") > VALUES_MAX:
-        raise TooLarge(f"A body has at most {VALUES_MAX} values.")
+    check_shape(raw)
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
         raise Malformed(f"The body is not UTF-8 at byte {error.start}.") from None
     try:
+        has_wide: list[bool] = []
         data = json.loads(
             text,
-            object_pairs_hook=_object,
+            object_pairs_hook=partial(_object, has_wide),
             parse_constant=_constant,
             parse_float=_float,
             parse_int=_int,
         )
+        if has_wide:
+            check_keys(data)
         if "\\u" in text:  # only an escape can produce text that is not valid UTF-8
             canonical(data).encode("utf-8")
             if "\\u0000" in text.lower() and "\x00" in _strings(data):
                 raise Malformed("Text must not contain a NUL character.")
         return data
-    except Malformed:
+    except (Malformed, TooLarge):
         raise
     except _NotFinite:
         detail = "NaN and Infinity are not JSON numbers."
@@ -228,10 +245,12 @@ def strict_json(raw: bytes) -> Any:
         raise Malformed("The body is not valid JSON.") from None
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _object(has_wide: list[bool], pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result = dict(pairs)
     if len(result) != len(pairs):
         raise Malformed("An object in the body has the same key twice.")
+    if len(pairs) > KEYS_MAX:
+        has_wide.append(True)
     return result
 
 

@@ -3,6 +3,8 @@
 `api/http/json_body.py` reads bodies, not the framework, so their schemas are added here.
 """
 
+import asyncio
+import json
 from typing import Any
 
 from fastapi import FastAPI
@@ -158,8 +160,25 @@ def _problem_responses(
 ) -> dict[int | str, dict[str, Any]]:
     expected = set(extra_problems) | (set() if public else {401, 403, 422, 503})
     if has_body:
-        expected |= {400, 413}
+        expected |= {400, 413, 429}
     return {code: _problem(code) for code in sorted(expected)}
+
+
+class InterfaceDescription:
+    """The interface description as bytes, made once, in a thread."""
+
+    def __init__(self, app: FastAPI) -> None:
+        self._app = app
+        self._made: asyncio.Future[bytes] | None = None
+
+    async def text(self) -> bytes:
+        if self._made is None:
+            self._made = asyncio.ensure_future(asyncio.to_thread(self._write))
+        return await asyncio.shield(self._made)
+
+    def _write(self) -> bytes:
+        text = json.dumps(self._app.openapi(), ensure_ascii=False, separators=(",", ":"))
+        return text.encode()
 
 
 def install_openapi(app: FastAPI) -> None:

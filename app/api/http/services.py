@@ -24,6 +24,7 @@ from app.actions.datasets.register_dataset import RegisterDataset
 from app.actions.datasets.withdraw_dataset import WithdrawDataset
 from app.actions.ledger.reconcile_ledger import ReconcileLedger
 from app.actions.ledger.verify_ledger import VerifyLedger
+from app.actions.scheduling.planning_threads import PlanningThreads
 from app.data.sample_rows import ColumnValues
 from app.planning.plan import Planner
 from app.ports.engines import PublicTables
@@ -58,6 +59,8 @@ class Services:
     replay_account: ReplayAccount
     verify_ledger: VerifyLedger
     reconcile_ledger: ReconcileLedger
+    reading: PlanningThreads
+    verifying: PlanningThreads
     planner: Planner
     ledger: Ledger
     catalogue: Catalogue

@@ -18,6 +18,8 @@ Schema = dict[str, Any]
 DEPTH_MAX = 20  # of nested unions
 NAME_SHOWN_MAX = 60
 FIELDS_MAX = 50
+_OBJECTS = {"model_type", "model_attributes_type", "dataclass_type", "dict_type"}
+_LISTS = {"tuple_type", "list_type", "set_type", "frozen_set_type"}
 
 
 def invalid(
@@ -105,6 +107,10 @@ def _rule(error: ErrorDetails, path: Path, data: Any, adapter: TypeAdapter[Any] 
             return f"at least {error['ctx']['min_length']} of them"
         case "too_long":
             return f"at most {error['ctx']['max_length']} of them"
+        case kind if kind in _OBJECTS:
+            return "an object"
+        case kind if kind in _LISTS:
+            return "a list"
         case "value_error":
             return str(error["ctx"]["error"])
         case _:

@@ -66,6 +66,7 @@ class DuckDBEngine(SqlEngine):
     """Implements `ports.Engine`. Safe to call from many threads."""
 
     has_prepared_files = True
+    inside_process = True
 
     def __init__(
         self,

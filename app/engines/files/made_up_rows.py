@@ -39,6 +39,8 @@ MEMO_SIZE = 64
 class MadeUpEngine(SqlEngine):
     """Statistics of the one table in a database."""
 
+    inside_process = True
+
     def __init__(
         self, connection: duckdb.DuckDBPyConnection, card: Card, timeout_seconds: float
     ) -> None:

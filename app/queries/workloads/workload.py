@@ -47,8 +47,7 @@ from app.queries.tally import ByEdges, Condition, CountRows, CountWhere, Split, 
 from app.queries.weighted_noise import Numbers
 
 PREDICATES_MAX = 1000
-# Values compared in all predicates together. DuckDB takes about 70 KB for each comparison.
-VALUES_MAX = 8_000
+VALUES_MAX = 8_000  # values compared in all predicates together
 EVALUATIONS_MAX = 50_000_000  # limit on predicates times combinations of values
 CELLS_MAX = 4096
 Strategy = Literal["identity", "cells", "hierarchical"]

@@ -1,7 +1,6 @@
 """Leases of runs: renewed while a run makes progress, and a run can be stopped."""
 
 import asyncio
-import time
 from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any
@@ -9,11 +8,13 @@ from typing import Any
 import pytest
 from typing_extensions import override
 
+from app.actions.asking import leased_run
 from app.actions.asking.leased_run import LeasedRun, kept_alive
 from app.errors import EngineFailed, StoreUnavailable
 from app.ledger.account import Account
 from app.ledger.orders import Charged, LeaseRenewed, Outcome, ProgressOrder, WriterOrder
 from tests.actions.clock import until
+from tests.engines.clock import HOUR, Clock
 
 
 def test_a_stopped_run_ends_at_its_next_checkpoint() -> None:
@@ -28,13 +29,16 @@ def test_a_stopped_run_ends_at_its_next_checkpoint() -> None:
     assert run.step == 3
 
 
-def test_a_run_past_its_time_limit_is_ended() -> None:
-    run = LeasedRun(10, limit_seconds=0.05)
-    time.sleep(0.1)
+def test_a_run_past_its_time_limit_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr(leased_run, "time", clock)
+    run = LeasedRun(10, limit_seconds=HOUR / 2)
+    clock.jump()
     run.checkpoint(0)  # waiting does not count
-    time.sleep(0.1)
+    run.checkpoint(1)
+    clock.jump()
     with pytest.raises(EngineFailed):
-        run.checkpoint(1)
+        run.checkpoint(2)
 
 
 class Listening:

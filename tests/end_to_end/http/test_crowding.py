@@ -15,7 +15,7 @@ from tests.bursard import wait_until
 from tests.end_to_end.time.questions import predicates
 from tests.server import World, ask, count, made, new_key
 
-LARGE = "[" + "[]," * 200_000 + "[]]"
+LARGE = "[" + "[]," * 90_000 + "[]]"
 LATER = "respond-async"
 
 
@@ -56,9 +56,35 @@ def test_a_list_of_many_bad_items_has_one_error(live: World, query: str) -> None
 def test_a_body_of_too_many_values_is_not_parsed(live: World) -> None:
     person = live.person()
     live.open_dataset(person)
-    sent = "[" + "[]," * 300_000 + "[]]"
-    reply = live.client(person).post("/v1/queries", content=sent.encode())
-    assert (reply.status_code, "250000 values" in reply.text) == (413, True)
+    client = live.client(person)
+    few = f"[{'[],' * 110_000}0]"
+    for sent, most in (
+        (f"[{'0,' * 300_000}0]", "250000 values"),
+        (few, "100000 lists and objects"),
+    ):
+        reply = client.post("/v1/queries", content=sent.encode())
+        assert reply.status_code == 413
+        assert most in reply.text
+
+
+def test_large_bodies_beyond_an_analysts_places_are_refused_unread(live: World) -> None:
+    """Four bodies hang half sent. A fifth is refused by its length, and somebody else's is read."""
+    one, other = live.person(), live.person()
+    live.open_dataset(one, other)
+    large = b" " * 100_000
+    head = f"POST /v1/queries HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {one.key}\r\n"
+    half = f"{head}Content-Length: {len(large)}\r\n\r\n".encode() + large[:1000]
+    client = live.client(one)
+
+    def refused() -> bool:
+        return client.post("/v1/queries", content=large).status_code == 429
+
+    with contextlib.ExitStack() as held:
+        for _ in range(4):
+            held.enter_context(connected(live)).sendall(half)
+        wait_until(refused, 30, "a fifth body was read")
+        assert live.client(other).post("/v1/queries", content=large).status_code == 400
+    wait_until(lambda: not refused(), 30, "the places were never given back")
 
 
 def test_a_list_of_previews_is_bounded_before_it_starts(live: World) -> None:
@@ -126,6 +152,45 @@ def test_others_are_answered_while_all_questions_of_one_analyst_hang(
     items = made(client.get("/v1/queries?limit=100"))["items"]
     assert [item["status"] for item in items] == ["running"] * 60
     sign.touch()
+
+
+HELD_SAMPLES = """
+import pathlib, time
+from app.api import datasets
+drawn = datasets.sample_rows
+def held(card, rows, choice):
+    while rows == 999 and not pathlib.Path({path!r}).exists():
+        time.sleep(0.01)
+    return drawn(card, rows, choice)
+datasets.sample_rows = held
+"""
+
+
+def test_free_reads_beyond_an_analysts_limit_are_refused(world: World) -> None:
+    """One sample of an analyst hangs, eight wait, and three are refused. Others are served."""
+    sign = world.ledger.folder / "go-on"
+    world.serve(sabotage=HELD_SAMPLES.format(path=str(sign)))
+    busy, other = world.person(), world.person()
+    dataset = world.open_dataset(busy, other)
+    statuses: list[int] = []
+
+    def read() -> None:
+        reply = world.client(busy).get(f"/v1/datasets/{dataset}/sample?rows=999")
+        statuses.append(reply.status_code)
+
+    threads = [threading.Thread(target=read, daemon=True) for _ in range(12)]
+    for thread in threads:
+        thread.start()
+    wait_until(lambda: len(statuses) >= 3, 60, "nothing was refused")
+    assert made(world.client(other).get(f"/v1/datasets/{dataset}/sample?rows=1"))["made_up"]
+    assert ask(world.client(other), count(dataset, 0.001), new_key()).status_code == 200
+    curve = world.client(busy).get(f"/v1/datasets/{dataset}/budgets/{busy.name}/tradeoff")
+    assert (curve.status_code, "8 of your requests" in curve.text) == (429, True)
+    assert statuses == [429] * 3
+    sign.touch()
+    for thread in threads:
+        thread.join(60)
+    assert sorted(statuses) == [200] * 9 + [429] * 3
 
 
 def test_questions_beyond_an_analysts_limit_are_refused_uncharged(

@@ -5,8 +5,18 @@ import time
 import duckdb
 import pytest
 
+from tests.bursard import wait_until
 from tests.end_to_end.time.long_question import HELD, LATER, PRICE, QUESTION
-from tests.server import Json, World, ask, ask_until_settled, made, new_key, when_settled
+from tests.server import (
+    Json,
+    World,
+    ask,
+    ask_until_settled,
+    lease_until,
+    made,
+    new_key,
+    when_settled,
+)
 
 
 @pytest.mark.invariant("I17")
@@ -38,13 +48,14 @@ def test_another_server_takes_over_a_background_question_of_a_killed_server(worl
 @pytest.mark.invariant("I17")
 @pytest.mark.crash
 def test_a_caller_can_poll_for_a_take_over_too(world: World) -> None:
-    server = world.serve(fault=world.ledger.hold(HELD), lease_seconds=0.3)
+    server = world.serve(fault=world.ledger.hold(HELD), lease_seconds=1)
     key = new_key()
     assert ask(world.client("ada"), QUESTION, key, LATER).status_code == 202
     world.ledger.wait_fired()
     server.kill()
-    world.serve(lease_seconds=0.3)
-    time.sleep(0.3)  # the lease has ended without a renewal
+    ended = lease_until(world.ledger)  # nobody renews it
+    wait_until(lambda: time.time_ns() // 1000 > ended, 60, "the lease never ends")
+    world.serve(lease_seconds=60)
     client = world.client("ada")
     again = ask(client, QUESTION, key, LATER)
     assert again.status_code == 202
