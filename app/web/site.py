@@ -20,7 +20,7 @@ from app.web import rendering
 from app.web.interface import Interface, Refused
 from app.web.session import Sessions
 
-INTERFACE = ("/v1/", "/healthz", "/readyz", "/metrics", "/openapi.json")
+INTERFACE = ("/v1/", "/problems", "/healthz", "/readyz", "/metrics", "/openapi.json")
 FORM_BYTES_MAX = 256 << 10
 FIELDS_MAX = 2_000
 SIGN_IN = "/sign-in"
@@ -142,9 +142,7 @@ class Site:
             return problem_page(500, "Something went wrong on this page. Nothing more is known.")
 
     def _is_page(self, request: Request) -> bool:
-        """True if only a page has this address. The interface has `/problems` as well."""
-        if request.url.path.startswith("/problems"):
-            return False
+        """True if a page has this address."""
         return any(route.matches(request.scope)[0] is not Match.NONE for route in self._routes)
 
     async def _route(self, request: Request) -> Response:

@@ -152,7 +152,7 @@ def test_without_a_terminal_the_command_writes_a_draft_to_fill_in(
         (
             ["other.csv", "--card", "{card}", "--to-parquet"],
             2,
-            "/columns/0/name: the name of exactly one",
+            "/columns/0/name: the source has no column",
         ),
         (["people.csv", "--card", "{none}"], 2, "No such file"),
         (["people.csv", "--card", "{csv}"], 2, "not valid JSON"),

@@ -20,7 +20,7 @@ PAGES = {
     "vera": ["/", "/datasets/people", "/datasets/people/budgets/*", "/ledger"],
     "admin": [
         *("/datasets/new", "/datasets/people", "/datasets/people/budgets/ada/grant", "/people"),
-        *("/people/ada", "/ledger", "/questions", "/problems", "/problems/invalid", "/nothing"),
+        *("/people/ada", "/ledger", "/questions", "/nothing"),
         "/docs",
     ],
 }

@@ -151,7 +151,7 @@ def test_a_shared_ledger_without_a_secret_key_says_what_its_operator_must_do(
 
 def test_pages_replace_the_policy_of_the_interface(live: World) -> None:
     visitor = Visitor.of(live, "ada")
-    for path in ("/", "/sign-in", "/nothing-here", "/problems/invalid"):
+    for path in ("/", "/sign-in", "/nothing-here"):
         reply = visitor.get(path)
         (policy,) = reply.headers.get_list("content-security-policy")
         assert "default-src 'none'" in policy

@@ -5,10 +5,10 @@ from starlette.routing import Route
 from app.web import static_files
 from app.web.pages import (
     account,
+    api_viewer,
     ask,
     budgets,
     datasets,
-    explanations,
     grant,
     ledger,
     live,
@@ -32,6 +32,6 @@ ROUTES: list[Route] = [
     *datasets.ROUTES,
     *people.ROUTES,
     *ledger.ROUTES,
-    *explanations.ROUTES,
+    *api_viewer.ROUTES,
     *live.ROUTES,
 ]
