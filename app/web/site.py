@@ -5,6 +5,7 @@ pages, asks for a sign-in where one is needed, and shows a problem of the interf
 """
 
 import logging
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,6 +25,8 @@ INTERFACE = ("/v1/", "/problems", "/healthz", "/readyz", "/metrics", "/openapi.j
 FORM_BYTES_MAX = 256 << 10
 FIELDS_MAX = 2_000
 SIGN_IN = "/sign-in"
+# Changes of the last seconds are sent to a page that was just drawn: it may have missed them.
+DRAWN_MICROSECONDS = 5_000_000
 _log = logging.getLogger("bursar.web")
 
 
@@ -84,6 +87,7 @@ class Visit:
 
     def page(self, template: str, *, status: int = 200, **values: Any) -> Response:
         shown = {"person": self.person, "address": self.request.url.path, **values}
+        shown["since"] = time.time_ns() // 1000 - DRAWN_MICROSECONDS
         return rendering.page(template, shown, status)
 
     def go(self, path: str) -> Response:

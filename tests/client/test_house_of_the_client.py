@@ -118,7 +118,9 @@ def test_a_script_passes_the_strictest_type_check(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     for source, wrong in ((SCRIPT, ""), (SCRIPT + "\ncensus.cuont()\n", "cuont")):
         script.write_text(source)
+        # As for an installed package: only errors in the script itself count.
         options = ["--strict", "--no-incremental", "--config-file", os.devnull]
+        options.append("--follow-imports=silent")
         done = subprocess.run(
             [sys.executable, "-m", "mypy", *options, str(script)],
             cwd=tmp_path,

@@ -20,7 +20,7 @@ ARGUMENTS = [
 ]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # Playwright's event loop would be in the way of later tests
 def browser() -> Iterator[Browser]:
     if CHROMIUM is None:
         pytest.skip(NO_BROWSER)

@@ -11,7 +11,7 @@ from app.web.site import Visit, signed_in
 
 async def events(visit: Visit) -> Response:
     """`GET /v1/budgets/events` with the key of the cookie, which scripts cannot read."""
-    last = visit.request.headers.get("last-event-id")
+    last = visit.request.headers.get("last-event-id") or visit.query.text("since") or None
     headers = {} if last is None else {"last-event-id": last}
 
     async def parts() -> AsyncIterator[bytes]:

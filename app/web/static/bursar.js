@@ -12,7 +12,7 @@
   // A page about budgets follows them: after a change, its part `#live` is read again.
   const live = document.querySelector("[data-live]");
   if (live && window.EventSource) {
-    const events = new EventSource("/live");
+    const events = new EventSource(`/live?since=${live.dataset.since}`);
     let waiting;
     const refresh = () => {
       if (document.activeElement && live.contains(document.activeElement) &&

@@ -135,15 +135,17 @@ def test_a_booked_loss_may_exceed_the_limit_and_counts_once_per_key(ledger: Ledg
     assert ledger.verified().sound
 
 
-def test_a_booked_loss_counts_for_the_shared_account_in_every_cell(celled: Ledger) -> None:
-    name = celled.analysts[0].name
-    celled.charge(celled.order(tenths=6, cells=(1,)))
-    book(celled, pure_loss(5 * TENTH), name.lower())
-    mine, everybody = seen(celled, name, EVERYBODY)
+def test_a_booked_loss_counts_for_the_shared_account_in_every_cell(
+    ledger_with_cells: Ledger,
+) -> None:
+    name = ledger_with_cells.analysts[0].name
+    ledger_with_cells.charge(ledger_with_cells.order(tenths=6, cells=(1,)))
+    book(ledger_with_cells, pure_loss(5 * TENTH), name.lower())
+    mine, everybody = seen(ledger_with_cells, name, EVERYBODY)
     assert mine.frozen
     assert not everybody.frozen
     assert mine.balance.cells == everybody.balance.cells == {1: (6 * TENTH, 0)}
-    assert celled.verified().sound
+    assert ledger_with_cells.verified().sound
 
 
 # Changed grants

@@ -142,6 +142,7 @@ TAIL_CUTS = {
         "UPDATE accounts SET epsilon_spent = epsilon_spent - 100000000000, version = version - 1 "
         "WHERE epsilon_spent > 0",
         "UPDATE books SET seq = seq - 1, head = (SELECT hash FROM entries WHERE book_id = books.id "
+        "AND seq = books.seq - 1), last_at = (SELECT at FROM entries WHERE book_id = books.id "
         "AND seq = books.seq - 1) WHERE id = (SELECT book_id FROM entries WHERE kind = 'charge' "
         "LIMIT 1)",
     ],
