@@ -1,6 +1,5 @@
 """Numbers and times as people read them; the exact value is on hover."""
 
-import datetime
 from typing import Any
 
 from markupsafe import Markup, escape
@@ -78,7 +77,3 @@ def moment(text: str | None) -> Markup:
 
 def day(text: str | None) -> str:
     return NOTHING if text is None else text[:10]
-
-
-def today() -> datetime.date:
-    return datetime.datetime.now(datetime.UTC).date()

@@ -5,7 +5,6 @@ from functools import cache
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup, escape
 from starlette.responses import HTMLResponse, Response
 
 from app.web import charts, numbers, static_files
@@ -50,7 +49,6 @@ def environment() -> Environment:
         "count": numbers.count,
         "moment": numbers.moment,
         "day": numbers.day,
-        "code": code,
     }
     made.globals |= {
         "static": static_files.address,
@@ -60,15 +58,6 @@ def environment() -> Environment:
         "stacked": charts.stacked,
     }
     return made
-
-
-def code(text: str) -> Markup:
-    """Text with `code` in backquotes, as HTML."""
-    parts = escape(text).split("`")
-    return Markup("").join(
-        Markup("<code>{}</code>").format(part) if index % 2 else part
-        for index, part in enumerate(parts)
-    )
 
 
 def page(template: str, values: Mapping[str, Any], status: int = 200) -> Response:

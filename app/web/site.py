@@ -80,11 +80,6 @@ class Visit:
     def query(self) -> Form:
         return _fields(self.request.url.query)
 
-    @property
-    def is_fragment(self) -> bool:
-        """True if a script asks for a part of the page, to put it into the page."""
-        return self.request.headers.get("hx-request") == "true"
-
     def page(self, template: str, *, status: int = 200, **values: Any) -> Response:
         shown = {"person": self.person, "address": self.request.url.path, **values}
         shown["since"] = time.time_ns() // 1000 - DRAWN_MICROSECONDS

@@ -1,12 +1,16 @@
 """Signing in: the cookie, its end, and forms from elsewhere."""
 
+import hashlib
+import json
 import re
 import time
+from pathlib import Path
 
 import httpx
 import pytest
 
 from app.store.encryption import AesSecretBox
+from app.web import static_files
 from app.web.session import ABOUT, Sessions
 from tests.server import World, made
 from tests.web.signed_in import PAGE, Visitor, text_of
@@ -184,6 +188,17 @@ def test_static_files_are_kept_for_ever_under_their_hash(live: World) -> None:
         assert httpx.get(f"{live.server.url}{folder[:-1]}0/{name}").status_code == 404
     for path in ("/static/x/../../settings.py", "/static/0/vendor.json", "/static/0/none.js"):
         assert httpx.get(live.server.url + path).status_code == 404
+
+
+def test_every_file_that_is_not_ours_is_listed_with_its_hash() -> None:
+    folder = Path(static_files.__file__).parent / "static"
+    packages = json.loads((folder / "vendor.json").read_text())
+    listed = {name: digest for one in packages.values() for name, digest in one["files"].items()}
+    for name, digest in listed.items():
+        assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest, name
+    ours = {"api.js", "bursar.css", "bursar.js", "bursar.svg", "charts.js", "vendor.json"}
+    others = {path.name for path in folder.iterdir()} - ours
+    assert {name for name in others if not name.endswith(".LICENSE.txt")} == set(listed)
 
 
 def test_unknown_addresses_are_pages_for_people_and_json_for_programs(live: World) -> None:

@@ -18,7 +18,6 @@ FORECAST_DAYS = 30
 DAY = 86_400.0
 ALPHA = 0.05  # rate of wrong accusations in the attacker's sentence
 YEARS_MAX = 10
-TYPICAL = 0.1  # epsilon of a typical count
 
 
 async def show(visit: Visit) -> Response:

@@ -49,7 +49,11 @@ async def show(visit: Visit) -> Response:
 
 
 async def ask_all(visit: Visit) -> Response:
-    """Ask every question of the plan in order, if the budget pays for all; otherwise none."""
+    """Ask every question of the plan in order, if the budget pays for all of them now.
+
+    Somebody else may spend meanwhile: then the first question that does not fit is refused, and
+    the ones before it stay answered and charged.
+    """
     questions = _questions(visit, visit.form.texts("q"))
     if not questions:
         return visit.go("/plan")
