@@ -1,9 +1,7 @@
 """The composition root: the only file that imports every package."""
 
 import asyncio
-import gc
 import os
-import sys
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -23,6 +21,7 @@ from app.actions.budgets.book_losses import BookLosses
 from app.actions.budgets.follow_balances import FollowBalances
 from app.actions.budgets.grant_budget import GrantBudget
 from app.actions.budgets.replay_account import ReplayAccount
+from app.actions.budgets.rewind_account import RewindAccount
 from app.actions.budgets.trace_tradeoff import TraceTradeoff
 from app.actions.datasets.append_epoch import AppendEpoch
 from app.actions.datasets.clear_versions import ClearVersions
@@ -65,15 +64,14 @@ from app.store.migrate import Ready, check_current, migrate
 from app.store.rollback.charging_state import SqlStanding, open_anchors
 from app.store.rollback.reconcile import SqlReconciling
 from app.store.writer.writer import Writer
+from app.tuning import tune_interpreter
 from app.web.pages import ROUTES
 from app.web.session import SEALED_LENGTH, Sessions
 from app.web.site import Site
 
 PREPARING_THREADS = 4
-SWITCH_SECONDS = 0.0005
 REHEARSALS_WAITING = 10  # of one analyst
 READS_WAITING = 8  # of one analyst: samples, trade-off curves and histories
-COLLECTION = (10_000, 20, 50)  # garbage collection thresholds of the three generations
 
 
 def loaded_engines(settings: Settings) -> LoadedEngines:
@@ -208,17 +206,6 @@ async def open_services(config: Settings) -> AsyncIterator[Services]:
         stopping.hurry()
 
 
-def tune_interpreter() -> None:
-    # Objects loaded by now stay for good. Without this the collector would scan all of them again
-    # every few requests.
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(*COLLECTION)
-    # A computing thread yields to the event loop ten times as soon as by default: each request
-    # needs the interpreter lock about twenty times.
-    sys.setswitchinterval(SWITCH_SECONDS)
-
-
 class Worker:
     """Threads, queues and actions of one worker process, in front of the stores."""
 
@@ -247,6 +234,7 @@ class Worker:
 
     def services(self) -> Services:
         stores = self._stores
+        replay_account = ReplayAccount(stores.account_entries)
         return Services(
             answer_query=self._answer_query(),
             cancel_query=CancelQuery(self.writer, stores.history, self._config.answer_seconds),
@@ -271,7 +259,8 @@ class Worker:
             book_losses=stores.book_losses,
             follow_balances=self.follow_balances,
             trace_tradeoff=TraceTradeoff(stores.history),
-            replay_account=ReplayAccount(stores.account_entries),
+            replay_account=replay_account,
+            rewind_account=RewindAccount(stores.account_entries, replay_account),
             verify_ledger=stores.verify_ledger,
             reconcile_ledger=stores.reconcile_ledger,
             reading=self._reading,

@@ -168,6 +168,18 @@ class EntriesOfAccounts(Protocol):
         """The next entries that may have touched the account; looks at a limited number."""
         ...
 
+    def before(self, account: Account, seq: int, *, limit: int) -> AccountEntries:
+        """The entries up to this one that may have touched the account, newest first."""
+        ...
+
+    def present(self, account: Account) -> tuple[Account, int]:
+        """The present account, and the last entry of its book."""
+        ...
+
+    def head(self, book_id: str, seq: int) -> str | None:
+        """Hash of the chain at this entry; None if the book has no such entry."""
+        ...
+
     def has(self, book_id: str, seq: int, head: str) -> bool:
         """True if the chain of the book has this hash at this entry."""
         ...

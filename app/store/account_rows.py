@@ -25,7 +25,7 @@ def spend_columns(spend: Spend) -> tuple[int, int, str]:
     return spend[0], spend[1], text
 
 
-def _spend(epsilon: int, delta: int, curve: str) -> Spend:
+def spend_from(epsilon: int, delta: int, curve: str) -> Spend:
     numbers = _NUMBERS.get(curve)
     if numbers is None:
         numbers = tuple(json.loads(curve))
@@ -52,11 +52,11 @@ _terms_from = lru_cache(maxsize=4096)(AccountTerms.from_text)
 def accounts_from_tuples(rows: Iterable[Any], cell_rows: Iterable[Any]) -> list[Account]:
     cells: dict[str, dict[int, Spend]] = {}
     for account, cell, epsilon, delta, curve in cell_rows:
-        cells.setdefault(account, {})[cell] = _spend(epsilon, delta, curve)
+        cells.setdefault(account, {})[cell] = spend_from(epsilon, delta, curve)
     accounts = []
     for book_id, holder, shown, currency, terms, pairs, epsilon, delta, curve, version in rows:
         extra = cells.get(account_id(book_id, holder), NO_CELLS)
-        balance = Balance(_spend(epsilon, delta, curve), bool(pairs), extra)
+        balance = Balance(spend_from(epsilon, delta, curve), bool(pairs), extra)
         accounts.append(
             Account(book_id, holder, shown, currency, _terms_from(terms), balance, version)
         )
@@ -71,13 +71,13 @@ def read_cells(connection: Connection, accounts: set[str] | None) -> dict[str, d
         statement = statement.where(table.c.account_id.in_(accounts))
     spends: dict[str, dict[int, Spend]] = {}
     for row in connection.execute(statement).all():
-        spend = _spend(row.epsilon_spent, row.delta_spent, row.curve_spent)
+        spend = spend_from(row.epsilon_spent, row.delta_spent, row.curve_spent)
         spends.setdefault(row.account_id, {})[row.cell] = spend
     return spends
 
 
 def account_from(row: Any, cells: dict[int, Spend]) -> Account:
-    common = _spend(row.epsilon_spent, row.delta_spent, row.curve_spent)
+    common = spend_from(row.epsilon_spent, row.delta_spent, row.curve_spent)
     balance = Balance(common, bool(row.pairs), cells or NO_CELLS)
     terms = _terms_from(row.terms)
     return Account(row.book_id, row.holder, row.shown, row.currency, terms, balance, row.version)

@@ -24,6 +24,7 @@ ROOMS = {
     "main": "puts all rooms together",
     "settings": "environment variables",
     "stopping": "the grace period",
+    "tuning": "interpreter settings",
     "web": "pages for people",
     "api": "HTTP routes",
     "store": "SQL: ledger, people, datasets",

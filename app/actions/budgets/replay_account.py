@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 from app.errors import StoreUnavailable
 from app.ledger.account import Account
-from app.ledger.account_replay import Step, replay_step
+from app.ledger.account_history.replay import Step, replay_step
+from app.ledger.account_history.rewind import NOTHING_OPEN, NumberPlace
 from app.ledger.chain import Entry
 from app.ports.ledger import EntriesOfAccounts
 
@@ -34,20 +35,21 @@ class ReplayPage(NamedTuple):
     complete: bool  # there is no later step
 
 
-class _State(NamedTuple):
+class AccountState(NamedTuple):
     """An account after the first entries of its book; None before it is granted."""
 
     seq: int
     at: int  # time of the entry `seq`
     head: str
     account: Account | None
+    open_numbers: frozenset[NumberPlace] = NOTHING_OPEN  # of its spend, known only in a rewind
 
     @property
     def weight(self) -> int:
         return 1 if self.account is None else 1 + len(self.account.balance.cells)
 
 
-NOTHING_READ = _State(0, 0, "", None)
+NOTHING_READ = AccountState(0, 0, "", None)
 
 
 class ReplayedStates:
@@ -56,11 +58,11 @@ class ReplayedStates:
     def __init__(self, weight_max: int = WEIGHT_MAX) -> None:
         self._weight_max = weight_max
         self._weight = 0
-        self._states: OrderedDict[tuple[str, int], _State] = OrderedDict()
+        self._states: OrderedDict[tuple[str, int], AccountState] = OrderedDict()
         self._sequences: dict[str, list[int]] = {}  # sorted, by account
         self._lock = Lock()
 
-    def put(self, account_id: str, state: _State) -> None:
+    def put(self, account_id: str, state: AccountState) -> None:
         with self._lock:
             self._drop(account_id, state.seq)
             self._states[account_id, state.seq] = state
@@ -69,7 +71,7 @@ class ReplayedStates:
             while self._weight > self._weight_max:
                 self._drop(*next(iter(self._states)))
 
-    def latest(self, account_id: str, until: int, before: int = 0) -> _State | None:
+    def latest(self, account_id: str, until: int, before: int = 0) -> AccountState | None:
         """The latest cached state up to this entry, or of an earlier time than `before`."""
         with self._lock:
             known = self._sequences.get(account_id, [])
@@ -79,6 +81,16 @@ class ReplayedStates:
                 return None
             self._states.move_to_end((account_id, known[index - 1]))
             return self._states[account_id, known[index - 1]]
+
+    def earliest(self, account_id: str, since: int) -> AccountState | None:
+        """The earliest cached state from this entry on."""
+        with self._lock:
+            known = self._sequences.get(account_id, [])
+            index = bisect_left(known, since)
+            if index == len(known):
+                return None
+            self._states.move_to_end((account_id, known[index]))
+            return self._states[account_id, known[index]]
 
     def drop(self, account_id: str, seq: int) -> None:
         with self._lock:
@@ -119,12 +131,12 @@ class ReplayAccount:
             chunk = CHUNK if skipping else min(CHUNK, limit - len(steps))
             batch = self.entries.after(live, state.seq, limit=chunk)
             before = state
-            state = _State(batch.reached, batch.at, batch.head, before.account)
+            state = AccountState(batch.reached, batch.at, batch.head, before.account)
             for entry in batch.entries:
                 step = _replayed(before.account, entry, live)
                 if step is None:
                     continue
-                before = _State(entry.seq, entry.at, entry.hash, step.account)
+                before = AccountState(entry.seq, entry.at, entry.hash, step.account)
                 if entry.seq > after and (since is None or entry.at >= since):
                     steps.append(step)
                 if len(steps) == limit:
@@ -138,7 +150,7 @@ class ReplayAccount:
             self.states.put(live.id, state)
         return ReplayPage(steps, max(after, state.seq), state.seq, complete)
 
-    def _nearest(self, live: Account, until: int, since: int) -> _State:
+    def _nearest(self, live: Account, until: int, since: int) -> AccountState:
         """The nearest cached state that the ledger still has."""
         while (state := self.states.latest(live.id, until, since)) is not None:
             if self.entries.has(live.book_id, state.seq, state.head):

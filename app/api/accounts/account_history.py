@@ -1,13 +1,12 @@
 """History of a budget: one row for each ledger entry that touched it, with the figures after it."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel
 
 from app.access import Principal, Role
-from app.actions.budgets.replay_account import ReplayPage
 from app.api.budgets import visible_account
 from app.api.http.openapi import documented, problems
 from app.api.http.principal import AnyoneHot, ServicesDep
@@ -26,12 +25,13 @@ from app.api.http.wire import (
     since_microseconds,
 )
 from app.ledger.account import EVERYBODY, Account
-from app.ledger.account_replay import Step
+from app.ledger.account_history.replay import Step
 from app.ledger.loss_record import loss_from_record
 from app.ledger.records import ChargeFacts
 from app.ledger.stream_orders import stream_of
 
 router = APIRouter(tags=["budgets"])
+OrderIn = Annotated[Literal["oldest", "newest"], Query(description="Which rows come first.")]
 
 
 class AccountHistoryItem(BaseModel):
@@ -54,8 +54,8 @@ class AccountHistoryItem(BaseModel):
 
 
 class AccountHistoryResponse(BaseModel):
-    """Rows, oldest first. A page may be short, or even empty, and still have a `next_cursor`: one
-    request reads a limited number of entries."""
+    """Rows in the `order` of the request. A page may be short, or even empty, and still have a
+    `next_cursor`: one request reads a limited number of entries."""
 
     dataset: str
     holder: str
@@ -78,24 +78,23 @@ async def get_budget_history(
     dataset: str,
     holder: str,
     since: SinceIn = None,
+    order: OrderIn = "oldest",
     limit: Limit = 50,
     cursor: CursorIn = None,
 ) -> Response:
-    """Every ledger entry that touched the account, oldest first, with limit, used, spent and
-    remaining after it. The last row agrees with the budget itself. Free answers have no entry.
-    Follow `next_cursor` until it is null."""
+    """Every ledger entry that touched the account, with limit, used, spent and remaining after it.
+    The newest row agrees with the budget itself. Free answers have no entry. Follow `next_cursor`
+    until it is null. `order=newest` begins with the newest row, and costs the same however long the
+    history is."""
     found_dataset, account = await visible_account(deps, principal, dataset, holder)
-    after, _ = cursor_place(cursor, int, int) or (0, 0)
-    earliest = since_microseconds(since)
+    read = _newest_page if order == "newest" else _oldest_page
+    page_of = read(deps, account, limit, since_microseconds(since), cursor)
 
-    def page() -> tuple[ReplayPage, list[dict[str, Any]]]:
-        replayed = deps.replay_account(account, after=max(0, after), limit=limit, since=earliest)
-        return replayed, _rows(deps, principal, replayed.steps)
+    def page() -> tuple[list[dict[str, Any]], str | None]:
+        steps, following = page_of()
+        return _rows(deps, principal, steps), following
 
-    replayed, rows = await deps.reading.run(principal.analyst_id, page)
-    following = None
-    if not replayed.complete:
-        following = cursor_text(replayed.after, replayed.reached)
+    rows, following = await deps.reading.run(principal.analyst_id, page)
     return json_response(
         {
             "dataset": found_dataset.name,
@@ -104,6 +103,34 @@ async def get_budget_history(
             "next_cursor": following,
         }
     )
+
+
+PageOf = Callable[[], tuple[list[Step], str | None]]
+
+
+def _oldest_page(
+    deps: Services, account: Account, limit: int, since: int | None, cursor: str | None
+) -> PageOf:
+    after, _ = cursor_place(cursor, int, int) or (0, 0)
+
+    def page() -> tuple[list[Step], str | None]:
+        read = deps.replay_account(account, after=max(0, after), limit=limit, since=since)
+        return read.steps, None if read.complete else cursor_text(read.after, read.reached)
+
+    return page
+
+
+def _newest_page(
+    deps: Services, account: Account, limit: int, since: int | None, cursor: str | None
+) -> PageOf:
+    _, before, _ = cursor_place(cursor, str, int, int) or ("", None, 0)
+
+    def page() -> tuple[list[Step], str | None]:
+        read = deps.rewind_account(account, before=before, limit=limit, since=since)
+        following = None if read.complete else cursor_text("newest", read.before, read.reached)
+        return read.steps, following
+
+    return page
 
 
 def _rows(deps: Services, principal: Principal, steps: list[Step]) -> list[dict[str, Any]]:

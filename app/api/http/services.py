@@ -16,6 +16,7 @@ from app.actions.budgets.book_losses import BookLosses
 from app.actions.budgets.follow_balances import FollowBalances
 from app.actions.budgets.grant_budget import GrantBudget
 from app.actions.budgets.replay_account import ReplayAccount
+from app.actions.budgets.rewind_account import RewindAccount
 from app.actions.budgets.trace_tradeoff import TraceTradeoff
 from app.actions.datasets.append_epoch import AppendEpoch
 from app.actions.datasets.draft_card import DraftCard
@@ -57,6 +58,7 @@ class Services:
     follow_balances: FollowBalances
     trace_tradeoff: TraceTradeoff
     replay_account: ReplayAccount
+    rewind_account: RewindAccount
     verify_ledger: VerifyLedger
     reconcile_ledger: ReconcileLedger
     reading: PlanningThreads

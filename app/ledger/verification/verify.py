@@ -16,7 +16,7 @@ from app.accounting.losses import generic_loss
 from app.accounting.precise import INFINITE
 from app.accounting.rules.terms import AccountTerms
 from app.ledger.account import EVERYBODY, Account, account_id
-from app.ledger.account_replay import recorded_state
+from app.ledger.account_history.replay import recorded_state
 from app.ledger.balance import Balance, CellIndices
 from app.ledger.chain import FIRST_PREVIOUS, Book, Entry, link
 from app.ledger.currency_change import carried_over

@@ -42,6 +42,8 @@ def history(client: httpx.Client, dataset: str, holder: str, **parameters: Any) 
 
 def must_end_at_the_budget(world: World, dataset: str, holder: str) -> list[Json]:
     rows = history(world.admin, dataset, holder)
+    for limit in (1, 200):
+        assert history(world.admin, dataset, holder, order="newest", limit=limit) == rows[::-1]
     budget = world.budget(dataset, holder)
     assert {name: rows[-1][name] for name in FIGURES} == {name: budget[name] for name in FIGURES}
     return rows
@@ -77,6 +79,8 @@ def test_the_last_row_is_the_budget_itself(
     since = rows[3]["at"]
     later = history(world.admin, dataset, person.name, since=since, limit=1)
     assert later == [row for row in rows if row["at"] >= since]
+    back = history(world.admin, dataset, person.name, since=since, limit=1, order="newest")
+    assert back == later[::-1]
 
 
 def test_a_changed_currency_and_a_stream_are_in_the_history(live_on_each: World) -> None:

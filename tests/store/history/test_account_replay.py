@@ -25,7 +25,7 @@ from app.actions.budgets.replay_account import ReplayAccount, ReplayedStates
 from app.data.card import Card
 from app.errors import AppError, StoreUnavailable
 from app.ledger.account import EVERYBODY, Account
-from app.ledger.account_replay import Step
+from app.ledger.account_history.replay import Step
 from app.ledger.balance import CellIndices
 from app.ledger.orders import Charged, ChargeOrder
 from app.ledger.records import AccountEntries

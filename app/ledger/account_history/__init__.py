@@ -1,0 +1,1 @@
+"""An account as it was after each entry of its book, forwards and backwards."""
