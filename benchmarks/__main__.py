@@ -12,7 +12,17 @@ from pathlib import Path
 
 import psycopg
 
-from benchmarks import charged_count, charges, choices, crowding, graphs, questions, ranks, scale
+from benchmarks import (
+    charged_count,
+    charges,
+    choices,
+    crowding,
+    graphs,
+    pages,
+    questions,
+    ranks,
+    scale,
+)
 from benchmarks.harness.servers import TOP
 from benchmarks.harness.table import Row, write
 from tests.postgres import PostgresServer
@@ -47,7 +57,10 @@ def main() -> None:
                         postgres.create_database(name)
                         urls[name] = postgres.url(name)
                 home = Path(folder) / store
-                for row in charges.measure(store, Path(folder), urls["charges"]):
+                for row in chain(
+                    charges.measure(store, Path(folder), urls["charges"]),
+                    pages.measure(store, Path(folder), urls["charges"]),
+                ):
                     print(row.line(), flush=True)
                     rows.append(row)
                 if postgres is not None and urls["charges"] is not None:

@@ -9,7 +9,7 @@ import asyncio
 import statistics
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from decimal import Decimal
 from fractions import Fraction
 from itertools import islice
@@ -23,10 +23,10 @@ from app.accounting.losses import gaussian_loss, pure_loss
 from app.accounting.rules.terms import GrantTerms
 from app.accounting.units import PICO
 from app.data.card import Card, Dataset, Source, Version
-from app.ledger.chain import FIRST_PREVIOUS, Book
+from app.ledger.chain import FIRST_PREVIOUS, Book, canonical
 from app.ledger.orders import Charged, ChargeOrder
 from app.ledger.precondition import MUST_BE_NEW
-from app.names import new_id
+from app.names import folded, new_id
 from app.store import tables
 from app.store.administration import Administration, install
 from app.store.budgets import SqlBudgets
@@ -39,10 +39,18 @@ from app.store.writer.writer import open_connection
 from benchmarks.harness.table import Row
 
 HISTORIES = {"0 entries": 0, "10^4 entries": 10_000, "10^6 entries": 1_000_000}
+HOLDERS = ("*", "analyst-1", "analyst-2")  # the last one never asks
 ROUNDS = 400
 GOAL = 1.2
 CHUNK = 5000
+ANALYST_ID = "a_bench"
 EPSILON = PICO // 1000
+QUESTION = '{"dataset": "bench", "privacy": {"epsilon": 0.001}, "query": {"kind": "count"}}'
+CHARGED = (
+    '{"charged": {"accounts": [], "cells": null, "delta": 0.0, "epsilon": 0.001}, '
+    '"receipt": {"entry": 1, "hash": "-"}, "theorem": "-"}'
+)
+ANSWER = '{"value": 1, "interval": null, "status": "answered"}'
 CARD = Card.model_validate(
     {
         "person": {"kind": "row"},
@@ -97,7 +105,7 @@ async def _charge(
     sql = statements(sqlite=database.is_sqlite)
     order = ChargeOrder(
         charge_id=new_id("q"),
-        analyst_id="a_bench",
+        analyst_id=ANALYST_ID,
         holders=("analyst-1",),
         actor="analyst-1",
         request_key=new_id("key"),
@@ -110,7 +118,7 @@ async def _charge(
         loss=loss or pure_loss(EPSILON),
         cells=None,
         cells_shown=None,
-        question='{"dataset": "bench", "query": {"kind": "count"}}',
+        question=QUESTION,
         record={"query": "count", "mechanism": "laplace"},
         theorem="-",
         fresh=True,
@@ -125,19 +133,25 @@ async def _charge(
     return spent
 
 
+def dataset_name(history: str) -> str:
+    return history.replace(" ", "-").replace("^", "-")
+
+
 def _book(database: Database, name: str, currency: str, entries: int) -> Kept:
     """A book with a history of this many charges and entries."""
     book_id, dataset_id = new_id("b"), new_id("d")
     version = Version(new_id("v"), 1, "-", "-")
     source = Source("duckdb", "-")
-    dataset = Dataset(dataset_id, name, "", book_id, CARD, source, version, False, 0)
+    shown = dataset_name(name)
+    dataset = Dataset(dataset_id, shown, "", book_id, CARD, source, version, False, 0)
     with database.writing() as connection:
         connection.execute(
             insert(tables.books).values(id=book_id, seq=0, head=FIRST_PREVIOUS, last_at=0, celled=0)
         )
+        _insert_dataset(connection, dataset)
     budgets = SqlBudgets(database, Administration(database))
     delta = Decimal(0) if currency == "pure" else Decimal("1e-6")
-    for holder in ("*", "analyst-1"):
+    for holder in HOLDERS:
         budgets.grant(
             "bench",
             dataset,
@@ -153,6 +167,36 @@ def _book(database: Database, name: str, currency: str, entries: int) -> Kept:
     return Kept(name, dataset)
 
 
+def _insert_dataset(connection: Connection, dataset: Dataset) -> None:
+    connection.execute(
+        insert(tables.datasets).values(
+            id=dataset.id,
+            name=dataset.name,
+            folded=folded(dataset.name),
+            description=dataset.description,
+            book_id=dataset.book_id,
+            card=dataset.card.model_dump_json(),
+            source=canonical(asdict(dataset.source)),
+            version_id=dataset.version.id,
+            closed=0,
+            created_at=1,
+        )
+    )
+    version = dataset.version
+    connection.execute(
+        insert(tables.versions).values(
+            id=version.id,
+            dataset_id=dataset.id,
+            number=version.number,
+            digest=version.digest,
+            fingerprint="-",
+            seed=version.seed,
+            created_at=1,
+            appended="[]",
+        )
+    )
+
+
 def _fill(database: Database, dataset: Dataset, entries: int) -> None:
     with database.writing() as connection:
         row = connection.execute(
@@ -165,7 +209,7 @@ def _fill(database: Database, dataset: Dataset, entries: int) -> None:
             for _ in range(min(CHUNK, entries - start)):
                 charge = new_id("q")
                 entry = book.append(
-                    kind="charge", actor="analyst-1", at=1, body={"charge": charge, "epsilon": 1}
+                    kind="charge", actor="analyst-1", at=1, body=_entry_body(charge, dataset)
                 )
                 lines.append(
                     {
@@ -185,6 +229,26 @@ def _fill(database: Database, dataset: Dataset, entries: int) -> None:
             .where(tables.books.c.id == book.id)
             .values(seq=book.seq, head=book.head, last_at=book.last_at)
         )
+        connection.execute(
+            tables.accounts.update()
+            .where(tables.accounts.c.book_id == book.id)
+            .where(tables.accounts.c.holder.in_(("*", "analyst-1")))
+            .values(epsilon_spent=entries * EPSILON)
+        )
+
+
+def _entry_body(charge: str, dataset: Dataset) -> dict[str, object]:
+    return {
+        "accounts": ["analyst-1", "*"],
+        "cells": None,
+        "charge": charge,
+        "dataset": dataset.name,
+        "delta": 0,
+        "epsilon": EPSILON,
+        "mechanism": "laplace",
+        "plan": "0" * 64,
+        "query": "count",
+    }
 
 
 def _insert(connection: Connection, table: Table, rows: list[dict[str, object]]) -> None:
@@ -203,10 +267,10 @@ def _insert(connection: Connection, table: Table, rows: list[dict[str, object]])
 def _charge_row(charge: str, dataset: Dataset) -> dict[str, object]:
     return {
         "id": charge,
-        "analyst_id": "a_bench",
-        "request": f"a_bench/{charge}",
+        "analyst_id": ANALYST_ID,
+        "request": f"{ANALYST_ID}/{charge}",
         "body_hash": "0" * 64,
-        "reuse_key": f"a_bench/{dataset.version.id}/{charge}",
+        "reuse_key": f"{ANALYST_ID}/{dataset.version.id}/{charge}",
         "dataset_id": dataset.id,
         "version_id": dataset.version.id,
         "state": "answered",
@@ -214,9 +278,9 @@ def _charge_row(charge: str, dataset: Dataset) -> dict[str, object]:
         "lease_until": 0,
         "epsilon": 1,
         "delta": 0,
-        "question": "{}",
-        "charged": "{}",
-        "answer": "{}",
+        "question": QUESTION,
+        "charged": CHARGED,
+        "answer": ANSWER,
         "reused_from": None,
         "created_at": 1,
         "settled_at": 1,

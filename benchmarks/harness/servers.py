@@ -65,7 +65,7 @@ class Bursar:
 
     def __init__(self, port: int, admin_key: str) -> None:
         self.port = port
-        self._admin_key = admin_key
+        self.admin_key = admin_key
         self._asking = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
 
     def open(self, registered: dict[str, Any]) -> None:
@@ -86,7 +86,7 @@ class Bursar:
             data=json.dumps(content).encode(),
             method=method,
             headers={
-                "Authorization": f"Bearer {self._admin_key}",
+                "Authorization": f"Bearer {self.admin_key}",
                 "Content-Type": "application/json",
             },
         )

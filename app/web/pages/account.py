@@ -1,18 +1,21 @@
 """One account: what is left, how it was spent, how long it lasts, and what an attacker learns."""
 
 import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from starlette.responses import Response
 from starlette.routing import Route
 
 from app.web import rendering
-from app.web.interface import Json, Refused
+from app.web.interface import PAGE_SIZE, Json, Refused
 from app.web.pages.budgets import account_path
 from app.web.site import Visit, segment, signed_in
 
-ROWS_MAX = 50
-READS_MAX = 10  # pages of the history that one page reads
+ROWS_MAX = 50  # entries in the table
+POINTS_MAX = 200  # entries in the chart
+# Requests for the history that one page makes; each looks through 200,000 entries at most.
+READS_MAX = 2
+SPARK_READS_MAX = 1
 SPARK_POINTS = 40
 FORECAST_DAYS = 30
 DAY = 86_400.0
@@ -20,22 +23,29 @@ ALPHA = 0.05  # rate of wrong accusations in the attacker's sentence
 YEARS_MAX = 10
 
 
+class Latest(NamedTuple):
+    """The newest entries of an account, newest first."""
+
+    steps: list[Json]
+    complete: bool  # there is no earlier entry
+
+
 async def show(visit: Visit) -> Response:
     dataset, holder = visit.path["dataset"], visit.path["holder"]
     twin = f"/v1{account_path(dataset, holder)}"
     budget = await visit.api.get(twin)
-    steps = await _newest(visit, twin, ROWS_MAX)
+    latest = await _latest(visit, twin, POINTS_MAX)
     tradeoff = await visit.api.get(f"{twin}/tradeoff")
     return visit.page(
         "account.html",
         budget=budget,
-        days=FORECAST_DAYS,
         path=account_path(budget["dataset"], budget["holder"]),
         dataset_path=f"/datasets/{segment(budget['dataset'])}",
-        steps=steps,
-        charges=[step for step in steps if step["entry"] == "charge"],
-        burn_down=burn_down(steps, budget),
-        forecast=forecast(steps, budget["used"]),
+        steps=latest.steps[:ROWS_MAX],
+        more=len(latest.steps) > ROWS_MAX or not latest.complete,
+        charges=[step for step in latest.steps if step["entry"] == "charge"],
+        burn_down=burn_down(latest, budget),
+        forecast=forecast(latest, budget["used"]),
         tradeoff={name: tradeoff[name] for name in ("alpha", "beta", "promised_beta")},
         sentence=sentence(tradeoff),
         alpha=ALPHA,
@@ -47,53 +57,50 @@ async def sparkline(visit: Visit) -> Response:
     """The balance after each of the latest charges, as a part of the page of budgets."""
     path = account_path(visit.path["dataset"], visit.path["holder"])
     try:
-        steps = await _newest(visit, f"/v1{path}", SPARK_POINTS)
+        latest = await _latest(visit, f"/v1{path}", SPARK_POINTS, reads_max=SPARK_READS_MAX)
     except Refused:
-        steps = []
-    left = [1 - min(1.0, step["used"]) for step in reversed(steps)]
+        latest = Latest([], complete=False)
+    left = [1 - min(1.0, step["used"]) for step in reversed(latest.steps)]
     return rendering.page("sparkline.html", {"left": left})
 
 
-async def _newest(visit: Visit, twin: str, most: int) -> list[Json]:
-    """The latest entries of an account in the last days, newest first.
-
-    The interface lists the oldest first. So an account with too many entries in these days has no
-    list, rather than a wrong one.
-    """
-    since = datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=FORECAST_DAYS)
-    parameters = {"since": since.isoformat().replace("+00:00", "Z")}
+async def _latest(visit: Visit, twin: str, most: int, reads_max: int = READS_MAX) -> Latest:
+    """The newest entries of an account, at most so many."""
     items: list[Json] = []
     cursor = None
-    for _ in range(READS_MAX):
-        page = await visit.api.get(f"{twin}/history", **parameters, limit=200, cursor=cursor)
+    for _ in range(reads_max):
+        limit = min(PAGE_SIZE, most - len(items))
+        page = await visit.api.get(f"{twin}/history", order="newest", limit=limit, cursor=cursor)
         items += page["items"]
         cursor = page["next_cursor"]
-        if cursor is None:
-            return items[::-1][:most]
-    return []
+        if cursor is None or len(items) >= most:
+            break
+    return Latest(items, complete=cursor is None)
 
 
-def burn_down(steps: list[Json], budget: Json) -> Json:
+def burn_down(latest: Latest, budget: Json) -> Json:
     """Points of the chart: seconds since 1970, the share that is left, and the forecast."""
-    points = [(_seconds(step["at"]), 1 - step["used"]) for step in reversed(steps)]
+    points = [(_seconds(step["at"]), 1 - step["used"]) for step in reversed(latest.steps)]
     now = datetime.datetime.now(datetime.UTC).timestamp()
     points.append((now, 1 - budget["used"]))
-    until = forecast(steps, budget["used"])["until"]
+    until = forecast(latest, budget["used"])["until"]
     end = None if until is None else (_seconds(until), 0.0)
     return {"left": points, "forecast": None if end is None else [points[-1], end]}
 
 
-def forecast(steps: list[Json], used: float) -> dict[str, Any]:
+def forecast(latest: Latest, used: float) -> dict[str, Any]:
     """When the budget will be used up at the pace of the last days, by the stop rule."""
     if used >= 1:
         return {"until": None, "text": "It is used up."}
     now = datetime.datetime.now(datetime.UTC)
     start = now - datetime.timedelta(days=FORECAST_DAYS)
-    recent = [step for step in steps if _moment(step["at"]) >= start]
+    recent = [step for step in latest.steps if _moment(step["at"]) >= start]
     if not recent:
-        return {"until": None, "text": f"Nothing was spent in the last {FORECAST_DAYS} days."}
+        when = f"in the last {FORECAST_DAYS} days" if latest.complete else "lately"
+        return {"until": None, "text": f"Nothing was spent {when}."}
     oldest = recent[-1]
-    grown = used - (oldest["used"] if len(recent) < len(steps) else 0.0)
+    all_recent = latest.complete and len(recent) == len(latest.steps)
+    grown = used - (0.0 if all_recent else oldest["used"])
     if grown <= 0:
         return {"until": None, "text": "Nothing was spent lately."}
     span = max((now - _moment(oldest["at"])).total_seconds(), DAY)
